@@ -1,0 +1,81 @@
+import type { ImageTable, LayerEntry, Segment } from '../../oci/image.ts'
+import { type RegistryAnswer, registryOf } from '../../oci/registry.ts'
+import { segmentLength, sliceSegments } from '../../oci/segments.ts'
+
+/** The one thing registryd needs of the root file system: exactly `length` bytes of a file from `offset`. */
+export interface SliceReader {
+  readSlice(path: string, offset: number, length: number): Promise<Uint8Array>
+}
+
+/** What registryd serves and where. */
+export interface RegistryOptions {
+  images: ImageTable
+  files: SliceReader
+  /** How the entries of a layer become a tar. */
+  layout: (entries: readonly LayerEntry[]) => Segment[]
+  port: number
+  hostname?: string
+}
+
+/** Bytes read at a time: large enough to be quick, small enough that many pulls fit beside everything else. */
+const chunk = 256 * 1024
+
+/** Serves the images of the root file system over HTTP on loopback; layers stream from the files themselves. */
+export function serveRegistry({ images, files, layout, port, hostname = '127.0.0.1' }: RegistryOptions): {
+  port: number
+  close(): Promise<void>
+} {
+  const registry = registryOf(images)
+  const layouts = new Map<string, Segment[]>()
+  const body = (answer: RegistryAnswer): string | ReadableStream<Uint8Array> | null => {
+    if (!answer.body) return null
+    if ('text' in answer.body) return answer.body.text
+    const { layer, start, length } = answer.body
+    const segments = layouts.get(layer.digest) ?? layout(layer.entries)
+    layouts.set(layer.digest, segments)
+    return streamSegments(
+      sliceSegments(segments, start, length).filter((segment) => segmentLength(segment) > 0),
+      files,
+    )
+  }
+  const server = Bun.serve({
+    hostname,
+    port,
+    idleTimeout: 120,
+    fetch(request) {
+      const url = new URL(request.url)
+      const answer = registry.answer({ method: request.method, url: url.pathname + url.search, headers: request.headers })
+      return new Response(body(answer), { status: answer.status, headers: answer.headers })
+    },
+  })
+  return { port: server.port ?? port, close: () => server.stop(true) }
+}
+
+/** Reads segments only as fast as they are taken. */
+function streamSegments(segments: readonly Segment[], files: SliceReader): ReadableStream<Uint8Array> {
+  let index = 0
+  let done = 0
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const segment = segments[index]
+        if (!segment) return controller.close()
+        if ('bytes' in segment) {
+          index++
+          return controller.enqueue(segment.bytes)
+        }
+        const length = Math.min(chunk, segment.length - done)
+        const bytes = await files.readSlice(segment.file, segment.offset + done, length)
+        if (bytes.length !== length)
+          throw new Error(`layer file "${segment.file}": ${bytes.length} of ${length} bytes at ${segment.offset + done}`)
+        done += length
+        if (done === segment.length) {
+          index++
+          done = 0
+        }
+        controller.enqueue(bytes)
+      },
+    },
+    { highWaterMark: 1 },
+  )
+}

@@ -1,0 +1,38 @@
+import { expect, test } from 'bun:test'
+import { serveRegistry } from '../../../src/os/cri/registryd.ts'
+
+test('a layer is the tar headers and the very bytes of the files, whole or in part', async () => {
+  const content = Uint8Array.from({ length: 700_000 }, (_, i) => i % 251)
+  const digest = `sha256:${'c'.repeat(64)}`
+  const server = serveRegistry({
+    port: 0,
+    files: { readSlice: async (_, offset, length) => content.subarray(offset, offset + length) },
+    layout: () => [
+      { bytes: Uint8Array.of(1, 2, 3) },
+      { bytes: new Uint8Array() },
+      { file: '/x', offset: 0, length: content.length },
+      { bytes: Uint8Array.of(9) },
+    ],
+    images: {
+      images: [
+        {
+          reference: 'r.io/x:1',
+          digest: `sha256:${'a'.repeat(64)}`,
+          mediaType: 'application/vnd.oci.image.manifest.v1+json',
+          manifest: '{}',
+          config: { digest: `sha256:${'b'.repeat(64)}`, size: 2, text: '{}' },
+          layers: [{ digest, size: content.length + 4, entries: [] }],
+        },
+      ],
+    },
+  })
+  const url = `http://127.0.0.1:${server.port}/v2/x/blobs/${digest}?ns=r.io`
+  const whole = new Uint8Array(await (await fetch(url)).arrayBuffer())
+  expect(whole.length).toBe(content.length + 4)
+  expect(Buffer.compare(whole, Buffer.concat([Uint8Array.of(1, 2, 3), content, Uint8Array.of(9)]))).toBe(0)
+  const part = await fetch(url, { headers: { range: 'bytes=2-300000' } })
+  expect(part.status).toBe(206)
+  expect(Buffer.compare(new Uint8Array(await part.arrayBuffer()), whole.subarray(2, 300_001))).toBe(0)
+  expect((await fetch(`http://127.0.0.1:${server.port}/v2/y/manifests/1`)).status).toBe(404)
+  await server.close()
+})
