@@ -1,0 +1,55 @@
+/** Severity of a log line, least first. */
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+
+/** One structured log line. */
+export interface LogEntry {
+  readonly time: Date
+  readonly level: LogLevel
+  readonly message: string
+  readonly fields: Readonly<Record<string, unknown>>
+}
+
+/** Where a part of the system tells what it does: constant messages, details as fields. */
+export interface Logger {
+  debug(message: string, fields?: Record<string, unknown>): void
+  info(message: string, fields?: Record<string, unknown>): void
+  warn(message: string, fields?: Record<string, unknown>): void
+  error(message: string, fields?: Record<string, unknown>): void
+  /** The same logger with fields on every line. */
+  with(fields: Record<string, unknown>): Logger
+}
+
+/** A logger that hands every entry to `sink`. */
+export function createLogger(
+  sink: (entry: LogEntry) => void,
+  fields: Record<string, unknown> = {},
+  now: () => Date = () => new Date(),
+): Logger {
+  const at =
+    (level: LogLevel) =>
+    (message: string, more: Record<string, unknown> = {}) =>
+      sink({ time: now(), level, message, fields: { ...fields, ...more } })
+  return {
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    with: (more) => createLogger(sink, { ...fields, ...more }, now),
+  }
+}
+
+/** A logger that says nothing. */
+export const silent: Logger = createLogger(() => {})
+
+/** `message key=value …` with values quoted where they hold spaces; errors by their message. */
+export function formatEntry({ level, message, fields }: LogEntry): string {
+  const details = Object.entries(fields)
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => `${key}=${formatValue(value)}`)
+  return [level === 'info' ? message : `${level}: ${message}`, ...details].join(' ')
+}
+
+function formatValue(value: unknown): string {
+  const text = value instanceof Error ? value.message : typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value))
+  return typeof value === 'string' || value instanceof Error ? (/[\s"=]/.test(text) || text === '' ? JSON.stringify(text) : text) : text
+}

@@ -1,0 +1,42 @@
+import { type Controller, defineController, exclusive, weak } from './controller.ts'
+import type { Resource, ResourceType } from './resource.ts'
+
+/**
+ * A controller that makes final specs of layered ones. Layered resources live in `<namespace>-config` under ids
+ * `<layer>/<id>`; those that share an id are folded into one, strongest last.
+ */
+export function merge<S extends { layer: string }>(
+  name: string,
+  type: ResourceType<S>,
+  fold: (layered: readonly Resource<S>[]) => S | undefined,
+  options: { order?: readonly string[] } = {},
+): Controller {
+  const order = options.order ?? layers
+  return defineController({
+    name,
+    inputs: { layered: weak(type, `${type.namespace}-config`) },
+    outputs: { final: exclusive(type) },
+    reconcile({ layered, final }) {
+      const groups = new Map<string, Resource<S>[]>()
+      for (const resource of layered.list()) {
+        const id = unlayered(resource.metadata.id)
+        groups.set(id, [...(groups.get(id) ?? []), resource])
+      }
+      for (const [id, group] of groups) {
+        const spec = fold(group.sort((a, b) => order.indexOf(a.spec.layer) - order.indexOf(b.spec.layer)))
+        if (spec !== undefined) final.put(id, spec)
+      }
+    },
+  })
+}
+
+/** Network configuration layers, weakest first. */
+export const layers = ['default', 'cmdline', 'platform', 'operator', 'configuration'] as const
+
+/** The spec of the strongest layer. */
+export const strongest = <S>(layered: readonly Resource<S>[]): S | undefined => layered.at(-1)?.spec
+
+/** `<layer>/<id>` without its layer. */
+export function unlayered(id: string): string {
+  return id.slice(id.indexOf('/') + 1)
+}

@@ -1,0 +1,81 @@
+import * as v from 'valibot'
+import { StoreError } from './errors.ts'
+
+/** A resource is being kept, or is on its way out and waits for its finalizers. */
+export type Phase = 'running' | 'tearingDown'
+
+/** What is known of every resource, whatever its kind. */
+export interface Metadata {
+  readonly namespace: string
+  readonly type: string
+  readonly id: string
+  /** 1 at creation, one more at each change. */
+  readonly version: number
+  /** The controller that made it; empty for one made from outside. */
+  readonly owner: string
+  readonly phase: Phase
+  readonly created: Date
+  readonly updated: Date
+  readonly labels: Readonly<Record<string, string>>
+  readonly annotations: Readonly<Record<string, string>>
+  /** Names of those who must let go before it may be destroyed. */
+  readonly finalizers: readonly string[]
+}
+
+/** One thing that is declared or true. Values are never changed in place. */
+export interface Resource<S = unknown> {
+  readonly metadata: Metadata
+  readonly spec: S
+}
+
+/** A kind of resource: its name, home, how it is shown and what its spec holds. */
+export interface ResourceType<S = unknown> {
+  readonly type: string
+  readonly namespace: string
+  readonly displayType: string
+  readonly aliases: readonly string[]
+  readonly sensitive: boolean
+  /** Column header → JSON path in the spec. */
+  readonly columns: Readonly<Record<string, string>>
+  readonly schema: v.GenericSchema<unknown, S>
+}
+
+/** The spec a resource type holds. */
+export type SpecOf<T> = T extends ResourceType<infer S> ? S : never
+
+/** Declares a kind of resource; keys of `spec` are the keys its YAML has. */
+export function defineResource<const T extends v.GenericSchema<unknown, unknown>>(declaration: {
+  type: string
+  namespace: string
+  displayType?: string
+  aliases?: readonly string[]
+  sensitive?: boolean
+  columns?: Record<string, string>
+  spec: T
+}): ResourceType<v.InferOutput<T>> {
+  const { type, namespace, aliases = [], sensitive = false, columns = {}, spec } = declaration
+  return {
+    type,
+    namespace,
+    displayType: declaration.displayType ?? singular(type.slice(0, type.indexOf('.'))),
+    aliases,
+    sensitive,
+    columns,
+    schema: spec as v.GenericSchema<unknown, v.InferOutput<T>>,
+  }
+}
+
+/** Parses a spec as its type declares it. Throws StoreError 'invalid' that names the first wrong key. */
+export function parseSpec<S>(type: ResourceType<S>, id: string, spec: unknown): S {
+  const result = v.safeParse(type.schema, spec, { abortEarly: true })
+  if (result.success) return result.output
+  const issue = result.issues[0]
+  throw new StoreError('invalid', `parse spec of "${type.type}/${id}": ${v.getDotPath(issue) ?? 'spec'}: ${issue.message}`)
+}
+
+function singular(plural: string): string {
+  if (/statuses$/i.test(plural)) return plural.slice(0, -2)
+  if (/ies$/.test(plural)) return `${plural.slice(0, -3)}y`
+  if (/(ss|x|ch|sh)es$/.test(plural)) return plural.slice(0, -2)
+  return plural.endsWith('s') ? plural.slice(0, -1) : plural
+}

@@ -1,0 +1,288 @@
+/**
+ * Runs controllers: one round at a time for each, all of them side by side. A change of an input marks its readers
+ * due; however many changes come before the round starts, one round sees them all. A round that throws changes
+ * nothing and is tried again after a growing pause.
+ */
+import type { Controller, Input, Output, Reader, Round, Writer } from './controller.ts'
+import { StoreError } from './errors.ts'
+import type { Logger } from './log.ts'
+import { parseSpec, type Resource } from './resource.ts'
+import type { Store } from './store.ts'
+
+/** How a controller has fared: for those who ask why. */
+export interface ControllerState {
+  readonly name: string
+  rounds: number
+  failures: number
+  /** Set while the last round failed. */
+  lastError?: { message: string; time: Date; inRow: number }
+  running: boolean
+  due: boolean
+}
+
+const firstPause = 250
+const longestPause = 60_000
+
+interface Put {
+  spec: unknown
+  labels: Record<string, string>
+  annotations: Record<string, string>
+}
+
+class Runner {
+  readonly state: ControllerState
+  readonly #abort = new AbortController()
+  readonly #tasks = new Map<string, { abort: AbortController; done: boolean }>()
+  #timer?: ReturnType<typeof setTimeout>
+  #started = false
+
+  constructor(
+    readonly controller: Controller,
+    readonly runtime: Runtime,
+    readonly log: Logger,
+  ) {
+    this.state = { name: controller.name, rounds: 0, failures: 0, running: false, due: false }
+  }
+
+  start(): void {
+    this.#started = true
+    for (const { type, namespace, id } of Object.values<Input>(this.controller.inputs))
+      this.runtime.store.subscribe(type, () => this.wake(), { namespace, only: id })
+    for (const { type, namespace } of Object.values<Output>(this.controller.outputs))
+      this.runtime.store.subscribe(
+        type,
+        ({ resource }) => {
+          // One's own puts need no new round; a finalizer gone, or a foreign hand, does.
+          if (resource?.metadata.owner === this.controller.name && resource.metadata.phase === 'tearingDown') this.wake()
+        },
+        { namespace },
+      )
+    this.controller.start?.({ wake: () => this.wake(), signal: this.#abort.signal, log: this.log })
+    this.wake()
+  }
+
+  stop(): void {
+    this.#abort.abort(new Error('the runtime stops'))
+    clearTimeout(this.#timer)
+    for (const { abort } of this.#tasks.values()) abort.abort(this.#abort.signal.reason)
+  }
+
+  wake(): void {
+    if (this.state.due || !this.#started || this.#abort.signal.aborted) return
+    this.state.due = true
+    if (this.state.running) return
+    clearTimeout(this.#timer)
+    this.state.running = true
+    queueMicrotask(() => void this.#rounds())
+  }
+
+  async #rounds(): Promise<void> {
+    while (this.state.due && !this.#abort.signal.aborted) {
+      this.state.due = false
+      clearTimeout(this.#timer)
+      await this.#round()
+    }
+    this.state.running = false
+    this.runtime.rested()
+  }
+
+  async #round(): Promise<void> {
+    const { controller, state, log } = this
+    const puts = new Map<Output, Map<string, Put>>(Object.values(controller.outputs).map((output) => [output, new Map()]))
+    const kept = new Map<Output, Set<string>>(Object.values(controller.outputs).map((output) => [output, new Set()]))
+    const named = new Set<string>()
+    let pause: number | undefined
+    const round: Round & Record<string, unknown> = {
+      log,
+      signal: this.#abort.signal,
+      now: this.runtime.now,
+      wakeIn: (milliseconds) => {
+        pause = Math.min(pause ?? Number.POSITIVE_INFINITY, Math.max(0, milliseconds))
+      },
+      background: (key, task) => {
+        named.add(key)
+        this.#keepTask(key, task)
+      },
+    }
+    for (const [key, input] of Object.entries<Input>(controller.inputs)) round[key] = this.#reader(input)
+    for (const [key, output] of Object.entries<Output>(controller.outputs))
+      round[key] = this.#writer(output, puts.get(output)!, kept.get(output)!)
+    state.rounds++
+    try {
+      this.#hold()
+      await controller.reconcile(round)
+      if (this.#abort.signal.aborted) return
+      const clean = this.#commit(puts, kept)
+      if (clean) this.#release()
+      for (const [key, { abort }] of this.#tasks) {
+        if (named.has(key)) continue
+        this.#tasks.delete(key)
+        abort.abort(new Error('no longer wanted'))
+      }
+      if (state.lastError) log.info('controller recovered')
+      state.lastError = undefined
+    } catch (error) {
+      if (this.#abort.signal.aborted) return
+      const message = error instanceof Error ? error.message : String(error)
+      const inRow = (state.lastError?.inRow ?? 0) + 1
+      state.failures++
+      state.lastError = { message, time: this.runtime.now(), inRow }
+      pause = Math.min(longestPause, firstPause * 2 ** (inRow - 1))
+      log.warn('controller failed', { error: message, retry_in: `${pause}ms` })
+    }
+    if (pause !== undefined && Number.isFinite(pause)) this.#timer = setTimeout(() => this.wake(), pause)
+  }
+
+  #reader(input: { type: Input['type']; namespace: string }): Reader<unknown> {
+    const { store } = this.runtime
+    const { type, namespace } = input
+    const running = (resource: Resource | undefined) => (resource?.metadata.phase === 'running' ? resource : undefined)
+    return {
+      get: (id) => running(store.get(type, id, { namespace })),
+      list: (query) => store.list(type, { ...query, namespace }).filter(running),
+    }
+  }
+
+  #writer(output: Output, puts: Map<string, Put>, kept: Set<string>): Writer<unknown> {
+    return {
+      ...this.#reader(output),
+      put: (id, spec, { labels = {}, annotations = {} } = {}) =>
+        puts.set(id, { spec: parseSpec(output.type, id, spec), labels, annotations }),
+      keep: (id) => kept.add(id),
+    }
+  }
+
+  /** Strong inputs are held from the first round that could have seen them. */
+  #hold(): void {
+    const { store } = this.runtime
+    for (const { kind, type, namespace, id: only } of Object.values<Input>(this.controller.inputs)) {
+      if (kind !== 'strong') continue
+      for (const { metadata } of store.list(type, { namespace }))
+        if (metadata.phase === 'running' && (only === undefined || metadata.id === only))
+          store.addFinalizer(type, metadata.id, this.controller.name, { namespace })
+    }
+  }
+
+  #release(): void {
+    const { store } = this.runtime
+    for (const { kind, type, namespace } of Object.values<Input>(this.controller.inputs)) {
+      if (kind !== 'strong') continue
+      for (const { metadata } of store.list(type, { namespace }))
+        if (metadata.phase === 'tearingDown') store.removeFinalizer(type, metadata.id, this.controller.name, { namespace })
+    }
+  }
+
+  /** Makes the store what the round said; false while something waits for others' finalizers. */
+  #commit(puts: Map<Output, Map<string, Put>>, kept: Map<Output, Set<string>>): boolean {
+    const { store } = this.runtime
+    const owner = this.controller.name
+    let clean = true
+    for (const [output, wanted] of puts) {
+      const { type, namespace } = output
+      for (const { metadata } of store.list(type, { namespace })) {
+        if (metadata.owner !== owner) continue
+        const gone = metadata.phase === 'tearingDown' || !(wanted.has(metadata.id) || kept.get(output)!.has(metadata.id))
+        if (!gone) continue
+        if (store.teardown(type, metadata.id, { namespace, owner })) store.destroy(type, metadata.id, { namespace, owner })
+        else clean = false
+      }
+      for (const [id, { spec, labels, annotations }] of wanted) {
+        const present = store.get(type, id, { namespace })
+        if (present?.metadata.phase === 'tearingDown') continue // its destruction wakes us again
+        store.put(type, id, spec, { namespace, owner, labels, annotations })
+      }
+    }
+    return clean
+  }
+
+  #keepTask(key: string, task: (signal: AbortSignal, wake: () => void) => Promise<void>): void {
+    const running = this.#tasks.get(key)
+    if (running && !running.done) return
+    const abort = new AbortController()
+    const entry = { abort, done: false }
+    this.#tasks.set(key, entry)
+    task(abort.signal, () => this.wake())
+      .catch((error) => {
+        if (abort.signal.aborted) return
+        this.log.warn('background task failed', { task: key, error: error instanceof Error ? error.message : String(error) })
+        this.state.lastError = {
+          message: `${key}: ${error instanceof Error ? error.message : String(error)}`,
+          time: this.runtime.now(),
+          inRow: (this.state.lastError?.inRow ?? 0) + 1,
+        }
+        setTimeout(() => this.wake(), Math.min(longestPause, firstPause * 2 ** Math.min(8, this.state.lastError.inRow)))
+      })
+      .finally(() => {
+        entry.done = true
+      })
+  }
+}
+
+/** The controllers of a machine over its store. */
+export class Runtime {
+  readonly now: () => Date
+  readonly #runners = new Map<string, Runner>()
+  readonly #log: Logger
+  #resting: (() => void)[] = []
+  #started = false
+
+  constructor(
+    readonly store: Store,
+    options: { log: Logger; now?: () => Date },
+  ) {
+    this.#log = options.log
+    this.now = options.now ?? (() => new Date())
+  }
+
+  /** Adds controllers. Throws StoreError 'owner' when two would own one kind, 'exists' when a name is taken. */
+  register(...controllers: readonly Controller[]): void {
+    for (const controller of controllers) {
+      if (this.#runners.has(controller.name)) throw new StoreError('exists', `controller "${controller.name}" is registered twice`)
+      for (const output of Object.values<Output>(controller.outputs)) this.#claim(controller, output)
+      const runner = new Runner(controller, this, this.#log.with({ controller: controller.name }))
+      this.#runners.set(controller.name, runner)
+      if (this.#started) runner.start()
+    }
+  }
+
+  #claim(controller: Controller, output: Output): void {
+    for (const { controller: other } of this.#runners.values())
+      for (const theirs of Object.values<Output>(other.outputs)) {
+        const same = theirs.type.type === output.type.type && theirs.namespace === output.namespace
+        if (same && (theirs.kind === 'exclusive' || output.kind === 'exclusive'))
+          throw new StoreError(
+            'owner',
+            `controllers "${other.name}" and "${controller.name}" both write "${output.namespace}/${output.type.type}", one of them as its only owner`,
+          )
+      }
+  }
+
+  start(): void {
+    this.#started = true
+    for (const runner of this.#runners.values()) runner.start()
+  }
+
+  stop(): void {
+    for (const runner of this.#runners.values()) runner.stop()
+  }
+
+  /** All controllers, for the dependency graph and for those who ask why. */
+  controllers(): { controller: Controller; state: ControllerState }[] {
+    return [...this.#runners.values()].map(({ controller, state }) => ({ controller, state }))
+  }
+
+  /** Resolves when no controller is due or running; those that wait for a timer are at rest. */
+  async settled(): Promise<void> {
+    while ([...this.#runners.values()].some(({ state }) => state.running || state.due)) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#resting.push(resolve)
+      await promise
+    }
+  }
+
+  rested(): void {
+    const waiting = this.#resting
+    this.#resting = []
+    for (const resolve of waiting) resolve()
+  }
+}

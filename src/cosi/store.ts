@@ -1,0 +1,341 @@
+/**
+ * The one place where truth lives: a table per (namespace, type), each with a ring of its last events.
+ * Every change is one synchronous step, so readers never see half of one; subscribers are called within it,
+ * watchers read the ring at their own pace and are told when they have fallen behind.
+ */
+import { StoreError } from './errors.ts'
+import { type Metadata, parseSpec, type Resource, type ResourceType } from './resource.ts'
+import { matches, type Selector } from './selector.ts'
+
+/** What happened to a resource. `bookmark` orders the events of one (namespace, type). */
+export type StoreEvent<S = unknown> =
+  | { readonly type: 'created' | 'destroyed'; readonly resource: Resource<S>; readonly old?: undefined; readonly bookmark: number }
+  | { readonly type: 'updated'; readonly resource: Resource<S>; readonly old: Resource<S>; readonly bookmark: number }
+  | { readonly type: 'bootstrapped'; readonly bookmark: number; readonly resource?: undefined; readonly old?: undefined }
+
+/** Where to look. */
+export interface Scope {
+  namespace?: string
+}
+
+/** Which of a kind. */
+export interface Query extends Scope {
+  /** Any of the selectors must hold. */
+  labels?: readonly Selector[]
+  id?: RegExp
+}
+
+/** What comes with a write. */
+export interface WriteOptions extends Scope {
+  owner?: string
+  labels?: Record<string, string>
+  annotations?: Record<string, string>
+  /** The version the writer has seen; another one is a conflict. */
+  version?: number
+}
+
+/** What a watch begins with and holds to. */
+export interface WatchOptions extends Query {
+  only?: string
+  /** First all that is there, then 'bootstrapped', then changes. */
+  bootstrap?: boolean
+  /** First the last so many events. */
+  tail?: number
+  /** First everything after this bookmark. */
+  after?: number
+}
+
+const capacity = 1000
+const gap = 10
+
+class Table {
+  readonly resources = new Map<string, Resource>()
+  readonly ring: StoreEvent[] = []
+  readonly subscribers = new Set<(event: StoreEvent) => void>()
+  next = 0
+
+  emit(event: StoreEvent): void {
+    this.ring[event.bookmark % capacity] = event
+    for (const subscriber of [...this.subscribers]) subscriber(event)
+  }
+
+  get oldest(): number {
+    return Math.max(0, this.next - capacity)
+  }
+}
+
+type Target = Pick<ResourceType, 'type' | 'namespace'>
+
+/** The store of all resources. */
+export class Store {
+  readonly #tables = new Map<string, Table>()
+  readonly #types = new Map<string, ResourceType>()
+  readonly #now: () => Date
+
+  constructor(options: { now?: () => Date } = {}) {
+    this.#now = options.now ?? (() => new Date())
+  }
+
+  /** Makes kinds known, so that they can be asked for by name. Declaring one twice is refused. */
+  register(...types: readonly ResourceType<never>[] | readonly ResourceType[]): void {
+    for (const type of types as readonly ResourceType[]) {
+      const known = this.#types.get(type.type)
+      if (known && known !== type) throw new StoreError('exists', `resource type "${type.type}" is declared twice`)
+      this.#types.set(type.type, type)
+    }
+  }
+
+  /** Every kind that was registered. */
+  types(): ResourceType[] {
+    return [...this.#types.values()]
+  }
+
+  /** The kind with this full name. */
+  type(name: string): ResourceType | undefined {
+    return this.#types.get(name)
+  }
+
+  get<S>(type: ResourceType<S>, id: string, { namespace = type.namespace }: Scope = {}): Resource<S> | undefined {
+    return this.#tables.get(`${namespace}/${type.type}`)?.resources.get(id) as Resource<S> | undefined
+  }
+
+  /** Resources of a kind, in the order of their ids. */
+  list<S>(type: ResourceType<S>, query: Query = {}): Resource<S>[] {
+    const table = this.#tables.get(`${query.namespace ?? type.namespace}/${type.type}`)
+    if (!table) return []
+    const all = [...table.resources.values()] as Resource<S>[]
+    const found = query.labels || query.id ? all.filter((resource) => selected(resource, query)) : all
+    return found.sort((a, b) => (a.metadata.id < b.metadata.id ? -1 : a.metadata.id > b.metadata.id ? 1 : 0))
+  }
+
+  /** Adds a resource. Throws StoreError 'exists' or 'invalid'. */
+  create<S>(type: ResourceType<S>, id: string, spec: S, options: WriteOptions = {}): Resource<S> {
+    const { namespace = type.namespace, owner = '', labels = {}, annotations = {} } = options
+    const table = this.#table(type, namespace)
+    if (table.resources.has(id)) throw new StoreError('exists', `create "${name(type, namespace, id)}": it is there already`)
+    const time = this.#now()
+    const metadata: Metadata = {
+      namespace,
+      type: type.type,
+      id,
+      version: 1,
+      owner,
+      phase: 'running',
+      created: time,
+      updated: time,
+      labels,
+      annotations,
+      finalizers: [],
+    }
+    const resource: Resource<S> = { metadata, spec: parseSpec(type, id, spec) }
+    table.resources.set(id, resource)
+    table.emit({ type: 'created', resource, bookmark: table.next++ })
+    return resource
+  }
+
+  /** Changes a spec. Throws StoreError 'not-found', 'owner', 'conflict', 'phase' or 'invalid'; equal contents change nothing. */
+  update<S>(type: ResourceType<S>, id: string, spec: S | ((old: S) => S), options: WriteOptions = {}): Resource<S> {
+    const old = this.#owned(type, id, options)
+    const { metadata } = old
+    if (options.version !== undefined && options.version !== metadata.version)
+      throw new StoreError(
+        'conflict',
+        `update "${name(type, metadata.namespace, id)}": it is at version ${metadata.version}, not ${options.version}`,
+      )
+    if (metadata.phase !== 'running') throw new StoreError('phase', `update "${name(type, metadata.namespace, id)}": it is being torn down`)
+    const next = parseSpec(type, id, typeof spec === 'function' ? (spec as (old: S) => S)(old.spec) : spec)
+    const labels = options.labels ?? metadata.labels
+    const annotations = options.annotations ?? metadata.annotations
+    if (Bun.deepEquals(next, old.spec) && Bun.deepEquals(labels, metadata.labels) && Bun.deepEquals(annotations, metadata.annotations))
+      return old
+    return this.#replace(type, old, { labels, annotations }, next)
+  }
+
+  /** Creates or updates, whichever it takes. */
+  put<S>(type: ResourceType<S>, id: string, spec: S, options: WriteOptions = {}): Resource<S> {
+    const { labels = {}, annotations = {} } = options
+    return this.get(type, id, options)
+      ? this.update(type, id, spec, { ...options, labels, annotations })
+      : this.create(type, id, spec, options)
+  }
+
+  /** Marks for destruction; true when no finalizer holds it. */
+  teardown(type: ResourceType<never> | ResourceType, id: string, options: Scope & { owner?: string } = {}): boolean {
+    const old = this.#owned(type as ResourceType, id, options)
+    const torn = old.metadata.phase === 'running' ? this.#replace(type as ResourceType, old, { phase: 'tearingDown' }) : old
+    return torn.metadata.finalizers.length === 0
+  }
+
+  /** Removes a resource. Throws StoreError 'finalizers' while someone holds it. */
+  destroy(type: ResourceType<never> | ResourceType, id: string, options: Scope & { owner?: string } = {}): void {
+    const resource = this.#owned(type as ResourceType, id, options)
+    const { namespace, finalizers } = resource.metadata
+    if (finalizers.length > 0)
+      throw new StoreError('finalizers', `destroy "${name(type, namespace, id)}": still held by ${finalizers.join(', ')}`)
+    const table = this.#table(type, namespace)
+    table.resources.delete(id)
+    table.emit({ type: 'destroyed', resource, bookmark: table.next++ })
+  }
+
+  /** Holds a resource so that it is not destroyed. Throws StoreError 'phase' when it is already on its way out. */
+  addFinalizer(type: ResourceType<never> | ResourceType, id: string, finalizer: string, options: Scope = {}): void {
+    const old = this.#found(type as ResourceType, id, options)
+    if (old.metadata.finalizers.includes(finalizer)) return
+    if (old.metadata.phase !== 'running')
+      throw new StoreError('phase', `hold "${name(type, old.metadata.namespace, id)}": it is being torn down`)
+    this.#replace(type as ResourceType, old, { finalizers: [...old.metadata.finalizers, finalizer] })
+  }
+
+  /** Lets go of a resource. */
+  removeFinalizer(type: ResourceType<never> | ResourceType, id: string, finalizer: string, options: Scope = {}): void {
+    const old = this.get(type as ResourceType, id, options)
+    if (!old?.metadata.finalizers.includes(finalizer)) return
+    this.#replace(type as ResourceType, old, { finalizers: old.metadata.finalizers.filter((held) => held !== finalizer) })
+  }
+
+  /** Calls back within every change, in order; the callback must not throw. Returns how to stop. */
+  subscribe<S>(type: ResourceType<S>, callback: (event: StoreEvent<S>) => void, options: WatchOptions = {}): () => void {
+    const table = this.#table(type, options.namespace ?? type.namespace)
+    for (const event of this.#beginning(table, options)) callback(event as StoreEvent<S>)
+    const subscriber = (event: StoreEvent) => {
+      for (const seen of asSeen(event, options)) callback(seen as StoreEvent<S>)
+    }
+    table.subscribers.add(subscriber)
+    return () => table.subscribers.delete(subscriber)
+  }
+
+  /**
+   * Every event in order, for readers with a pace of their own. One who falls behind by more than the ring holds
+   * gets StoreError 'overrun'; memory stays bounded whoever reads.
+   */
+  async *watch<S>(type: ResourceType<S>, options: WatchOptions & { signal?: AbortSignal } = {}): AsyncGenerator<StoreEvent<S>, void> {
+    const table = this.#table(type, options.namespace ?? type.namespace)
+    const { signal } = options
+    const beginning = this.#beginning(table, options)
+    let position = table.next
+    let wake = () => {}
+    const nudge = () => wake()
+    table.subscribers.add(nudge)
+    signal?.addEventListener('abort', nudge)
+    try {
+      for (const event of beginning) yield event as StoreEvent<S>
+      while (!signal?.aborted) {
+        if (position < table.next) {
+          // Near the ring's end an event could be overwritten between two reads: give up a little before.
+          if (position < table.oldest + (table.next > capacity ? gap : 0))
+            throw new StoreError('overrun', `watch "${type.type}": the reader is ${table.next - position} events behind, watch again`)
+          const event = table.ring[position % capacity]!
+          position++
+          for (const seen of asSeen(event, options)) yield seen as StoreEvent<S>
+          continue
+        }
+        const changed = Promise.withResolvers<void>()
+        wake = changed.resolve
+        if (position === table.next && !signal?.aborted) await changed.promise
+      }
+    } finally {
+      table.subscribers.delete(nudge)
+      signal?.removeEventListener('abort', nudge)
+    }
+  }
+
+  /** Waits until a resource is there and pleases. Rejects with the signal's reason when it fires first. */
+  until<S>(
+    type: ResourceType<S>,
+    id: string,
+    predicate: (resource: Resource<S>) => boolean = () => true,
+    { signal, namespace = type.namespace }: Scope & { signal?: AbortSignal } = {},
+  ): Promise<Resource<S>> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason)
+      const done = (act: () => void) => {
+        stop()
+        signal?.removeEventListener('abort', onAbort)
+        act()
+      }
+      const onAbort = () => done(() => reject(signal?.reason))
+      let stop = () => {}
+      const check = () => {
+        const resource = this.get(type, id, { namespace })
+        if (resource?.metadata.phase === 'running' && predicate(resource)) done(() => resolve(resource))
+      }
+      stop = this.subscribe(type, check, { namespace, only: id })
+      signal?.addEventListener('abort', onAbort)
+      check()
+    })
+  }
+
+  #beginning(table: Table, options: WatchOptions): StoreEvent[] {
+    const { bootstrap, tail, after, only } = options
+    if (bootstrap) {
+      const present = [...table.resources.values()].filter(
+        (resource) => selected(resource, options) && (!only || resource.metadata.id === only),
+      )
+      const bookmark = table.next - 1
+      return [...present.map((resource): StoreEvent => ({ type: 'created', resource, bookmark })), { type: 'bootstrapped', bookmark }]
+    }
+    if (tail === undefined && after === undefined) return []
+    if (after !== undefined && (after < table.oldest - 1 || after >= table.next))
+      throw new StoreError('overrun', `watch: bookmark ${after} is not among the events that are kept, list and watch again`)
+    const past: StoreEvent[] = []
+    for (let at = after === undefined ? table.oldest : after + 1; at < table.next; at++)
+      past.push(...asSeen(table.ring[at % capacity]!, options))
+    return tail === undefined ? past : past.slice(-tail)
+  }
+
+  #table(type: Target, namespace: string): Table {
+    const key = `${namespace}/${type.type}`
+    let table = this.#tables.get(key)
+    if (!table) {
+      table = new Table()
+      this.#tables.set(key, table)
+    }
+    return table
+  }
+
+  #found<S>(type: ResourceType<S>, id: string, { namespace = type.namespace }: Scope): Resource<S> {
+    const resource = this.get(type, id, { namespace })
+    if (!resource) throw new StoreError('not-found', `resource "${name(type, namespace, id)}" does not exist`)
+    return resource
+  }
+
+  #owned<S>(type: ResourceType<S>, id: string, options: Scope & { owner?: string }): Resource<S> {
+    const resource = this.#found(type, id, options)
+    const { owner, namespace } = resource.metadata
+    if (owner !== (options.owner ?? ''))
+      throw new StoreError('owner', `change "${name(type, namespace, id)}": it is owned by "${owner}", not by "${options.owner ?? ''}"`)
+    return resource
+  }
+
+  #replace<S>(type: ResourceType<S>, old: Resource<S>, changes: Partial<Metadata>, spec: S = old.spec): Resource<S> {
+    const metadata: Metadata = { ...old.metadata, ...changes, version: old.metadata.version + 1, updated: this.#now() }
+    const resource: Resource<S> = { metadata, spec }
+    const table = this.#table(type, metadata.namespace)
+    table.resources.set(metadata.id, resource)
+    table.emit({ type: 'updated', resource, old, bookmark: table.next++ })
+    return resource
+  }
+}
+
+function name(type: Target, namespace: string, id: string): string {
+  return `${namespace}/${type.type}/${id}`
+}
+
+function selected({ metadata }: Resource, { labels, id }: Query): boolean {
+  return (!id || id.test(metadata.id)) && (!labels || labels.length === 0 || labels.some((selector) => matches(metadata, selector)))
+}
+
+/** An update into or out of a query is a creation or destruction to the one who asked it. */
+function* asSeen(event: StoreEvent, options: WatchOptions): Generator<StoreEvent> {
+  if (event.type === 'bootstrapped') return
+  if (options.only !== undefined && event.resource.metadata.id !== options.only) return
+  const now = selected(event.resource, options)
+  if (event.type !== 'updated') {
+    if (now) yield event
+    return
+  }
+  const before = selected(event.old, options)
+  if (now && before) yield event
+  else if (now) yield { type: 'created', resource: event.resource, bookmark: event.bookmark }
+  else if (before) yield { type: 'destroyed', resource: event.old, bookmark: event.bookmark }
+}

@@ -1,0 +1,124 @@
+import { expect, test } from 'bun:test'
+import * as fc from 'fast-check'
+import * as v from 'valibot'
+import { StoreError } from '../../src/cosi/errors.ts'
+import { defineResource } from '../../src/cosi/resource.ts'
+import { Store, type StoreEvent } from '../../src/cosi/store.ts'
+
+const Thing = defineResource({ type: 'Things.test.dev', namespace: 'default', spec: v.object({ value: v.number() }) })
+
+function refusal(act: () => unknown): string {
+  try {
+    act()
+  } catch (error) {
+    if (error instanceof StoreError) return error.reason
+    throw error
+  }
+  return 'none'
+}
+
+test('a resource is created at version 1 and grows by one with each real change', () => {
+  const store = new Store()
+  expect(store.create(Thing, 'a', { value: 1 }).metadata).toMatchObject({ version: 1, phase: 'running', owner: '' })
+  expect(store.update(Thing, 'a', { value: 1 }).metadata.version).toBe(1)
+  expect(store.update(Thing, 'a', ({ value }) => ({ value: value + 1 })).metadata.version).toBe(2)
+  expect(store.get(Thing, 'a')?.spec).toEqual({ value: 2 })
+})
+
+test('the store says why it refuses', () => {
+  const store = new Store()
+  store.create(Thing, 'a', { value: 1 }, { owner: 'x' })
+  expect(refusal(() => store.create(Thing, 'a', { value: 1 }))).toBe('exists')
+  expect(refusal(() => store.update(Thing, 'b', { value: 1 }))).toBe('not-found')
+  expect(refusal(() => store.update(Thing, 'a', { value: 2 }))).toBe('owner')
+  expect(refusal(() => store.update(Thing, 'a', { value: 2 }, { owner: 'x', version: 7 }))).toBe('conflict')
+  expect(refusal(() => store.update(Thing, 'a', { value: 'one' } as never, { owner: 'x' }))).toBe('invalid')
+  store.addFinalizer(Thing, 'a', 'holder')
+  expect(refusal(() => store.destroy(Thing, 'a', { owner: 'x' }))).toBe('finalizers')
+  expect(store.teardown(Thing, 'a', { owner: 'x' })).toBe(false)
+  expect(refusal(() => store.update(Thing, 'a', { value: 2 }, { owner: 'x' }))).toBe('phase')
+  expect(refusal(() => store.addFinalizer(Thing, 'a', 'late'))).toBe('phase')
+  store.removeFinalizer(Thing, 'a', 'holder')
+  store.destroy(Thing, 'a', { owner: 'x' })
+  expect(store.get(Thing, 'a')).toBeUndefined()
+})
+
+test('a label query sees an update into it as a creation and out of it as a destruction', () => {
+  const store = new Store()
+  const seen: string[] = []
+  store.subscribe(Thing, ({ type }) => seen.push(type), { labels: [[{ key: 'on', op: 'exists' }]] })
+  store.create(Thing, 'a', { value: 1 })
+  store.put(Thing, 'a', { value: 2 }, { labels: { on: '' } })
+  store.put(Thing, 'a', { value: 3 }, { labels: { on: '' } })
+  store.put(Thing, 'a', { value: 4 })
+  expect(seen).toEqual(['created', 'updated', 'destroyed'])
+})
+
+test('a watch begins with what is there, says so, and goes on with every change in order', async () => {
+  const store = new Store()
+  store.create(Thing, 'a', { value: 0 })
+  const stop = new AbortController()
+  const seen: string[] = []
+  const reading = (async () => {
+    for await (const event of store.watch(Thing, { bootstrap: true, signal: stop.signal })) {
+      seen.push(`${event.type} ${event.resource?.spec.value ?? ''}`.trim())
+      if (event.resource?.spec.value === 3) stop.abort()
+    }
+  })()
+  await Promise.resolve()
+  for (const value of [1, 2, 3]) store.update(Thing, 'a', { value })
+  await reading
+  expect(seen).toEqual(['created 0', 'bootstrapped', 'updated 1', 'updated 2', 'updated 3'])
+})
+
+test('a reader that falls behind is told so instead of missing events', async () => {
+  const store = new Store()
+  store.create(Thing, 'a', { value: 0 })
+  const watch = store.watch(Thing, { bootstrap: true })
+  await watch.next()
+  await watch.next()
+  const next = watch.next()
+  for (let value = 1; value <= 5000; value++) store.update(Thing, 'a', { value })
+  expect(
+    await next.then(
+      () => 'event',
+      (error) => error.reason,
+    ),
+  ).toBe('overrun')
+})
+
+test('tail and bookmarks repeat the past exactly', () => {
+  const store = new Store()
+  store.create(Thing, 'a', { value: 0 })
+  for (let value = 1; value <= 20; value++) store.update(Thing, 'a', { value })
+  const collect = (options: { tail?: number; after?: number }) => {
+    const events: StoreEvent<{ value: number }>[] = []
+    store.subscribe(Thing, (event) => events.push(event), options)()
+    return events
+  }
+  expect(collect({ tail: 3 }).map(({ resource }) => resource?.spec.value)).toEqual([18, 19, 20])
+  const { bookmark } = collect({ tail: 3 })[0]!
+  expect(collect({ after: bookmark }).map(({ resource }) => resource?.spec.value)).toEqual([19, 20])
+  expect(refusal(() => collect({ after: 9999 }))).toBe('overrun')
+})
+
+test('whatever is done in whatever order, events replayed on an empty table give the table', () => {
+  const operation = fc.record({ id: fc.constantFrom('a', 'b', 'c'), verb: fc.constantFrom('put', 'destroy', 'teardown'), value: fc.nat(3) })
+  fc.assert(
+    fc.property(fc.array(operation, { maxLength: 60 }), (operations) => {
+      const store = new Store()
+      const replayed = new Map<string, number>()
+      store.subscribe(Thing, (event) => {
+        if (event.type === 'destroyed') replayed.delete(event.resource.metadata.id)
+        else if (event.resource) replayed.set(event.resource.metadata.id, event.resource.spec.value)
+      })
+      for (const { id, verb, value } of operations)
+        refusal(() =>
+          verb === 'put' ? store.put(Thing, id, { value }) : verb === 'destroy' ? store.destroy(Thing, id) : store.teardown(Thing, id),
+        )
+      expect([...replayed].sort()).toEqual(
+        store.list(Thing).map(({ metadata, spec }) => [metadata.id, spec.value] as const as [string, number]),
+      )
+    }),
+  )
+})
