@@ -1,0 +1,47 @@
+/**
+ * A layer is an uncompressed tar of entries whose bytes lie elsewhere. Nothing is materialized: a layer is a list of
+ * segments, literal headers and padding between parts of files, to be hashed when it is built and streamed when it is pulled.
+ */
+import type { LayerEntry, Segment } from './image.ts'
+import { segmentLength } from './segments.ts'
+import { tarEnd, tarHeader, tarPadding } from './tar.ts'
+
+/** What a layer's bytes are; the digest of an uncompressed layer is its diff id. */
+export const layerMediaType = 'application/vnd.oci.image.layer.v1.tar'
+
+/** The bytes of a layer with these entries, in their order. */
+export function layerSegments(entries: readonly LayerEntry[]): Segment[] {
+  const segments: Segment[] = []
+  let literal: Uint8Array[] = []
+  const flush = () => {
+    if (literal.length) segments.push({ bytes: Buffer.concat(literal) })
+    literal = []
+  }
+  for (const entry of entries) {
+    literal.push(tarHeader(entry))
+    if (entry.type !== 'file' || !entry.size) continue
+    if (!entry.source) throw new TypeError(`layer entry "${entry.path}": a file needs a source`)
+    flush()
+    segments.push({ file: entry.source, offset: 0, length: entry.size })
+    const padding = tarPadding(entry.size)
+    if (padding) literal.push(new Uint8Array(padding))
+  }
+  literal.push(tarEnd)
+  flush()
+  return segments
+}
+
+/** How many bytes a layer with these entries has. */
+export function layerSize(entries: readonly LayerEntry[]): number {
+  return layerSegments(entries).reduce((total, segment) => total + segmentLength(segment), 0)
+}
+
+/** The directories above `paths` that a layer must hold before them, outermost first, root-owned and readable by all. */
+export function parentEntries(paths: readonly string[]): LayerEntry[] {
+  const parents = new Set<string>()
+  for (const path of paths) {
+    const parts = path.split('/').slice(0, -1)
+    for (let depth = 1; depth <= parts.length; depth++) parents.add(parts.slice(0, depth).join('/'))
+  }
+  return [...parents].sort().map((path) => ({ path, type: 'dir', mode: 0o755 }))
+}
