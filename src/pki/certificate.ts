@@ -1,0 +1,179 @@
+/**
+ * Authorities and the certificates they sign.
+ *
+ * Everything that leaves this room is PEM in a pair `{ crt, key }`, because that is what is stored, sent and handed to TLS.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import { DecodeError } from '../wire/decode-error.ts'
+import { DerReader } from '../wire/der.ts'
+import { decodePem, encodePem, pemBlock, pemLabels } from '../wire/pem.ts'
+import { type DecodedCertificate, decodeCertificate, encodeSigned, encodeTbsCertificate } from '../wire/x509/certificate.ts'
+import type { AltNames, ExtendedKeyUsage, KeyUsage } from '../wire/x509/extensions.ts'
+import { encodeName, type Name } from '../wire/x509/name.ts'
+import { type KeyKind, type KeyPair, newKey, parseKey, signatureAlgorithmOf, signWith, verifySignature } from './key.ts'
+
+/** A certificate and its private key, both PEM. */
+export interface PemPair {
+  crt: string
+  key: string
+}
+
+/** Milliseconds in common lifetimes. */
+export const day = 24 * 3600_000
+export const authorityLifetime = 3650 * day
+export const year = 365 * day
+
+// a peer's clock may be behind the one that signs
+const backdate = 60_000
+
+/** What a new authority is made from. */
+export interface AuthorityOptions {
+  subject: Name
+  kind: 'ed25519' | 'ecdsa'
+  key?: KeyPair
+  /** Milliseconds. */
+  lifetime?: number
+  now?: Date
+}
+
+/** Makes a self-signed authority. */
+export function newCA({ subject, kind, key = newKey(kind), lifetime = authorityLifetime, now = new Date() }: AuthorityOptions): PemPair {
+  const keyId = keyIdOf(key.spki)
+  const crt = sign(key, {
+    issuer: encodeName(subject),
+    subject,
+    publicKey: key.spki,
+    now,
+    lifetime,
+    extensions: {
+      keyUsage: ['digitalSignature', 'certSign'],
+      extendedKeyUsage: ['serverAuth', 'clientAuth'],
+      isCA: true,
+      subjectKeyId: keyId,
+    },
+  })
+  return { crt, key: key.pem }
+}
+
+/** What a certificate is made from. */
+export interface CertificateOptions {
+  ca: PemPair
+  subject: Name
+  sans?: AltNames
+  usage: ExtendedKeyUsage[]
+  /** Default: digitalSignature, with keyEncipherment for keys other than Ed25519. */
+  keyUsage?: KeyUsage[]
+  /** Milliseconds. */
+  lifetime: number
+  now?: Date
+}
+
+/** Makes a key and a certificate for it; the key is of the authority's own kind unless told. */
+export function newCertificate({ kind, ...options }: CertificateOptions & { kind?: 'ed25519' | 'ecdsa' }): PemPair {
+  const ca = parseKey(options.ca.key)
+  const key = newKey(kind ?? (ca.kind === 'rsa' ? 'ecdsa' : ca.kind))
+  return { crt: certify(options, ca, key.spki, key.kind), key: key.pem }
+}
+
+/** Signs somebody's public key (SubjectPublicKeyInfo). */
+export function certifyKey(options: CertificateOptions, spki: Uint8Array, kind: KeyKind): string {
+  return certify(options, parseKey(options.ca.key), spki, kind)
+}
+
+function certify(
+  { ca, subject, sans, usage, keyUsage, lifetime, now = new Date() }: CertificateOptions,
+  caKey: KeyPair,
+  spki: Uint8Array,
+  kind: KeyKind,
+) {
+  const authority = parseCertificate(ca.crt)
+  return sign(caKey, {
+    issuer: authority.rawSubject,
+    subject,
+    publicKey: spki,
+    now,
+    lifetime,
+    extensions: {
+      keyUsage: keyUsage ?? (kind === 'ed25519' ? ['digitalSignature'] : ['digitalSignature', 'keyEncipherment']),
+      extendedKeyUsage: usage,
+      isCA: false,
+      subjectKeyId: keyIdOf(spki),
+      authorityKeyId: authority.extensions.subjectKeyId ?? keyIdOf(caKey.spki),
+      ...(sans ? { altNames: sans } : {}),
+    },
+  })
+}
+
+interface ToSign {
+  issuer: Uint8Array
+  subject: Name
+  publicKey: Uint8Array
+  now: Date
+  lifetime: number
+  extensions: DecodedCertificate['extensions']
+}
+
+function sign(key: KeyPair, { now, lifetime, ...fields }: ToSign): string {
+  const algorithm = signatureAlgorithmOf[key.kind]
+  const serial = randomBytes(16)
+  serial[0] = (serial[0]! & 0x7f) | 0x40
+  const notBefore = new Date(now.getTime() - backdate)
+  const tbs = encodeTbsCertificate({ ...fields, serial, algorithm, notBefore, notAfter: new Date(now.getTime() + lifetime) })
+  return encodePem(pemLabels.certificate, encodeSigned(tbs, algorithm, signWith(key, tbs)))
+}
+
+/** SHA-1 of the public key's bits (RFC 5280 §4.2.1.2, first method). */
+function keyIdOf(spki: Uint8Array): Uint8Array {
+  const info = new DerReader('public key', spki).enter()
+  info.next()
+  return createHash('sha1').update(info.bits()).digest()
+}
+
+/** Reads the first certificate of a PEM text. */
+export function parseCertificate(pem: string): DecodedCertificate {
+  return decodeCertificate(pemBlock(pem, pemLabels.certificate).der)
+}
+
+/** Reads every certificate of a PEM text; blocks of other kinds are passed over. */
+export function parseCertificates(pem: string): DecodedCertificate[] {
+  return decodePem(pem)
+    .filter(({ label }) => label === pemLabels.certificate)
+    .map(({ der }) => decodeCertificate(der))
+}
+
+/** True when the authority signed this certificate, by name and by key. */
+export function issuedBy(certificate: DecodedCertificate, authority: DecodedCertificate): boolean {
+  return (
+    Buffer.compare(certificate.rawIssuer, authority.rawSubject) === 0 &&
+    verifySignature(authority.publicKey, certificate.algorithm, certificate.tbs, certificate.signature)
+  )
+}
+
+/** True when the private key belongs to the certificate. */
+export const matches = ({ crt, key }: PemPair): boolean => Buffer.compare(parseCertificate(crt).publicKey, parseKey(key).spki) === 0
+
+/** SHA-256 over the whole certificate, as `--cert-fingerprint` takes it: base64. */
+export function fingerprint(pem: string): string {
+  return createHash('sha256').update(parseCertificate(pem).raw).digest('base64')
+}
+
+/** When half of a certificate's life is over and it is to be replaced. */
+export function renewalTime(pem: string): Date {
+  const { notBefore, notAfter } = parseCertificate(pem)
+  return new Date(notBefore.getTime() + (notAfter.getTime() - notBefore.getTime()) / 2)
+}
+
+/** True once the certificate should be replaced: half of its life is over, or it is not yet valid. */
+export function dueForRenewal(pem: string, now: Date): boolean {
+  return now >= renewalTime(pem) || now < parseCertificate(pem).notBefore
+}
+
+/** Base64 around PEM, the form in which YAML carries both certificates and keys. */
+export const toBase64 = (pem: string): string => Buffer.from(pem).toString('base64')
+
+/** Undoes `toBase64`; anything but base64 is refused. */
+export function fromBase64(value: string): string {
+  const stripped = value.replace(/\s+/g, '')
+  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(stripped)) throw new DecodeError('base64', 0, 'not base64')
+  return Buffer.from(stripped, 'base64').toString('utf8')
+}
