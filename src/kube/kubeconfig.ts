@@ -1,0 +1,197 @@
+import { parseDocument, stringify } from 'yaml'
+import { KubeError } from './errors.ts'
+
+/** A kubeconfig: clusters, users and contexts by name, and everything else it said. */
+export interface Kubeconfig {
+  clusters: Map<string, Record<string, unknown>>
+  users: Map<string, Record<string, unknown>>
+  contexts: Map<string, Record<string, unknown>>
+  currentContext: string
+  rest: Record<string, unknown>
+}
+
+/** What a kubeconfig for one cluster and one user is made of; certificates and keys are PEM. */
+export interface KubeconfigParts {
+  cluster: string
+  user: string
+  context: string
+  namespace?: string
+  server: string
+  ca: string
+  cert?: string
+  key?: string
+  token?: string
+}
+
+const sections = [
+  ['clusters', 'cluster'],
+  ['users', 'user'],
+  ['contexts', 'context'],
+] as const
+
+const largest = 4 * 1024 * 1024
+
+/** An empty kubeconfig, as there is before the first merge. */
+export function emptyKubeconfig(): Kubeconfig {
+  return { clusters: new Map(), users: new Map(), contexts: new Map(), currentContext: '', rest: {} }
+}
+
+/** Makes a kubeconfig of its parts, with its context as the current one. */
+export function buildKubeconfig(parts: KubeconfigParts): Kubeconfig {
+  const base64 = (pem: string) => Buffer.from(pem).toString('base64')
+  const user: Record<string, unknown> = {}
+  if (parts.cert) user['client-certificate-data'] = base64(parts.cert)
+  if (parts.key) user['client-key-data'] = base64(parts.key)
+  if (parts.token) user.token = parts.token
+  const context: Record<string, unknown> = { cluster: parts.cluster, user: parts.user }
+  if (parts.namespace) context.namespace = parts.namespace
+  return {
+    clusters: new Map([[parts.cluster, { server: parts.server, 'certificate-authority-data': base64(parts.ca) }]]),
+    users: new Map([[parts.user, user]]),
+    contexts: new Map([[parts.context, context]]),
+    currentContext: parts.context,
+    rest: {},
+  }
+}
+
+/** Reads a kubeconfig; throws KubeError 'Malformed' that says which part is wrong. */
+export function parseKubeconfig(text: string): Kubeconfig {
+  const wrong = (detail: string) => new KubeError(0, 'Malformed', `kubeconfig: ${detail}`)
+  if (text.length > largest) throw wrong(`larger than ${largest} bytes`)
+  const document = parseDocument(text, { logLevel: 'silent' })
+  if (document.errors[0]) throw wrong(document.errors[0].message.split('\n')[0] ?? 'not YAML')
+  let root: unknown
+  try {
+    root = document.toJS({ maxAliasCount: 100 }) ?? {}
+  } catch (error) {
+    throw wrong(error instanceof Error ? error.message : String(error))
+  }
+  if (!isRecord(root)) throw wrong('the document is not a mapping')
+  if (root.kind !== undefined && root.kind !== 'Config') throw wrong(`kind is "${root.kind}", not "Config"`)
+  const config = emptyKubeconfig()
+  for (const [section, key] of sections) {
+    const list = root[section] ?? []
+    if (!Array.isArray(list)) throw wrong(`"${section}" is not a list`)
+    for (const entry of list) {
+      const value = isRecord(entry) ? (entry[key] ?? {}) : undefined
+      if (!isRecord(entry) || typeof entry.name !== 'string' || !isRecord(value))
+        throw wrong(`an entry of "${section}" has no name or no ${key}`)
+      config[section].set(entry.name, value)
+    }
+  }
+  const current = root['current-context'] ?? ''
+  if (typeof current !== 'string') throw wrong('"current-context" is not text')
+  config.currentContext = current
+  for (const [key, value] of Object.entries(root)) if (!known.has(key)) config.rest[key] = value
+  return config
+}
+
+const known = new Set(['apiVersion', 'kind', 'clusters', 'users', 'contexts', 'current-context'])
+
+/** Writes a kubeconfig as YAML. */
+export function formatKubeconfig(config: Kubeconfig): string {
+  const list = (section: 'clusters' | 'users' | 'contexts', key: string) =>
+    [...config[section]].map(([name, value]) => (key === 'user' ? { name, user: value } : { [key]: value, name }))
+  return stringify(
+    {
+      apiVersion: 'v1',
+      kind: 'Config',
+      clusters: list('clusters', 'cluster'),
+      users: list('users', 'user'),
+      contexts: list('contexts', 'context'),
+      'current-context': config.currentContext,
+      ...config.rest,
+    },
+    { lineWidth: 0 },
+  )
+}
+
+/** What a merge did, so that it can be told. */
+export interface MergeResult {
+  config: Kubeconfig
+  /** Names that were taken by something else, and what was used instead. */
+  renamed: { kind: 'cluster' | 'user' | 'context'; from: string; to: string }[]
+}
+
+/**
+ * Puts what `added` holds into `present`. A name that is taken by something different gets a number behind it, or,
+ * with `overwrite`, replaces what was there. References follow their names; nothing else of `present` is touched.
+ */
+export function mergeKubeconfig(
+  present: Kubeconfig,
+  added: Kubeconfig,
+  options: { overwrite?: boolean; activate?: boolean } = {},
+): MergeResult {
+  const config: Kubeconfig = {
+    clusters: new Map(present.clusters),
+    users: new Map(present.users),
+    contexts: new Map(present.contexts),
+    currentContext: present.currentContext,
+    rest: present.rest,
+  }
+  const renamed: MergeResult['renamed'] = []
+  const place = (kind: 'cluster' | 'user' | 'context', name: string, value: Record<string, unknown>): string => {
+    const section = config[`${kind}s`]
+    const free = (candidate: string) => !section.has(candidate) || Bun.deepEquals(section.get(candidate), value)
+    let to = name
+    for (let number = 1; !options.overwrite && !free(to); number++) to = `${name}-${number}`
+    if (to !== name) renamed.push({ kind, from: name, to })
+    section.set(to, value)
+    return to
+  }
+  const clusters = new Map([...added.clusters].map(([name, value]) => [name, place('cluster', name, value)]))
+  const users = new Map([...added.users].map(([name, value]) => [name, place('user', name, value)]))
+  for (const [name, value] of added.contexts) {
+    const cluster = clusters.get(String(value.cluster)) ?? value.cluster
+    const user = users.get(String(value.user)) ?? value.user
+    const to = place('context', name, { ...value, cluster, user })
+    if (name === added.currentContext && (options.activate ?? true)) config.currentContext = to
+  }
+  return { config, renamed }
+}
+
+/** Takes a context out again, with the cluster and user that no other context needs. */
+export function removeContext(present: Kubeconfig, name: string): Kubeconfig {
+  const contexts = new Map(present.contexts)
+  const gone = contexts.get(name)
+  contexts.delete(name)
+  const used = (key: 'cluster' | 'user', value: unknown) => [...contexts.values()].some((context) => context[key] === value)
+  const without = (section: Map<string, Record<string, unknown>>, key: 'cluster' | 'user') =>
+    new Map([...section].filter(([entry]) => !gone || entry !== gone[key] || used(key, entry)))
+  return {
+    ...present,
+    contexts,
+    clusters: without(present.clusters, 'cluster'),
+    users: without(present.users, 'user'),
+    currentContext: present.currentContext === name ? '' : present.currentContext,
+  }
+}
+
+/** How to reach the cluster of a context (the current one if not named); throws KubeError when the kubeconfig does not say. */
+export function accessOf(
+  config: Kubeconfig,
+  name: string = config.currentContext,
+): { server: string; ca: string; cert?: string; key?: string; token?: string } {
+  const context = config.contexts.get(name)
+  if (!context) throw new KubeError(0, 'Malformed', `kubeconfig: context "${name}" is not there`)
+  const cluster = config.clusters.get(String(context.cluster))
+  const user = config.users.get(String(context.user))
+  if (!cluster || !user) throw new KubeError(0, 'Malformed', `kubeconfig: cluster or user of context "${name}" is not there`)
+  const pem = (value: unknown) => (typeof value === 'string' ? Buffer.from(value, 'base64').toString() : undefined)
+  const ca = pem(cluster['certificate-authority-data'])
+  if (typeof cluster.server !== 'string' || !ca)
+    throw new KubeError(0, 'Malformed', `kubeconfig: cluster "${context.cluster}" has no server or no certificate authority`)
+  const cert = pem(user['client-certificate-data'])
+  const key = pem(user['client-key-data'])
+  return {
+    server: cluster.server,
+    ca,
+    ...(cert && { cert }),
+    ...(key && { key }),
+    ...(typeof user.token === 'string' && { token: user.token }),
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

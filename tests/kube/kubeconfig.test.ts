@@ -1,0 +1,84 @@
+import { expect, test } from 'bun:test'
+import { KubeError } from '../../src/kube/errors.ts'
+import {
+  accessOf,
+  buildKubeconfig,
+  emptyKubeconfig,
+  formatKubeconfig,
+  mergeKubeconfig,
+  parseKubeconfig,
+  removeContext,
+} from '../../src/kube/kubeconfig.ts'
+
+const mine = (server: string) =>
+  buildKubeconfig({ cluster: 'c1', user: 'admin@c1', context: 'admin@c1', namespace: 'default', server, ca: 'CA', cert: 'CRT', key: 'KEY' })
+
+const foreign = `
+apiVersion: v1
+kind: Config
+clusters:
+- name: c1
+  cluster: {server: "https://other:6443", insecure-skip-tls-verify: true}
+users:
+- name: me
+  user: {exec: {command: aws, args: [eks]}}
+contexts:
+- name: work
+  context: {cluster: c1, user: me}
+current-context: work
+preferences: {colors: true}
+`
+
+test('what is built can be read and used', () => {
+  const text = formatKubeconfig(mine('https://1.2.3.4:6443'))
+  expect(accessOf(parseKubeconfig(text))).toEqual({ server: 'https://1.2.3.4:6443', ca: 'CA', cert: 'CRT', key: 'KEY' })
+  expect(text).toContain('namespace: default')
+})
+
+test('a merge keeps what is there and renames what clashes, references included', () => {
+  const { config, renamed } = mergeKubeconfig(parseKubeconfig(foreign), mine('https://a:6443'))
+  expect(renamed).toEqual([{ kind: 'cluster', from: 'c1', to: 'c1-1' }])
+  expect(config.clusters.get('c1')).toEqual({ server: 'https://other:6443', 'insecure-skip-tls-verify': true })
+  expect(config.contexts.get('admin@c1')).toEqual({ cluster: 'c1-1', user: 'admin@c1', namespace: 'default' })
+  expect(config.currentContext).toBe('admin@c1')
+  const again = parseKubeconfig(formatKubeconfig(config))
+  expect(again.users.get('me')).toEqual({ exec: { command: 'aws', args: ['eks'] } })
+  expect(again.rest).toEqual({ preferences: { colors: true } })
+})
+
+test('merging the same twice changes nothing the second time', () => {
+  const once = mergeKubeconfig(emptyKubeconfig(), mine('https://a:6443')).config
+  const twice = mergeKubeconfig(once, mine('https://a:6443'))
+  expect(twice.renamed).toEqual([])
+  expect(formatKubeconfig(twice.config)).toBe(formatKubeconfig(once))
+})
+
+test('overwriting replaces what has the name', () => {
+  const { config, renamed } = mergeKubeconfig(parseKubeconfig(foreign), mine('https://a:6443'), { overwrite: true })
+  expect(renamed).toEqual([])
+  expect(config.clusters.get('c1')?.server).toBe('https://a:6443')
+})
+
+test('the current context can be left alone', () => {
+  expect(mergeKubeconfig(parseKubeconfig(foreign), mine('https://a:6443'), { activate: false }).config.currentContext).toBe('work')
+})
+
+test('a context goes with the cluster and user only it needed', () => {
+  const { config } = mergeKubeconfig(parseKubeconfig(foreign), mine('https://a:6443'))
+  const left = removeContext(config, 'admin@c1')
+  expect([...left.clusters.keys()]).toEqual(['c1'])
+  expect([...left.users.keys()]).toEqual(['me'])
+  expect(left.currentContext).toBe('')
+})
+
+test.each([
+  ['[]', 'kubeconfig: the document is not a mapping'],
+  ['kind: Pod', 'kubeconfig: kind is "Pod", not "Config"'],
+  ['clusters: {}', 'kubeconfig: "clusters" is not a list'],
+  ['users: [{name: x, user: 3}]', 'kubeconfig: an entry of "users" has no name or no user'],
+  ['a: [', undefined],
+])('%s is refused', (text, message) => {
+  const read = () => parseKubeconfig(text)
+  expect(read).toThrow(KubeError)
+  if (message) expect(read).toThrow(message)
+})
