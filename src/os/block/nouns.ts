@@ -1,0 +1,38 @@
+import { BlockDevice } from './resources/block-device.ts'
+import { BlockSymlink } from './resources/block-symlink.ts'
+import { DiscoveredVolume } from './resources/discovered-volume.ts'
+import { DiscoveryRefreshRequest } from './resources/discovery-refresh-request.ts'
+import { DiscoveryRefreshStatus } from './resources/discovery-refresh-status.ts'
+import { Disk } from './resources/disk.ts'
+import { MountRequest } from './resources/mount-request.ts'
+import { MountStatus } from './resources/mount-status.ts'
+import { SwapStatus } from './resources/swap-status.ts'
+import { SystemDisk } from './resources/system-disk.ts'
+import { UserDiskConfigStatus } from './resources/user-disk-config-status.ts'
+import { VolumeConfig } from './resources/volume-config.ts'
+import { VolumeLifecycle } from './resources/volume-lifecycle.ts'
+import { VolumeMountRequest } from './resources/volume-mount-request.ts'
+import { VolumeMountStatus } from './resources/volume-mount-status.ts'
+import { VolumeStatus } from './resources/volume-status.ts'
+import { ZswapStatus } from './resources/zswap-status.ts'
+
+/** The kinds of resources of this area. */
+export const resources = [
+  BlockDevice,
+  BlockSymlink,
+  DiscoveredVolume,
+  DiscoveryRefreshRequest,
+  DiscoveryRefreshStatus,
+  Disk,
+  MountRequest,
+  MountStatus,
+  SwapStatus,
+  SystemDisk,
+  UserDiskConfigStatus,
+  VolumeConfig,
+  VolumeLifecycle,
+  VolumeMountRequest,
+  VolumeMountStatus,
+  VolumeStatus,
+  ZswapStatus,
+]

@@ -1,0 +1,10 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+
+/** The stable names udev gives a device. */
+export const BlockSymlink = defineResource({
+  type: 'BlockSymlinks.block.talos.dev',
+  namespace: 'runtime',
+  displayType: 'BlockSymlink',
+  spec: v.object({ paths: v.optional(v.array(v.string()), []) }),
+})

@@ -1,0 +1,12 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+import { integer } from '../../values.ts'
+
+/** Asks for the devices to be probed again. */
+export const DiscoveryRefreshRequest = defineResource({
+  type: 'DiscoveryRefreshRequests.block.talos.dev',
+  namespace: 'runtime',
+  displayType: 'DiscoveryRefreshRequest',
+  columns: { Request: '{.request}' },
+  spec: v.object({ request: integer }),
+})

@@ -1,0 +1,20 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+
+/** That something be mounted, merged over all who ask for it. */
+export const MountRequest = defineResource({
+  type: 'MountRequests.block.talos.dev',
+  namespace: 'runtime',
+  displayType: 'MountRequest',
+  columns: { Volume: '{.volumeID}', Parent: '{.parentID}', Requesters: '{.requesters}' },
+  spec: v.object({
+    volumeID: v.string(),
+    parentID: v.string(),
+    readOnly: v.boolean(),
+    detached: v.boolean(),
+    disableAccessTime: v.optional(v.boolean()),
+    secure: v.optional(v.boolean()),
+    requesters: v.optional(v.array(v.string()), []),
+    requesterIDs: v.optional(v.array(v.string()), []),
+  }),
+})

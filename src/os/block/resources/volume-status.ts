@@ -1,0 +1,50 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+import { bytes, integer } from '../../values.ts'
+
+/** How far a volume has come: located, prepared, ready, or why not. */
+export const VolumeStatus = defineResource({
+  type: 'VolumeStatuses.block.talos.dev',
+  namespace: 'runtime',
+  displayType: 'VolumeStatus',
+  columns: { Type: '{.type}', Phase: '{.phase}', Location: '{.location}', Size: '{.prettySize}' },
+  spec: v.object({
+    phase: v.picklist(['waiting', 'failed', 'missing', 'located', 'provisioned', 'prepared', 'ready', 'closed']),
+    preFailPhase: v.optional(v.picklist(['waiting', 'failed', 'missing', 'located', 'provisioned', 'prepared', 'ready', 'closed'])),
+    type: v.picklist(['partition', 'disk', 'tmpfs', 'directory', 'symlink', 'overlay', 'external']),
+    parentID: v.optional(v.string()),
+    location: v.optional(v.string()),
+    mountLocation: v.optional(v.string()),
+    partitionIndex: v.optional(integer),
+    parentLocation: v.optional(v.string()),
+    uuid: v.optional(v.string()),
+    partitionUUID: v.optional(v.string()),
+    size: v.optional(integer),
+    prettySize: v.optional(v.string()),
+    filesystem: v.optional(v.string()),
+    encryptionProvider: v.optional(v.string()),
+    encryptionFailedSyncs: v.optional(v.array(v.string())),
+    configuredEncryptionKeys: v.optional(v.array(v.string())),
+    encryptionLockedToState: v.optional(v.boolean()),
+    encryptionSlot: v.optional(integer),
+    tpmEncryptionOptions: v.optional(v.object({ pcrs: v.optional(v.array(integer)), pubKeyPcrs: v.optional(v.array(integer)) })),
+    mountSpec: v.optional(
+      v.object({
+        targetPath: v.string(),
+        selinuxLabel: v.string(),
+        projectQuotaSupport: v.boolean(),
+        parentId: v.optional(v.string()),
+        fileMode: v.optional(integer),
+        uid: v.optional(integer),
+        gid: v.optional(integer),
+        recursiveRelabel: v.optional(v.boolean()),
+        bindTarget: v.optional(v.string()),
+        parameters: v.optional(
+          v.array(v.object({ type: v.string(), name: v.string(), string: v.optional(v.string()), binary: v.optional(bytes) })),
+        ),
+      }),
+    ),
+    symlink: v.optional(v.object({ symlinkTargetPath: v.string(), force: v.boolean() })),
+    errorMessage: v.optional(v.string()),
+  }),
+})

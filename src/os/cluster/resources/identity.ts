@@ -1,0 +1,11 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+
+/** Who this node is to the cluster. */
+export const Identity = defineResource({
+  type: 'Identities.cluster.talos.dev',
+  namespace: 'cluster',
+  displayType: 'Identity',
+  columns: { ID: '{.nodeId}' },
+  spec: v.object({ nodeId: v.string() }),
+})

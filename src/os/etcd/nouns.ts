@@ -1,0 +1,7 @@
+import { EtcdConfig } from './resources/etcd-config.ts'
+import { EtcdMember } from './resources/etcd-member.ts'
+import { EtcdSpec } from './resources/etcd-spec.ts'
+import { PKIStatus } from './resources/pki-status.ts'
+
+/** The kinds of resources of this area. */
+export const resources = [EtcdConfig, EtcdMember, EtcdSpec, PKIStatus]

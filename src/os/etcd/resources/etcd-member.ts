@@ -1,0 +1,11 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+
+/** This node's member of etcd. */
+export const EtcdMember = defineResource({
+  type: 'EtcdMembers.etcd.talos.dev',
+  namespace: 'etcd',
+  displayType: 'EtcdMember',
+  columns: { 'Member ID': '{.memberID}' },
+  spec: v.object({ memberID: v.string() }),
+})

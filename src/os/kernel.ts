@@ -1,0 +1,22 @@
+/**
+ * The kernel as the areas see it: modules of linux/ handed in by init. Types only, so that naming one opens nothing;
+ * a test hands in an object of the few calls it expects.
+ */
+
+/** Where this node runs: in a container of another machine, or on a machine of its own. */
+export type Mode = 'container' | 'metal'
+
+/** The kernel's doors, one a subject. */
+export interface Kernel {
+  readonly mode: Mode
+  readonly files: typeof import('../linux/files.ts')
+  readonly mount: typeof import('../linux/mount.ts')
+  readonly uts: typeof import('../linux/uts.ts')
+  readonly net: typeof import('../linux/net.ts')
+  readonly process: typeof import('../linux/process.ts')
+  readonly cgroup: typeof import('../linux/cgroup.ts')
+  readonly sysctl: typeof import('../linux/sysctl.ts')
+  readonly kmsg: typeof import('../linux/kmsg.ts')
+  readonly time: typeof import('../linux/time.ts')
+  readonly reboot: typeof import('../linux/reboot.ts')
+}

@@ -1,0 +1,11 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+import { mac } from '../../values.ts'
+
+/** The hardware address this machine is known by. */
+export const HardwareAddress = defineResource({
+  type: 'HardwareAddresses.net.talos.dev',
+  namespace: 'network',
+  displayType: 'HardwareAddress',
+  spec: v.object({ name: v.string(), hardwareAddr: mac }),
+})

@@ -1,0 +1,12 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+
+/** What the kernel was told the node is called. */
+export const HostnameStatus = defineResource({
+  type: 'HostnameStatuses.net.talos.dev',
+  namespace: 'network',
+  displayType: 'HostnameStatus',
+  aliases: ['hostname'],
+  columns: { Hostname: '{.hostname}', Domainname: '{.domainname}' },
+  spec: v.object({ hostname: v.string(), domainname: v.string() }),
+})

@@ -1,0 +1,11 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+
+/** Another name a link should have. */
+export const LinkAliasSpec = defineResource({
+  type: 'LinkAliasSpecs.net.talos.dev',
+  namespace: 'network',
+  displayType: 'LinkAliasSpec',
+  columns: { Alias: '{.alias}' },
+  spec: v.object({ alias: v.string() }),
+})

@@ -1,0 +1,39 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+import { integer, ip, layer } from '../../values.ts'
+
+/** A protocol that should run on a link: DHCP or a virtual address. */
+export const OperatorSpec = defineResource({
+  type: 'OperatorSpecs.net.talos.dev',
+  namespace: 'network',
+  displayType: 'OperatorSpec',
+  sensitive: true,
+  spec: v.object({
+    operator: v.picklist(['dhcp4', 'dhcp6', 'vip']),
+    linkName: v.string(),
+    requireUp: v.boolean(),
+    dhcp4: v.optional(
+      v.object({
+        routeMetric: integer,
+        skipHostnameRequest: v.optional(v.boolean()),
+        clientIdentifier: v.optional(v.object({ clientIdentifier: v.string(), duidRawHex: v.optional(v.string()) })),
+      }),
+    ),
+    dhcp6: v.optional(
+      v.object({
+        routeMetric: integer,
+        skipHostnameRequest: v.optional(v.boolean()),
+        clientIdentifier: v.optional(v.object({ clientIdentifier: v.string(), duidRawHex: v.optional(v.string()) })),
+      }),
+    ),
+    vip: v.optional(
+      v.object({
+        ip: ip,
+        gratuitousARP: v.boolean(),
+        equinixMetal: v.optional(v.object({ projectID: v.string(), deviceID: v.string(), apiToken: v.string() })),
+        hcloud: v.optional(v.object({ deviceID: integer, networkID: integer, apiToken: v.string() })),
+      }),
+    ),
+    layer: layer,
+  }),
+})

@@ -1,0 +1,12 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+
+/** Which time servers are used. */
+export const TimeServerStatus = defineResource({
+  type: 'TimeServerStatuses.net.talos.dev',
+  namespace: 'network',
+  displayType: 'TimeServerStatus',
+  aliases: ['timeserver', 'timeservers'],
+  columns: { Timeservers: '{.timeServers}' },
+  spec: v.object({ timeServers: v.optional(v.array(v.string()), []) }),
+})

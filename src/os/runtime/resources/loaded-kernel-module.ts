@@ -1,0 +1,19 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+import { integer } from '../../values.ts'
+
+/** A kernel module that is loaded. */
+export const LoadedKernelModule = defineResource({
+  type: 'LoadedKernelModules.runtime.talos.dev',
+  namespace: 'runtime',
+  displayType: 'LoadedKernelModule',
+  aliases: ['module', 'modules'],
+  columns: { State: '{.state}' },
+  spec: v.object({
+    size: integer,
+    referenceCount: integer,
+    dependencies: v.optional(v.array(v.string())),
+    state: v.string(),
+    address: v.string(),
+  }),
+})

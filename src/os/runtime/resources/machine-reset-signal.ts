@@ -1,0 +1,10 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+
+/** Says that the machine is being reset. */
+export const MachineResetSignal = defineResource({
+  type: 'MachineResetSignals.runtime.talos.dev',
+  namespace: 'runtime',
+  displayType: 'MachineResetSignal',
+  spec: v.object({ '(empty)': v.optional(v.record(v.string(), v.unknown()), {}) }),
+})

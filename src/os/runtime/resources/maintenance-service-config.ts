@@ -1,0 +1,11 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+import { ip } from '../../values.ts'
+
+/** Where the API listens while there is no configuration. */
+export const MaintenanceServiceConfig = defineResource({
+  type: 'MaintenanceServiceConfigs.runtime.talos.dev',
+  namespace: 'runtime',
+  displayType: 'MaintenanceServiceConfig',
+  spec: v.object({ listenAddress: v.string(), reachableAddresses: v.optional(v.array(ip), []) }),
+})

@@ -1,0 +1,11 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+
+/** A token that tells this machine from others. */
+export const UniqueMachineToken = defineResource({
+  type: 'UniqueMachineTokens.runtime.talos.dev',
+  namespace: 'runtime',
+  displayType: 'UniqueMachineToken',
+  columns: { Token: '{.token}' },
+  spec: v.object({ token: v.string() }),
+})
