@@ -1,7 +1,7 @@
 import { AddressSpec } from './resources/address-spec.ts'
 import { AddressStatus } from './resources/address-status.ts'
 import { DeviceConfigSpec } from './resources/device-config-spec.ts'
-import { DNSResolveCache } from './resources/dns-resolve-cach.ts'
+import { DNSResolveCache } from './resources/dns-resolve-cache.ts'
 import { DNSUpstream } from './resources/dns-upstream.ts'
 import { EthernetSpec } from './resources/ethernet-spec.ts'
 import { EthernetStatus } from './resources/ethernet-status.ts'
