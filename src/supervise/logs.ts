@@ -1,0 +1,26 @@
+import { LogRing } from './log-ring.ts'
+
+/** The node's logs by name: one for each service, and those of init's own parts. */
+export class Logs {
+  readonly #rings = new Map<string, LogRing>()
+
+  /** The log of that name, made on first use. */
+  open(id: string): LogRing {
+    let ring = this.#rings.get(id)
+    if (!ring) {
+      ring = new LogRing()
+      this.#rings.set(id, ring)
+    }
+    return ring
+  }
+
+  /** The log of that name, if there is one. */
+  get(id: string): LogRing | undefined {
+    return this.#rings.get(id)
+  }
+
+  /** All names, sorted. */
+  ids(): string[] {
+    return [...this.#rings.keys()].sort()
+  }
+}

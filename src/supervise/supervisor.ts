@@ -1,0 +1,165 @@
+/** All services of a node: loaded, started in the order of their needs, watched, and stopped in the opposite order. */
+
+import type { Store } from '../cosi/store.ts'
+import { type Clock, systemClock } from './clock.ts'
+import type { OperatorAction, ServiceDefinition } from './definition.ts'
+import { Logs } from './logs.ts'
+import { Service, type ServiceEvent, type ServiceSnapshot } from './service.ts'
+import { isDown } from './state.ts'
+
+/** Why a request about a service was refused. */
+export class SupervisorError extends Error {
+  override name = 'SupervisorError'
+  readonly reason: 'not-found' | 'refused'
+  constructor(reason: 'not-found' | 'refused', message: string) {
+    super(message)
+    this.reason = reason
+  }
+}
+
+/** Keeps services running. */
+export class Supervisor {
+  readonly logs: Logs
+  readonly #store: Store
+  readonly #clock: Clock
+  readonly #services = new Map<string, Service>()
+  readonly #listeners = new Set<(event: ServiceEvent) => void>()
+  #closing = false
+
+  constructor({ store, clock = systemClock, logs = new Logs() }: { store: Store; clock?: Clock; logs?: Logs }) {
+    this.#store = store
+    this.#clock = clock
+    this.logs = logs
+  }
+
+  /** Makes services known; one that is known already takes the new description at its next start. */
+  load(...definitions: readonly ServiceDefinition[]): void {
+    for (const definition of definitions) {
+      const known = this.#services.get(definition.id)
+      if (known) known.redefine(definition)
+      else this.#services.set(definition.id, this.#create(definition))
+    }
+  }
+
+  /** Asks services to run; they start when what they need is there. */
+  start(...ids: readonly string[]): void {
+    if (this.#closing) throw new SupervisorError('refused', 'start service: the node is stopping its services')
+    for (const service of ids.map((id) => this.#find(id))) service.start()
+  }
+
+  /** Ends services and waits until they have ended; what depends on them is left alone. */
+  async stop(...ids: readonly string[]): Promise<void> {
+    await Promise.all(ids.map((id) => this.#find(id)).map((service) => service.stop()))
+  }
+
+  /** Ends a service and starts it again. */
+  async restart(id: string): Promise<void> {
+    await this.stop(id)
+    this.start(id)
+  }
+
+  /** Does what an operator asks over the API, if the service allows it; returns the answer's sentence. */
+  async operate(id: string, action: OperatorAction): Promise<string> {
+    const service = this.#find(id)
+    if (!service.definition.operator?.includes(action))
+      throw new SupervisorError('refused', `service "${id}" does not support ${action} operation via API`)
+    if (action === 'start') this.start(id)
+    else if (action === 'stop') await this.stop(id)
+    else await this.restart(id)
+    return `Service "${id}" ${action === 'start' ? 'started' : action === 'stop' ? 'stopped' : 'restarted'}`
+  }
+
+  /** Ends a service and forgets it. */
+  async unload(id: string): Promise<void> {
+    await this.stop(id)
+    this.#services.delete(id)
+  }
+
+  /** Ends all services, each after those that depend on it, and starts none any more. With `keep`, these and what they need stay. */
+  async stopAll({ keep = [] }: { keep?: readonly string[] } = {}): Promise<void> {
+    if (keep.length === 0) this.#closing = true
+    const kept = this.#needed(keep)
+    const going = [...this.#services.values()].filter(({ definition }) => !kept.has(definition.id))
+    const ends = new Map<string, Promise<void>>()
+    const end = (service: Service): Promise<void> => {
+      const id = service.definition.id
+      let promise = ends.get(id)
+      if (!promise) {
+        const users = going.filter(({ definition }) => definition.dependsOn.includes(id))
+        promise = Promise.all(users.map(end)).then(() => service.stop())
+        ends.set(id, promise)
+      }
+      return promise
+    }
+    await Promise.all(going.map(end))
+  }
+
+  /** Every service in the order of ids. */
+  list(): ServiceSnapshot[] {
+    return [...this.#services.keys()].sort().map((id) => this.#find(id).snapshot())
+  }
+
+  /** One service, if it is loaded. */
+  get(id: string): ServiceSnapshot | undefined {
+    return this.#services.get(id)?.snapshot()
+  }
+
+  /** Calls back for every event of every service. Returns how to stop. */
+  subscribe(listener: (event: ServiceEvent) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** Resolves once the service is up (running, and well if that is watched) or down; rejects with the signal's reason. */
+  until(id: string, what: 'up' | 'down', signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const finish = (act: () => void) => {
+        unsubscribe()
+        signal?.removeEventListener('abort', aborted)
+        act()
+      }
+      const aborted = () => finish(() => reject(signal?.reason))
+      const check = () => {
+        const service = this.#services.get(id)
+        if (what === 'up' ? service?.isUp : !service || isDown(service.state)) finish(resolve)
+      }
+      const unsubscribe = this.subscribe(check)
+      signal?.addEventListener('abort', aborted)
+      if (signal?.aborted) aborted()
+      else check()
+    })
+  }
+
+  #create(definition: ServiceDefinition): Service {
+    return new Service(definition, {
+      store: this.#store,
+      clock: this.#clock,
+      output: this.logs.open(definition.id),
+      notUp: (ids) => ids.filter((id) => !this.#services.get(id)?.isUp),
+      told: (event) => this.#told(event),
+    })
+  }
+
+  #told(event: ServiceEvent): void {
+    for (const listener of [...this.#listeners]) listener(event)
+    for (const service of this.#services.values()) if (service.definition.dependsOn.includes(event.id)) service.wake()
+  }
+
+  #find(id: string): Service {
+    const service = this.#services.get(id)
+    if (!service) throw new SupervisorError('not-found', `service "${id}" is not registered`)
+    return service
+  }
+
+  /** The services in `ids` and all they depend on. */
+  #needed(ids: readonly string[]): Set<string> {
+    const found = new Set<string>()
+    const add = (id: string) => {
+      if (found.has(id)) return
+      found.add(id)
+      for (const needed of this.#services.get(id)?.definition.dependsOn ?? []) add(needed)
+    }
+    for (const id of ids) add(id)
+    return found
+  }
+}
