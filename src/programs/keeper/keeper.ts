@@ -1,4 +1,57 @@
-/** keeper: not there yet. */
-export async function main(_args: string[]): Promise<number> {
-  return 70
+/**
+ * The keeper: one detached process for each node of a cluster on this host, and one for the cluster's gateway.
+ * It writes itself into the cluster's journal before it does anything, and ends when the cluster is being destroyed.
+ */
+
+import { existsSync, mkdirSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { Journal } from './journal.ts'
+import { clusterPaths, nodePaths } from './layout.ts'
+import { LockedError, lock } from './lock.ts'
+import { identify } from './process-identity.ts'
+
+const USAGE = 'usage: ichor keeper --node-dir <directory of a node> | --gateway-of <directory of a cluster>'
+
+/** The program. */
+export async function main(args: string[]): Promise<number> {
+  const [flag, directory, rest] = args
+  if ((flag !== '--node-dir' && flag !== '--gateway-of') || !directory?.startsWith('/') || rest !== undefined) {
+    console.error(USAGE)
+    return 64
+  }
+  const self = identify(process.pid)
+  if (!self) {
+    console.error('keeper: /proc is not mounted')
+    return 71
+  }
+  const isNode = flag === '--node-dir'
+  const cluster = clusterPaths(isNode ? nodePaths(directory).cluster : directory)
+  const own = isNode ? directory : cluster.gateway
+  if (existsSync(cluster.tombstone) || !existsSync(cluster.record)) {
+    console.error(`keeper: "${cluster.directory}" is no cluster, or is being destroyed`)
+    return 66
+  }
+  const node = isNode ? basename(directory) : undefined
+  new Journal(cluster.journal).write({ kind: 'process', ...self, node })
+  // Destroy may have read the journal just before the line above: it leaves its mark before it reads.
+  if (existsSync(cluster.tombstone)) return 66
+
+  const abort = new AbortController()
+  process.on('SIGTERM', () => abort.abort())
+  process.on('SIGINT', () => abort.abort())
+  process.on('SIGHUP', () => {})
+  try {
+    mkdirSync(own, { recursive: true, mode: 0o700 })
+    const unlock = lock(join(own, 'keeper.lock'))
+    try {
+      if (isNode) await (await import('./keep-node.ts')).keepNode(directory, self, abort.signal)
+      else await (await import('./keep-gateway.ts')).keepGateway(directory, abort.signal, (reload) => process.on('SIGHUP', reload))
+    } finally {
+      if (existsSync(own)) unlock()
+    }
+    return 0
+  } catch (error) {
+    console.error(`keeper: ${(error as Error).message}`)
+    return error instanceof LockedError ? 75 : 1
+  }
 }

@@ -1,0 +1,42 @@
+import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
+
+/** A node's console on disk: one current file and one older, so it never takes more than twice the limit. */
+export class ConsoleLog {
+  #fd: number
+  #size: number
+
+  constructor(
+    readonly file: string,
+    readonly limit = 5 * 1024 * 1024,
+  ) {
+    this.#fd = openSync(file, 'a', 0o600)
+    this.#size = fstatSync(this.#fd).size
+  }
+
+  /** Appends bytes as they came. */
+  write(bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length; ) {
+      if (this.#size >= this.limit) this.#rotate()
+      const part = bytes.subarray(at, at + Math.max(1, this.limit - this.#size))
+      const written = writeSync(this.#fd, part)
+      this.#size += written
+      at += written
+    }
+  }
+
+  /** Appends a line of the keeper's own, told apart by its prefix. */
+  note(line: string): void {
+    this.write(Buffer.from(`[keeper] ${new Date().toISOString()} ${line}\n`))
+  }
+
+  close(): void {
+    closeSync(this.#fd)
+  }
+
+  #rotate(): void {
+    closeSync(this.#fd)
+    renameSync(this.file, `${this.file}.1`)
+    this.#fd = openSync(this.file, 'a', 0o600)
+    this.#size = 0
+  }
+}

@@ -1,0 +1,49 @@
+/** The cluster's own address on its bridge: it leads to whichever control plane answers, and to the host's resolvers when they are loopback. */
+
+import { type ClusterRecord, readCluster } from './layout.ts'
+import { type Forward, type Forwarding, forward } from './port-forward.ts'
+
+const API_SERVER = 6443
+const MACHINE_API = 50_000
+
+/** Serves the gateway of a cluster until the signal says so; `changed` is called back when the record has to be read again. */
+export async function keepGateway(directory: string, signal: AbortSignal, onChange: (reload: () => void) => void): Promise<void> {
+  let cluster = required(directory)
+  onChange(() => {
+    cluster = readCluster(directory) ?? cluster
+  })
+  const opened: Forwarding[] = []
+  try {
+    for (const one of gatewayForwards(() => cluster)) opened.push(await forward(one))
+    await new Promise<void>((resolve) => {
+      if (signal.aborted) resolve()
+      signal.addEventListener('abort', () => resolve())
+    })
+  } finally {
+    for (const each of opened) each.close()
+  }
+}
+
+/** What the gateway forwards, with the control planes as they are at each connection. */
+export function gatewayForwards(current: () => ClusterRecord): Forward[] {
+  const { network, kubernetes, machineApi, hostAddress } = current()
+  const controlPlanes = (port: number) => () =>
+    current()
+      .nodes.filter(({ role }) => role === 'controlplane')
+      .map(({ ip }) => ({ address: ip, port }))
+  const resolvers = () => current().network.forwardDns.map((address) => ({ address, port: 53 }))
+  return [
+    { protocol: 'tcp', hostAddress: network.gateway, hostPort: kubernetes.port, targets: controlPlanes(API_SERVER) },
+    { protocol: 'tcp', hostAddress, hostPort: kubernetes.hostPort, targets: controlPlanes(API_SERVER) },
+    { protocol: 'tcp', hostAddress, hostPort: machineApi.hostPort, targets: controlPlanes(MACHINE_API) },
+    ...(network.forwardDns.length === 0
+      ? []
+      : (['udp', 'tcp'] as const).map((protocol) => ({ protocol, hostAddress: network.gateway, hostPort: 53, targets: resolvers }))),
+  ]
+}
+
+function required(directory: string): ClusterRecord {
+  const cluster = readCluster(directory)
+  if (!cluster) throw new Error(`keep the gateway of "${directory}": there is no cluster`)
+  return cluster
+}

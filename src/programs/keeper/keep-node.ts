@@ -1,0 +1,76 @@
+import { existsSync } from 'node:fs'
+import { basename } from 'node:path'
+import { boundingSet, capabilities } from '../../linux/capabilities.ts'
+import { getrlimit } from '../../linux/rlimit.ts'
+import { ConsoleLog } from './console-log.ts'
+import type { ContainerPlan } from './container-spec.ts'
+import { type ClusterRecord, clusterPaths, type NodeRecord, nodePaths, readCluster } from './layout.ts'
+import { type Forwarding, forward } from './port-forward.ts'
+import type { ProcessIdentity } from './process-identity.ts'
+import { runNode } from './run-node.ts'
+import { writeStatus } from './status.ts'
+
+/** The control group of a node below every hierarchy's root. */
+export function nodeCgroup(cluster: ClusterRecord, node: string): string {
+  return `${clusterCgroup(cluster.id)}/${node}`
+}
+
+/** The control group that holds a cluster's nodes. */
+export function clusterCgroup(id: string): string {
+  return `/ichor-${id}`
+}
+
+/** Keeps one node until it is shut down or the signal says so. */
+export async function keepNode(directory: string, self: ProcessIdentity, signal: AbortSignal): Promise<void> {
+  const paths = nodePaths(directory)
+  const cluster = readCluster(paths.cluster)
+  const node = cluster?.nodes.find(({ name }) => name === basename(directory))
+  if (!cluster || !node) throw new Error(`keep "${directory}": its cluster has no such node`)
+  const all = clusterPaths(paths.cluster)
+  const console = new ConsoleLog(paths.console)
+  const forwards: Forwarding[] = []
+  try {
+    for (const { hostPort, nodePort, protocol } of node.ports) {
+      const targets = [{ address: node.ip, port: nodePort }]
+      forwards.push(await forward({ protocol, hostAddress: cluster.hostAddress, hostPort, targets: () => targets }))
+    }
+    await runNode({
+      runc: process.env.ICHOR_RUNC ?? `${all.rootfs}/usr/bin/runc`,
+      runcRoot: all.runc,
+      id: node.name,
+      bundle: paths.bundle,
+      plan: planOf(cluster, node, all.rootfs, paths),
+      console,
+      signal,
+      report(state, restarts, last) {
+        if (existsSync(directory)) writeStatus(paths.status, { keeper: self, state, restarts, last, since: new Date().toISOString() })
+      },
+    })
+  } catch (error) {
+    console.note(`keeper ends: ${(error as Error).message}`)
+    throw error
+  } finally {
+    for (const each of forwards) each.close()
+    console.close()
+  }
+}
+
+function planOf(cluster: ClusterRecord, node: NodeRecord, rootfs: string, paths: ReturnType<typeof nodePaths>): ContainerPlan {
+  // Nothing may be granted that this process lacks itself, CAP_SYS_RESOURCE above all.
+  const permitted = new Set(capabilities().permitted)
+  const hard = getrlimit('nofile').hard
+  return {
+    hostname: node.name,
+    rootfs,
+    netns: paths.netns,
+    disk: paths.disk,
+    cgroup: nodeCgroup(cluster, node.name),
+    capabilities: boundingSet()
+      .filter((name) => permitted.has(name))
+      .map((name) => `CAP_${name.toUpperCase()}`),
+    openFiles: Math.min(hard, 1_048_576),
+    cpus: node.cpus,
+    memory: node.memory,
+    env: [],
+  }
+}

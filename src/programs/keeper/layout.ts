@@ -1,0 +1,116 @@
+/** Where a cluster keeps its things: everything lies below one directory, so that nothing is left when it goes. */
+
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import * as v from 'valibot'
+
+const address = v.pipe(v.string(), v.ipv4())
+const port = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(65535))
+const name = v.pipe(v.string(), v.regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/))
+const protocol = v.picklist(['tcp', 'udp'])
+
+/** One node as the cluster wants it. */
+export const NodeRecord = v.object({
+  name,
+  role: v.picklist(['controlplane', 'worker']),
+  ip: address,
+  /** The host's end of the node's cable. */
+  link: v.string(),
+  /** Processors in thousandths. */
+  cpus: v.number(),
+  /** Bytes. */
+  memory: v.number(),
+  ports: v.array(v.object({ hostPort: port, nodePort: port, protocol })),
+})
+export type NodeRecord = v.InferOutput<typeof NodeRecord>
+
+/** One cluster as it was asked for. */
+export const ClusterRecord = v.object({
+  version: v.literal(1),
+  name,
+  /** Eight hexadecimal digits that tell this cluster's links, cgroups and tables from those of others on the host. */
+  id: v.pipe(v.string(), v.regex(/^[0-9a-f]{8}$/)),
+  network: v.object({
+    cidr: v.string(),
+    gateway: address,
+    mtu: v.number(),
+    bridge: v.string(),
+    nameservers: v.array(v.string()),
+    /** The nodes' resolver is the gateway, which asks the host's; so when the host's own is a loopback address. */
+    forwardDns: v.array(v.string()),
+  }),
+  kubernetes: v.object({ version: v.string(), port, hostPort: port }),
+  machineApi: v.object({ hostPort: port }),
+  hostAddress: v.string(),
+  discovery: v.optional(v.object({ port })),
+  /** The root file system's image, the one nodes of this cluster run. */
+  image: v.string(),
+  nodes: v.array(NodeRecord),
+})
+export type ClusterRecord = v.InferOutput<typeof ClusterRecord>
+
+/** The paths of one cluster. */
+export function clusterPaths(directory: string) {
+  return {
+    directory,
+    record: join(directory, 'cluster.json'),
+    journal: join(directory, 'journal'),
+    lock: join(directory, 'lock'),
+    /** Written first by destroy; keepers that see it end, and none starts any more. */
+    tombstone: join(directory, 'destroying'),
+    rootfs: join(directory, 'rootfs'),
+    runc: join(directory, 'runc'),
+    secrets: join(directory, 'secrets.yaml'),
+    talosconfig: join(directory, 'talosconfig'),
+    gateway: join(directory, 'gateway'),
+    nodes: join(directory, 'nodes'),
+  }
+}
+
+/** The paths of one node; a cluster's directory is the grandparent of its nodes'. */
+export function nodePaths(nodeDirectory: string) {
+  return {
+    directory: nodeDirectory,
+    cluster: dirname(dirname(nodeDirectory)),
+    config: join(nodeDirectory, 'machine.yaml'),
+    bundle: join(nodeDirectory, 'bundle'),
+    netns: join(nodeDirectory, 'netns'),
+    console: join(nodeDirectory, 'console.log'),
+    /** What the keeper knows: running, stopped, how often restarted. */
+    status: join(nodeDirectory, 'status.json'),
+    disk: join(nodeDirectory, 'disk'),
+  }
+}
+
+/** The directory of a node of a cluster. */
+export function nodeDirectory(clusterDirectory: string, node: string): string {
+  return join(clusterDirectory, 'nodes', node)
+}
+
+/** Reads a cluster's record, or undefined when there is none. */
+export function readCluster(directory: string): ClusterRecord | undefined {
+  const file = clusterPaths(directory).record
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+  const result = v.safeParse(v.pipe(v.string(), v.parseJson(), ClusterRecord), text)
+  if (!result.success)
+    throw new Error(`read "${file}": not a cluster's record: ${result.issues[0].message}: run "talosctl cluster destroy --force"`)
+  return result.output
+}
+
+/** Replaces a cluster's record in one step. */
+export function writeCluster(directory: string, record: ClusterRecord): void {
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  writeAtomically(clusterPaths(directory).record, `${JSON.stringify(record, null, 2)}\n`)
+}
+
+/** Replaces a file in one step, readable by its owner only. */
+export function writeAtomically(file: string, text: string | Uint8Array): void {
+  writeFileSync(`${file}.next`, text, { mode: 0o600 })
+  renameSync(`${file}.next`, file)
+}

@@ -1,0 +1,124 @@
+/** One node's life: its container is run again whenever it ends, until it was shut down or the keeper is told to end. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { constants } from 'node:os'
+import { join } from 'node:path'
+import type { ConsoleLog } from './console-log.ts'
+import type { ContainerPlan } from './container-spec.ts'
+import { containerSpec, diskDirectories } from './container-spec.ts'
+import { killCgroup, removeCgroup } from './host-cgroups.ts'
+
+/** What running a node takes. */
+export interface NodeRun {
+  /** Path of runc. */
+  runc: string
+  runcRoot: string
+  /** The container's id. */
+  id: string
+  bundle: string
+  plan: ContainerPlan
+  console: ConsoleLog
+  signal: AbortSignal
+  report(state: 'starting' | 'running' | 'waiting' | 'stopped', restarts: number, last?: string): void
+}
+
+/** How a run of a node ended, and whether it is to be started again. */
+export type Ending = { again: boolean; text: string }
+
+const STOP_TIMEOUT = 30_000
+const SHORT_LIFE = 10_000
+const LONGEST_PAUSE = 10_000
+
+/** Runs the node until it is shut down from inside or the signal says so. */
+export async function runNode(run: NodeRun): Promise<void> {
+  let pause = 0
+  let restarts = 0
+  let last: string | undefined
+  while (!run.signal.aborted) {
+    run.report('starting', restarts, last)
+    await clean(run)
+    const started = Date.now()
+    const ending = await runOnce(run, () => run.report('running', restarts, last))
+    last = ending.text
+    run.console.note(`node ended: ${ending.text}`)
+    if (!ending.again || run.signal.aborted) break
+    pause = Date.now() - started < SHORT_LIFE ? Math.min(LONGEST_PAUSE, pause * 2 || 250) : 0
+    restarts++
+    run.report('waiting', restarts, last)
+    await sleep(pause, run.signal)
+  }
+  await clean(run)
+  run.report('stopped', restarts, last)
+}
+
+/** Says what an exit of the container's first process means: 0 and the two ways of switching off end it, all else starts it again. */
+export function endingOf(code: number | null, signal: NodeJS.Signals | null): Ending {
+  if (signal) return { again: true, text: `runc was killed by ${signal}` }
+  if (code === 0) return { again: false, text: 'shut down' }
+  // reboot(2) in a PID namespace: the parent sees SIGINT for halt and power off, SIGHUP for restart; runc adds 128.
+  if (code === 128 + constants.signals.SIGINT) return { again: false, text: 'powered off' }
+  if (code === 128 + constants.signals.SIGHUP) return { again: true, text: 'rebooted' }
+  const name = Object.entries(constants.signals).find(([, number]) => code === 128 + number)?.[0]
+  return { again: true, text: name ? `init was killed by ${name}` : `init exited with code ${code}` }
+}
+
+async function runOnce(run: NodeRun, running: () => void): Promise<Ending> {
+  prepareBundle(run)
+  const args = ['--root', run.runcRoot, 'run', '--bundle', run.bundle, run.id]
+  const child = spawn(run.runc, args, { stdio: ['ignore', 'pipe', 'pipe'], detached: false })
+  child.stdout.on('data', (bytes: Buffer) => run.console.write(bytes))
+  child.stderr.on('data', (bytes: Buffer) => run.console.write(bytes))
+  const stop = () => void stopNode(run, child)
+  try {
+    child.once('spawn', running)
+    const end = new Promise<Ending>((resolve) => {
+      child.once('error', (error) => resolve({ again: true, text: error.message }))
+      child.once('exit', (code, signal) => resolve(endingOf(code, signal)))
+    })
+    run.signal.addEventListener('abort', stop)
+    if (run.signal.aborted) stop()
+    return await end
+  } finally {
+    run.signal.removeEventListener('abort', stop)
+  }
+}
+
+/** Asks the node's init to shut down, and kills everything in the node when it does not. */
+async function stopNode(run: NodeRun, child: ChildProcess): Promise<void> {
+  const gone = once(child, 'exit')
+  child.kill('SIGTERM')
+  const timer = setTimeout(() => void killCgroup(run.plan.cgroup), STOP_TIMEOUT)
+  await gone
+  clearTimeout(timer)
+}
+
+/** Takes away what an earlier run of the node left: its processes, its record at runc, its control groups. */
+async function clean(run: NodeRun): Promise<void> {
+  await killCgroup(run.plan.cgroup)
+  const child = spawn(run.runc, ['--root', run.runcRoot, 'delete', '--force', run.id], { stdio: 'ignore' })
+  await new Promise((resolve) => {
+    child.once('exit', resolve)
+    child.once('error', resolve)
+  })
+  await removeCgroup(run.plan.cgroup)
+}
+
+function prepareBundle({ bundle, plan }: NodeRun): void {
+  mkdirSync(bundle, { recursive: true, mode: 0o700 })
+  for (const { source, mode } of diskDirectories) mkdirSync(join(plan.disk, source), { recursive: true, mode })
+  writeFileSync(join(bundle, 'config.json'), JSON.stringify(containerSpec(plan)), { mode: 0o600 })
+}
+
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, ms)
+    function done() {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    signal.addEventListener('abort', done)
+  })
+}
