@@ -1,7 +1,7 @@
 import type { Controller } from '../cosi/controller.ts'
 import type { ResourceType } from '../cosi/resource.ts'
 import type { Method } from '../rpc/server/method.ts'
-import type { ServiceDefinition } from '../supervise/service.ts'
+import type { ServiceDefinition } from '../supervise/definition.ts'
 import type { Kernel } from './kernel.ts'
 
 /** One subject of the operating system: what it knows, does, runs and answers. `M` is what its parts are handed. */
