@@ -1,0 +1,18 @@
+import { readText, writeInto } from './files.ts'
+
+/** The file under /proc/sys of a parameter; dots part the levels unless the name holds slashes, which then do. */
+export function sysctlPath(name: string): string {
+  const first = /[./]/.exec(name)?.[0]
+  const path = first === '/' ? name : name.replace(/[./]/g, (mark) => (mark === '.' ? '/' : '.'))
+  return `/proc/sys/${path}`
+}
+
+/** The value of a kernel parameter. */
+export function getSysctl(name: string): string {
+  return readText(sysctlPath(name), { limit: 1 << 16 }).trim()
+}
+
+/** Sets a kernel parameter of this (network, ipc, …) namespace. */
+export function setSysctl(name: string, value: string): void {
+  writeInto(sysctlPath(name), value)
+}
