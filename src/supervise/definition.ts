@@ -42,6 +42,8 @@ export interface Life {
   readonly store: StoreView
   readonly output: LogRing
   readonly clock: Clock
+  /** The OOM score that may be set here: the definition's, or the lowest that is allowed. */
+  readonly oom?: number
   /** Aborted when the service is to stop. */
   readonly signal: AbortSignal
   /** Adds an event without changing the state. */

@@ -31,6 +31,8 @@ export interface Surroundings {
   readonly store: Store
   readonly clock: Clock
   readonly output: LogRing
+  /** The lowest OOM score that may be set. */
+  readonly oomFloor: number
   /** Of the services in `ids`, those that are not up. */
   notUp(ids: readonly string[]): string[]
   told(event: ServiceEvent): void
@@ -105,14 +107,18 @@ export class Service {
   }
 
   async #live(definition: ServiceDefinition, signal: AbortSignal): Promise<void> {
+    const { oom } = definition
+    const { oomFloor } = this.#around
     const life: Life = {
       definition,
+      oom: oom === undefined ? undefined : Math.max(oom, oomFloor),
       store: this.#around.store,
       output: this.#around.output,
       clock: this.#around.clock,
       signal,
       note: (message) => this.#tell(message),
     }
+    if (oom !== undefined && oom < oomFloor) this.#tell(`OOM score ${oom} may not be set here, ${oomFloor} is used`)
     for (;;) {
       const exit = await this.#attempt(life)
       if (signal.aborted) return this.#move(exit.ok ? 'finish' : 'fail', exit.ok ? 'Service stopped' : exit.message)

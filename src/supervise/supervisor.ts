@@ -22,12 +22,16 @@ export class Supervisor {
   readonly logs: Logs
   readonly #store: Store
   readonly #clock: Clock
+  readonly #oomFloor: number
   readonly #services = new Map<string, Service>()
   readonly #listeners = new Set<(event: ServiceEvent) => void>()
   #closing = false
 
-  constructor({ store, clock = systemClock, logs = new Logs() }: { store: Store; clock?: Clock; logs?: Logs }) {
+  /** `oomFloor` is the lowest OOM score init may give: without CAP_SYS_RESOURCE, its own. */
+  constructor(options: { store: Store; clock?: Clock; logs?: Logs; oomFloor?: number }) {
+    const { store, clock = systemClock, logs = new Logs(), oomFloor = -1000 } = options
     this.#store = store
+    this.#oomFloor = oomFloor
     this.#clock = clock
     this.logs = logs
   }
@@ -135,6 +139,7 @@ export class Supervisor {
       store: this.#store,
       clock: this.#clock,
       output: this.logs.open(definition.id),
+      oomFloor: this.#oomFloor,
       notUp: (ids) => ids.filter((id) => !this.#services.get(id)?.isUp),
       told: (event) => this.#told(event),
     })
