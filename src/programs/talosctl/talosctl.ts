@@ -1,4 +1,161 @@
-/** talosctl: not there yet. */
-export async function main(_args: string[]): Promise<number> {
-  return 70
+/**
+ * The operator's hand. Only the chosen command's module is evaluated: this file knows names and one line about each,
+ * so that the shortest command pays for itself alone.
+ */
+
+import { Command, CommanderError, Option } from 'commander'
+import { Cluster } from './cluster.ts'
+import { describe, ExitCode } from './failure.ts'
+import { list, spell } from './flags.ts'
+import { type Io, processIo } from './io.ts'
+
+/** Builds one top-level command; `cluster` connects on first use with the flags the command was given. */
+export type CommandFactory = (io: Io, cluster: Cluster) => Command
+
+interface Entry {
+  readonly summary: string
+  readonly aliases?: readonly string[]
+  readonly hidden?: true
+  /** The command talks to no cluster and takes none of the global flags. */
+  readonly local?: true
+  load(): Promise<CommandFactory>
+}
+
+/** Every top-level command by name; a command that is not here does not exist. */
+export const commands: Record<string, Entry> = {
+  containers: { summary: 'List containers', aliases: ['c'], load: async () => (await import('./commands/containers.ts')).containers },
+  memory: { summary: 'Show memory', aliases: ['m', 'free'], load: async () => (await import('./commands/memory.ts')).memory },
+  mounts: { summary: 'List mounts', aliases: ['mount'], load: async () => (await import('./commands/mounts.ts')).mounts },
+  processes: { summary: 'List processes', aliases: ['p', 'ps'], load: async () => (await import('./commands/processes.ts')).processes },
+  service: {
+    summary: 'List, show, start, stop or restart services',
+    aliases: ['services'],
+    load: async () => (await import('./commands/service.ts')).service,
+  },
+  stats: { summary: 'Show memory and CPU time of containers', load: async () => (await import('./commands/stats.ts')).stats },
+  version: {
+    summary: 'Show the versions of the client and of the nodes',
+    load: async () => (await import('./commands/version.ts')).version,
+  },
+}
+
+/** The flags that every command talking to a cluster takes. */
+export function globalOptions(): Option[] {
+  const options = [
+    new Option('--talosconfig <file>', 'client configuration (default: $TALOSCONFIG, then ~/.talos/config)'),
+    new Option('--context <name>', 'context of the client configuration to use'),
+    new Option('-n, --nodes <node>', 'nodes to ask, comma separated').argParser(list()),
+    new Option('-e, --endpoints <endpoint>', 'endpoints to connect to instead of those of the context').argParser(list()),
+    new Option('-c, --cluster <name>', 'cluster to reach through a proxy endpoint'),
+    new Option('--siderov1-keys-dir <dir>', 'folder of SideroV1 keys (default: $SIDEROV1_KEYS_DIR, then ~/.talos/keys)').hideHelp(),
+  ]
+  return options.map((option) => option.helpGroup('Cluster flags:'))
+}
+
+/** Splits "[global flags] command rest" and puts the flags behind the command; without a command the name is empty. */
+export function hoist(args: readonly string[]): { name: string; args: string[] } {
+  const options = globalOptions()
+  for (let index = 0; index < args.length; index++) {
+    const arg = args[index] ?? ''
+    if (arg === '--') break
+    if (!arg.startsWith('-')) return { name: arg, args: [...args.slice(0, index), ...args.slice(index + 1)] }
+    if (options.some(({ short, long, required }) => required && (arg === short || arg === long))) index++
+  }
+  return { name: '', args: [...args] }
+}
+
+/** The entry a name or alias means, with its proper name. */
+export function find(name: string): [string, Entry] | undefined {
+  return Object.entries(commands).find(([key, entry]) => key === name || entry.aliases?.includes(name))
+}
+
+/** One top-level command with everything below it, ready to parse. */
+export async function build(name: string, entry: Entry, io: Io, cluster: Cluster): Promise<Command> {
+  const command = (await entry.load())(io, cluster)
+    .name(name)
+    .aliases(entry.aliases ?? [])
+  if (!command.summary()) command.summary(entry.summary)
+  if (!entry.local) {
+    for (const option of globalOptions()) command.addOption(option)
+    cluster.bind(() => command.opts())
+  }
+  return command
+}
+
+/** The root of the tree: names and summaries only. */
+function root(io: Io): Command {
+  const program = new Command('talosctl').description('Operate machines and clusters through their API.').helpCommand(false)
+  for (const [name, { summary, aliases, hidden }] of Object.entries(commands)) {
+    program
+      .command(name, { hidden: hidden === true })
+      .summary(summary)
+      .aliases(aliases ?? [])
+      .allowUnknownOption()
+      .allowExcessArguments()
+  }
+  return configure(program, io)
+    .usage('[flags] <command>')
+    .addHelpText('after', '\nUse "talosctl <command> --help" for more about a command.')
+}
+
+function configure(command: Command, io: Io): Command {
+  const visit = (one: Command) => {
+    one
+      .exitOverride()
+      .configureOutput({
+        writeOut: (text) => io.stdout.write(text),
+        writeErr: (text) => io.stderr.write(text),
+        getOutHelpWidth: () => io.stdout.columns,
+        getErrHelpWidth: () => io.stderr.columns,
+        getOutHasColors: () => io.stdout.colors,
+        getErrHasColors: () => io.stderr.colors,
+      })
+      .showHelpAfterError(`run "${path(one)} --help" for its usage`)
+    one.commands.forEach(visit)
+  }
+  visit(command)
+  return command
+}
+
+function path(command: Command): string {
+  const names: string[] = []
+  for (let one: Command | null = command; one; one = one.parent) names.unshift(one.name())
+  return names.join(' ')
+}
+
+/** Runs one command line and resolves to its exit code. */
+export async function run(args: readonly string[], io: Io): Promise<number> {
+  const cluster = new Cluster(io)
+  try {
+    let { name, args: rest } = hoist(args)
+    if (name === 'help') {
+      const asked = hoist(rest)
+      name = asked.name
+      rest = [...asked.args, '--help']
+    }
+    const found = find(name)
+    if (!found) {
+      await root(io).parseAsync(name ? [name, ...rest] : rest.includes('--help') || rest.includes('-h') ? ['--help'] : rest, {
+        from: 'user',
+      })
+      return 0
+    }
+    const command = await build(...found, io, cluster)
+    const program = configure(new Command('talosctl').helpCommand(false).addCommand(command), io)
+    await program.parseAsync([found[0], ...spell(rest, command)], { from: 'user' })
+    return 0
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode
+    if (error instanceof ExitCode) return error.code
+    io.stderr.write(`${describe(error).replace(/\n*$/, '')}\n`)
+    return 1
+  } finally {
+    await cluster.close()
+    await io.stdout.drained()
+  }
+}
+
+/** The program. */
+export async function main(args: string[]): Promise<number> {
+  return run(args, processIo())
 }

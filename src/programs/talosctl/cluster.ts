@@ -1,0 +1,307 @@
+/**
+ * The machines a command talks to. Nothing is read and nothing is dialled before the first call: then the client
+ * configuration and the flags say who, an endpoint that answers is chosen, and every call carries the nodes as metadata.
+ */
+
+import type { Channel } from '../../rpc/client/channel.ts'
+import type { Methods } from '../../rpc/messages.ts'
+import type { Metadata } from '../../rpc/metadata.ts'
+import type { Init } from '../../rpc/server/method.ts'
+import { RpcError, type StatusName, statusCode, statusName } from '../../rpc/status.ts'
+import { dialAddress, parseEndpoint, reachable } from './endpoint.ts'
+import { NodeErrors, UsageError } from './failure.ts'
+import type { Io } from './io.ts'
+import { type Context, readTalosconfig } from './talosconfig.ts'
+import { talosconfigPaths } from './talosconfig-path.ts'
+
+/** The global flags as commander leaves them. */
+export interface ClusterFlags {
+  talosconfig?: string
+  context?: string
+  nodes?: string[]
+  endpoints?: string[]
+  cluster?: string
+}
+
+/** Where to connect and as whom. */
+export interface Target {
+  readonly endpoints: readonly string[]
+  readonly nodes: readonly string[]
+  readonly cluster?: string
+  /** PEM; absent when the server is not verified. */
+  readonly tls: { ca?: string; cert?: string; key?: string; insecure?: boolean; fingerprint?: string | readonly string[] }
+  /** How messages call the source of this target. */
+  readonly source: string
+}
+
+/** How one call is made. */
+export interface CallOptions {
+  /** Milliseconds until the call fails; streams have none unless told. */
+  readonly timeout?: number
+  readonly signal?: AbortSignal
+  /** Ask this one node (metadata `node`) instead of all chosen ones. */
+  readonly node?: string
+}
+
+/** What a node's part of a reply says about itself. */
+export interface ReplyMetadata {
+  readonly hostname?: string
+  readonly error?: string
+  readonly status?: { readonly code?: number; readonly message?: string } | null
+}
+
+type WithMetadata = { readonly metadata?: ReplyMetadata | null }
+
+type Path<Kind> = { [P in keyof Methods]: Methods[P]['kind'] extends Kind ? P : never }[keyof Methods]
+type Request<P extends keyof Methods> = Init<Methods[P]['request']>
+type Reply<P extends keyof Methods> = Methods[P]['reply']
+/** One node's part of a reply merged from many. */
+type Part<P extends keyof Methods> = Reply<P> extends { messages: readonly (infer Message)[] } ? Message & WithMetadata : never
+
+const unaryTimeout = 30_000
+
+/** A connection to one cluster, made on first use. */
+export class Cluster {
+  #flags: () => ClusterFlags = () => ({})
+  #target?: Promise<Target>
+  #channel?: Promise<{ channel: Channel; endpoint: string }>
+  readonly #io: Io
+
+  constructor(io: Io, target?: Target) {
+    this.#io = io
+    if (target) this.#target = Promise.resolve(target)
+  }
+
+  /** Tells where the flags are once they are parsed. */
+  bind(flags: () => ClusterFlags): void {
+    this.#flags = flags
+  }
+
+  /** Who is asked and as whom, from the flags and the client configuration. */
+  target(): Promise<Target> {
+    this.#target ??= resolveTarget(this.#flags(), this.#io)
+    return this.#target
+  }
+
+  /** The nodes that were named; empty when the endpoint that answers is the one asked. */
+  async nodes(): Promise<readonly string[]> {
+    return (await this.target()).nodes
+  }
+
+  /** The nodes named, or the endpoint in use when none was. */
+  async nodesOrEndpoint(): Promise<readonly string[]> {
+    const nodes = await this.nodes()
+    return nodes.length > 0 ? nodes : [await this.peer()]
+  }
+
+  /** Refuses a command that works on one node when several are named. */
+  async single(command: string): Promise<void> {
+    const nodes = await this.nodes()
+    if (nodes.length > 1) {
+      throw new UsageError(
+        `command "${command}" is not supported with multiple nodes: name one with --nodes, there are ${nodes.join(', ')}`,
+      )
+    }
+  }
+
+  /** The nodes that a change would reach; refused with the way out when none is named. */
+  async named(action: string): Promise<readonly string[]> {
+    const { nodes, source } = await this.target()
+    if (nodes.length > 0) return nodes
+    const known = await this.#members()
+    const members = known.length > 0 ? ` (known members: ${known.join(', ')})` : ''
+    throw new UsageError(
+      `nodes are not set for the command: ${action} would reach ${await this.peer()}; name it with --nodes or set "nodes" in ${source}${members}`,
+    )
+  }
+
+  /** Host of the endpoint in use. */
+  async peer(): Promise<string> {
+    return parseEndpoint((await this.#connected()).endpoint).host
+  }
+
+  /** The same clusters' machines reached as a maintenance node is: straight at the named nodes, without a client certificate. */
+  async insecure(fingerprints: readonly string[] = []): Promise<Cluster> {
+    const nodes = this.#flags().nodes ?? []
+    if (nodes.length === 0) throw new UsageError('--insecure needs to know the machine: name it with --nodes')
+    const tls = { insecure: true, fingerprint: fingerprints.length > 0 ? fingerprints : undefined }
+    return new Cluster(this.#io, { endpoints: nodes, nodes: [], tls, source: '--nodes' })
+  }
+
+  /** One reply merged from all nodes: what they said, and what failed where. All failing is thrown. */
+  async ask<P extends Path<'unary'>>(path: P, request: Request<P>, options: CallOptions = {}): Promise<Part<P>[]> {
+    const reply = await this.unary(path, request, options)
+    const messages = 'messages' in reply ? (reply.messages as Part<P>[]) : []
+    const failed = messages.flatMap(({ metadata }) => failure(metadata))
+    const good = messages.filter(({ metadata }) => failure(metadata).length === 0)
+    if (failed.length > 0) {
+      const errors = new NodeErrors(failed)
+      if (good.length === 0) throw errors
+      this.#io.stderr.write(`WARNING: ${errors.message.replace(/\n*$/, '')}\n`)
+    }
+    return good
+  }
+
+  /** One unary call as it is. */
+  async unary<P extends Path<'unary'>>(path: P, request: Request<P>, options: CallOptions = {}): Promise<Reply<P>> {
+    const { timeout = unaryTimeout, signal = this.#io.signal } = options
+    const { channel } = await this.#connected()
+    const metadata = await this.#metadata(path, options.node)
+    return channel.unary(path, request, { metadata, deadline: timeout, signal })
+  }
+
+  /** The messages of a server stream; a node that fails is told on stderr while the others go on, unless all messages failed. */
+  async *stream<P extends Path<'server'>>(path: P, request: Request<P>, options: CallOptions = {}): AsyncGenerator<Reply<P>, void> {
+    const { timeout, signal = this.#io.signal } = options
+    const { channel } = await this.#connected()
+    const metadata = await this.#metadata(path, options.node)
+    const failed: { node: string; error: Error }[] = []
+    for await (const message of channel.serverStream(path, request, { metadata, deadline: timeout, signal })) {
+      const errors = failure((message as WithMetadata).metadata)
+      if (errors.length > 0) failed.push(...errors)
+      else yield message
+    }
+    if (failed.length > 0) throw new NodeErrors(failed)
+  }
+
+  /** A client stream: sends all requests, resolves to the reply. */
+  async upload<P extends Path<'client'>>(path: P, requests: AsyncIterable<Request<P>>, options: CallOptions = {}): Promise<Reply<P>> {
+    const { timeout = 0, signal = this.#io.signal } = options
+    const { channel } = await this.#connected()
+    const metadata = await this.#metadata(path, options.node)
+    return channel.clientStream(path, requests, { metadata, deadline: timeout, signal })
+  }
+
+  /** Runs a call that takes one node only on each of the named ones, in order; failures are collected until all were asked. */
+  async *each<T>(act: (node: string | undefined, name: string) => AsyncIterable<T>): AsyncGenerator<T> {
+    const nodes = await this.nodes()
+    if (nodes.length <= 1) {
+      yield* act(nodes[0], nodes[0] ?? (await this.peer()))
+      return
+    }
+    const failed: { node: string; error: Error }[] = []
+    for (const node of nodes) {
+      try {
+        yield* act(node, node)
+      } catch (error) {
+        if (this.#io.signal.aborted) throw error
+        failed.push({ node, error: error as Error })
+      }
+    }
+    if (failed.length > 0) throw new NodeErrors(failed)
+  }
+
+  /** The node a message came from: what the reply says, else the endpoint asked. */
+  nodeOf(message: WithMetadata, peer: string): string {
+    return message.metadata?.hostname || peer
+  }
+
+  /** Ends the connection. */
+  async close(): Promise<void> {
+    const open = this.#channel
+    this.#channel = undefined
+    if (open) await open.then(({ channel }) => channel.close()).catch(() => {})
+  }
+
+  async #metadata(path: string, node: string | undefined): Promise<Metadata> {
+    const { nodes, cluster } = await this.target()
+    const metadata: Record<string, readonly string[]> = cluster ? { cluster: [cluster] } : {}
+    if (node) metadata.node = [node]
+    else if (nodes.length > 0 && fansOut(path)) metadata.nodes = nodes
+    else if (nodes.length === 1) metadata.node = nodes
+    else if (nodes.length > 1) throw new UsageError(`${path} asks one node at a time: name one with --nodes, there are ${nodes.join(', ')}`)
+    return metadata
+  }
+
+  #connected(): Promise<{ channel: Channel; endpoint: string }> {
+    this.#channel ??= this.#connect()
+    return this.#channel
+  }
+
+  async #connect(): Promise<{ channel: Channel; endpoint: string }> {
+    const target = await this.target()
+    const rpc = import('../../rpc/client/channel.ts')
+    const endpoint =
+      target.endpoints.length === 1 ? (target.endpoints[0] ?? '') : await reachable(target.endpoints, { signal: this.#io.signal })
+    const channel = await (await rpc).connect({ address: dialAddress(endpoint), tls: target.tls })
+    return { channel, endpoint }
+  }
+
+  async #members(): Promise<string[]> {
+    const members: string[] = []
+    try {
+      const { channel } = await this.#connected()
+      const request = { namespace: 'cluster', type: 'Members.cluster.talos.dev' } as const
+      for await (const reply of channel.serverStream('cosi.resource.State/List', request, { deadline: 2000 })) {
+        const id = reply.resource?.metadata?.id
+        if (id) members.push(id)
+      }
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error
+    }
+    return members
+  }
+}
+
+/** Whether apid sends one call of this service to many nodes. */
+function fansOut(path: string): boolean {
+  return /^(machine\.MachineService|cluster\.ClusterService|inspect\.InspectService|storage\.StorageService|time\.TimeService)\//.test(path)
+}
+
+function failure(metadata: ReplyMetadata | null | undefined): { node: string; error: Error }[] {
+  if (!metadata?.error && !metadata?.status?.code) return []
+  const { hostname = '', error = '', status } = metadata
+  const stated = /^rpc error: code = (\w+) desc = (.*)$/s.exec(error)
+  if (status?.code) return [{ node: hostname, error: new RpcError(statusName(status.code), status.message ?? '') }]
+  if (stated) return [{ node: hostname, error: new RpcError(named(stated[1] ?? ''), stated[2] ?? '') }]
+  return [{ node: hostname, error: new Error(error) }]
+}
+
+function named(name: string): StatusName {
+  return Object.hasOwn(statusCode, name) ? (name as StatusName) : 'Unknown'
+}
+
+/** Reads the client configuration and lets the flags win. */
+export async function resolveTarget(flags: ClusterFlags, io: Io): Promise<Target> {
+  const paths = talosconfigPaths(flags.talosconfig, io.env)
+  const found = await readTalosconfig(paths)
+  if (!found) {
+    throw new UsageError(
+      `no client configuration at "${paths[0]}": name one with --talosconfig or $TALOSCONFIG, or make one with "talosctl gen config"`,
+    )
+  }
+  const { path, config } = found
+  const name = flags.context ?? config.context
+  if (!name) throw new UsageError(`no context is chosen in "${path}": run "talosctl config context <name>" or name one with --context`)
+  const context = Object.hasOwn(config.contexts, name) ? config.contexts[name] : undefined
+  if (!context) {
+    const known = Object.keys(config.contexts).join(', ')
+    throw new UsageError(`context "${name}" is not in "${path}"${known ? `: there are ${known}` : ''}`)
+  }
+  const endpoints = flags.endpoints ?? (context.endpoints.length > 0 ? context.endpoints : (flags.nodes ?? context.nodes))
+  if (endpoints.length === 0) {
+    throw new UsageError(`context "${name}" in "${path}" has no endpoints: run "talosctl config endpoint <address>" or use --endpoints`)
+  }
+  return {
+    endpoints,
+    nodes: flags.nodes ?? context.nodes,
+    cluster: flags.cluster ?? context.cluster,
+    tls: credentials(context, `context "${name}" in "${path}"`),
+    source: `"${path}"`,
+  }
+}
+
+function credentials(context: Context, where: string): Target['tls'] {
+  if (context.auth?.siderov1)
+    throw new UsageError(`${where} signs in with SideroV1 keys, which this client does not do: use a context with a certificate`)
+  const pem = (key: 'ca' | 'crt' | 'key') => {
+    const text = context[key]
+    if (!text) return undefined
+    const decoded = Buffer.from(text, 'base64').toString('latin1')
+    if (!decoded.includes('-----BEGIN ')) throw new UsageError(`${where}: "${key}" is not base64 of PEM`)
+    return decoded
+  }
+  const [ca, cert, key] = [pem('ca'), pem('crt'), pem('key')]
+  if (Boolean(cert) !== Boolean(key)) throw new UsageError(`${where} has ${cert ? 'a certificate but no key' : 'a key but no certificate'}`)
+  return { ca, cert, key }
+}

@@ -1,0 +1,25 @@
+import { Command, Option } from 'commander'
+import type { Cluster } from '../cluster.ts'
+import { type ContainerOptions, containerScope, displayId } from '../container-scope.ts'
+import type { Io } from '../io.ts'
+import { table } from '../table.ts'
+
+/** talosctl containers */
+export const containers = (io: Io, cluster: Cluster) =>
+  new Command()
+    .description('List the containers of each node.')
+    .option('-k, --kubernetes', 'those that Kubernetes runs instead of those of the system')
+    .addOption(new Option('--use-cri').hideHelp())
+    .action((options: ContainerOptions) => runContainers(io, cluster, options))
+
+/** Prints pods with their containers below them, or the system's containers. */
+export async function runContainers(io: Io, cluster: Cluster, options: ContainerOptions): Promise<void> {
+  const messages = await cluster.ask('machine.MachineService/Containers', containerScope(options))
+  const peer = await cluster.peer()
+  const rows = messages.flatMap((message) =>
+    message.containers
+      .toSorted((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0))
+      .map((one) => [cluster.nodeOf(message, peer), one.namespace, displayId(one), one.image, one.pid, one.status]),
+  )
+  io.stdout.write(table([['NODE', 'NAMESPACE', 'ID', 'IMAGE', 'PID', 'STATUS'], ...rows]))
+}

@@ -1,0 +1,32 @@
+import { describeRpcError, RpcError } from '../../rpc/status.ts'
+
+/** The command line was wrong: the message says what is missing and what to do. */
+export class UsageError extends Error {
+  override name = 'UsageError'
+}
+
+/** A command that did its work and has to end with this exit code, having said why already. */
+export class ExitCode extends Error {
+  override name = 'ExitCode'
+  constructor(readonly code: number) {
+    super(`exit code ${code}`)
+  }
+}
+
+/** Several nodes' failures as one, in the layout that scripts know. */
+export class NodeErrors extends Error {
+  override name = 'NodeErrors'
+  constructor(readonly errors: readonly { node: string; error: Error }[]) {
+    super(
+      `${errors.length} error${errors.length === 1 ? '' : 's'} occurred:\n${errors
+        .map(({ node, error }) => `\t* ${node ? `${node}: ` : ''}${describe(error)}\n`)
+        .join('')}\n`,
+    )
+  }
+}
+
+/** An error as one text for the user; failures of calls keep the shape that scripts match on. */
+export function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error instanceof RpcError ? describeRpcError(error) : error.message
+}
