@@ -1,0 +1,242 @@
+/**
+ * Calls to a server over one HTTP/2 connection, opened at the first call and again after it was lost.
+ * Every call has a deadline unless told otherwise; an answer without a status counts as a failure.
+ */
+import http2 from 'node:http2'
+import { decode, encode } from '../codec.ts'
+import { drained } from '../drained.ts'
+import { FrameReader, formatTimeout, frameHeader, sealFrame, statusOf, statusOfHttp } from '../frame.ts'
+import type { Methods } from '../messages.ts'
+import { type MethodShape, methodShape } from '../schema.ts'
+import type { Init } from '../server/method.ts'
+import { RpcError } from '../status.ts'
+import { dial, type Target } from './dial.ts'
+
+/** What comes with a call. */
+export interface CallOptions {
+  readonly metadata?: Readonly<Record<string, string | readonly string[]>>
+  /** Milliseconds from now; 0 for none. Unary and client-streaming calls have 30 seconds when not told; others none. */
+  readonly deadline?: number
+  readonly signal?: AbortSignal
+}
+
+/** What all calls of a channel share. */
+export interface ChannelOptions {
+  /** Sent with every call. */
+  readonly metadata?: CallOptions['metadata']
+  /** Milliseconds that connecting may take. */
+  readonly connectTimeout?: number
+}
+
+type Path<Kind> = { [P in keyof Methods]: Methods[P]['kind'] extends Kind ? P : never }[keyof Methods]
+type Request<P extends keyof Methods> = Init<Methods[P]['request']>
+type Reply<P extends keyof Methods> = Methods[P]['reply']
+
+/** A way to call a server. All calls throw RpcError. */
+export interface Channel {
+  unary<P extends Path<'unary'>>(path: P, request: Request<P>, options?: CallOptions): Promise<Reply<P>>
+  /** Leaving the loop early cancels the call. */
+  serverStream<P extends Path<'server'>>(path: P, request: Request<P>, options?: CallOptions): AsyncGenerator<Reply<P>, void>
+  clientStream<P extends Path<'client'>>(
+    path: P,
+    requests: Iterable<Request<P>> | AsyncIterable<Request<P>>,
+    options?: CallOptions,
+  ): Promise<Reply<P>>
+  bidi<P extends Path<'bidi'>>(
+    path: P,
+    requests: Iterable<Request<P>> | AsyncIterable<Request<P>>,
+    options?: CallOptions,
+  ): AsyncGenerator<Reply<P>, void>
+  close(): void
+}
+
+const defaultDeadline = 30_000
+
+/** A channel to a server; nothing is sent before the first call. With several addresses the first that answers is kept. */
+export function connect(target: Target | readonly Target[], options: ChannelOptions = {}): Channel {
+  return new HttpChannel([target].flat() as Target[], options)
+}
+
+class HttpChannel implements Channel {
+  readonly #targets: readonly Target[]
+  readonly #options: ChannelOptions
+  #session?: Promise<http2.ClientHttp2Session>
+  #closed = false
+
+  constructor(targets: readonly Target[], options: ChannelOptions) {
+    this.#targets = targets
+    this.#options = options
+  }
+
+  async unary<P extends Path<'unary'>>(path: P, request: Request<P>, options: CallOptions = {}): Promise<Reply<P>> {
+    const shape = methodShape(path)
+    const call = await this.#start(shape, { deadline: defaultDeadline, ...options })
+    call.stream.end(sealFrame(encode(shape.request, request as object, frameHeader)))
+    return (await only(call.replies())) as Reply<P>
+  }
+
+  async *serverStream<P extends Path<'server'>>(path: P, request: Request<P>, options: CallOptions = {}): AsyncGenerator<Reply<P>, void> {
+    const shape = methodShape(path)
+    const call = await this.#start(shape, options)
+    call.stream.end(sealFrame(encode(shape.request, request as object, frameHeader)))
+    yield* call.replies() as AsyncGenerator<Reply<P>, void>
+  }
+
+  async clientStream<P extends Path<'client'>>(
+    path: P,
+    requests: Iterable<Request<P>> | AsyncIterable<Request<P>>,
+    options: CallOptions = {},
+  ): Promise<Reply<P>> {
+    const call = await this.#start(methodShape(path), { deadline: defaultDeadline, ...options })
+    void call.send(requests as AsyncIterable<object>)
+    return (await only(call.replies())) as Reply<P>
+  }
+
+  async *bidi<P extends Path<'bidi'>>(
+    path: P,
+    requests: Iterable<Request<P>> | AsyncIterable<Request<P>>,
+    options: CallOptions = {},
+  ): AsyncGenerator<Reply<P>, void> {
+    const call = await this.#start(methodShape(path), options)
+    void call.send(requests as AsyncIterable<object>)
+    yield* call.replies() as AsyncGenerator<Reply<P>, void>
+  }
+
+  close(): void {
+    this.#closed = true
+    void this.#session?.then(
+      (session) => session.close(),
+      () => {},
+    )
+  }
+
+  async #start(shape: MethodShape, options: CallOptions): Promise<Call> {
+    if (options.signal?.aborted) throw new RpcError('Canceled', `call "${shape.path}": canceled`)
+    const session = await this.#connected(options)
+    const headers: http2.OutgoingHttpHeaders = {
+      ':method': 'POST',
+      ':path': shape.path,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      ...(this.#options.metadata as http2.OutgoingHttpHeaders),
+      ...(options.metadata as http2.OutgoingHttpHeaders),
+    }
+    if (options.deadline) headers['grpc-timeout'] = formatTimeout(options.deadline)
+    return new Call(session.request(headers), shape, options)
+  }
+
+  async #connected(options: CallOptions): Promise<http2.ClientHttp2Session> {
+    if (this.#closed) throw new RpcError('Canceled', 'channel is closed')
+    const known = await this.#session?.catch(() => undefined)
+    if (known && !known.closed && !known.destroyed) return known
+    this.#session = this.#dial(options)
+    return this.#session
+  }
+
+  async #dial({ deadline }: CallOptions): Promise<http2.ClientHttp2Session> {
+    const timeout = Math.min(this.#options.connectTimeout ?? 20_000, deadline || Number.POSITIVE_INFINITY)
+    let failure: unknown
+    for (const target of this.#targets) {
+      try {
+        return await dial(target, { timeout })
+      } catch (error) {
+        failure = error
+      }
+    }
+    throw failure
+  }
+}
+
+/** One call on its stream. */
+class Call {
+  readonly stream: http2.ClientHttp2Stream
+  readonly #shape: MethodShape
+  #failure?: RpcError
+  #answered = false
+  #trailers?: Record<string, unknown>
+
+  constructor(stream: http2.ClientHttp2Stream, shape: MethodShape, { deadline, signal }: CallOptions) {
+    this.stream = stream
+    this.#shape = shape
+    const stop = (failure: RpcError) => {
+      this.#failure ??= failure
+      stream.close(http2.constants.NGHTTP2_CANCEL)
+    }
+    const timer = deadline
+      ? setTimeout(() => stop(new RpcError('DeadlineExceeded', `call "${shape.path}": no answer within ${deadline} ms`)), deadline)
+      : undefined
+    const abort = () => stop(new RpcError('Canceled', `call "${shape.path}": canceled`))
+    signal?.addEventListener('abort', abort)
+    stream.on('response', (headers) => {
+      this.#answered = true
+      const status = Number(headers[':status'])
+      if (status !== 200) stop(new RpcError(statusOfHttp(status), `server answered with HTTP status ${status}`))
+      else if (headers['grpc-status'] !== undefined) this.#trailers = headers
+    })
+    stream.on('trailers', (trailers) => {
+      this.#trailers = trailers
+    })
+    stream.on('error', (error: Error) => {
+      this.#failure ??= new RpcError('Unavailable', `call "${shape.path}": ${error.message}`)
+    })
+    stream.on('close', () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
+    })
+  }
+
+  /** Sends requests no faster than the server takes them. */
+  async send(requests: AsyncIterable<object>): Promise<void> {
+    const { stream } = this
+    try {
+      for await (const request of requests) {
+        if (stream.destroyed || stream.closed) return
+        if (stream.write(sealFrame(encode(this.#shape.request, request, frameHeader)))) continue
+        await drained(stream)
+      }
+      stream.end()
+    } catch (error) {
+      this.#failure ??= new RpcError('Canceled', `call "${this.#shape.path}": ${(error as Error).message}`, { cause: error })
+      stream.close(http2.constants.NGHTTP2_CANCEL)
+    }
+  }
+
+  /** The replies, then the status as a throw unless it is OK. */
+  async *replies(): AsyncGenerator<object, void> {
+    const { stream } = this
+    const frames = new FrameReader()
+    let whole = false
+    try {
+      for await (const chunk of stream) for (const message of frames.push(chunk as Buffer)) yield decode(this.#shape.reply, message)
+      whole = true
+    } catch (error) {
+      // The loop throws for a stream that was cut off; why is known better by its other events.
+      this.#failure ??= error instanceof RpcError ? error : this.#trailers ? statusOf(this.#trailers) : undefined
+      throw this.#failure ?? new RpcError('Unavailable', `call "${this.#shape.path}": ${(error as Error).message}`, { cause: error })
+    } finally {
+      if (!whole) stream.close(http2.constants.NGHTTP2_CANCEL)
+    }
+    const failure = this.#failure ?? this.#status()
+    if (failure) throw failure
+    frames.end()
+  }
+
+  #status(): RpcError | undefined {
+    if (this.#trailers) return statusOf(this.#trailers)
+    if (this.#answered) return statusOf({})
+    return new RpcError(
+      'Unavailable',
+      `call "${this.#shape.path}": connection ended without an answer; the server may have refused our certificate`,
+    )
+  }
+}
+
+async function only(replies: AsyncGenerator<object, void>): Promise<object> {
+  let reply: object | undefined
+  for await (const next of replies) {
+    if (reply) throw new RpcError('Internal', 'more than one reply to a call that has one')
+    reply = next
+  }
+  if (!reply) throw new RpcError('Internal', 'the reply is missing')
+  return reply
+}

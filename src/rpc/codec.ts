@@ -1,0 +1,235 @@
+/**
+ * Messages as plain objects. Field names are camelCase; enums are numbers; 64-bit integers are numbers, or decimal
+ * strings where the .proto says `jstype = JS_STRING`; bytes are Buffers. A decoded object has every scalar, list and
+ * map filled in; messages, `optional` fields and members of a oneof are there only when they were sent.
+ * An encoded one omits what equals the default, as proto3 has it.
+ */
+import protobuf from 'protobufjs'
+import { ProtoError, Reader, Writer, wireType } from './wire.ts'
+
+/** A message as a plain object; see messages.ts for the types of each. */
+export type Plain = Record<string, unknown>
+
+interface Scalar {
+  readonly wire: number
+  readonly zero: unknown
+  write(writer: Writer, value: never): void
+  read(reader: Reader): unknown
+}
+
+interface Field {
+  readonly id: number
+  readonly name: string
+  readonly repeated: boolean
+  readonly map?: Scalar
+  /** Presence is explicit: written even when it equals the default. */
+  readonly explicit: boolean
+  readonly scalar?: Scalar
+  readonly message?: protobuf.Type
+}
+
+interface Plan {
+  readonly fields: readonly Field[]
+  readonly byId: ReadonlyMap<number, Field>
+}
+
+const maxDepth = 64
+const plans = new WeakMap<protobuf.Type, Plan>()
+
+/** The bytes of a message, after `reserved` free bytes. */
+export function encode(type: protobuf.Type, value: object, reserved = 0): Buffer {
+  const writer = new Writer(reserved)
+  writeMessage(writer, type, value as Plain)
+  return writer.finish()
+}
+
+/** The message these bytes are. Throws ProtoError. */
+export function decode(type: protobuf.Type, bytes: Uint8Array): Plain {
+  return readMessage(new Reader(bytes), type, 0)
+}
+
+function planOf(type: protobuf.Type): Plan {
+  let plan = plans.get(type)
+  if (!plan) {
+    const fields = type.fieldsArray.map(fieldOf).sort((a, b) => a.id - b.id)
+    plan = { fields, byId: new Map(fields.map((field) => [field.id, field])) }
+    plans.set(type, plan)
+  }
+  return plan
+}
+
+function fieldOf(field: protobuf.Field): Field {
+  field.resolve()
+  const resolved = field.resolvedType
+  const message = resolved instanceof protobuf.Type ? resolved : undefined
+  return {
+    id: field.id,
+    name: field.name,
+    repeated: field.repeated,
+    map: field instanceof protobuf.MapField ? scalarOf(field.keyType, false) : undefined,
+    explicit: field.partOf !== null,
+    message,
+    scalar: message ? undefined : scalarOf(resolved ? 'int32' : field.type, field.options?.jstype === 'JS_STRING'),
+  }
+}
+
+function writeMessage(writer: Writer, type: protobuf.Type, value: Plain): void {
+  for (const field of planOf(type).fields) {
+    const content = value[field.name]
+    if (content === undefined || content === null) continue
+    if (field.map) writeMap(writer, field, content as Plain)
+    else if (field.repeated) writeList(writer, field, content as readonly unknown[])
+    else if (field.explicit || field.message || !isZero(field.scalar!, content)) writeOne(writer, field.id, field, content)
+  }
+}
+
+function writeOne(writer: Writer, id: number, { message, scalar }: Field, value: unknown): void {
+  if (message) {
+    writer.tag(id, wireType.bytes)
+    writer.delimited(() => writeMessage(writer, message, value as Plain))
+  } else {
+    writer.tag(id, scalar!.wire)
+    scalar!.write(writer, value as never)
+  }
+}
+
+function writeList(writer: Writer, field: Field, values: readonly unknown[]): void {
+  if (values.length === 0) return
+  const { scalar } = field
+  if (!scalar || scalar.wire === wireType.bytes) {
+    for (const value of values) writeOne(writer, field.id, field, value)
+    return
+  }
+  writer.tag(field.id, wireType.bytes)
+  writer.delimited(() => {
+    for (const value of values) scalar.write(writer, value as never)
+  })
+}
+
+function writeMap(writer: Writer, field: Field, entries: Plain): void {
+  for (const [key, value] of Object.entries(entries)) {
+    writer.tag(field.id, wireType.bytes)
+    writer.delimited(() => {
+      writer.tag(1, field.map!.wire)
+      field.map!.write(writer, (field.map!.zero === '' ? key : Number(key)) as never)
+      writeOne(writer, 2, field, value)
+    })
+  }
+}
+
+function readMessage(reader: Reader, type: protobuf.Type, depth: number): Plain {
+  if (depth > maxDepth) throw new ProtoError('messages nested too deep', reader.offset)
+  const plan = planOf(type)
+  const value: Plain = {}
+  for (const field of plan.fields) {
+    if (field.map) value[field.name] = {}
+    else if (field.repeated) value[field.name] = []
+    else if (field.scalar && !field.explicit) value[field.name] = field.scalar.zero
+  }
+  while (!reader.done) {
+    const tag = reader.tag()
+    const field = plan.byId.get(tag.field)
+    if (!field) reader.skip(tag.type)
+    else if (field.map) readEntry(reader, tag.type, field, value[field.name] as Plain, depth)
+    else if (field.repeated) readElement(reader, tag.type, field, value[field.name] as unknown[], depth)
+    else value[field.name] = readOne(reader, tag.type, field, depth)
+  }
+  return value
+}
+
+function readOne(reader: Reader, wire: number, field: Field, depth: number): unknown {
+  if (wire !== (field.scalar?.wire ?? wireType.bytes)) throw new ProtoError(`field "${field.name}" has another type`, reader.offset)
+  return field.message ? readMessage(reader.delimited(), field.message, depth + 1) : field.scalar!.read(reader)
+}
+
+function readElement(reader: Reader, wire: number, field: Field, list: unknown[], depth: number): void {
+  if (wire !== wireType.bytes || !field.scalar || field.scalar.wire === wireType.bytes) {
+    list.push(readOne(reader, wire, field, depth))
+    return
+  }
+  const packed = reader.delimited()
+  while (!packed.done) list.push(field.scalar.read(packed))
+}
+
+function readEntry(reader: Reader, wire: number, field: Field, map: Plain, depth: number): void {
+  if (wire !== wireType.bytes) throw new ProtoError(`field "${field.name}" has another type`, reader.offset)
+  const entry = reader.delimited()
+  let key: unknown = field.map!.zero
+  let value: unknown = field.message ? undefined : field.scalar!.zero
+  while (!entry.done) {
+    const tag = entry.tag()
+    if (tag.field === 1 && tag.type === field.map!.wire) key = field.map!.read(entry)
+    else if (tag.field === 2) value = readOne(entry, tag.type, field, depth)
+    else entry.skip(tag.type)
+  }
+  // defineProperty, so that a key "__proto__" is a key like any other
+  Object.defineProperty(map, String(key), {
+    value: value ?? readMessage(new Reader(new Uint8Array()), field.message!, depth + 1),
+    enumerable: true,
+    writable: true,
+    configurable: true,
+  })
+}
+
+function isZero(scalar: Scalar, value: unknown): boolean {
+  return scalar.zero instanceof Uint8Array ? (value as Uint8Array).length === 0 : value === scalar.zero || value === 0
+}
+
+const none = Buffer.alloc(0)
+const varint = wireType.varint
+
+const scalars: Record<string, Scalar> = {
+  bool: {
+    wire: varint,
+    zero: false,
+    write: (writer, value: boolean) => writer.varint(value ? 1 : 0),
+    read: (reader) => reader.varint() !== 0,
+  },
+  int32: { wire: varint, zero: 0, write: (writer, value: number) => writer.varint64(value), read: (reader) => reader.int32() },
+  int64: { wire: varint, zero: 0, write: (writer, value: number) => writer.varint64(value), read: (reader) => reader.signed() },
+  uint32: { wire: varint, zero: 0, write: (writer, value: number) => writer.varint(value), read: (reader) => reader.int32() >>> 0 },
+  uint64: { wire: varint, zero: 0, write: (writer, value: number) => writer.varint64(value), read: (reader) => reader.varint() },
+  sint32: {
+    wire: varint,
+    zero: 0,
+    write: (writer, value: number) => writer.varint(((value << 1) ^ (value >> 31)) >>> 0),
+    read: (reader) => unzigzag(reader.int32()),
+  },
+  fixed32: { wire: wireType.fixed32, zero: 0, write: (writer, value: number) => writer.fixed32(value), read: (reader) => reader.fixed32() },
+  fixed64: {
+    wire: wireType.fixed64,
+    zero: 0,
+    write: (writer, value: number) => writer.fixed64(BigInt(value)),
+    read: (reader) => Number(reader.fixed64()),
+  },
+  float: { wire: wireType.fixed32, zero: 0, write: (writer, value: number) => writer.float(value), read: (reader) => reader.float() },
+  double: { wire: wireType.fixed64, zero: 0, write: (writer, value: number) => writer.double(value), read: (reader) => reader.double() },
+  string: { wire: wireType.bytes, zero: '', write: (writer, value: string) => writer.string(value), read: (reader) => reader.string() },
+  bytes: { wire: wireType.bytes, zero: none, write: (writer, value: Uint8Array) => writer.bytes(value), read: (reader) => reader.bytes() },
+}
+
+/** 64 bits as decimal text, for identifiers that use all of them. */
+const exact: Record<string, Scalar> = {
+  uint64: {
+    wire: varint,
+    zero: '0',
+    write: (writer, value: string) => writer.varint64(BigInt(value)),
+    read: (reader) => reader.big().toString(),
+  },
+  int64: {
+    wire: varint,
+    zero: '0',
+    write: (writer, value: string) => writer.varint64(BigInt(value)),
+    read: (reader) => BigInt.asIntN(64, reader.big()).toString(),
+  },
+}
+
+function scalarOf(type: string, asText: boolean): Scalar {
+  const scalar = asText ? exact[type] : scalars[type]
+  if (!scalar) throw new Error(`field type "${type}" is not supported${asText ? ' as a string' : ''}`)
+  return scalar
+}
+
+function unzigzag(value: number): number {
+  return (value >>> 1) ^ -(value & 1)
+}

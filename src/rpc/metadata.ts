@@ -1,0 +1,28 @@
+/** What travels beside a message: lower-case names, each with one or more texts. */
+export type Metadata = Readonly<Record<string, readonly string[]>>
+
+/** Headers that are HTTP's or gRPC's own, never metadata. */
+const reserved = new Set([
+  'content-type',
+  'te',
+  'user-agent',
+  'connection',
+  'host',
+  'grpc-timeout',
+  'grpc-encoding',
+  'grpc-accept-encoding',
+  'grpc-status',
+  'grpc-message',
+])
+
+/** The metadata among the headers of a call. */
+export function metadataOf(headers: Record<string, string | readonly string[] | undefined>): Metadata {
+  const metadata: Record<string, readonly string[]> = Object.create(null)
+  for (const name in headers) {
+    const value = headers[name]
+    if (value === undefined || name.startsWith(':') || reserved.has(name)) continue
+    // http2 joins repeated headers with commas
+    metadata[name] = typeof value === 'string' ? value.split(',').map((part) => part.trim()) : value
+  }
+  return metadata
+}

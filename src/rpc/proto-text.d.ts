@@ -1,0 +1,5 @@
+/** A .proto file as text, embedded by the bundler. */
+declare module '*.proto' {
+  const text: string
+  export default text
+}

@@ -1,0 +1,94 @@
+/**
+ * A method of the API is a value: its path, who may call it and what it does. Whether it streams comes from the .proto;
+ * the four makers below only hold the handler to it.
+ */
+
+import type { Logger } from '../../cosi/log.ts'
+import type { Store } from '../../cosi/store.ts'
+import type { Methods } from '../messages.ts'
+import type { Metadata } from '../metadata.ts'
+
+/** What a caller's certificate says it may do. */
+export type Role = 'os:admin' | 'os:operator' | 'os:reader' | 'os:etcd:backup' | 'os:image:verifier' | 'os:meta:writer' | 'os:impersonator'
+
+/** Every role there is. */
+export const allRoles: readonly Role[] = [
+  'os:admin',
+  'os:operator',
+  'os:reader',
+  'os:etcd:backup',
+  'os:image:verifier',
+  'os:meta:writer',
+  'os:impersonator',
+]
+
+/** Who may call: anyone with one of the roles, or anyone at all where the handler itself checks. */
+export type Access = readonly Role[] | 'anyone'
+
+/** What a handler knows besides the request. */
+export interface Context {
+  readonly store: Store
+  readonly roles: ReadonlySet<Role>
+  /** Fires when the caller is gone or its deadline has passed. */
+  readonly signal: AbortSignal
+  readonly peer: string
+  readonly log: Logger
+  readonly metadata: Metadata
+}
+
+/** A message to be sent: everything may be left out, and is then its default. */
+export type Init<T> = T extends Uint8Array | string | number | boolean
+  ? T
+  : T extends readonly (infer Item)[]
+    ? readonly Init<Item>[]
+    : T extends object
+      ? { readonly [Key in keyof T]?: Init<T[Key]> | null }
+      : T
+
+type Path<Kind> = { [P in keyof Methods]: Methods[P]['kind'] extends Kind ? P : never }[keyof Methods]
+type Request<P extends keyof Methods> = Methods[P]['request']
+type Reply<P extends keyof Methods> = Init<Methods[P]['reply']>
+
+/** A method that can be served. */
+export interface Method {
+  readonly path: keyof Methods
+  readonly access: Access
+  readonly kind: 'unary' | 'server' | 'client' | 'bidi'
+  readonly handle: (request: never, context: Context) => unknown
+}
+
+/** One request, one reply. */
+export function unary<P extends Path<'unary'>>(
+  path: P,
+  access: Access,
+  handle: (request: Request<P>, context: Context) => Reply<P> | Promise<Reply<P>>,
+): Method {
+  return { path, access, kind: 'unary', handle }
+}
+
+/** One request, many replies; the next is asked for when the caller has taken the last. */
+export function serverStream<P extends Path<'server'>>(
+  path: P,
+  access: Access,
+  handle: (request: Request<P>, context: Context) => AsyncIterable<Reply<P>>,
+): Method {
+  return { path, access, kind: 'server', handle }
+}
+
+/** Many requests, one reply. */
+export function clientStream<P extends Path<'client'>>(
+  path: P,
+  access: Access,
+  handle: (requests: AsyncIterable<Request<P>>, context: Context) => Reply<P> | Promise<Reply<P>>,
+): Method {
+  return { path, access, kind: 'client', handle }
+}
+
+/** Many requests, many replies. */
+export function bidi<P extends Path<'bidi'>>(
+  path: P,
+  access: Access,
+  handle: (requests: AsyncIterable<Request<P>>, context: Context) => AsyncIterable<Reply<P>>,
+): Method {
+  return { path, access, kind: 'bidi', handle }
+}

@@ -1,0 +1,111 @@
+/**
+ * How a call ended, and the one place where this system's own errors become that.
+ * Names are the ones users see: `rpc error: code = NotFound desc = …`.
+ */
+
+/** gRPC status codes by name. */
+export const statusCode = {
+  OK: 0,
+  Canceled: 1,
+  Unknown: 2,
+  InvalidArgument: 3,
+  DeadlineExceeded: 4,
+  NotFound: 5,
+  AlreadyExists: 6,
+  PermissionDenied: 7,
+  ResourceExhausted: 8,
+  FailedPrecondition: 9,
+  Aborted: 10,
+  OutOfRange: 11,
+  Unimplemented: 12,
+  Internal: 13,
+  Unavailable: 14,
+  DataLoss: 15,
+  Unauthenticated: 16,
+} as const
+
+/** A status by its name. */
+export type StatusName = keyof typeof statusCode
+
+const names = Object.keys(statusCode) as StatusName[]
+
+/** The name of a code; codes that are not gRPC's are Unknown. */
+export function statusName(code: number): StatusName {
+  return names[code] ?? 'Unknown'
+}
+
+/** A call that failed: `status` is what callers branch on, the message is for people. */
+export class RpcError extends Error {
+  constructor(
+    readonly status: StatusName,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options)
+    this.name = 'RpcError'
+  }
+
+  get code(): number {
+    return statusCode[this.status]
+  }
+}
+
+/** `rpc error: code = NotFound desc = …`, as the field's tools print it. */
+export function describeRpcError({ status, message }: RpcError): string {
+  return `rpc error: code = ${status} desc = ${message}`
+}
+
+const byReason: Record<string, StatusName> = {
+  'not-found': 'NotFound',
+  exists: 'AlreadyExists',
+  conflict: 'FailedPrecondition',
+  phase: 'FailedPrecondition',
+  finalizers: 'FailedPrecondition',
+  owner: 'PermissionDenied',
+  invalid: 'InvalidArgument',
+  overrun: 'FailedPrecondition',
+}
+
+const byErrno: Record<string, StatusName> = {
+  ENOENT: 'NotFound',
+  ENOTDIR: 'NotFound',
+  EEXIST: 'AlreadyExists',
+  EACCES: 'PermissionDenied',
+  EPERM: 'PermissionDenied',
+  EINVAL: 'InvalidArgument',
+  EISDIR: 'InvalidArgument',
+  ELOOP: 'InvalidArgument',
+  ENAMETOOLONG: 'InvalidArgument',
+  EBUSY: 'FailedPrecondition',
+  ENOTEMPTY: 'FailedPrecondition',
+  EROFS: 'FailedPrecondition',
+  ENOSPC: 'ResourceExhausted',
+  EMFILE: 'ResourceExhausted',
+  ENFILE: 'ResourceExhausted',
+  ENOSYS: 'Unimplemented',
+  EOPNOTSUPP: 'Unimplemented',
+  ECONNREFUSED: 'Unavailable',
+  ECONNRESET: 'Unavailable',
+  EPIPE: 'Unavailable',
+  ETIMEDOUT: 'DeadlineExceeded',
+}
+
+const byName: Record<string, StatusName> = {
+  ConfigError: 'InvalidArgument',
+  AbortError: 'Canceled',
+  TimeoutError: 'DeadlineExceeded',
+}
+
+/** Any error as the status a caller gets. Errors are told by their kind's fields, so that no room's classes are needed here. */
+export function toRpcError(error: unknown): RpcError {
+  if (error instanceof RpcError) return error
+  if (!(error instanceof Error)) return new RpcError('Unknown', String(error))
+  const { reason, errno, code } = error as { reason?: unknown; errno?: unknown; code?: unknown }
+  const status =
+    byName[error.name] ?? (typeof reason === 'string' ? byReason[reason] : undefined) ?? named(errno) ?? named(code) ?? ('Unknown' as const)
+  return new RpcError(status, error.message, { cause: error })
+}
+
+function named(value: unknown): StatusName | undefined {
+  return typeof value === 'string' ? byErrno[value] : undefined
+}
