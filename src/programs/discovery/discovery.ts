@@ -1,4 +1,75 @@
-/** discovery: not there yet. */
-export async function main(_args: string[]): Promise<number> {
-  return 70
+/** The discovery server: members of a cluster find each other through it, in memory, over HTTP/2 with or without TLS. */
+
+import { existsSync, readFileSync } from 'node:fs'
+import net from 'node:net'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { createLogger, formatEntry } from '../../cosi/log.ts'
+import { Store } from '../../cosi/store.ts'
+import { servePlain, serveTls } from '../../rpc/server/server.ts'
+import { Journal } from '../keeper/journal.ts'
+import { identify } from '../keeper/process-identity.ts'
+import { discoveryMethods } from './methods.ts'
+import { Registry } from './registry.ts'
+
+const USAGE = 'usage: ichor discovery --listen <address:port> [--tls-cert <file> --tls-key <file>] [--cluster-dir <directory>]'
+const SWEEP = 5_000
+
+/** Reads `10.5.0.1:3000` or `[::1]:3000`. */
+export function parseListen(text: string): { host: string; port: number } | undefined {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):(\d{1,5})$/.exec(text)
+  const host = match?.[1] ?? match?.[2] ?? ''
+  const port = Number(match?.[3])
+  return match && net.isIP(host) !== 0 && port <= 65535 ? { host, port } : undefined
+}
+
+/** The program. */
+export async function main(args: string[]): Promise<number> {
+  const options = parse(args)
+  const address = parseListen(options?.listen ?? '')
+  if (!options || !address || Boolean(options['tls-cert']) !== Boolean(options['tls-key'])) {
+    console.error(USAGE)
+    return 64
+  }
+  const cluster = options['cluster-dir']
+  if (cluster && !enlist(cluster)) return 66
+  const log = createLogger((entry) => console.log(`${entry.time.toISOString()} ${formatEntry(entry)}`))
+  const registry = new Registry()
+  const serving = { methods: discoveryMethods(registry), store: new Store(), log, roles: () => new Set<never>() }
+  try {
+    const server =
+      options['tls-cert'] && options['tls-key']
+        ? await serveTls(address, { cert: readFileSync(options['tls-cert']), key: readFileSync(options['tls-key']) }, serving)
+        : await servePlain(address, serving)
+    log.info('discovery serves', { address: address.host, port: server.port })
+    const timer = setInterval(() => registry.sweep(), SWEEP)
+    await new Promise<void>((resolve) => {
+      process.once('SIGTERM', () => resolve())
+      process.once('SIGINT', () => resolve())
+    })
+    clearInterval(timer)
+    await server.close(1_000)
+    return 0
+  } catch (error) {
+    console.error(`discovery: ${(error as Error).message}`)
+    return 1
+  }
+}
+
+function parse(args: string[]) {
+  const string = { type: 'string' } as const
+  try {
+    return parseArgs({ args, options: { listen: string, 'tls-cert': string, 'tls-key': string, 'cluster-dir': string } }).values
+  } catch {
+    return undefined
+  }
+}
+
+/** Writes this process into its cluster's journal; false when the cluster is on its way out. */
+function enlist(directory: string): boolean {
+  const self = identify(process.pid)
+  const going = () => existsSync(join(directory, 'destroying'))
+  if (!self || going() || !existsSync(directory)) return false
+  new Journal(join(directory, 'journal')).write({ kind: 'process', ...self })
+  return !going()
 }

@@ -5,10 +5,10 @@ import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
+import { killCgroup, removeCgroup } from '../../linux/cgroup.ts'
 import type { ConsoleLog } from './console-log.ts'
 import type { ContainerPlan } from './container-spec.ts'
 import { containerSpec, diskDirectories } from './container-spec.ts'
-import { killCgroup, removeCgroup } from './host-cgroups.ts'
 
 /** What running a node takes. */
 export interface NodeRun {
@@ -89,20 +89,19 @@ async function runOnce(run: NodeRun, running: () => void): Promise<Ending> {
 async function stopNode(run: NodeRun, child: ChildProcess): Promise<void> {
   const gone = once(child, 'exit')
   child.kill('SIGTERM')
-  const timer = setTimeout(() => void killCgroup(run.plan.cgroup), STOP_TIMEOUT)
+  const timer = setTimeout(() => killCgroup(run.plan.cgroup), STOP_TIMEOUT)
   await gone
   clearTimeout(timer)
 }
 
 /** Takes away what an earlier run of the node left: its processes, its record at runc, its control groups. */
 async function clean(run: NodeRun): Promise<void> {
-  await killCgroup(run.plan.cgroup)
+  await removeCgroup(run.plan.cgroup, { deadlineMs: 20_000 })
   const child = spawn(run.runc, ['--root', run.runcRoot, 'delete', '--force', run.id], { stdio: 'ignore' })
   await new Promise((resolve) => {
     child.once('exit', resolve)
     child.once('error', resolve)
   })
-  await removeCgroup(run.plan.cgroup)
 }
 
 function prepareBundle({ bundle, plan }: NodeRun): void {

@@ -1,0 +1,80 @@
+import net from 'node:net'
+import { type Method, serverStream, unary } from '../../rpc/server/method.ts'
+import { RpcError } from '../../rpc/status.ts'
+import { type Change, limits, type Registry, RegistryError } from './registry.ts'
+
+const SERVICE = 'sidero.discovery.server.Cluster'
+const QUEUE = 4096
+
+/** The discovery service over a registry. */
+export function discoveryMethods(registry: Registry): Method[] {
+  return [
+    unary(`${SERVICE}/Hello`, 'anyone', ({ clusterId }, { peer }) => {
+      if (clusterId === '' || clusterId.length > limits.id)
+        throw new RpcError('InvalidArgument', `cluster id must have 1 to ${limits.id} characters`)
+      return { clientIp: addressBytes(peer) }
+    }),
+    unary(`${SERVICE}/AffiliateUpdate`, 'anyone', ({ clusterId, affiliateId, affiliateData, affiliateEndpoints, ttl }) => {
+      const milliseconds = Number(ttl?.seconds ?? 0) * 1000 + Math.round((ttl?.nanos ?? 0) / 1e6)
+      translated(() => registry.update(clusterId, affiliateId, { data: affiliateData, endpoints: affiliateEndpoints, ttl: milliseconds }))
+      return {}
+    }),
+    unary(`${SERVICE}/AffiliateDelete`, 'anyone', ({ clusterId, affiliateId }) => {
+      translated(() => registry.remove(clusterId, affiliateId))
+      return {}
+    }),
+    unary(`${SERVICE}/List`, 'anyone', ({ clusterId }) => ({ affiliates: translated(() => registry.list(clusterId)) })),
+    serverStream(`${SERVICE}/Watch`, 'anyone', ({ clusterId }, { signal }) => watch(registry, clusterId, signal)),
+  ]
+}
+
+async function* watch(registry: Registry, clusterId: string, signal: AbortSignal) {
+  const pending: Change[] = []
+  let wake = () => {}
+  const unsubscribe = translated(() =>
+    registry.subscribe(clusterId, (change) => {
+      pending.push(change)
+      wake()
+    }),
+  )
+  signal.addEventListener('abort', () => wake())
+  try {
+    yield { affiliates: registry.list(clusterId), deleted: false }
+    while (!signal.aborted) {
+      if (pending.length > QUEUE) throw new RpcError('Aborted', 'the watcher is too slow: watch again')
+      const change = pending.shift()
+      if (change) yield { affiliates: [change.affiliate], deleted: change.deleted }
+      else {
+        await new Promise<void>((resolve) => {
+          wake = resolve
+          if (signal.aborted) resolve()
+        })
+      }
+    }
+  } finally {
+    unsubscribe()
+  }
+}
+
+/** A peer's address as bytes: 4 for IPv4, also when it came mapped into IPv6, else 16. */
+export function addressBytes(peer: string): Uint8Array {
+  const host = /^\[(.+)\](?::\d+)?$/.exec(peer)?.[1] ?? (net.isIPv6(peer) ? peer : peer.replace(/:\d+$/, ''))
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(host)?.[1] ?? host
+  if (net.isIPv4(mapped)) return Uint8Array.from(mapped.split('.').map(Number))
+  if (!net.isIPv6(host)) return new Uint8Array()
+  const [left = '', right] = host.split('%')[0]!.split('::')
+  const groups = (text: string) => text.split(':').filter((group) => group !== '')
+  const head = groups(left)
+  const tail = right === undefined ? [] : groups(right)
+  const all = [...head, ...Array(Math.max(0, 8 - head.length - tail.length)).fill('0'), ...tail].map((group) => Number.parseInt(group, 16))
+  return Uint8Array.from(all.flatMap((group) => [group >> 8, group & 255]))
+}
+
+function translated<T>(act: () => T): T {
+  try {
+    return act()
+  } catch (error) {
+    if (!(error instanceof RegistryError)) throw error
+    throw new RpcError(error.kind === 'full' ? 'ResourceExhausted' : 'InvalidArgument', error.message)
+  }
+}

@@ -1,0 +1,21 @@
+import { mkdirSync } from 'node:fs'
+import { attachLoop } from '../../../linux/loop.ts'
+import { mount, mountAt } from '../../../linux/mount.ts'
+import type { Journal } from '../../keeper/journal.ts'
+
+/** Mounts the root file system's image read-only, once for all nodes of a cluster; the loop device goes with the mount. */
+export function mountImage(image: string, target: string, journal: Journal): void {
+  if (mountAt(target)) return
+  journal.write({ kind: 'directory', path: target })
+  mkdirSync(target, { recursive: true, mode: 0o755 })
+  // Autoclear: should this process die before the mount, the device is free again with its last open file.
+  journal.write({ kind: 'loop', backing: image })
+  const loop = attachLoop(image, { readOnly: true, autoclear: true })
+  try {
+    journal.write({ kind: 'loop', backing: image, device: loop.device })
+    journal.write({ kind: 'mount', target })
+    mount({ source: loop.device, target, type: 'squashfs', flags: ['ro', 'nodev'] })
+  } finally {
+    loop.release()
+  }
+}

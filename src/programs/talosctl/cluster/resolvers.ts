@@ -1,0 +1,14 @@
+import net from 'node:net'
+
+/** What /etc/resolv.conf names, in its order: addresses that nodes can use as they are, and those only this host can. */
+export function parseResolvConf(text: string): { routable: string[]; loopback: string[] } {
+  const servers = text
+    .split('\n')
+    .map((line) => /^\s*nameserver\s+(\S+)/.exec(line)?.[1] ?? '')
+    .filter((address) => net.isIP(address) !== 0)
+  const isLoopback = (address: string) => address.startsWith('127.') || address === '::1'
+  return {
+    routable: servers.filter((address) => !isLoopback(address) && net.isIPv4(address)),
+    loopback: servers.filter(isLoopback),
+  }
+}

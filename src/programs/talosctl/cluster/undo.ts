@@ -1,0 +1,116 @@
+/**
+ * Takes away what a journal says, whether or not it ever came to be: processes first, then what they used, directories last.
+ * Each step is safe to repeat. What could not be taken away is returned, so that nobody believes it is gone.
+ */
+
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { removeCgroup } from '../../../linux/cgroup.ts'
+import { mounts, umount, umountTree } from '../../../linux/mount.ts'
+import { removeNetns } from '../../../linux/netns.ts'
+import { setSysctl } from '../../../linux/sysctl.ts'
+import type { JournalEntry } from '../../keeper/journal.ts'
+import { identify, isAlive, type ProcessIdentity } from '../../keeper/process-identity.ts'
+import { removeLink } from './links.ts'
+import { removeMasquerade } from './masquerade.ts'
+
+/** Something that is still there, and why. */
+export interface Leftover {
+  entry: JournalEntry
+  reason: string
+}
+
+const ORDER: JournalEntry['kind'][] = ['program', 'process', 'cgroup', 'netns', 'link', 'nftables', 'sysctl', 'mount', 'loop', 'directory']
+const KILL_TIMEOUT = 5_000
+
+/** Undoes journal entries, the last made first within each kind. */
+export async function undo(entries: readonly JournalEntry[]): Promise<Leftover[]> {
+  const leftovers: Leftover[] = []
+  for (const kind of ORDER) {
+    const same = entries.filter((entry) => entry.kind === kind).reverse()
+    const run = async (entry: JournalEntry) => {
+      try {
+        await undoOne(entry)
+      } catch (error) {
+        leftovers.push({ entry, reason: (error as Error).message })
+      }
+    }
+    // Nodes end side by side; mounts and directories depend on their order.
+    if (kind === 'mount' || kind === 'directory') for (const entry of same) await run(entry)
+    else await Promise.all(same.map(run))
+  }
+  return leftovers
+}
+
+async function undoOne(entry: JournalEntry): Promise<void> {
+  switch (entry.kind) {
+    case 'program':
+      await Promise.all(findProgram(entry.args).map(endProcess))
+      break
+    case 'process':
+      await endProcess(entry)
+      break
+    case 'cgroup':
+      await removeCgroup(entry.path, { deadlineMs: 20_000 })
+      break
+    case 'netns':
+      removeNetns(entry.path)
+      break
+    case 'link':
+      removeLink(entry.name)
+      break
+    case 'nftables':
+      await removeMasquerade(entry.table)
+      break
+    case 'sysctl':
+      setSysctl(entry.name, entry.previous)
+      break
+    case 'mount':
+      if (mounts().some(({ target }) => target === entry.target)) umount(entry.target, { detach: true })
+      break
+    case 'loop':
+      // The device detaches itself with its last user, which was the mount.
+      break
+    case 'directory':
+      removeDirectory(entry.path)
+      break
+  }
+}
+
+/** Processes whose whole command line ends in these arguments: those started, but killed before they could write themselves down. */
+export function findProgram(args: readonly string[]): ProcessIdentity[] {
+  return readdirSync('/proc')
+    .filter((name) => /^[1-9]\d*$/.test(name))
+    .filter((name) => {
+      try {
+        const line = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0').slice(0, -1)
+        return (
+          line.length > args.length && line.length <= args.length + 2 && args.every((arg, i) => line[line.length - args.length + i] === arg)
+        )
+      } catch {
+        return false
+      }
+    })
+    .map((name) => identify(Number(name)))
+    .filter((identity) => identity !== undefined)
+}
+
+async function endProcess(identity: ProcessIdentity): Promise<void> {
+  if (identity.pid === process.pid) return
+  if (!isAlive(identity)) return
+  try {
+    process.kill(identity.pid, 'SIGKILL')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+  for (const end = Date.now() + KILL_TIMEOUT; isAlive(identity) && Date.now() < end; ) await Bun.sleep(5)
+  if (isAlive(identity)) throw new Error(`process ${identity.pid} does not end`)
+}
+
+function removeDirectory(path: string): void {
+  if (!existsSync(path)) return
+  // Never delete through a mount: what is mounted below is taken away first, and if that fails, so does this.
+  umountTree(path)
+  if (mounts().some(({ target }) => target === path || target.startsWith(`${path}/`)))
+    throw new Error(`"${path}" still has mounts below it`)
+  rmSync(path, { recursive: true, force: true })
+}
