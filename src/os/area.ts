@@ -1,24 +1,43 @@
 import type { Controller } from '../cosi/controller.ts'
+import type { Logger } from '../cosi/log.ts'
 import type { ResourceType } from '../cosi/resource.ts'
+import type { Runtime } from '../cosi/runtime.ts'
+import type { Store } from '../cosi/store.ts'
 import type { Method } from '../rpc/server/method.ts'
 import type { ServiceDefinition } from '../supervise/definition.ts'
+import type { Spawn } from '../supervise/spawn.ts'
+import type { Supervisor } from '../supervise/supervisor.ts'
 import type { Kernel } from './kernel.ts'
+import type { Sequencer } from './lifecycle/sequencer.ts'
+import type { Events } from './runtime/events.ts'
 
-/** One subject of the operating system: what it knows, does, runs and answers. `M` is what its parts are handed. */
-export interface Area<M = Machine> {
+/** One subject of the operating system: what it knows, does, runs and answers. */
+export interface Area {
   readonly name: string
   readonly resources: readonly ResourceType<any>[]
-  controllers?(machine: M): Controller[]
-  services?(machine: M): ServiceDefinition[]
-  methods?(machine: M): Method[]
+  controllers?(machine: Machine): Controller[]
+  services?(machine: Machine): ServiceDefinition[]
+  methods?(machine: Machine): Method[]
 }
+
+/** How the machine ends or begins anew. */
+export type Ending = 'reboot' | 'shutdown'
 
 /** What init hands to every area. */
 export interface Machine {
   readonly kernel: Kernel
-  readonly store: import('../cosi/store.ts').Store
-  readonly log: import('../cosi/log.ts').Logger
-  readonly supervisor: import('../supervise/supervisor.ts').Supervisor
+  readonly store: Store
+  readonly runtime: Runtime
+  readonly log: Logger
+  readonly supervisor: Supervisor
+  /** Starts a program of the image; the reaper knows such children for init's own. */
+  readonly spawn: Spawn
+  readonly events: Events
+  readonly sequencer: Sequencer
+  /** The service with this id, as its area describes it. */
+  service(id: string): ServiceDefinition
   /** Name and tag of this build. */
-  readonly version: { name: string; tag: string; sha: string; built: string }
+  readonly version: { readonly name: string; readonly tag: string; readonly sha: string; readonly built: string; readonly arch: string }
+  /** Ends this process, and the machine where it is one; called when nothing is left to be done. */
+  end(ending: Ending): void
 }

@@ -18,5 +18,4 @@ export interface Kernel {
   readonly sysctl: typeof import('../linux/sysctl.ts')
   readonly kmsg: typeof import('../linux/kmsg.ts')
   readonly time: typeof import('../linux/time.ts')
-  readonly reboot: typeof import('../linux/reboot.ts')
 }

@@ -1,4 +1,114 @@
-/** init: not there yet. */
+/**
+ * PID 1: makes the machine's folders, reaps orphans, hands the kernel to every area, opens the sockets that the
+ * daemons use and then runs sequences; everything else is controllers and services.
+ */
+import { Runtime } from '../../cosi/runtime.ts'
+import { Store } from '../../cosi/store.ts'
+import * as cgroup from '../../linux/cgroup.ts'
+import * as files from '../../linux/files.ts'
+import * as kmsg from '../../linux/kmsg.ts'
+import * as mount from '../../linux/mount.ts'
+import * as net from '../../linux/net.ts'
+import * as processes from '../../linux/process.ts'
+import { reboot as rebootKernel } from '../../linux/reboot.ts'
+import * as sysctl from '../../linux/sysctl.ts'
+import * as time from '../../linux/time.ts'
+import * as uts from '../../linux/uts.ts'
+import type { Ending, Machine } from '../../os/area.ts'
+import type { Kernel } from '../../os/kernel.ts'
+import { boot } from '../../os/lifecycle/boot.ts'
+import { initialize } from '../../os/lifecycle/initialize.ts'
+import { Sequencer } from '../../os/lifecycle/sequencer.ts'
+import { shutdown } from '../../os/lifecycle/stop.ts'
+import { Events } from '../../os/runtime/events.ts'
+import { release } from '../../release.ts'
+import { spawn } from '../../supervise/spawn.ts'
+import { Supervisor } from '../../supervise/supervisor.ts'
+import { areas } from './areas.ts'
+import { prepareCgroups } from './cgroups.ts'
+import { consoleLogger, say } from './console.ts'
+import { prepareFilesystems } from './filesystems.ts'
+import { keepReaping } from './reaper.ts'
+import { openSockets } from './sockets.ts'
+
+/** Runs the machine. Ends only by `end`, or by dying, which is said on the console. */
 export async function main(_args: string[]): Promise<number> {
-  return 70
+  const container = process.env.PLATFORM === 'container' || process.env.container !== undefined
+  if (process.pid !== 1) {
+    say('init runs the machine as PID 1; to run a command, call this binary as talosctl')
+    return 64
+  }
+  process.on('uncaughtException', (error) => die('uncaught exception', error, container))
+  process.on('unhandledRejection', (error) => die('unhandled rejection', error, container))
+  say(`${release.name} ${release.tag} (${release.sha})`)
+  prepareFilesystems()
+  keepReaping()
+  const machine = assemble(container)
+  for (const missing of prepareCgroups()) machine.log.warn('cgroup limit has no place on this kernel', { limit: missing })
+  await openSockets(machine, areas)
+  machine.runtime.start()
+  process.on('SIGTERM', () => void machine.sequencer.run('shutdown', shutdown(machine)).catch(() => machine.end('shutdown')))
+  await machine.sequencer.run('initialize', initialize(machine))
+  await machine.sequencer.run('boot', boot(machine))
+  await new Promise(() => {})
+  return 0
+}
+
+function assemble(container: boolean): Machine {
+  const store = new Store()
+  const supervisor = new Supervisor({ store })
+  const log = consoleLogger(supervisor.logs.open('machined'))
+  const runtime = new Runtime(store, { log })
+  const events = new Events()
+  const kernel: Kernel = {
+    mode: container ? 'container' : 'metal',
+    files,
+    mount,
+    uts,
+    net,
+    process: processes,
+    cgroup,
+    sysctl,
+    kmsg,
+    time,
+  }
+  const services = new Map<string, ReturnType<Machine['service']>>()
+  const machine: Machine = {
+    kernel,
+    store,
+    runtime,
+    log,
+    supervisor,
+    spawn,
+    events,
+    sequencer: new Sequencer(events, log),
+    service(id) {
+      const definition = services.get(id)
+      if (!definition) throw new Error(`service "${id}" is not registered`)
+      return definition
+    },
+    version: release,
+    end: (ending) => endMachine(ending, container),
+  }
+  for (const area of areas) {
+    store.register(...area.resources)
+    runtime.register(...(area.controllers?.(machine) ?? []))
+    for (const definition of area.services?.(machine) ?? []) services.set(definition.id, definition)
+  }
+  return machine
+}
+
+/** In a container the exit code tells the keeper: 0 stays down, anything else starts again. */
+function endMachine(ending: Ending, container: boolean): void {
+  say(ending === 'reboot' ? 'rebooting' : 'shutting down')
+  if (container) process.exit(ending === 'reboot' ? 129 : 0)
+  files.syncAll()
+  rebootKernel(ending === 'reboot' ? 'restart' : 'powerOff')
+}
+
+function die(what: string, error: unknown, container: boolean): void {
+  say(`init dies of an ${what}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
+  if (container) process.exit(1)
+  files.syncAll()
+  rebootKernel('restart')
 }

@@ -6,5 +6,5 @@ export const VolumeLifecycle = defineResource({
   type: 'VolumeLifecycles.block.talos.dev',
   namespace: 'runtime',
   displayType: 'VolumeLifecycle',
-  spec: v.object({ '(empty)': v.optional(v.record(v.string(), v.unknown()), {}) }),
+  spec: v.object({}),
 })

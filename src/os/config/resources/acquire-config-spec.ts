@@ -6,5 +6,5 @@ export const AcquireConfigSpec = defineResource({
   type: 'AcquireConfigSpecs.v1alpha1.talos.dev',
   namespace: 'runtime',
   displayType: 'AcquireConfigSpec',
-  spec: v.object({ '(empty)': v.optional(v.record(v.string(), v.unknown()), {}) }),
+  spec: v.object({}),
 })

@@ -6,5 +6,5 @@ export const AcquireConfigStatus = defineResource({
   type: 'AcquireConfigStatuses.v1alpha1.talos.dev',
   namespace: 'runtime',
   displayType: 'AcquireConfigStatus',
-  spec: v.object({ '(empty)': v.optional(v.record(v.string(), v.unknown()), {}) }),
+  spec: v.object({}),
 })

@@ -7,5 +7,5 @@ export const MachineType = defineResource({
   namespace: 'config',
   displayType: 'MachineType',
   columns: { Type: '{@}' },
-  spec: v.object({ '(whole spec)': v.picklist(['init', 'controlplane', 'worker']) }),
+  spec: v.picklist(['init', 'controlplane', 'worker']),
 })

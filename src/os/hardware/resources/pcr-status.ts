@@ -6,5 +6,5 @@ export const PCRStatus = defineResource({
   type: 'PCRStatuses.hardware.talos.dev',
   namespace: 'hardware',
   displayType: 'PCRStatus',
-  spec: v.object({ '(empty)': v.optional(v.record(v.string(), v.unknown()), {}) }),
+  spec: v.object({}),
 })

@@ -6,5 +6,5 @@ export const MachineResetSignal = defineResource({
   type: 'MachineResetSignals.runtime.talos.dev',
   namespace: 'runtime',
   displayType: 'MachineResetSignal',
-  spec: v.object({ '(empty)': v.optional(v.record(v.string(), v.unknown()), {}) }),
+  spec: v.object({}),
 })

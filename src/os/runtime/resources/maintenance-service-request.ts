@@ -6,5 +6,5 @@ export const MaintenanceServiceRequest = defineResource({
   type: 'MaintenanceServiceRequests.runtime.talos.dev',
   namespace: 'runtime',
   displayType: 'MaintenanceServiceRequest',
-  spec: v.object({ '(empty)': v.optional(v.record(v.string(), v.unknown()), {}) }),
+  spec: v.object({}),
 })

@@ -1,0 +1,48 @@
+import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { ConfigError } from '../../../document/config-error.ts'
+import type { Machine } from '../../area.ts'
+import { MaintenanceServiceRequest } from '../../runtime/resources/maintenance-service-request.ts'
+import { parseConfig } from '../parse.ts'
+import { AcquireConfigSpec } from '../resources/acquire-config-spec.ts'
+import { AcquireConfigStatus } from '../resources/acquire-config-status.ts'
+import { MachineConfig } from '../resources/machine-config.ts'
+import { statePath } from './persistence.ts'
+
+/**
+ * Finds the configuration: first the one that was kept, then whatever an operator sends while the machine waits in
+ * maintenance. A kept one that does not parse is told and leads to maintenance too, so that the machine stays reachable.
+ */
+export const acquireConfig = ({ kernel: { files }, store, events }: Pick<Machine, 'kernel' | 'store' | 'events'>): Controller => {
+  let looked = false
+  return defineController({
+    name: 'config.AcquireController',
+    inputs: { request: weak(AcquireConfigSpec), config: weak(MachineConfig, { id: 'v1alpha1' }) },
+    outputs: { status: exclusive(AcquireConfigStatus), maintenance: exclusive(MaintenanceServiceRequest) },
+    reconcile({ request, config, status, maintenance, log }) {
+      if (!request.get('config')) return
+      if (!config.get('v1alpha1') && !looked) {
+        looked = true
+        const kept = files.readTextIfThere(statePath)
+        if (kept !== undefined) {
+          try {
+            parseConfig(kept)
+            log.info('machine configuration found', { source: 'state' })
+            store.put(MachineConfig, 'persistent', kept)
+            store.put(MachineConfig, 'v1alpha1', kept)
+            status.put('config', {})
+            return
+          } catch (error) {
+            if (!(error instanceof ConfigError)) throw error
+            log.error('kept machine configuration is broken, waiting for another', { error })
+            events.publish('machine.ConfigLoadErrorEvent', { error: error.message })
+          }
+        }
+      }
+      if (config.get('v1alpha1')) status.put('config', {})
+      else {
+        log.info('no machine configuration, waiting for one over the API')
+        maintenance.put('maintenance', {})
+      }
+    },
+  })
+}

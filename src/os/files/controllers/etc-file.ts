@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto'
+import { type Controller, defineController, exclusive, strong } from '../../../cosi/controller.ts'
+import type { Kernel } from '../../kernel.ts'
+import { EtcFileSpec } from '../resources/etc-file-spec.ts'
+import { EtcFileStatus } from '../resources/etc-file-status.ts'
+
+/** Where generated files are kept; the root itself is read-only. */
+const shadow = '/system/etc'
+
+/**
+ * Files under /etc that are not the image's: written beside the root and shown in /etc by a bind mount, for which the
+ * image holds an empty file or folder.
+ */
+export const applyEtcFiles = ({ files, mount }: Pick<Kernel, 'files' | 'mount'>): Controller =>
+  defineController({
+    name: 'files.EtcFileController',
+    inputs: { specs: strong(EtcFileSpec) },
+    outputs: { statuses: exclusive(EtcFileStatus) },
+    async reconcile({ specs, statuses, log }) {
+      for (const { metadata, spec } of specs.list()) {
+        const version = createHash('sha256').update(spec.contents).digest('hex')
+        if (statuses.get(metadata.id)?.spec.specVersion !== version) {
+          log.info('writing file', { path: `/etc/${metadata.id}` })
+          await show({ files, mount }, metadata.id, spec.contents, spec.mode)
+        }
+        statuses.put(metadata.id, { specVersion: version })
+      }
+    },
+  })
+
+async function show({ files, mount }: Pick<Kernel, 'files' | 'mount'>, id: string, contents: string, mode: number): Promise<void> {
+  const target = `/etc/${id}`
+  const [first, ...rest] = id.split('/')
+  if (rest.length > 0) {
+    // A folder of generated files is one writable folder, shown in whole.
+    if (!mount.mountAt(`/etc/${first}`)) {
+      files.mkdirAll(`${shadow}/${first}`, { mode: 0o755 })
+      mount.bind(`${shadow}/${first}`, `/etc/${first}`)
+    }
+    files.mkdirAll(target.slice(0, target.lastIndexOf('/')), { mode: 0o755 })
+    await files.writeAtomic(target, contents, { mode })
+    return
+  }
+  const source = `${shadow}/${id}`
+  files.mkdirAll(shadow, { mode: 0o700 })
+  if (mount.mountAt(target)) {
+    // The bind mount shows the inode, so the file is rewritten in place.
+    files.writeInto(source, contents)
+    return
+  }
+  await files.writeAtomic(source, contents, { mode })
+  mount.bind(source, target)
+}

@@ -1,0 +1,153 @@
+/**
+ * Runs the sequences of the machine, one at a time: phases in order, the tasks of a phase side by side. A sequence may
+ * take over from another where the table allows it; everything else waits for its turn or is refused.
+ */
+import type { Logger } from '../../cosi/log.ts'
+import type { Events } from '../runtime/events.ts'
+
+/** Sequences by name, numbered as the field numbers them. */
+export const sequenceIds = {
+  noop: 0,
+  boot: 1,
+  initialize: 2,
+  install: 3,
+  shutdown: 4,
+  upgrade: 5,
+  stageUpgrade: 6,
+  maintenanceUpgrade: 7,
+  reset: 8,
+  reboot: 9,
+} as const
+
+/** The name of a sequence. */
+export type SequenceName = keyof typeof sequenceIds
+
+/** Something to be done, under the name events show. */
+export interface Task {
+  readonly name: string
+  run(context: TaskContext): Promise<void> | void
+}
+
+/** What a task is given. */
+export interface TaskContext {
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+/** Tasks that may run side by side. */
+export interface Phase {
+  readonly name: string
+  readonly tasks: readonly Task[]
+}
+
+/** Who may push whom aside. */
+const takeover: Partial<Record<SequenceName, readonly SequenceName[]>> = {
+  initialize: ['maintenanceUpgrade', 'reboot', 'shutdown', 'reset'],
+  boot: ['reboot', 'reset', 'upgrade', 'shutdown'],
+  reboot: ['reboot'],
+  reset: ['reboot'],
+}
+
+const lockWait = 60_000
+
+/** Thrown to one who asks for a sequence while another has the machine. */
+export class SequenceLocked extends Error {
+  override name = 'SequenceLocked'
+}
+
+/** The one place from which sequences are run. */
+export class Sequencer {
+  #current?: { name: SequenceName; abort: AbortController; done: Promise<void> }
+
+  constructor(
+    readonly events: Events,
+    readonly log: Logger,
+  ) {}
+
+  /** What runs now. */
+  get running(): SequenceName | undefined {
+    return this.#current?.name
+  }
+
+  /** Whether a sequence could start now. */
+  mayStart(name: SequenceName): boolean {
+    return !this.#current || (takeover[this.#current.name]?.includes(name) ?? false)
+  }
+
+  /**
+   * Runs a sequence to its end. Rejects with SequenceLocked when another holds the machine for longer than a minute,
+   * with the failing task's error otherwise.
+   */
+  async run(name: SequenceName, phases: readonly Phase[], actorId = ''): Promise<void> {
+    await this.#acquire(name)
+    const abort = new AbortController()
+    const { promise: done, resolve: finish } = Promise.withResolvers<void>()
+    this.#current = { name, abort, done }
+    const log = this.log.with({ sequence: name })
+    const tell = (action: number, error?: unknown) =>
+      this.events.publish(
+        'machine.SequenceEvent',
+        { sequence: name, action, ...(error ? { error: { message: text(error) } } : {}) },
+        actorId,
+      )
+    const began = performance.now()
+    tell(1)
+    try {
+      for (const phase of phases) {
+        abort.signal.throwIfAborted()
+        await this.#phase(phase, { log, signal: abort.signal }, actorId)
+      }
+      log.info('sequence done', { took: `${Math.round(performance.now() - began)}ms` })
+      tell(2)
+    } catch (error) {
+      log.error('sequence failed', { error: text(error) })
+      tell(2, error)
+      throw error
+    } finally {
+      if (this.#current?.abort === abort) this.#current = undefined
+      finish()
+    }
+  }
+
+  async #phase(phase: Phase, context: TaskContext, actorId: string): Promise<void> {
+    const began = performance.now()
+    this.events.publish('machine.PhaseEvent', { phase: phase.name, action: 0 }, actorId)
+    const outcomes = await Promise.allSettled(
+      phase.tasks.map(async (task) => {
+        this.events.publish('machine.TaskEvent', { task: task.name, action: 0 }, actorId)
+        try {
+          await task.run(context)
+        } catch (error) {
+          throw new Error(`task "${task.name}": ${text(error)}`, { cause: error })
+        }
+        this.events.publish('machine.TaskEvent', { task: task.name, action: 1 }, actorId)
+      }),
+    )
+    context.log.info('phase done', { phase: phase.name, took: `${Math.round(performance.now() - began)}ms` })
+    this.events.publish('machine.PhaseEvent', { phase: phase.name, action: 1 }, actorId)
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected')
+    if (failed) throw failed.reason
+  }
+
+  async #acquire(name: SequenceName): Promise<void> {
+    const deadline = AbortSignal.timeout(lockWait)
+    while (this.#current) {
+      const { name: holder, abort, done } = this.#current
+      if (takeover[holder]?.includes(name)) {
+        abort.abort(new Error(`sequence "${name}" takes over`))
+        this.#current = undefined
+        return
+      }
+      const late = new Promise<never>((_, reject) =>
+        deadline.addEventListener('abort', () => reject(new SequenceLocked(`sequence "${holder}" is running, try again when it is done`)), {
+          once: true,
+        }),
+      )
+      await Promise.race([done, late])
+    }
+  }
+}
+
+function text(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,42 @@
+import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { NodeAddress } from '../../network/resources/node-address.ts'
+import { ApiCertificate } from '../../secrets/resources/api-certificate.ts'
+import { APIServiceConfig } from '../resources/api-service-config.ts'
+import { MaintenanceServiceConfig } from '../resources/maintenance-service-config.ts'
+import { MaintenanceServiceRequest } from '../resources/maintenance-service-request.ts'
+
+/** Where the machine API listens, on every address. */
+const listenAddress = ':50000'
+
+/** Where the API can be reached while there is no configuration. */
+export const configMaintenance: Controller = defineController({
+  name: 'runtime.MaintenanceConfigController',
+  inputs: { addresses: weak(NodeAddress, { id: 'current' }) },
+  outputs: { config: exclusive(MaintenanceServiceConfig) },
+  reconcile({ addresses, config }) {
+    const reachable = (addresses.get('current')?.spec.addresses ?? []).map((address) => address.slice(0, address.indexOf('/')))
+    config.put('maintenance', { listenAddress, reachableAddresses: reachable })
+  },
+})
+
+/** How apid serves: in maintenance for anyone, to look and to hand in a configuration; else for holders of certificates. */
+export const configApiService: Controller = defineController({
+  name: 'runtime.APIServiceConfigController',
+  inputs: {
+    request: weak(MaintenanceServiceRequest),
+    maintenance: weak(MaintenanceServiceConfig),
+    certificates: weak(ApiCertificate),
+  },
+  outputs: { config: exclusive(APIServiceConfig) },
+  reconcile({ request, maintenance, certificates, config }) {
+    const waiting = request.get('maintenance') !== undefined
+    if (waiting && !maintenance.get('maintenance')) return
+    if (!certificates.get('api')) return
+    config.put('api', {
+      listenAddress: waiting ? maintenance.get('maintenance')!.spec.listenAddress : listenAddress,
+      nodeRoutingDisabled: waiting,
+      readonlyRoleMode: waiting,
+      skipVerifyingClientCert: waiting,
+    })
+  },
+})

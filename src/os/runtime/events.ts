@@ -1,0 +1,129 @@
+/** What happened on the machine, in order: a ring that subscribers read from any point of it. */
+import { randomBytes } from 'node:crypto'
+
+/** One event: the full name of its message and its fields. */
+export interface MachineEvent {
+  /** 20 characters of base32hex that grow with time (xid). */
+  readonly id: string
+  readonly time: Date
+  /** Full message name, `machine.SequenceEvent`. */
+  readonly type: string
+  readonly payload: Readonly<Record<string, unknown>>
+  /** Which request caused it, if one did. */
+  readonly actorId: string
+}
+
+/** Where a reader begins. */
+export interface EventsFrom {
+  /** The last so many events; negative for all that are kept. */
+  tail?: number
+  /** Everything after the event with this id. */
+  afterId?: string
+  /** Everything not older than this many seconds. */
+  seconds?: number
+  /** Only events of this actor. */
+  actorId?: string
+}
+
+const capacity = 1000
+const gap = 10
+
+/** The machine's events. */
+export class Events {
+  readonly #ring: MachineEvent[] = []
+  readonly #waiting = new Set<() => void>()
+  readonly #id = idSource()
+  readonly #now: () => Date
+  #next = 0
+
+  constructor(now: () => Date = () => new Date()) {
+    this.#now = now
+  }
+
+  /** Adds an event and wakes its readers. */
+  publish(type: string, payload: Record<string, unknown>, actorId = ''): void {
+    const time = this.#now()
+    this.#ring[this.#next % capacity] = { id: this.#id(time), time, type, payload, actorId }
+    this.#next++
+    for (const wake of [...this.#waiting]) wake()
+  }
+
+  /** The most recent event of a type that pleases. */
+  last(type: string, pleases: (payload: Readonly<Record<string, unknown>>) => boolean = () => true): MachineEvent | undefined {
+    for (let at = this.#next - 1; at >= this.#oldest; at--) {
+      const event = this.#ring[at % capacity]!
+      if (event.type === type && pleases(event.payload)) return event
+    }
+    return undefined
+  }
+
+  /** Events from a point of the past on, then as they come, until the signal fires; a reader too slow for the ring is told so. */
+  async *follow(from: EventsFrom, signal: AbortSignal): AsyncGenerator<MachineEvent, void> {
+    let position = this.#start(from)
+    while (!signal.aborted) {
+      if (position < this.#next) {
+        if (position < this.#oldest) throw new Error(`read events: the reader is ${this.#next - position} events behind, start again`)
+        const event = this.#ring[position % capacity]!
+        position++
+        if (!from.actorId || event.actorId === from.actorId) yield event
+        continue
+      }
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#waiting.add(resolve)
+      signal.addEventListener('abort', () => resolve(), { once: true })
+      await promise
+      this.#waiting.delete(resolve)
+    }
+  }
+
+  get #oldest(): number {
+    return Math.max(0, this.#next - capacity + gap)
+  }
+
+  #start({ tail, afterId, seconds }: EventsFrom): number {
+    if (afterId) return this.#first((event) => event.id > afterId)
+    if (seconds) {
+      const since = this.#now().getTime() - seconds * 1000
+      return this.#first((event) => event.time.getTime() >= since)
+    }
+    if (tail === undefined || tail === 0) return this.#next
+    return tail < 0 ? this.#oldest : Math.max(this.#oldest, this.#next - tail)
+  }
+
+  #first(pleases: (event: MachineEvent) => boolean): number {
+    for (let at = this.#oldest; at < this.#next; at++) if (pleases(this.#ring[at % capacity]!)) return at
+    return this.#next
+  }
+}
+
+/** Ids of 4 bytes time, 5 bytes of this process and 3 bytes counter, as xid has them. */
+function idSource(): (time: Date) => string {
+  const own = randomBytes(5)
+  let counter = randomBytes(3).readUIntBE(0, 3)
+  return (time) => {
+    const bytes = Buffer.alloc(12)
+    bytes.writeUInt32BE(Math.floor(time.getTime() / 1000) >>> 0, 0)
+    own.copy(bytes, 4)
+    counter = (counter + 1) & 0xffffff
+    bytes.writeUIntBE(counter, 9, 3)
+    return base32hex(bytes)
+  }
+}
+
+const alphabet = '0123456789abcdefghijklmnopqrstuv'
+
+function base32hex(bytes: Uint8Array): string {
+  let text = ''
+  let bits = 0
+  let held = 0
+  for (const byte of bytes) {
+    held = (held << 8) | byte
+    bits += 8
+    while (bits >= 5) {
+      bits -= 5
+      text += alphabet[(held >> bits) & 31]
+    }
+    held &= (1 << bits) - 1
+  }
+  return bits > 0 ? text + alphabet[(held << (5 - bits)) & 31] : text
+}

@@ -1,0 +1,20 @@
+import { createLogger, formatEntry, type Logger } from '../../cosi/log.ts'
+import type { LogRing } from '../../supervise/log-ring.ts'
+
+/** Writes one line to the console; a console that is gone is no reason to stop. */
+export function say(text: string): void {
+  try {
+    process.stdout.write(`${text}\n`)
+  } catch {
+    // nobody is looking
+  }
+}
+
+/** A logger that tells the console what changed, and everything to the log that the API serves. */
+export function consoleLogger(log: LogRing): Logger {
+  return createLogger((entry) => {
+    const line = `${entry.time.toISOString()} ${formatEntry(entry)}`
+    if (entry.level !== 'debug') say(`[ichor] ${line}`)
+    log.line(line)
+  })
+}
