@@ -1,0 +1,25 @@
+import { connect } from '../../rpc/client/channel.ts'
+import type { Area } from '../area.ts'
+import { configLocalAffiliate, mergeAffiliates, observeEndpoints, observeMembers } from './controllers/affiliate.ts'
+import { configDiscovery, configInfo } from './controllers/config.ts'
+import { discoverByService } from './controllers/discovery-service.ts'
+import { configIdentity } from './controllers/identity.ts'
+import { resources } from './nouns.ts'
+
+/** Who belongs to the cluster. */
+export const cluster: Area = {
+  name: 'cluster',
+  resources,
+  controllers: (machine) => [
+    configIdentity(machine.kernel),
+    configInfo,
+    configDiscovery,
+    configLocalAffiliate(machine),
+    discoverByService(({ serviceEndpoint, serviceEndpointInsecure }) =>
+      connect(serviceEndpointInsecure ? { address: serviceEndpoint } : { address: serviceEndpoint, tls: {} }),
+    ),
+    mergeAffiliates,
+    observeMembers,
+    observeEndpoints,
+  ],
+}

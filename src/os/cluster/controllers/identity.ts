@@ -1,0 +1,46 @@
+import { randomBytes } from 'node:crypto'
+import { parse } from 'yaml'
+import { type Controller, defineController, shared } from '../../../cosi/controller.ts'
+import { EtcFileSpec } from '../../files/resources/etc-file-spec.ts'
+import type { Kernel } from '../../kernel.ts'
+import { Identity } from '../resources/identity.ts'
+
+/** Where the identity is kept over restarts, on STATE. */
+const identityPath = '/system/state/node-identity.yaml'
+
+/** Who this node is: made once, kept for as long as STATE is. The machine id follows from it. */
+export const configIdentity = ({ files }: Pick<Kernel, 'files'>): Controller =>
+  defineController({
+    name: 'cluster.NodeIdentityController',
+    inputs: {},
+    outputs: { identity: shared(Identity), etc: shared(EtcFileSpec) },
+    async reconcile({ identity, etc, log }) {
+      const nodeId = keptIdentity(files.readTextIfThere(identityPath)) ?? base62(randomBytes(32))
+      if (keptIdentity(files.readTextIfThere(identityPath)) !== nodeId) {
+        await files.writeAtomic(identityPath, `nodeId: ${nodeId}\n`, { mode: 0o600 })
+        log.info('node identity established', { node_id: nodeId })
+      }
+      identity.put('local', { nodeId })
+      etc.put('machine-id', { contents: `${machineId(nodeId)}\n`, mode: 0o444, selinux_label: '' })
+    },
+  })
+
+function keptIdentity(text: string | undefined): string | undefined {
+  if (!text) return undefined
+  const { nodeId } = parse(text) ?? {}
+  return typeof nodeId === 'string' && nodeId !== '' ? nodeId : undefined
+}
+
+/** machine-id(5): 32 hexadecimal digits, here a digest of the identity. */
+function machineId(nodeId: string): string {
+  return new Bun.CryptoHasher('sha256').update(nodeId).digest('hex').slice(0, 32)
+}
+
+const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+function base62(bytes: Uint8Array): string {
+  let value = BigInt(`0x${Buffer.from(bytes).toString('hex')}`)
+  let text = ''
+  for (; value > 0n; value /= 62n) text = digits[Number(value % 62n)] + text
+  return text
+}

@@ -1,0 +1,27 @@
+import { section, text, url } from '../../../document/fields.ts'
+import { defineDocument } from '../../../document/kind.ts'
+
+/** Where events are sent. */
+export const EventSinkConfig = defineDocument({
+  kind: 'EventSinkConfig',
+  description: 'Where events are sent.',
+  schema: section({ endpoint: text }),
+  rules({ endpoint = '' }, report) {
+    if (!/^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+):\d{1,5}$/.test(endpoint))
+      report.error(['endpoint'], 'an endpoint is a host and a port, like "192.168.10.3:3247"')
+  },
+})
+
+/** Where kernel messages are sent. */
+export const KmsgLogConfig = defineDocument({
+  kind: 'KmsgLogConfig',
+  description: 'Where kernel messages are sent.',
+  nameKey: 'name',
+  schema: section({ name: text, url: url('tcp', 'udp') }),
+  rules({ name, url: target }, report) {
+    if (!name) report.error(['name'], 'a name is required')
+    const parsed = target ? new URL(target) : undefined
+    if (!parsed?.port) report.error(['url'], 'a URL with a port is required, like "tcp://192.168.3.7:3478/"')
+    else if (!['', '/'].includes(parsed.pathname)) report.error(['url'], 'the URL cannot have a path')
+  },
+})

@@ -1,0 +1,27 @@
+/** Sections of `machine` about the kernel, logs and the environment. */
+import type * as v from 'valibot'
+import { free, listOf, mapOf, section, text, url } from '../../../document/fields.ts'
+import type { Reporter } from '../../../document/kind.ts'
+
+/** Fields that lie directly in `machine`. */
+export const machineRuntimeFields = {
+  sysctls: mapOf(text),
+  sysfs: mapOf(text),
+  env: mapOf(text),
+  logging: section({ destinations: listOf(section({ endpoint: url('tcp', 'udp'), format: text, extraTags: mapOf(text) })) }),
+  kernel: section({ modules: listOf(section({ name: text, parameters: listOf(text) })) }),
+  udev: section({ rules: listOf(text) }),
+  baseRuntimeSpecOverrides: free,
+}
+
+const machineRuntime = section(machineRuntimeFields)
+
+/** Rules of these sections. */
+export function machineRuntimeRules({ logging }: v.InferOutput<typeof machineRuntime>, report: Reporter): void {
+  for (const [index, { endpoint, format }] of (logging?.destinations ?? []).entries()) {
+    const path = ['machine', 'logging', 'destinations', index]
+    if (!endpoint) report.error([...path, 'endpoint'], 'an endpoint is required, like "tcp://192.168.3.7:3478"')
+    else if (!new URL(endpoint).hostname) report.error([...path, 'endpoint'], 'the endpoint has no host')
+    if (format !== 'json_lines') report.error([...path, 'format'], 'the format has to be "json_lines"')
+  }
+}

@@ -1,0 +1,18 @@
+import { duration, expression, flag, section } from '../../../document/fields.ts'
+import { defineDocument } from '../../../document/kind.ts'
+import { milliseconds } from '../../../document/quantity.ts'
+
+/** What happens when memory runs out. */
+export const OOMConfig = defineDocument({
+  kind: 'OOMConfig',
+  description: 'What happens when memory runs out.',
+  schema: section({
+    triggerExpression: expression,
+    cgroupRankingExpression: expression,
+    strictCgroupClassOrdering: flag,
+    sampleInterval: duration,
+  }),
+  rules({ sampleInterval }, report) {
+    if (milliseconds(sampleInterval) < 0) report.error(['sampleInterval'], 'cannot be negative')
+  },
+})

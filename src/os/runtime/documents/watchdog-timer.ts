@@ -1,0 +1,15 @@
+import { duration, section, text } from '../../../document/fields.ts'
+import { defineDocument } from '../../../document/kind.ts'
+import { milliseconds } from '../../../document/quantity.ts'
+
+/** The hardware that resets a machine which hangs. */
+export const WatchdogTimerConfig = defineDocument({
+  kind: 'WatchdogTimerConfig',
+  description: 'The hardware that resets a machine which hangs.',
+  schema: section({ device: text, timeout: duration }),
+  rules({ device, timeout }, report) {
+    if (!device) report.error(['device'], 'a device is required, like "/dev/watchdog0"')
+    const span = milliseconds(timeout)
+    if (span !== 0 && span < 10_000) report.error(['timeout'], `${timeout} is less than 10s`)
+  },
+})

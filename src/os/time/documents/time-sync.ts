@@ -1,0 +1,22 @@
+import { duration, flag, listOf, section, text } from '../../../document/fields.ts'
+import { defineDocument } from '../../../document/kind.ts'
+import { milliseconds } from '../../../document/quantity.ts'
+
+/** Who tells the time. */
+export const TimeSyncConfig = defineDocument({
+  kind: 'TimeSyncConfig',
+  description: 'Who tells the time.',
+  schema: section({
+    enabled: flag,
+    bootTimeout: duration,
+    ntp: section({ servers: listOf(text) }),
+    ptp: section({ devices: listOf(text) }),
+  }),
+  rules({ bootTimeout, ntp, ptp }, report) {
+    if (milliseconds(bootTimeout) < 0) report.error(['bootTimeout'], 'cannot be negative')
+    if (ntp && ptp) report.error(['ptp'], 'ntp and ptp exclude each other')
+  },
+})
+
+/** `machine.time`: the same, the old way. */
+export const machineTime = section({ disabled: flag, servers: listOf(text), bootTimeout: duration })
