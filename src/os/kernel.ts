@@ -18,4 +18,6 @@ export interface Kernel {
   readonly sysctl: typeof import('../linux/sysctl.ts')
   readonly kmsg: typeof import('../linux/kmsg.ts')
   readonly time: typeof import('../linux/time.ts')
+  readonly capabilities: typeof import('../linux/capabilities.ts')
+  readonly fifo: typeof import('../linux/fifo.ts')
 }

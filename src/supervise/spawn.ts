@@ -30,7 +30,9 @@ export const spawn: Spawn = ({ argv, env, cwd }) => {
   return {
     pid: child.pid,
     output: [child.stdout, child.stderr],
-    exited: child.exited.then((code): Ending => (child.signalCode ? { code: null, signal: String(child.signalCode) } : { code, signal: null })),
+    exited: child.exited.then(
+      (code): Ending => (child.signalCode ? { code: null, signal: String(child.signalCode) } : { code, signal: null }),
+    ),
     kill: (signal) => child.kill(signal),
   }
 }

@@ -4,7 +4,9 @@
  */
 import { Runtime } from '../../cosi/runtime.ts'
 import { Store } from '../../cosi/store.ts'
+import * as capabilities from '../../linux/capabilities.ts'
 import * as cgroup from '../../linux/cgroup.ts'
+import * as fifo from '../../linux/fifo.ts'
 import * as files from '../../linux/files.ts'
 import * as kmsg from '../../linux/kmsg.ts'
 import * as mount from '../../linux/mount.ts'
@@ -56,7 +58,7 @@ export async function main(_args: string[]): Promise<number> {
 
 function assemble(container: boolean): Machine {
   const store = new Store()
-  const supervisor = new Supervisor({ store })
+  const supervisor = new Supervisor({ store, oomFloor: oomFloor() })
   const log = consoleLogger(supervisor.logs.open('machined'))
   const runtime = new Runtime(store, { log })
   const events = new Events()
@@ -71,6 +73,8 @@ function assemble(container: boolean): Machine {
     sysctl,
     kmsg,
     time,
+    capabilities,
+    fifo,
   }
   const services = new Map<string, ReturnType<Machine['service']>>()
   const machine: Machine = {
@@ -96,6 +100,11 @@ function assemble(container: boolean): Machine {
     for (const definition of area.services?.(machine) ?? []) services.set(definition.id, definition)
   }
   return machine
+}
+
+/** The lowest OOM score that may be given: without CAP_SYS_RESOURCE nobody gets below init's own. */
+function oomFloor(): number {
+  return capabilities.capabilities().effective.includes('sys_resource') ? -1000 : Number(files.readText('/proc/self/oom_score_adj'))
 }
 
 /** In a container the exit code tells the keeper: 0 stays down, anything else starts again. */

@@ -1,0 +1,126 @@
+/** OCI runtime specifications for the node's own containers: https://github.com/opencontainers/runtime-spec/blob/main/config.md */
+
+/** A mount inside a container, in runc's words. */
+export interface SpecMount {
+  readonly destination: string
+  readonly type?: string
+  readonly source?: string
+  readonly options?: readonly string[]
+}
+
+/** What a control group may use: bytes, and thousandths of a core. */
+export interface GroupLimits {
+  readonly memoryMin?: number
+  readonly memoryLow?: number
+  readonly memoryMax?: number
+  readonly noSwap?: boolean
+  readonly millicores?: number
+}
+
+/** A container as its service describes it. */
+export interface SpecOptions {
+  readonly args: readonly string[]
+  readonly env?: readonly string[]
+  readonly cwd?: string
+  readonly uid?: number
+  readonly gid?: number
+  /** Names with CAP_; none unless said. */
+  readonly capabilities?: readonly string[]
+  readonly readonlyRoot?: boolean
+  /** How mounts spread from and into the container. */
+  readonly rootPropagation?: 'private' | 'rslave' | 'rshared' | 'shared'
+  readonly mounts?: readonly SpecMount[]
+  readonly hostPid?: boolean
+  readonly hostIpc?: boolean
+  readonly hostCgroup?: boolean
+  /** Every device, unmasked /proc and /sys, no restriction of what execve may gain. */
+  readonly privileged?: boolean
+  readonly cgroup?: string
+  readonly limits?: GroupLimits
+  readonly oom?: number
+  readonly cgroupVersion: 1 | 2
+}
+
+const defaultPath = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+const masked = [
+  '/proc/acpi',
+  '/proc/asound',
+  '/proc/kcore',
+  '/proc/keys',
+  '/proc/latency_stats',
+  '/proc/timer_list',
+  '/proc/timer_stats',
+  '/proc/sched_debug',
+  '/proc/scsi',
+  '/sys/firmware',
+  '/sys/devices/virtual/powercap',
+]
+const readonlyPaths = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
+
+/** What every container needs to be a Linux system. */
+const basicMounts: readonly SpecMount[] = [
+  { destination: '/proc', type: 'proc', source: 'proc', options: ['nosuid', 'noexec', 'nodev'] },
+  { destination: '/dev', type: 'tmpfs', source: 'tmpfs', options: ['nosuid', 'strictatime', 'mode=755', 'size=65536k'] },
+  {
+    destination: '/dev/pts',
+    type: 'devpts',
+    source: 'devpts',
+    options: ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620', 'gid=5'],
+  },
+  { destination: '/dev/shm', type: 'tmpfs', source: 'shm', options: ['nosuid', 'noexec', 'nodev', 'mode=1777', 'size=65536k'] },
+  { destination: '/dev/mqueue', type: 'mqueue', source: 'mqueue', options: ['nosuid', 'noexec', 'nodev'] },
+  { destination: '/sys', type: 'sysfs', source: 'sysfs', options: ['nosuid', 'noexec', 'nodev', 'ro'] },
+]
+
+/** The specification as an object; its JSON is what containerd keeps. Network and host names are always the node's. */
+export function ociSpec(options: SpecOptions): object {
+  const { args, env = [], cwd = '/', uid = 0, gid = uid, capabilities = [], mounts = [], privileged = false } = options
+  const replaced = new Set(mounts.map(({ destination }) => destination))
+  return {
+    ociVersion: '1.2.0',
+    process: {
+      user: { uid, gid },
+      args,
+      env: env.some((entry) => entry.startsWith('PATH=')) ? env : [defaultPath, ...env],
+      cwd,
+      capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
+      noNewPrivileges: !privileged,
+      oomScoreAdj: options.oom,
+    },
+    root: { path: 'rootfs', readonly: options.readonlyRoot ?? false },
+    mounts: [...basicMounts.filter(({ destination }) => !covered(destination, replaced)), ...mounts],
+    linux: {
+      namespaces: namespacesOf(options),
+      cgroupsPath: options.cgroup,
+      resources: resourcesOf(options),
+      rootfsPropagation: options.rootPropagation,
+      ...(privileged ? {} : { maskedPaths: masked, readonlyPaths }),
+    },
+  }
+}
+
+/** Whether a basic mount lies at or under one that the service brings itself. */
+function covered(destination: string, replaced: ReadonlySet<string>): boolean {
+  return [...replaced].some((path) => destination === path || (path === '/dev' && destination.startsWith('/dev/')))
+}
+
+function namespacesOf({ hostPid, hostIpc, hostCgroup }: SpecOptions): { type: string }[] {
+  const own = { mount: true, pid: !hostPid, ipc: !hostIpc, cgroup: !hostCgroup }
+  return Object.entries(own).flatMap(([type, isOwn]) => (isOwn ? [{ type }] : []))
+}
+
+function resourcesOf({ privileged, limits = {}, cgroupVersion }: SpecOptions): object {
+  const { memoryMin, memoryLow, memoryMax, noSwap, millicores } = limits
+  const unified = {
+    ...(memoryMin !== undefined && { 'memory.min': String(memoryMin) }),
+    ...(memoryLow !== undefined && { 'memory.low': String(memoryLow) }),
+    ...(noSwap && { 'memory.swap.max': '0' }),
+  }
+  return {
+    devices: [{ allow: privileged ?? false, access: 'rwm' }],
+    ...(memoryMax !== undefined && { memory: { limit: memoryMax } }),
+    ...(millicores !== undefined && { cpu: { shares: Math.max(2, Math.floor((millicores * 1024) / 1000)) } }),
+    ...(cgroupVersion === 2 && { unified }),
+  }
+}

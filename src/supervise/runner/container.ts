@@ -1,0 +1,181 @@
+/**
+ * Runs a container of containerd. Whatever an earlier run has left under the same name is removed first; the container
+ * outlives containerd's own end (its shim is a process of its own), so a broken connection is no news about it.
+ */
+
+import { packAny } from '../../rpc/client/any.ts'
+import type { Channel } from '../../rpc/client/channel.ts'
+import { containerd as enums } from '../../rpc/enums.ts'
+import type { containerd } from '../../rpc/messages.ts'
+import { type Containerd, failedAs, unlessGone } from '../containerd/client.ts'
+import { type ImageContents, imageContents, snapshotter } from '../containerd/images.ts'
+import type { Exit, Life, Run, Runner } from '../definition.ts'
+import type { LogRing } from '../log-ring.ts'
+
+/** A named pipe whose reading end is ours. */
+export interface Pipe {
+  readonly path: string
+  readonly stream: ReadableStream<Uint8Array>
+  close(): Promise<void>
+}
+
+/** Where a container's root file system comes from. */
+export type RootSource = { readonly folder: string; readonly readonly?: boolean } | { readonly image: string }
+
+/** A container and where it runs. */
+export interface ContainerOptions {
+  readonly containerd: Containerd
+  readonly namespace: string
+  readonly root: RootSource
+  /** The OCI specification; for an image root it is told what the image brings. */
+  readonly spec: (life: Life, image: ImageContents | undefined) => object | Promise<object>
+  /** Makes a named pipe for the container's output. */
+  readonly makePipe: (id: string) => Pipe
+  readonly labels?: Readonly<Record<string, string>>
+}
+
+type Mount = containerd.types.Mount
+const signals = { SIGTERM: 15, SIGKILL: 9 } as const
+const { RUNNING, CREATED, PAUSED, PAUSING } = enums.v1.types.Status
+const alive = new Set<number>([RUNNING, CREATED, PAUSED, PAUSING])
+const createDeadline = 60_000
+const retryDelay = 300
+const drainDelay = 20
+
+/** Runs a container whose name is the service's id. */
+export function container(options: ContainerOptions): Runner {
+  return async (life) => {
+    const { id } = life.definition
+    const channel = options.containerd.in(options.namespace)
+    await removeContainer(channel, id, life)
+    const image = 'image' in options.root ? await imageOf(channel, options.root.image) : undefined
+    const rootfs = image ? await prepareSnapshot(channel, id, image) : folderMount(options.root as { folder: string; readonly?: boolean })
+    const spec = await options.spec(life, image)
+    await createContainer(channel, id, spec, image, options.labels ?? {})
+    const pipe = options.makePipe(id)
+    try {
+      const { pid } = await channel.unary(
+        'containerd.services.tasks.v1.Tasks/Create',
+        { containerId: id, rootfs, stdout: pipe.path, stderr: pipe.path },
+        { deadline: createDeadline },
+      )
+      await channel.unary('containerd.services.tasks.v1.Tasks/Start', { containerId: id }, { deadline: createDeadline })
+      return running(channel, life, pid, pipe)
+    } catch (error) {
+      await pipe.close()
+      await removeContainer(channel, id, life).catch(() => {})
+      throw error
+    }
+  }
+}
+
+function running(channel: Channel, life: Life, pid: number, pipe: Pipe): Run {
+  const { id } = life.definition
+  void copy(pipe.stream, life.output)
+  const exit = waitForTask(channel, id, life).then(async (end) => {
+    await removeContainer(channel, id, life).catch((error: Error) => life.note(`Leftovers of the container stay: ${error.message}`))
+    await life.clock.sleep(drainDelay)
+    await pipe.close()
+    return end
+  })
+  return {
+    description: `Started task ${id} (PID ${pid}) for container ${id}`,
+    pid,
+    exit,
+    kill: async (name) => {
+      const all = name === 'SIGKILL'
+      await unlessGone(channel.unary('containerd.services.tasks.v1.Tasks/Kill', { containerId: id, signal: signals[name], all }))
+    },
+  }
+}
+
+/** The end of a task, waited for over any number of containerd's own lives. */
+async function waitForTask(channel: Channel, id: string, { clock }: Life): Promise<Exit> {
+  for (;;) {
+    try {
+      const { exitStatus } = await channel.unary('containerd.services.tasks.v1.Tasks/Wait', { containerId: id }, { deadline: 0 })
+      return ended(id, exitStatus)
+    } catch (error) {
+      if (failedAs(error, 'NotFound')) return { ok: false, message: `Task ${id} is gone` }
+      await clock.sleep(retryDelay)
+    }
+  }
+}
+
+/** Shells and runc tell a signal as 128 and its number. */
+function ended(id: string, status: number): Exit {
+  const how = status > 128 ? `was killed by signal ${status - 128}` : `exited with code ${status}`
+  return { ok: status === 0, message: `Task ${id} ${how}` }
+}
+
+async function imageOf(channel: Channel, reference: string): Promise<ImageContents> {
+  const image = await imageContents(channel, reference)
+  if (!image) throw new Error(`image "${reference}" is not there`)
+  return image
+}
+
+async function prepareSnapshot(channel: Channel, id: string, { chainId }: ImageContents): Promise<Mount[]> {
+  const { mounts } = await channel.unary('containerd.services.snapshots.v1.Snapshots/Prepare', {
+    snapshotter,
+    key: id,
+    parent: chainId,
+    labels: { 'containerd.io/gc.root': new Date().toISOString() },
+  })
+  return mounts
+}
+
+function folderMount({ folder, readonly }: { folder: string; readonly?: boolean }): Mount[] {
+  return [{ type: 'bind', source: folder, target: '', options: ['bind', readonly ? 'ro' : 'rw'] }]
+}
+
+async function createContainer(
+  channel: Channel,
+  id: string,
+  spec: object,
+  image: ImageContents | undefined,
+  labels: Readonly<Record<string, string>>,
+): Promise<void> {
+  await channel.unary('containerd.services.containers.v1.Containers/Create', {
+    container: {
+      id,
+      labels: { ...labels },
+      image: image?.reference ?? '',
+      runtime: { name: 'io.containerd.runc.v2', options: packAny('containerd.runc.v1.Options', {}) },
+      spec: { type_url: 'types.containerd.io/opencontainers/runtime-spec/1/Spec', value: Buffer.from(JSON.stringify(spec)) },
+      ...(image && { snapshotter, snapshotKey: id }),
+    },
+  })
+}
+
+/** Kills and removes task, container and snapshot of that name, whichever there are. */
+export async function removeContainer(channel: Channel, id: string, { clock }: Pick<Life, 'clock'>): Promise<void> {
+  const task = await unlessGone(channel.unary('containerd.services.tasks.v1.Tasks/Get', { containerId: id }))
+  if (task?.process && alive.has(task.process.status)) {
+    await unlessGone(channel.unary('containerd.services.tasks.v1.Tasks/Kill', { containerId: id, signal: signals.SIGKILL, all: true }))
+    await unlessGone(channel.unary('containerd.services.tasks.v1.Tasks/Wait', { containerId: id }, { deadline: 10_000 }))
+  }
+  if (task) await deleteTask(channel, id, clock)
+  await unlessGone(channel.unary('containerd.services.containers.v1.Containers/Delete', { id }))
+  await unlessGone(channel.unary('containerd.services.snapshots.v1.Snapshots/Remove', { snapshotter, key: id }))
+}
+
+/** A task that has just ended may not be deletable for a moment. */
+async function deleteTask(channel: Channel, id: string, clock: Life['clock']): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await unlessGone(channel.unary('containerd.services.tasks.v1.Tasks/Delete', { containerId: id }))
+      return
+    } catch (error) {
+      if (!failedAs(error, 'FailedPrecondition') || tries === 10) throw error
+      await clock.sleep(retryDelay)
+    }
+  }
+}
+
+async function copy(stream: ReadableStream<Uint8Array>, output: LogRing): Promise<void> {
+  try {
+    for await (const chunk of stream) output.write(chunk)
+  } catch {
+    // The pipe is closed once its container is gone.
+  }
+}
