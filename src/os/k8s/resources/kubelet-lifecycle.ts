@@ -6,5 +6,5 @@ export const KubeletLifecycle = defineResource({
   type: 'KubeletLifecycles.kubernetes.talos.dev',
   namespace: 'k8s',
   displayType: 'KubeletLifecycle',
-  spec: v.object({ '(empty)': v.optional(v.record(v.string(), v.unknown()), {}) }),
+  spec: v.object({}),
 })

@@ -7,5 +7,5 @@ export const NodeCordonedSpec = defineResource({
   namespace: 'k8s',
   displayType: 'NodeCordonedSpec',
   sensitive: true,
-  spec: v.object({ '(empty)': v.optional(v.record(v.string(), v.unknown()), {}) }),
+  spec: v.object({}),
 })

@@ -1,0 +1,42 @@
+import { defineController, shared, weak } from '../../../cosi/controller.ts'
+import { Service } from '../../runtime/resources/service.ts'
+import { APIServerConfig } from '../resources/api-server-config.ts'
+import { ConfigStatus } from '../resources/config-status.ts'
+import { ControllerManagerConfig } from '../resources/controller-manager-config.ts'
+import { SchedulerConfig } from '../resources/scheduler-config.ts'
+import { SecretStatus } from '../resources/secret-status.ts'
+import { StaticPod } from '../resources/static-pod.ts'
+import { apiServerPod, controllerManagerPod, schedulerPod } from '../static-pods.ts'
+
+/** The control plane's pods, once their files are on disk and etcd answers. */
+export const renderControlPlanePods = defineController({
+  name: 'k8s.ControlPlaneStaticPodController',
+  inputs: {
+    apiServer: weak(APIServerConfig, { id: 'kube-apiserver' }),
+    controllerManager: weak(ControllerManagerConfig, { id: 'kube-controller-manager' }),
+    scheduler: weak(SchedulerConfig, { id: 'kube-scheduler' }),
+    secrets: weak(SecretStatus, { id: 'static-pods' }),
+    configs: weak(ConfigStatus, { id: 'static-pods' }),
+    services: weak(Service, { id: 'etcd' }),
+  },
+  outputs: { pods: shared(StaticPod) },
+  reconcile({ apiServer, controllerManager, scheduler, secrets, configs, services, pods }) {
+    const [api, manager, chooser] = [
+      apiServer.get('kube-apiserver'),
+      controllerManager.get('kube-controller-manager'),
+      scheduler.get('kube-scheduler'),
+    ]
+    const secretsReady = secrets.get('static-pods')?.spec
+    const configsReady = configs.get('static-pods')?.spec
+    if (!api || !manager || !chooser) return
+    if (!secretsReady?.ready || !configsReady?.ready || !services.get('etcd')?.spec.healthy) {
+      // A control plane that runs goes on running: etcd may be away for a moment only.
+      for (const pod of ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']) pods.keep(pod)
+      return
+    }
+    const versions = (metadata: { version: number }) => ({ secrets: secretsReady.version, config: String(metadata.version) })
+    pods.put('kube-apiserver', apiServerPod(api.spec, { ...versions(api.metadata), configFiles: configsReady.version }))
+    if (manager.spec.enabled) pods.put('kube-controller-manager', controllerManagerPod(manager.spec, versions(manager.metadata)))
+    if (chooser.spec.enabled) pods.put('kube-scheduler', schedulerPod(chooser.spec, versions(chooser.metadata)))
+  },
+})

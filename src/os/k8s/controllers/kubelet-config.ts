@@ -1,0 +1,53 @@
+import { defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { defaultImages } from '../images.ts'
+import { dnsDomain, extraArgsOf, kubernetesConfigOf, type MachineSection, serviceSubnets } from '../machine-config.ts'
+import { KubeletConfig } from '../resources/kubelet-config.ts'
+import { StaticPodServerStatus } from '../resources/static-pod-server-status.ts'
+import { dnsServiceAddresses } from './bootstrap-manifests-config.ts'
+
+type Mount = NonNullable<NonNullable<MachineSection['kubelet']>['extraMounts']>[number]
+
+/** What the machine configuration says about the kubelet. */
+export const configKubelet = defineController({
+  name: 'k8s.KubeletConfigController',
+  inputs: {
+    config: weak(MachineConfig, { id: 'v1alpha1' }),
+    server: weak(StaticPodServerStatus, { id: 'static-pod-server-status' }),
+  },
+  outputs: { kubelet: exclusive(KubeletConfig) },
+  reconcile({ config, server, kubelet }) {
+    const machineConfig = kubernetesConfigOf(config.get('v1alpha1'))
+    const staticPodListURL = server.get('static-pod-server-status')?.spec.url
+    if (!machineConfig?.cluster || !staticPodListURL) return
+    const { machine, cluster } = machineConfig
+    const given = machine?.kubelet ?? {}
+    const { dnsServiceIP, dnsServiceIPv6 } = dnsServiceAddresses(serviceSubnets(cluster))
+    const clusterDNS = given.clusterDNS?.length ? given.clusterDNS : [dnsServiceIP, dnsServiceIPv6].filter((address) => address !== '')
+    kubelet.put('kubelet', {
+      image: given.image || defaultImages.kubelet,
+      clusterDNS,
+      clusterDomain: dnsDomain(cluster),
+      ...(given.extraArgs && { extraArgs: extraArgsOf(given.extraArgs) }),
+      ...(given.extraMounts && { extraMounts: given.extraMounts.map(mountOf) }),
+      ...(given.extraConfig && { extraConfig: given.extraConfig }),
+      cloudProviderExternal: cluster.externalCloudProvider?.enabled ?? false,
+      defaultRuntimeSeccompEnabled: given.defaultRuntimeSeccompProfileEnabled ?? false,
+      skipNodeRegistration: given.skipNodeRegistration ?? false,
+      staticPodListURL,
+      disableManifestsDirectory: given.disableManifestsDirectory ?? false,
+      enableFSQuotaMonitoring: machine?.features?.diskQuotaSupport ?? false,
+      ...(given.credentialProviderConfig && { credentialProviderConfig: given.credentialProviderConfig }),
+      allowSchedulingOnControlPlane: cluster.allowSchedulingOnControlPlanes ?? cluster.allowSchedulingOnMasters ?? false,
+    })
+  },
+})
+
+function mountOf({ destination, type = 'bind', source = '', options = [], uidMappings = [], gidMappings = [] }: Mount) {
+  const mapping = ({ containerID, hostID, size }: { containerID: number; hostID: number; size: number }) => ({
+    containerid: containerID,
+    hostid: hostID,
+    size,
+  })
+  return { destination, type, source, options, uidmappings: uidMappings.map(mapping), gidmappings: gidMappings.map(mapping) }
+}

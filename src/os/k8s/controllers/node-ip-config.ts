@@ -1,0 +1,20 @@
+import { defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { kubernetesConfigOf, podSubnets, serviceSubnets } from '../machine-config.ts'
+import { NodeIPConfig } from '../resources/node-ip-config.ts'
+
+/** From which subnets the node's addresses are taken: never from those of pods and services. */
+export const configNodeIP = defineController({
+  name: 'k8s.NodeIPConfigController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  outputs: { nodeIP: exclusive(NodeIPConfig) },
+  reconcile({ config, nodeIP }) {
+    const machineConfig = kubernetesConfigOf(config.get('v1alpha1'))
+    if (!machineConfig?.cluster) return
+    const { machine, cluster } = machineConfig
+    nodeIP.put('kubelet', {
+      validSubnets: machine?.kubelet?.nodeIP?.validSubnets ?? [],
+      excludeSubnets: [...podSubnets(cluster), ...serviceSubnets(cluster)],
+    })
+  },
+})

@@ -1,0 +1,30 @@
+import { defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { addressOnly, containsAddress, isIPv6, parsePrefix, selects } from '../../../wire/prefix.ts'
+import { NodeAddress } from '../../network/resources/node-address.ts'
+import { NodeIP } from '../resources/node-ip.ts'
+import { NodeIPConfig } from '../resources/node-ip-config.ts'
+
+/** The addresses the kubelet gives as the node's: the first that is allowed, one a family. */
+export const chooseNodeIP = defineController({
+  name: 'k8s.NodeIPController',
+  inputs: { config: weak(NodeIPConfig, { id: 'kubelet' }), addresses: weak(NodeAddress, { id: 'routed-no-k8s' }) },
+  outputs: { nodeIP: exclusive(NodeIP) },
+  reconcile({ config, addresses, nodeIP, log }) {
+    const choice = config.get('kubelet')?.spec
+    const routed = addresses.get('routed-no-k8s')?.spec.addresses
+    if (!choice || !routed) return
+    const allowed = allowedAddresses(routed, choice.validSubnets ?? [], choice.excludeSubnets)
+    const chosen = [allowed.find((address) => !isIPv6(address)), allowed.find(isIPv6)].filter((address) => address !== undefined)
+    if (chosen.length === 0) {
+      log.warn('no address of the node lies in the allowed subnets', { addresses: routed, allowed: choice.validSubnets })
+      return
+    }
+    nodeIP.put('kubelet', { addresses: chosen })
+  },
+})
+
+/** Addresses without their prefix lengths that `valid` selects and no excluded subnet holds, in their order. */
+export function allowedAddresses(addresses: readonly string[], valid: readonly string[], excluded: readonly string[]): string[] {
+  const out = excluded.map(parsePrefix)
+  return addresses.map(addressOnly).filter((address) => selects(valid, address) && !out.some((subnet) => containsAddress(subnet, address)))
+}

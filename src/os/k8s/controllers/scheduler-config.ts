@@ -1,0 +1,27 @@
+import { defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { defaultImages } from '../images.ts'
+import { extraArgsOf, isControlPlane, kubernetesConfigOf } from '../machine-config.ts'
+import { SchedulerConfig } from '../resources/scheduler-config.ts'
+import { podResources, volumesOf } from './component-config.ts'
+
+/** What the machine configuration says about kube-scheduler. */
+export const configScheduler = defineController({
+  name: 'k8s.ControlPlaneSchedulerController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  outputs: { scheduler: exclusive(SchedulerConfig) },
+  reconcile({ config, scheduler }) {
+    const machineConfig = kubernetesConfigOf(config.get('v1alpha1'))
+    if (!machineConfig || !isControlPlane(machineConfig)) return
+    const component = machineConfig.cluster?.scheduler
+    scheduler.put('kube-scheduler', {
+      enabled: true,
+      image: component?.image || defaultImages.scheduler,
+      extraArgs: extraArgsOf(component?.extraArgs),
+      extraVolumes: volumesOf(component),
+      environmentVariables: component?.env ?? {},
+      resources: podResources(component),
+      config: component?.config ?? {},
+    })
+  },
+})

@@ -1,0 +1,53 @@
+/** Networks and addresses as text, compared by their bits; both families. */
+import { DecodeError } from './decode-error.ts'
+import { formatIp, parseIp } from './x509/ip.ts'
+
+/** A network: an address and how many of its leading bits count. */
+export interface Prefix {
+  bytes: Uint8Array
+  bits: number
+}
+
+/** Reads `10.0.0.0/8`, or an address alone as the network of just itself. Throws DecodeError. */
+export function parsePrefix(text: string): Prefix {
+  const slash = text.indexOf('/')
+  const bytes = parseIp(slash < 0 ? text : text.slice(0, slash))
+  const length = slash < 0 ? String(bytes.length * 8) : text.slice(slash + 1)
+  if (!/^\d{1,3}$/.test(length) || Number(length) > bytes.length * 8) throw new DecodeError('network', slash + 1, `"${text}" is not one`)
+  return { bytes, bits: Number(length) }
+}
+
+/** Whether an address (its own prefix length does not matter) lies in a network. */
+export function containsAddress({ bytes, bits }: Prefix, address: string): boolean {
+  const other = parsePrefix(address).bytes
+  if (other.length !== bytes.length) return false
+  const whole = bits >> 3
+  for (let i = 0; i < whole; i++) if (bytes[i] !== other[i]) return false
+  const mask = (0xff00 >> (bits & 7)) & 0xff
+  return mask === 0 || ((bytes[whole] ?? 0) & mask) === ((other[whole] ?? 0) & mask)
+}
+
+/** The n-th address of a network, 0 being the network's own. Throws DecodeError when the network has no such one. */
+export function nthAddress(prefix: Prefix, n: number): string {
+  const size = prefix.bytes.length * 8
+  const low = BigInt(size - prefix.bits)
+  if (BigInt(n) >> low !== 0n) throw new DecodeError('network', 0, `it has no address number ${n}`)
+  let value = prefix.bytes.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n)
+  value = ((value >> low) << low) + BigInt(n)
+  const bytes = new Uint8Array(prefix.bytes.length)
+  for (let i = bytes.length - 1; i >= 0; i--, value >>= 8n) bytes[i] = Number(value & 0xffn)
+  return formatIp(bytes)
+}
+
+/** The address of `10.0.0.1/24`. */
+export const addressOnly = (text: string): string => text.split('/')[0] ?? text
+
+/** Whether an address, with or without a prefix length, is an IPv6 one. */
+export const isIPv6 = (text: string): boolean => text.includes(':')
+
+/** Whether subnets select an address: `!` in front takes out, whatever its place; with nothing but those, the rest is in. */
+export function selects(subnets: readonly string[], address: string): boolean {
+  const holds = (subnet: string) => containsAddress(parsePrefix(subnet), address)
+  const [out, into] = [subnets.filter((subnet) => subnet.startsWith('!')), subnets.filter((subnet) => !subnet.startsWith('!'))]
+  return !out.some((subnet) => holds(subnet.slice(1))) && (into.length === 0 || into.some(holds))
+}
