@@ -1,6 +1,6 @@
 /** The discovery server: members of a cluster find each other through it, in memory, over HTTP/2 with or without TLS. */
 
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -8,6 +8,8 @@ import { createLogger, formatEntry } from '../../cosi/log.ts'
 import { Store } from '../../cosi/store.ts'
 import { servePlain, serveTls } from '../../rpc/server/server.ts'
 import { Journal } from '../keeper/journal.ts'
+import { clusterPaths } from '../keeper/layout.ts'
+import { lock } from '../keeper/lock.ts'
 import { identify } from '../keeper/process-identity.ts'
 import { discoveryMethods } from './methods.ts'
 import { Registry } from './registry.ts'
@@ -32,7 +34,8 @@ export async function main(args: string[]): Promise<number> {
     return 64
   }
   const cluster = options['cluster-dir']
-  if (cluster && !enlist(cluster)) return 66
+  const release = cluster ? enlist(cluster) : () => {}
+  if (!release) return 66
   const log = createLogger((entry) => console.log(`${entry.time.toISOString()} ${formatEntry(entry)}`))
   const registry = new Registry()
   const serving = { methods: discoveryMethods(registry), store: new Store(), log, roles: () => new Set<never>() }
@@ -53,6 +56,8 @@ export async function main(args: string[]): Promise<number> {
   } catch (error) {
     console.error(`discovery: ${(error as Error).message}`)
     return 1
+  } finally {
+    release()
   }
 }
 
@@ -65,11 +70,13 @@ function parse(args: string[]) {
   }
 }
 
-/** Writes this process into its cluster's journal; false when the cluster is on its way out. */
-function enlist(directory: string): boolean {
+/** Writes this process into its cluster's journal and takes the place of its discovery server; undefined when the cluster is on its way out. */
+function enlist(directory: string): (() => void) | undefined {
+  const { journal, gateway, tombstone } = clusterPaths(directory)
   const self = identify(process.pid)
-  const going = () => existsSync(join(directory, 'destroying'))
-  if (!self || going() || !existsSync(directory)) return false
-  new Journal(join(directory, 'journal')).write({ kind: 'process', ...self })
-  return !going()
+  if (!self || existsSync(tombstone) || !existsSync(directory)) return undefined
+  new Journal(journal).write({ kind: 'process', ...self })
+  if (existsSync(tombstone)) return undefined
+  mkdirSync(gateway, { recursive: true, mode: 0o700 })
+  return lock(join(gateway, 'discovery.lock'))
 }

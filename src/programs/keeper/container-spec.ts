@@ -71,7 +71,7 @@ export function containerSpec(plan: ContainerPlan) {
         destination: target,
         type: 'bind',
         source: `${plan.disk}/${source}`,
-        options: ['rbind', 'rw', 'rshared'],
+        options: ['rbind', 'rw', 'rprivate', 'rshared'],
       })),
     ],
     linux: {
@@ -99,5 +99,5 @@ export function containerSpec(plan: ContainerPlan) {
 }
 
 function tmpfs(destination: string, ...options: string[]) {
-  return { destination, type: 'tmpfs', source: 'tmpfs', options: ['nosuid', 'nodev', ...options] }
+  return { destination, type: 'tmpfs', source: 'tmpfs', options: ['nosuid', 'nodev', 'shared', ...options] }
 }

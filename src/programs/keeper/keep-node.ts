@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { basename } from 'node:path'
 import { boundingSet, capabilities } from '../../linux/capabilities.ts'
 import { getrlimit } from '../../linux/rlimit.ts'
+import { nodeCgroup } from './cgroup-names.ts'
 import { ConsoleLog } from './console-log.ts'
 import type { ContainerPlan } from './container-spec.ts'
 import { type ClusterRecord, clusterPaths, type NodeRecord, nodePaths, readCluster } from './layout.ts'
@@ -9,16 +10,6 @@ import { type Forwarding, forward } from './port-forward.ts'
 import type { ProcessIdentity } from './process-identity.ts'
 import { runNode } from './run-node.ts'
 import { writeStatus } from './status.ts'
-
-/** The control group of a node below every hierarchy's root. */
-export function nodeCgroup(cluster: ClusterRecord, node: string): string {
-  return `${clusterCgroup(cluster.id)}/${node}`
-}
-
-/** The control group that holds a cluster's nodes. */
-export function clusterCgroup(id: string): string {
-  return `/ichor-${id}`
-}
 
 /** Keeps one node until it is shut down or the signal says so. */
 export async function keepNode(directory: string, self: ProcessIdentity, signal: AbortSignal): Promise<void> {
@@ -64,7 +55,7 @@ function planOf(cluster: ClusterRecord, node: NodeRecord, rootfs: string, paths:
     rootfs,
     netns: paths.netns,
     disk: paths.disk,
-    cgroup: nodeCgroup(cluster, node.name),
+    cgroup: nodeCgroup(cluster.id, node.name),
     capabilities: boundingSet()
       .filter((name) => permitted.has(name))
       .map((name) => `CAP_${name.toUpperCase()}`),

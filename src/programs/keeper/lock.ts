@@ -22,7 +22,7 @@ export function lock(file: string): () => void {
     for (;;) {
       try {
         linkSync(mine, file)
-        return () => unlinkSync(file)
+        return () => unlinkIfThere(file)
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
       }

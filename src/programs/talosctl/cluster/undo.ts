@@ -59,7 +59,7 @@ async function undoOne(entry: JournalEntry): Promise<void> {
       removeLink(entry.name)
       break
     case 'nftables':
-      await removeMasquerade(entry.table)
+      await removeMasquerade(entry.table, entry.rootfs)
       break
     case 'sysctl':
       setSysctl(entry.name, entry.previous)

@@ -1,0 +1,77 @@
+import { existsSync, readdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { Journal, type JournalEntry } from '../../keeper/journal.ts'
+import { clusterPaths } from '../../keeper/layout.ts'
+import { type Leftover, undo } from './undo.ts'
+
+/** Some of a cluster's things would not go. */
+export class LeftoversError extends Error {
+  override name = 'LeftoversError'
+  constructor(leftovers: readonly Leftover[], command: string) {
+    const lines = leftovers.map(({ entry, reason }) => `  ${describe(entry)}: ${reason}`)
+    super(`not everything could be taken away:\n${lines.join('\n')}\nrun "${command}" again`)
+  }
+}
+
+/**
+ * Takes a cluster away from its journal alone: whatever state it is in, and however often this was tried before.
+ * The journal is the last thing to go, so that an interrupted attempt can be repeated.
+ */
+export async function destroyCluster(directory: string): Promise<void> {
+  const paths = clusterPaths(directory)
+  if (!isCluster(directory)) return
+  // From here on no keeper starts, and one that is just starting ends by itself.
+  writeFileSync(paths.tombstone, '', { mode: 0o600 })
+  const journal = new Journal(paths.journal)
+  const command = `talosctl cluster destroy --name ${directory.split('/').at(-1)} --state ${dirname(directory)}`
+  let done = 0
+  for (let round = 0; round < 5; round++) {
+    const entries = journal.entries()
+    if (entries.length === done) break
+    done = entries.length
+    // A keeper that was being started may have written itself down meanwhile: hence another round when there is more.
+    const leftovers = await undo(entries)
+    if (leftovers.length > 0) throw new LeftoversError(leftovers, command)
+  }
+  const last = [paths.journal, paths.tombstone]
+  const others = readdirSync(directory).map((name) => join(directory, name))
+  const leftovers = await undo(others.filter((path) => !last.includes(path)).map((path) => ({ kind: 'directory', path })))
+  if (leftovers.length > 0) throw new LeftoversError(leftovers, command)
+  for (const path of last) rmSync(path, { force: true })
+  rmdirSync(directory)
+}
+
+/** Tells whether a directory is a cluster's, or what is left of one, so that no other is ever taken away. */
+export function isCluster(directory: string): boolean {
+  const { record, journal, tombstone } = clusterPaths(directory)
+  return [record, journal, tombstone].some((path) => existsSync(path))
+}
+
+/** Takes one node's things away; the rest of the cluster stays. */
+export async function destroyNode(clusterDirectory: string, node: string): Promise<void> {
+  const journal = new Journal(clusterPaths(clusterDirectory).journal)
+  const leftovers = await undo(journal.entries().filter((entry) => entry.node === node))
+  if (leftovers.length > 0) throw new LeftoversError(leftovers, 'talosctl cluster create … with the same counts')
+  journal.forget(node)
+}
+
+function describe(entry: JournalEntry): string {
+  switch (entry.kind) {
+    case 'link':
+      return `link ${entry.name}`
+    case 'mount':
+      return `mount ${entry.target}`
+    case 'process':
+      return `process ${entry.pid}`
+    case 'nftables':
+      return `nftables table ${entry.table}`
+    case 'sysctl':
+      return `sysctl ${entry.name}`
+    case 'program':
+      return `program ${entry.args.join(' ')}`
+    case 'loop':
+      return `loop device of ${entry.backing}`
+    default:
+      return `${entry.kind} ${entry.path}`
+  }
+}

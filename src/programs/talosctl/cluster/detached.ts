@@ -1,0 +1,31 @@
+import { spawn } from 'node:child_process'
+import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { Journal } from '../../keeper/journal.ts'
+
+/** How this very binary is called again; while developing, that is the runtime with the entry point. */
+export function selfCommand(): [command: string, ...args: string[]] {
+  const compiled = Bun.main.startsWith('/$bunfs/') || Bun.main.startsWith('B:/~BUN/')
+  if (compiled) return [process.execPath]
+  return [process.execPath, new URL('../../../main.ts', import.meta.url).pathname]
+}
+
+/** Starts a program of this binary that outlives us, in a session of its own, its output in a file; the journal knows of it before. */
+export function startDetached(args: string[], logFile: string, journal: Journal, node?: string): void {
+  journal.write({ kind: 'program', args, node })
+  mkdirSync(dirname(logFile), { recursive: true, mode: 0o700 })
+  const log = openSync(logFile, 'a', 0o600)
+  try {
+    const [command, ...before] = selfCommand()
+    const child = spawn(command, [...before, ...args], {
+      detached: true,
+      stdio: ['ignore', log, log],
+      cwd: '/',
+      argv0: before.length === 0 ? 'ichor' : undefined,
+    })
+    child.on('error', () => {})
+    child.unref()
+  } finally {
+    closeSync(log)
+  }
+}

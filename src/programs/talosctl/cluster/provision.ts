@@ -1,0 +1,84 @@
+/** Makes a cluster's things on this host, each one only when it is not there: so it serves a first start as well as one after the host's reboot. */
+
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { getSysctl, setSysctl } from '../../../linux/sysctl.ts'
+import { clusterCgroup, nodeCgroup } from '../../keeper/cgroup-names.ts'
+import { Journal } from '../../keeper/journal.ts'
+import { type ClusterRecord, clusterPaths, type NodeRecord, nodeDirectory, nodePaths } from '../../keeper/layout.ts'
+import { holderOf } from '../../keeper/lock.ts'
+import { isAlive } from '../../keeper/process-identity.ts'
+import { readStatus } from '../../keeper/status.ts'
+import { startDetached } from './detached.ts'
+import { mountImage } from './image-mount.ts'
+import { makeBridge, plugNode } from './links.ts'
+import { addMasquerade } from './masquerade.ts'
+
+const START_TIMEOUT = 15_000
+
+/** What the nodes share: the root file system, the bridge, the gateway's keeper and the discovery server. Returns whether nodes reach the outside. */
+export async function provideCluster(directory: string, cluster: ClusterRecord): Promise<{ outside: boolean }> {
+  const paths = clusterPaths(directory)
+  const journal = new Journal(paths.journal)
+  mountImage(cluster.image, paths.rootfs, journal)
+  makeBridge(cluster, journal)
+  journal.write({ kind: 'cgroup', path: clusterCgroup(cluster.id) })
+  const outside = await openOutside(cluster, paths.rootfs, journal)
+  if (!isHeld(join(paths.gateway, 'keeper.lock'))) {
+    startDetached(['keeper', '--gateway-of', directory], join(paths.gateway, 'keeper.log'), journal)
+  }
+  if (cluster.discovery && !isHeld(join(paths.gateway, 'discovery.lock'))) {
+    const listen = `${cluster.network.gateway}:${cluster.discovery.port}`
+    startDetached(['discovery', '--listen', listen, '--cluster-dir', directory], join(paths.gateway, 'discovery.log'), journal)
+  }
+  return { outside }
+}
+
+/** Starts a node: its network, its disk and its keeper. Returns when its first process runs. */
+export async function provideNode(directory: string, cluster: ClusterRecord, node: NodeRecord): Promise<void> {
+  const paths = nodePaths(nodeDirectory(directory, node.name))
+  const journal = new Journal(clusterPaths(directory).journal)
+  const running = () => {
+    const status = readStatus(paths.status)
+    return status && isAlive(status.keeper) ? status : undefined
+  }
+  if (running()) return
+  rmSync(paths.status, { force: true })
+  journal.write({ kind: 'directory', path: paths.directory, node: node.name })
+  mkdirSync(paths.disk, { recursive: true, mode: 0o700 })
+  plugNode(cluster, node, paths.netns, journal)
+  journal.write({ kind: 'cgroup', path: nodeCgroup(cluster.id, node.name), node: node.name })
+  const log = join(paths.directory, 'keeper.log')
+  startDetached(['keeper', '--node-dir', paths.directory], log, journal, node.name)
+  for (const end = Date.now() + START_TIMEOUT; running()?.state !== 'running'; await Bun.sleep(10)) {
+    const last = running()?.last
+    if (last) throw new Error(`node "${node.name}" does not start: ${last}: ${tail(paths.console)}`)
+    if (Date.now() > end)
+      throw new Error(`node "${node.name}" does not start: ${tail(log) || tail(paths.console) || 'its keeper is silent'}`)
+  }
+}
+
+/** The last line of a log, or nothing. */
+export function tail(file: string): string {
+  if (!existsSync(file)) return ''
+  return readFileSync(file, 'utf8').trimEnd().split('\n').at(-1) ?? ''
+}
+
+async function openOutside(cluster: ClusterRecord, rootfs: string, journal: Journal): Promise<boolean> {
+  const table = `ichor_${cluster.id}`
+  journal.write({ kind: 'nftables', table, rootfs })
+  const masked = await addMasquerade(table, cluster.network.cidr, rootfs)
+  if (!masked) return false
+  const name = 'net.ipv4.ip_forward'
+  const previous = getSysctl(name)
+  if (previous !== '1') {
+    journal.write({ kind: 'sysctl', name, previous })
+    setSysctl(name, '1')
+  }
+  return true
+}
+
+function isHeld(lock: string): boolean {
+  const holder = holderOf(lock)
+  return holder !== undefined && isAlive(holder)
+}

@@ -1,0 +1,60 @@
+import { join } from 'node:path'
+import { clusterPaths, nodeDirectory, nodePaths, readCluster } from '../../keeper/layout.ts'
+import { isAlive } from '../../keeper/process-identity.ts'
+import { readStatus } from '../../keeper/status.ts'
+import { UsageError } from '../failure.ts'
+import { table } from '../table.ts'
+
+/** What `cluster show` prints of a cluster. */
+export function showCluster(state: string, name: string): string {
+  const directory = join(state, name)
+  const cluster = readCluster(directory)
+  if (!cluster)
+    throw new UsageError(
+      `there is no cluster "${name}" in "${state}": create it with "talosctl cluster create --name ${name}", or name another folder with --state`,
+    )
+  const { network, kubernetes } = cluster
+  const head = table([
+    ['PROVISIONER', 'container'],
+    ['NAME', cluster.name],
+    ['NETWORK NAME', network.bridge],
+    ['NETWORK CIDR', network.cidr],
+    ['NETWORK GATEWAY', network.gateway],
+    ['NETWORK MTU', network.mtu],
+    ['KUBERNETES ENDPOINT', `https://${network.gateway}:${kubernetes.port}`],
+  ])
+  const rows = cluster.nodes.map(({ name: node, role, ip, cpus, memory }) => [
+    node,
+    role,
+    ip,
+    (cpus / 1000).toFixed(2),
+    bytes(memory),
+    '-',
+    nodeState(nodeDirectory(directory, node)),
+  ])
+  return `${head}\nNODES:\n\n${table([['NAME', 'TYPE', 'IP', 'CPU', 'RAM', 'DISK', 'STATE'], ...rows])}`
+}
+
+/** What a node's keeper says about it, or that there is none. */
+export function nodeState(directory: string): string {
+  const status = readStatus(nodePaths(directory).status)
+  if (!status) return 'not started'
+  if (status.state !== 'stopped' && !isAlive(status.keeper)) return 'no keeper'
+  const restarts = status.restarts > 0 ? `, restarted ${status.restarts} times` : ''
+  return `${status.state}${restarts}${status.state === 'stopped' && status.last ? ` (${status.last})` : ''}`
+}
+
+/** Tells whether the gateway's and all nodes' keepers of a cluster live. */
+export function isRunning(directory: string): boolean {
+  const cluster = readCluster(directory)
+  if (!cluster) return false
+  return cluster.nodes.every((node) => {
+    const status = readStatus(nodePaths(nodeDirectory(clusterPaths(directory).directory, node.name)).status)
+    return status !== undefined && status.state !== 'stopped' && isAlive(status.keeper)
+  })
+}
+
+function bytes(count: number): string {
+  const gib = count / 1024 ** 3
+  return gib >= 1 ? `${gib.toFixed(1)} GiB` : `${Math.round(count / 1024 ** 2)} MiB`
+}
