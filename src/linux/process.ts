@@ -14,6 +14,7 @@ const c = libc({
   umask: { args: ['u32'], returns: 'u32' },
   signal: { args: ['i32', 'ptr'], returns: 'ptr' },
   sigprocmask: { args: ['i32', 'ptr', 'ptr'], returns: 'i32' },
+  setpriority: { args: ['i32', 'u32', 'i32'], returns: 'i32' },
   close_range: { args: ['u32', 'u32', 'i32'], returns: 'i32' },
 })
 
@@ -133,6 +134,11 @@ export function getpid(): number {
 /** getppid(2). */
 export function getppid(): number {
   return c().getppid()
+}
+
+/** Sets how this process yields to others, -20 to 19 (setpriority(2)). */
+export function setNice(value: number): void {
+  check('setpriority', c().setpriority(0, 0, value), String(value))
 }
 
 /** umask(2); gives the former mask. */

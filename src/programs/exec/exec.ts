@@ -1,4 +1,50 @@
-/** exec: not there yet. */
-export async function main(_args: string[]): Promise<number> {
-  return 70
+/** exec: sets user, cgroup, capabilities, limits and OOM score, then becomes the program, with the same pid. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { execve, resetForExec } from '../../linux/process.ts'
+import { failedWith } from '../../linux/system-error.ts'
+import { type ExecOptions, ExecUsageError, parseExecOptions, usage } from './options.ts'
+import { prepare } from './prepare.ts'
+import { exitCode, report } from './status.ts'
+
+/** Runs exec; returns only when it could not become the program. */
+export async function main(args: string[]): Promise<number> {
+  if (args[0] === '--help' || args[0] === '-h') {
+    console.log(usage)
+    return 0
+  }
+  let options: ExecOptions
+  try {
+    options = parseExecOptions(args)
+  } catch (error) {
+    if (!(error instanceof ExecUsageError)) throw error
+    report({ kind: 'failed', message: error.message, code: exitCode.failed }, undefined)
+    return exitCode.failed
+  }
+  let code: number = exitCode.failed
+  try {
+    const env = { ...(options.clearEnv ? {} : inherited()), ...options.env }
+    const path = find(options.command[0] ?? '', env.PATH)
+    prepare(options, (line) => report(line, options.statusFd))
+    resetForExec()
+    code = exitCode.notExecutable
+    execve(path, options.command, env)
+  } catch (error) {
+    if (code === exitCode.notExecutable && failedWith(error, 'ENOENT')) code = exitCode.notFound
+    report({ kind: 'failed', message: error instanceof Error ? error.message : String(error), code }, options.statusFd)
+  }
+  return code
+}
+
+function inherited(): Record<string, string> {
+  return Object.fromEntries(Object.entries(process.env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+}
+
+function find(name: string, path = '/usr/bin:/usr/sbin:/bin:/sbin'): string {
+  if (name.includes('/')) return name
+  const found = path
+    .split(':')
+    .map((folder) => join(folder || '.', name))
+    .find((candidate) => existsSync(candidate))
+  return found ?? name
 }

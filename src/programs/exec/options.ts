@@ -1,0 +1,177 @@
+import { type Capability, capability } from '../../linux/capabilities.ts'
+import { isLimitedResource, type LimitedResource } from '../../linux/rlimit.ts'
+
+/** What a process should be before its program starts. */
+export interface ExecOptions {
+  command: string[]
+  uid?: number
+  gid?: number
+  groups?: number[]
+  cgroups: string[]
+  /** Capabilities to keep; undefined keeps all. */
+  keep?: Capability[]
+  drop: Capability[]
+  noNewPrivileges: boolean
+  oomScore?: number
+  nice?: number
+  limits: { resource: LimitedResource; soft: number; hard: number }[]
+  env: Record<string, string>
+  clearEnv: boolean
+  cwd?: string
+  umask?: number
+  netns?: string
+  newSession: boolean
+  parentDeathSignal?: NodeJS.Signals
+  statusFd?: number
+}
+
+/** A command line that cannot be understood. */
+export class ExecUsageError extends Error {
+  override readonly name = 'ExecUsageError'
+}
+
+/** What `exec --help` says. */
+export const usage = `exec [options] -- program [argument…]: becomes the program, prepared
+  --uid N  --gid N  --groups N,N     who it runs as
+  --cgroup PATH                      joins this group (may be repeated)
+  --caps-keep NAME,NAME | none       drops every other capability for good
+  --caps-drop NAME,NAME              drops these for good
+  --no-new-privs                     nothing it starts gains privileges
+  --oom-score N                      -1000 to 1000; clamped, and said, where it may not be lowered
+  --nice N                           -20 to 19
+  --rlimit NAME=SOFT[:HARD]          e.g. nofile=1024:65536; "unlimited" is a number here
+  --env NAME=VALUE  --clear-env      adds to, or first empties, the environment
+  --cwd PATH  --umask OCTAL          where it starts and what new files deny
+  --netns PATH                       its network namespace
+  --setsid                           a session of its own
+  --parent-death-signal NAME         what it gets when its parent ends
+  --status-fd N                      reports here instead of standard error`
+
+function integer(name: string, value: string, min: number, max: number): number {
+  const number = Number(value)
+  if (!/^-?\d+$/.test(value) || number < min || number > max)
+    throw new ExecUsageError(`${name} "${value}": give a number from ${min} to ${max}`)
+  return number
+}
+
+function capabilities(name: string, value: string): Capability[] {
+  if (value === 'none' || value === '') return []
+  return value.split(',').map((word) => {
+    const known = capability(word)
+    if (!known) throw new ExecUsageError(`${name} "${word}": there is no such capability`)
+    return known
+  })
+}
+
+function limit(value: string): ExecOptions['limits'][number] {
+  const [, resource = '', soft = '', hard = soft] = /^([a-z]+)=(\d+|unlimited)(?::(\d+|unlimited))?$/.exec(value) ?? []
+  if (!isLimitedResource(resource)) throw new ExecUsageError(`--rlimit "${value}": give it as nofile=1024:65536`)
+  const amount = (text: string) => (text === 'unlimited' ? Number.POSITIVE_INFINITY : Number(text))
+  if (amount(soft) > amount(hard)) throw new ExecUsageError(`--rlimit "${value}": the soft limit is above the hard one`)
+  return { resource, soft: amount(soft), hard: amount(hard) }
+}
+
+const maxId = 0xfffffffe
+
+/** Reads the command line of exec. */
+export function parseExecOptions(args: readonly string[]): ExecOptions {
+  const options: ExecOptions = {
+    command: [],
+    cgroups: [],
+    drop: [],
+    noNewPrivileges: false,
+    limits: [],
+    env: {},
+    clearEnv: false,
+    newSession: false,
+  }
+  const rest = [...args]
+  for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
+    if (word === '--') {
+      options.command = rest
+      break
+    }
+    const equals = word.startsWith('--') ? word.indexOf('=') : -1
+    const name = equals < 0 ? word : word.slice(0, equals)
+    const value = () => {
+      const given = equals < 0 ? rest.shift() : word?.slice(equals + 1)
+      if (given === undefined) throw new ExecUsageError(`${name}: its value is missing`)
+      return given
+    }
+    readOption(options, name, value)
+  }
+  if (options.command.length === 0) throw new ExecUsageError('no program: give it after "--"')
+  return options
+}
+
+function readOption(options: ExecOptions, name: string, value: () => string): void {
+  switch (name) {
+    case '--uid':
+      options.uid = integer(name, value(), 0, maxId)
+      break
+    case '--gid':
+      options.gid = integer(name, value(), 0, maxId)
+      break
+    case '--groups': {
+      const list = value()
+      options.groups = list === '' || list === 'none' ? [] : list.split(',').map((group) => integer(name, group, 0, maxId))
+      break
+    }
+    case '--cgroup':
+      options.cgroups.push(value())
+      break
+    case '--caps-keep':
+      options.keep = [...(options.keep ?? []), ...capabilities(name, value())]
+      break
+    case '--caps-drop':
+      options.drop.push(...capabilities(name, value()))
+      break
+    case '--no-new-privs':
+      options.noNewPrivileges = true
+      break
+    case '--oom-score':
+      options.oomScore = integer(name, value(), -1000, 1000)
+      break
+    case '--nice':
+      options.nice = integer(name, value(), -20, 19)
+      break
+    case '--rlimit':
+      options.limits.push(limit(value()))
+      break
+    case '--env': {
+      const [, key, content] = /^([^=\0]+)=(.*)$/s.exec(value()) ?? []
+      if (key === undefined || content === undefined) throw new ExecUsageError('--env: give it as NAME=VALUE')
+      options.env[key] = content
+      break
+    }
+    case '--clear-env':
+      options.clearEnv = true
+      break
+    case '--cwd':
+      options.cwd = value()
+      break
+    case '--umask': {
+      const mask = value()
+      if (!/^[0-7]{1,4}$/.test(mask)) throw new ExecUsageError(`--umask "${mask}": give it in octal, as 027`)
+      options.umask = Number.parseInt(mask, 8)
+      break
+    }
+    case '--netns':
+      options.netns = value()
+      break
+    case '--setsid':
+      options.newSession = true
+      break
+    case '--parent-death-signal': {
+      const signal = value()
+      if (!/^SIG[A-Z0-9]{2,10}$/.test(signal)) throw new ExecUsageError(`--parent-death-signal "${signal}": give it as SIGTERM`)
+      options.parentDeathSignal = signal as NodeJS.Signals
+      break
+    }
+    case '--status-fd':
+      options.statusFd = integer(name, value(), 0, 1 << 20)
+      break
+    default:
+      throw new ExecUsageError(`unknown option "${name}": see exec --help`)
+  }
+}
