@@ -1,0 +1,132 @@
+/**
+ * Programs written in Go, from pinned modules (go.mod, go.sum) with a pinned toolchain: the same inputs give the same
+ * bytes on any machine. The Go tool fetches the toolchain itself when another version is installed.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { cp, mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Cached, cached, hashOf } from './cache.ts'
+import { formatTime, type Task, task } from './progress.ts'
+import { run } from './run.ts'
+
+/** The toolchain every Go program is built with. */
+export const goToolchain = 'go1.26.8'
+
+/** How a Go module becomes programs. */
+export interface GoRecipe {
+  name: string
+  /** Folder of go.mod, go.sum and our own sources, beside this file's parent. */
+  module: string
+  /** Program name → package. */
+  programs: Record<string, string>
+  tags?: string[]
+  /** `-X` settings, `package.variable` → value. */
+  settings?: Record<string, string>
+  /** Linked statically against the C library with these Debian packages' headers and archives; without it there is no C at all. */
+  c?: { packages: string[] }
+  /** Changes the copied sources before the build; its version is part of the key. */
+  prepare?: { version: number; apply(folder: string, go: GoTool): Promise<void> }
+}
+
+/** Runs the go command in a folder and returns what it prints. */
+export type GoTool = (...command: string[]) => Promise<string>
+
+const here = join(import.meta.dir, '..')
+
+// biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query fills these in
+const dpkgFormat = '${Package} ${Version}\n'
+
+/** Builds the recipe's programs, or finds them built before. */
+export async function buildGo(recipe: GoRecipe): Promise<Cached> {
+  const source = join(here, recipe.module)
+  const files = readdirSync(source).filter((name) => /\.(go|mod|sum)$/.test(name))
+  const inputs = {
+    toolchain: goToolchain,
+    recipe: { ...recipe, prepare: recipe.prepare?.version },
+    sources: Object.fromEntries(files.sort().map((name) => [name, hashOf(readFileSync(join(source, name)))])),
+    c: recipe.c && (await cVersions(recipe.c.packages)),
+    form: 1,
+  }
+  return cached(recipe.name, inputs, async (folder) => {
+    const shown = task(`building ${recipe.name}`)
+    try {
+      await compile(recipe, source, files, folder, shown)
+      shown.done()
+    } catch (error) {
+      shown.failed()
+      throw error
+    }
+  })
+}
+
+async function compile(recipe: GoRecipe, source: string, files: string[], folder: string, shown: Task): Promise<void> {
+  const work = join(folder, 'source')
+  await mkdir(work)
+  for (const name of files) await cp(join(source, name), join(work, name))
+  const env = {
+    ...process.env,
+    GOTOOLCHAIN: goToolchain,
+    GOFLAGS: '-buildvcs=false',
+    GOWORK: 'off',
+    GOOS: 'linux',
+    GOARCH: 'amd64',
+    GOAMD64: 'v1',
+    CGO_ENABLED: recipe.c ? '1' : '0',
+    CGO_CFLAGS: '-O2 -g0',
+    CGO_LDFLAGS: '-O2',
+  }
+  let fetched = 0
+  let compiled = 0
+  let total = 0
+  const heard = (line: string) => {
+    if (line.startsWith('go: downloading')) shown.at(`${++fetched} modules fetched`)
+    else if (!line.startsWith('go: ')) shown.at(`${++compiled} packages compiled of at most ${total}`)
+  }
+  const go: GoTool = (...command) => run(['go', ...command], { cwd: work, env, heard })
+  if (recipe.prepare) await recipe.prepare.apply(work, go)
+  const packages = Object.values(recipe.programs)
+  const tags = ['-tags', (recipe.tags ?? []).join(',')]
+  total = (await go('list', '-deps', ...tags, ...packages)).split('\n').length
+  const linking = ['-s', '-w', '-buildid=', ...Object.entries(recipe.settings ?? {}).map(([name, value]) => `-X ${name}=${value}`)]
+  if (recipe.c) linking.push('-linkmode external -extldflags "-static -Wl,--build-id=none"')
+  for (const [program, path] of Object.entries(recipe.programs)) {
+    await go('build', '-v', '-trimpath', ...tags, '-ldflags', linking.join(' '), '-o', join(folder, program), path)
+  }
+  const modules = await go(
+    'list',
+    '-deps',
+    ...tags,
+    '-f',
+    '{{with .Module}}{{.Path}} {{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}{{end}}',
+    ...packages,
+  )
+  const linked = [...new Set(modules.split('\n'))].filter((line) => / v/.test(line)).sort()
+  await Bun.write(join(folder, 'modules.txt'), `${linked.join('\n')}\n`)
+  await rm(work, { recursive: true })
+}
+
+async function cVersions(packages: string[]): Promise<string> {
+  return run(['dpkg-query', '-W', '-f', dpkgFormat, 'gcc', 'binutils', 'libc6-dev', ...packages])
+}
+
+/** The modules linked into a built part, with their versions and hashes from go.sum. */
+export async function linkedModules(recipe: GoRecipe, folder: string): Promise<{ path: string; version: string; sum?: string }[]> {
+  const sums = new Map<string, string>()
+  for (const line of readFileSync(join(here, recipe.module, 'go.sum'), 'utf8').split('\n')) {
+    const [path, version, sum] = line.split(' ')
+    if (path && version && sum && !version.endsWith('/go.mod')) sums.set(`${path} ${version}`, sum)
+  }
+  const lines = readFileSync(join(folder, 'modules.txt'), 'utf8').trim().split('\n')
+  return lines.map((line) => {
+    const [path = '', version = ''] = line.split(' ')
+    return { path, version, sum: sums.get(line) }
+  })
+}
+
+/** Names in a folder, for messages and tables. */
+export async function programsIn(folder: string): Promise<string[]> {
+  return (await readdir(folder)).filter((name) => name !== 'modules.txt').sort()
+}
+
+/** How long something took, for the closing line. */
+export const took = (since: number): string => formatTime(performance.now() - since)

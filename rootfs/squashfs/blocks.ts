@@ -1,0 +1,51 @@
+/**
+ * Blocks compressed with zstd, each kept in a cache by the hash of its content: when one program changes, only the
+ * blocks that differ are compressed again.
+ */
+import { existsSync, mkdirSync, renameSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { hashOf } from '../build/cache.ts'
+
+/** A block as stored: compressed, or as it is when that is not smaller. */
+export interface Block {
+  bytes: Uint8Array
+  compressed: boolean
+}
+
+/** Compresses blocks, some at a time, remembering them. */
+export class BlockPress {
+  readonly #folder: string
+  readonly #level: number
+  #compressed = 0
+
+  constructor(cache: string, level: number) {
+    this.#level = level
+    this.#folder = join(cache, `zstd-${level}-${Bun.version}`)
+    mkdirSync(this.#folder, { recursive: true })
+  }
+
+  /** How many blocks were not in the cache. */
+  get fresh(): number {
+    return this.#compressed
+  }
+
+  /** Compresses one block. */
+  async press(content: Uint8Array): Promise<Block> {
+    const key = hashOf(content)
+    const folder = join(this.#folder, key.slice(0, 2))
+    const path = join(folder, key)
+    let bytes: Uint8Array
+    if (existsSync(path)) {
+      bytes = new Uint8Array(await readFile(path))
+    } else {
+      bytes = await Bun.zstdCompress(content, { level: this.#level })
+      this.#compressed++
+      mkdirSync(folder, { recursive: true })
+      const unfinished = `${path}.${process.pid}`
+      await writeFile(unfinished, bytes)
+      renameSync(unfinished, path)
+    }
+    return bytes.length < content.length ? { bytes, compressed: true } : { bytes: content, compressed: false }
+  }
+}
