@@ -1,0 +1,75 @@
+import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
+import { merge, strongest } from '../../../cosi/merge.ts'
+import { transform } from '../../../cosi/transform.ts'
+import { Identity } from '../../cluster/resources/identity.ts'
+import { declared, find } from '../../config/declared.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import type { Kernel } from '../../kernel.ts'
+import { HostnameSpec } from '../resources/hostname-spec.ts'
+import { HostnameStatus } from '../resources/hostname-status.ts'
+import { NodeAddress } from '../resources/node-address.ts'
+
+/** What the machine configuration says, and a name made of the node's identity or address where it says nothing. */
+export const configHostname: Controller = defineController({
+  name: 'network.HostnameConfigController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), addresses: weak(NodeAddress), identity: weak(Identity) },
+  outputs: { spec: shared(HostnameSpec, 'network-config') },
+  reconcile({ config, addresses, identity, spec }) {
+    const found = declared(config.get('v1alpha1'))
+    const document = found && find(found, 'HostnameConfig')
+    const named = document?.hostname || found?.machine.network?.hostname
+    if (named) spec.put('configuration/hostname', { ...split(named), layer: 'configuration' })
+    const auto = document?.auto ?? (found?.machine.features?.stableHostname === false ? 'addr' : 'stable')
+    const id = identity.get('local')?.spec.nodeId
+    const address = addresses.get('default')?.spec.addresses[0]
+    if (auto === 'stable' && id) spec.put('default/hostname', { hostname: stableName(id), domainname: '', layer: 'default' })
+    if (auto === 'addr' && address) spec.put('default/hostname', { hostname: addressName(address), domainname: '', layer: 'default' })
+  },
+})
+
+/** In a container the name it was started with is the platform's wish. */
+export const platformHostname = ({ mode, uts }: Pick<Kernel, 'mode' | 'uts'>): Controller => {
+  const given = mode === 'container' ? uts.gethostname() : ''
+  return defineController({
+    name: 'network.PlatformConfigApplyController',
+    inputs: {},
+    outputs: { spec: shared(HostnameSpec, 'network-config') },
+    reconcile({ spec }) {
+      if (given) spec.put('platform/hostname', { ...split(given), layer: 'platform' })
+    },
+  })
+}
+
+/** Which of all the voices wins. */
+export const mergeHostname: Controller = merge('network.HostnameMergeController', HostnameSpec, strongest)
+
+/** What the kernel is told, and what is then true. */
+export const applyHostname = ({ uts }: { uts: Pick<Kernel['uts'], 'sethostname' | 'setdomainname'> }): Controller =>
+  transform({
+    name: 'network.HostnameSpecController',
+    from: HostnameSpec,
+    to: HostnameStatus,
+    strong: true,
+    apply({ hostname, domainname }, { log }) {
+      log.info('setting hostname', { hostname, domainname })
+      uts.sethostname(hostname)
+      uts.setdomainname(domainname)
+      return { hostname, domainname }
+    },
+  })
+
+function split(name: string): { hostname: string; domainname: string } {
+  const dot = name.indexOf('.')
+  return dot < 0 ? { hostname: name, domainname: '' } : { hostname: name.slice(0, dot), domainname: name.slice(dot + 1) }
+}
+
+/** A name that stays as long as the node's identity does. */
+function stableName(nodeId: string): string {
+  const digest = new Bun.CryptoHasher('sha256').update(nodeId).digest()
+  const digits = digest.readBigUInt64BE(0).toString(36).padStart(8, '0')
+  return `talos-${digits.slice(1, 4)}-${digits.slice(4, 7)}`
+}
+
+function addressName(prefix: string): string {
+  return `talos-${prefix.slice(0, prefix.indexOf('/')).replaceAll(':', '').replaceAll('.', '-')}`
+}

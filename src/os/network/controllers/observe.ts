@@ -1,0 +1,129 @@
+import { type Controller, defineController, exclusive, shared } from '../../../cosi/controller.ts'
+import type { Kernel } from '../../kernel.ts'
+import {
+  addressFlagNames,
+  familyName,
+  linkFlagNames,
+  linkTypeName,
+  operationalStateName,
+  routeFlagNames,
+  routeProtocolName,
+  routeTableName,
+  routeTypeName,
+  scopeName,
+} from '../kernel-names.ts'
+import { AddressStatus } from '../resources/address-status.ts'
+import { LinkStatus } from '../resources/link-status.ts'
+import { RouteStatus } from '../resources/route-status.ts'
+
+type Net = Kernel['net']
+type Subject = import('../../../linux/net.ts').NetworkSubject
+
+/** Wakes a controller whenever the kernel tells of a change. */
+function onChange(net: Net, subjects: Subject[]) {
+  return ({ wake, signal }: { wake: () => void; signal: AbortSignal }) => {
+    void (async () => {
+      for await (const _ of net.watchNetwork(subjects, { signal })) wake()
+    })()
+  }
+}
+
+/** The links the kernel has. */
+export const observeLinks = ({ net }: Pick<Kernel, 'net'>): Controller =>
+  defineController({
+    name: 'network.LinkStatusController',
+    inputs: {},
+    outputs: { status: exclusive(LinkStatus) },
+    start: onChange(net, ['links']),
+    reconcile({ status }) {
+      using network = net.openNetwork()
+      for (const link of network.links())
+        status.put(link.name, {
+          ...(link.alias ? { alias: link.alias } : {}),
+          ...(link.alternativeNames.length > 0 ? { altNames: link.alternativeNames } : {}),
+          index: link.index,
+          type: linkTypeName(link.type),
+          linkIndex: link.parent ?? 0,
+          flags: linkFlagNames(link.flags),
+          hardwareAddr: link.hardwareAddress,
+          permanentAddr: link.permanentAddress || link.hardwareAddress,
+          broadcastAddr: link.broadcastAddress,
+          mtu: link.mtu,
+          queueDisc: link.queueDiscipline,
+          ...(link.master ? { masterIndex: link.master } : {}),
+          operationalState: operationalStateName(link.operationalState),
+          kind: link.kind,
+          slaveKind: link.slaveKind,
+          linkState: link.carrier,
+          port: 'Other',
+          duplex: 'Unknown',
+        })
+    },
+  })
+
+/** The addresses the kernel has. */
+export const observeAddresses = ({ net }: Pick<Kernel, 'net'>): Controller =>
+  defineController({
+    name: 'network.AddressStatusController',
+    inputs: {},
+    outputs: { status: shared(AddressStatus) },
+    start: onChange(net, ['addresses', 'links']),
+    reconcile({ status }) {
+      using network = net.openNetwork()
+      const names = new Map(network.links().map(({ index, name }) => [index, name]))
+      for (const address of network.addresses()) {
+        const linkName = names.get(address.link)
+        if (linkName === undefined) continue // gone between the two questions; its going wakes us again
+        status.put(`${linkName}/${address.address}`, {
+          address: address.address,
+          ...(address.local && address.local !== address.address.split('/')[0] ? { local: address.local } : {}),
+          ...(address.broadcast ? { broadcast: address.broadcast } : {}),
+          ...(address.anycast ? { anycast: address.anycast } : {}),
+          ...(address.multicast ? { multicast: address.multicast } : {}),
+          linkIndex: address.link,
+          linkName,
+          family: familyName(address.family),
+          scope: scopeName(address.scope),
+          flags: addressFlagNames(address.flags),
+          priority: address.priority,
+        })
+      }
+    },
+  })
+
+/** The routes the kernel has. */
+export const observeRoutes = ({ net }: Pick<Kernel, 'net'>): Controller =>
+  defineController({
+    name: 'network.RouteStatusController',
+    inputs: {},
+    outputs: { status: exclusive(RouteStatus) },
+    start: onChange(net, ['routes', 'links']),
+    reconcile({ status }) {
+      using network = net.openNetwork()
+      const names = new Map(network.links().map(({ index, name }) => [index, name]))
+      for (const route of network.routes()) {
+        if (route.family !== 2 && route.family !== 10) continue
+        const linkName = route.link === undefined ? '' : (names.get(route.link) ?? '')
+        const id = [
+          linkName && `${linkName}/`,
+          `${familyName(route.family)}/`,
+          `${route.gateway ?? ''}/${route.destination ?? ''}/${route.priority}`,
+          route.table === 254 ? '' : `/${routeTableName(route.table)}`,
+        ].join('')
+        status.put(id, {
+          family: familyName(route.family),
+          dst: route.destination ?? '',
+          src: route.preferredSource ?? '',
+          gateway: route.gateway ?? '',
+          ...(route.link === undefined ? {} : { outLinkIndex: route.link, outLinkName: linkName }),
+          table: routeTableName(route.table),
+          priority: route.priority,
+          scope: scopeName(route.scope),
+          type: routeTypeName(route.type),
+          flags: routeFlagNames(route.flags),
+          protocol: routeProtocolName(route.protocol),
+          ...(route.mtu ? { mtu: route.mtu } : {}),
+        })
+      }
+    },
+  })

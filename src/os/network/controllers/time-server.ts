@@ -1,0 +1,32 @@
+import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
+import { merge, strongest } from '../../../cosi/merge.ts'
+import { transform } from '../../../cosi/transform.ts'
+import { declared, find } from '../../config/declared.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { TimeServerSpec } from '../resources/time-server-spec.ts'
+import { TimeServerStatus } from '../resources/time-server-status.ts'
+
+/** What the machine configuration says of time servers. */
+export const configTimeServers: Controller = defineController({
+  name: 'network.TimeServerConfigController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  outputs: { spec: shared(TimeServerSpec, 'network-config') },
+  reconcile({ config, spec }) {
+    spec.put('default/timeservers', { timeServers: ['time.cloudflare.com'], layer: 'default' })
+    const found = declared(config.get('v1alpha1'))
+    const timeServers: string[] | undefined = found && (find(found, 'TimeSyncConfig')?.ntp?.servers ?? found.machine.time?.servers)
+    if (timeServers && timeServers.length > 0) spec.put('configuration/timeservers', { timeServers, layer: 'configuration' })
+  },
+})
+
+/** The strongest layer's time servers. */
+export const mergeTimeServers: Controller = merge('network.TimeServerMergeController', TimeServerSpec, strongest)
+
+/** Which time servers are used from now on. */
+export const applyTimeServers: Controller = transform({
+  name: 'network.TimeServerSpecController',
+  from: TimeServerSpec,
+  to: TimeServerStatus,
+  strong: true,
+  apply: ({ timeServers }) => ({ timeServers }),
+})

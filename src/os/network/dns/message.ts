@@ -1,0 +1,158 @@
+/**
+ * As much of DNS messages (RFC 1035) as a forwarder needs: the question, the answer's code and how long it may be kept.
+ * Names are compared by their lower-case bytes; records are walked, never rebuilt.
+ */
+import { DecodeError } from '../../../wire/decode-error.ts'
+
+/** The longest name (RFC 1035 §2.3.4). */
+const longestName = 255
+
+/** Response codes (RFC 1035 §4.1.1). */
+export const responseCode = { none: 0, formatError: 1, serverFailure: 2, nameError: 3, notImplemented: 4, refused: 5 } as const
+
+/** A query's one question, and where its records begin. */
+export interface Question {
+  readonly id: number
+  /** Name, type and class as bytes, lower case: equal for equal questions. */
+  readonly key: string
+  /** Offset behind the question. */
+  readonly end: number
+  /** Whether the asker wants DNSSEC records or has checking disabled: their answers differ. */
+  readonly flags: number
+}
+
+const header = 12
+
+/** Reads the question of a message with exactly one. Throws DecodeError. */
+export function readQuestion(message: Uint8Array): Question {
+  if (message.length < header) throw new DecodeError('DNS message', 0, `${message.length} bytes`)
+  const view = new DataView(message.buffer, message.byteOffset, message.byteLength)
+  if (view.getUint16(4) !== 1) throw new DecodeError('DNS message', 4, `${view.getUint16(4)} questions`)
+  const end = skipName(message, header) + 4
+  if (end > message.length) throw new DecodeError('DNS question', header, 'it is cut off')
+  return {
+    id: view.getUint16(0),
+    key: Buffer.from(message.subarray(header, end)).toString('latin1').toLowerCase(),
+    end,
+    flags: view.getUint16(2) & 0x0110, // RD and CD
+  }
+}
+
+/** The code of an answer. */
+export function readCode(message: Uint8Array): number {
+  return (message[3] ?? 0) & 15
+}
+
+/** Whether an answer says that it did not fit. */
+export function isTruncated(message: Uint8Array): boolean {
+  return ((message[2] ?? 0) & 2) !== 0
+}
+
+/**
+ * Seconds an answer may be kept: the least of its records; for one that says there is nothing, what the zone's SOA record
+ * allows (RFC 2308); 0 for one that must not be kept.
+ */
+export function readLifetime(message: Uint8Array): number {
+  const code = readCode(message)
+  if (isTruncated(message) || (code !== responseCode.none && code !== responseCode.nameError)) return 0
+  const view = new DataView(message.buffer, message.byteOffset, message.byteLength)
+  const answers = view.getUint16(6)
+  const authority = view.getUint16(8)
+  let at = readQuestion(message).end
+  let least = Number.POSITIVE_INFINITY
+  for (let index = 0; index < answers + authority; index++) {
+    const record = readRecord(message, at)
+    at = record.end
+    if (index < answers) least = Math.min(least, record.lifetime)
+    else if (answers === 0 && record.type === 6 && record.length >= 20)
+      least = Math.min(least, record.lifetime, view.getUint32(record.end - 4))
+  }
+  return Number.isFinite(least) ? least : 0
+}
+
+/** A copy with another id and every record's lifetime less by `age` seconds; the OPT record's (RFC 6891) is no lifetime. */
+export function aged(message: Uint8Array, id: number, age: number): Buffer {
+  const copy = Buffer.from(message)
+  copy.writeUInt16BE(id, 0)
+  const records = copy.readUInt16BE(6) + copy.readUInt16BE(8) + copy.readUInt16BE(10)
+  let at = readQuestion(copy).end
+  for (let index = 0; index < records; index++) {
+    const record = readRecord(copy, at)
+    if (record.type !== 41) copy.writeUInt32BE(Math.max(0, record.lifetime - age), record.end - record.length - 6)
+    at = record.end
+  }
+  return copy
+}
+
+/** The payload an asker can take over UDP: 512 bytes, or what its OPT record says. */
+export function payloadLimit(query: Uint8Array): number {
+  const view = new DataView(query.buffer, query.byteOffset, query.byteLength)
+  const before = view.getUint16(6) + view.getUint16(8)
+  let at = readQuestion(query).end
+  for (let index = 0; index < before + view.getUint16(10); index++) {
+    const record = readRecord(query, at)
+    if (index >= before && record.type === 41) return Math.max(512, record.class)
+    at = record.end
+  }
+  return 512
+}
+
+/** An answer to a query that has only a code. */
+export function answerWith(query: Uint8Array, code: number): Buffer {
+  let end = header
+  try {
+    end = readQuestion(query).end
+  } catch {
+    // The question cannot be repeated; the header alone says what is wrong.
+  }
+  const answer = Buffer.alloc(Math.max(header, end))
+  answer.set(query.subarray(0, Math.min(end, query.length)))
+  answer.writeUInt8(((query[2] ?? 0) & 0x79) | 0x80, 2) // answer; opcode and RD as asked
+  answer.writeUInt8(0x80 | code, 3) // recursion is to be had here
+  answer.writeUInt16BE(end > header ? 1 : 0, 4)
+  answer.fill(0, 6, header)
+  return answer
+}
+
+/** The same answer without its records, saying that it did not fit. */
+export function truncated(answer: Uint8Array): Buffer {
+  const short = Buffer.from(answer.subarray(0, readQuestion(answer).end))
+  short.writeUInt8(short.readUInt8(2) | 2, 2)
+  short.fill(0, 6, header)
+  return short
+}
+
+interface DnsRecord {
+  type: number
+  class: number
+  lifetime: number
+  length: number
+  end: number
+}
+
+function readRecord(message: Uint8Array, offset: number): DnsRecord {
+  const at = skipName(message, offset)
+  if (at + 10 > message.length) throw new DecodeError('DNS record', offset, 'it is cut off')
+  const view = new DataView(message.buffer, message.byteOffset, message.byteLength)
+  const length = view.getUint16(at + 8)
+  const end = at + 10 + length
+  if (end > message.length) throw new DecodeError('DNS record', offset, `${length} bytes of data are cut off`)
+  // RFC 2181 §8: a lifetime with the top bit set counts as 0.
+  const lifetime = view.getUint32(at + 4)
+  return { type: view.getUint16(at), class: view.getUint16(at + 2), lifetime: lifetime > 0x7fff_ffff ? 0 : lifetime, length, end }
+}
+
+/** The offset behind a name; a pointer ends it (RFC 1035 §4.1.4). */
+function skipName(message: Uint8Array, offset: number): number {
+  for (let at = offset; at < message.length && at - offset <= longestName; ) {
+    const length = message[at]!
+    if (length === 0) return at + 1
+    if ((length & 0xc0) === 0xc0) {
+      if (at + 2 > message.length) break
+      return at + 2
+    }
+    if ((length & 0xc0) !== 0) throw new DecodeError('DNS name', at, `label of kind ${length >> 6}`)
+    at += length + 1
+  }
+  throw new DecodeError('DNS name', offset, 'it does not end')
+}

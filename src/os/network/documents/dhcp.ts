@@ -1,0 +1,42 @@
+import * as v from 'valibot'
+import { flag, oneOf, section, text, unsigned } from '../../../document/fields.ts'
+import { defineDocument, type Reporter } from '../../../document/kind.ts'
+import { requireName } from './link-fields.ts'
+
+const duid = v.pipe(
+  v.string(),
+  v.check((value) => /^([0-9a-fA-F]{2}(:[0-9a-fA-F]{2})+)$/.test(value), '{} is not a DUID, like "00:01:00:01"'),
+)
+
+const schema = section({
+  name: text,
+  routeMetric: unsigned(32),
+  ignoreHostname: flag,
+  clientIdentifier: oneOf('none', 'mac', 'duid'),
+  duidRaw: duid,
+})
+
+function rules({ name, clientIdentifier, duidRaw }: v.InferOutput<typeof schema>, report: Reporter): void {
+  requireName(name, report)
+  if ((clientIdentifier === 'duid') !== (duidRaw !== undefined)) {
+    report.error(['duidRaw'], 'set duidRaw if, and only if, clientIdentifier is "duid"')
+  }
+}
+
+/** A link that asks a server for its IPv4 address. */
+export const DHCPv4Config = defineDocument({
+  kind: 'DHCPv4Config',
+  description: 'A link that asks a server for its IPv4 address.',
+  nameKey: 'name',
+  schema,
+  rules,
+})
+
+/** A link that asks a server for its IPv6 address. */
+export const DHCPv6Config = defineDocument({
+  kind: 'DHCPv6Config',
+  description: 'A link that asks a server for its IPv6 address.',
+  nameKey: 'name',
+  schema,
+  rules,
+})

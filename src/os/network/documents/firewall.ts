@@ -1,0 +1,49 @@
+import * as v from 'valibot'
+import { cidr, oneOf, replacedListOf, section, text } from '../../../document/fields.ts'
+import { defineDocument } from '../../../document/kind.ts'
+import { requireName } from './link-fields.ts'
+
+const ports = v.pipe(
+  v.string(),
+  v.check((value) => portRange(value) !== undefined, '{} is not a port or a range of ports, like 80 or "8000-8100"'),
+)
+
+/** First and last of a range of ports: `80`, `8000-8100`. */
+export function portRange(written: string): [number, number] | undefined {
+  const match = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(written)
+  if (!match) return undefined
+  const low = Number(match[1])
+  const high = Number(match[2] ?? match[1])
+  return low <= high && high < 65536 ? [low, high] : undefined
+}
+
+/** What the firewall does with what no rule speaks of. */
+export const NetworkDefaultActionConfig = defineDocument({
+  kind: 'NetworkDefaultActionConfig',
+  description: 'What the firewall does with what no rule speaks of.',
+  schema: section({ ingress: oneOf('accept', 'block') }),
+})
+
+/** Who may reach which ports. */
+export const NetworkRuleConfig = defineDocument({
+  kind: 'NetworkRuleConfig',
+  description: 'Who may reach which ports.',
+  nameKey: 'name',
+  schema: section({
+    name: text,
+    portSelector: section({ ports: replacedListOf(ports), protocol: oneOf('tcp', 'udp', 'icmp', 'icmpv6') }),
+    ingress: replacedListOf(section({ subnet: cidr, except: cidr })),
+  }),
+  rules({ name, portSelector, ingress }, report) {
+    requireName(name, report)
+    const ranges = (portSelector?.ports ?? []).map(portRange).filter((range) => range !== undefined)
+    if (ranges.length === 0) report.error(['portSelector', 'ports'], 'at least one port is required')
+    const sorted = ranges.toSorted(([a], [b]) => a - b)
+    if (sorted.some(([low], index) => index > 0 && low <= sorted[index - 1]![1])) {
+      report.error(['portSelector', 'ports'], 'ranges of ports overlap')
+    }
+    for (const [index, { subnet }] of (ingress ?? []).entries()) {
+      if (!subnet) report.error(['ingress', index, 'subnet'], 'a subnet is required')
+    }
+  },
+})

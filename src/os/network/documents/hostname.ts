@@ -1,0 +1,17 @@
+import { oneOf, section, text } from '../../../document/fields.ts'
+import { defineDocument } from '../../../document/kind.ts'
+
+/** How the node is called. */
+export const HostnameConfig = defineDocument({
+  kind: 'HostnameConfig',
+  description: 'How the node is called: by a name, or by one made from its identity.',
+  schema: section({ auto: oneOf('stable', 'off'), hostname: text }),
+  rules({ auto, hostname }, report) {
+    if (hostname && auto && auto !== 'off') report.error(['auto'], 'give either a hostname or "auto: stable", not both')
+    if (!hostname && (!auto || auto === 'off')) report.error([], 'one of hostname and "auto: stable" is required')
+    if (!hostname) return
+    const [first = ''] = hostname.split('.')
+    if (hostname.length > 253) report.error(['hostname'], `longer than the 253 characters a full name may have: ${hostname.length}`)
+    if (first.length < 1 || first.length > 63) report.error(['hostname'], 'the first label of a name has 1 to 63 characters')
+  },
+})

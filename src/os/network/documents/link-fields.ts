@@ -1,0 +1,52 @@
+/** What all documents that configure a link have in common. */
+import * as v from 'valibot'
+import { cidr, flag, ip, listOf, section, unsigned } from '../../../document/fields.ts'
+import type { Reporter } from '../../../document/kind.ts'
+
+/** A routing table: a number from 1 to 252, or one of the kernel's names. */
+export const routingTable = v.pipe(
+  v.string(),
+  v.check(
+    (value) => /^(unspec|default|main|local)$/.test(value) || (/^[1-9]\d{0,2}$/.test(value) && Number(value) <= 252),
+    '{} is not a routing table: use a number from 1 to 252, "default", "main" or "local"',
+  ),
+)
+
+/** Addresses, routes and the state of a link. */
+export const linkFields = {
+  up: flag,
+  mtu: unsigned(32),
+  addresses: listOf(section({ address: cidr, routePriority: unsigned(32) })),
+  routes: listOf(section({ destination: cidr, gateway: ip, source: ip, metric: unsigned(32), mtu: unsigned(32), table: routingTable })),
+  multicast: flag,
+}
+
+interface LinkDocument {
+  name?: string
+  addresses?: { address?: string }[]
+  routes?: { destination?: string; gateway?: string; source?: string }[]
+}
+
+/** Rules of every document that configures a link. */
+export function linkRules({ name, addresses = [], routes = [] }: LinkDocument, report: Reporter): void {
+  requireName(name, report)
+  for (const [index, { address }] of addresses.entries()) {
+    const path = ['addresses', index, 'address']
+    if (!address) report.error(path, 'an address is required')
+    else if (unspecified(address)) report.error(path, `${JSON.stringify(address)} stands for no address: use a real one`)
+  }
+  for (const [index, route] of routes.entries()) {
+    for (const key of ['gateway', 'source'] as const) {
+      const value = route[key]
+      if (value && unspecified(value))
+        report.error(['routes', index, key], `${JSON.stringify(value)} stands for no address: use a real one`)
+    }
+  }
+}
+
+/** Refuses a document without the name that its kind needs. */
+export function requireName(name: string | undefined, report: Reporter): void {
+  if (!name) report.error(['name'], 'a name is required')
+}
+
+const unspecified = (address: string) => /^(0\.0\.0\.0|[0:]+)(\/\d+)?$/.test(address) && !/[1-9a-f]/i.test(address.split('/')[0]!)

@@ -1,0 +1,27 @@
+import { expression, section, text } from '../../../document/fields.ts'
+import { defineDocument } from '../../../document/kind.ts'
+import { linkFields, linkRules, requireName } from './link-fields.ts'
+
+/** A link that exists already. */
+export const LinkConfig = defineDocument({
+  kind: 'LinkConfig',
+  description: 'Addresses, routes and state of a link that exists already.',
+  nameKey: 'name',
+  schema: section({ name: text, ...linkFields }),
+  rules: linkRules,
+})
+
+/** A name for the link, or the links, that an expression picks. */
+export const LinkAliasConfig = defineDocument({
+  kind: 'LinkAliasConfig',
+  description: 'A name for the link, or the links, that an expression picks.',
+  nameKey: 'name',
+  schema: section({ name: text, selector: section({ match: expression }) }),
+  rules({ name, selector }, report) {
+    requireName(name, report)
+    if (name?.includes('%') && !/^[^%]+%d$/.test(name)) {
+      report.error(['name'], `${JSON.stringify(name)} is not a pattern: it has to end with "%d" after at least one character`)
+    }
+    if (!selector?.match) report.error(['selector', 'match'], 'an expression that picks the link is required')
+  },
+})

@@ -1,0 +1,19 @@
+import { duration, integer, section, text } from '../../../document/fields.ts'
+import { defineDocument } from '../../../document/kind.ts'
+import { milliseconds } from '../../../document/quantity.ts'
+import { requireName } from './link-fields.ts'
+
+/** An endpoint that has to be reachable for the network to count as up. */
+export const TCPProbeConfig = defineDocument({
+  kind: 'TCPProbeConfig',
+  description: 'An endpoint that has to be reachable for the network to count as up.',
+  nameKey: 'name',
+  schema: section({ name: text, interval: duration, failureThreshold: integer, endpoint: text, timeout: duration }),
+  rules({ name, interval, failureThreshold, endpoint, timeout }, report) {
+    requireName(name, report)
+    if (!endpoint) report.error(['endpoint'], 'an endpoint is required, like "example.com:443"')
+    if (milliseconds(interval) < 0) report.error(['interval'], 'cannot be negative')
+    if (milliseconds(timeout) < 0) report.error(['timeout'], 'cannot be negative')
+    if ((failureThreshold ?? 0) < 0) report.error(['failureThreshold'], 'cannot be negative')
+  },
+})

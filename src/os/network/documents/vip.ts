@@ -1,0 +1,28 @@
+import { isIp, section, text } from '../../../document/fields.ts'
+import { defineDocument, type Reporter } from '../../../document/kind.ts'
+
+function addressAndLink({ name, link }: { name?: string; link?: string }, report: Reporter): void {
+  if (!name || !isIp(name)) report.error(['name'], 'the name has to be the IP address that is shared')
+  if (!link) report.error(['link'], 'the link that carries the address is required')
+}
+
+/** An address shared by control planes, announced on the local network. */
+export const Layer2VIPConfig = defineDocument({
+  kind: 'Layer2VIPConfig',
+  description: 'An address shared by control planes, announced on the local network.',
+  nameKey: 'name',
+  schema: section({ name: text, link: text }),
+  rules: addressAndLink,
+})
+
+/** An address shared by control planes, moved through the cloud's API. */
+export const HCloudVIPConfig = defineDocument({
+  kind: 'HCloudVIPConfig',
+  description: "An address shared by control planes, moved through the cloud's API.",
+  nameKey: 'name',
+  schema: section({ name: text, link: text, apiToken: text }),
+  rules(vip, report) {
+    addressAndLink(vip, report)
+    if (!vip.apiToken) report.error(['apiToken'], 'a token for the API is required')
+  },
+})

@@ -1,0 +1,42 @@
+import { cidr, duration, integer, ipAndPort, listOf, section, text } from '../../../document/fields.ts'
+import { defineDocument } from '../../../document/kind.ts'
+import { milliseconds } from '../../../document/quantity.ts'
+import { linkFields, linkRules } from './link-fields.ts'
+
+/** True for a WireGuard key: base64 of 32 bytes. */
+export const isWireguardKey = (key: string): boolean => /^[A-Za-z0-9+/]{43}=$/.test(key)
+
+/** An encrypted link. */
+export const WireguardConfig = defineDocument({
+  kind: 'WireguardConfig',
+  description: 'An encrypted link.',
+  nameKey: 'name',
+  schema: section({
+    name: text,
+    privateKey: text,
+    listenPort: integer,
+    firewallMark: integer,
+    peers: listOf(
+      section({
+        publicKey: text,
+        presharedKey: text,
+        endpoint: ipAndPort,
+        persistentKeepaliveInterval: duration,
+        allowedIPs: listOf(cidr),
+      }),
+    ),
+    ...linkFields,
+  }),
+  rules(link, report) {
+    linkRules(link, report)
+    if (!isWireguardKey(link.privateKey ?? '')) report.error(['privateKey'], 'a private key is required: base64 of 32 bytes')
+    if (link.listenPort !== undefined && (link.listenPort < 0 || link.listenPort > 65535))
+      report.error(['listenPort'], 'a port goes from 0 to 65535')
+    for (const [index, peer] of (link.peers ?? []).entries()) {
+      const at = (key: string) => ['peers', index, key]
+      if (!isWireguardKey(peer.publicKey ?? '')) report.error(at('publicKey'), 'a public key is required: base64 of 32 bytes')
+      if (peer.presharedKey && !isWireguardKey(peer.presharedKey)) report.error(at('presharedKey'), 'not base64 of 32 bytes')
+      if (milliseconds(peer.persistentKeepaliveInterval) < 0) report.error(at('persistentKeepaliveInterval'), 'cannot be negative')
+    }
+  },
+})

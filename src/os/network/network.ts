@@ -1,0 +1,50 @@
+import type { Area } from '../area.ts'
+import { applyAddresses, configAddresses, mergeAddresses } from './controllers/address.ts'
+import { configNetworkFiles } from './controllers/etc-file.ts'
+import { configHostDns, observeDnsUpstreams, serveHostDns } from './controllers/host-dns.ts'
+import { applyHostname, configHostname, mergeHostname, platformHostname } from './controllers/hostname.ts'
+import { configAddressOrder, observeNodeAddresses } from './controllers/node-address.ts'
+import { observeAddresses, observeLinks, observeRoutes } from './controllers/observe.ts'
+import { applyResolvers, configResolvers, mergeResolvers } from './controllers/resolver.ts'
+import { applyRoutes, configRoutes, mergeRoutes } from './controllers/route.ts'
+import { observeNetworkStatus } from './controllers/status.ts'
+import { applyTimeServers, configTimeServers, mergeTimeServers } from './controllers/time-server.ts'
+import { Resolver } from './dns/resolver.ts'
+import { resources } from './nouns.ts'
+
+/** Links, addresses, routes, names: what is declared, what is true. */
+export const network: Area = {
+  name: 'network',
+  resources,
+  controllers({ kernel }) {
+    const resolver = new Resolver()
+    return [
+      observeLinks(kernel),
+      observeAddresses(kernel),
+      observeRoutes(kernel),
+      configAddressOrder,
+      observeNodeAddresses,
+      configHostname,
+      platformHostname(kernel),
+      mergeHostname,
+      applyHostname(kernel),
+      configResolvers,
+      mergeResolvers,
+      applyResolvers,
+      configTimeServers,
+      mergeTimeServers,
+      applyTimeServers,
+      configAddresses,
+      mergeAddresses,
+      applyAddresses(kernel),
+      configRoutes,
+      mergeRoutes,
+      applyRoutes(kernel),
+      configHostDns(kernel),
+      observeDnsUpstreams(resolver),
+      serveHostDns(resolver),
+      configNetworkFiles(kernel),
+      observeNetworkStatus,
+    ]
+  },
+}
