@@ -1,11 +1,20 @@
 /** exec: sets user, cgroup, capabilities, limits and OOM score, then becomes the program, with the same pid. */
-import { existsSync } from 'node:fs'
+import { existsSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { execve, resetForExec } from '../../linux/process.ts'
 import { failedWith } from '../../linux/system-error.ts'
+import { describeExecReport, type ExecReport, formatExecReport } from '../../wire/exec-report.ts'
 import { type ExecOptions, ExecUsageError, parseExecOptions, usage } from './options.ts'
 import { prepare } from './prepare.ts'
-import { exitCode, report } from './status.ts'
+
+/** Exit codes, as env(1) has them: exec itself failed, the program cannot be run, there is none. */
+export const exitCode = { failed: 125, notExecutable: 126, notFound: 127 } as const
+
+// On the status descriptor for programs, else on standard error for people.
+function report(line: ExecReport, statusFd: number | undefined): void {
+  if (statusFd === undefined) writeSync(2, `exec: ${describeExecReport(line)}\n`)
+  else writeSync(statusFd, formatExecReport(line))
+}
 
 /** Runs exec; returns only when it could not become the program. */
 export async function main(args: string[]): Promise<number> {

@@ -16,8 +16,8 @@ import { enter } from '../../linux/namespaces.ts'
 import { oomScoreAdjustment, setNice, setNoNewPrivileges, setParentDeathSignal, setsid, umask } from '../../linux/process.ts'
 import { getrlimit, setrlimit } from '../../linux/rlimit.ts'
 import { failedWith } from '../../linux/system-error.ts'
+import type { ExecReport } from '../../wire/exec-report.ts'
 import type { ExecOptions } from './options.ts'
-import type { ExecReport } from './status.ts'
 
 type Say = (line: ExecReport) => void
 
