@@ -1,0 +1,53 @@
+import * as v from 'valibot'
+import { flag, listOf, oneOf, section, text } from '../../../document/fields.ts'
+import type { Mode, Reporter } from '../../../document/kind.ts'
+
+const sizeMatch = v.pipe(
+  v.string(),
+  v.check(
+    (value) => /^\s*(==|>=|<=|>|<)?\s*\d+(\.\d+)?\s*[KMGTPkmgtp]?i?[Bb]?\s*$/.test(value),
+    '{} is not a condition on a size, like ">= 10GB"',
+  ),
+)
+
+/** `machine.install`: what is put on which disk. */
+export const install = section({
+  disk: text,
+  diskSelector: section({
+    size: sizeMatch,
+    name: text,
+    model: text,
+    serial: text,
+    modalias: text,
+    uuid: text,
+    wwid: text,
+    type: oneOf('ssd', 'hdd', 'nvme', 'sd'),
+    busPath: text,
+  }),
+  extraKernelArgs: listOf(text),
+  image: text,
+  extensions: listOf(section({ image: text })),
+  bootloader: flag,
+  wipe: flag,
+  legacyBIOSSupport: flag,
+  grubUseUKICmdline: flag,
+})
+
+/** Rules of the section; a machine with a disk of its own needs it until it is installed. */
+export function installRules(section: v.InferOutput<typeof install> | undefined, report: Reporter, mode: Mode): void {
+  const path = ['machine', 'install']
+  if (!section) {
+    if (mode === 'metal') report.error(path, 'required: say which disk to install on')
+    return
+  }
+  if (mode === 'metal' && !section.disk && !section.diskSelector) report.error([...path, 'disk'], 'a disk or a diskSelector is required')
+  if (section.extraKernelArgs?.length && section.grubUseUKICmdline) {
+    report.error([...path, 'extraKernelArgs'], 'cannot be combined with "grubUseUKICmdline: true"')
+  }
+  const images = new Set<string>()
+  for (const [index, { image = '' }] of (section.extensions ?? []).entries()) {
+    if (images.has(image)) report.error([...path, 'extensions', index, 'image'], `${JSON.stringify(image)} is listed twice`)
+    images.add(image)
+  }
+  if (section.extensions?.length) report.warning([...path, 'extensions'], 'deprecated: use an installer image that holds the extensions')
+}

@@ -1,0 +1,21 @@
+import { unary } from '../../../rpc/server/method.ts'
+import type { Machine } from '../../area.ts'
+
+/** Which system this is, and on what it runs. */
+export const version = ({ version, kernel }: Pick<Machine, 'version' | 'kernel'>) =>
+  unary('machine.MachineService/Version', ['os:admin', 'os:operator', 'os:reader'], () => ({
+    messages: [
+      {
+        version: {
+          tag: version.tag,
+          sha: version.sha,
+          built: version.built,
+          goVersion: `bun${Bun.version}`,
+          os: 'linux',
+          arch: version.arch,
+        },
+        platform: { name: kernel.mode === 'container' ? 'container' : 'metal', mode: kernel.mode },
+        features: { rbac: true },
+      },
+    ],
+  }))
