@@ -743,6 +743,7 @@ export namespace etcdserverpb {
     serializable: boolean
     keysOnly: boolean
     countOnly: boolean
+    maxCreateRevision: number
   }
   export interface RangeResponse {
     header?: etcdserverpb.ResponseHeader

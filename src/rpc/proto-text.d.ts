@@ -3,3 +3,9 @@ declare module '*.proto' {
   const text: string
   export default text
 }
+
+/** Any other text, embedded likewise. */
+declare module '*.txt' {
+  const text: string
+  export default text
+}

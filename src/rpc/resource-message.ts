@@ -1,0 +1,66 @@
+/** A resource of the store as the message the resource API sends, and back. */
+import type { Metadata, Resource } from '../cosi/resource.ts'
+import type { cosi, google } from './messages.ts'
+import { decodeSpec, encodeSpec } from './resource-codec.ts'
+import { specYaml } from './resource-yaml.ts'
+import type { Init } from './server/method.ts'
+
+type Message = Init<cosi.resource.Resource>
+
+const made = new WeakMap<Resource, Message>()
+
+/** The message of a resource; made once, as resources never change in place. */
+export function toMessage(resource: Resource): Message {
+  let message = made.get(resource)
+  if (!message) {
+    const { metadata, spec } = resource
+    message = {
+      metadata: metadataMessage(metadata),
+      spec: { protoSpec: encodeSpec(metadata.type, spec), yamlSpec: specYaml(metadata.type, spec) },
+    }
+    made.set(resource, message)
+  }
+  return message
+}
+
+/** The message for a resource that is not there. */
+export function tombstone(namespace: string, type: string, id: string): Message {
+  return { metadata: { namespace, type, id, version: 'undefined', phase: 'running' }, spec: {} }
+}
+
+/** The resource a message is, its spec a plain object keyed like its YAML. Throws ProtoError. */
+export function fromMessage({ metadata, spec }: cosi.resource.Resource): Resource {
+  return {
+    metadata: {
+      namespace: metadata?.namespace ?? '',
+      type: metadata?.type ?? '',
+      id: metadata?.id ?? '',
+      version: Number(metadata?.version) || 0,
+      owner: metadata?.owner ?? '',
+      phase: metadata?.phase === 'tearingDown' ? 'tearingDown' : 'running',
+      created: toDate(metadata?.created),
+      updated: toDate(metadata?.updated),
+      labels: metadata?.labels ?? {},
+      annotations: metadata?.annotations ?? {},
+      finalizers: metadata?.finalizers ?? [],
+    },
+    spec: decodeSpec(metadata?.type ?? '', spec?.protoSpec ?? new Uint8Array()),
+  }
+}
+
+function metadataMessage(metadata: Metadata): Init<cosi.resource.Metadata> {
+  const { version, created, updated, ...same } = metadata
+  return { ...same, version: String(version), created: fromDate(created), updated: fromDate(updated) }
+}
+
+/** A moment as a google.protobuf.Timestamp. */
+export function fromDate(date: Date): google.protobuf.Timestamp {
+  const milliseconds = date.getTime()
+  const seconds = Math.floor(milliseconds / 1000)
+  return { seconds, nanos: (milliseconds - seconds * 1000) * 1e6 }
+}
+
+/** The moment of a google.protobuf.Timestamp; the epoch when absent. */
+export function toDate(timestamp: google.protobuf.Timestamp | undefined): Date {
+  return new Date((timestamp?.seconds ?? 0) * 1000 + Math.floor((timestamp?.nanos ?? 0) / 1e6))
+}

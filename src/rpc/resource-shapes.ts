@@ -1,0 +1,104 @@
+/** The table of how resource specs lie on the wire (resource-shapes.txt), read once it is needed. */
+import text from './resource-shapes.txt' with { type: 'text' }
+
+/** One key of a spec. */
+export interface SpecField {
+  readonly key: string
+  /** Field number; 0 for a key that is in the YAML only. */
+  readonly id: number
+  readonly form: string
+  /** The message or enum a form is of. */
+  readonly of: string
+  readonly many: 'one' | 'list' | 'map'
+  /** Left out of YAML when empty. */
+  readonly omitted: boolean
+  /** May be absent: null in YAML, or left out. */
+  readonly nullable: boolean
+}
+
+/** A field, and within which other field's message it lies where the YAML flattens that one. */
+export type PlacedField = SpecField & { readonly inside: number }
+
+interface Tables {
+  readonly types: ReadonlyMap<string, string>
+  readonly messages: ReadonlyMap<string, readonly PlacedField[]>
+  readonly enums: ReadonlyMap<string, EnumNames>
+}
+
+/** An enum's values both ways. */
+export interface EnumNames {
+  readonly byNumber: ReadonlyMap<number, string>
+  readonly byName: ReadonlyMap<string, number>
+  /** Numbers without a name are written as digits. */
+  readonly digits: boolean
+}
+
+let tables: Tables | undefined
+
+/** The keys of a resource type's spec: empty for one without, undefined for a type that is not in the table. */
+export function specFields(type: string): readonly PlacedField[] | undefined {
+  tables ??= parse()
+  const message = tables.types.get(type)
+  return message === undefined ? undefined : message === '' ? [] : messageFields(message)
+}
+
+/** The keys of a message that specs are made of. */
+export function messageFields(message: string): readonly PlacedField[] {
+  tables ??= parse()
+  return tables.messages.get(message) ?? []
+}
+
+/** The names of an enum's numbers. */
+export function enumNames(name: string): EnumNames {
+  tables ??= parse()
+  const names = tables.enums.get(name)
+  if (!names) throw new Error(`enum "${name}" is not in the table of resource specs`)
+  return names
+}
+
+function parse(): Tables {
+  const types = new Map<string, string>()
+  const messages = new Map<string, PlacedField[]>()
+  const enums = new Map<string, EnumNames>()
+  let section = ''
+  let fields: PlacedField[] = []
+  for (const line of text.split('\n')) {
+    if (line === '' || line.startsWith('#')) continue
+    if (line.startsWith('[')) section = line
+    else if (section === '[types]') types.set(line.split(' ')[0]!, line.split(' ')[1] ?? '')
+    else if (section === '[enums]') enums.set(line.split(' ')[0]!, parseEnum(line.split(' ').slice(1)))
+    else if (line.startsWith('  ')) fields.push(parseField(line.trim()))
+    else {
+      fields = []
+      messages.set(line, fields)
+    }
+  }
+  return { types, messages, enums }
+}
+
+function parseField(line: string): PlacedField {
+  const [key = '', number = '', written = ''] = line.split(' ')
+  const match = /^([a-z]\w*)(?::([\w.]+))?(\[\]|\{\})?(\??)(\*?)$/.exec(written)
+  if (!match) throw new Error(`resource-shapes.txt: cannot read "${line}"`)
+  const [outer = '0', inner] = number.split('.')
+  return {
+    key,
+    id: Number(inner ?? outer),
+    inside: inner === undefined ? 0 : Number(outer),
+    form: match[1]!,
+    of: match[2] ?? '',
+    many: match[3] === '[]' ? 'list' : match[3] === '{}' ? 'map' : 'one',
+    omitted: match[4] === '?',
+    nullable: match[5] === '*',
+  }
+}
+
+function parseEnum(words: string[]): EnumNames {
+  const pairs = words.map((word): [number, string] => [Number(word.slice(0, word.indexOf('='))), word.slice(word.indexOf('=') + 1)])
+  const named = pairs.filter(([number]) => !Number.isNaN(number))
+  return {
+    byNumber: new Map(named),
+    byName: new Map(named.map(([number, name]) => [name, number])),
+    digits: named.length < pairs.length,
+  }
+}

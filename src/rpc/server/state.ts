@@ -1,0 +1,188 @@
+/**
+ * The resource API over a store: Get, List and Watch; writes exist on the wire and are always refused.
+ * A watch begins with an empty response that says it is established.
+ */
+import { StoreError } from '../../cosi/errors.ts'
+import type { Resource, ResourceType } from '../../cosi/resource.ts'
+import type { LabelTerm, Selector } from '../../cosi/selector.ts'
+import type { StoreEvent, WatchOptions } from '../../cosi/store.ts'
+import { cosi as enums } from '../enums.ts'
+import type { cosi } from '../messages.ts'
+import { toMessage, tombstone } from '../resource-message.ts'
+import { RpcError } from '../status.ts'
+import { type Access, type Context, type Init, type Method, serverStream, unary } from './method.ts'
+import type { ResourceAccess } from './resource-access.ts'
+
+type Event = Init<cosi.resource.Event>
+type Response = Init<cosi.resource.WatchResponse>
+
+const { EventType, LabelTerm: Label } = enums.resource
+
+/** The methods of cosi.resource.State. `readers` may call them at all; `access` decides on each resource. */
+export function stateMethods(access: ResourceAccess, readers: Access = ['os:admin', 'os:operator', 'os:reader']): Method[] {
+  const writers = readers === 'anyone' ? readers : (['os:admin'] as const)
+  const refuse = (): never => {
+    throw new RpcError('PermissionDenied', 'resources are not written through the API')
+  }
+
+  const admitted = (request: { type: string; namespace: string; id?: string }, context: Context): [ResourceType, string] => {
+    const type = context.store.type(request.type)
+    const namespace = request.namespace || type?.namespace || ''
+    const refusal = access({ type, namespace, ...(request.id !== undefined && { id: request.id }) }, context)
+    if (refusal || !type) throw new RpcError('PermissionDenied', `${refusal ?? 'unknown resource type'}: "${namespace}/${request.type}"`)
+    return [type, namespace]
+  }
+
+  return [
+    unary('cosi.resource.State/Get', readers, (request, context) => {
+      const [type, namespace] = admitted(request, context)
+      const resource = context.store.get(type, request.id, { namespace })
+      if (!resource) throw new RpcError('NotFound', `resource "${namespace}/${type.type}/${request.id}" does not exist`)
+      return { resource: toMessage(resource) }
+    }),
+    serverStream('cosi.resource.State/List', readers, async function* ({ options, ...request }, context) {
+      const [type, namespace] = admitted(request, context)
+      for (const resource of context.store.list(type, { namespace, ...query(options) })) yield { resource: toMessage(resource) }
+    }),
+    serverStream('cosi.resource.State/Watch', readers, async function* (request, context) {
+      const [type, namespace] = admitted(request, context)
+      yield* watch(type, namespace, request, context)
+    }),
+    unary('cosi.resource.State/Create', writers, refuse),
+    unary('cosi.resource.State/Update', writers, refuse),
+    unary('cosi.resource.State/Destroy', writers, refuse),
+  ]
+}
+
+async function* watch(
+  type: ResourceType,
+  namespace: string,
+  request: cosi.resource.WatchRequest,
+  { store, signal }: Context,
+): AsyncGenerator<Response, void> {
+  const options = watchOptions(request, namespace)
+  const events = store.watch(type, { ...options, signal })
+  // The generator takes its position when first asked, so it is asked before the contents are looked at.
+  let next = events.next()
+  next.catch(() => {})
+  try {
+    const first = beginning(type, namespace, request, options, store.get(type, request.id ?? '', { namespace }))
+    yield {}
+    if (first) yield { event: [first] }
+    // An aggregated watch gets all contents in one response.
+    let gathered: Event[] | undefined = request.options?.aggregated && options.bootstrap ? [] : undefined
+    for (;;) {
+      const { value, done } = await next
+      if (done) return
+      next = events.next()
+      next.catch(() => {})
+      gathered?.push(eventMessage(value))
+      if (gathered && value.type !== 'bootstrapped') continue
+      yield { event: gathered ?? [eventMessage(value)] }
+      gathered = undefined
+    }
+  } catch (error) {
+    if (!(error instanceof StoreError && error.reason === 'overrun') || request.apiVersion < 1) throw error
+    yield { event: [{ eventType: EventType.ERRORED, error: error.message }] }
+  } finally {
+    void events.return()
+  }
+}
+
+function watchOptions({ id, options }: cosi.resource.WatchRequest, namespace: string): WatchOptions {
+  const bookmark = options?.startFromBookmark
+  const tail = options?.tailEvents ?? 0
+  if (options?.bootstrapContents && (tail > 0 || bookmark))
+    throw new RpcError('InvalidArgument', 'a watch begins with the contents, the last events or a bookmark: choose one')
+  if (tail > 0 && bookmark) throw new RpcError('InvalidArgument', 'a watch begins with the last events or a bookmark: choose one')
+  if (id !== undefined && options?.bootstrapContents)
+    throw new RpcError('Unimplemented', 'a watch of one resource has no bootstrap contents')
+  return {
+    namespace,
+    ...query(options),
+    ...(id !== undefined && { only: id }),
+    ...(options?.bootstrapContents && { bootstrap: true }),
+    ...(tail > 0 && { tail }),
+    ...(bookmark && { after: readBookmark(bookmark) }),
+  }
+}
+
+/** What comes before the events: how the one resource stands now, or only a bookmark. */
+function beginning(
+  type: ResourceType,
+  namespace: string,
+  { id, options }: cosi.resource.WatchRequest,
+  { tail, after }: WatchOptions,
+  resource: Resource | undefined,
+): Event | undefined {
+  if (id !== undefined && tail === undefined && after === undefined) {
+    return resource
+      ? { eventType: EventType.CREATED, resource: toMessage(resource) }
+      : { eventType: EventType.DESTROYED, resource: tombstone(namespace, type.type, id) }
+  }
+  return options?.bootstrapBookmark ? { eventType: EventType.NOOP } : undefined
+}
+
+function eventMessage(event: StoreEvent): Event {
+  const bookmark = writeBookmark(event.bookmark)
+  switch (event.type) {
+    case 'created':
+      return { eventType: EventType.CREATED, resource: toMessage(event.resource), bookmark }
+    case 'updated':
+      return { eventType: EventType.UPDATED, resource: toMessage(event.resource), old: toMessage(event.old), bookmark }
+    case 'destroyed':
+      return { eventType: EventType.DESTROYED, resource: toMessage(event.resource), bookmark }
+    case 'bootstrapped':
+      return { eventType: EventType.BOOTSTRAPPED, bookmark }
+  }
+}
+
+/** Bookmarks of another run of this program are told apart by eight random bytes. */
+const run = crypto.getRandomValues(Buffer.alloc(8))
+
+function writeBookmark(position: number): Buffer {
+  const bookmark = Buffer.alloc(16)
+  run.copy(bookmark)
+  bookmark.writeBigInt64BE(BigInt(position), 8)
+  return bookmark
+}
+
+function readBookmark(bytes: Uint8Array): number {
+  const bookmark = Buffer.from(bytes)
+  if (bookmark.length !== 16 || !bookmark.subarray(0, 8).equals(run))
+    throw new RpcError('FailedPrecondition', 'the bookmark is of another run: list and watch again')
+  return Number(bookmark.readBigInt64BE(8))
+}
+
+function query(options: cosi.resource.ListOptions | undefined): { labels?: Selector[]; id?: RegExp } {
+  const labels = (options?.labelQuery ?? []).map(({ terms }) => terms.map(labelTerm))
+  const pattern = options?.idQuery?.regexp
+  return { ...(labels.length > 0 && { labels }), ...(pattern && { id: idPattern(pattern) }) }
+}
+
+const operations: Record<number, LabelTerm['op']> = {
+  [Label.Operation.EXISTS]: 'exists',
+  [Label.Operation.EQUAL]: 'equal',
+  [Label.Operation.NOT_EXISTS]: 'exists',
+  [Label.Operation.IN]: 'in',
+  [Label.Operation.LT]: 'lt',
+  [Label.Operation.LTE]: 'lte',
+  [Label.Operation.LT_NUMERIC]: 'lt-numeric',
+  [Label.Operation.LTE_NUMERIC]: 'lte-numeric',
+}
+
+function labelTerm({ key, op, value, invert }: cosi.resource.LabelTerm): LabelTerm {
+  const operation = operations[op]
+  if (!operation) throw new RpcError('Unimplemented', `unknown label operation ${op}`)
+  return { key, op: operation, values: value, invert: op === Label.Operation.NOT_EXISTS ? !invert : invert }
+}
+
+/** Patterns come from outside and run on our thread: short ones, without repetitions of repetitions. */
+function idPattern(pattern: string): RegExp {
+  if (pattern.length > 256 || /[+*}]\)?[+*{]/.test(pattern)) throw new RpcError('InvalidArgument', 'the pattern for ids is too complex')
+  try {
+    return new RegExp(pattern, 'u')
+  } catch (error) {
+    throw new RpcError('InvalidArgument', `the pattern for ids cannot be read: ${(error as Error).message}`)
+  }
+}
