@@ -1,0 +1,26 @@
+import type { Store } from '../../../cosi/store.ts'
+import { RpcError } from '../../../rpc/status.ts'
+import { MachineType } from '../../config/resources/machine-type.ts'
+import type { EtcdClient } from '../client.ts'
+import { localEtcd } from '../endpoints.ts'
+
+/** Who may look, and who may also do what changes nothing for others. */
+export const readers = ['os:admin', 'os:operator', 'os:reader', 'os:etcd:backup'] as const
+export const operators = ['os:admin', 'os:operator'] as const
+
+/** Refuses what only a control plane node can do. */
+export function onControlPlane(store: Store, what: string): void {
+  if (store.get(MachineType, 'machine-type')?.spec === 'worker')
+    throw new RpcError('Unimplemented', `${what}: this is a worker, ask a control plane node`)
+}
+
+/** Does something with this node's etcd. */
+export async function withEtcd<T>(store: Store, what: string, act: (client: EtcdClient) => Promise<T>): Promise<T> {
+  onControlPlane(store, what)
+  const client = localEtcd(store)
+  try {
+    return await act(client)
+  } finally {
+    client.close()
+  }
+}

@@ -1,0 +1,64 @@
+import { unary } from '../../../rpc/server/method.ts'
+import { RpcError } from '../../../rpc/status.ts'
+import type { Machine } from '../../area.ts'
+import { memberIdOf } from '../client.ts'
+import { leaveEtcd } from '../leave.ts'
+import { readers, withEtcd } from './local.ts'
+
+/** Who the members of etcd are. */
+export const etcdMemberList = unary('machine.MachineService/EtcdMemberList', readers, ({ queryLocal }, { store }) =>
+  withEtcd(store, 'etcd member list', async (client) => {
+    const members = await client.members({ local: queryLocal })
+    return {
+      messages: [
+        {
+          legacyMembers: members.map(({ name }) => name),
+          members: members.map(({ ID, name, peerURLs, clientURLs, isLearner }) => ({
+            id: ID,
+            hostname: name,
+            peerUrls: peerURLs,
+            clientUrls: clientURLs,
+            isLearner,
+          })),
+        },
+      ],
+    }
+  }),
+)
+
+/** Removes a member by its id: one whose node is gone for good. */
+export const etcdRemoveMember = unary('machine.MachineService/EtcdRemoveMemberByID', ['os:admin'], ({ memberId }, { store }) =>
+  withEtcd(store, 'etcd remove member', async (client) => {
+    const members = await client.members()
+    if (!members.some(({ ID }) => ID === memberId)) throw new RpcError('NotFound', `etcd has no member ${BigInt(memberId).toString(16)}`)
+    if (members.length === 1) throw new RpcError('FailedPrecondition', 'this is the only member of etcd, it cannot be removed')
+    await client.remove(memberId)
+    return { messages: [{}] }
+  }),
+)
+
+/** Takes this node out of etcd. */
+export const etcdLeave = (machine: Machine) =>
+  unary('machine.MachineService/EtcdLeaveCluster', ['os:admin'], async (_, { store }) =>
+    withEtcd(store, 'etcd leave', async () => {
+      try {
+        await leaveEtcd(machine)
+      } catch (error) {
+        if (error instanceof RpcError) throw error
+        throw new RpcError('FailedPrecondition', error instanceof Error ? error.message : String(error))
+      }
+      return { messages: [{}] }
+    }),
+  )
+
+/** Hands leadership to another member; names it, or nothing when this node does not lead. */
+export const etcdForfeit = unary('machine.MachineService/EtcdForfeitLeadership', ['os:admin'], (_, { store }) =>
+  withEtcd(store, 'etcd forfeit leadership', async (client) => {
+    const id = await memberIdOf(client)
+    if ((await client.status()).leader !== id) return { messages: [{}] }
+    const heir = (await client.members()).find((member) => member.ID !== id && !member.isLearner)
+    if (!heir) throw new RpcError('FailedPrecondition', 'there is no other voting member of etcd to lead')
+    await client.moveLeader(heir.ID)
+    return { messages: [{ member: heir.name }] }
+  }),
+)

@@ -1,0 +1,42 @@
+import { once } from 'node:events'
+import { clientStream, serverStream } from '../../../rpc/server/method.ts'
+import type { Kernel } from '../../kernel.ts'
+import { snapshotFile } from '../arguments.ts'
+import { localEtcd } from '../endpoints.ts'
+import { onControlPlane } from './local.ts'
+
+/** The whole database, with the checksum that a restore looks for. */
+export const etcdSnapshot = serverStream(
+  'machine.MachineService/EtcdSnapshot',
+  ['os:admin', 'os:operator', 'os:etcd:backup'],
+  async function* (_, { store, signal }) {
+    onControlPlane(store, 'etcd snapshot')
+    const client = localEtcd(store)
+    try {
+      for await (const bytes of client.snapshot(signal)) yield { bytes }
+    } finally {
+      client.close()
+    }
+  },
+)
+
+/** Takes a snapshot in, for the bootstrap that follows. */
+export const etcdRecover = ({ files }: { files: Pick<Kernel['files'], 'openWrite' | 'move' | 'remove'> }) =>
+  clientStream('machine.MachineService/EtcdRecover', ['os:admin'], async (requests, { store }) => {
+    onControlPlane(store, 'etcd recover')
+    const draft = `${snapshotFile}.part`
+    const file = files.openWrite(draft, { mode: 0o600 })
+    const failed = new Promise<never>((_, reject) => file.once('error', reject))
+    failed.catch(() => undefined)
+    try {
+      for await (const { bytes } of requests) if (!file.write(bytes)) await Promise.race([once(file, 'drain'), failed])
+      file.end()
+      await Promise.race([once(file, 'close'), failed])
+      files.move(draft, snapshotFile)
+    } catch (error) {
+      file.destroy()
+      await files.remove(draft)
+      throw error
+    }
+    return { messages: [{}] }
+  })

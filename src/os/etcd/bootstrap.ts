@@ -1,0 +1,58 @@
+import type { Store } from '../../cosi/store.ts'
+
+/** How the cluster is to begin. */
+export interface BootstrapOrder {
+  /** Begin with the uploaded snapshot instead of nothing. */
+  recover: boolean
+  /** Do not verify the snapshot's checksum: it was copied from a data folder. */
+  skipHashCheck: boolean
+}
+
+/** The operator's order to begin a cluster here, kept until etcd has begun. */
+export class Bootstrap {
+  #order?: BootstrapOrder
+  #ordered = () => {}
+
+  get order(): BootstrapOrder | undefined {
+    return this.#order
+  }
+
+  give(order: BootstrapOrder): void {
+    this.#order = order
+    this.#ordered()
+  }
+
+  done(): void {
+    this.#order = undefined
+  }
+
+  /** Resolves when there is an order, or after so many milliseconds. Rejects with the signal's reason. */
+  wait(milliseconds: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason)
+      if (this.#order) return resolve()
+      const end = (act: () => void) => () => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', aborted)
+        this.#ordered = () => {}
+        act()
+      }
+      const aborted = end(() => reject(signal.reason))
+      const timer = setTimeout(end(resolve), milliseconds)
+      this.#ordered = end(resolve)
+      signal.addEventListener('abort', aborted)
+    })
+  }
+}
+
+const bootstraps = new WeakMap<Store, Bootstrap>()
+
+/** The one Bootstrap of a machine. */
+export function bootstrapOf(store: Store): Bootstrap {
+  let bootstrap = bootstraps.get(store)
+  if (!bootstrap) {
+    bootstrap = new Bootstrap()
+    bootstraps.set(store, bootstrap)
+  }
+  return bootstrap
+}

@@ -1,0 +1,171 @@
+/** etcd's API as far as a node needs it. Member ids are decimal text, since they use all of 64 bits. */
+import { type Channel, connect } from '../../rpc/client/channel.ts'
+import { etcdserverpb as enums } from '../../rpc/enums.ts'
+import type { etcdserverpb } from '../../rpc/messages.ts'
+import { RpcError } from '../../rpc/status.ts'
+
+/** How etcd knows us, and we it: PEM. */
+export interface EtcdCredentials {
+  ca: string
+  cert: string
+  key: string
+}
+
+/** A member of the cluster. */
+export type Member = etcdserverpb.Member
+
+/** Talks to the first of its endpoints that answers. All calls have deadlines and throw RpcError. */
+export interface EtcdClient {
+  members(options?: { local?: boolean }): Promise<Member[]>
+  /** Adds a member that does not vote yet; its id and everyone after the change. */
+  addLearner(peerURLs: string[]): Promise<{ id: string; members: Member[] }>
+  promote(id: string): Promise<void>
+  remove(id: string): Promise<void>
+  updatePeers(id: string, peerURLs: string[]): Promise<void>
+  status(): Promise<etcdserverpb.StatusResponse>
+  /** Resolves when a majority has agreed to a read; rejects otherwise. */
+  quorum(signal?: AbortSignal): Promise<void>
+  /** The database as it is now, in pieces. */
+  snapshot(signal?: AbortSignal): AsyncGenerator<Uint8Array, void>
+  alarms(): Promise<etcdserverpb.AlarmMember[]>
+  disarm(): Promise<etcdserverpb.AlarmMember[]>
+  defragment(): Promise<void>
+  moveLeader(id: string): Promise<void>
+  downgrade(action: keyof typeof enums.DowngradeRequest.DowngradeAction, version: string): Promise<string>
+  /** Runs `act` while nobody else holds the mutex of this name; `act`'s signal fires when the hold is lost. */
+  withMutex<T>(name: string, act: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T>
+  close(): void
+}
+
+const short = { deadline: 10_000 }
+const leaseSeconds = 15
+
+/** Makes a client for endpoints such as `10.0.0.2:2379`; nothing is sent before the first call. */
+export function etcdClient(endpoints: readonly string[], { ca, cert, key }: EtcdCredentials): EtcdClient {
+  const channel = connect(
+    endpoints.map((address) => ({ address, tls: { ca, cert, key }, defaultPort: 2379 })),
+    { connectTimeout: 5000 },
+  )
+  return {
+    members: async ({ local = false } = {}) =>
+      (await channel.unary('etcdserverpb.Cluster/MemberList', { linearizable: !local }, short)).members,
+    async addLearner(peerURLs) {
+      const { member, members } = await channel.unary('etcdserverpb.Cluster/MemberAdd', { peerURLs, isLearner: true }, short)
+      if (!member) throw new RpcError('Internal', 'etcd added a member but did not say which')
+      return { id: member.ID, members }
+    },
+    promote: async (ID) => void (await channel.unary('etcdserverpb.Cluster/MemberPromote', { ID }, short)),
+    remove: async (ID) => void (await channel.unary('etcdserverpb.Cluster/MemberRemove', { ID }, short)),
+    updatePeers: async (ID, peerURLs) => void (await channel.unary('etcdserverpb.Cluster/MemberUpdate', { ID, peerURLs }, short)),
+    status: () => channel.unary('etcdserverpb.Maintenance/Status', {}, short),
+    async quorum(signal) {
+      await channel.unary('etcdserverpb.KV/Range', { key: Buffer.from('health'), countOnly: true }, { ...short, signal })
+    },
+    async *snapshot(signal) {
+      for await (const { blob } of channel.serverStream('etcdserverpb.Maintenance/Snapshot', {}, { signal }))
+        if (blob.length > 0) yield blob
+    },
+    alarms: async () =>
+      (await channel.unary('etcdserverpb.Maintenance/Alarm', { action: enums.AlarmRequest.AlarmAction.GET }, short)).alarms,
+    async disarm() {
+      const { GET, DEACTIVATE } = enums.AlarmRequest.AlarmAction
+      const { alarms } = await channel.unary('etcdserverpb.Maintenance/Alarm', { action: GET }, short)
+      for (const { memberID, alarm } of alarms)
+        await channel.unary('etcdserverpb.Maintenance/Alarm', { action: DEACTIVATE, memberID, alarm }, short)
+      return alarms
+    },
+    // The database is rewritten meanwhile, which takes as long as it is large.
+    defragment: async () => void (await channel.unary('etcdserverpb.Maintenance/Defragment', {}, { deadline: 300_000 })),
+    moveLeader: async (targetID) => void (await channel.unary('etcdserverpb.Maintenance/MoveLeader', { targetID }, short)),
+    async downgrade(action, version) {
+      const number = enums.DowngradeRequest.DowngradeAction[action]
+      return (await channel.unary('etcdserverpb.Maintenance/Downgrade', { action: number, version }, short)).version
+    },
+    withMutex: (name, act, signal) => withMutex(channel, name, act, signal),
+    close: () => channel.close(),
+  }
+}
+
+/** The address under which every member knows the id of the one it is. */
+export const memberIdOf = async (client: EtcdClient): Promise<string> => (await client.status()).header?.memberId ?? '0'
+
+/** A member's id as people see it. */
+export const hexId = (id: string): string => BigInt(id).toString(16).padStart(16, '0')
+
+/**
+ * The mutex of etcd's own client library: a key under the mutex's name that lives as long as a lease; who has the
+ * oldest key holds it. Waiting asks again instead of watching, for it is rare and short.
+ */
+async function withMutex<T>(channel: Channel, name: string, act: (signal: AbortSignal) => Promise<T>, outer?: AbortSignal): Promise<T> {
+  const { ID: lease } = await channel.unary('etcdserverpb.Lease/LeaseGrant', { TTL: leaseSeconds }, { ...short, signal: outer })
+  const lost = new AbortController()
+  const signal = outer ? AbortSignal.any([outer, lost.signal]) : lost.signal
+  const renewal = keepAlive(channel, lease, lost)
+  try {
+    const prefix = Buffer.from(`${name}/`)
+    const key = Buffer.from(`${name}/${BigInt(lease).toString(16)}`)
+    const { CREATE } = enums.Compare.CompareTarget
+    const { succeeded, responses, header } = await channel.unary(
+      'etcdserverpb.KV/Txn',
+      {
+        compare: [{ target: CREATE, result: enums.Compare.CompareResult.EQUAL, key, createRevision: 0 }],
+        success: [{ requestPut: { key, value: Buffer.alloc(0), lease } }],
+        failure: [{ requestRange: { key } }],
+      },
+      { ...short, signal },
+    )
+    const mine = succeeded ? (header?.revision ?? 0) : (responses[0]?.responseRange?.kvs[0]?.createRevision ?? 0)
+    for (;;) {
+      const before = { key: prefix, rangeEnd: following(prefix), maxCreateRevision: mine - 1, countOnly: true }
+      const { count } = await channel.unary('etcdserverpb.KV/Range', before, { ...short, signal })
+      if (count === 0) break
+      await pause(250, signal)
+    }
+    return await act(signal)
+  } finally {
+    clearInterval(renewal)
+    // Letting the lease go lets the key go; should that fail, it ends by itself.
+    await channel.unary('etcdserverpb.Lease/LeaseRevoke', { ID: lease }, { deadline: 2000 }).catch(() => undefined)
+  }
+}
+
+function keepAlive(channel: Channel, lease: string, lost: AbortController): ReturnType<typeof setInterval> {
+  return setInterval(
+    async () => {
+      try {
+        for await (const { TTL } of channel.bidi('etcdserverpb.Lease/LeaseKeepAlive', [{ ID: lease }], { deadline: 4000 }))
+          if (TTL <= 0) throw new Error('the lease has ended')
+      } catch (error) {
+        lost.abort(error)
+      }
+    },
+    (leaseSeconds * 1000) / 3,
+  )
+}
+
+/** The first key after all that begin with a prefix. */
+function following(prefix: Uint8Array): Uint8Array {
+  const end = Buffer.from(prefix)
+  for (let i = end.length - 1; i >= 0; i--) {
+    if (end[i]! === 0xff) continue
+    end[i]!++
+    return end.subarray(0, i + 1)
+  }
+  return Buffer.of(0)
+}
+
+/** Resolves after so many milliseconds; rejects with the signal's reason when it fires first. */
+export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    const done = () => {
+      clearTimeout(timer)
+      reject(signal.reason)
+    }
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', done)
+      resolve()
+    }, milliseconds)
+    signal.addEventListener('abort', done, { once: true })
+  })
+}

@@ -1,0 +1,64 @@
+import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import type { Store } from '../../../cosi/store.ts'
+import { Service } from '../../runtime/resources/service.ts'
+import { hexId, memberIdOf, pause } from '../client.ts'
+import { localEtcd, otherEtcd } from '../endpoints.ts'
+import { EtcdMember } from '../resources/etcd-member.ts'
+
+const retryDelay = 1000
+
+/** Which member of etcd this node is; makes it a voting one as soon as it has caught up. */
+export const observeMember = ({ store }: { store: Store }): Controller => {
+  let id: string | undefined
+  return defineController({
+    name: 'etcd.MemberController',
+    inputs: { services: weak(Service, { id: 'etcd' }) },
+    outputs: { member: exclusive(EtcdMember) },
+    reconcile({ services, member, log, background }) {
+      if (!services.get('etcd')?.spec.running) {
+        id = undefined
+        return
+      }
+      if (id) member.put('local', { memberID: id })
+      background('member', async (signal, wake) => {
+        const found = await untilDone(signal, async () => {
+          const client = localEtcd(store)
+          try {
+            return { id: await memberIdOf(client), learner: (await client.status()).isLearner }
+          } finally {
+            client.close()
+          }
+        })
+        id = hexId(found.id)
+        wake()
+        if (found.learner) {
+          await untilDone(signal, async () => {
+            const client = otherEtcd(store)
+            if (!client) throw new Error('no other control plane node is known')
+            try {
+              await client.promote(found.id)
+            } catch (error) {
+              log.debug('etcd member is not promoted yet', { error })
+              throw error
+            } finally {
+              client.close()
+            }
+          })
+          log.info('etcd member votes now', { member: id })
+        }
+        // The task stays, so that it is not begun anew while etcd runs.
+        await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+      })
+    },
+  })
+}
+
+async function untilDone<T>(signal: AbortSignal, act: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await act()
+    } catch {
+      await pause(retryDelay, signal)
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import type { Store } from '../../cosi/store.ts'
+import { addressOnly, isIPv6 } from '../../wire/prefix.ts'
+import { pemOf } from '../k8s/rendered-files.ts'
+import { Endpoint } from '../k8s/resources/endpoint.ts'
+import { NodeAddress } from '../network/resources/node-address.ts'
+import { EtcdRootSecret } from '../secrets/resources/etcd-root-secret.ts'
+import { EtcdSecret } from '../secrets/resources/etcd-secret.ts'
+import { type EtcdClient, type EtcdCredentials, etcdClient } from './client.ts'
+
+/** What is needed of the store to find etcd. */
+export type StoreReader = Pick<Store, 'get' | 'list'>
+
+/** The administrator's certificate; undefined while the secrets are not there. */
+export function etcdCredentials(store: StoreReader): EtcdCredentials | undefined {
+  const ca = store.get(EtcdRootSecret, 'etcd')?.spec.etcdCA
+  const admin = store.get(EtcdSecret, 'etcd')?.spec.etcdAdmin
+  if (!ca?.crt || !admin?.crt || !admin.key) return undefined
+  return { ca: pemOf(ca.crt), cert: pemOf(admin.crt), key: pemOf(admin.key) }
+}
+
+/** Where the other control plane nodes' etcd may answer: those seen in Kubernetes first, then members, then the configuration's. */
+export function otherEndpoints(store: StoreReader): string[] {
+  const order = ['kube-apiserver', 'discovery', 'controlplane']
+  const known = store.list(Endpoint).sort((a, b) => order.indexOf(a.metadata.id) - order.indexOf(b.metadata.id))
+  const own = new Set((store.get(NodeAddress, 'accumulative')?.spec.addresses ?? []).map(addressOnly))
+  const addresses = known.flatMap(({ spec }) => [...spec.addresses, ...spec.hosts]).filter((address) => !own.has(address))
+  return [...new Set(addresses)].map((address) => (isIPv6(address) ? `[${address}]:2379` : `${address}:2379`))
+}
+
+/** A client of this node's own etcd. Throws when the secrets are not there yet. */
+export function localEtcd(store: StoreReader): EtcdClient {
+  return etcdClient(['127.0.0.1:2379'], needed(etcdCredentials(store)))
+}
+
+/** A client of the other nodes' etcd; undefined when none is known. Throws when the secrets are not there yet. */
+export function otherEtcd(store: StoreReader): EtcdClient | undefined {
+  const endpoints = otherEndpoints(store)
+  return endpoints.length === 0 ? undefined : etcdClient(endpoints, needed(etcdCredentials(store)))
+}
+
+function needed(credentials: EtcdCredentials | undefined): EtcdCredentials {
+  if (!credentials) throw new Error('the certificates of etcd are not there yet')
+  return credentials
+}

@@ -1,0 +1,35 @@
+import type { Area } from '../area.ts'
+import { bootstrap } from './api/bootstrap.ts'
+import { etcdAlarmDisarm, etcdAlarmList, etcdDefragment, etcdStatus } from './api/database.ts'
+import { etcdDowngradeCancel, etcdDowngradeEnable, etcdDowngradeValidate } from './api/downgrade.ts'
+import { etcdForfeit, etcdLeave, etcdMemberList, etcdRemoveMember } from './api/members.ts'
+import { etcdRecover, etcdSnapshot } from './api/snapshot.ts'
+import { adviseOfPeer } from './controllers/advertised-peer.ts'
+import { configEtcd } from './controllers/config.ts'
+import { observeMember } from './controllers/member.ts'
+import { renderEtcdPki } from './controllers/pki.ts'
+import { specEtcd } from './controllers/spec.ts'
+import { resources } from './nouns.ts'
+
+/** The store behind Kubernetes: its membership, certificates and data. */
+export const etcd: Area = {
+  name: 'etcd',
+  resources,
+  controllers: ({ kernel, store }) => [configEtcd, specEtcd, renderEtcdPki(kernel), observeMember({ store }), adviseOfPeer({ store })],
+  methods: (machine) => [
+    bootstrap(machine.kernel),
+    etcdMemberList,
+    etcdRemoveMember,
+    etcdLeave(machine),
+    etcdForfeit,
+    etcdRecover(machine.kernel),
+    etcdSnapshot,
+    etcdAlarmList,
+    etcdAlarmDisarm,
+    etcdDefragment,
+    etcdStatus,
+    etcdDowngradeValidate,
+    etcdDowngradeEnable,
+    etcdDowngradeCancel,
+  ],
+}

@@ -1,0 +1,124 @@
+/**
+ * What happens before etcd starts: decide whether this member goes on with its data, begins a cluster, recovers one
+ * from a snapshot, or joins the others, and make its command line accordingly.
+ */
+import type { Logger } from '../../cosi/log.ts'
+import type { SpecOf } from '../../cosi/resource.ts'
+import type { Store } from '../../cosi/store.ts'
+import { RpcError } from '../../rpc/status.ts'
+import { MachineType } from '../config/resources/machine-type.ts'
+import type { Kernel } from '../kernel.ts'
+import { dataFolder, etcdArguments, etcdUid, initialClusterOf, snapshotFile, urlsOf } from './arguments.ts'
+import { type BootstrapOrder, bootstrapOf } from './bootstrap.ts'
+import type { EtcdClient } from './client.ts'
+import { otherEtcd } from './endpoints.ts'
+import { EtcdSpec } from './resources/etcd-spec.ts'
+
+type Spec = SpecOf<typeof EtcdSpec>
+
+/** What preparing etcd needs. */
+export interface EtcdPreparation {
+  store: Store
+  files: Pick<Kernel['files'], 'mkdirAll' | 'exists' | 'remove' | 'walk' | 'lchown' | 'list'>
+  log: Logger
+  signal: AbortSignal
+  /** Tells the operator what is being waited for. */
+  note?(message: string): void
+  /** Runs `etcdutl` with these arguments; rejects with what it said when it fails. */
+  etcdutl(args: string[]): Promise<void>
+}
+
+/** Between two tries to join. */
+const retryDelay = 1000
+/** How long joining is tried before the service counts as failed. */
+const joinLimit = 30 * 60_000
+
+/** Makes everything ready for etcd; resolves with the image and the arguments after `etcd`. */
+export async function prepareEtcd(preparation: EtcdPreparation): Promise<{ image: string; args: string[] }> {
+  const { store, files, log, signal } = preparation
+  const bootstrap = bootstrapOf(store)
+  const { spec } = await store.until(EtcdSpec, 'etcd', () => true, { signal })
+  files.mkdirAll(dataFolder, { mode: 0o700, uid: etcdUid, gid: etcdUid })
+  const own = initialClusterOf(spec.name, urlsOf(spec.advertisedAddresses, 2380))
+  const started = (args: string[]) => ({ image: spec.image, args })
+
+  if (files.exists(`${dataFolder}/member`)) {
+    bootstrap.done()
+    return started(etcdArguments(spec, { state: 'existing', initialCluster: own }))
+  }
+  // Machines of the old type `init` begin a cluster by themselves, once.
+  if (store.get(MachineType, 'machine-type')?.spec === 'init' && !bootstrap.order) bootstrap.give({ recover: false, skipHashCheck: false })
+
+  const joined = await joinOrOrder(preparation, spec)
+  if (joined) {
+    log.info('joining the etcd cluster', { initial_cluster: joined })
+    return started(etcdArguments(spec, { state: 'existing', initialCluster: joined }))
+  }
+  const order = bootstrap.order
+  if (order?.recover) {
+    log.info('recovering etcd from the snapshot')
+    await restore(preparation, spec, own, order)
+    bootstrap.done()
+    return started(etcdArguments(spec, { state: 'existing', initialCluster: own }))
+  }
+  log.info('beginning a new etcd cluster')
+  bootstrap.done()
+  return started(etcdArguments(spec, { state: 'new', initialCluster: own }))
+}
+
+/** The initial cluster to join with; undefined when the operator orders to begin one instead. */
+async function joinOrOrder({ store, log, signal, note }: EtcdPreparation, spec: Spec): Promise<string | undefined> {
+  const bootstrap = bootstrapOf(store)
+  const end = Date.now() + joinLimit
+  let said = ''
+  while (!bootstrap.order) {
+    const client = otherEtcd(store)
+    try {
+      if (!client) throw new RpcError('Unavailable', 'no other control plane node is known yet')
+      return await addSelf(client, spec)
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      if (Date.now() > end) throw new Error(`join the etcd cluster: ${message}`)
+      if (message !== said) {
+        log.info('etcd waits to be bootstrapped or to join', { reason: message })
+        note?.(`waiting to be bootstrapped, or to join: ${message}`)
+      }
+      said = message
+    } finally {
+      client?.close()
+    }
+    await bootstrap.wait(retryDelay, signal)
+  }
+  return undefined
+}
+
+/** Makes this node a member of the cluster that answers; the initial cluster it then starts with. */
+async function addSelf(client: EtcdClient, { name, advertisedAddresses }: Spec): Promise<string> {
+  const peerURLs = urlsOf(advertisedAddresses, 2380)
+  const before = await client.members()
+  const left = before.find((member) => member.peerURLs.some((url) => peerURLs.includes(url)))
+  // A member that ran but has no data any more must not vote with an empty memory: it comes back as a new one.
+  if (left?.name) await client.remove(left.ID)
+  const waiting = left && !left.name
+  const { id, members } = waiting ? { id: left.ID, members: before } : await client.addLearner(peerURLs)
+  return members.map((member) => initialClusterOf(member.ID === id ? name : member.name, member.peerURLs)).join(',')
+}
+
+async function restore({ files, etcdutl }: EtcdPreparation, spec: Spec, initialCluster: string, order: BootstrapOrder): Promise<void> {
+  if (!files.exists(snapshotFile)) throw new Error('recover etcd: no snapshot was uploaded: run `talosctl bootstrap --recover-from`')
+  // etcdutl makes the data folder itself and refuses one that is there.
+  await files.remove(dataFolder)
+  await etcdutl([
+    'snapshot',
+    'restore',
+    snapshotFile,
+    `--name=${spec.name}`,
+    `--initial-cluster=${initialCluster}`,
+    `--initial-advertise-peer-urls=${urlsOf(spec.advertisedAddresses, 2380).join(',')}`,
+    `--data-dir=${dataFolder}`,
+    ...(order.skipHashCheck ? ['--skip-hash-check'] : []),
+  ])
+  for await (const { path } of files.walk(dataFolder)) files.lchown(path, etcdUid, etcdUid)
+  files.lchown(dataFolder, etcdUid, etcdUid)
+  await files.remove(snapshotFile)
+}

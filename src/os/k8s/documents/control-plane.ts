@@ -1,0 +1,157 @@
+/** Sections of `cluster` about the components of Kubernetes. */
+import * as v from 'valibot'
+import {
+  argument,
+  certificate,
+  certificateAndKey,
+  duration,
+  flag,
+  free,
+  integer,
+  isCidr,
+  keyedListOf,
+  listOf,
+  mapOf,
+  privateKey,
+  replacedFree,
+  replacedListOf,
+  section,
+  text,
+} from '../../../document/fields.ts'
+import type { Reporter } from '../../../document/kind.ts'
+import type { Path } from '../../../document/path.ts'
+import { isDomainName } from './names.ts'
+
+const resources = section({ requests: free, limits: free })
+const volumes = listOf(section({ hostPath: text, mountPath: text, readonly: flag }))
+
+/** What every component of the control plane takes. */
+const component = { image: text, extraArgs: mapOf(argument), extraVolumes: volumes, env: mapOf(text), resources }
+
+const endpoint = v.pipe(
+  v.string(),
+  v.check(
+    (value) => URL.canParse(value) && new URL(value).protocol === 'https:' && new URL(value).hostname !== '',
+    '{} is not a URL like "https://10.0.0.1:6443"',
+  ),
+)
+
+/** Fields about Kubernetes that lie directly in `cluster`. */
+export const clusterKubernetesFields = {
+  controlPlane: section({
+    endpoint: v.pipe(
+      endpoint,
+      v.description('Where the Kubernetes API of the cluster is reached: a load balancer, a shared address or a name.'),
+    ),
+    localAPIServerPort: v.pipe(integer, v.description('The port on which the API server listens on its own node.')),
+  }),
+  clusterName: v.pipe(text, v.description('The name of the cluster.')),
+  network: section({
+    cni: section({
+      name: v.pipe(text, v.description('The network plugin: flannel, custom or none.')),
+      urls: v.pipe(listOf(text), v.description('Manifests of a custom network plugin.')),
+      flannel: section({ extraArgs: listOf(text), kubeNetworkPoliciesEnabled: flag }),
+    }),
+    dnsDomain: v.pipe(text, v.description('The domain of the names inside the cluster.')),
+    podSubnets: v.pipe(replacedListOf(text), v.description('Where pods get their addresses from.')),
+    serviceSubnets: v.pipe(replacedListOf(text), v.description('Where services get their addresses from.')),
+  }),
+  token: v.pipe(text, v.description('The token with which nodes join Kubernetes.')),
+  aescbcEncryptionSecret: text,
+  secretboxEncryptionSecret: v.pipe(text, v.description('The key under which secrets are encrypted in etcd.')),
+  ca: v.pipe(certificateAndKey, v.description('The authority of Kubernetes.')),
+  acceptedCAs: v.pipe(listOf(certificate), v.description('More authorities that are trusted, while one is being replaced.')),
+  aggregatorCA: v.pipe(certificateAndKey, v.description('The authority of the API aggregation layer.')),
+  serviceAccount: v.pipe(privateKey, v.description('The key that signs tokens of service accounts.')),
+  apiServer: section({
+    ...component,
+    certSANs: v.pipe(listOf(text), v.description("More names in the API server's certificate.")),
+    disablePodSecurityPolicy: flag,
+    admissionControl: v.pipe(
+      keyedListOf(section({ name: text, configuration: free }), 'name'),
+      v.description('Configuration of admission plugins.'),
+    ),
+    auditPolicy: v.pipe(replacedFree, v.description('What is written to the audit log.')),
+    authorizationConfig: keyedListOf(section({ type: text, name: text, webhook: free }), 'name'),
+  }),
+  controllerManager: section(component),
+  proxy: section({ disabled: flag, image: text, mode: text, extraArgs: mapOf(argument) }),
+  scheduler: section({ ...component, config: free }),
+  coreDNS: section({ disabled: flag, image: text }),
+  externalCloudProvider: section({ enabled: flag, manifests: listOf(text) }),
+  extraManifests: v.pipe(listOf(text), v.description('URLs of manifests that are applied once the control plane is up.')),
+  extraManifestHeaders: mapOf(text),
+  inlineManifests: v.pipe(
+    keyedListOf(section({ name: text, contents: text }), 'name'),
+    v.description('Manifests that are applied once the control plane is up.'),
+  ),
+  adminKubeconfig: section({ certLifetime: duration }),
+  allowSchedulingOnMasters: flag,
+  allowSchedulingOnControlPlanes: v.pipe(flag, v.description('Let workloads run on control planes.')),
+}
+
+const clusterKubernetes = section(clusterKubernetesFields)
+type ClusterKubernetes = v.InferOutput<typeof clusterKubernetes>
+
+const isLocation = (value: string) =>
+  value.startsWith('/') || (URL.canParse(value) && /^(https?|file):$/.test(new URL(value).protocol)) || /^[\w./-]+\.ya?ml$/.test(value)
+
+/** Rules of these sections; secrets are `secretRules`' business. */
+export function clusterKubernetesRules(cluster: ClusterKubernetes, report: Reporter): void {
+  const at = (...path: Path) => ['cluster', ...path]
+  if (!cluster.controlPlane?.endpoint)
+    report.error(at('controlPlane', 'endpoint'), 'the endpoint of the cluster is required, like "https://10.0.0.1:6443"')
+  networkRules(cluster.network ?? {}, report)
+  const cloud = cluster.externalCloudProvider
+  if (cloud?.manifests?.length && !cloud.enabled)
+    report.error(at('externalCloudProvider', 'manifests'), 'only when the provider is enabled')
+  for (const [key, manifests] of [
+    [['externalCloudProvider', 'manifests'], cloud?.manifests],
+    [['extraManifests'], cluster.extraManifests],
+  ] as const) {
+    for (const [index, manifest] of (manifests ?? []).entries()) {
+      if (!isLocation(manifest)) report.error(at(...key, index), `${JSON.stringify(manifest)} is not a URL`)
+    }
+  }
+  const names = new Set<string>()
+  for (const [index, { name = '' }] of (cluster.inlineManifests ?? []).entries()) {
+    if (!name.trim()) report.error(at('inlineManifests', index, 'name'), 'a name is required')
+    else if (names.has(name)) report.error(at('inlineManifests', index, 'name'), `${JSON.stringify(name)} is used twice`)
+    names.add(name)
+  }
+  const args = Object.keys(cluster.apiServer?.extraArgs ?? {})
+  if (cluster.apiServer?.authorizationConfig?.length) {
+    for (const key of args) {
+      if (/^authorization-(mode|webhook-.*)$/.test(key))
+        report.error(at('apiServer', 'extraArgs', key), 'cannot be combined with authorizationConfig')
+    }
+  }
+  for (const component of ['apiServer', 'controllerManager', 'scheduler'] as const) {
+    for (const part of ['requests', 'limits'] as const) {
+      for (const key of Object.keys(cluster[component]?.resources?.[part] ?? {})) {
+        if (key !== 'cpu' && key !== 'memory') report.error(at(component, 'resources', part, key), 'only cpu and memory can be asked for')
+      }
+    }
+  }
+}
+
+function networkRules({ cni, dnsDomain, podSubnets, serviceSubnets }: NonNullable<ClusterKubernetes['network']>, report: Reporter): void {
+  const at = (...path: Path) => ['cluster', 'network', ...path]
+  if (dnsDomain && !isDomainName(dnsDomain)) report.error(at('dnsDomain'), `${JSON.stringify(dnsDomain)} is not a domain name`)
+  for (const [key, subnets] of Object.entries({ podSubnets, serviceSubnets })) {
+    for (const [index, subnet] of (subnets ?? []).entries()) {
+      if (!isCidr(subnet)) report.error(at(key, index), `${JSON.stringify(subnet)} is not a network with a prefix length`)
+    }
+  }
+  if (!cni) return
+  const { name = 'flannel', urls = [], flannel } = cni
+  if (!['flannel', 'custom', 'none'].includes(name))
+    report.error(at('cni', 'name'), `${JSON.stringify(name)} is not one of flannel, custom, none`)
+  if (name === 'custom' && urls.length === 0)
+    report.warning(at('cni', 'urls'), 'no manifests: the cluster has no network until one is installed')
+  if (name !== 'custom' && urls.length) report.error(at('cni', 'urls'), 'only a custom network plugin has manifests')
+  for (const [index, url] of urls.entries()) {
+    if (!isLocation(url)) report.error(at('cni', 'urls', index), `${JSON.stringify(url)} is not a URL`)
+  }
+  if (flannel && name !== 'flannel') report.error(at('cni', 'flannel'), `has no meaning with "${name}"`)
+}

@@ -1,0 +1,81 @@
+/** `machine.kubelet` and what else of `machine` is about the Kubernetes node. */
+import * as v from 'valibot'
+import { argument, flag, free, listOf, mapOf, section, text, unsigned } from '../../../document/fields.ts'
+import type { Reporter } from '../../../document/kind.ts'
+import { isSubnet } from '../../network/documents/subnet.ts'
+import { labelValueProblem, qualifiedNameProblem } from './names.ts'
+
+const mapping = listOf(section({ containerID: unsigned(32), hostID: unsigned(32), size: unsigned(32) }))
+
+/** The section as it is read. */
+export const kubelet = section({
+  image: v.pipe(text, v.description("The kubelet's image.")),
+  clusterDNS: v.pipe(listOf(text), v.description('Addresses of the DNS service inside the cluster.')),
+  extraArgs: v.pipe(mapOf(argument), v.description('Flags for the kubelet.')),
+  extraMounts: v.pipe(
+    listOf(section({ destination: text, type: text, source: text, options: listOf(text), uidMappings: mapping, gidMappings: mapping })),
+    v.description("More mounts in the kubelet's container."),
+  ),
+  extraConfig: v.pipe(free, v.description("Fields of the kubelet's own configuration file.")),
+  credentialProviderConfig: v.pipe(free, v.description('Where the kubelet gets credentials for image registries.')),
+  defaultRuntimeSeccompProfileEnabled: v.pipe(flag, v.description('Run pods under the default seccomp profile.')),
+  registerWithFQDN: v.pipe(flag, v.description('Register the node under its full name.')),
+  nodeIP: v.pipe(section({ validSubnets: listOf(text) }), v.description("Which networks the node's address may be taken from.")),
+  skipNodeRegistration: v.pipe(flag, v.description('Run the kubelet without joining a cluster.')),
+  disableManifestsDirectory: v.pipe(flag, v.description('Take no static pods from /etc/kubernetes/manifests.')),
+})
+
+/** Fields about the node that lie directly in `machine`. */
+export const machineNodeFields = {
+  kubelet,
+  pods: listOf(free),
+  nodeLabels: mapOf(text),
+  nodeAnnotations: mapOf(text),
+  nodeTaints: mapOf(text),
+  seccompProfiles: listOf(section({ name: text, value: free })),
+  controlPlane: section({ controllerManager: section({ disabled: flag }), scheduler: section({ disabled: flag }) }),
+}
+
+const machineNode = section(machineNodeFields)
+
+const ownKubeletFields = [
+  ...['apiVersion', 'authentication', 'authorization', 'cgroupRoot', 'kind', 'kubeletCgroups', 'port', 'protectKernelDefaults'],
+  ...['resolvConf', 'rotateCertificates', 'systemCgroups', 'staticPodPath', 'seccompDefault'],
+]
+
+/** Rules of these sections. */
+export function machineNodeRules(machine: v.InferOutput<typeof machineNode>, report: Reporter): void {
+  const { kubelet, nodeLabels = {}, nodeAnnotations = {}, nodeTaints = {} } = machine
+  for (const [index, subnet] of (kubelet?.nodeIP?.validSubnets ?? []).entries()) {
+    if (!isSubnet(subnet))
+      report.error(['machine', 'kubelet', 'nodeIP', 'validSubnets', index], `${JSON.stringify(subnet)} is not a subnet or address`)
+  }
+  for (const key of Object.keys(kubelet?.extraConfig ?? {})) {
+    if (ownKubeletFields.includes(key))
+      report.error(['machine', 'kubelet', 'extraConfig', key], `${JSON.stringify(key)} is set by the system and cannot be changed here`)
+  }
+  for (const [key, value] of Object.entries(nodeLabels)) {
+    const problem = qualifiedNameProblem(key) ?? labelValueProblem(value)
+    if (problem) report.error(['machine', 'nodeLabels', key], problem)
+  }
+  let size = 0
+  for (const [key, value] of Object.entries(nodeAnnotations)) {
+    size += Buffer.byteLength(key) + Buffer.byteLength(value)
+    const reserved = /^talos\.dev\/owned-(labels|annotations|taints)$/.test(key)
+    const problem = reserved ? `${JSON.stringify(key)} is kept by the system` : qualifiedNameProblem(key.toLowerCase())
+    if (problem) report.error(['machine', 'nodeAnnotations', key], problem)
+  }
+  if (size > 262144) report.error(['machine', 'nodeAnnotations'], `${size} bytes are more than the 262144 a node may have`)
+  for (const [key, value] of Object.entries(nodeTaints)) {
+    const parts = value.split(':')
+    const effect = parts.at(-1)!
+    const problem =
+      qualifiedNameProblem(key) ??
+      (parts.length > 2 || !['NoSchedule', 'PreferNoSchedule', 'NoExecute'].includes(effect)
+        ? `${JSON.stringify(value)} is not an effect, NoSchedule, PreferNoSchedule or NoExecute, with an optional "value:" before it`
+        : parts.length === 2
+          ? labelValueProblem(parts[0]!)
+          : undefined)
+    if (problem) report.error(['machine', 'nodeTaints', key], problem)
+  }
+}

@@ -1,0 +1,46 @@
+import type { Area } from '../area.ts'
+import { configAdmissionControl } from './controllers/admission-control-config.ts'
+import { configApiServer } from './controllers/api-server-config.ts'
+import { configAuditPolicy } from './controllers/audit-policy-config.ts'
+import { configAuthorization } from './controllers/authorization-config.ts'
+import { configBootstrapManifests } from './controllers/bootstrap-manifests-config.ts'
+import { configStaticPods } from './controllers/configured-static-pods.ts'
+import { renderControlPlanePods } from './controllers/control-plane-pods.ts'
+import { configControllerManager } from './controllers/controller-manager-config.ts'
+import { configExtraManifests } from './controllers/extra-manifests-config.ts'
+import { configKubelet } from './controllers/kubelet-config.ts'
+import { specKubelet } from './controllers/kubelet-spec.ts'
+import { chooseNodeIP } from './controllers/node-ip.ts'
+import { configNodeIP } from './controllers/node-ip-config.ts'
+import { configNodename } from './controllers/nodename.ts'
+import { renderConfigs } from './controllers/render-configs.ts'
+import { renderSecrets } from './controllers/render-secrets.ts'
+import { configScheduler } from './controllers/scheduler-config.ts'
+import { serveStaticPods } from './controllers/static-pod-server.ts'
+import { resources } from './nouns.ts'
+
+/** Kubernetes on this node: kubelet, control plane, what a new cluster is given, and the way to its API. */
+export const k8s: Area = {
+  name: 'k8s',
+  resources,
+  controllers: ({ kernel }) => [
+    configApiServer,
+    configControllerManager,
+    configScheduler,
+    configAdmissionControl,
+    configAuditPolicy,
+    configAuthorization,
+    configBootstrapManifests,
+    configExtraManifests,
+    configStaticPods,
+    renderSecrets(kernel),
+    renderConfigs(kernel),
+    renderControlPlanePods,
+    serveStaticPods(),
+    configNodename,
+    configNodeIP,
+    chooseNodeIP,
+    configKubelet,
+    specKubelet(kernel),
+  ],
+}
