@@ -2,7 +2,7 @@ import type { Area } from '../area.ts'
 import { bootstrap } from './api/bootstrap.ts'
 import { etcdAlarmDisarm, etcdAlarmList, etcdDefragment, etcdStatus } from './api/database.ts'
 import { etcdDowngradeCancel, etcdDowngradeEnable, etcdDowngradeValidate } from './api/downgrade.ts'
-import { etcdForfeit, etcdLeave, etcdMemberList, etcdRemoveMember } from './api/members.ts'
+import { etcdForfeit, etcdLeaveCluster, etcdMemberList, etcdRemoveMember } from './api/members.ts'
 import { etcdRecover, etcdSnapshot } from './api/snapshot.ts'
 import { adviseOfPeer } from './controllers/advertised-peer.ts'
 import { configEtcd } from './controllers/config.ts'
@@ -20,7 +20,7 @@ export const etcd: Area = {
     bootstrap(machine.kernel),
     etcdMemberList,
     etcdRemoveMember,
-    etcdLeave(machine),
+    etcdLeaveCluster(machine),
     etcdForfeit,
     etcdRecover(machine.kernel),
     etcdSnapshot,

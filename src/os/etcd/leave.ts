@@ -7,7 +7,7 @@ import { localEtcd } from './endpoints.ts'
 export type Leaving = Pick<Machine, 'store' | 'log' | 'supervisor'> & { kernel: { files: Pick<Machine['kernel']['files'], 'remove'> } }
 
 /** Takes this node out of etcd for good: leadership is handed on, the member removed, etcd stopped and its data deleted. */
-export async function leaveEtcd({ store, log, supervisor, kernel }: Leaving): Promise<void> {
+export async function etcdLeave({ store, log, supervisor, kernel }: Leaving): Promise<void> {
   const client = localEtcd(store)
   try {
     const id = await memberIdOf(client)

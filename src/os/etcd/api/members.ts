@@ -2,7 +2,7 @@ import { unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { Machine } from '../../area.ts'
 import { memberIdOf } from '../client.ts'
-import { leaveEtcd } from '../leave.ts'
+import { etcdLeave } from '../leave.ts'
 import { readers, withEtcd } from './local.ts'
 
 /** Who the members of etcd are. */
@@ -38,11 +38,11 @@ export const etcdRemoveMember = unary('machine.MachineService/EtcdRemoveMemberBy
 )
 
 /** Takes this node out of etcd. */
-export const etcdLeave = (machine: Machine) =>
+export const etcdLeaveCluster = (machine: Machine) =>
   unary('machine.MachineService/EtcdLeaveCluster', ['os:admin'], async (_, { store }) =>
     withEtcd(store, 'etcd leave', async () => {
       try {
-        await leaveEtcd(machine)
+        await etcdLeave(machine)
       } catch (error) {
         if (error instanceof RpcError) throw error
         throw new RpcError('FailedPrecondition', error instanceof Error ? error.message : String(error))

@@ -1,0 +1,38 @@
+import type { Machine } from '../area.ts'
+import { localEtcd } from './endpoints.ts'
+import { prepareEtcd } from './prepare.ts'
+
+/** What the service gives while it prepares. */
+export interface Preparing {
+  signal: AbortSignal
+  note(message: string): void
+}
+
+/**
+ * etcd's command line after its name, once this node knows how to begin: with its data, as the first of a cluster, or
+ * as one that joins. Waits until one of these is so.
+ */
+export async function etcdArguments(
+  { store, kernel, log, spawn }: Pick<Machine, 'store' | 'kernel' | 'log' | 'spawn'>,
+  { note, signal }: Preparing,
+): Promise<string[]> {
+  const etcdutl = async (args: string[]) => {
+    const child = spawn({ argv: ['/usr/bin/etcdutl', ...args], env: { PATH: '/usr/bin' } })
+    const output = Promise.all(child.output.map((stream) => new Response(stream).text()))
+    const { code } = await child.exited
+    if (code !== 0)
+      throw new Error(`etcdutl ${args[0]} ${args[1]}: ${(await output).join('').trim().split('\n').at(-1) ?? `exit code ${code}`}`)
+  }
+  const { args } = await prepareEtcd({ store, files: kernel.files, log, signal, note, etcdutl })
+  return args
+}
+
+/** Resolves when this node's etcd answers with a majority behind it. */
+export async function etcdHealth({ store }: Pick<Machine, 'store'>, signal: AbortSignal): Promise<void> {
+  const client = localEtcd(store)
+  try {
+    await client.quorum(signal)
+  } finally {
+    client.close()
+  }
+}
