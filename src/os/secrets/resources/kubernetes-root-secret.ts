@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
+import { urlParts } from '../../url.ts'
 import { certificate, certificateAndKey, ip, privateKey } from '../../values.ts'
 
 /** Authorities, keys and tokens of Kubernetes. */
@@ -10,36 +11,8 @@ export const KubernetesRootSecret = defineResource({
   sensitive: true,
   spec: v.object({
     name: v.string(),
-    endpoint: v.optional(
-      v.object({
-        scheme: v.string(),
-        opaque: v.string(),
-        user: v.optional(v.record(v.string(), v.unknown())),
-        host: v.string(),
-        path: v.string(),
-        fragment: v.string(),
-        rawquery: v.string(),
-        rawpath: v.string(),
-        rawfragment: v.string(),
-        forcequery: v.boolean(),
-        omithost: v.boolean(),
-      }),
-    ),
-    local_endpoint: v.optional(
-      v.object({
-        scheme: v.string(),
-        opaque: v.string(),
-        user: v.optional(v.record(v.string(), v.unknown())),
-        host: v.string(),
-        path: v.string(),
-        fragment: v.string(),
-        rawquery: v.string(),
-        rawpath: v.string(),
-        rawfragment: v.string(),
-        forcequery: v.boolean(),
-        omithost: v.boolean(),
-      }),
-    ),
+    endpoint: v.optional(urlParts),
+    local_endpoint: v.optional(urlParts),
     certSANs: v.optional(v.array(v.string()), []),
     apiServerIPs: v.optional(v.array(ip), []),
     dnsDomain: v.string(),

@@ -1,0 +1,142 @@
+import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import type { SpecOf } from '../../../cosi/resource.ts'
+import { day, newCertificate, type PemPair } from '../../../pki/certificate.ts'
+import { newCSR } from '../../../pki/request.ts'
+import { connect } from '../../../rpc/client/channel.ts'
+import { MachineType } from '../../config/resources/machine-type.ts'
+import { Endpoint } from '../../k8s/resources/endpoint.ts'
+import { NetworkStatus } from '../../network/resources/network-status.ts'
+import { MaintenanceServiceRequest } from '../../runtime/resources/maintenance-service-request.ts'
+import { TimeStatus } from '../../time/resources/time-status.ts'
+import { decoded, Issued } from '../issued.ts'
+import { ApiCertificate } from '../resources/api-certificate.ts'
+import { CertSAN } from '../resources/cert-san.ts'
+import { MaintenanceRootSecret } from '../resources/maintenance-root-secret.ts'
+import { OSRootSecret } from '../resources/os-root-secret.ts'
+import { TrustdCertificate } from '../resources/trustd-certificate.ts'
+
+const lifetime = day
+const trustdPort = 50001
+
+type Sans = SpecOf<typeof CertSAN>
+
+/** Asks the trust daemons of the control plane, one after the other, to sign a request. */
+export type AskTrustd = (endpoints: readonly string[], ca: string, token: string, csr: string) => Promise<string>
+
+/** Over the network, for real. */
+export const askTrustd: AskTrustd = async (endpoints, ca, token, csr) => {
+  const channel = connect(
+    endpoints.map((host) => ({ address: host.includes(':') ? `[${host}]:${trustdPort}` : `${host}:${trustdPort}`, tls: { ca } })),
+    { metadata: { token }, connectTimeout: 3_000 },
+  )
+  try {
+    const { crt } = await channel.unary('securityapi.SecurityService/Certificate', { csr: Buffer.from(csr) }, { deadline: 10_000 })
+    return Buffer.from(crt).toString('utf8')
+  } finally {
+    channel.close()
+  }
+}
+
+/**
+ * Certificates of apid. In maintenance one of an authority that nobody knows, for clients that are not verified; on the
+ * control plane signed with the cluster's authority; on a worker signed by a control plane's trustd.
+ */
+export const issueApiCertificates = (ask: AskTrustd = askTrustd): Controller => {
+  let issued: Issued | undefined
+  return defineController({
+    name: 'secrets.APIController',
+    inputs: {
+      network: weak(NetworkStatus),
+      type: weak(MachineType),
+      os: weak(OSRootSecret),
+      sans: weak(CertSAN),
+      time: weak(TimeStatus),
+      endpoints: weak(Endpoint),
+      maintenanceRoot: weak(MaintenanceRootSecret),
+      request: weak(MaintenanceServiceRequest),
+    },
+    outputs: { api: exclusive(ApiCertificate) },
+    async reconcile({ network, type, os, sans, time, endpoints, maintenanceRoot, request, api, now, wakeIn }) {
+      issued ??= new Issued(now)
+      const kind = type.get('machine-type')?.spec
+      if (!kind) {
+        const ca = maintenanceRoot.get('maintenance')?.spec.ca
+        const names = sans.get('maintenance')?.spec
+        if (!request.get('maintenance') || !ca || !names) return
+        const server = await issued.pair('maintenance', [ca, names], () => serverCertificate(decoded(ca), names, now()))
+        api.put('api', { server, skipVerifyingClientCert: true })
+        wakeIn(issued.untilRenewal())
+        return
+      }
+      const root = os.get('os')?.spec
+      const names = sans.get('api')?.spec
+      const net = network.get('status')?.spec
+      const ready = root && names && net?.addressReady && net.hostnameReady && time.get('node')?.spec.synced
+      if (!ready) return keepPrevious(api)
+      const acceptedCAs = root.acceptedCAs ?? []
+      const ca = root.issuingCA
+      if (ca) {
+        const server = await issued.pair('server', [ca, names], () => serverCertificate(decoded(ca), names, now()))
+        const client = await issued.pair('client', [ca, names.fqdn], () =>
+          newCertificate({
+            ca: decoded(ca),
+            subject: { commonName: names.fqdn, organizations: ['os:impersonator'] },
+            usage: ['clientAuth'],
+            lifetime,
+            now: now(),
+          }),
+        )
+        api.put('api', { acceptedCAs, server, client, skipVerifyingClientCert: false })
+      } else {
+        const hosts = [...new Set(endpoints.list().flatMap(({ spec }) => spec.addresses))]
+        if (hosts.length === 0) return keepPrevious(api)
+        const bundle = acceptedCAs.map(({ crt }) => Buffer.from(crt, 'base64').toString('utf8')).join('\n')
+        const server = await issued.pair('signed', names, async () => {
+          const { csr, key } = newCSR({ subject: { commonName: names.fqdn }, sans: { dns: names.dnsNames, ips: names.ips } })
+          return { crt: await ask(hosts, bundle, root.token, csr), key }
+        })
+        api.put('api', { acceptedCAs, server, skipVerifyingClientCert: false })
+      }
+      wakeIn(issued.untilRenewal())
+    },
+  })
+}
+
+/** Certificates of trustd, on the control plane. */
+export const issueTrustdCertificates = (): Controller => {
+  let issued: Issued | undefined
+  return defineController({
+    name: 'secrets.TrustdController',
+    inputs: { network: weak(NetworkStatus), type: weak(MachineType), os: weak(OSRootSecret), sans: weak(CertSAN), time: weak(TimeStatus) },
+    outputs: { trustd: exclusive(TrustdCertificate) },
+    async reconcile({ network, type, os, sans, time, trustd, now, wakeIn }) {
+      issued ??= new Issued(now)
+      const root = os.get('os')?.spec
+      const names = sans.get('api')?.spec
+      const net = network.get('status')?.spec
+      const kind = type.get('machine-type')?.spec
+      if (!kind || kind === 'worker' || !root?.issuingCA || !names || !net?.addressReady || !time.get('node')?.spec.synced) return
+      const ca = decoded(root.issuingCA)
+      const server = await issued.pair('server', [ca, names], () => serverCertificate(ca, names, now(), true))
+      trustd.put('trustd', { acceptedCAs: root.acceptedCAs ?? [], server })
+      wakeIn(issued.untilRenewal())
+    },
+  })
+}
+
+function serverCertificate(ca: PemPair, { fqdn, dnsNames, ips }: Sans, now: Date, keyEncipherment = false): PemPair {
+  return newCertificate({
+    ca,
+    subject: { commonName: fqdn },
+    sans: { dns: dnsNames, ips },
+    usage: ['serverAuth'],
+    keyUsage: keyEncipherment ? ['digitalSignature', 'keyEncipherment'] : ['digitalSignature'],
+    lifetime,
+    now,
+  })
+}
+
+/** A certificate in use outlasts a passing lack of what the next is made from. */
+function keepPrevious(api: { get(id: string): unknown; keep(id: string): void }): void {
+  if (api.get('api')) api.keep('api')
+}

@@ -1,0 +1,58 @@
+import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { authorityLifetime, newCertificate } from '../../../pki/certificate.ts'
+import { addressOnly } from '../../../wire/prefix.ts'
+import { HostnameStatus } from '../../network/resources/hostname-status.ts'
+import { NetworkStatus } from '../../network/resources/network-status.ts'
+import { NodeAddress } from '../../network/resources/node-address.ts'
+import { TimeStatus } from '../../time/resources/time-status.ts'
+import { decoded, Issued } from '../issued.ts'
+import { EtcdRootSecret } from '../resources/etcd-root-secret.ts'
+import { EtcdSecret } from '../resources/etcd-secret.ts'
+
+/** Certificates of etcd: the member as server and as peer, and its clients. */
+export const issueEtcdCertificates = (): Controller => {
+  let issued: Issued | undefined
+  return defineController({
+    name: 'secrets.EtcdController',
+    inputs: {
+      root: weak(EtcdRootSecret),
+      network: weak(NetworkStatus),
+      time: weak(TimeStatus),
+      hostname: weak(HostnameStatus),
+      addresses: weak(NodeAddress),
+    },
+    outputs: { etcd: exclusive(EtcdSecret) },
+    async reconcile({ root, network, time, hostname, addresses, etcd, now, wakeIn }) {
+      issued ??= new Issued(now)
+      const encodedCa = root.get('etcd')?.spec.etcdCA
+      const name = hostname.get('hostname')?.spec
+      const own = addresses.get('accumulative-no-k8s')?.spec.addresses.map(addressOnly)
+      if (!encodedCa || !name || !own || !network.get('status')?.spec.addressReady || !time.get('node')?.spec.synced) return
+      const ca = decoded(encodedCa)
+      const fqdn = name.domainname ? [`${name.hostname}.${name.domainname}`] : []
+      const names = [name.hostname, ...fqdn]
+      const from = [encodedCa, own, names]
+      const common = { ca, lifetime: authorityLifetime, now: now() }
+      const server = await issued.pair('server', from, () =>
+        newCertificate({
+          ...common,
+          subject: { commonName: name.hostname },
+          sans: { dns: [...names, 'localhost'], ips: [...new Set([...own, '127.0.0.1', '::1'])] },
+          usage: ['serverAuth', 'clientAuth'],
+        }),
+      )
+      const peer = await issued.pair('peer', from, () =>
+        newCertificate({
+          ...common,
+          subject: { commonName: name.hostname },
+          sans: { dns: names, ips: own },
+          usage: ['serverAuth', 'clientAuth'],
+        }),
+      )
+      const client = (commonName: string) =>
+        issued!.pair(commonName, encodedCa, () => newCertificate({ ...common, subject: { commonName }, usage: ['clientAuth'] }))
+      etcd.put('etcd', { etcd: server, etcdPeer: peer, etcdAdmin: await client('talos'), etcdAPIServer: await client('kube-apiserver') })
+      wakeIn(issued.untilRenewal())
+    },
+  })
+}

@@ -1,0 +1,114 @@
+import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { day, newCA } from '../../../pki/certificate.ts'
+import { nthAddress, parsePrefix } from '../../../wire/prefix.ts'
+import { declared } from '../../config/declared.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { splitUrl } from '../../url.ts'
+import { encoded } from '../issued.ts'
+import { EtcdRootSecret } from '../resources/etcd-root-secret.ts'
+import { KubeletSecret } from '../resources/kubelet-secret.ts'
+import { KubernetesRootSecret } from '../resources/kubernetes-root-secret.ts'
+import { MaintenanceRootSecret } from '../resources/maintenance-root-secret.ts'
+import { OSRootSecret } from '../resources/os-root-secret.ts'
+
+const active = { id: 'v1alpha1' }
+
+/** The authority of the machine API; on a worker only its certificate. */
+export const configRootOS: Controller = defineController({
+  name: 'secrets.RootOSController',
+  inputs: { config: weak(MachineConfig, active) },
+  outputs: { root: exclusive(OSRootSecret) },
+  reconcile({ config, root }) {
+    const machine = declared(config.get('v1alpha1'))?.machine
+    if (!machine) return
+    const sans: string[] = machine.certSANs ?? []
+    root.put('os', {
+      ...(machine.ca?.key ? { issuingCA: { crt: machine.ca.crt, key: machine.ca.key } } : {}),
+      acceptedCAs: [...(machine.ca?.crt ? [{ crt: machine.ca.crt }] : []), ...(machine.acceptedCAs ?? [])],
+      certSANIPs: sans.filter(isAddress),
+      certSANDNSNames: sans.filter((name) => !isAddress(name)),
+      token: machine.token ?? '',
+    })
+  },
+})
+
+/** The authority of etcd. */
+export const configRootEtcd: Controller = defineController({
+  name: 'secrets.RootEtcdController',
+  inputs: { config: weak(MachineConfig, active) },
+  outputs: { root: exclusive(EtcdRootSecret) },
+  reconcile({ config, root }) {
+    const found = declared(config.get('v1alpha1'))
+    if (found && isControlPlane(found.machine) && found.cluster.etcd?.ca) root.put('etcd', { etcdCA: found.cluster.etcd.ca })
+  },
+})
+
+/** The authorities, keys and tokens of Kubernetes, on the control plane. */
+export const configRootKubernetes: Controller = defineController({
+  name: 'secrets.RootKubernetesController',
+  inputs: { config: weak(MachineConfig, active) },
+  outputs: { root: exclusive(KubernetesRootSecret) },
+  reconcile({ config, root }) {
+    const found = declared(config.get('v1alpha1'))
+    if (!found || !isControlPlane(found.machine)) return
+    const { cluster } = found
+    const [tokenId = '', tokenSecret = ''] = String(cluster.token ?? '').split('.')
+    const services: string[] = cluster.network?.serviceSubnets ?? ['10.96.0.0/12']
+    root.put('k8s', {
+      name: cluster.clusterName ?? '',
+      endpoint: splitUrl(cluster.controlPlane.endpoint),
+      local_endpoint: splitUrl(`https://localhost:${cluster.controlPlane.localAPIServerPort ?? 6443}`),
+      certSANs: cluster.apiServer?.certSANs ?? [],
+      apiServerIPs: services.map((subnet) => nthAddress(parsePrefix(subnet), 1)),
+      dnsDomain: cluster.network?.dnsDomain || 'cluster.local',
+      issuingCA: cluster.ca,
+      acceptedCAs: [...(cluster.ca?.crt ? [{ crt: cluster.ca.crt }] : []), ...(cluster.acceptedCAs ?? [])],
+      serviceAccount: { key: cluster.serviceAccount?.key ?? '' },
+      aggregatorCA: cluster.aggregatorCA,
+      aesCBCEncryptionSecret: cluster.aescbcEncryptionSecret ?? '',
+      bootstrapTokenID: tokenId,
+      bootstrapTokenSecret: tokenSecret,
+      secretboxEncryptionSecret: cluster.secretboxEncryptionSecret ?? '',
+    })
+  },
+})
+
+/** What the kubelet joins with; by the local load balancer where it is switched on. */
+export const configKubelet: Controller = defineController({
+  name: 'secrets.KubeletController',
+  inputs: { config: weak(MachineConfig, active) },
+  outputs: { kubelet: exclusive(KubeletSecret) },
+  reconcile({ config, kubelet }) {
+    const found = declared(config.get('v1alpha1'))
+    if (!found) return
+    const { machine, cluster } = found
+    const [tokenId = '', tokenSecret = ''] = String(cluster.token ?? '').split('.')
+    const prism = machine.features?.kubePrism
+    kubelet.put('kubelet', {
+      endpoint: splitUrl(prism?.enabled ? `https://127.0.0.1:${prism.port || 7445}` : cluster.controlPlane.endpoint),
+      acceptedCAs: [...(cluster.ca?.crt ? [{ crt: cluster.ca.crt }] : []), ...(cluster.acceptedCAs ?? [])],
+      bootstrapTokenID: tokenId,
+      bootstrapTokenSecret: tokenSecret,
+    })
+  },
+})
+
+/** An authority for the time before there is a configuration; it never leaves memory. */
+export const configMaintenanceRoot: Controller = defineController({
+  name: 'secrets.MaintenanceRootController',
+  inputs: {},
+  outputs: { root: exclusive(MaintenanceRootSecret) },
+  reconcile({ root, now }) {
+    if (root.get('maintenance')) root.keep('maintenance')
+    else
+      root.put('maintenance', { ca: encoded(newCA({ subject: { organizations: ['talos'] }, kind: 'ed25519', lifetime: day, now: now() })) })
+  },
+})
+
+function isControlPlane({ type }: { type?: string }): boolean {
+  return type === 'controlplane' || type === 'init'
+}
+
+function isAddress(name: string): boolean {
+  return name.includes(':') || /^\d+(\.\d+){3}$/.test(name)
+}

@@ -1,0 +1,28 @@
+import type { Area } from '../area.ts'
+import { issueApiCertificates, issueTrustdCertificates } from './controllers/api.ts'
+import { issueEtcdCertificates } from './controllers/etcd.ts'
+import { issueApiServerCertificates, issueKubeconfigs } from './controllers/kubernetes.ts'
+import { configKubelet, configMaintenanceRoot, configRootEtcd, configRootKubernetes, configRootOS } from './controllers/roots.ts'
+import { configApiSans, configKubernetesSans, configMaintenanceSans } from './controllers/sans.ts'
+import { resources } from './nouns.ts'
+
+/** Authorities, certificates, keys and tokens. */
+export const secrets: Area = {
+  name: 'secrets',
+  resources,
+  controllers: () => [
+    configRootOS,
+    configRootEtcd,
+    configRootKubernetes,
+    configKubelet,
+    configMaintenanceRoot,
+    configApiSans,
+    configKubernetesSans,
+    configMaintenanceSans,
+    issueApiCertificates(),
+    issueTrustdCertificates(),
+    issueEtcdCertificates(),
+    issueKubeconfigs(),
+    issueApiServerCertificates(),
+  ],
+}
