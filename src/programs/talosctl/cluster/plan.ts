@@ -122,7 +122,8 @@ export function macOf(ip: string): string {
   return ['02', '1c', ...ip.split('.').map((part) => Number(part).toString(16).padStart(2, '0'))].join(':')
 }
 
-function checkName(name: string): void {
+/** Refuses a name that could not be part of host names, links and paths. */
+export function checkName(name: string): void {
   if (!/^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$/.test(name)) {
     throw new UsageError(`--name "${name}": use up to 40 small letters, digits and dashes, starting with a letter`)
   }

@@ -71,13 +71,14 @@ export function checkDisk(state: string, nodes: number): void {
   }
 }
 
-/** The network must not be another's. */
-export function checkNetwork(wanted: Cidr, state: string): void {
+/** The network must not be another's; one that was not asked for gives way to a free one. */
+export function checkNetwork(wanted: Cidr, state: string, asked: boolean): Cidr {
   const others = clusters(state).map((cluster) => ({ link: `cluster "${cluster.name}"`, cidr: parseCidr(cluster.network.cidr) }))
   const used = [...others, ...hostNetworks()]
   const taken = clash(wanted, used)
-  if (!taken) return
+  if (!taken) return wanted
   const free = freeNetwork(used)
+  if (!asked && free) return parseCidr(free)
   throw new UsageError(
     `network ${formatCidr(wanted)} overlaps ${formatCidr(taken.cidr)} of ${taken.link}: choose another${free ? `, such as --cidr ${free}` : ' with --cidr'}`,
   )

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import net from 'node:net'
 
 /** What /etc/resolv.conf names, in its order: addresses that nodes can use as they are, and those only this host can. */
@@ -10,5 +11,20 @@ export function parseResolvConf(text: string): { routable: string[]; loopback: s
   return {
     routable: servers.filter((address) => !isLoopback(address) && net.isIPv4(address)),
     loopback: servers.filter(isLoopback),
+  }
+}
+
+/** The resolvers for nodes on this host, and those that the gateway has to ask for them. */
+export function hostResolvers(text = readResolvConf()): { nameservers: string[]; forwardDns: string[] } {
+  const { routable, loopback } = parseResolvConf(text)
+  if (routable.length > 0) return { nameservers: routable, forwardDns: [] }
+  return { nameservers: [], forwardDns: loopback }
+}
+
+function readResolvConf(): string {
+  try {
+    return readFileSync('/etc/resolv.conf', 'utf8')
+  } catch {
+    return ''
   }
 }

@@ -34,11 +34,18 @@ export async function undo(entries: readonly JournalEntry[]): Promise<Leftover[]
         leftovers.push({ entry, reason: (error as Error).message })
       }
     }
-    // Nodes end side by side; mounts and directories depend on their order.
+    // Nodes end side by side; mounts and directories depend on their order, groups on their depth.
     if (kind === 'mount' || kind === 'directory') for (const entry of same) await run(entry)
-    else await Promise.all(same.map(run))
+    else for (const level of levels(same)) await Promise.all(level.map(run))
   }
   return leftovers
+}
+
+/** Entries that may be undone at once, those deepest in their tree first. */
+function levels(entries: readonly JournalEntry[]): JournalEntry[][] {
+  const depth = (entry: JournalEntry) => (entry.kind === 'cgroup' ? entry.path.split('/').length : 0)
+  const byDepth = Map.groupBy(entries, depth)
+  return [...byDepth.keys()].sort((a, b) => b - a).map((key) => byDepth.get(key) ?? [])
 }
 
 async function undoOne(entry: JournalEntry): Promise<void> {

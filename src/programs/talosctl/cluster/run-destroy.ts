@@ -1,0 +1,65 @@
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { clusterPaths, readCluster } from '../../keeper/layout.ts'
+import { LockedError, lock } from '../../keeper/lock.ts'
+import { UsageError } from '../failure.ts'
+import type { Io } from '../io.ts'
+import { removeContexts } from './client-files.ts'
+import { archiveConsoles } from './console-archive.ts'
+import { destroyCluster, isCluster } from './destroy.ts'
+import { checkName } from './plan.ts'
+import { checkRoot, clusters } from './preflight.ts'
+
+/** What `cluster destroy` was asked. */
+export interface DestroyOptions {
+  state: string
+  name: string
+  force: boolean
+  logs?: string
+}
+
+/** Destroys a cluster and takes its contexts out of the client's files. */
+export async function runDestroy(io: Io, { state, name, force, logs }: DestroyOptions): Promise<void> {
+  checkName(name)
+  checkRoot()
+  const directory = join(state, name)
+  if (!isCluster(directory)) {
+    if (force) return void io.stderr.write(`there is no cluster "${name}" in "${state}"\n`)
+    const known = clusters(state).map((cluster) => cluster.name)
+    throw new UsageError(
+      `there is no cluster "${name}" in "${state}"${known.length > 0 ? `: there are ${known.join(', ')}` : ''}; name another with --name, another folder with --state`,
+    )
+  }
+  const unlock = holdCluster(directory)
+  try {
+    if (logs) await archiveConsoles(directory, logs)
+    const started = io.now().getTime()
+    const record = readable(directory)
+    io.stderr.write(`destroying cluster "${name}"${record ? ` with ${record.nodes.length} nodes` : ''} …\n`)
+    if (record) await removeContexts(io, directory)
+    await destroyCluster(directory)
+    io.stderr.write(`cluster "${name}" is gone (${((io.now().getTime() - started) / 1000).toFixed(1)}s)\n`)
+  } finally {
+    if (existsSync(directory)) unlock()
+  }
+}
+
+/** Keeps others from changing the same cluster; the directory is made when it is not there. */
+export function holdCluster(directory: string): () => void {
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  try {
+    return lock(clusterPaths(directory).lock)
+  } catch (error) {
+    if (error instanceof LockedError)
+      throw new UsageError(`process ${error.holder.pid} is changing this cluster: wait for it to end, or end it`)
+    throw error
+  }
+}
+
+function readable(directory: string) {
+  try {
+    return readCluster(directory)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,18 @@
+import { homedir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import type { Io } from '../io.ts'
+
+/** Where clusters are kept unless said otherwise. */
+export function stateDirectory(flag: string | undefined, env: Io['env']): string {
+  const base = env.TALOS_HOME || join(env.HOME || homedir(), '.talos')
+  if (!flag) return join(base, 'clusters')
+  return resolve(flag.startsWith('~/') ? join(env.HOME || homedir(), flag.slice(2)) : flag)
+}
+
+/** The nodes' root file system: named by the flag or the environment, else beside this binary. */
+export function imagePath(flag: string | undefined, env: Io['env']): string {
+  if (flag || env.ICHOR_ROOTFS) return resolve(flag || env.ICHOR_ROOTFS || '')
+  const compiled = Bun.main.startsWith('/$bunfs/')
+  const directory = compiled ? dirname(process.execPath) : new URL('../../../../dist', import.meta.url).pathname
+  return join(directory, 'rootfs.sqsh')
+}
