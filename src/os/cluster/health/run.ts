@@ -1,0 +1,72 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { HealthStep } from './steps.ts'
+import type { ClusterView } from './view.ts'
+
+/** What happens to a step: it begins, does not hold yet and why, holds, or has nothing to check. */
+export interface HealthEvent {
+  readonly step: string
+  readonly state: 'begins' | 'fails' | 'holds' | 'skipped'
+  /** Why it does not hold. */
+  readonly reason?: string
+}
+
+/** How the checks are run. */
+export interface HealthOptions {
+  /** Milliseconds for all steps together. */
+  readonly timeout: number
+  /** Milliseconds between two looks. */
+  readonly interval?: number
+  readonly signal?: AbortSignal
+  onEvent(event: HealthEvent): void
+}
+
+/** The cluster did not become healthy in time; the message is the last reason. */
+export class Unhealthy extends Error {
+  override name = 'Unhealthy'
+  constructor(
+    readonly step: string,
+    readonly reason: string,
+  ) {
+    super(`waiting for ${step}: ${reason}`)
+  }
+}
+
+/** Waits until every step holds, one after the other. Throws Unhealthy with the last reason when time is up. */
+export async function awaitHealth(steps: readonly HealthStep[], view: ClusterView, options: HealthOptions): Promise<void> {
+  const { timeout, interval = 300, signal, onEvent } = options
+  const end = performance.now() + timeout
+  for (const { name, check } of steps) {
+    onEvent({ step: name, state: 'begins' })
+    let told = ''
+    for (;;) {
+      signal?.throwIfAborted()
+      const outcome = await attempt(check, view, Math.max(1, end - performance.now()))
+      if (typeof outcome !== 'string') {
+        onEvent({ step: name, state: outcome.skipped ? 'skipped' : 'holds' })
+        break
+      }
+      if (outcome !== told) onEvent({ step: name, state: 'fails', reason: outcome })
+      told = outcome
+      if (performance.now() + interval > end) throw new Unhealthy(name, outcome)
+      await sleep(interval, undefined, { signal })
+    }
+  }
+}
+
+/** The line that stands for an event: "waiting for X: OK". */
+export function healthLine({ step, state, reason }: HealthEvent): string {
+  return `waiting for ${step}: ${{ begins: '...', holds: 'OK', skipped: 'SKIP', fails: reason }[state]}`
+}
+
+async function attempt(check: HealthStep['check'], view: ClusterView, left: number): Promise<string | { skipped: boolean }> {
+  const limit = Math.min(left, 15_000)
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new Error(`no answer within ${Math.ceil(limit / 1000)} s`)), limit)
+  try {
+    return { skipped: (await Promise.race([check(view), late.promise])) === 'skip' }
+  } catch (error) {
+    return (error instanceof Error ? error.message : String(error)).split('\n')[0] || 'unknown'
+  } finally {
+    clearTimeout(timer)
+  }
+}

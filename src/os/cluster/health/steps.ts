@@ -1,0 +1,238 @@
+/** What a healthy cluster is, as sixteen questions asked in order. A question that does not hold throws why. */
+
+import { core, type KubeClient } from '../../../kube/client.ts'
+import type { KubeObject } from '../../../kube/object.ts'
+import type { machine } from '../../../rpc/messages.ts'
+import { type ClusterView, everyone } from './view.ts'
+
+/** One question. */
+export interface HealthStep {
+  readonly name: string
+  /** Resolves when it holds, to 'skip' when it does not apply; throws the reason otherwise. */
+  check(view: ClusterView): Promise<'skip' | undefined>
+}
+
+const mebibyte = 1024 * 1024
+const reserve = 150 * mebibyte
+/** Memory and disk that a machine has at least; what firmware and kernel keep to themselves is allowed for. */
+const minimum = { controlPlane: 1848 * mebibyte - reserve, worker: 1024 * mebibyte - reserve, disk: 6 * 1024 * mebibyte }
+
+/** All steps, in order. */
+export function healthSteps(): HealthStep[] {
+  return [
+    { name: 'etcd to be healthy', check: (view) => serviceRuns(view, view.controlPlanes, 'etcd') },
+    { name: 'etcd members to be consistent across nodes', check: sameMembers },
+    { name: 'etcd members to be control plane nodes', check: membersAreControlPlanes },
+    { name: 'apid to be ready', check: (view) => serviceRuns(view, everyone(view), 'apid') },
+    { name: 'all nodes memory sizes', check: memorySizes },
+    { name: 'all nodes disk sizes', check: diskSizes },
+    { name: 'no diagnostics', check: noDiagnostics },
+    { name: 'kubelet to be healthy', check: (view) => serviceRuns(view, everyone(view), 'kubelet') },
+    { name: 'all nodes to finish boot sequence', check: booted },
+    { name: 'all k8s nodes to report', check: async (view) => void (await registered(view)) },
+    { name: 'all control plane static pods to be running', check: (view) => staticPods(view, isRunning, 'is not running') },
+    { name: 'all control plane components to be ready', check: (view) => staticPods(view, isReady, 'is not ready') },
+    { name: 'all k8s nodes to report ready', check: nodesReady },
+    { name: 'kube-proxy to report ready', check: (view) => podsReady(view, 'k8s-app=kube-proxy', 'kube-proxy', core.daemonSet) },
+    { name: 'coredns to report ready', check: coreDNSReady },
+    { name: 'all k8s nodes to report schedulable', check: schedulable },
+  ]
+}
+
+async function serviceRuns(view: ClusterView, addresses: readonly string[], id: string): Promise<undefined> {
+  await eachMachine(addresses, async (address) => {
+    const service = (await view.machine(address).services()).find((one) => one.id === id)
+    if (!service) throw new Error(`${address}: service "${id}" not found`)
+    if (service.state !== 'Running')
+      throw new Error(`${address}: service "${id}" not in expected state "Running": current state [${service.state}] ${lastEvent(service)}`)
+    if (service.health?.unknown || !service.health?.healthy) {
+      throw new Error(`${address}: service "${id}" is not healthy${service.health?.lastMessage ? `: ${service.health.lastMessage}` : ''}`)
+    }
+  })
+}
+
+function lastEvent({ events }: machine.ServiceInfo): string {
+  return events?.events.at(-1)?.msg ?? ''
+}
+
+async function sameMembers(view: ClusterView): Promise<undefined> {
+  const lists = await Promise.all(
+    view.controlPlanes.map(async (address) => [address, memberNames(await view.machine(address).etcdMembers())] as const),
+  )
+  const [[first, expected] = ['', '']] = lists
+  for (const [address, names] of lists) {
+    if (names !== expected) throw new Error(`${address} says the members are ${names}, ${first} says ${expected}`)
+  }
+}
+
+function memberNames(members: readonly machine.EtcdMember[]): string {
+  return members
+    .map(({ hostname, isLearner }) => (isLearner ? `${hostname} (learner)` : hostname))
+    .toSorted()
+    .join(', ')
+}
+
+async function membersAreControlPlanes(view: ClusterView): Promise<undefined> {
+  const [first] = view.controlPlanes
+  if (first === undefined) throw new Error('no control plane node is known')
+  const members = await view.machine(first).etcdMembers()
+  const known = new Set(view.controlPlanes)
+  for (const { hostname, peerUrls, isLearner } of members) {
+    if (!peerUrls.some((url) => known.has(hostOf(url))))
+      throw new Error(`etcd member "${hostname}" (${peerUrls.join(', ')}) is not a control plane node`)
+    if (isLearner) throw new Error(`etcd member "${hostname}" is still a learner`)
+  }
+  const missing = view.controlPlanes.filter((address) => !members.some(({ peerUrls }) => peerUrls.some((url) => hostOf(url) === address)))
+  if (missing.length > 0) throw new Error(`${missing.join(', ')} not in etcd yet`)
+}
+
+function hostOf(url: string): string {
+  return URL.parse(url)?.hostname.replace(/^\[|\]$/g, '') ?? ''
+}
+
+async function memorySizes(view: ClusterView): Promise<undefined> {
+  await eachMachine(everyone(view), async (address) => {
+    const wanted = view.controlPlanes.includes(address) ? minimum.controlPlane : minimum.worker
+    const size = await view.machine(address).memory()
+    if (size < wanted) throw new Error(`${address}: memory is ${mebibytes(size)}, want at least ${mebibytes(wanted)}`)
+  })
+}
+
+async function diskSizes(view: ClusterView): Promise<undefined> {
+  await eachMachine(everyone(view), async (address) => {
+    const size = (await view.machine(address).mounts()).find(({ mountedOn }) => mountedOn === '/var')?.size
+    if (size !== undefined && size < minimum.disk - 2 * 1024 * mebibyte) {
+      throw new Error(`${address}: disk of /var is ${mebibytes(size)}, want a disk of at least ${mebibytes(minimum.disk)}`)
+    }
+  })
+}
+
+function mebibytes(bytes: number): string {
+  return `${Math.floor(bytes / mebibyte)} MiB`
+}
+
+async function noDiagnostics(view: ClusterView): Promise<undefined> {
+  await eachMachine(everyone(view), async (address) => {
+    const found = await view.machine(address).resources('runtime', 'Diagnostics.runtime.talos.dev')
+    for (const [id, spec] of found) throw new Error(`${address}: ${id}: ${(spec as { message?: string } | undefined)?.message ?? ''}`)
+  })
+}
+
+async function booted(view: ClusterView): Promise<undefined> {
+  await eachMachine(everyone(view), async (address) => {
+    const status = (await view.machine(address).resources('runtime', 'MachineStatuses.runtime.talos.dev')).get('machine')
+    const { stage } = (status ?? {}) as { stage?: string }
+    if (stage !== 'running') throw new Error(`${address}: stage is "${stage ?? 'unknown'}", want "running"`)
+  })
+}
+
+/** The Node of each machine. Throws when one is missing or one is there that no machine belongs to. */
+async function registered(view: ClusterView): Promise<KubeObject[]> {
+  const { items } = await (await view.kubernetes()).list(core.node)
+  const wanted = new Set(everyone(view))
+  const missing = [...wanted].filter((address) => !items.some((node) => addressesOf(node).includes(address)))
+  if (missing.length > 0)
+    throw new Error(`${missing.join(', ')} not in Kubernetes yet: it knows ${items.map(nameOf).join(', ') || 'no node'}`)
+  const foreign = items.filter((node) => !addressesOf(node).some((address) => wanted.has(address)))
+  if (foreign.length > 0) throw new Error(`Kubernetes has nodes that are not of this cluster: ${foreign.map(nameOf).join(', ')}`)
+  return items
+}
+
+const components = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']
+
+async function staticPods(view: ClusterView, holds: (pod: KubeObject) => boolean, otherwise: string): Promise<undefined> {
+  const kubernetes = await view.kubernetes()
+  const nodes = (await registered(view)).filter((node) => addressesOf(node).some((address) => view.controlPlanes.includes(address)))
+  const { items } = await kubernetes.list(core.pod, { namespace: 'kube-system', labelSelector: 'tier=control-plane' })
+  for (const component of components) {
+    for (const node of nodes) {
+      const pod = items.find((one) => one.metadata.name === `${component}-${nameOf(node)}`)
+      if (!pod) throw new Error(`static pod "${component}" of ${nameOf(node)} is not there yet`)
+      if (!holds(pod)) throw new Error(`static pod "${nameOf(pod)}" ${otherwise}`)
+    }
+  }
+}
+
+async function nodesReady(view: ClusterView): Promise<'skip' | undefined> {
+  if (await withoutNetwork(view)) return 'skip'
+  for (const node of await registered(view)) {
+    const ready = conditionsOf(node).find(({ type }) => type === 'Ready')
+    if (ready?.status !== 'True') throw new Error(`${nameOf(node)} is not ready${ready?.message ? `: ${ready.message}` : ''}`)
+  }
+}
+
+async function coreDNSReady(view: ClusterView): Promise<'skip' | undefined> {
+  if (await withoutNetwork(view)) return 'skip'
+  return podsReady(view, 'k8s-app=kube-dns', 'coredns', core.deployment)
+}
+
+async function podsReady(
+  view: ClusterView,
+  labelSelector: string,
+  name: string,
+  owner: typeof core.deployment | typeof core.daemonSet,
+): Promise<'skip' | undefined> {
+  const kubernetes = await view.kubernetes()
+  const owners = await kubernetes.list(owner, { namespace: 'kube-system', labelSelector })
+  const [first] = owners.items
+  if (!first) return 'skip'
+  const wanted = await replicas(kubernetes, first)
+  const { items } = await kubernetes.list(core.pod, { namespace: 'kube-system', labelSelector })
+  const pods = items.filter((pod) => !pod.metadata.deletionTimestamp)
+  const waiting = pods.filter((pod) => !isReady(pod))
+  if (waiting.length > 0) throw new Error(`some pods are not ready: ${waiting.map(nameOf).join(', ')}`)
+  if (pods.length < wanted) throw new Error(`${pods.length} of ${wanted} pods of ${name} are there`)
+}
+
+async function replicas(kubernetes: KubeClient, owner: KubeObject): Promise<number> {
+  const { spec, status } = owner as unknown as { spec?: { replicas?: number }; status?: { desiredNumberScheduled?: number } }
+  if (spec?.replicas !== undefined) return spec.replicas
+  if (status?.desiredNumberScheduled) return status.desiredNumberScheduled
+  return (await kubernetes.list(core.node)).items.length
+}
+
+async function schedulable(view: ClusterView): Promise<undefined> {
+  const held = (await registered(view)).filter((node) => (node.spec as { unschedulable?: boolean } | undefined)?.unschedulable)
+  if (held.length > 0) throw new Error(`some nodes are not schedulable: ${held.map(nameOf).join(', ')}`)
+}
+
+/** Whether the cluster is meant to be without a network for pods. An unreadable configuration counts as having one. */
+async function withoutNetwork(view: ClusterView): Promise<boolean> {
+  const [first] = view.controlPlanes
+  if (first === undefined) return false
+  try {
+    const configs = await view.machine(first).resources('config', 'MachineConfigs.config.talos.dev')
+    const documents = [Bun.YAML.parse(String(configs.get('v1alpha1') ?? ''))].flat() as {
+      cluster?: { network?: { cni?: { name?: string } } }
+    }[]
+    return documents.some((document) => document?.cluster?.network?.cni?.name === 'none')
+  } catch {
+    return false
+  }
+}
+
+async function eachMachine(addresses: readonly string[], check: (address: string) => Promise<void>): Promise<void> {
+  const outcomes = await Promise.allSettled(addresses.map(check))
+  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
+}
+
+function nameOf({ metadata }: KubeObject): string {
+  return metadata.name ?? ''
+}
+
+function addressesOf({ status }: KubeObject): string[] {
+  const { addresses = [] } = (status ?? {}) as { addresses?: { type: string; address: string }[] }
+  return addresses.filter(({ type }) => type === 'InternalIP').map(({ address }) => address)
+}
+
+function conditionsOf({ status }: KubeObject): { type: string; status: string; message?: string }[] {
+  return ((status ?? {}) as { conditions?: { type: string; status: string; message?: string }[] }).conditions ?? []
+}
+
+function isRunning({ status }: KubeObject): boolean {
+  return (status as { phase?: string } | undefined)?.phase === 'Running'
+}
+
+function isReady(pod: KubeObject): boolean {
+  return isRunning(pod) && conditionsOf(pod).some(({ type, status }) => type === 'Ready' && status === 'True')
+}

@@ -1,0 +1,35 @@
+import { Option } from 'commander'
+import { machine as wire } from '../../rpc/enums.ts'
+import { duration } from './flags.ts'
+
+const numbers = {
+  auto: wire.ApplyConfigurationRequest.Mode.AUTO,
+  'no-reboot': wire.ApplyConfigurationRequest.Mode.NO_REBOOT,
+  reboot: wire.ApplyConfigurationRequest.Mode.REBOOT,
+  staged: wire.ApplyConfigurationRequest.Mode.STAGED,
+  try: wire.ApplyConfigurationRequest.Mode.TRY,
+} as const
+
+/** How a configuration is to take effect. */
+export type ApplyMode = keyof typeof numbers
+
+/** The flags of commands that apply a configuration. */
+export interface ApplyFlags {
+  mode: ApplyMode
+  dryRun?: boolean
+  timeout: number
+}
+
+/** Declares those flags. */
+export function applyOptions(): Option[] {
+  return [
+    new Option('-m, --mode <mode>', 'how it takes effect').choices(Object.keys(numbers)).default('auto'),
+    new Option('--dry-run', 'only show what would change'),
+    new Option('--timeout <duration>', 'with --mode=try, when to go back').argParser(duration).default(60_000, '1m'),
+  ]
+}
+
+/** The number of a mode on the wire. */
+export function modeNumber(mode: ApplyMode): number {
+  return numbers[mode]
+}

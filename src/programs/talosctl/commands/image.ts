@@ -1,0 +1,149 @@
+import { Command, Option } from 'commander'
+import { common, machine as wire } from '../../../rpc/enums.ts'
+import type { machine } from '../../../rpc/messages.ts'
+import { RpcError } from '../../../rpc/status.ts'
+import type { Cluster } from '../cluster.ts'
+import type { Io } from '../io.ts'
+import { kubernetesImages, type Versions, versions } from '../kubernetes-images.ts'
+import { type Row, table } from '../table.ts'
+import { humanSize, rfc3339, type Timestamp } from '../units.ts'
+
+type Namespace = 'cri' | 'system' | 'inmem'
+
+/** talosctl image */
+export const image = (io: Io, cluster: Cluster) => {
+  const command = new Command().description('See to the container images of nodes.')
+  const namespace = () => command.opts<{ namespace: Namespace }>().namespace
+  command.addOption(new Option('--namespace <namespace>', 'whose images').choices(['cri', 'system', 'inmem']).default('cri'))
+  command
+    .command('list')
+    .aliases(['l', 'ls'])
+    .description('List the images of each node.')
+    .action(() => runImageList(io, cluster, namespace()))
+  command
+    .command('pull')
+    .alias('p')
+    .description('Pull an image on each node.')
+    .argument('<image>', 'its reference')
+    .action((reference: string) => runImagePull(io, cluster, namespace(), reference))
+  command
+    .command('remove')
+    .alias('rm')
+    .description('Remove an image from each node.')
+    .argument('<image>', 'its reference')
+    .action((reference: string) => runImageRemove(cluster, namespace(), reference))
+  const bundle = command
+    .command('k8s-bundle')
+    .alias('default')
+    .description('List the images that a cluster uses by default.')
+    .argument('[ignored...]')
+  for (const [name, { flag, version }] of Object.entries(versions)) {
+    bundle.addOption(new Option(`--${flag} <version>`, `version of ${name}`).default(version))
+  }
+  bundle.action((_: string[], options: Record<string, string>) => runImageBundle(io, options))
+  return command
+}
+
+/** Prints the images that a cluster with these versions uses. */
+export function runImageBundle(io: Io, options: Record<string, string>): void {
+  const chosen: Partial<Versions> = {}
+  for (const [name, { flag }] of Object.entries(versions)) {
+    const value = options[flag.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())]
+    if (value) chosen[name as keyof Versions] = value
+  }
+  for (const reference of kubernetesImages(chosen)) io.stdout.write(`${reference}\n`)
+}
+
+/** Prints name, digest, size and age of each image. */
+export async function runImageList(io: Io, cluster: Cluster, namespace: Namespace): Promise<void> {
+  const request = { containerd: instance(namespace) }
+  const rows: Row[] = [['NODE', 'IMAGE', 'DIGEST', 'SIZE', 'LABELS', 'CREATED']]
+  try {
+    const all = cluster.each(async function* (node, name) {
+      for await (const one of cluster.stream('machine.ImageService/List', request, { node, timeout: 60_000 })) yield { name, one }
+    })
+    for await (const { name, one } of all)
+      rows.push([name, one.name, one.digest, humanSize(one.size), labels(one.labels), created(one.createdAt)])
+  } catch (error) {
+    if (!unimplemented(error)) throw error
+    await listByMachine(io, cluster, namespace)
+    return
+  }
+  io.stdout.write(table(rows))
+}
+
+/** Pulls on every node, with progress on stderr, and prints what was pulled. */
+export async function runImagePull(io: Io, cluster: Cluster, namespace: Namespace, reference: string): Promise<void> {
+  const request = { containerd: instance(namespace), imageRef: reference }
+  const pulls = cluster.each(async function* (node, name) {
+    const layers = new Map<string, machine.ImageServicePullLayerProgress>()
+    for await (const { name: pulled, pullProgress } of cluster.stream('machine.ImageService/Pull', request, { node })) {
+      if (pullProgress?.progress) layers.set(pullProgress.layerId, pullProgress.progress)
+      if (pullProgress && io.stderr.isTTY) io.stderr.write(`\r\u001b[K${name}: ${progress([...layers.values()])}`)
+      if (pulled) yield { name, pulled }
+    }
+    if (io.stderr.isTTY) io.stderr.write('\r\u001b[K')
+  })
+  try {
+    for await (const { name, pulled } of pulls) io.stdout.write(`${name}: ${pulled}\n`)
+  } catch (error) {
+    if (!unimplemented(error)) throw error
+    const legacy = { namespace: legacyNamespace(namespace), reference }
+    const messages = await cluster.ask('machine.MachineService/ImagePull', legacy, { timeout: 30 * 60_000 })
+    const peer = await cluster.peer()
+    for (const message of messages) io.stdout.write(`${cluster.nodeOf(message, peer)}: ${reference}\n`)
+  }
+}
+
+/** Removes an image from every named node. */
+export async function runImageRemove(cluster: Cluster, namespace: Namespace, reference: string): Promise<void> {
+  await cluster.named(`removing "${reference}"`)
+  const removals = cluster.each(async function* (node) {
+    yield await cluster.unary('machine.ImageService/Remove', { containerd: instance(namespace), imageRef: reference }, { node })
+  })
+  for await (const _ of removals);
+}
+
+async function listByMachine(io: Io, cluster: Cluster, namespace: Namespace): Promise<void> {
+  const rows: Row[] = [['NODE', 'IMAGE', 'DIGEST', 'SIZE', 'CREATED']]
+  const peer = await cluster.peer()
+  for await (const one of cluster.stream(
+    'machine.MachineService/ImageList',
+    { namespace: legacyNamespace(namespace) },
+    { timeout: 60_000 },
+  )) {
+    rows.push([cluster.nodeOf(one, peer), one.name, one.digest, humanSize(one.size), created(one.createdAt)])
+  }
+  io.stdout.write(table(rows))
+}
+
+function instance(namespace: Namespace): { driver: number; namespace: number } {
+  const driver = namespace === 'cri' ? common.ContainerDriver.CRI : common.ContainerDriver.CONTAINERD
+  return { driver, namespace: namespace === 'inmem' ? common.ContainerdNamespace.NS_UNKNOWN : legacyNamespace(namespace) }
+}
+
+function legacyNamespace(namespace: Namespace): number {
+  return namespace === 'cri' ? common.ContainerdNamespace.NS_CRI : common.ContainerdNamespace.NS_SYSTEM
+}
+
+function unimplemented(error: unknown): boolean {
+  return error instanceof RpcError && error.status === 'Unimplemented'
+}
+
+function labels(all: Record<string, string>): string {
+  return Object.entries(all)
+    .map(([key, value]) => (value ? `${key}=${value}` : key))
+    .toSorted()
+    .join(',')
+}
+
+function created(time: Timestamp | undefined): string {
+  return rfc3339(time)
+}
+
+function progress(layers: machine.ImageServicePullLayerProgress[]): string {
+  const status = wire.ImageServicePullLayerProgress.Status
+  const done = layers.filter(({ status: one }) => one === status.EXTRACT_COMPLETE || one === status.ALREADY_EXISTS).length
+  const sum = (pick: (one: machine.ImageServicePullLayerProgress) => number) => layers.reduce((total, one) => total + pick(one), 0)
+  return `${done} of ${layers.length} layers, ${humanSize(sum((one) => one.offset))} of ${humanSize(sum((one) => one.total))}`
+}

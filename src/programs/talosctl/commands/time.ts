@@ -1,0 +1,31 @@
+import { Command } from 'commander'
+import type { Cluster } from '../cluster.ts'
+import type { Io } from '../io.ts'
+import { table } from '../table.ts'
+import { longTime } from '../units.ts'
+
+interface TimeOptions {
+  check?: string
+}
+
+/** talosctl time */
+export const time = (io: Io, cluster: Cluster) =>
+  new Command()
+    .description('Show the clock of each node beside that of its time server.')
+    .option('--check <server>', 'compare with this time server instead')
+    .action((options: TimeOptions) => runTime(io, cluster, options))
+
+/** Prints both clocks of each node. */
+export async function runTime(io: Io, cluster: Cluster, { check }: TimeOptions): Promise<void> {
+  const messages = check
+    ? await cluster.ask('time.TimeService/TimeCheck', { server: check })
+    : await cluster.ask('time.TimeService/Time', {})
+  const peer = await cluster.peer()
+  const rows = messages.map((message) => [
+    cluster.nodeOf(message, peer),
+    message.server,
+    longTime(message.localtime),
+    longTime(message.remotetime),
+  ])
+  io.stdout.write(table([['NODE', 'NTP-SERVER', 'NODE-TIME', 'NTP-SERVER-TIME'], ...rows]))
+}

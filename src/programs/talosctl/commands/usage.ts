@@ -1,0 +1,52 @@
+import { Command } from 'commander'
+import type { Cluster } from '../cluster.ts'
+import { ExitCode } from '../failure.ts'
+import { integer } from '../flags.ts'
+import type { Io } from '../io.ts'
+import { type Row, table } from '../table.ts'
+import { humanSize } from '../units.ts'
+
+interface UsageOptions {
+  all?: boolean
+  depth: number
+  humanize?: boolean
+  threshold: number
+}
+
+/** talosctl usage */
+export const usage = (io: Io, cluster: Cluster) =>
+  new Command()
+    .description('Show how much directories of each node hold.')
+    .argument('[paths...]', 'directories (default: /)')
+    .option('-a, --all', 'files too, not just directories')
+    .option('-d, --depth <levels>', 'how many levels down to show', integer(0), 0)
+    .option('-H, --humanize', 'sizes for people')
+    .option('-t, --threshold <bytes>', 'only what is larger than this, or smaller when negative', integer(-(2 ** 53), 2 ** 53), 0)
+    .action((paths: string[], options: UsageOptions) => runUsage(io, cluster, paths, options))
+
+/** Prints sizes, children before their parents. */
+export async function runUsage(io: Io, cluster: Cluster, paths: string[], options: UsageOptions): Promise<void> {
+  const request = {
+    paths: paths.length > 0 ? paths : ['/'],
+    all: options.all === true,
+    recursionDepth: options.depth,
+    threshold: options.threshold,
+  }
+  const rows: Row[] = []
+  let failures = 0
+  let several = false
+  const peer = await cluster.peer()
+  for await (const one of cluster.stream('machine.MachineService/DiskUsage', request)) {
+    const node = cluster.nodeOf(one, peer)
+    if (one.error) {
+      failures++
+      io.stderr.write(`${node}: error reading ${one.relativeName || one.name}: ${one.error}\n`)
+      continue
+    }
+    several ||= Boolean(one.metadata?.hostname)
+    rows.push([node, options.humanize ? humanSize(one.size) : one.size, one.relativeName])
+  }
+  const all = [['NODE', 'SIZE', 'NAME'], ...rows]
+  io.stdout.write(table(several ? all : all.map(([, ...rest]) => rest)))
+  if (failures > 0 && rows.length === 0) throw new ExitCode(1)
+}

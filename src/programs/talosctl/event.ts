@@ -1,0 +1,76 @@
+/** Events of a machine, taken apart for people. */
+
+import { unpackAny } from '../../rpc/client/any.ts'
+import { machine as wire } from '../../rpc/enums.ts'
+import type { google, machine } from '../../rpc/messages.ts'
+
+/** One line about an event. */
+export interface EventText {
+  readonly source: string
+  readonly message: string
+}
+
+/** The stage a machine says it is in, when that is what an event tells. */
+export function machineStatus(data: google.protobuf.Any | undefined): machine.MachineStatusEvent | undefined {
+  return data ? unpackAny<machine.MachineStatusEvent>('machine.MachineStatusEvent', data) : undefined
+}
+
+/** The name of a machine's stage. */
+export function stageName(stage: number): string {
+  return nameOf(wire.MachineStatusEvent.MachineStage, stage)
+}
+
+/** Who an event is about and what it says. */
+export function describeEvent(data: google.protobuf.Any | undefined): EventText {
+  if (!data) return { source: '', message: '' }
+  const kind = data.type_url.slice(data.type_url.lastIndexOf('/') + 1)
+  const describe = kinds[kind]
+  return describe ? describe(data) : { source: '', message: `${data.value.length} bytes` }
+}
+
+const kinds: Record<string, (data: google.protobuf.Any) => EventText> = {
+  'machine.SequenceEvent': on<machine.SequenceEvent>('machine.SequenceEvent', ({ sequence, action, error }) => ({
+    source: sequence,
+    message: error ? `error: ${error.message}` : nameOf(wire.SequenceEvent.Action, action),
+  })),
+  'machine.PhaseEvent': on<machine.PhaseEvent>('machine.PhaseEvent', ({ phase, action }) => ({
+    source: phase,
+    message: nameOf(wire.PhaseEvent.Action, action),
+  })),
+  'machine.TaskEvent': on<machine.TaskEvent>('machine.TaskEvent', ({ task, action }) => ({
+    source: task,
+    message: nameOf(wire.TaskEvent.Action, action),
+  })),
+  'machine.ServiceStateEvent': on<machine.ServiceStateEvent>('machine.ServiceStateEvent', ({ service, action, message }) => ({
+    source: service,
+    message: `${nameOf(wire.ServiceStateEvent.Action, action)}: ${message}`,
+  })),
+  'machine.ConfigLoadErrorEvent': on<machine.ConfigLoadErrorEvent>('machine.ConfigLoadErrorEvent', ({ error }) => ({
+    source: 'error',
+    message: error,
+  })),
+  'machine.ConfigValidationErrorEvent': on<machine.ConfigValidationErrorEvent>('machine.ConfigValidationErrorEvent', ({ error }) => ({
+    source: 'error',
+    message: error,
+  })),
+  'machine.AddressEvent': on<machine.AddressEvent>('machine.AddressEvent', ({ hostname, addresses }) => ({
+    source: hostname,
+    message: `ADDRESSES: ${addresses.join(',')}`,
+  })),
+  'machine.RestartEvent': on<machine.RestartEvent>('machine.RestartEvent', ({ cmd }) => ({ source: 'reboot', message: String(cmd) })),
+  'machine.MachineStatusEvent': on<machine.MachineStatusEvent>('machine.MachineStatusEvent', ({ stage, status }) => ({
+    source: stageName(stage),
+    message: `ready: ${status?.ready ?? false}, unmet conditions: [${(status?.unmetConditions ?? []).map(({ name }) => name).join(' ')}]`,
+  })),
+}
+
+function on<Event>(name: string, describe: (event: Event) => EventText): (data: google.protobuf.Any) => EventText {
+  return (data) => {
+    const event = unpackAny<Event>(name, data)
+    return event ? describe(event) : { source: '', message: '' }
+  }
+}
+
+function nameOf(values: Readonly<Record<string, number>>, value: number): string {
+  return Object.keys(values).find((name) => values[name] === value) ?? String(value)
+}
