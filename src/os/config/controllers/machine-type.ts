@@ -1,5 +1,6 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { declared } from '../declared.ts'
+import { machineType } from '../documents/v1alpha1.ts'
+import { configOf } from '../parse.ts'
 import { MachineConfig } from '../resources/machine-config.ts'
 import { MachineType } from '../resources/machine-type.ts'
 
@@ -9,7 +10,7 @@ export const configMachineType: Controller = defineController({
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { type: exclusive(MachineType) },
   reconcile({ config, type }) {
-    const found = declared(config.get('v1alpha1'))
-    if (found) type.put('machine-type', found.machine.type ?? 'worker')
+    const document = configOf(config.get('v1alpha1'))?.v1alpha1
+    if (document) type.put('machine-type', machineType(document))
   },
 })

@@ -1,0 +1,300 @@
+/**
+ * YAML nodes + declaration → typed values, with everything wrong reported at once and in place.
+ *
+ * A walk led by the schema decides what each scalar means (`5` is text where text is wanted), finds unknown and duplicate
+ * keys, and follows aliases under a budget. valibot then checks patterns and bounds of the value, and its complaints are
+ * mapped back onto the nodes.
+ */
+import * as v from 'valibot'
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  type LineCounter,
+  type Node,
+  type Pair,
+  type Scalar,
+  type YAMLMap,
+} from 'yaml'
+import type { Issue } from './config-error.ts'
+import { nearest } from './nearest.ts'
+import { formatPath, type Path } from './path.ts'
+import { plainBoolean, plainNumber, plainValue } from './scalar.ts'
+import { positionOf } from './stream.ts'
+
+type Schema = v.GenericSchema<any, any>
+
+/** Nodes that one text may come to once its aliases are followed. */
+export const nodeBudget = 100_000
+
+/** Shared by all documents of a text. */
+export interface Budget {
+  nodes: number
+}
+
+/** What came of a document. */
+export interface Decoded<T> {
+  /** Present when there are no issues. */
+  value?: T
+  issues: Issue[]
+  /** The position of whatever is at a path, or of the nearest thing around it. */
+  locate(path: Path): { line: number; column: number } | undefined
+}
+
+/** Decodes a node by a declaration. */
+export function decode<S extends Schema>(
+  root: Node | null,
+  schema: S,
+  context: { document: Document; lines: LineCounter; label?: string; budget?: Budget },
+): Decoded<v.InferOutput<S>> {
+  const walk = new Walk(context.document, context.lines, context.label, context.budget ?? { nodes: 0 })
+  const value = walk.node(root, schema, [])
+  const finish = (): Decoded<v.InferOutput<S>> => ({
+    issues: walk.issues.sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0)),
+    locate: walk.locate,
+  })
+  if (walk.exhausted) return finish()
+  const result = v.safeParse(schema, value)
+  for (const issue of result.issues ?? []) {
+    const path = (issue.path ?? []).map(({ key }) => key as string | number)
+    if (!walk.failed(path)) walk.report(path, wordIssue(issue))
+  }
+  return walk.issues.length ? finish() : { ...finish(), value: result.output as v.InferOutput<S> }
+}
+
+function wordIssue(issue: v.BaseIssue<unknown>): string {
+  if (issue.input === undefined) return 'required, but not there'
+  if (issue.type === 'picklist' || issue.type === 'literal' || issue.type === 'union')
+    return `${show(issue.input)} is not ${issue.expected?.replace(/[()]/g, '').replaceAll(' | ', ', ') ?? 'allowed'}`
+  return issue.message.replace('{}', show(issue.input))
+}
+
+/** A value as messages quote it. */
+export function show(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value)
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text
+}
+
+const wants: Record<string, string> = {
+  string: 'a text',
+  number: 'a number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'a map',
+  record: 'a map',
+  picklist: 'a text',
+  literal: 'a text',
+}
+
+class Walk {
+  readonly issues: Issue[] = []
+  exhausted = false
+  #positions = new Map<string, Node>()
+  #failed = new Set<string>()
+  #open = new Set<Node>()
+
+  constructor(
+    readonly document: Document,
+    readonly lines: LineCounter,
+    readonly label: string | undefined,
+    readonly budget: Budget,
+  ) {}
+
+  report(path: Path, message: string, at?: Node | null): void {
+    this.#failed.add(formatPath(path))
+    if (this.issues.length >= 100) return
+    const position = at?.range ? positionOf(this.lines, at.range[0]) : this.locate(path)
+    this.issues.push({ ...(this.label ? { document: this.label } : {}), path: formatPath(path), ...position, message })
+  }
+
+  /** True when this path, or one around it, has been complained of already. */
+  failed(path: Path): boolean {
+    for (let length = path.length; length >= 0; length--) if (this.#failed.has(formatPath(path.slice(0, length)))) return true
+    return false
+  }
+
+  locate = (path: Path): { line: number; column: number } | undefined => {
+    for (let length = path.length; length >= 0; length--) {
+      const range = this.#positions.get(formatPath(path.slice(0, length)))?.range
+      if (range) return positionOf(this.lines, range[0])
+    }
+    return undefined
+  }
+
+  node(given: Node | null, schema: Schema, path: Path): unknown {
+    if (this.exhausted) return undefined
+    if (++this.budget.nodes > nodeBudget) {
+      this.exhausted = true
+      this.report(path, `too many values: aliases may expand to ${nodeBudget} at most`, given)
+      return undefined
+    }
+    const node = this.#resolve(given, path)
+    if (given && !this.#positions.has(formatPath(path))) this.#positions.set(formatPath(path), given)
+    if (node === undefined || node === null || (isScalar(node) && isNull(node))) return undefined
+    if (node !== given) this.#open.add(node)
+    try {
+      return this.#value(node, unwrap(schema), path)
+    } finally {
+      if (node !== given) this.#open.delete(node)
+    }
+  }
+
+  #resolve(node: Node | null, path: Path): Node | null | undefined {
+    if (!isAlias(node)) return node
+    const target = node.resolve(this.document)
+    if (!target) this.report(path, `alias "*${node.source}" has no anchor`, node)
+    else if (this.#open.has(target) || encloses(target, node)) {
+      this.report(path, `alias "*${node.source}" contains itself`, node)
+      return undefined
+    }
+    return target
+  }
+
+  #value(node: Node, schema: any, path: Path): unknown {
+    switch (schema.type as string) {
+      case 'union':
+      case 'variant':
+        return this.#value(node, unwrap(choose(schema.options, node)), path)
+      case 'object':
+      case 'strict_object':
+      case 'loose_object':
+        return isMap(node) ? this.#map(node, path, schema.entries) : this.#refuse(node, schema, path)
+      case 'record':
+        return isMap(node) ? this.#map(node, path, undefined, schema.value) : this.#refuse(node, schema, path)
+      case 'array':
+        return isSeq(node) ? this.#list(node.items, path, schema.item) : this.#refuse(node, schema, path)
+      case 'any':
+      case 'unknown':
+        if (isMap(node)) return this.#map(node, path, undefined, schema)
+        if (isSeq(node)) return this.#list(node.items, path, schema)
+        return isScalar(node) ? anything(node) : undefined
+      default:
+        return isScalar(node) ? this.#scalar(node, schema, path) : this.#refuse(node, schema, path)
+    }
+  }
+
+  #list(items: unknown[], path: Path, item: Schema): unknown[] {
+    return items.map((each, index) => {
+      const at = [...path, index]
+      const value = this.node(each as Node, item, at)
+      if (value === undefined && !this.failed(at) && unwrap(item).type !== 'any') this.report(at, 'empty list item', each as Node)
+      return value ?? null
+    })
+  }
+
+  #map(node: YAMLMap, path: Path, entries?: Record<string, Schema>, every?: Schema): Record<string, unknown> {
+    const result: Record<string, unknown> = Object.create(null)
+    const seen = new Map<string, Node>()
+    const merged: Pair[] = []
+    for (const pair of node.items) {
+      const key = this.#resolve(pair.key as Node | null, path)
+      if (!isScalar(key) || typeof key.value !== 'string') {
+        this.report(path, 'a key that is not a text', (pair.key as Node) ?? node)
+        continue
+      }
+      if (key.value === '<<' && key.type === 'PLAIN') {
+        merged.push(...this.#merge(pair.value as Node | null, path))
+        continue
+      }
+      const first = seen.get(key.value)
+      if (first) {
+        const { line } = positionOf(this.lines, first.range?.[0] ?? 0)
+        this.report([...path, key.value], `duplicate key ${show(key.value)}, first on line ${line}`, pair.key as Node)
+        continue
+      }
+      seen.set(key.value, pair.key as Node)
+      this.#entry(result, key.value, pair, path, entries, every)
+    }
+    for (const pair of merged) {
+      const key = isScalar(pair.key) ? String(pair.key.value) : ''
+      if (seen.has(key)) continue
+      seen.set(key, pair.key as Node)
+      this.#entry(result, key, pair, path, entries, every)
+    }
+    return { ...result }
+  }
+
+  #entry(result: Record<string, unknown>, key: string, pair: Pair, path: Path, entries?: Record<string, Schema>, every?: Schema): void {
+    const at = [...path, key]
+    const schema = entries ? (Object.hasOwn(entries, key) ? entries[key] : undefined) : every
+    if (!schema) {
+      const guess = nearest(key, Object.keys(entries ?? {}))
+      this.report(at, `unknown key ${show(key)}${guess ? `, did you mean ${show(guess)}?` : ''}`, pair.key as Node)
+      return
+    }
+    if (pair.key) this.#positions.set(formatPath(at), pair.key as Node)
+    const value = this.node(pair.value as Node | null, schema, at)
+    if (value !== undefined) result[key] = value
+    else if (unwrap(schema).type === 'any' && !this.failed(at)) result[key] = null
+    else if (every && unwrap(schema).type === 'string' && !this.failed(at)) result[key] = ''
+  }
+
+  /** What `<<:` brings in: a map, or a list of maps of which the first to have a key wins. */
+  #merge(value: Node | null, path: Path): Pair[] {
+    const node = this.#resolve(value, path)
+    const maps = isSeq(node) ? node.items.map((item) => this.#resolve(item as Node, path)) : [node]
+    return maps.flatMap((map) => {
+      if (isMap(map)) return map.items.filter((item) => isPair(item) && isScalar(item.key) && item.key.value !== '<<') as Pair[]
+      this.report(path, 'the merge key "<<" wants a map', value)
+      return []
+    })
+  }
+
+  #scalar(node: Scalar, schema: any, path: Path): unknown {
+    const text = typeof node.value === 'string' ? node.value : String(node.value ?? '')
+    const plain = node.type === 'PLAIN' && node.tag !== 'tag:yaml.org,2002:str'
+    if (schema.type === 'number') {
+      const number = plain ? plainNumber(text) : undefined
+      return number ?? this.#refuse(node, schema, path)
+    }
+    if (schema.type === 'boolean') {
+      const boolean = plain ? plainBoolean(text) : undefined
+      return boolean ?? this.#refuse(node, schema, path)
+    }
+    return text
+  }
+
+  #refuse(node: Node, schema: any, path: Path): undefined {
+    const found = isMap(node) ? 'a map' : isSeq(node) ? 'a list' : isScalar(node) ? describeScalar(node) : 'something else'
+    this.report(path, `wants ${wants[schema.type] ?? 'something else'}, not ${found}`, node)
+    return undefined
+  }
+}
+
+const isNull = (node: Scalar) => node.type === 'PLAIN' && plainValue(String(node.value ?? '')) === null
+
+const anything = (node: Scalar) =>
+  node.type === 'PLAIN' && node.tag !== 'tag:yaml.org,2002:str' ? plainValue(String(node.value ?? '')) : node.value
+
+function describeScalar(node: Scalar): string {
+  const value = anything(node)
+  if (typeof value === 'number' || typeof value === 'boolean') return `${String(node.value)}`
+  return `the text ${show(String(node.value))}`
+}
+
+/** True when a node lies inside another, by where they are in the text. */
+function encloses(outer: Node, inner: Node): boolean {
+  return !!outer.range && !!inner.range && outer.range[0] < inner.range[0] && inner.range[0] < outer.range[1]
+}
+
+/** The schema inside `optional` and its kin. */
+export function unwrap(schema: any): any {
+  let inner = schema
+  while (inner.wrapped) inner = inner.wrapped
+  return inner
+}
+
+/** The option of a union that has the shape of the node. */
+function choose(options: any[], node: Node): any {
+  const fits = (type: string) => {
+    if (isMap(node)) return ['object', 'record', 'strict_object', 'any'].includes(type)
+    if (isSeq(node)) return type === 'array' || type === 'any'
+    return !['object', 'record', 'strict_object', 'array'].includes(type)
+  }
+  const found = options.filter((option) => fits(unwrap(option).type))
+  const number = isScalar(node) && node.type === 'PLAIN' && plainNumber(String(node.value)) !== undefined
+  return found.find((option) => (unwrap(option).type === 'number') === number) ?? found[0] ?? options[0]
+}

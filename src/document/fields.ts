@@ -1,0 +1,172 @@
+/**
+ * The scalars that configuration documents are made of: each a text or number in the form YAML shows it, checked when it is
+ * read. `{}` in a message stands for the value that was written.
+ */
+import * as v from 'valibot'
+import { nanoseconds, parseByteSize } from './quantity.ts'
+
+/** Any text. */
+export const text = v.string()
+
+/** true or false. */
+export const flag = v.boolean()
+
+/** A whole number that fits so many bits. */
+export const unsigned = (bits: 8 | 16 | 32 | 64) => {
+  const max = bits === 64 ? Number.MAX_SAFE_INTEGER : 2 ** bits - 1
+  return v.pipe(
+    v.number(),
+    v.check((value) => Number.isInteger(value) && value >= 0 && value <= max, `{} is not a whole number from 0 to ${max}`),
+  )
+}
+
+/** A whole number, possibly negative. */
+export const integer = v.pipe(
+  v.number(),
+  v.check((value) => Number.isSafeInteger(value), '{} is not a whole number'),
+)
+
+/** One of some words. */
+export const oneOf = <const T extends readonly string[]>(...words: T) => v.picklist(words)
+
+/** A list. */
+export const listOf = <T extends v.GenericSchema<any, any>>(item: T) => v.array(item)
+
+/** A list that a patch replaces instead of adding to it. */
+export const replacedListOf = <T extends v.GenericSchema<any, any>>(item: T) => v.pipe(v.array(item), v.metadata({ merge: 'replace' }))
+
+/** A list whose items a patch matches by the first of these keys that both have. */
+export const keyedListOf = <T extends v.GenericSchema<any, any>>(item: T, ...keys: string[]) =>
+  v.pipe(v.array(item), v.metadata({ merge: keys }))
+
+/** A map from any key. */
+export const mapOf = <T extends v.GenericSchema<any, any>>(value: T) => v.record(v.string(), value)
+
+/** Anything YAML can say: handed on as it is. */
+export const anything = v.any()
+
+/** A map of anything. */
+export const free = v.record(v.string(), v.any())
+
+/** A map of anything that a patch replaces as a whole. */
+export const replacedFree = v.pipe(v.record(v.string(), v.any()), v.metadata({ merge: 'replace' }))
+
+type Optional<E extends Record<string, v.GenericSchema<any, any>>> = { [K in keyof E]: v.OptionalSchema<E[K], undefined> }
+
+/** A map with known keys, all of which may be left out. */
+export function section<E extends Record<string, v.GenericSchema<any, any>>>(entries: E) {
+  const optional = Object.fromEntries(Object.entries(entries).map(([key, schema]) => [key, v.optional(schema)]))
+  return v.object(optional as Optional<E>)
+}
+
+/** An IPv4 or IPv6 address. */
+export const ip = v.pipe(
+  v.string(),
+  v.check((value) => isIp(value), '{} is not an IP address'),
+)
+
+/** An address with its prefix length. */
+export const cidr = v.pipe(
+  v.string(),
+  v.check((value) => isCidr(value), '{} is not an address with a prefix length, like "10.0.0.0/8"'),
+)
+
+/** A hardware address. */
+export const mac = v.pipe(
+  v.string(),
+  v.check((value) => /^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2})+$/.test(value), '{} is not a hardware address, like "0c:00:5e:12:34:56"'),
+)
+
+/** A time span, like `1m30s`. */
+export const duration = v.pipe(
+  v.string(),
+  v.check((value) => nanoseconds(value) !== undefined, '{} is not a time span, like "30s" or "1h30m"'),
+)
+
+/** A number of bytes, like `10GiB`. */
+export const byteSize = v.pipe(
+  v.string(),
+  v.check((value) => parseByteSize(value) !== undefined, '{} is not a size, like "10GiB" or "500MB"'),
+)
+
+/** A number of bytes, or a share of the whole; with a minus, what is to stay free. */
+export const byteSizeOrPercent = v.pipe(
+  v.string(),
+  v.check((value) => {
+    const bare = value.replace(/^-/, '')
+    return parseByteSize(bare) !== undefined || (/^\d{1,3}(\.\d+)?%$/.test(bare) && Number.parseFloat(bare) <= 100)
+  }, '{} is not a size or share, like "10GiB" or "50%"'),
+)
+
+/** A URL of one of these schemes. */
+export const url = (...schemes: string[]) =>
+  v.pipe(
+    v.string(),
+    v.check(
+      (value) => URL.canParse(value) && (schemes.length === 0 || schemes.includes(new URL(value).protocol.slice(0, -1))),
+      schemes.length ? `{} is not a URL that begins with ${schemes.map((scheme) => `"${scheme}://"`).join(' or ')}` : '{} is not a URL',
+    ),
+  )
+
+/** Address and port: `10.0.0.1:6443`, `[fd00::1]:6443`. */
+export const ipAndPort = v.pipe(
+  v.string(),
+  v.check((value) => isIpAndPort(value), '{} is not an address with a port, like "10.0.0.1:51820" or "[fd00::1]:51820"'),
+)
+
+/** A text that holds base64. */
+export const base64 = v.pipe(
+  v.string(),
+  v.check((value) => /^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(value), 'not base64'),
+)
+
+/** A certificate and its key, each base64 of PEM. */
+export const certificateAndKey = section({ crt: base64, key: base64 })
+
+/** A certificate, base64 of PEM. */
+export const certificate = section({ crt: base64 })
+
+/** A key, base64 of PEM. */
+export const privateKey = section({ key: base64 })
+
+/** Arguments for a program: a text, or several for a flag that is given more than once. */
+export const argument = v.union([v.string(), v.array(v.string())])
+
+/** An expression in the Common Expression Language. */
+export const expression = v.pipe(
+  v.string(),
+  v.check((value) => value.trim() !== '', 'an empty expression'),
+)
+
+/** True for an IPv4 or IPv6 address. */
+export function isIp(value: string): boolean {
+  if (!value.includes(':')) return isIpv4(value)
+  const halves = value.split('::')
+  if (halves.length > 2) return false
+  let words = 0
+  for (const half of halves) {
+    if (half === '') continue
+    const groups = half.split(':')
+    for (const [index, group] of groups.entries()) {
+      if (index === groups.length - 1 && group.includes('.') && isIpv4(group)) words += 2
+      else if (/^[0-9a-fA-F]{1,4}$/.test(group)) words += 1
+      else return false
+    }
+  }
+  return halves.length === 2 ? words <= 7 : words === 8
+}
+
+const isIpv4 = (value: string) =>
+  /^\d{1,3}(\.\d{1,3}){3}$/.test(value) && value.split('.').every((part) => Number(part) < 256 && (part === '0' || !part.startsWith('0')))
+
+/** True for an address with a prefix length. */
+export function isCidr(value: string): boolean {
+  const [address = '', bits = '', ...rest] = value.split('/')
+  return rest.length === 0 && isIp(address) && /^\d{1,3}$/.test(bits) && Number(bits) <= (address.includes(':') ? 128 : 32)
+}
+
+/** True for an address with a port. */
+export function isIpAndPort(value: string): boolean {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(value)
+  return !!match && isIp(match[1] ?? match[2] ?? '') && Number(match[3]) < 65536
+}

@@ -1,0 +1,29 @@
+/** The known word closest to what was written, if one is close enough to be meant (at most a third of it wrong). */
+export function nearest(written: string, known: Iterable<string>): string | undefined {
+  if (written.length > 100) return undefined
+  let best: { word: string; distance: number } | undefined
+  for (const word of known) {
+    const distance = editDistance(written.toLowerCase(), word.toLowerCase())
+    if (distance <= Math.max(1, Math.floor(Math.max(word.length, written.length) / 3)) && distance < (best?.distance ?? Infinity)) {
+      best = { word, distance }
+    }
+  }
+  return best?.word
+}
+
+/** Levenshtein's distance, with the swap of two neighbours counted as one. */
+function editDistance(a: string, b: string): number {
+  let before: number[] = []
+  let above = Array.from({ length: b.length + 1 }, (_, j) => j)
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const cost = a[i - 1] === b[j - 1] ? 0 : 1
+      row[j] = Math.min(above[j]! + 1, row[j - 1]! + 1, above[j - 1]! + cost)
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) row[j] = Math.min(row[j]!, before[j - 2]! + 1)
+    }
+    before = above
+    above = row
+  }
+  return above[b.length]!
+}

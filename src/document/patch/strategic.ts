@@ -1,0 +1,133 @@
+/**
+ * Strategic merge: a patch has the shape of what it changes.
+ *
+ * Maps are merged, scalars replaced, lists appended to without repeating what is there, except where a declaration says that
+ * a list is replaced or that its items are told apart by a key. `$patch: delete` removes, `$patch: replace` puts in the place of.
+ */
+import { isAlias, isMap, isScalar, isSeq, type Node, Pair, type YAMLMap, type YAMLSeq } from 'yaml'
+import { unwrap } from '../decode.ts'
+import type { YamlDocument } from '../stream.ts'
+import { detach, isEmpty, keyOf, pairOf, sameNode, settle, textOf } from './node.ts'
+
+/** What a map says should happen to the thing it stands for. */
+export function directive(node: unknown): 'delete' | 'replace' | undefined {
+  const word = isMap(node) ? textOf(node, '$patch') : undefined
+  return word === 'delete' || word === 'replace' ? word : undefined
+}
+
+/** Merges a patch into a map. Both are changed freely: hand in copies. */
+export function mergeMap(target: YAMLMap, patch: YAMLMap, schema: unknown, document: YamlDocument): void {
+  for (const pair of patch.items) {
+    const key = keyOf(pair)
+    if (key === '$patch') continue
+    const existing = pairOf(target, key)
+    const inner = schemaAt(schema, key)
+    const value = pair.value as Node | null
+    if (directive(value) === 'delete') {
+      if (existing) target.items.splice(target.items.indexOf(existing), 1)
+    } else if (isEmpty(value)) {
+      if (!existing) target.items.push(pair)
+    } else if (!existing) {
+      const clean = cleaned(value)
+      if (clean) target.items.push(new Pair(pair.key, clean))
+    } else {
+      if (isAlias(existing.value)) settle(existing, document)
+      existing.value = mergeValue(existing.value as Node | null, value!, inner, document)
+    }
+  }
+}
+
+function mergeValue(target: Node | null, patch: Node, schema: unknown, document: YamlDocument): Node | null {
+  if (isMap(target) && isMap(patch)) {
+    if (directive(patch) === 'replace' || mergeRule(schema) === 'replace') return cleaned(patch) ?? null
+    if (target.items.length === 0) target.flow = false
+    mergeMap(target, patch, schema, document)
+    return target
+  }
+  if (isSeq(target) && isSeq(patch)) {
+    mergeList(target, patch, schema, document)
+    return target
+  }
+  const value = cleaned(patch)
+  if (value && target && isScalar(value) && !value.comment && target.comment) value.comment = target.comment
+  return value ?? null
+}
+
+function mergeList(target: YAMLSeq, patch: YAMLSeq, schema: unknown, document: YamlDocument): void {
+  const rule = mergeRule(schema)
+  const replaces = patch.items.some((item) => isMap(item) && directive(item) === 'replace' && item.items.length === 1)
+  if (replaces || rule === 'replace') {
+    target.items = patch.items.filter((item) => !directive(item)).map((item) => cleaned(item as Node))
+    if (target.items.length) target.flow = false
+    return
+  }
+  if (target.items.length === 0) target.flow = false
+  for (const item of patch.items) {
+    if (directive(item) === 'delete') {
+      target.items = target.items.filter((each) => !selects(item as YAMLMap, each))
+      continue
+    }
+    const index = isMap(item) ? target.items.findIndex((each) => sameKey(item, each, Array.isArray(rule) ? rule : [])) : -1
+    if (index >= 0) {
+      const holder = { value: target.items[index] }
+      settle(holder, document)
+      target.items[index] = mergeValue(holder.value as Node, item as Node, unwrap(schema)?.item, document)
+    } else {
+      const clean = cleaned(item as Node)
+      if (clean && !target.items.some((each) => sameNode(each, clean))) target.items.push(clean)
+    }
+  }
+}
+
+/** True when an item has everything that a `$patch: delete` item names. */
+function selects(selector: YAMLMap, item: unknown): boolean {
+  const wanted = selector.items.filter((pair) => keyOf(pair) !== '$patch')
+  return isMap(item) && wanted.length > 0 && wanted.every((pair) => sameNode(pair.value, pairOf(item, keyOf(pair))?.value))
+}
+
+function sameKey(patch: YAMLMap, item: unknown, keys: string[]): boolean {
+  if (!isMap(item)) return false
+  const key = keys.find((each) => pairOf(patch, each) !== undefined)
+  const other = key === undefined ? undefined : pairOf(item, key)
+  return other !== undefined && sameNode(pairOf(patch, key!)!.value, other.value)
+}
+
+/** The value without the directives inside it; undefined when it asks for its own removal. */
+function cleaned(node: Node | null): Node | undefined {
+  if (directive(node) === 'delete') return undefined
+  if (isMap(node)) {
+    node.flow = false
+    node.items = node.items.filter((pair) => keyOf(pair) !== '$patch' && directive(pair.value) !== 'delete')
+    for (const pair of node.items) pair.value = cleaned(pair.value as Node | null) ?? pair.value
+    if (node.items.length === 0) node.flow = true
+  } else if (isSeq(node)) {
+    node.items = node.items.filter((item) => directive(item) !== 'delete').map((item) => cleaned(item as Node) ?? item)
+    node.flow = node.items.length === 0
+  }
+  return node ?? undefined
+}
+
+function schemaAt(schema: unknown, key: string): unknown {
+  const inner = unwrap(schema ?? {})
+  return inner.entries?.[key] ?? inner.value
+}
+
+type MergeRule = 'replace' | string[] | undefined
+
+function mergeRule(schema: unknown): MergeRule {
+  const inner = unwrap(schema ?? {})
+  for (const step of inner.pipe ?? []) if (step.type === 'metadata' && step.metadata.merge) return step.metadata.merge as MergeRule
+  return undefined
+}
+
+/** Merges one document of a patch into the document it speaks of. */
+export function mergeDocument(target: YamlDocument, patch: YamlDocument, schema: unknown): void {
+  const copy = detach(patch.contents, patch) as YAMLMap
+  if (isMap(target.contents)) mergeMap(target.contents as YAMLMap, copy, schema, target)
+}
+
+/** A patch's document as a document of its own. */
+export function ownDocument(patch: YamlDocument): YamlDocument {
+  patch.contents = (cleaned(detach(patch.contents, patch)) ?? null) as YamlDocument['contents']
+  return patch
+}

@@ -1,0 +1,35 @@
+/** Time spans and sizes between the text people write and numbers. */
+
+const units: Record<string, number> = { ns: 1, us: 1e3, µs: 1e3, μs: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 }
+
+/** Nanoseconds of a time span such as "1h30m", or undefined when it is none. */
+export function nanoseconds(span: string): number | undefined {
+  const match = /^([-+]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|0)$/.exec(span)
+  if (!match) return undefined
+  let total = 0
+  for (const [, amount, unit] of match[2]!.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)) total += Number(amount) * units[unit!]!
+  return match[1] === '-' ? -total : total
+}
+
+/** Milliseconds of a time span that a schema has let through; 0 when there is none. */
+export const milliseconds = (span: string | undefined): number => (nanoseconds(span ?? '0') ?? 0) / 1e6
+
+const sizes: Record<string, number> = {
+  '': 1,
+  b: 1,
+  ...Object.fromEntries(
+    ['k', 'm', 'g', 't', 'p'].flatMap((letter, power) => [
+      [letter, 1000 ** (power + 1)],
+      [`${letter}b`, 1000 ** (power + 1)],
+      [`${letter}i`, 1024 ** (power + 1)],
+      [`${letter}ib`, 1024 ** (power + 1)],
+    ]),
+  ),
+}
+
+/** Bytes of a size such as "10GiB", "1.5 TB" or "4096", or undefined when it is none. */
+export function parseByteSize(size: string): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)\s*([A-Za-z]{0,3})$/.exec(size.trim())
+  const unit = match && sizes[match[2]!.toLowerCase()]
+  return unit ? Math.round(Number(match[1]) * unit) : undefined
+}

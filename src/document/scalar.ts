@@ -1,0 +1,40 @@
+/**
+ * What an unquoted scalar means. The rules are those configurations are written for: YAML 1.2's core schema, octal
+ * numbers also with a bare leading zero, and the old words for yes and no only where a boolean is wanted.
+ */
+
+/** The value of an unquoted scalar where anything is allowed. */
+export function plainValue(source: string): string | number | boolean | null {
+  if (/^(|~|null|Null|NULL)$/.test(source)) return null
+  if (/^(true|True|TRUE)$/.test(source)) return true
+  if (/^(false|False|FALSE)$/.test(source)) return false
+  return plainNumber(source) ?? source
+}
+
+/** The number an unquoted scalar spells, if it is one. */
+export function plainNumber(source: string): number | undefined {
+  const text = source.replaceAll('_', '')
+  if (!/^[-+.\d]/.test(text) || source.startsWith('_')) return undefined
+  const whole = /^([-+]?)(0x[0-9a-fA-F]+|0o?[0-7]+|0b[01]+|0|[1-9]\d*)$/.exec(text)
+  if (whole) {
+    const digits = whole[2]!
+    const value = Number(/^0[0-7]+$/.test(digits) ? `0o${digits.slice(1)}` : digits)
+    return whole[1] === '-' ? -value : value
+  }
+  if (/^[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?$/.test(text)) return Number(text)
+  const special = /^([-+]?)\.(inf|Inf|INF)$/.exec(text)
+  if (special) return special[1] === '-' ? -Infinity : Infinity
+  return /^\.(nan|NaN|NAN)$/.test(text) ? Number.NaN : undefined
+}
+
+/** The boolean an unquoted scalar spells where a boolean is wanted. */
+export function plainBoolean(source: string): boolean | undefined {
+  if (/^(true|True|TRUE|y|Y|yes|Yes|YES|on|On|ON)$/.test(source)) return true
+  if (/^(false|False|FALSE|n|N|no|No|NO|off|Off|OFF)$/.test(source)) return false
+  return undefined
+}
+
+/** True when a text may be written without quotes and is read back as the same text. */
+export function plainText(text: string): boolean {
+  return typeof plainValue(text) === 'string' && plainBoolean(text) === undefined && /^[\w./][\w./@%+=-]*(:[\w./@%+=-]+)*$/.test(text)
+}

@@ -1,0 +1,52 @@
+import * as v from 'valibot'
+import { flag, integer, listOf, section, text, unsigned } from '../../../document/fields.ts'
+import type { Reporter } from '../../../document/kind.ts'
+import { parseByteSize } from '../../../document/quantity.ts'
+import { encryptionRules } from './volume-fields.ts'
+
+const size = v.pipe(
+  v.string(),
+  v.check((value) => parseByteSize(value) !== undefined, '{} is not a size, like "10GiB" or 0 for the rest of the disk'),
+)
+
+/** `machine.disks`: partitions for workloads, the old way. */
+export const machineDisks = listOf(section({ device: text, partitions: listOf(section({ size, mountpoint: text })) }))
+
+const systemVolume = section({
+  provider: text,
+  keys: listOf(
+    section({
+      static: section({ passphrase: text }),
+      nodeID: section({}),
+      kms: section({ endpoint: text }),
+      slot: integer,
+      tpm: section({ checkSecurebootStatusOnEnroll: flag }),
+    }),
+  ),
+  cipher: text,
+  keySize: unsigned(32),
+  blockSize: unsigned(64),
+  options: listOf(text),
+})
+
+/** `machine.systemDiskEncryption`: encryption of the system's volumes, the old way. */
+export const systemDiskEncryption = section({ state: systemVolume, ephemeral: systemVolume })
+
+/** Rules of both. */
+export function machineDiskRules(
+  machine: { disks?: v.InferOutput<typeof machineDisks>; systemDiskEncryption?: v.InferOutput<typeof systemDiskEncryption> },
+  report: Reporter,
+): void {
+  for (const [index, disk] of (machine.disks ?? []).entries()) {
+    const partitions = disk.partitions ?? []
+    for (const [at, partition] of partitions.entries()) {
+      if (parseByteSize(partition.size ?? '0') === 0 && at < partitions.length - 1) {
+        report.error(['machine', 'disks', index, 'partitions', at, 'size'], 'only the last partition may take the rest of the disk')
+      }
+    }
+  }
+  for (const volume of ['state', 'ephemeral'] as const) {
+    const section = machine.systemDiskEncryption?.[volume]
+    if (section) encryptionRules(section, report, ['machine', 'systemDiskEncryption', volume])
+  }
+}

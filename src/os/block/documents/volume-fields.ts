@@ -1,0 +1,80 @@
+/** What the documents about volumes have in common. */
+import { byteSize, byteSizeOrPercent, expression, flag, integer, listOf, oneOf, section, text, unsigned } from '../../../document/fields.ts'
+import type { Reporter } from '../../../document/kind.ts'
+import type { Path } from '../../../document/path.ts'
+import { parseByteSize } from '../../../document/quantity.ts'
+
+/** Where a volume lies and how large it gets. */
+export const provisioning = section({
+  diskSelector: section({ match: expression }),
+  grow: flag,
+  minSize: byteSize,
+  maxSize: byteSizeOrPercent,
+})
+
+const ciphers = ['aes-xts-plain64', 'xchacha12,aes-adiantum-plain64', 'xchacha20,aes-adiantum-plain64'] as const
+
+/** How a volume is encrypted and who opens it. */
+export const encryption = section({
+  provider: oneOf('luks2'),
+  keys: listOf(
+    section({
+      slot: integer,
+      static: section({ passphrase: text }),
+      nodeID: section({}),
+      kms: section({ endpoint: text }),
+      tpm: section({ options: section({ pcrs: listOf(integer) }), checkSecurebootStatusOnEnroll: flag }),
+      lockToState: flag,
+    }),
+  ),
+  cipher: oneOf(...ciphers),
+  keySize: unsigned(32),
+  blockSize: unsigned(64),
+  options: listOf(text),
+})
+
+interface Provisioning {
+  diskSelector?: { match?: string }
+  minSize?: string
+  maxSize?: string
+}
+
+interface Encryption {
+  provider?: string
+  keys?: { slot?: number; static?: object; nodeID?: object; kms?: object; tpm?: object }[]
+}
+
+/** Rules of a provisioning section. */
+export function provisioningRules(section: Provisioning, report: Reporter, { required }: { required?: 'sizes' } = {}): void {
+  const { diskSelector, minSize, maxSize } = section
+  if (required && !diskSelector?.match)
+    report.error(['provisioning', 'diskSelector', 'match'], 'an expression that picks the disk is required')
+  if (required && !minSize && !maxSize) report.error(['provisioning'], 'minSize or maxSize is required')
+  const least = parseByteSize(minSize ?? '')
+  const most = parseByteSize(maxSize ?? '')
+  if (least !== undefined && most !== undefined && least > most)
+    report.error(['provisioning', 'minSize'], `${minSize} is more than maxSize ${maxSize}`)
+}
+
+/** Rules of an encryption section. */
+export function encryptionRules({ provider, keys = [] }: Encryption, report: Reporter, path: Path = ['encryption']): void {
+  if (!provider) report.error([...path, 'provider'], 'the provider is required: luks2')
+  if (keys.length === 0) report.error([...path, 'keys'], 'at least one key is required')
+  const slots = new Set<number>()
+  for (const [index, key] of keys.entries()) {
+    const at = [...path, 'keys', index]
+    if (key.slot !== undefined && slots.has(key.slot)) report.error([...at, 'slot'], `slot ${key.slot} is used twice`)
+    slots.add(key.slot ?? 0)
+    if (!key.static && !key.nodeID && !key.kms && !key.tpm) report.error(at, 'a key needs one of static, nodeID, kms and tpm')
+    for (const pcr of (key.tpm as { options?: { pcrs?: number[] } } | undefined)?.options?.pcrs ?? []) {
+      if (pcr < 0 || pcr > 23) report.error([...at, 'tpm', 'options', 'pcrs'], `PCRs go from 0 to 23: ${pcr}`)
+    }
+  }
+}
+
+/** Names of volumes: they become partition labels, which have room for 36 characters with their prefix. */
+export function volumeNameRules(name: string | undefined, report: Reporter, longest = 34): void {
+  if (!name) report.error(['name'], 'a name is required')
+  else if (name.length > longest) report.error(['name'], `longer than ${longest} characters: ${name.length}`)
+  else if (!/^[A-Za-z0-9-]+$/.test(name)) report.error(['name'], `${JSON.stringify(name)} may hold only letters, digits and dashes`)
+}

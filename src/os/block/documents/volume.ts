@@ -1,0 +1,83 @@
+import { flag, oneOf, section, text } from '../../../document/fields.ts'
+import { defineDocument, type Reporter } from '../../../document/kind.ts'
+import { encryption, encryptionRules, provisioning, provisioningRules, volumeNameRules } from './volume-fields.ts'
+
+/** One of the system's own volumes. */
+export const VolumeConfig = defineDocument({
+  kind: 'VolumeConfig',
+  description: "One of the system's own volumes: STATE, EPHEMERAL or IMAGECACHE.",
+  nameKey: 'name',
+  schema: section({ name: text, provisioning, encryption, mount: section({ secure: flag }) }),
+  rules(volume, report) {
+    if (!['STATE', 'EPHEMERAL', 'IMAGECACHE'].includes(volume.name ?? ''))
+      report.error(['name'], 'the name has to be STATE, EPHEMERAL or IMAGECACHE')
+    if (volume.name === 'STATE') {
+      if (volume.provisioning) report.error(['provisioning'], 'STATE has its fixed place')
+      for (const [index, key] of (volume.encryption?.keys ?? []).entries()) {
+        if (key.lockToState) report.error(['encryption', 'keys', index, 'lockToState'], 'STATE cannot be locked to itself')
+      }
+    }
+    if (volume.provisioning) provisioningRules(volume.provisioning, report)
+    if (volume.encryption) encryptionRules(volume.encryption, report)
+  },
+})
+
+/** A volume for workloads. */
+export const UserVolumeConfig = defineDocument({
+  kind: 'UserVolumeConfig',
+  description: 'A volume for workloads, mounted under /var/mnt.',
+  nameKey: 'name',
+  schema: section({
+    name: text,
+    volumeType: oneOf('directory', 'disk', 'partition'),
+    provisioning,
+    filesystem: section({ type: oneOf('ext4', 'xfs'), projectQuotaSupport: flag }),
+    encryption,
+    mount: section({ disableAccessTime: flag, secure: flag }),
+  }),
+  rules(volume, report) {
+    volumeNameRules(volume.name, report)
+    const { volumeType = 'partition', filesystem } = volume
+    if (volumeType === 'directory') {
+      for (const key of ['provisioning', 'encryption', 'filesystem', 'mount'] as const) {
+        if (volume[key]) report.error([key], 'a volume of type "directory" has none')
+      }
+      return
+    }
+    if (volumeType === 'disk') {
+      provisioningRules({ diskSelector: volume.provisioning?.diskSelector, minSize: '1' }, report, { required: 'sizes' })
+      for (const key of ['minSize', 'maxSize', 'grow'] as const) {
+        if (volume.provisioning?.[key] !== undefined) report.error(['provisioning', key], 'a volume of type "disk" takes the whole disk')
+      }
+    } else provisioningRules(volume.provisioning ?? {}, report, { required: 'sizes' })
+    if (filesystem?.projectQuotaSupport && filesystem.type === 'ext4')
+      report.error(['filesystem', 'projectQuotaSupport'], 'only xfs has project quotas')
+    if (volume.encryption) encryptionRules(volume.encryption, report)
+  },
+})
+
+const bare = section({ name: text, provisioning, encryption })
+
+function bareRules(volume: { name?: string; provisioning?: object; encryption?: object }, report: Reporter): void {
+  volumeNameRules(volume.name, report)
+  provisioningRules(volume.provisioning ?? {}, report, { required: 'sizes' })
+  if (volume.encryption) encryptionRules(volume.encryption, report)
+}
+
+/** A partition without a file system. */
+export const RawVolumeConfig = defineDocument({
+  kind: 'RawVolumeConfig',
+  description: 'A partition without a file system, for workloads that bring their own.',
+  nameKey: 'name',
+  schema: bare,
+  rules: bareRules,
+})
+
+/** A partition to swap to. */
+export const SwapVolumeConfig = defineDocument({
+  kind: 'SwapVolumeConfig',
+  description: 'A partition to swap to.',
+  nameKey: 'name',
+  schema: bare,
+  rules: bareRules,
+})

@@ -1,0 +1,42 @@
+/** Rules between documents: what may be said only once, and in one place. */
+import type { DocumentKind } from '../../document/kind.ts'
+import { VolumeConfig } from '../block/documents/volume.ts'
+import { KubeSpanConfig } from '../kubespan/documents/kubespan.ts'
+import { HostnameConfig } from '../network/documents/hostname.ts'
+import { TimeSyncConfig } from '../time/documents/time-sync.ts'
+import type { V1Alpha1Document } from './documents/v1alpha1.ts'
+
+/** A document beside the legacy one that says what the legacy one says too. */
+interface Conflict {
+  kind: DocumentKind
+  /** The path in the legacy document, if it is in conflict with this document. */
+  with(legacy: V1Alpha1Document, document: any): string | undefined
+}
+
+/** What each kind is in conflict with. */
+export const conflicts: readonly Conflict[] = [
+  {
+    kind: HostnameConfig,
+    with({ machine }) {
+      if (machine?.network?.hostname) return 'machine.network.hostname'
+      return machine?.features?.stableHostname ? 'machine.features.stableHostname' : undefined
+    },
+  },
+  { kind: KubeSpanConfig, with: ({ machine }) => (machine?.network?.kubespan ? 'machine.network.kubespan' : undefined) },
+  {
+    kind: TimeSyncConfig,
+    with({ machine }) {
+      const { disabled, servers, bootTimeout } = machine?.time ?? {}
+      if (disabled) return 'machine.time.disabled'
+      if (servers?.length) return 'machine.time.servers'
+      return bootTimeout ? 'machine.time.bootTimeout' : undefined
+    },
+  },
+  {
+    kind: VolumeConfig,
+    with({ machine }, volume: { name?: string; encryption?: unknown }) {
+      const key = volume.name === 'STATE' ? 'state' : volume.name === 'EPHEMERAL' ? 'ephemeral' : undefined
+      return key && volume.encryption && machine?.systemDiskEncryption?.[key] ? `machine.systemDiskEncryption.${key}` : undefined
+    },
+  },
+]

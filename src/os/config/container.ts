@@ -1,0 +1,154 @@
+/**
+ * A whole machine configuration: the legacy document and any number of others.
+ *
+ * A container never changes. Patching one gives another; both keep comments and order, and text that nothing touched is kept
+ * to the byte.
+ */
+import { ConfigError, type Issue } from '../../document/config-error.ts'
+import { type Decoded, decode } from '../../document/decode.ts'
+import { type DocumentKind, type DocumentOf, documentLabel, type Mode, type Reporter } from '../../document/kind.ts'
+import { isEmpty } from '../../document/patch/node.ts'
+import { applyPatch, type Patch, parsePatch } from '../../document/patch/patch.ts'
+import { formatPath } from '../../document/path.ts'
+import { parseStream, type Stream, type YamlDocument } from '../../document/stream.ts'
+import { writeStream } from '../../document/write.ts'
+import { conflicts } from './conflicts.ts'
+import { V1Alpha1, type V1Alpha1Document } from './documents/v1alpha1.ts'
+import { type Identified, identify, schemaOf } from './identify.ts'
+import { exclusiveKinds } from './kinds.ts'
+
+/** One document with its kind, value and place. */
+export interface ConfigDocument<T = any> extends Identified {
+  readonly value: T
+  readonly yaml: YamlDocument
+  readonly locate: Decoded<T>['locate']
+}
+
+/** What a validation found; only errors make a configuration unusable. */
+export interface Validation {
+  errors: Issue[]
+  warnings: Issue[]
+}
+
+/** A machine configuration that could be read. */
+export class ConfigContainer {
+  private constructor(
+    readonly text: string,
+    readonly documents: readonly ConfigDocument[],
+  ) {}
+
+  /** Reads a configuration. Throws ConfigError with everything that is wrong. */
+  static parse(input: string | Uint8Array): ConfigContainer {
+    const stream = parseStream(input)
+    const issues: Issue[] = []
+    const documents: ConfigDocument[] = []
+    const budget = { nodes: 0 }
+    for (const yaml of stream.documents) {
+      if (isEmpty(yaml.contents)) continue
+      try {
+        const identified = identify(yaml, stream.lines)
+        const decoded = decode(yaml.contents, schemaOf(identified.kind), {
+          document: yaml,
+          lines: stream.lines,
+          label: identified.label,
+          budget,
+        })
+        issues.push(...decoded.issues)
+        documents.push({ ...identified, value: decoded.value, yaml, locate: decoded.locate })
+      } catch (error) {
+        if (!(error instanceof ConfigError)) throw error
+        issues.push(...error.issues)
+      }
+    }
+    issues.push(...duplicates(documents))
+    if (issues.length) throw new ConfigError(issues)
+    if (documents.length === 0) throw new ConfigError([{ message: 'the configuration is empty' }])
+    return new ConfigContainer(stream.text, documents)
+  }
+
+  /** The legacy document, if there is one. */
+  get v1alpha1(): V1Alpha1Document | undefined {
+    return this.find(V1Alpha1)
+  }
+
+  /** The only document of a kind, or the first. */
+  find<K extends DocumentKind>(kind: K): DocumentOf<K> | undefined {
+    return this.documents.find((document) => document.kind === kind)?.value
+  }
+
+  /** All documents of a kind, in order. */
+  findAll<K extends DocumentKind>(kind: K): DocumentOf<K>[] {
+    return this.documents.filter((document) => document.kind === kind).map(({ value }) => value)
+  }
+
+  /** Checks the rules of all documents, for a machine of this mode. */
+  validate(mode: Mode): Validation {
+    const found: Validation = { errors: [], warnings: [] }
+    for (const document of this.documents) {
+      document.kind.rules?.(document.value, reporter(document, found), mode)
+      const legacy = this.v1alpha1
+      for (const conflict of conflicts) {
+        const path = legacy && conflict.kind === document.kind ? conflict.with(legacy, document.value) : undefined
+        if (path) reporter(document, found).error([], `"${path}" says the same in the v1alpha1 document: keep one of the two`)
+      }
+    }
+    return found
+  }
+
+  /** The configuration after some patches, each a text; checked again as a whole. */
+  patch(...patches: (string | Uint8Array)[]): ConfigContainer {
+    const parsed = patches.map((patch) => parsePatch(patch))
+    const changes = parsed.filter((patch) => ('operations' in patch ? patch.operations : patch.documents).length > 0)
+    if (changes.length === 0) return this
+    return ConfigContainer.parse(patchText(this.text, changes))
+  }
+
+  toString(): string {
+    return this.text
+  }
+
+  get bytes(): Uint8Array {
+    return new TextEncoder().encode(this.text)
+  }
+}
+
+function patchText(text: string, patches: Patch[]): string {
+  // the nodes of a container are shared, so patches work on documents of their own
+  const documents = parseStream(text).documents.filter(({ contents }) => !isEmpty(contents))
+  const identity = {
+    identify(document: Stream['documents'][number]) {
+      const { kind, name } = identify(document)
+      return { kind: kind.kind, ...(name === undefined ? {} : { name }), schema: schemaOf(kind) }
+    },
+  }
+  for (const patch of patches) applyPatch(documents, patch, identity)
+  return writeStream(documents, text)
+}
+
+function reporter({ label, locate }: ConfigDocument, into: Validation): Reporter {
+  const report = (list: Issue[]) => (path: readonly (string | number)[], message: string) => {
+    list.push({ document: label, path: formatPath(path), ...locate(path), message })
+  }
+  return { error: report(into.errors), warning: report(into.warnings) }
+}
+
+/** Documents that say the same, or claim the same name. */
+function duplicates(documents: ConfigDocument[]): Issue[] {
+  const issues: Issue[] = []
+  const seen = new Map<string, ConfigDocument>()
+  for (const document of documents) {
+    const { kind, name } = document
+    const group = exclusiveKinds.findIndex((kinds) => kinds.includes(kind))
+    const keys = [documentLabel(kind.kind, name), ...(group >= 0 && name ? [`group ${group} ${name}`] : [])]
+    const other = keys.map((key) => seen.get(key)).find((each) => each !== undefined)
+    for (const key of keys) seen.set(key, document)
+    if (!other) continue
+    const { line } = other.locate([]) ?? {}
+    const message =
+      other.kind === kind
+        ? `a second document of this kind, the first begins on line ${line}`
+        : `${other.label} on line ${line} has that name already`
+    issues.push({ document: document.label, ...document.locate([]), message })
+  }
+  return issues
+}

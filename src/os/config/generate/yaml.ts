@@ -1,0 +1,12 @@
+import { Document, isScalar, Scalar, visit } from 'yaml'
+
+/** Plain values as YAML that reads the same everywhere: two spaces, long texts unbroken, several lines as a block. */
+export function toYaml(value: unknown): string {
+  const document = new Document(value, { schema: 'yaml-1.1', version: '1.1', aliasDuplicateObjects: false })
+  visit(document, {
+    Scalar(_, node) {
+      if (isScalar(node) && typeof node.value === 'string' && node.value.includes('\n')) node.type = Scalar.BLOCK_LITERAL
+    },
+  })
+  return document.toString({ lineWidth: 0, directives: false, defaultStringType: 'PLAIN' })
+}

@@ -1,0 +1,34 @@
+import { flag, listOf, section, text } from '../../../document/fields.ts'
+import { defineDocument } from '../../../document/kind.ts'
+
+/** Whose signatures images need. */
+export const ImageVerificationConfig = defineDocument({
+  kind: 'ImageVerificationConfig',
+  description: 'Whose signatures images need.',
+  schema: section({
+    rules: listOf(
+      section({
+        image: text,
+        skip: flag,
+        deny: flag,
+        keyless: section({ issuer: text, subject: text, subjectRegex: text }),
+        publicKey: section({ certificate: text }),
+      }),
+    ),
+  }),
+  rules({ rules = [] }, report) {
+    for (const [index, rule] of rules.entries()) {
+      const at = (...path: string[]) => ['rules', index, ...path]
+      if (!rule.image) report.error(at('image'), 'a pattern for images is required')
+      else if (/@|:[^/]*$/.test(rule.image)) report.warning(at('image'), 'rules match names without tag or digest')
+      if (rule.skip && rule.deny) report.error(at(), 'skip and deny exclude each other')
+      const verifiers = [rule.keyless, rule.publicKey].filter(Boolean).length
+      if ((rule.skip || rule.deny) && verifiers > 0) report.error(at(), 'a rule that skips or denies verifies nothing')
+      if (!rule.skip && !rule.deny && verifiers !== 1) report.error(at(), 'exactly one of keyless and publicKey is required')
+      if (rule.keyless && !rule.keyless.issuer) report.error(at('keyless', 'issuer'), 'an issuer is required')
+      if (rule.keyless && !rule.keyless.subject && !rule.keyless.subjectRegex)
+        report.error(at('keyless'), 'subject or subjectRegex is required')
+      if (rule.publicKey && !rule.publicKey.certificate) report.error(at('publicKey', 'certificate'), 'a certificate is required')
+    }
+  },
+})

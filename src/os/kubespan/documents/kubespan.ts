@@ -1,0 +1,39 @@
+import { cidr, flag, ipAndPort, listOf, section, text, unsigned } from '../../../document/fields.ts'
+import { defineDocument, type Reporter } from '../../../document/kind.ts'
+import type { Path } from '../../../document/path.ts'
+import { isSubnet } from '../../network/documents/subnet.ts'
+
+/** Fields of KubeSpan, in its document and in the legacy one. */
+export const kubeSpanFields = {
+  enabled: flag,
+  advertiseKubernetesNetworks: flag,
+  allowDownPeerBypass: flag,
+  harvestExtraEndpoints: flag,
+  mtu: unsigned(32),
+  filters: section({ endpoints: listOf(text), excludeAdvertisedNetworks: listOf(cidr) }),
+}
+
+/** Rules of KubeSpan, wherever it is written. */
+export function kubeSpanRules(kubespan: { mtu?: number; filters?: { endpoints?: string[] } }, report: Reporter, path: Path = []): void {
+  if (kubespan.mtu !== undefined && kubespan.mtu < 1280)
+    report.error([...path, 'mtu'], `${kubespan.mtu} is less than 1280, which IPv6 needs`)
+  for (const [index, endpoint] of (kubespan.filters?.endpoints ?? []).entries()) {
+    if (!isSubnet(endpoint))
+      report.error([...path, 'filters', 'endpoints', index], `${JSON.stringify(endpoint)} is not a subnet or address`)
+  }
+}
+
+/** The encrypted mesh between nodes. */
+export const KubeSpanConfig = defineDocument({
+  kind: 'KubeSpanConfig',
+  description: 'The encrypted mesh between nodes.',
+  schema: section(kubeSpanFields),
+  rules: (kubespan, report) => kubeSpanRules(kubespan, report),
+})
+
+/** Endpoints that this node is told to be reachable at. */
+export const KubeSpanEndpointsConfig = defineDocument({
+  kind: 'KubeSpanEndpoints',
+  description: 'Endpoints that this node is reachable at and cannot know of.',
+  schema: section({ extraAnnouncedEndpoints: listOf(ipAndPort) }),
+})

@@ -1,0 +1,14 @@
+import { section, text } from '../../../document/fields.ts'
+import { defineDocument } from '../../../document/kind.ts'
+
+/** More authorities that the node trusts. */
+export const TrustedRootsConfig = defineDocument({
+  kind: 'TrustedRootsConfig',
+  description: 'More authorities that the node trusts.',
+  nameKey: 'name',
+  schema: section({ name: text, certificates: text }),
+  rules({ name, certificates = '' }, report) {
+    if (!name) report.error(['name'], 'a name is required')
+    if (!certificates.includes('-----BEGIN CERTIFICATE-----')) report.error(['certificates'], 'certificates in PEM are required')
+  },
+})

@@ -1,0 +1,13 @@
+import { section, text, url } from '../../../document/fields.ts'
+import { defineDocument } from '../../../document/kind.ts'
+
+/** The tunnel to a management server. */
+export const SideroLinkConfig = defineDocument({
+  kind: 'SideroLinkConfig',
+  description: 'The tunnel to a management server.',
+  schema: section({ apiUrl: url('https', 'grpc'), uniqueToken: text }),
+  rules({ apiUrl }, report) {
+    if (!apiUrl) report.error(['apiUrl'], 'the URL of the server is required')
+    else if (!['', '/'].includes(new URL(apiUrl).pathname)) report.error(['apiUrl'], 'the URL cannot have a path')
+  },
+})
