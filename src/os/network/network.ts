@@ -1,4 +1,5 @@
 import type { Area } from '../area.ts'
+import { hostname } from './api/hostname.ts'
 import { applyAddresses, configAddresses, mergeAddresses } from './controllers/address.ts'
 import { configNetworkFiles } from './controllers/etc-file.ts'
 import { configHostDns, observeDnsUpstreams, serveHostDns } from './controllers/host-dns.ts'
@@ -16,6 +17,7 @@ import { resources } from './nouns.ts'
 export const network: Area = {
   name: 'network',
   resources,
+  methods: () => [hostname],
   controllers({ kernel }) {
     const resolver = new Resolver()
     return [

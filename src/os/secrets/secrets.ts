@@ -5,11 +5,13 @@ import { issueApiServerCertificates, issueKubeconfigs } from './controllers/kube
 import { configKubelet, configMaintenanceRoot, configRootEtcd, configRootKubernetes, configRootOS } from './controllers/roots.ts'
 import { configApiSans, configKubernetesSans, configMaintenanceSans } from './controllers/sans.ts'
 import { resources } from './nouns.ts'
+import { trustdService } from './services/trustd.ts'
 
 /** Authorities, certificates, keys and tokens. */
 export const secrets: Area = {
   name: 'secrets',
   resources,
+  services: (machine) => [trustdService(machine)],
   controllers: () => [
     configRootOS,
     configRootEtcd,

@@ -2,7 +2,7 @@ import { type Controller, defineController, exclusive, weak } from '../../../cos
 import { ConfigError } from '../../../document/config-error.ts'
 import type { Machine } from '../../area.ts'
 import { MaintenanceServiceRequest } from '../../runtime/resources/maintenance-service-request.ts'
-import { parseConfig } from '../parse.ts'
+import { ConfigContainer } from '../container.ts'
 import { AcquireConfigSpec } from '../resources/acquire-config-spec.ts'
 import { AcquireConfigStatus } from '../resources/acquire-config-status.ts'
 import { MachineConfig } from '../resources/machine-config.ts'
@@ -25,7 +25,7 @@ export const acquireConfig = ({ kernel: { files }, store, events }: Pick<Machine
         const kept = files.readTextIfThere(statePath)
         if (kept !== undefined) {
           try {
-            parseConfig(kept)
+            ConfigContainer.parse(kept)
             log.info('machine configuration found', { source: 'state' })
             store.put(MachineConfig, 'persistent', kept)
             store.put(MachineConfig, 'v1alpha1', kept)

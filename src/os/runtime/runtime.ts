@@ -1,0 +1,19 @@
+import type { Area } from '../area.ts'
+import { dmesg } from './api/dmesg.ts'
+import { eventsMethod } from './api/events.ts'
+import { version } from './api/version.ts'
+import { configApiService, configMaintenance } from './controllers/api-service.ts'
+import { observeMachineStatus } from './controllers/machine-status.ts'
+import { observeVersion } from './controllers/version.ts'
+import { resources } from './nouns.ts'
+import { apidService } from './services/apid.ts'
+import { machinedService } from './services/machined.ts'
+
+/** The machine as it runs: services, events, status. */
+export const runtime: Area = {
+  name: 'runtime',
+  resources,
+  controllers: (machine) => [observeVersion(machine), configMaintenance, configApiService, observeMachineStatus(machine)],
+  services: (machine) => [machinedService(), apidService(machine)],
+  methods: (machine) => [version(machine), eventsMethod(machine), dmesg(machine.kernel)],
+}

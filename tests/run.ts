@@ -1,0 +1,95 @@
+/**
+ * The test command: type check, lint, the unit suite, then the stories on real clusters. Every step runs whatever the
+ * ones before it said; the last line counts all of it. Nothing but the runtime is needed to begin: the dependencies are
+ * installed here.
+ */
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+interface Count {
+  passed: number
+  failed: number
+  skipped: number
+}
+
+const root = join(import.meta.dir, '..')
+const scratch = mkdtempSync(join(tmpdir(), 'ichor-tests-'))
+const total: Count = { passed: 0, failed: 0, skipped: 0 }
+const notes: string[] = []
+
+function add(count: Count): void {
+  total.passed += count.passed
+  total.failed += count.failed
+  total.skipped += count.skipped
+}
+
+async function run(argv: string[], env: Record<string, string> = {}): Promise<number> {
+  const child = Bun.spawn(argv, { cwd: root, stdin: 'ignore', stdout: 'inherit', stderr: 'inherit', env: { ...process.env, ...env } })
+  return child.exited
+}
+
+/** A step that is right or wrong as a whole. */
+async function check(name: string, argv: string[]): Promise<boolean> {
+  console.log(`\n== ${name}`)
+  const right = (await run(argv)) === 0
+  add(right ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 })
+  if (!right) notes.push(`failed: ${name}`)
+  return right
+}
+
+/** A step of bun's own test runner, counted test by test. */
+async function suite(name: string, args: string[], env: Record<string, string> = {}): Promise<void> {
+  console.log(`\n== ${name}`)
+  const report = join(scratch, `${name.replaceAll(/\W+/g, '-')}.xml`)
+  const code = await run([process.execPath, 'test', '--reporter=junit', `--reporter-outfile=${report}`, ...args], env)
+  const count = existsSync(report) ? counted(readFileSync(report, 'utf8')) : { passed: 0, failed: 0, skipped: 0 }
+  // A run that breaks off before its first test has failed all the same.
+  if (code !== 0 && count.failed === 0) count.failed = 1
+  add(count)
+  if (count.failed > 0) notes.push(`failed: ${name}: ${count.failed}`)
+  if (count.skipped > 0) notes.push(`skipped: ${name}: ${count.skipped}`)
+}
+
+function counted(xml: string): Count {
+  const head = /<testsuites\b[^>]*>/.exec(xml)?.[0] ?? ''
+  const number = (name: string) => Number(new RegExp(`\\b${name}="(\\d+)"`).exec(head)?.[1] ?? 0)
+  const failed = number('failures') + number('errors')
+  const skipped = number('skipped')
+  return { passed: number('tests') - failed - skipped, failed, skipped }
+}
+
+function stories(folder: string): string[] {
+  const path = join(root, 'tests', folder)
+  if (!existsSync(path)) return []
+  return readdirSync(path)
+    .filter((file) => file.endsWith('.story.ts'))
+    .sort()
+    .map((file) => `./tests/${folder}/${file}`)
+}
+
+function skip(files: readonly string[], reason: string): void {
+  for (const file of files) notes.push(`skipped: ${file}: ${reason}`)
+  add({ passed: 0, failed: 0, skipped: files.length })
+}
+
+if (!(await check('install dependencies', [process.execPath, 'install', '--frozen-lockfile']))) finish()
+const tools = join(root, 'node_modules/.bin')
+await check('type check', [join(tools, 'tsc'), '-p', '.'])
+await check('lint and format', [join(tools, 'biome'), 'check', '--error-on-warnings', '.'])
+await suite('unit', [])
+
+const real = [...stories('linux'), ...stories('cluster')]
+if (process.platform !== 'linux') skip(real, 'needs Linux')
+else if (process.getuid?.() !== 0) skip(real, 'needs root: run the test command with sudo')
+else if (await check('build', [process.execPath, 'rootfs/build.ts']))
+  for (const file of real) await suite(file, [file, '--timeout', '900000'])
+finish()
+
+function finish(): never {
+  rmSync(scratch, { recursive: true, force: true })
+  console.log('')
+  for (const note of notes) console.log(note)
+  console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`)
+  process.exit(total.failed === 0 ? 0 : 1)
+}
