@@ -8,10 +8,12 @@ export interface TreeEntry {
   mode: number
   uid?: number
   gid?: number
-  /** File on the build machine. */
+  /** Its bytes on the build machine. */
   source?: string
   bytes?: Uint8Array
   target?: string
+  /** A file that is one more name of the file at this path. */
+  linkTo?: string
   /** Which part it belongs to, for the table and the SBOM. */
   part: string
 }

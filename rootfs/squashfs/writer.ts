@@ -15,9 +15,11 @@ const zstd = 6 // ZSTD_COMPRESSION
 const noXattrs = 0x200 // SQUASHFS_NO_XATTR
 const uncompressedBlock = 1 << 24 // SQUASHFS_COMPRESSED_BIT_BLOCK
 const noFragment = 0xffffffff // SQUASHFS_INVALID_FRAG
+const noXattr = 0xffffffff // SQUASHFS_INVALID_XATTR
 const absent = 0xffffffffffffffffn // SQUASHFS_INVALID_BLK
 const superblockSize = 96
 const inodeTypes = { dir: 1, file: 2, symlink: 3 } as const
+const linkedFile = 9 // SQUASHFS_LREG_TYPE, for files with several names
 
 /** How an image is written. */
 export interface SquashfsOptions {
@@ -47,6 +49,11 @@ interface Directory {
   entry: TreeEntry
   children: Directory[]
   number: number
+  /** Set once the inode of a file with several names is written. */
+  place?: Place
+  /** The one whose inode this is, when it is a further name. */
+  original?: Directory
+  names: number
 }
 
 /** An image would not fit the format. */
@@ -69,7 +76,7 @@ export async function writeSquashfs(path: string, entries: readonly TreeEntry[],
     const inodes = new Metadata()
     const directories = new Metadata()
     const root = grow(entries)
-    const rootPlace = writeInodes(root, entries.length + 1, data.contents, ids, inodes, directories)
+    const rootPlace = writeInodes(root, entries.length + 2, data.contents, ids, inodes, directories)
     const inodeTable = position
     await append(inodes.finish())
     const directoryTable = position
@@ -83,7 +90,7 @@ export async function writeSquashfs(path: string, entries: readonly TreeEntry[],
     )
     const superblock = Buffer.alloc(superblockSize)
     let at = 0
-    const u32s = [magic, entries.length + 1, 0, options.blockSize, data.fragments.length]
+    const u32s = [magic, entries.filter((entry) => !entry.linkTo).length + 1, 0, options.blockSize, data.fragments.length]
     for (const value of u32s) at = superblock.writeUInt32LE(value, at)
     const u16s = [zstd, Math.log2(options.blockSize), noXattrs, ids.size, 4, 0]
     for (const value of u16s) at = superblock.writeUInt16LE(value, at)
@@ -137,7 +144,7 @@ async function writeData(
   const byHash = new Map<string, Content>()
   const fragments: Buffer[] = []
   const stored = new Map<string, number>()
-  const files = entries.filter((entry) => entry.type === 'file')
+  const files = entries.filter((entry) => entry.type === 'file' && !entry.linkTo)
   const sizes = new Map(files.map((entry) => [entry.path, entry.bytes?.length ?? Bun.file(entry.source!).size]))
   const total = [...sizes.values()].reduce((sum, size) => sum + size, 0)
   let done = 0
@@ -217,22 +224,32 @@ async function writeData(
 
 /** Makes the directory tree out of sorted paths and numbers its inodes, children before parents. */
 function grow(entries: readonly TreeEntry[]): Directory {
-  const root: Directory = { entry: { path: '/', type: 'dir', mode: 0o755, part: 'base' }, children: [], number: 0 }
+  const root: Directory = { entry: { path: '/', type: 'dir', mode: 0o755, part: 'base' }, children: [], number: 0, names: 1 }
   const byPath = new Map<string, Directory>([['', root]])
   for (const entry of entries) {
-    const node: Directory = { entry, children: [], number: 0 }
+    const node: Directory = { entry, children: [], number: 0, names: 1 }
     byPath.set(entry.path, node)
     const parent = byPath.get(entry.path.slice(0, entry.path.lastIndexOf('/')))
     if (!parent) throw new SquashfsError(`entry "${entry.path}" comes before its directory`)
     parent.children.push(node)
   }
+  for (const node of byPath.values()) {
+    if (!node.entry.linkTo) continue
+    const original = byPath.get(node.entry.linkTo)
+    if (original?.entry.type !== 'file' || original.entry.linkTo) {
+      throw new SquashfsError(`entry "${node.entry.path}": "${node.entry.linkTo}" is no file to link to`)
+    }
+    node.original = original
+    original.names++
+  }
   let next = 1
   const number = (node: Directory) => {
     node.children.sort((a, b) => Buffer.compare(nameOf(a.entry), nameOf(b.entry)))
     for (const child of node.children) number(child)
-    node.number = next++
+    if (!node.original) node.number = next++
   }
   number(root)
+  for (const node of byPath.values()) if (node.original) node.number = node.original.number
   return root
 }
 
@@ -254,10 +271,12 @@ function writeInodes(
     return known
   }
   const write = (node: Directory, parent: number): Place => {
+    if (node.original) return write(node.original, parent)
+    if (node.place) return node.place
     const { entry } = node
     const children = node.children.map((child) => ({ node: child, place: write(child, node.number) }))
     const head = Buffer.alloc(16)
-    head.writeUInt16LE(inodeTypes[entry.type], 0)
+    head.writeUInt16LE(node.names > 1 ? linkedFile : inodeTypes[entry.type], 0)
     head.writeUInt16LE(entry.mode & 0o7777, 2)
     head.writeUInt16LE(idOf(entry.uid ?? 0), 4)
     head.writeUInt16LE(idOf(entry.gid ?? 0), 6)
@@ -270,6 +289,17 @@ function writeInodes(
     if (entry.type === 'file') {
       const content = contents.get(entry.path)!
       if (content.start >= 2 ** 32) throw new SquashfsError(`file "${entry.path}" begins beyond 4 GiB`)
+      if (node.names > 1) {
+        const long = Buffer.alloc(40)
+        long.writeBigUInt64LE(BigInt(content.start), 0)
+        long.writeBigUInt64LE(BigInt(content.size), 8)
+        long.writeUInt32LE(node.names, 24)
+        long.writeUInt32LE(content.fragment?.index ?? noFragment, 28)
+        long.writeUInt32LE(content.fragment?.offset ?? 0, 32)
+        long.writeUInt32LE(noXattr, 36)
+        node.place = inodes.write(Buffer.concat([head, long, ...content.sizes.map(u32)]))
+        return node.place
+      }
       const body = [content.start, content.fragment?.index ?? noFragment, content.fragment?.offset ?? 0, content.size, ...content.sizes]
       return inodes.write(Buffer.concat([head, ...body.map(u32)]))
     }
@@ -296,7 +326,7 @@ function writeListing(children: { node: Directory; place: Place }[], directories
       end < children.length &&
       end - at < 256 &&
       children[end]!.place.block === first.place.block &&
-      Math.abs(children[end]!.node.number - first.node.number) < 0x7fff
+      inReach(children[end]!.node.number - first.node.number)
     ) {
       end++
     }
@@ -336,6 +366,9 @@ async function appendIndexed(
   await append(places)
   return index
 }
+
+/** Numbers of a run are stored as signed 16-bit differences. */
+const inReach = (difference: number) => difference >= -0x8000 && difference <= 0x7fff
 
 function u32(value: number): Buffer {
   const bytes = Buffer.alloc(4)

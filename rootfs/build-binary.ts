@@ -1,0 +1,13 @@
+/** `bun run build`: the binary alone. */
+import { buildBinary } from './build/binary.ts'
+import { failed } from './build/failure.ts'
+import { formatSize, formatTime } from './build/progress.ts'
+
+const started = performance.now()
+try {
+  const { path, built } = await buildBinary()
+  const size = formatSize(Bun.file(path).size)
+  console.log(built ? `dist/ichor built: ${size}, ${formatTime(performance.now() - started)}` : `dist/ichor is up to date: ${size}`)
+} catch (error) {
+  failed(error)
+}

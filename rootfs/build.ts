@@ -1,0 +1,111 @@
+/**
+ * `bun run build:rootfs`: builds every part that is not in the cache and packs the root file system into
+ * `dist/rootfs.sqsh`. `--lock` writes debian.lock anew from what the archive offers;
+ * `--binary=<file>` packs that binary instead of building one.
+ */
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import packageJson from '../package.json'
+import { addBase, addBinary } from './build/base.ts'
+import { buildBinary, dist, linkTo } from './build/binary.ts'
+import { cacheFolder, hashFile } from './build/cache.ts'
+import { failed } from './build/failure.ts'
+import { buildGo } from './build/go.ts'
+import { cni, cniPlugins, containerd, kube, runc } from './build/go-recipes.ts'
+import { prepareHost } from './build/host.ts'
+import { buildPause } from './build/pause.ts'
+import { formatSize, formatTime, task } from './build/progress.ts'
+import { sizeTable } from './build/size-table.ts'
+import { Tree } from './build/tree.ts'
+import { addDebianFiles, librariesOf } from './debian/files.ts'
+import { formatLock, parseLock } from './debian/lock.ts'
+import { addImages } from './images.ts'
+import { BlockPress } from './squashfs/blocks.ts'
+import { writeSquashfs } from './squashfs/writer.ts'
+
+const lockPath = join(import.meta.dir, 'debian.lock')
+const blockSize = 256 * 1024
+const level = 19
+
+async function build(): Promise<void> {
+  const started = performance.now()
+  const relock = process.argv.includes('--lock')
+  await prepareHost()
+  const given = process.argv.find((each) => each.startsWith('--binary='))?.slice('--binary='.length)
+  const binary = given ? { path: given } : await buildBinary()
+  const parts = {
+    kube: await buildGo(kube),
+    containerd: await buildGo(containerd),
+    runc: await buildGo(runc),
+    cni: await buildGo(cni),
+    pause: await buildPause(),
+  }
+
+  const tree = new Tree()
+  addBase(tree, packageJson.version)
+  addBinary(tree, binary.path)
+  tree.file('kube', '/usr/bin/kube', join(parts.kube.folder, 'kube'), 0o755)
+  for (const name of kubeNames) tree.link('kube', `/usr/bin/${name}`, 'kube')
+  for (const name of ['containerd', 'containerd-shim-runc-v2'])
+    tree.file('containerd', `/usr/bin/${name}`, join(parts.containerd.folder, name), 0o755)
+  tree.file('runc', '/usr/bin/runc', join(parts.runc.folder, 'runc'), 0o755)
+  tree.file('cni', '/usr/libexec/cni/cni', join(parts.cni.folder, 'cni'), 0o755)
+  for (const name of cniPlugins) tree.link('cni', `/usr/libexec/cni/${name}`, 'cni')
+  tree.file('pause', '/usr/libexec/ichor/pause', join(parts.pause.folder, 'pause'), 0o755)
+
+  const lock = !relock && existsSync(lockPath) ? parseLock(readFileSync(lockPath, 'utf8')) : new Map()
+  const debian = await addDebianFiles(tree, lock, [binary.path])
+  for (const { name, from, to } of debian.moved) {
+    if (!relock)
+      console.error(`Debian package ${name}: ${from ? `the archive has moved from ${from} on to` : 'not in debian.lock, taking'} ${to}`)
+  }
+  if (relock) writeFileSync(lockPath, formatLock(debian.packages))
+
+  const table = await addImages(tree, (path) => librariesOf(tree, path))
+
+  const shown = task('packing')
+  const press = new BlockPress(join(cacheFolder, 'blocks'), level)
+  const output = join(dist, 'rootfs.sqsh')
+  const unfinished = `${output}.${process.pid}`
+  try {
+    const progress = (done: number, total: number) => shown.at(`${formatSize(done)} of ${formatSize(total)}`)
+    const result = await writeSquashfs(unfinished, tree.entries(), { blockSize, press, progress })
+    const { sha256 } = await hashFile(unfinished)
+    const same = existsSync(output) && (await hashFile(output)).sha256 === sha256
+    if (same) rmSync(unfinished)
+    else renameSync(unfinished, output)
+    shown.done(same ? 'nothing changed' : `${press.fresh} blocks compressed`)
+    console.log(sizeTable(tree, result.stored))
+    console.log(
+      `dist/rootfs.sqsh: ${formatSize(result.size)}, sha256 ${sha256}, ${table.images.length} images, ${formatTime(performance.now() - started)}`,
+    )
+  } catch (error) {
+    shown.failed()
+    throw error
+  } finally {
+    rmSync(unfinished, { force: true })
+  }
+  mkdirSync(dist, { recursive: true })
+  linkTo(join(parts.runc.folder, 'runc'), join(dist, 'runc'))
+  linkTo(join(parts.kube.folder, 'kube'), join(dist, 'kubectl'))
+}
+
+const kubeNames = [
+  'coredns',
+  'etcd',
+  'etcdctl',
+  'etcdutl',
+  'flanneld',
+  'kube-apiserver',
+  'kube-controller-manager',
+  'kube-proxy',
+  'kube-scheduler',
+  'kubectl',
+  'kubelet',
+]
+
+try {
+  await build()
+} catch (error) {
+  failed(error)
+}

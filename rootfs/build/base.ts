@@ -1,0 +1,109 @@
+/** The parts of the root file system that are written here: its shape, names of users, and what says who it is. */
+import type { Tree } from './tree.ts'
+
+/** Folders of /usr that have a short name at the root. */
+const merged = ['bin', 'sbin', 'lib', 'lib64']
+
+/** Where something is mounted or bound when a node runs. */
+const mountPoints: Record<string, number> = {
+  '/dev': 0o755,
+  '/etc/cni': 0o755,
+  '/etc/cri': 0o755,
+  '/etc/kubernetes': 0o755,
+  '/mnt': 0o755,
+  '/opt': 0o755,
+  '/proc': 0o555,
+  '/root': 0o700,
+  '/run': 0o755,
+  '/sys': 0o555,
+  '/system': 0o755,
+  '/tmp': 0o1777,
+  '/usr/libexec/kubernetes': 0o755,
+  '/usr/lib/modules': 0o755,
+  '/usr/lib/firmware': 0o755,
+  '/usr/local': 0o755,
+  '/var': 0o755,
+}
+
+/** Files that a running node replaces by binding its own over them. */
+const bound = ['/etc/hosts', '/etc/resolv.conf', '/etc/hostname', '/etc/machine-id', '/etc/localtime']
+
+const passwd = `root:x:0:0:root:/root:/usr/sbin/nologin
+apid:x:50:50:apid:/nonexistent:/usr/sbin/nologin
+trustd:x:51:51:trustd:/nonexistent:/usr/sbin/nologin
+dashboard:x:52:52:dashboard:/nonexistent:/usr/sbin/nologin
+etcd:x:60:60:etcd:/nonexistent:/usr/sbin/nologin
+nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin
+`
+
+// The groups between tty and sgx are named by udev's rules.
+const group = `root:x:0:
+tty:x:5:
+disk:x:6:
+lp:x:7:
+kmem:x:15:
+dialout:x:20:
+cdrom:x:24:
+tape:x:26:
+audio:x:29:
+video:x:44:
+apid:x:50:
+trustd:x:51:
+dashboard:x:52:
+etcd:x:60:
+input:x:101:
+render:x:102:
+kvm:x:103:
+sgx:x:104:
+nobody:x:65534:
+`
+
+const nsswitch = `passwd: files
+group: files
+hosts: files dns
+networks: files
+protocols: files
+services: files
+`
+
+/** Names that the binary answers to, with the folder where they are looked for. */
+const names: Record<string, string> = {
+  init: '/usr/sbin',
+  poweroff: '/usr/sbin',
+  reboot: '/usr/sbin',
+  shutdown: '/usr/sbin',
+  dashboard: '/usr/sbin',
+  apid: '/usr/bin',
+  trustd: '/usr/bin',
+  exec: '/usr/bin',
+  registryd: '/usr/bin',
+  talosctl: '/usr/bin',
+}
+
+/** Adds the shape: short names, mount points, users, and the system's own description. */
+export function addBase(tree: Tree, version: string): void {
+  for (const name of merged) tree.link('base', `/${name}`, `usr/${name}`)
+  for (const [path, mode] of Object.entries(mountPoints)) tree.dir('base', path, mode)
+  tree.link('base', '/var/run', '../run')
+  for (const path of bound) tree.text('base', path, '')
+  tree.text('base', '/etc/passwd', passwd)
+  tree.text('base', '/etc/group', group)
+  tree.text('base', '/etc/nsswitch.conf', nsswitch)
+  tree.text('base', '/usr/lib/os-release', osRelease(version))
+  tree.link('base', '/etc/os-release', '../usr/lib/os-release')
+}
+
+/** Adds the binary under all its names. */
+export function addBinary(tree: Tree, source: string): void {
+  tree.file('ichor', '/usr/bin/ichor', source, 0o755)
+  for (const [name, folder] of Object.entries(names)) {
+    tree.link('ichor', `${folder}/${name}`, folder === '/usr/bin' ? 'ichor' : '../bin/ichor')
+  }
+}
+
+function osRelease(version: string): string {
+  const fields = { NAME: 'Ichor', ID: 'ichor', VERSION_ID: `v${version}`, PRETTY_NAME: `Ichor (v${version})` }
+  return Object.entries(fields)
+    .map(([name, value]) => `${name}="${value}"\n`)
+    .join('')
+}

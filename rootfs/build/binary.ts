@@ -1,0 +1,77 @@
+/** The ichor binary: Bun's runtime with our program in it, and links for the names it answers to. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { hashOf } from './cache.ts'
+import { CommandError, run } from './run.ts'
+
+/** Root of the repository. */
+export const repository: string = join(import.meta.dir, '../..')
+
+/** Where the results of all builds are. */
+export const dist: string = join(repository, 'dist')
+
+/** Names under which the binary is useful on the machine that built it. */
+const links = ['talosctl', 'keeper', 'discovery']
+
+const bun = process.execPath
+
+/** Builds `dist/ichor` unless its sources are as they were; says whether it did. */
+export async function buildBinary(): Promise<{ path: string; built: boolean }> {
+  const path = join(dist, 'ichor')
+  const stamp = join(dist, '.ichor-inputs')
+  mkdirSync(dist, { recursive: true })
+  const defines = await described()
+  const inputs = hashOf({ sources: sourceHashes(), defines, bun: Bun.version })
+  const built = !existsSync(path) || !existsSync(stamp) || readFileSync(stamp, 'utf8') !== inputs
+  if (built) {
+    // The compiler names the program after its output file, so that is always called the same.
+    const work = join(dist, `.build-${process.pid}`)
+    rmSync(work, { recursive: true, force: true })
+    mkdirSync(work)
+    try {
+      const workers = readdirSync(join(repository, 'src')).filter((name) => name.endsWith('-worker.ts'))
+      const entries = ['src/main.ts', ...workers.sort().map((name) => `src/${name}`)]
+      const define = Object.entries(defines).flatMap(([name, value]) => ['--define', `${name}=${JSON.stringify(value)}`])
+      const flags = ['--compile', '--minify', '--bytecode', '--format=esm', '--target=bun', '--outfile', join(work, 'ichor')]
+      await run([bun, 'build', ...flags, ...define, ...entries], { cwd: repository })
+      renameSync(join(work, 'ichor'), path)
+    } finally {
+      rmSync(work, { recursive: true, force: true })
+    }
+    writeFileSync(stamp, inputs)
+  }
+  for (const name of links) linkTo('ichor', join(dist, name))
+  return { path, built }
+}
+
+/** Makes or replaces a symbolic link. */
+export function linkTo(target: string, path: string): void {
+  const unfinished = `${path}.${process.pid}`
+  rmSync(unfinished, { force: true })
+  symlinkSync(target, unfinished)
+  renameSync(unfinished, path)
+}
+
+/** Commit and its time, so that equal sources give equal bytes; nothing is known of a copy without its history. */
+async function described(): Promise<Record<string, string>> {
+  try {
+    const [sha = '', time = ''] = (await run(['git', 'log', '-1', '--format=%h %cI'], { cwd: repository })).trim().split(' ')
+    const changed = (
+      await run(['git', 'status', '--porcelain', '--', 'src', 'proto', 'package.json', 'bun.lock'], { cwd: repository })
+    ).trim()
+    return { ICHOR_SHA: changed ? `${sha}-dirty` : sha, ICHOR_BUILT: time }
+  } catch (error) {
+    if (error instanceof CommandError) return {}
+    throw error
+  }
+}
+
+function sourceHashes(): Record<string, string> {
+  const files: string[] = ['package.json', 'bun.lock', 'tsconfig.json']
+  for (const folder of ['src', 'proto']) {
+    for (const entry of readdirSync(join(repository, folder), { recursive: true, withFileTypes: true })) {
+      if (entry.isFile()) files.push(join(entry.parentPath, entry.name).slice(repository.length + 1))
+    }
+  }
+  return Object.fromEntries(files.sort().map((name) => [name, hashOf(readFileSync(join(repository, name)))]))
+}

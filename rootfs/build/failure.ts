@@ -1,0 +1,6 @@
+/** Ends the build with what went wrong; only the unexpected shows where. */
+export function failed(error: unknown): void {
+  const known = error instanceof Error && error.constructor !== Error && error.name !== 'TypeError' && error.name !== 'ReferenceError'
+  console.error(known ? `error: ${(error as Error).message}` : error)
+  process.exitCode = 1
+}

@@ -1,0 +1,67 @@
+/** What the build machine must have, and how it gets it. */
+import { existsSync } from 'node:fs'
+import { task } from './progress.ts'
+import { CommandError, run } from './run.ts'
+
+/** A Debian package the build needs. */
+export interface HostPackage {
+  name: string
+  why: string
+  /** A file that shows it is there. */
+  shown: string
+}
+
+/** Debian packages the root file system's build needs. */
+export const buildPackages: readonly HostPackage[] = [
+  { name: 'gcc', why: 'compiles pause and the C part of runc', shown: '/usr/bin/gcc' },
+  { name: 'libc6-dev', why: 'the C library that runc is linked with', shown: '/usr/lib/x86_64-linux-gnu/libc.a' },
+  { name: 'libseccomp-dev', why: 'runc filters the system calls of containers with it', shown: '/usr/lib/x86_64-linux-gnu/libseccomp.a' },
+  { name: 'pkg-config', why: 'tells the Go compiler where libseccomp is', shown: '/usr/bin/pkg-config' },
+]
+
+/** Something is missing that cannot be installed from here; the message says what to do. */
+export class HostError extends Error {
+  override name = 'HostError'
+}
+
+/** Makes sure that everything the build needs is there; installs missing Debian packages. */
+export async function prepareHost(packages: readonly HostPackage[] = buildPackages): Promise<void> {
+  if (process.arch !== 'x64') throw new HostError(`this machine is ${process.arch}: the root file system is built on x86-64 only`)
+  const missing = packages.filter((each) => !existsSync(each.shown))
+  const said = missing.map(({ name, why }) => `  ${name} (${why})`).join('\n')
+  if (missing.length && !existsSync('/etc/debian_version'))
+    throw new HostError(`missing, and this is not Debian; install what corresponds to:\n${said}`)
+  if (missing.length && process.getuid?.() !== 0) {
+    throw new HostError(
+      `missing Debian packages; run this as root, or install them first:\n${said}\n  apt-get install ${missing.map(({ name }) => name).join(' ')}`,
+    )
+  }
+  if (missing.length) {
+    console.error(`installing Debian packages:\n${said}`)
+    const shown = task('installing Debian packages')
+    try {
+      const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+      const names = missing.map(({ name }) => name)
+      const install = () => run(['apt-get', '-q', '-y', '--no-install-recommends', 'install', ...names], { env })
+      await install().catch(async () => {
+        await run(['apt-get', '-q', 'update'], { env })
+        await install()
+      })
+      shown.done()
+    } catch (error) {
+      shown.failed()
+      throw error
+    }
+  }
+  if (!existsSync('/etc/debian_version'))
+    throw new HostError(
+      'this is not Debian: files are taken from Debian packages with apt-get and dpkg-deb, so the root file system is built on Debian only',
+    )
+  try {
+    await run(['go', 'version'])
+  } catch (error) {
+    if (error instanceof CommandError)
+      throw new HostError('Go is missing: install Go 1.21 or later (it fetches the version it needs by itself) from https://go.dev/dl')
+    throw error
+  }
+}

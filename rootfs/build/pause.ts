@@ -1,0 +1,19 @@
+/** pause, the first process of every pod. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Cached, cached, hashOf } from './cache.ts'
+import { run } from './run.ts'
+
+const flags = [
+  ...['-Os', '-static', '-nostdlib', '-ffreestanding', '-fno-stack-protector', '-fno-asynchronous-unwind-tables', '-fcf-protection=none'],
+  ...['-Wall', '-Wextra', '-Werror', '-fno-ident', '-Wl,--build-id=none,-z,noseparate-code,-n,-s'],
+]
+
+/** Compiles pause without a C library. */
+export async function buildPause(): Promise<Cached> {
+  const source = join(import.meta.dir, '../pause/pause.c')
+  const compiler = (await run(['gcc', '--version'])).split('\n')[0]
+  return cached('pause', { source: hashOf(readFileSync(source)), flags, compiler }, async (folder) => {
+    await run(['gcc', ...flags, '-o', join(folder, 'pause'), source])
+  })
+}

@@ -1,0 +1,89 @@
+/** Which files of which Debian packages go into the root file system. The libraries they need are found by themselves. */
+
+/** Files taken from one package, by patterns of their paths with /bin, /sbin and /lib already under /usr. */
+export interface DebianPart {
+  package: string
+  why: string
+  files: string[]
+}
+
+/** Everything taken from Debian but libraries and the CA certificates, which are joined into one file. */
+export const debianParts: readonly DebianPart[] = [
+  {
+    package: 'nftables',
+    why: 'packet filter rules of kube-proxy, flannel and the host',
+    files: ['/usr/sbin/nft'],
+  },
+  {
+    package: 'iptables',
+    why: 'packet filter rules of kubelet, port mappings and CNI plugins, on nf_tables',
+    files: [
+      '/usr/sbin/xtables-nft-multi',
+      '/usr/lib/x86_64-linux-gnu/xtables/libxt_*.so',
+      '/usr/lib/x86_64-linux-gnu/xtables/libipt_*.so',
+      '/usr/lib/x86_64-linux-gnu/xtables/libip6t_*.so',
+    ],
+  },
+  { package: 'netbase', why: 'names of protocols and services', files: ['/etc/protocols', '/etc/services'] },
+  { package: 'conntrack', why: 'kube-proxy forgets connections to pods that are gone', files: ['/usr/sbin/conntrack'] },
+  { package: 'mount', why: 'kubelet mounts volumes', files: ['/usr/bin/mount', '/usr/bin/umount', '/usr/sbin/losetup'] },
+  { package: 'util-linux', why: 'kubelet looks at and checks volumes', files: ['/usr/sbin/blkid', '/usr/sbin/fsck'] },
+  {
+    package: 'xfsprogs',
+    why: 'XFS is made, grown and repaired',
+    files: ['/usr/sbin/mkfs.xfs', '/usr/sbin/xfs_growfs', '/usr/sbin/xfs_repair'],
+  },
+  {
+    package: 'e2fsprogs',
+    why: 'ext4 volumes are made, checked and grown',
+    files: ['/usr/sbin/mke2fs', '/usr/sbin/e2fsck', '/usr/sbin/resize2fs', '/etc/mke2fs.conf'],
+  },
+  { package: 'kmod', why: 'the kernel asks for its modules', files: ['/usr/bin/kmod'] },
+  {
+    package: 'udev',
+    why: 'devices get their names and permissions',
+    files: [
+      '/usr/bin/udevadm',
+      '/usr/lib/udev/ata_id',
+      '/usr/lib/udev/cdrom_id',
+      '/usr/lib/udev/scsi_id',
+      '/usr/lib/udev/rules.d/50-*.rules',
+      '/usr/lib/udev/rules.d/60-block.rules',
+      '/usr/lib/udev/rules.d/60-cdrom_id.rules',
+      '/usr/lib/udev/rules.d/60-drm.rules',
+      '/usr/lib/udev/rules.d/60-infiniband.rules',
+      '/usr/lib/udev/rules.d/60-persistent-storage*.rules',
+      '/usr/lib/udev/rules.d/60-serial.rules',
+      '/usr/lib/udev/rules.d/64-btrfs.rules',
+      '/usr/lib/udev/rules.d/75-net-description.rules',
+      '/usr/lib/udev/rules.d/80-drivers.rules',
+      '/usr/lib/udev/rules.d/80-net-setup-link.rules',
+      '/usr/lib/systemd/network/99-default.link',
+    ],
+  },
+]
+
+/** The package of CA certificates, joined into the bundle below. */
+export const certificatePackage = 'ca-certificates'
+
+/** Where programs look for CA certificates. */
+export const certificateBundle = '/etc/ssl/certs/ca-certificates.crt'
+
+const toMulti = (names: string[]) => Object.fromEntries(names.map((name) => [`/usr/sbin/${name}`, 'xtables-nft-multi']))
+
+/** Further names of files taken above: path → link target. */
+export const debianLinks: Readonly<Record<string, string>> = {
+  ...toMulti(['iptables', 'iptables-save', 'iptables-restore', 'ip6tables', 'ip6tables-save', 'ip6tables-restore']),
+  ...toMulti(['iptables-nft', 'iptables-nft-save', 'iptables-nft-restore', 'ip6tables-nft', 'ip6tables-nft-save', 'ip6tables-nft-restore']),
+  '/usr/sbin/mkfs.ext4': 'mke2fs',
+  '/usr/sbin/mkfs.ext3': 'mke2fs',
+  '/usr/sbin/mkfs.ext2': 'mke2fs',
+  '/usr/sbin/fsck.ext4': 'e2fsck',
+  '/usr/sbin/fsck.ext3': 'e2fsck',
+  '/usr/sbin/fsck.ext2': 'e2fsck',
+  '/usr/sbin/modprobe': '../bin/kmod',
+  '/usr/sbin/insmod': '../bin/kmod',
+  '/usr/sbin/rmmod': '../bin/kmod',
+  '/usr/lib/systemd/systemd-udevd': '../../bin/udevadm',
+  '/usr/sbin/udevd': '../bin/udevadm',
+}

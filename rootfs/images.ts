@@ -1,0 +1,255 @@
+/**
+ * The container images that the root file system holds, made of its own files: a layer is a list of paths in the tree.
+ * Layers are shared, so a node needs each of them once; their tars are never written, only hashed.
+ */
+import { createReadStream } from 'node:fs'
+import type { ImageLayer, ImageRecord, ImageTable, LayerEntry } from '../src/oci/image.ts'
+import { layerMediaType, layerSegments, layerSize, parentEntries } from '../src/oci/layer.ts'
+import { hashOf } from './build/cache.ts'
+import { releases } from './build/go-recipes.ts'
+import type { Tree, TreeEntry } from './build/tree.ts'
+import { certificateBundle } from './debian/parts.ts'
+
+/** Where the table of images lies in the root file system. */
+export const imageTablePath = '/usr/share/ichor/images.json'
+
+/** Where each layer is laid out as a folder of hard links. */
+export const layerFolder = '/usr/share/ichor/layers'
+
+/** A layer: files of the tree by patterns (links are followed by one more pattern), and links of its own. */
+interface LayerPlan {
+  take?: string[]
+  links?: Record<string, string>
+  dirs?: Record<string, number>
+  /** File of the tree at another path of the layer: path → path in the tree. */
+  files?: Record<string, string>
+}
+
+interface ImagePlan {
+  reference: string
+  layers: LayerPlan[]
+  entrypoint: string[]
+  user?: string
+  workingDir?: string
+}
+
+const library = '/usr/lib/x86_64-linux-gnu'
+
+const base: LayerPlan = {
+  take: [
+    '/bin',
+    '/sbin',
+    '/lib',
+    '/lib64',
+    '/etc/passwd',
+    '/etc/group',
+    '/etc/nsswitch.conf',
+    '/etc/protocols',
+    '/etc/services',
+    certificateBundle,
+  ],
+  dirs: { tmp: 0o1777, run: 0o755, var: 0o755, etc: 0o755 },
+}
+
+const programs: LayerPlan = { take: ['/usr/bin/kube'] }
+
+const filters = [
+  'nft',
+  'conntrack',
+  'xtables-nft-multi',
+  'ip*tables',
+  'ip*tables-save',
+  'ip*tables-restore',
+  'ip*tables-nft',
+  'ip*tables-nft-save',
+]
+
+/** Packet filters, with the libraries they need. */
+const network: LayerPlan = {
+  take: [
+    ...[...filters, 'ip*tables-nft-restore'].map((name) => `/usr/sbin/${name}`),
+    `${library}/xtables/*`,
+    '/usr/bin/kmod',
+    '/usr/sbin/modprobe',
+  ],
+}
+
+/** What kubelet mounts, checks and makes volumes with. */
+const disks: LayerPlan = {
+  take: [
+    ...['mount', 'umount'].map((name) => `/usr/bin/${name}`),
+    ...['losetup', 'blkid', 'fsck', 'mkfs.*', 'mke2fs', 'e2fsck', 'fsck.*', 'resize2fs', 'xfs_growfs', 'xfs_repair'].map(
+      (name) => `/usr/sbin/${name}`,
+    ),
+    '/etc/mke2fs.conf',
+  ],
+}
+
+/** Path in an image, from its root, to the multicall binary. */
+function toKube(path: string): LayerPlan {
+  const up = '../'.repeat(path.split('/').length - 1)
+  return { links: { [path]: `${up}usr/bin/kube` } }
+}
+
+const component = (name: string): ImagePlan => ({
+  reference: `registry.k8s.io/${name}:v${releases.kubernetes}`,
+  layers: [base, programs, toKube(`usr/local/bin/${name}`)],
+  entrypoint: [`/usr/local/bin/${name}`],
+})
+
+/** Every image inside, by the reference it is asked for. */
+export const imagePlans: readonly ImagePlan[] = [
+  component('kube-apiserver'),
+  component('kube-controller-manager'),
+  component('kube-scheduler'),
+  { ...component('kube-proxy'), layers: [base, programs, network, toKube('usr/local/bin/kube-proxy')] },
+  {
+    reference: `ghcr.io/siderolabs/kubelet:v${releases.kubernetes}`,
+    layers: [base, programs, network, disks, toKube('usr/local/bin/kubelet')],
+    entrypoint: ['/usr/local/bin/kubelet'],
+  },
+  {
+    reference: `registry.k8s.io/etcd:v${releases.etcd}`,
+    layers: [
+      base,
+      programs,
+      {
+        links: {
+          ...toKube('usr/local/bin/etcd').links,
+          ...toKube('usr/local/bin/etcdctl').links,
+          ...toKube('usr/local/bin/etcdutl').links,
+        },
+      },
+    ],
+    entrypoint: ['/usr/local/bin/etcd'],
+  },
+  {
+    reference: `registry.k8s.io/coredns/coredns:v${releases.coredns}`,
+    layers: [base, programs, toKube('coredns')],
+    entrypoint: ['/coredns'],
+    workingDir: '/',
+  },
+  {
+    reference: `ghcr.io/siderolabs/flannel:v${releases.flannel}`,
+    layers: [base, programs, network, toKube('opt/bin/flanneld')],
+    entrypoint: ['/opt/bin/flanneld'],
+  },
+  {
+    reference: `registry.k8s.io/pause:${releases.pause}`,
+    layers: [{ files: { pause: '/usr/libexec/ichor/pause' } }],
+    entrypoint: ['/pause'],
+    user: '65535:65535',
+  },
+]
+
+/** Makes the table of images and lays the layers out in the tree as hard links. */
+export async function addImages(tree: Tree, libraries: (path: string) => string[]): Promise<ImageTable> {
+  const made = new Map<LayerPlan, ImageLayer>()
+  const images: ImageRecord[] = []
+  for (const plan of imagePlans) {
+    const layers: ImageLayer[] = []
+    for (const each of plan.layers) {
+      const layer = made.get(each) ?? (await makeLayer(tree, each, libraries))
+      made.set(each, layer)
+      layers.push(layer)
+    }
+    images.push(makeImage(plan, layers))
+  }
+  const byDigest = new Map([...made.values()].map((layer) => [layer.digest, layer]))
+  for (const layer of byDigest.values()) layOut(tree, layer)
+  const table: ImageTable = { images }
+  tree.text('images', imageTablePath, JSON.stringify(table))
+  return table
+}
+
+async function makeLayer(tree: Tree, plan: LayerPlan, libraries: (path: string) => string[]): Promise<ImageLayer> {
+  const entries = new Map<string, LayerEntry>()
+  const put = (entry: LayerEntry) => entries.set(entry.path, entry)
+  const all = tree.entries()
+  const take = (entry: TreeEntry, path = entry.path.slice(1)) => {
+    const owner = { ...(entry.uid && { uid: entry.uid }), ...(entry.gid && { gid: entry.gid }) }
+    if (entry.type === 'symlink') put({ path, type: 'symlink', mode: 0o777, ...owner, target: entry.target })
+    else if (entry.type === 'dir') put({ path, type: 'dir', mode: entry.mode, ...owner })
+    else
+      put({ path, type: 'file', mode: entry.mode, ...owner, size: entry.bytes?.length ?? Bun.file(entry.source!).size, source: entry.path })
+    if (entry.type !== 'file') return
+    for (const library of libraries(entry.path)) {
+      const found = tree.get(library)
+      if (found && !entries.has(library.slice(1))) take(found)
+    }
+  }
+  for (const pattern of plan.take ?? []) {
+    const glob = new Bun.Glob(pattern)
+    const found = all.filter((entry) => entry.path === pattern || glob.match(entry.path))
+    if (!found.length) throw new Error(`image layer: nothing in the root file system matches "${pattern}"`)
+    for (const entry of found) take(entry)
+  }
+  for (const [path, source] of Object.entries(plan.files ?? {})) {
+    const entry = tree.get(source)
+    if (!entry) throw new Error(`image layer: "${source}" is not in the root file system`)
+    take(entry, path)
+  }
+  for (const [path, target] of Object.entries(plan.links ?? {})) put({ path, type: 'symlink', mode: 0o777, target })
+  for (const [path, mode] of Object.entries(plan.dirs ?? {})) put({ path, type: 'dir', mode })
+  for (const parent of parentEntries([...entries.keys()])) if (!entries.has(parent.path)) put(parent)
+  const sorted = [...entries.values()].sort((a, b) => (a.path < b.path ? -1 : 1))
+  return { digest: await digestOf(tree, sorted), size: layerSize(sorted), entries: sorted }
+}
+
+async function digestOf(tree: Tree, entries: LayerEntry[]): Promise<string> {
+  const hasher = new Bun.CryptoHasher('sha256')
+  for (const segment of layerSegments(entries)) {
+    if ('bytes' in segment) hasher.update(segment.bytes)
+    else {
+      const entry = tree.get(segment.file)!
+      if (entry.bytes) hasher.update(entry.bytes)
+      else for await (const chunk of createReadStream(entry.source!, { highWaterMark: 1 << 20 })) hasher.update(chunk)
+    }
+  }
+  return `sha256:${hasher.digest('hex')}`
+}
+
+function makeImage(plan: ImagePlan, layers: ImageLayer[]): ImageRecord {
+  const config = JSON.stringify({
+    architecture: 'amd64',
+    os: 'linux',
+    created: '1970-01-01T00:00:00Z',
+    config: {
+      ...(plan.user && { User: plan.user }),
+      Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'],
+      Entrypoint: plan.entrypoint,
+      WorkingDir: plan.workingDir ?? '/',
+    },
+    rootfs: { type: 'layers', diff_ids: layers.map((layer) => layer.digest) },
+    history: layers.map(() => ({ created: '1970-01-01T00:00:00Z', created_by: 'ichor' })),
+  })
+  const configDigest = `sha256:${hashOf(config)}`
+  const mediaType = 'application/vnd.oci.image.manifest.v1+json'
+  const manifest = JSON.stringify({
+    schemaVersion: 2,
+    mediaType,
+    config: { mediaType: 'application/vnd.oci.image.config.v1+json', digest: configDigest, size: Buffer.byteLength(config) },
+    layers: layers.map(({ digest, size }) => ({ mediaType: layerMediaType, digest, size })),
+  })
+  return {
+    reference: plan.reference,
+    digest: `sha256:${hashOf(manifest)}`,
+    mediaType,
+    manifest,
+    config: { digest: configDigest, size: Buffer.byteLength(config), text: config },
+    layers,
+  }
+}
+
+/** A layer as a folder: the same files under the layer's paths, so that it can be used where it lies. */
+function layOut(tree: Tree, layer: ImageLayer): void {
+  const root = `${layerFolder}/${layer.digest.slice('sha256:'.length)}`
+  tree.dir('images', root)
+  for (const entry of layer.entries) {
+    const path = `${root}/${entry.path}`
+    const owner = { uid: entry.uid, gid: entry.gid }
+    if (entry.type === 'dir') tree.add({ path, type: 'dir', mode: entry.mode, ...owner, part: 'images' })
+    else if (entry.type === 'symlink') tree.add({ path, type: 'symlink', mode: entry.mode, target: entry.target, ...owner, part: 'images' })
+    else tree.add({ path, type: 'file', mode: entry.mode, linkTo: entry.source, ...owner, part: 'images' })
+  }
+}
