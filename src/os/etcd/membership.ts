@@ -1,5 +1,5 @@
 import type { Machine } from '../area.ts'
-import { localEtcd } from './endpoints.ts'
+import { etcdHealthy } from './health.ts'
 import { prepareEtcd } from './prepare.ts'
 
 /** What the service gives while it prepares. */
@@ -28,11 +28,4 @@ export async function etcdArguments(
 }
 
 /** Resolves when this node's etcd answers with a majority behind it. */
-export async function etcdHealth({ store }: Pick<Machine, 'store'>, signal: AbortSignal): Promise<void> {
-  const client = localEtcd(store)
-  try {
-    await client.quorum(signal)
-  } finally {
-    client.close()
-  }
-}
+export const etcdHealth = ({ store }: Pick<Machine, 'store'>, signal: AbortSignal): Promise<void> => etcdHealthy(store, signal)
