@@ -3,6 +3,7 @@ import { dmesg } from './api/dmesg.ts'
 import { eventsMethod } from './api/events.ts'
 import { version } from './api/version.ts'
 import { configApiService, configMaintenance } from './controllers/api-service.ts'
+import { applyKernelParams, configKernelParams, defaultKernelParams } from './controllers/kernel-param.ts'
 import { observeMachineStatus } from './controllers/machine-status.ts'
 import { observeVersion } from './controllers/version.ts'
 import { resources } from './nouns.ts'
@@ -13,7 +14,15 @@ import { machinedService } from './services/machined.ts'
 export const runtime: Area = {
   name: 'runtime',
   resources,
-  controllers: (machine) => [observeVersion(machine), configMaintenance, configApiService, observeMachineStatus(machine)],
+  controllers: (machine) => [
+    observeVersion(machine),
+    configMaintenance,
+    configApiService,
+    observeMachineStatus(machine),
+    defaultKernelParams(machine.kernel),
+    configKernelParams,
+    applyKernelParams(machine.kernel),
+  ],
   services: (machine) => [machinedService(), apidService(machine)],
   methods: (machine) => [version(machine), eventsMethod(machine), dmesg(machine.kernel)],
 }
