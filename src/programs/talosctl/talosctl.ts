@@ -23,6 +23,11 @@ interface Entry {
 
 /** Every top-level command by name; a command that is not here does not exist. */
 export const commands: Record<string, Entry> = {
+  cluster: {
+    summary: 'Create, show and destroy clusters on this machine',
+    local: true,
+    load: async () => (await import('./commands/cluster.ts')).cluster,
+  },
   containers: { summary: 'List containers', aliases: ['c'], load: async () => (await import('./commands/containers.ts')).containers },
   memory: { summary: 'Show memory', aliases: ['m', 'free'], load: async () => (await import('./commands/memory.ts')).memory },
   mounts: { summary: 'List mounts', aliases: ['mount'], load: async () => (await import('./commands/mounts.ts')).mounts },

@@ -1,13 +1,18 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, statSync } from 'node:fs'
 import { attachLoop } from '../../../linux/loop.ts'
-import { mount, mountAt } from '../../../linux/mount.ts'
+import { bind, mount, mountAt } from '../../../linux/mount.ts'
 import type { Journal } from '../../keeper/journal.ts'
 
-/** Mounts the root file system's image read-only, once for all nodes of a cluster; the loop device goes with the mount. */
+/** Mounts the root file system read-only, once for all nodes of a cluster: an image, whose loop device goes with the mount, or an unpacked folder. */
 export function mountImage(image: string, target: string, journal: Journal): void {
   if (mountAt(target)) return
   journal.write({ kind: 'directory', path: target })
   mkdirSync(target, { recursive: true, mode: 0o755 })
+  if (statSync(image).isDirectory()) {
+    journal.write({ kind: 'mount', target })
+    bind(image, target, { flags: ['ro', 'nodev'] })
+    return
+  }
   // Autoclear: should this process die before the mount, the device is free again with its last open file.
   journal.write({ kind: 'loop', backing: image })
   const loop = attachLoop(image, { readOnly: true, autoclear: true })

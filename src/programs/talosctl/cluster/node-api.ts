@@ -14,10 +14,17 @@ export interface Credentials {
   key: string
 }
 
-/** Hands a node in maintenance its configuration, once it answers. */
-export async function applyConfiguration(ip: string, config: string, signal: AbortSignal): Promise<void> {
+/** Hands a node in maintenance its configuration, once it answers; `trouble` says when waiting has become pointless. */
+export async function applyConfiguration(
+  ip: string,
+  config: string,
+  signal: AbortSignal,
+  trouble: () => string | undefined,
+): Promise<void> {
   const { connect } = await import('../../../rpc/client/channel.ts')
   await insist(`node ${ip} takes no configuration`, signal, async () => {
+    const why = trouble()
+    if (why) throw new HopelessError(why)
     const channel = connect({ address: `${ip}:${API_PORT}`, tls: { insecure: true } })
     try {
       const mode = machine.ApplyConfigurationRequest.Mode.NO_REBOOT
@@ -92,6 +99,8 @@ async function withNode<T>(ip: string, credentials: Credentials, act: (channel: 
   }
 }
 
+class HopelessError extends Error {}
+
 const HOPELESS = new Set(['InvalidArgument', 'PermissionDenied', 'Unimplemented', 'AlreadyExists'])
 
 /** Tries again until it works, the signal fires, or trying again is no use. */
@@ -101,7 +110,8 @@ async function insist<T>(failure: string, signal: AbortSignal, act: () => Promis
       return await act()
     } catch (error) {
       const text = (error as Error).message
-      if (error instanceof RpcError && HOPELESS.has(error.status)) throw new Error(`${failure}: ${text}`)
+      if (error instanceof HopelessError || (error instanceof RpcError && HOPELESS.has(error.status)))
+        throw new Error(`${failure}: ${text}`)
       if (signal.aborted) throw new Error(`${failure}: ${text}`)
     }
     await Bun.sleep(RETRY)

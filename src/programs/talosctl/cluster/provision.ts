@@ -58,6 +58,20 @@ export async function provideNode(directory: string, cluster: ClusterRecord, nod
   }
 }
 
+/** Why a node will not come up by waiting longer: it ends again and again. */
+export function nodeTrouble(directory: string): string | undefined {
+  const paths = nodePaths(directory)
+  const status = readStatus(paths.status)
+  if (!status || status.restarts < 3) return undefined
+  return `it was started ${status.restarts + 1} times, ${status.last}; the end of ${paths.console}: ${lastOwnLine(paths.console)}`
+}
+
+function lastOwnLine(file: string): string {
+  if (!existsSync(file)) return ''
+  const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
+  return lines.findLast((line) => !line.startsWith('[keeper]')) ?? ''
+}
+
 /** The last line of a log, or nothing. */
 export function tail(file: string): string {
   if (!existsSync(file)) return ''

@@ -1,0 +1,117 @@
+/** The secrets and configurations of a cluster, made once and kept with it, so that nodes added later are of the same cluster. */
+
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ConfigContainer } from '../../../os/config/container.ts'
+import type { SecretsBundle } from '../../../os/config/generate/secrets.ts'
+import { type ClusterRecord, clusterPaths, type NodeRecord, writeAtomically } from '../../keeper/layout.ts'
+import type { Context } from '../talosconfig.ts'
+import type { Credentials } from './node-api.ts'
+
+/** What machine configurations are to say beyond what the cluster's record says. */
+export interface ConfigRequest {
+  dnsDomain: string
+  mirrors: { registry: string; endpoint: string }[]
+  insecureRegistries: string[]
+  cniUrl?: string
+  /** Where clients reach the machines, when not at their own addresses. */
+  endpoint?: string
+  patches: { all: string[]; controlplane: string[]; worker: string[] }
+}
+
+/** A cluster's configurations by role, and who its administrator is. */
+export interface Configs {
+  controlplane: ConfigContainer
+  worker: ConfigContainer
+  credentials: Credentials
+  /** The context of the client configuration. */
+  context(cluster: ClusterRecord): Context
+}
+
+/** Makes what a new cluster needs to know, or reads what was made before. */
+export async function provideConfigs(directory: string, cluster: ClusterRecord, request: ConfigRequest): Promise<Configs> {
+  const { generate } = await import('../../../os/config/generate/generate.ts')
+  const { newSecrets, formatSecrets, parseSecrets } = await import('../../../os/config/generate/secrets.ts')
+  const { formatClientConfig, newClientConfig } = await import('../../../os/config/generate/talosconfig.ts')
+  const { parseConfig } = await import('../../../os/config/parse.ts')
+  const paths = clusterPaths(directory)
+  // The secrets come first and are never made twice: what was signed with them is on nodes by then.
+  if (!existsSync(paths.secrets)) writeAtomically(paths.secrets, formatSecrets(await newSecrets()))
+  const secrets = parseSecrets(readFileSync(paths.secrets))
+  const config = (role: 'controlplane' | 'worker') => {
+    const file = join(directory, `${role}.yaml`)
+    if (!existsSync(file)) {
+      const { patches } = request
+      const options = generateOptions(cluster, request, secrets)
+      const all = [...registryPatches(request), ...patches.all]
+      const made = generate(role, options, { all, controlPlane: patches.controlplane, worker: patches.worker })
+      const { errors } = made.validate('container')
+      if (errors.length > 0)
+        throw new Error(
+          `the configuration for ${role}s is not valid: ${errors.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')}`,
+        )
+      writeAtomically(file, made.toString())
+    }
+    return parseConfig(readFileSync(file))
+  }
+  if (!existsSync(paths.talosconfig)) {
+    writeAtomically(
+      paths.talosconfig,
+      formatClientConfig(newClientConfig(secrets, { clusterName: cluster.name, endpoints: endpointsOf(cluster, request), nodes: [] })),
+    )
+  }
+  const { parseTalosconfig } = await import('../talosconfig.ts')
+  const client = await parseTalosconfig(readFileSync(paths.talosconfig, 'utf8'), `"${paths.talosconfig}"`)
+  const own = client.contexts[cluster.name]
+  if (!own?.ca || !own.crt || !own.key)
+    throw new Error(`"${paths.talosconfig}" does not hold the cluster's context: destroy the cluster and create it again`)
+  const pem = (text: string) => Buffer.from(text, 'base64').toString()
+  return {
+    controlplane: config('controlplane'),
+    worker: config('worker'),
+    credentials: { ca: pem(own.ca), cert: pem(own.crt), key: pem(own.key) },
+    context: (current) => ({ ...own, endpoints: endpointsOf(current, request), nodes: [] }),
+  }
+}
+
+/** A node's own configuration: its role's, with its name. */
+export function nodeConfig(configs: Configs, node: NodeRecord): string {
+  const hostname = JSON.stringify({ apiVersion: 'v1alpha1', kind: 'HostnameConfig', auto: 'off', hostname: node.name })
+  return configs[node.role].patch(hostname).toString()
+}
+
+function endpointsOf(cluster: ClusterRecord, { endpoint }: ConfigRequest): string[] {
+  if (endpoint) return [endpoint]
+  return cluster.nodes.filter(({ role }) => role === 'controlplane').map(({ ip }) => ip)
+}
+
+function generateOptions(cluster: ClusterRecord, request: ConfigRequest, secrets: SecretsBundle) {
+  const { network, kubernetes, discovery, hostAddress } = cluster
+  const mirrors = Map.groupBy(request.mirrors, ({ registry }) => registry)
+  const names = [
+    network.gateway,
+    '127.0.0.1',
+    ...(hostAddress === '0.0.0.0' ? [] : [hostAddress]),
+    ...(request.endpoint ? [request.endpoint] : []),
+  ]
+  return {
+    clusterName: cluster.name,
+    endpoint: `https://${network.gateway}:${kubernetes.port}`,
+    secrets,
+    kubernetesVersion: kubernetes.version,
+    dnsDomain: request.dnsDomain,
+    additionalSans: [...new Set(names)],
+    install: false as const,
+    registryMirrors: Object.fromEntries([...mirrors].map(([registry, entries]) => [registry, entries.map(({ endpoint }) => endpoint)])),
+    nameservers: network.nameservers,
+    discovery: discovery !== undefined,
+    ...(discovery ? { discoveryEndpoint: `http://${network.gateway}:${discovery.port}` } : {}),
+    ...(request.cniUrl ? { cni: { name: 'custom' as const, urls: [request.cniUrl] } } : {}),
+  }
+}
+
+function registryPatches({ insecureRegistries }: ConfigRequest): string[] {
+  if (insecureRegistries.length === 0) return []
+  const config = Object.fromEntries(insecureRegistries.map((registry) => [registry, { tls: { insecureSkipVerify: true } }]))
+  return [JSON.stringify({ machine: { registries: { config } } })]
+}

@@ -1,0 +1,230 @@
+/**
+ * Makes a cluster what was asked for. Every step looks at what is there and does what is missing, so that the same way leads
+ * from nothing to a cluster, from an interrupted attempt, from a host that was restarted, and from other counts of nodes.
+ */
+
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { openJournal } from '../../keeper/journal.ts'
+import {
+  type ClusterRecord,
+  clusterPaths,
+  type NodeRecord,
+  nodeDirectory,
+  nodePaths,
+  readCluster,
+  writeAtomically,
+  writeCluster,
+} from '../../keeper/layout.ts'
+import { holderOf } from '../../keeper/lock.ts'
+import { isAlive } from '../../keeper/process-identity.ts'
+import { UsageError } from '../failure.ts'
+import type { Io } from '../io.ts'
+import { mergeIntoKubeconfig, mergeTalosconfig } from './client-files.ts'
+import { type ConfigRequest, type Configs, nodeConfig, provideConfigs } from './configs.ts'
+import { destroyNode } from './destroy.ts'
+import { awaitHealth } from './health.ts'
+import { freePort } from './host-ports.ts'
+import { checkKubernetesVersion } from './kubernetes-version.ts'
+import { applyConfiguration, awaitApi, bootstrap, fetchKubeconfig, resetNode } from './node-api.ts'
+import { type ClusterRequest, planChange, planCluster } from './plan.ts'
+import { checkDisk, checkImage, checkKernel, checkLoop, checkNetwork, checkPorts, checkRoot } from './preflight.ts'
+import { Progress } from './progress.ts'
+import { nodeTrouble, provideCluster, provideNode } from './provision.ts'
+import { holdCluster } from './run-destroy.ts'
+import { isRunning } from './show.ts'
+
+/** What `cluster create` was asked. */
+export interface CreateOptions {
+  request: ClusterRequest
+  configs: ConfigRequest
+  /** Counts that were given, rather than left to their defaults. */
+  given: { controlplanes: boolean; workers: boolean; cidr: boolean; exposedPorts: boolean }
+  wait: boolean
+  waitTimeout: number
+  checkReadiness: boolean
+  kubeconfig: boolean
+  talosconfig?: string
+  yes: boolean
+}
+
+/** Creates a cluster, or brings one that exists to what was asked. */
+export async function createCluster(io: Io, options: CreateOptions): Promise<void> {
+  const { request } = options
+  checkRoot()
+  checkKernel()
+  checkLoop()
+  checkImage(request.image)
+  const directory = join(request.state, request.name)
+  const present = readCluster(directory)
+  const counts = request.controlplanes.count + request.workers.count
+  checkDisk(request.state, present ? Math.max(0, counts - present.nodes.length) : counts)
+  const record = present ?? (await newCluster(options))
+  if (existsSync(clusterPaths(directory).tombstone))
+    throw new UsageError(`cluster "${request.name}" is half destroyed: finish it with "talosctl cluster destroy --name ${request.name}"`)
+  const unlock = holdCluster(directory)
+  try {
+    const progress = new Progress(io)
+    const abort = AbortSignal.any([io.signal, AbortSignal.timeout(options.waitTimeout)])
+    const change = present ? planChange(record, withPresentCounts(options, record)) : { added: [], removed: [] }
+    if (present && change.added.length + change.removed.length === 0 && isComplete(directory)) {
+      io.stderr.write(`cluster "${record.name}" is running with ${describe(record.nodes)}\n`)
+      return await closing(io, directory, record, undefined)
+    }
+    await confirmRemoval(io, options, change.removed)
+    openJournal(directory)
+    const wanted = { ...record, nodes: [...record.nodes, ...change.added] }
+    writeCluster(directory, wanted)
+    const configs = await progress.phase('configuration', () => provideConfigs(directory, wanted, options.configs))
+    await start(directory, wanted, configs, progress, abort)
+    const remaining = await leave(directory, wanted, change.removed, configs, progress, abort)
+    const { context, file } = await mergeTalosconfig(io, directory, record.name, configs.context(remaining), options.talosconfig)
+    progress.line(`client configuration: context "${context}" in ${file}`)
+    await settle(io, directory, remaining, configs, options, progress, abort)
+    await closing(io, directory, remaining, progress)
+  } finally {
+    if (existsSync(directory)) unlock()
+  }
+}
+
+async function newCluster({ request, configs, given }: CreateOptions): Promise<ClusterRecord> {
+  await checkKubernetesVersion(
+    request.kubernetesVersion,
+    configs.mirrors.map(({ registry }) => registry),
+  )
+  const cidr = checkNetwork(request.cidr, request.state, given.cidr)
+  await checkPorts(request.hostAddress, request.exposedPorts)
+  const ports = { kubernetes: await freePort('127.0.0.1'), machineApi: await freePort('127.0.0.1') }
+  return planCluster({ ...request, cidr }, ports)
+}
+
+/** Counts left to their defaults are those a cluster has. */
+function withPresentCounts({ request, given }: CreateOptions, record: ClusterRecord): ClusterRequest {
+  const count = (role: NodeRecord['role']) => record.nodes.filter((node) => node.role === role).length
+  return {
+    ...request,
+    controlplanes: { ...request.controlplanes, count: given.controlplanes ? request.controlplanes.count : count('controlplane') },
+    workers: { ...request.workers, count: given.workers ? request.workers.count : count('worker') },
+  }
+}
+
+function isComplete(directory: string): boolean {
+  return isRunning(directory) && existsSync(join(directory, 'healthy'))
+}
+
+async function confirmRemoval(io: Io, { yes, request }: CreateOptions, removed: readonly NodeRecord[]): Promise<void> {
+  if (removed.length === 0 || yes) return
+  const names = removed.map(({ name }) => name).join(', ')
+  if (!io.interactive) throw new UsageError(`this would remove ${names} from cluster "${request.name}": add --yes to do it`)
+  const answer = await io.ask(`remove ${names} from cluster "${request.name}"? [y/N] `)
+  if (!/^y(es)?$/i.test(answer)) throw new UsageError('nothing was changed')
+}
+
+/** Brings all nodes up and hands each its configuration once. */
+async function start(directory: string, record: ClusterRecord, configs: Configs, progress: Progress, signal: AbortSignal): Promise<void> {
+  const outside = await progress.phase('host', async () => (await provideCluster(directory, record)).outside)
+  if (!outside) progress.line('no nftables on this host: nodes reach each other and this host, nothing beyond')
+  await progress.phase('nodes', async (detail) => {
+    let up = 0
+    await together(record.nodes, async (node) => {
+      await provideNode(directory, record, node)
+      const marker = join(nodeDirectory(directory, node.name), 'configured')
+      if (!existsSync(marker)) {
+        const config = nodeConfig(configs, node)
+        writeAtomically(nodePaths(nodeDirectory(directory, node.name)).config, config)
+        await applyConfiguration(node.ip, config, signal, () => nodeTrouble(nodeDirectory(directory, node.name)))
+        writeFileSync(marker, '')
+      }
+      detail(`${++up} of ${record.nodes.length}`)
+    })
+  })
+  reloadGateway(directory)
+  const controlPlanes = record.nodes.filter(({ role }) => role === 'controlplane')
+  await progress.phase('machine API', () => together(controlPlanes, ({ ip }) => awaitApi(ip, configs.credentials, signal)))
+  const marker = join(directory, 'bootstrapped')
+  if (existsSync(marker)) return
+  await progress.phase('bootstrap', () => bootstrap(controlPlanes[0]!.ip, configs.credentials, signal))
+  writeFileSync(marker, '')
+}
+
+/** Lets nodes leave their cluster in good order, then takes them away. */
+async function leave(
+  directory: string,
+  record: ClusterRecord,
+  removed: readonly NodeRecord[],
+  configs: Configs,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<ClusterRecord> {
+  let current = record
+  for (const node of removed) {
+    current = await progress.phase(`remove ${node.name}`, async (detail) => {
+      detail('reset')
+      await resetNode(node.ip, configs.credentials, signal)
+      detail('destroy')
+      const next = { ...current, nodes: current.nodes.filter(({ name }) => name !== node.name) }
+      writeCluster(directory, next)
+      await destroyNode(directory, node.name)
+      return next
+    })
+  }
+  if (removed.length > 0) reloadGateway(directory)
+  return current
+}
+
+/** Waits for a healthy cluster and hands out its kubeconfig. */
+async function settle(
+  io: Io,
+  directory: string,
+  record: ClusterRecord,
+  configs: Configs,
+  options: CreateOptions,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!options.wait) return
+  await awaitHealth(io, record, configs, progress, { signal, timeout: options.waitTimeout, readiness: options.checkReadiness })
+  if (options.kubeconfig) {
+    const first = record.nodes.find(({ role }) => role === 'controlplane')
+    const text = await fetchKubeconfig(first?.ip ?? '', configs.credentials, signal)
+    const { context, file } = await mergeIntoKubeconfig(io, directory, text)
+    progress.line(`kubeconfig: context "${context}" in ${file}`)
+  }
+  if (options.checkReadiness) writeFileSync(join(directory, 'healthy'), '')
+}
+
+async function closing(io: Io, _directory: string, record: ClusterRecord, progress: Progress | undefined): Promise<void> {
+  const first = record.nodes[0]
+  if (progress) io.stderr.write(`\n${progress.summary()}\n`)
+  io.stderr.write(
+    [
+      '',
+      `Kubernetes at https://${record.network.gateway}:${record.kubernetes.port}, also 127.0.0.1:${record.kubernetes.hostPort}; machines at ${first?.ip}, also 127.0.0.1:${record.machineApi.hostPort}`,
+      '',
+      'try next:',
+      `  talosctl -n ${first?.ip} services`,
+      '  kubectl get nodes',
+      `  talosctl cluster show --name ${record.name}`,
+      '',
+    ].join('\n'),
+  )
+}
+
+/** The gateway reads the record anew, for the control planes may have changed. */
+function reloadGateway(directory: string): void {
+  const holder = holderOf(join(clusterPaths(directory).gateway, 'keeper.lock'))
+  if (holder && isAlive(holder)) process.kill(holder.pid, 'SIGHUP')
+}
+
+/** Does the same for all at once and waits for all, also when one fails. */
+async function together<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
+  const results = await Promise.allSettled(items.map(act))
+  const failed = results.find((result) => result.status === 'rejected')
+  if (failed) throw failed.reason
+}
+
+function describe(nodes: readonly NodeRecord[]): string {
+  const count = (role: NodeRecord['role']) => nodes.filter((node) => node.role === role).length
+  const plural = (number: number, word: string) => `${number} ${word}${number === 1 ? '' : 's'}`
+  return `${plural(count('controlplane'), 'control plane')} and ${plural(count('worker'), 'worker')}`
+}

@@ -1,0 +1,38 @@
+import type { ClusterRecord } from '../../keeper/layout.ts'
+import type { Io } from '../io.ts'
+import type { Configs } from './configs.ts'
+import type { Progress } from './progress.ts'
+
+/** How to wait for a healthy cluster. */
+export interface HealthWait {
+  signal: AbortSignal
+  timeout: number
+  /** Whether nodes have to be ready for pods. */
+  readiness: boolean
+}
+
+/** Waits until every check holds; each is shown while it is looked at and when it is over. */
+export async function awaitHealth(io: Io, record: ClusterRecord, configs: Configs, progress: Progress, wait: HealthWait): Promise<void> {
+  const { awaitHealth: run, healthLine } = await import('../../../os/cluster/health/run.ts')
+  const { healthSteps } = await import('../../../os/cluster/health/steps.ts')
+  const { clusterView } = await import('../health/view.ts')
+  const { Cluster } = await import('../cluster.ts')
+  const ips = (role: string) => record.nodes.filter((node) => node.role === role).map(({ ip }) => ip)
+  const cluster = new Cluster(io, { endpoints: ips('controlplane'), nodes: [], tls: configs.credentials, source: 'cluster create' })
+  const view = clusterView(cluster, { controlPlanes: ips('controlplane'), workers: ips('worker') })
+  const steps = healthSteps().filter(({ name }) => wait.readiness || !name.endsWith('to report ready'))
+  try {
+    await progress.phase('health', (detail) =>
+      run(steps, view, {
+        timeout: wait.timeout,
+        signal: wait.signal,
+        interval: 100,
+        onEvent: (event) =>
+          event.state === 'holds' || event.state === 'skipped' ? progress.line(healthLine(event)) : detail(healthLine(event)),
+      }),
+    )
+  } finally {
+    view.close()
+    await cluster.close()
+  }
+}
