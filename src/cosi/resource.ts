@@ -34,6 +34,8 @@ export interface ResourceType<S = unknown> {
   readonly namespace: string
   readonly displayType: string
   readonly aliases: readonly string[]
+  /** Whether names are also made of its type and display type. */
+  readonly automaticAliases: boolean
   readonly sensitive: boolean
   /** Column header → JSON path in the spec. */
   readonly columns: Readonly<Record<string, string>>
@@ -49,6 +51,7 @@ export function defineResource<const T extends v.GenericSchema<unknown, unknown>
   namespace: string
   displayType?: string
   aliases?: readonly string[]
+  automaticAliases?: boolean
   sensitive?: boolean
   columns?: Record<string, string>
   spec: T
@@ -59,6 +62,7 @@ export function defineResource<const T extends v.GenericSchema<unknown, unknown>
     namespace,
     displayType: declaration.displayType ?? singular(type.slice(0, type.indexOf('.'))),
     aliases,
+    automaticAliases: declaration.automaticAliases ?? true,
     sensitive,
     columns,
     schema: spec as v.GenericSchema<unknown, v.InferOutput<T>>,

@@ -2,6 +2,7 @@
  * PID 1: makes the machine's folders, reaps orphans, hands the kernel to every area, opens the sockets that the
  * daemons use and then runs sequences; everything else is controllers and services.
  */
+import { describe } from '../../cosi/meta.ts'
 import { Runtime } from '../../cosi/runtime.ts'
 import { Store } from '../../cosi/store.ts'
 import * as capabilities from '../../linux/capabilities.ts'
@@ -22,6 +23,7 @@ import { boot } from '../../os/lifecycle/boot.ts'
 import { initialize } from '../../os/lifecycle/initialize.ts'
 import { Sequencer } from '../../os/lifecycle/sequencer.ts'
 import { shutdown } from '../../os/lifecycle/stop.ts'
+import { namespaces } from '../../os/namespaces.ts'
 import { Events } from '../../os/runtime/events.ts'
 import { release } from '../../release.ts'
 import { spawn } from '../../supervise/spawn.ts'
@@ -94,8 +96,12 @@ function assemble(container: boolean): Machine {
     version: release,
     end: (ending) => endMachine(ending, container),
   }
+  describe(
+    store,
+    areas.flatMap(({ resources }) => resources),
+    namespaces,
+  )
   for (const area of areas) {
-    store.register(...area.resources)
     runtime.register(...(area.controllers?.(machine) ?? []))
     for (const definition of area.services?.(machine) ?? []) services.set(definition.id, definition)
   }

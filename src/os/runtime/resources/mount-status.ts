@@ -7,6 +7,7 @@ export const RuntimeMountStatus = defineResource({
   namespace: 'runtime',
   displayType: 'MountStatus',
   aliases: ['mounts'],
+  automaticAliases: false,
   columns: { Source: '{.source}', Target: '{.target}', 'Filesystem Type': '{.filesystemType}' },
   spec: v.object({
     source: v.string(),

@@ -1,0 +1,70 @@
+/** The store describes itself: which namespaces and which kinds of resources there are. */
+import * as v from 'valibot'
+import { defineResource, type ResourceType } from './resource.ts'
+import type { Store } from './store.ts'
+
+/** A namespace and what it is for. */
+export const Namespace = defineResource({
+  type: 'Namespaces.meta.cosi.dev',
+  namespace: 'meta',
+  aliases: ['ns'],
+  spec: v.object({ description: v.string() }),
+})
+
+/** A kind of resource: what it is called and how it is shown. */
+export const ResourceDefinition = defineResource({
+  type: 'ResourceDefinitions.meta.cosi.dev',
+  namespace: 'meta',
+  aliases: ['api-resources'],
+  columns: { Aliases: '{.aliases[:]}' },
+  spec: v.object({
+    type: v.string(),
+    displayType: v.string(),
+    defaultNamespace: v.string(),
+    aliases: v.array(v.string()),
+    allAliases: v.array(v.string()),
+    skipAutomaticAliases: v.optional(v.boolean()),
+    printColumns: v.array(v.object({ name: v.string(), jsonPath: v.string() })),
+    sensitivity: v.optional(v.string()),
+  }),
+})
+
+const owner = 'meta'
+
+/** Makes kinds known to the store and to those who ask it what there is. */
+export function describe(store: Store, types: readonly ResourceType<any>[], namespaces: Readonly<Record<string, string>>): void {
+  const all = [Namespace, ResourceDefinition, ...types]
+  store.register(...(all as ResourceType[]))
+  for (const [id, description] of Object.entries(namespaces)) store.put(Namespace, id, { description }, { owner })
+  for (const type of all)
+    store.put(
+      ResourceDefinition,
+      type.type.toLowerCase(),
+      {
+        type: type.type,
+        displayType: type.displayType,
+        defaultNamespace: type.namespace,
+        aliases: [...type.aliases],
+        allAliases: allAliases(type),
+        ...(type.automaticAliases ? {} : { skipAutomaticAliases: true }),
+        printColumns: Object.entries(type.columns).map(([name, jsonPath]) => ({ name, jsonPath })),
+        ...(type.sensitive ? { sensitivity: 'sensitive' } : {}),
+      },
+      { owner },
+    )
+}
+
+/** Every name a kind answers to beside its full one: the plural with more and more of its domain, the declared, the singular, the initials. */
+export function allAliases({
+  type,
+  displayType,
+  aliases,
+  automaticAliases,
+}: Pick<ResourceType, 'type' | 'displayType' | 'aliases' | 'automaticAliases'>): string[] {
+  if (!automaticAliases) return [...aliases]
+  const parts = type.toLowerCase().split('.')
+  const plurals = parts.slice(0, -1).map((_, index) => parts.slice(0, index + 1).join('.'))
+  const initials = displayType.replaceAll(/[^A-Z]/g, '').toLowerCase()
+  const short = initials.length < 2 ? [] : initials.endsWith('s') ? [initials] : [initials, `${initials}s`]
+  return [...new Set([...plurals, ...aliases, displayType.toLowerCase(), ...short])]
+}

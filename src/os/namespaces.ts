@@ -1,0 +1,20 @@
+/** What each namespace of the store is for. */
+export const namespaces: Readonly<Record<string, string>> = {
+  cluster: 'Who belongs to the cluster.',
+  'cluster-raw': 'What each registry of discovery tells, before it is joined.',
+  config: 'The machine configuration and what is read from it alone.',
+  controlplane: 'How the Kubernetes control plane should run.',
+  cri: 'The container runtime.',
+  etcd: 'etcd and this node’s member of it.',
+  files: 'Generated files.',
+  hardware: 'What the machine is built of.',
+  k8s: 'Kubernetes on every node.',
+  kubespan: 'The mesh between nodes.',
+  meta: 'Namespaces and kinds of resources.',
+  network: 'The network as it should be and as it is.',
+  'network-config': 'Wishes for the network, layer by layer.',
+  perf: 'Counters of processors and memory.',
+  runtime: 'The running machine: services, volumes, status.',
+  secrets: 'Keys, certificates and tokens.',
+  security: 'What images must prove.',
+}
