@@ -31,3 +31,5 @@ if (program) {
   console.error(`no program "${name}" in this binary: call it by, or with, one of ${Object.keys(programs).join(', ')}`)
   process.exitCode = 64
 }
+
+export {}
