@@ -24,6 +24,8 @@ export interface Health {
 
 const firstInterval = 40
 const growth = 1.25
+/** While the first good answer is awaited, waiting between questions stays below this. */
+const firstLimit = 1000
 
 /** Asks until the signal is aborted, telling each answer: undefined when well, else what is wrong. */
 export async function watchHealth(
@@ -41,7 +43,7 @@ export async function watchHealth(
     if (wrong === undefined) first = false
     if (!first || clock.now().getTime() - begin >= initialDelay) tell(wrong)
     await clock.sleep(first ? interval : period, signal)
-    if (first) interval = Math.min(period, interval * growth)
+    if (first) interval = Math.min(period, firstLimit, interval * growth)
   }
 }
 

@@ -8,13 +8,13 @@ export interface SpecMount {
   readonly options?: readonly string[]
 }
 
-/** What a control group may use: bytes, and thousandths of a core. */
+/** What a control group may use: bytes, and the weight of cgroup version 2 (1 to 10000). */
 export interface GroupLimits {
   readonly memoryMin?: number
   readonly memoryLow?: number
   readonly memoryMax?: number
-  readonly noSwap?: boolean
-  readonly millicores?: number
+  readonly swapMax?: number
+  readonly cpuWeight?: number
 }
 
 /** A container as its service describes it. */
@@ -41,9 +41,13 @@ export interface SpecOptions {
   readonly cgroupVersion: 1 | 2
 }
 
+/** The version of the specification that is written. */
+export const ociVersion = '1.2.0'
+
 const defaultPath = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-const masked = [
+/** Paths that tell too much about the machine. */
+export const maskedPaths = [
   '/proc/acpi',
   '/proc/asound',
   '/proc/kcore',
@@ -56,10 +60,11 @@ const masked = [
   '/sys/firmware',
   '/sys/devices/virtual/powercap',
 ]
-const readonlyPaths = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
+/** Paths through which the machine could be changed. */
+export const readonlyPaths = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
 
 /** What every container needs to be a Linux system. */
-const basicMounts: readonly SpecMount[] = [
+export const basicMounts: readonly SpecMount[] = [
   { destination: '/proc', type: 'proc', source: 'proc', options: ['nosuid', 'noexec', 'nodev'] },
   { destination: '/dev', type: 'tmpfs', source: 'tmpfs', options: ['nosuid', 'strictatime', 'mode=755', 'size=65536k'] },
   {
@@ -78,7 +83,7 @@ export function ociSpec(options: SpecOptions): object {
   const { args, env = [], cwd = '/', uid = 0, gid = uid, capabilities = [], mounts = [], privileged = false } = options
   const replaced = new Set(mounts.map(({ destination }) => destination))
   return {
-    ociVersion: '1.2.0',
+    ociVersion,
     process: {
       user: { uid, gid },
       args,
@@ -95,7 +100,7 @@ export function ociSpec(options: SpecOptions): object {
       cgroupsPath: options.cgroup,
       resources: resourcesOf(options),
       rootfsPropagation: options.rootPropagation,
-      ...(privileged ? {} : { maskedPaths: masked, readonlyPaths }),
+      ...(privileged ? {} : { maskedPaths, readonlyPaths }),
     },
   }
 }
@@ -111,16 +116,18 @@ function namespacesOf({ hostPid, hostIpc, hostCgroup }: SpecOptions): { type: st
 }
 
 function resourcesOf({ privileged, limits = {}, cgroupVersion }: SpecOptions): object {
-  const { memoryMin, memoryLow, memoryMax, noSwap, millicores } = limits
+  const { memoryMin, memoryLow, memoryMax, swapMax, cpuWeight } = limits
   const unified = {
     ...(memoryMin !== undefined && { 'memory.min': String(memoryMin) }),
     ...(memoryLow !== undefined && { 'memory.low': String(memoryLow) }),
-    ...(noSwap && { 'memory.swap.max': '0' }),
+    ...(swapMax !== undefined && { 'memory.swap.max': String(swapMax) }),
+    ...(cpuWeight !== undefined && { 'cpu.weight': String(cpuWeight) }),
   }
   return {
     devices: [{ allow: privileged ?? false, access: 'rwm' }],
     ...(memoryMax !== undefined && { memory: { limit: memoryMax } }),
-    ...(millicores !== undefined && { cpu: { shares: Math.max(2, Math.floor((millicores * 1024) / 1000)) } }),
+    // Version 1 has shares instead of weights: 1024 are a core, as a weight of 39 is.
+    ...(cgroupVersion === 1 && cpuWeight !== undefined && { cpu: { shares: Math.round(((cpuWeight - 1) * 262142) / 9999) + 2 } }),
     ...(cgroupVersion === 2 && { unified }),
   }
 }

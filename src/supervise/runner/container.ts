@@ -26,7 +26,7 @@ export type RootSource = { readonly folder: string; readonly readonly?: boolean 
 export interface ContainerOptions {
   readonly containerd: Containerd
   readonly namespace: string
-  readonly root: RootSource
+  readonly root: RootSource | ((life: Life) => RootSource)
   /** The OCI specification; for an image root it is told what the image brings. */
   readonly spec: (life: Life, image: ImageContents | undefined) => object | Promise<object>
   /** Makes a named pipe for the container's output. */
@@ -48,8 +48,9 @@ export function container(options: ContainerOptions): Runner {
     const { id } = life.definition
     const channel = options.containerd.in(options.namespace)
     await removeContainer(channel, id, life)
-    const image = 'image' in options.root ? await imageOf(channel, options.root.image) : undefined
-    const rootfs = image ? await prepareSnapshot(channel, id, image) : folderMount(options.root as { folder: string; readonly?: boolean })
+    const root = typeof options.root === 'function' ? options.root(life) : options.root
+    const image = 'image' in root ? await imageOf(channel, root.image) : undefined
+    const rootfs = 'image' in root ? await prepareSnapshot(channel, id, image!) : folderMount(root)
     const spec = await options.spec(life, image)
     await createContainer(channel, id, spec, image, options.labels ?? {})
     const pipe = options.makePipe(id)

@@ -1,0 +1,41 @@
+import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
+import { declared } from '../../config/declared.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { EtcFileSpec } from '../../files/resources/etc-file-spec.ts'
+import type { Kernel } from '../../kernel.ts'
+import { baseRuntimeSpec } from '../base-runtime-spec.ts'
+import { basePart, mainFile, mergeParts, registriesPart } from '../parts.ts'
+import { RegistryConfig } from '../resources/registry-config.ts'
+
+/** Where a user's own part comes from: a file of the machine configuration. */
+const customization = '/etc/cri/conf.d/20-customization.part'
+const file = (contents: string) => ({ contents, mode: 0o600, selinux_label: '' })
+
+/** The configuration of the pods' daemon, put together from its parts. */
+export const writeConfig = ({ capabilities }: Pick<Kernel, 'capabilities'>): Controller =>
+  defineController({
+    name: 'files.CRIConfigPartsController',
+    inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), registries: weak(RegistryConfig, { id: 'registries' }) },
+    outputs: { files: shared(EtcFileSpec) },
+    reconcile({ config, registries, files }) {
+      const given = registries.get('registries')?.spec
+      if (!given) return
+      const lowerOomScores = capabilities.capabilities().effective.includes('sys_resource')
+      const users = (declared(config.get('v1alpha1'))?.machine.files ?? []) as { path?: string; content?: string }[]
+      const parts = users.filter(({ path }) => path === customization).map(({ content = '' }) => ({ name: customization, text: content }))
+      const merged = mergeParts(basePart({ lowerOomScores }), [{ name: '01-registries.part', text: registriesPart(given) }, ...parts])
+      files.put('cri/containerd.toml', file(mainFile))
+      files.put('cri/conf.d/cri.toml', file(merged))
+    },
+  })
+
+/** What every container's specification begins with: containerd's own beginning, and what the user lays over it. */
+export const writeBaseSpec: Controller = defineController({
+  name: 'files.CRIBaseRuntimeSpecController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  outputs: { files: shared(EtcFileSpec) },
+  reconcile({ config, files }) {
+    const overrides = (declared(config.get('v1alpha1'))?.machine.baseRuntimeSpecOverrides ?? {}) as Record<string, unknown>
+    files.put('cri/conf.d/base-spec.json', file(JSON.stringify(baseRuntimeSpec(overrides))))
+  },
+})

@@ -1,0 +1,35 @@
+import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { declared } from '../../config/declared.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import type { Kernel } from '../../kernel.ts'
+import { RuntimeMountStatus } from '../../runtime/resources/mount-status.ts'
+import { SeccompProfile } from '../resources/seccomp-profile.ts'
+
+const folder = '/var/lib/kubelet/seccomp/profiles'
+
+/** The profiles of the machine configuration. */
+export const configSeccompProfiles: Controller = defineController({
+  name: 'cri.SeccompProfileController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  outputs: { profiles: exclusive(SeccompProfile) },
+  reconcile({ config, profiles }) {
+    const given = (declared(config.get('v1alpha1'))?.machine.seccompProfiles ?? []) as { name: string; value?: Record<string, unknown> }[]
+    for (const { name, value = {} } of given) profiles.put(name, { name, value })
+  },
+})
+
+/** The files that pods name by `localhostProfile`; a file that is no profile any more is removed. */
+export const writeSeccompProfiles = ({ mode, files }: Pick<Kernel, 'mode' | 'files'>): Controller =>
+  defineController({
+    name: 'cri.SeccompProfileFileController',
+    inputs: { disk: weak(RuntimeMountStatus, { id: 'EPHEMERAL' }), profiles: weak(SeccompProfile) },
+    outputs: {},
+    async reconcile({ disk, profiles }) {
+      if (mode !== 'container' && !disk.get('EPHEMERAL')) return
+      files.mkdirAll(folder, { mode: 0o700 })
+      const wanted = profiles.list()
+      for (const { spec } of wanted) await files.writeAtomic(`${folder}/${spec.name}`, JSON.stringify(spec.value), { mode: 0o600 })
+      const names = new Set(wanted.map(({ spec }) => spec.name))
+      for (const name of files.list(folder)) if (!names.has(name)) await files.remove(`${folder}/${name}`)
+    },
+  })

@@ -1,0 +1,26 @@
+import type { Area } from '../area.ts'
+import { writeBaseSpec, writeConfig } from './controllers/config-files.ts'
+import { configImageCache } from './controllers/image-cache.ts'
+import { configRegistries } from './controllers/registries.ts'
+import { writeRegistries } from './controllers/registry-files.ts'
+import { configSeccompProfiles, writeSeccompProfiles } from './controllers/seccomp.ts'
+import { resources } from './nouns.ts'
+import { containerdService } from './services/containerd.ts'
+import { criService } from './services/cri.ts'
+import { registrydService } from './services/registryd.ts'
+
+/** Containers and their images: the daemons that run them, and where images come from. */
+export const cri: Area = {
+  name: 'cri',
+  resources,
+  controllers: ({ kernel }) => [
+    configImageCache,
+    configRegistries,
+    writeRegistries,
+    writeConfig(kernel),
+    writeBaseSpec,
+    configSeccompProfiles,
+    writeSeccompProfiles(kernel),
+  ],
+  services: (machine) => [containerdService(machine), criService(machine), registrydService(machine)],
+}

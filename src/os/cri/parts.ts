@@ -1,0 +1,86 @@
+/** The parts that the configuration of the pods' daemon is put together from. */
+
+import type { SpecOf } from '../../cosi/resource.ts'
+import { hostsFolder } from './daemons.ts'
+import type { RegistryConfig } from './resources/registry-config.ts'
+import { formatToml, overlayToml, parseToml, type TomlTable } from './toml.ts'
+
+const images = 'io.containerd.cri.v1.images'
+const runtime = 'io.containerd.cri.v1.runtime'
+
+/** The image that holds a pod's namespaces open. */
+export const sandboxImage = 'registry.k8s.io/pause:3.10.1'
+
+/** What is said first, and leads to the rest. */
+export const mainFile = formatToml({
+  version: 3,
+  disabled_plugins: [
+    'io.containerd.nri.v1.nri',
+    'io.containerd.snapshotter.v1.blockfile',
+    'io.containerd.snapshotter.v1.btrfs',
+    'io.containerd.snapshotter.v1.devmapper',
+    'io.containerd.snapshotter.v1.erofs',
+    'io.containerd.snapshotter.v1.zfs',
+    'io.containerd.internal.v1.tracing',
+    'io.containerd.tracing.processor.v1.otlp',
+  ],
+  imports: ['/etc/cri/conf.d/cri.toml'],
+})
+
+/** What this node can do. */
+export interface Abilities {
+  /** OOM scores may be lowered. */
+  readonly lowerOomScores: boolean
+}
+
+/** How pods run. */
+export function basePart({ lowerOomScores }: Abilities): TomlTable {
+  return {
+    version: 3,
+    plugins: {
+      [images]: { snapshotter: 'overlayfs', pinned_images: { sandbox: sandboxImage }, registry: { config_path: hostsFolder } },
+      [runtime]: {
+        restrict_oom_score_adj: !lowerOomScores,
+        containerd: {
+          default_runtime_name: 'runc',
+          runtimes: {
+            runc: {
+              runtime_type: 'io.containerd.runc.v2',
+              base_runtime_spec: '/etc/cri/conf.d/base-spec.json',
+              options: { SystemdCgroup: false },
+            },
+          },
+        },
+        cni: { bin_dirs: ['/opt/cni/bin', '/usr/libexec/cni'], conf_dir: '/etc/cni/net.d' },
+      },
+    },
+  }
+}
+
+/** Who to be towards registries. */
+export function registriesPart({ auths = {} }: SpecOf<typeof RegistryConfig>): string {
+  const configs = Object.fromEntries(
+    Object.entries(auths).map(([name, { username, password, auth, identityToken }]) => [
+      name,
+      { auth: { username, password, auth, identitytoken: identityToken } },
+    ]),
+  )
+  return formatToml({
+    version: 3,
+    plugins: { [images]: { registry: { config_path: hostsFolder, ...(Object.keys(auths).length > 0 && { configs }) } } },
+  })
+}
+
+/** All parts in one, later ones over earlier ones. Throws, naming the part, when one is not TOML. */
+export function mergeParts(base: TomlTable, parts: readonly { name: string; text: string }[]): string {
+  const merged = parts.reduce((under, { name, text }) => overlayToml(under, parsePart(name, text)), base)
+  return formatToml(merged)
+}
+
+function parsePart(name: string, text: string): TomlTable {
+  try {
+    return parseToml(text)
+  } catch (error) {
+    throw new Error(`read "${name}": ${(error as Error).message}: correct the file in machine.files`)
+  }
+}

@@ -1,0 +1,59 @@
+/** How the system's own services run as containers: limits of their control group, output into their log. */
+
+import type { Containerd } from '../../supervise/containerd/client.ts'
+import type { ImageContents } from '../../supervise/containerd/images.ts'
+import { ociSpec, type SpecOptions } from '../../supervise/containerd/spec.ts'
+import type { Life, Runner } from '../../supervise/definition.ts'
+import { container, type RootSource } from '../../supervise/runner/container.ts'
+import type { Machine } from '../area.ts'
+import { limitsOfGroup } from '../runtime/groups.ts'
+
+/** Pipes from the containers to init. */
+const pipesFolder = '/system/run/pipes'
+
+/** What a service says about its container; identity, limits and plumbing are added. */
+export type ServiceSpec = Omit<SpecOptions, 'cgroup' | 'limits' | 'oom' | 'cgroupVersion'>
+
+/** A service's container in namespace `system` of a daemon. */
+export function serviceContainer(
+  { kernel }: Machine,
+  containerd: Containerd,
+  root: RootSource | ((life: Life) => RootSource),
+  spec: (life: Life, image: ImageContents | undefined) => ServiceSpec | Promise<ServiceSpec>,
+): Runner {
+  return container({
+    containerd,
+    namespace: 'system',
+    root,
+    makePipe(id) {
+      kernel.files.mkdirAll(pipesFolder, { mode: 0o700 })
+      return kernel.fifo.makeFifo(`${pipesFolder}/${id}`)
+    },
+    async spec(life, image) {
+      const { cgroup } = life.definition
+      return ociSpec({
+        ...(await spec(life, image)),
+        oom: life.oom,
+        cgroup,
+        limits: cgroup ? limitsOfGroup(cgroup) : {},
+        cgroupVersion: kernel.cgroup.hierarchy().version,
+      })
+    },
+  })
+}
+
+/** The node's own files without what is mounted over them: nothing in it is secret or can be changed. */
+export const systemRoot: RootSource = { folder: '/', readonly: true }
+
+/** Empty folders over those that a service of the system must not see into. */
+export const hiddenMounts = ['/system', '/run', '/tmp'].map((destination) => ({
+  destination,
+  type: 'tmpfs',
+  source: 'tmpfs',
+  options: ['nosuid', 'nodev', 'noexec', 'mode=755', 'size=16m'],
+}))
+
+/** Shows a folder or file of the node in a container, at the same path unless said. */
+export function bindMount(source: string, { destination = source, writable = false, options = [] as readonly string[] } = {}) {
+  return { destination, type: 'bind', source, options: ['rbind', writable ? 'rw' : 'ro', ...options] }
+}

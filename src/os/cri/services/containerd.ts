@@ -1,0 +1,61 @@
+import type { ServiceDefinition } from '../../../supervise/definition.ts'
+import { containerdProbe } from '../../../supervise/probe.ts'
+import { program } from '../../../supervise/runner/program.ts'
+import type { Machine } from '../../area.ts'
+import { systemDaemon } from '../daemons.ts'
+
+const folder = '/system/run/containerd'
+const configFile = `${folder}/config.toml`
+
+/** The system's daemon has no business with pods, nor with what other machines would need. */
+const config = `version = 3
+disabled_plugins = [
+  "io.containerd.cri.v1.images",
+  "io.containerd.cri.v1.runtime",
+  "io.containerd.grpc.v1.cri",
+  "io.containerd.podsandbox.controller.v1.podsandbox",
+  "io.containerd.nri.v1.nri",
+  "io.containerd.snapshotter.v1.blockfile",
+  "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper",
+  "io.containerd.snapshotter.v1.erofs",
+  "io.containerd.snapshotter.v1.zfs",
+  "io.containerd.tracing.processor.v1.otlp",
+  "io.containerd.internal.v1.tracing",
+]
+`
+
+/** The environment of every program of the image. */
+export const programEnvironment = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
+
+/** The daemon that runs the system's own containers. */
+export const containerdService = ({ kernel: { files }, spawn }: Machine): ServiceDefinition => ({
+  id: 'containerd',
+  dependsOn: [],
+  async prepare() {
+    files.mkdirAll(folder, { mode: 0o711 })
+    files.mkdirAll('/system/var/lib/containerd', { mode: 0o700 })
+    await files.writeAtomic(configFile, config, { mode: 0o600 })
+  },
+  runner: program(
+    {
+      argv: [
+        '/usr/bin/containerd',
+        '--address',
+        systemDaemon.address,
+        '--state',
+        folder,
+        '--root',
+        '/system/var/lib/containerd',
+        '--config',
+        configFile,
+      ],
+      env: programEnvironment,
+    },
+    spawn,
+  ),
+  health: { check: containerdProbe(systemDaemon, 'system') },
+  restart: 'always',
+  oom: -999,
+  cgroup: '/system/runtime',
+})

@@ -1,0 +1,50 @@
+import type { ServiceDefinition, StoreView } from '../../../supervise/definition.ts'
+import { containerdProbe } from '../../../supervise/probe.ts'
+import { program } from '../../../supervise/runner/program.ts'
+import type { Machine } from '../../area.ts'
+import { EtcFileStatus } from '../../files/resources/etc-file-status.ts'
+import type { Mode } from '../../kernel.ts'
+import { networkConditions } from '../../network/conditions.ts'
+import { RuntimeMountStatus } from '../../runtime/resources/mount-status.ts'
+import { criDaemon } from '../daemons.ts'
+import { programEnvironment } from './containerd.ts'
+
+/** Everything the daemon reads at its start must be written. */
+const configFiles = ['containerd.toml', 'conf.d/cri.toml', 'conf.d/base-spec.json', 'conf.d/hosts/_default/hosts.toml'].map(
+  (name) => `cri/${name}`,
+)
+
+const wait =
+  (mode: Mode) =>
+  (store: StoreView): string[] => {
+    const files = configFiles.filter((id) => !store.get(EtcFileStatus, id)).map((id) => `file "/etc/${id}" to be written`)
+    // In a container the disk is there before init is.
+    const disk = mode === 'container' || store.get(RuntimeMountStatus, 'EPHEMERAL') ? [] : ['volume "EPHEMERAL" to be mounted']
+    return [...networkConditions(store, ['address', 'hostname', 'etcfiles']), ...files, ...disk]
+  }
+
+/** The daemon that runs pods, etcd and the kubelet. */
+export const criService = ({ kernel: { mode, files }, spawn }: Machine): ServiceDefinition => ({
+  id: 'cri',
+  dependsOn: [],
+  wait: wait(mode),
+  async prepare() {
+    files.mkdirAll('/run/containerd', { mode: 0o711 })
+    files.mkdirAll('/var/lib/containerd', { mode: 0o000 })
+    files.mkdirAll('/var/lib/cni', { mode: 0o700 })
+    files.mkdirAll('/etc/cni/net.d', { mode: 0o755 })
+    files.mkdirAll('/opt/cni/bin', { mode: 0o755 })
+  },
+  runner: program(
+    {
+      argv: ['/usr/bin/containerd', '--address', criDaemon.address, '--config', '/etc/cri/containerd.toml'],
+      env: programEnvironment,
+    },
+    spawn,
+  ),
+  health: { check: containerdProbe(criDaemon, 'k8s.io') },
+  restart: 'always',
+  oom: -500,
+  cgroup: '/podruntime/runtime',
+  operator: ['restart'],
+})

@@ -1,0 +1,42 @@
+import type { ServiceDefinition, StoreView } from '../../../supervise/definition.ts'
+import { tcpProbe } from '../../../supervise/probe.ts'
+import type { Machine } from '../../area.ts'
+import { systemDaemon } from '../../cri/daemons.ts'
+import { bindMount, hiddenMounts, serviceContainer, systemRoot } from '../../cri/service-container.ts'
+import { networkConditions, timeConditions } from '../../network/conditions.ts'
+import { daemonEnvironment } from '../../runtime/daemon-environment.ts'
+import { TrustdCertificate } from '../resources/trustd-certificate.ts'
+
+const uid = 51
+const port = 50001
+
+/** The socket of trustd's view of the store. */
+const sockets = '/system/run/trustd'
+
+function wait(store: StoreView): string[] {
+  const certificates = store.get(TrustdCertificate, 'trustd') ? [] : ['trustd certificates']
+  return [...timeConditions(store), ...networkConditions(store, ['address', 'hostname']), ...certificates]
+}
+
+/** The notary: signs the certificates of nodes that know the machine token. */
+export const trustdService = (machine: Machine): ServiceDefinition => ({
+  id: 'trustd',
+  dependsOn: ['containerd'],
+  wait,
+  async prepare() {
+    machine.kernel.files.mkdirAll(sockets)
+  },
+  runner: serviceContainer(machine, systemDaemon, systemRoot, ({ definition }) => ({
+    args: ['/usr/bin/trustd'],
+    env: daemonEnvironment(definition.cgroup),
+    uid,
+    readonlyRoot: true,
+    mounts: [...hiddenMounts, bindMount(sockets)],
+  })),
+  health: { check: tcpProbe('127.0.0.1', port) },
+  restart: 'always',
+  oom: -998,
+  cgroup: '/system/trustd',
+  stopTimeout: 15_000,
+  operator: ['restart'],
+})

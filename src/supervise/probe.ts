@@ -1,0 +1,50 @@
+/** Ways to ask whether something answers; each throws what is wrong, and gives up when its signal fires. */
+
+import type { Containerd } from './containerd/client.ts'
+
+/** Something accepts connections on that port. */
+export const tcpProbe = (hostname: string, port: number) => (signal: AbortSignal) => dial({ hostname, port }, signal)
+
+/** Something accepts connections on that unix socket. */
+export const unixProbe = (path: string) => (signal: AbortSignal) => dial({ unix: path }, signal)
+
+/** A GET of the URL is answered with a success status. */
+export const httpProbe =
+  (url: string) =>
+  async (signal: AbortSignal): Promise<void> => {
+    const response = await fetch(url, { signal })
+    await response.body?.cancel()
+    if (!response.ok) throw new Error(`GET ${url}: status ${response.status}`)
+  }
+
+/** containerd says that it serves. */
+export const containerdProbe =
+  (containerd: Containerd, namespace: string) =>
+  async (signal: AbortSignal): Promise<void> => {
+    const { status } = await containerd.in(namespace).unary('grpc.health.v1.Health/Check', {}, { signal, deadline: 5000 })
+    if (status !== 1) throw new Error(`containerd at "${containerd.address}" does not serve yet`)
+  }
+
+function dial(target: { hostname: string; port: number } | { unix: string }, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const name = 'unix' in target ? `"${target.unix}"` : `${target.hostname}:${target.port}`
+    const fail = (error: Error) => reject(new Error(`dial ${name}: ${error.message}`))
+    const socket = {
+      open(connection: { end(): void }) {
+        connection.end()
+        resolve()
+      },
+      connectError: (_: unknown, error: Error) => fail(error),
+      data() {},
+    }
+    const connecting = 'unix' in target ? Bun.connect({ ...target, socket }) : Bun.connect({ ...target, socket })
+    connecting.catch(fail)
+    signal.addEventListener('abort', () => {
+      fail(new Error('no answer in time'))
+      connecting.then(
+        (connection) => connection.end(),
+        () => {},
+      )
+    })
+  })
+}
