@@ -1,0 +1,61 @@
+import { defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { KubePrismConfig } from '../resources/kube-prism-config.ts'
+import { KubePrismStatus } from '../resources/kube-prism-status.ts'
+import { type Balancer, balanceTcp, type Upstream } from '../tcp-balancer.ts'
+
+/** Between two looks at the API servers: while one answers, and while none does. */
+const calmPeriod = 20_000
+const searchPeriod = 1000
+
+/** A way to the Kubernetes API that is on every node and outlives any API server. */
+export function runKubePrism() {
+  let balancer: Balancer | undefined
+  let address = ''
+  let wake = () => {}
+  let checked = 0
+  const close = () => {
+    balancer?.close()
+    balancer = undefined
+  }
+  return defineController({
+    name: 'k8s.KubePrismController',
+    inputs: { config: weak(KubePrismConfig, { id: 'k8s-loadbalancer-config' }) },
+    outputs: { status: exclusive(KubePrismStatus) },
+    start(outside) {
+      wake = outside.wake
+      outside.signal.addEventListener('abort', close)
+    },
+    async reconcile({ config, status, log, wakeIn, now }) {
+      const given = config.get('k8s-loadbalancer-config')?.spec
+      const wanted = given ? `${given.host}:${given.port}` : ''
+      if (wanted !== address) close()
+      address = wanted
+      if (!given) return
+      if (!balancer) {
+        balancer = balanceTcp({ hostname: given.host, port: given.port, onHealth: () => wake() })
+        log.info('KubePrism listens', { address })
+      }
+      balancer.setUpstreams(preferred(given.endpoints))
+      if (!balancer.healthy || now().getTime() - checked >= calmPeriod) {
+        await balancer.check()
+        checked = now().getTime()
+      }
+      status.put('k8s-loadbalancer', { host: address, healthy: balancer.healthy })
+      wakeIn(balancer.healthy ? calmPeriod : searchPeriod)
+    },
+  })
+}
+
+/** This node's own API server first, then the others, the cluster's common address last; each once. */
+export function preferred(endpoints: readonly Upstream[]): Upstream[] {
+  const [common, ...rest] = endpoints[0]?.host === 'localhost' ? [undefined, ...endpoints] : endpoints
+  const ranked = [
+    ...rest.filter(({ host }) => host === 'localhost'),
+    ...rest.filter(({ host }) => host !== 'localhost'),
+    ...(common ? [common] : []),
+  ]
+  const seen = new Set<string>()
+  return ranked
+    .map(({ host, port }) => ({ host: host === 'localhost' ? '127.0.0.1' : host, port }))
+    .filter(({ host, port }) => !seen.has(`${host}:${port}`) && seen.add(`${host}:${port}`))
+}

@@ -1,0 +1,191 @@
+/**
+ * A TCP load balancer on one address of this node: each connection goes to an upstream that accepts it. When none does,
+ * the client is held for a while instead of being refused, so that whoever comes a moment too early does not begin to
+ * back off. Bytes are passed as they come, each side read only as fast as the other takes.
+ */
+import type { Socket, TCPSocketListener } from 'bun'
+
+/** Where connections may go. */
+export interface Upstream {
+  host: string
+  port: number
+}
+
+/** How patient the balancer is, in milliseconds. */
+export interface BalancerOptions {
+  hostname: string
+  port: number
+  /** One upstream's time to accept. */
+  connectTimeout?: number
+  /** How long a client is held while nobody accepts; less than the ten seconds TLS clients give a handshake. */
+  patience?: number
+  /** Between two tries while a client is held. */
+  retry?: number
+  /** Called when the answer to "does any upstream accept" changes. */
+  onHealth?(healthy: boolean): void
+}
+
+/** A running balancer. */
+export interface Balancer {
+  readonly port: number
+  readonly healthy: boolean
+  /** Replaces the upstreams; connections that are there stay. The order is the order of preference. */
+  setUpstreams(upstreams: readonly Upstream[]): void
+  /** Asks every upstream whether it accepts. */
+  check(): Promise<boolean>
+  close(): void
+}
+
+interface Side {
+  peer?: Socket<Side>
+  /** What the peer has not taken yet. */
+  waiting: Uint8Array[]
+  ended: boolean
+}
+
+/** Listens and balances. Throws when the address is taken. */
+export function balanceTcp(options: BalancerOptions): Balancer {
+  const { hostname, port, connectTimeout = 3000, patience = 8000, retry = 100 } = options
+  let upstreams: readonly Upstream[] = []
+  let healthy = false
+  let closed = false
+  const failedAt = new Map<string, number>()
+
+  const note = (accepted: boolean) => {
+    if (accepted === healthy) return
+    healthy = accepted
+    options.onHealth?.(accepted)
+  }
+
+  const open = (upstream: Upstream, timeout: number): Promise<Socket<Side>> => {
+    const { promise, resolve, reject } = Promise.withResolvers<Socket<Side>>()
+    const timer = setTimeout(() => reject(new Error('no answer in time')), timeout)
+    Bun.connect<Side>({
+      hostname: upstream.host,
+      port: upstream.port,
+      data: { waiting: [], ended: false },
+      socket: { ...relay, open: resolve, connectError: (_, error) => reject(error) },
+    }).then(
+      // One that comes after its time is not wanted any more.
+      (socket) => promise.catch(() => socket.terminate()),
+      reject,
+    )
+    return promise.finally(() => clearTimeout(timer))
+  }
+
+  const accepted = async (timeout: number): Promise<Socket<Side> | undefined> => {
+    const now = Date.now()
+    // Those that refused a moment ago come last.
+    const order = [...upstreams].sort((a, b) => Number(recent(failedAt.get(keyOf(a)), now)) - Number(recent(failedAt.get(keyOf(b)), now)))
+    for (const upstream of order) {
+      try {
+        const socket = await open(upstream, timeout)
+        failedAt.delete(keyOf(upstream))
+        note(true)
+        return socket
+      } catch {
+        failedAt.set(keyOf(upstream), Date.now())
+      }
+    }
+    note(false)
+    return undefined
+  }
+
+  const connectClient = async (client: Socket<Side>) => {
+    const end = Date.now() + patience
+    for (;;) {
+      const upstream = await accepted(connectTimeout)
+      if (closed || client.readyState <= 0) return void upstream?.terminate()
+      if (upstream) return join(client, upstream)
+      if (Date.now() > end) return client.terminate()
+      await Bun.sleep(retry)
+    }
+  }
+
+  const listener: TCPSocketListener<Side> = Bun.listen<Side>({
+    hostname,
+    port,
+    socket: {
+      ...relay,
+      open(client) {
+        client.data = { waiting: [], ended: false }
+        // Nothing is read before there is somebody to give it to.
+        client.pause()
+        connectClient(client).catch(() => client.terminate())
+      },
+    },
+  })
+
+  return {
+    port: listener.port,
+    get healthy() {
+      return healthy
+    },
+    setUpstreams(next) {
+      upstreams = next
+    },
+    async check() {
+      const socket = await accepted(connectTimeout)
+      socket?.terminate()
+      return socket !== undefined
+    },
+    close() {
+      closed = true
+      listener.stop(true)
+    },
+  }
+}
+
+function join(client: Socket<Side>, upstream: Socket<Side>): void {
+  client.data.peer = upstream
+  upstream.data.peer = client
+  for (const socket of [client, upstream]) {
+    socket.setNoDelay(true)
+    socket.setKeepAlive(true, 30_000)
+  }
+  client.resume()
+}
+
+const relay = {
+  data(socket: Socket<Side>, bytes: Buffer) {
+    const { peer } = socket.data
+    if (!peer) return
+    if (peer.data.waiting.length > 0) return void peer.data.waiting.push(Uint8Array.from(bytes))
+    const taken = peer.write(bytes)
+    if (taken < 0) return socket.terminate()
+    if (taken < bytes.length) {
+      peer.data.waiting.push(Uint8Array.from(bytes.subarray(taken)))
+      socket.pause()
+    }
+  },
+  drain(socket: Socket<Side>) {
+    const { waiting, peer } = socket.data
+    while (waiting.length > 0) {
+      const bytes = waiting[0]!
+      const taken = socket.write(bytes)
+      if (taken < 0) return void peer?.terminate()
+      if (taken < bytes.length) {
+        waiting[0] = bytes.subarray(taken)
+        return
+      }
+      waiting.shift()
+    }
+    if (peer?.data.ended) socket.end()
+    else peer?.resume()
+  },
+  /** One side is gone: the other is closed as soon as it has taken everything. Half-closed connections are not kept. */
+  close(socket: Socket<Side>) {
+    socket.data.ended = true
+    const { peer } = socket.data
+    if (peer && peer.data.waiting.length === 0) peer.end()
+  },
+  error(socket: Socket<Side>) {
+    socket.data.peer?.terminate()
+  },
+}
+
+const keyOf = ({ host, port }: Upstream): string => `${host}:${port}`
+
+function recent(time: number | undefined, now: number): boolean {
+  return time !== undefined && now - time < 5000
+}
