@@ -1,4 +1,48 @@
-/** apid: not there yet. */
-export async function main(_args: string[]): Promise<number> {
-  return 70
+/** apid: the machine API's door. Listens, knows callers by their certificates, forwards calls to this node and others. */
+import { parseArgs } from 'node:util'
+import { createLogger, formatEntry } from '../../cosi/log.ts'
+import { splitAddress } from '../../rpc/client/dial.ts'
+import { Door } from './door.ts'
+import { watchIdentity } from './identity.ts'
+
+const usage =
+  'usage: apid [--listen <address>:50000] [--backend <machined socket>] [--runtime <resource socket>] [--remote-port 50000] [--verbose]'
+
+/** The program. */
+export async function main(args: string[]): Promise<number> {
+  const options = parse(args)
+  if (!options) {
+    console.error(usage)
+    return 64
+  }
+  const log = createLogger((entry) => {
+    if (entry.level !== 'debug' || options.verbose) console.error(`${entry.time.toISOString()} ${formatEntry(entry)}`)
+  })
+  const { host, port } = splitAddress(options.listen, 50_000)
+  const door = new Door({ host: host || '::', port, backend: options.backend, remotePort: Number(options['remote-port']), log })
+  const stop = new AbortController()
+  process.once('SIGTERM', () => stop.abort())
+  process.once('SIGINT', () => stop.abort())
+  for await (const identity of watchIdentity(options.runtime, log, stop.signal)) await door.become(identity)
+  await door.close(5_000)
+  return 0
+}
+
+function parse(args: string[]) {
+  try {
+    const { values } = parseArgs({
+      args,
+      options: {
+        listen: { type: 'string', default: ':50000' },
+        backend: { type: 'string', default: '/system/run/machined/machine.sock' },
+        runtime: { type: 'string', default: '/system/run/apid/runtime.sock' },
+        'remote-port': { type: 'string', default: '50000' },
+        verbose: { type: 'boolean', default: false },
+      },
+    })
+    return values
+  } catch (error) {
+    console.error(`apid: ${(error as Error).message}`)
+    return undefined
+  }
 }

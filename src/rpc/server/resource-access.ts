@@ -30,11 +30,10 @@ export function onlyAccess(allowed: readonly { type: string; namespace: string; 
       : 'not authorized'
 }
 
-/** What apid may read: its own certificates and configuration, and the node's addresses. */
+/** What apid may read: its own certificates and the node's addresses. */
 export const apidAccess = onlyAccess([
   { type: 'ApiCertificates.secrets.talos.dev', namespace: 'secrets', id: 'api' },
   { type: 'NodeAddresses.net.talos.dev', namespace: 'network' },
-  { type: 'APIServiceConfigs.runtime.talos.dev', namespace: 'runtime' },
 ])
 
 /** What trustd may read: its own certificate, and the authority and token it answers for. */

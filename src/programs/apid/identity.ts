@@ -1,0 +1,120 @@
+/**
+ * Who this node is to others: its certificates and addresses, watched in the resource API over apid's own socket,
+ * which shows apid just these. They are renewed within the day; whoever listens hears of every change.
+ */
+import os from 'node:os'
+import type { Logger } from '../../cosi/log.ts'
+import type { Resource } from '../../cosi/resource.ts'
+import { type Channel, connect } from '../../rpc/client/channel.ts'
+import { cosi as enums } from '../../rpc/enums.ts'
+import type { cosi } from '../../rpc/messages.ts'
+import { fromMessage } from '../../rpc/resource-message.ts'
+import type { Init } from '../../rpc/server/method.ts'
+
+/** A certificate (chain) and its key, in PEM. */
+export interface KeyPair {
+  readonly certificate: string
+  readonly key: string
+}
+
+/** Who this node is. */
+export interface Identity {
+  readonly server: KeyPair
+  /** For calls to other nodes; a worker has none. */
+  readonly client?: KeyPair
+  /** PEM of the authorities whose certificates are accepted. */
+  readonly authorities: string
+  /** There is no configuration yet: anyone may look. */
+  readonly maintenance: boolean
+  /** Names and addresses of this node, lower case. */
+  readonly own: ReadonlySet<string>
+}
+
+interface CertificatesSpec {
+  server?: { crt: string; key: string }
+  client?: { crt: string; key: string }
+  acceptedCAs?: { crt: string }[]
+  skipVerifyingClientCert?: boolean
+}
+
+const { EventType } = enums.resource
+
+/** Yields the identity whenever it has changed; connects again when machined was away. Ends with the signal. */
+export async function* watchIdentity(socket: string, log: Logger, signal: AbortSignal): AsyncGenerator<Identity, void> {
+  const channel = connect({ unix: socket }, { connectTimeout: 5_000 })
+  const addresses = new Map<string, readonly string[]>()
+  let certificates: CertificatesSpec | undefined
+  let wake = () => {}
+  let changed = false
+  const note = () => {
+    changed = true
+    wake()
+  }
+  signal.addEventListener('abort', note)
+  const ours = { namespace: 'secrets', type: 'ApiCertificates.secrets.talos.dev', id: 'api' }
+  void keepWatching(channel, ours, signal, log, ({ spec }, gone) => {
+    if (!gone) certificates = spec as CertificatesSpec
+    note()
+  })
+  const located = { namespace: 'network', type: 'NodeAddresses.net.talos.dev', options: { bootstrapContents: true } }
+  void keepWatching(channel, located, signal, log, ({ metadata, spec }, gone) => {
+    if (gone) addresses.delete(metadata.id)
+    else addresses.set(metadata.id, (spec as { addresses?: string[] }).addresses ?? [])
+    note()
+  })
+  while (!signal.aborted) {
+    if (!changed)
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    changed = false
+    const identity = certificates && identityOf(certificates, [...addresses.values()].flat())
+    if (identity && !signal.aborted) yield identity
+  }
+  channel.close()
+}
+
+/** The identity these resources tell; undefined while the server's certificate is missing. */
+export function identityOf(spec: CertificatesSpec, addresses: readonly string[]): Identity | undefined {
+  if (!spec.server?.crt || !spec.server.key) return undefined
+  const names = ['localhost', '127.0.0.1', '::1', os.hostname(), os.hostname().split('.')[0]!]
+  return {
+    server: keyPair(spec.server),
+    ...(spec.client?.crt && { client: keyPair(spec.client) }),
+    authorities: (spec.acceptedCAs ?? []).map(({ crt }) => text(crt)).join('\n'),
+    maintenance: spec.skipVerifyingClientCert ?? false,
+    own: new Set([...names, ...addresses.map((address) => address.split('/')[0]!)].map((name) => name.toLowerCase())),
+  }
+}
+
+function keyPair({ crt, key }: { crt: string; key: string }): KeyPair {
+  // Keys come labelled "ED25519 PRIVATE KEY" around PKCS #8: relabelled for TLS.
+  return { certificate: text(crt), key: text(key).replaceAll('ED25519 PRIVATE KEY', 'PRIVATE KEY') }
+}
+
+function text(base64: string): string {
+  return Buffer.from(base64, 'base64').toString('utf8')
+}
+
+async function keepWatching(
+  channel: Channel,
+  watched: Init<cosi.resource.WatchRequest>,
+  signal: AbortSignal,
+  log: Logger,
+  take: (resource: Resource, gone: boolean) => void,
+): Promise<void> {
+  for (let pause = 20; !signal.aborted; pause = Math.min(pause * 2, 2_000)) {
+    try {
+      for await (const { event } of channel.serverStream('cosi.resource.State/Watch', { ...watched, apiVersion: 1 }, { signal })) {
+        pause = 20
+        for (const { eventType, resource } of event) {
+          if (eventType === EventType.ERRORED) throw new Error('the watch fell behind')
+          if (resource) take(fromMessage(resource), eventType === EventType.DESTROYED)
+        }
+      }
+    } catch (error) {
+      if (!signal.aborted) log.debug('watch failed, will be retried', { type: watched.type, error })
+    }
+    if (!signal.aborted) await Bun.sleep(pause)
+  }
+}

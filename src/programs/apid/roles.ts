@@ -1,0 +1,24 @@
+/** What a client's certificate says of it: whether it may come in, and as whom. */
+import type { PeerCertificate } from 'node:tls'
+import { allRoles, type Role } from '../../rpc/server/method.ts'
+
+/** Who is at the other end of a connection. */
+export interface Client {
+  readonly roles: readonly Role[]
+  /** Speaks for others: another node's apid, whose `talos-role` metadata is believed. */
+  readonly impersonator: boolean
+}
+
+/** Everyone in maintenance mode: may look, and hand in a configuration. */
+export const anonymous: Client = { roles: ['os:reader'], impersonator: false }
+
+const clientAuth = '1.3.6.1.5.5.7.3.2'
+
+/** The client a verified certificate is of; undefined when the certificate is not one for clients only. */
+export function clientOf(certificate: Pick<PeerCertificate, 'subject'> & { ext_key_usage?: readonly string[] }): Client | undefined {
+  const usages = certificate.ext_key_usage ?? []
+  if (usages.length !== 1 || usages[0] !== clientAuth) return undefined
+  const organizations: readonly string[] = [(certificate.subject?.O ?? []) as string | string[]].flat()
+  const roles = allRoles.filter((role) => organizations.includes(role))
+  return { roles, impersonator: roles.includes('os:impersonator') }
+}

@@ -1,0 +1,73 @@
+/** Where a call goes: read from its metadata alone, before anything is sent anywhere. */
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http2'
+import { isIP } from 'node:net'
+import { allRoles } from '../../rpc/server/method.ts'
+import { RpcError } from '../../rpc/status.ts'
+import type { Client } from './roles.ts'
+
+/** This node, one node, or several whose replies become one. */
+export type Route =
+  | { readonly kind: 'local' }
+  | { readonly kind: 'one'; readonly target: string }
+  | { readonly kind: 'many'; readonly targets: readonly string[] }
+
+/** What this apid may do for its callers. */
+export interface Reach {
+  /** Whether calls may go to other nodes: not from a worker, and not in maintenance. */
+  readonly forwards: boolean
+  /** Whether an address or name is this node's own. */
+  isOwn(target: string): boolean
+}
+
+const fanOut =
+  /^\/(machine\.MachineService|cluster\.ClusterService|inspect\.InspectService|storage\.StorageService|time\.TimeService)\/\w+$/
+const maxTargets = 1000
+
+/** The route of a call. Throws RpcError. */
+export function routeOf(headers: IncomingHttpHeaders, reach: Reach): Route {
+  if (headers.proxyfrom !== undefined) return { kind: 'local' }
+  const many = values(headers.nodes)
+  if (many.length > 0) {
+    if (!fanOut.test(headers[':path'] ?? ''))
+      throw new RpcError('InvalidArgument', `method ${headers[':path']} takes one node: send "node" metadata instead of "nodes"`)
+    if (many.length > maxTargets)
+      throw new RpcError('InvalidArgument', `${many.length} nodes are too many for one call: at most ${maxTargets}`)
+    for (const target of many) check(target, reach)
+    return { kind: 'many', targets: many }
+  }
+  const [target, ...others] = values(headers.node)
+  if (target === undefined) return { kind: 'local' }
+  if (others.length > 0) throw new RpcError('InvalidArgument', '"node" metadata must hold exactly one node')
+  check(target, reach)
+  return reach.isOwn(target) ? { kind: 'local' } : { kind: 'one', target }
+}
+
+function check(target: string, reach: Reach): void {
+  const name = target.replace(/^\[(.*)\]$/, '$1')
+  if (target.length > 253 || !(isIP(name) !== 0 || /^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?\.?$/i.test(target)))
+    throw new RpcError('InvalidArgument', 'a node is named by its address or its host name')
+  if (!reach.forwards && !reach.isOwn(target)) throw new RpcError('PermissionDenied', 'no request forwarding')
+}
+
+/** What of a call's headers goes on, and as whom. */
+export function forwardedHeaders(headers: IncomingHttpHeaders, client: Client, remote: boolean): OutgoingHttpHeaders {
+  const out: OutgoingHttpHeaders = { ':method': 'POST', ':path': headers[':path'] }
+  for (const name in headers) if (!dropped.has(name) && !name.startsWith(':')) out[name] = headers[name]
+  const named = client.impersonator ? values(headers['talos-role']) : client.roles
+  const roles = allRoles.filter((role) => named.includes(role))
+  if (roles.length > 0) out['talos-role'] = roles as string[]
+  if (remote) out.proxyfrom = headers[':authority'] ?? 'unknown'
+  else if (headers.proxyfrom !== undefined) out.proxyfrom = headers.proxyfrom
+  return out
+}
+
+const dropped = new Set(['node', 'nodes', 'proxyfrom', 'talos-role', 'host', 'connection', 'keep-alive', 'transfer-encoding', 'upgrade'])
+
+function values(header: string | readonly string[] | undefined): string[] {
+  if (header === undefined) return []
+  const text = typeof header === 'string' ? header : header.join(',')
+  return text
+    .split(',')
+    .map((value) => value.trim())
+    .filter((value) => value !== '')
+}

@@ -1,0 +1,131 @@
+/**
+ * The way to one backend: a single HTTP/2 connection for all calls, dialed when first needed. After a failed dial
+ * further calls fail at once until a growing pause is over; an unused connection is closed.
+ */
+import type { ClientHttp2Session } from 'node:http2'
+import { dial, type Target } from '../../rpc/client/dial.ts'
+import { RpcError, toRpcError } from '../../rpc/status.ts'
+
+/** How long things take, in milliseconds. */
+export interface UpstreamTimes {
+  readonly connectTimeout: number
+  readonly firstBackoff: number
+  readonly maxBackoff: number
+  readonly idle: number
+}
+
+/** For other nodes. */
+export const remoteTimes: UpstreamTimes = { connectTimeout: 20_000, firstBackoff: 1_000, maxBackoff: 15_000, idle: 15 * 60_000 }
+
+/** For machined's socket, which is back at once when machined is. */
+export const localTimes: UpstreamTimes = { connectTimeout: 5_000, firstBackoff: 20, maxBackoff: 500, idle: 15 * 60_000 }
+
+/** One backend. */
+export class Upstream {
+  readonly #target: () => Target
+  readonly #times: UpstreamTimes
+  #session?: ClientHttp2Session
+  #dialing?: Promise<ClientHttp2Session>
+  #failure?: RpcError
+  #failures = 0
+  #retryAt = 0
+  #idle?: ReturnType<typeof setTimeout>
+
+  /** `target` is asked at each dial, so that renewed certificates are used. */
+  constructor(target: () => Target, times: UpstreamTimes) {
+    this.#target = target
+    this.#times = times
+  }
+
+  /** The open connection, if there is one now. */
+  get open(): ClientHttp2Session | undefined {
+    const session = this.#session
+    return session && !session.closed && !session.destroyed ? session : undefined
+  }
+
+  /** The connection, dialed when there is none. Throws RpcError Unavailable. */
+  connection(): ClientHttp2Session | Promise<ClientHttp2Session> {
+    this.#touch()
+    const open = this.open
+    if (open) return open
+    if (this.#dialing) return this.#dialing
+    if (this.#failure && Date.now() < this.#retryAt) return Promise.reject(this.#failure)
+    this.#dialing = this.#dial()
+    return this.#dialing
+  }
+
+  /** Ends the connection when its calls have ended; the next call dials again. */
+  drain(): void {
+    clearTimeout(this.#idle)
+    this.#session?.close()
+    this.#session = undefined
+    this.#failure = undefined
+  }
+
+  async #dial(): Promise<ClientHttp2Session> {
+    try {
+      const session = await dial(this.#target(), { timeout: this.#times.connectTimeout })
+      session.on('close', () => {
+        if (this.#session === session) this.#session = undefined
+      })
+      this.#session = session
+      this.#failures = 0
+      this.#failure = undefined
+      return session
+    } catch (error) {
+      const { firstBackoff, maxBackoff } = this.#times
+      this.#failure = toRpcError(error)
+      this.#retryAt = Date.now() + Math.min(maxBackoff, firstBackoff * 1.6 ** this.#failures++)
+      throw this.#failure
+    } finally {
+      this.#dialing = undefined
+    }
+  }
+
+  #touch(): void {
+    if (this.#idle) {
+      this.#idle.refresh()
+      return
+    }
+    this.#idle = setTimeout(() => {
+      this.#idle = undefined
+      this.#session?.close()
+      this.#session = undefined
+    }, this.#times.idle)
+    this.#idle.unref()
+  }
+}
+
+/** Every other node's backend, by its name; those unused for long are forgotten. */
+export class Upstreams {
+  readonly #byName = new Map<string, Upstream>()
+  readonly #targetOf: (name: string) => Target
+
+  constructor(targetOf: (name: string) => Target) {
+    this.#targetOf = targetOf
+  }
+
+  to(name: string): Upstream {
+    let upstream = this.#byName.get(name)
+    if (!upstream) {
+      if (this.#byName.size >= maxUpstreams) this.#forget()
+      upstream = new Upstream(() => this.#targetOf(name), remoteTimes)
+      this.#byName.set(name, upstream)
+    }
+    return upstream
+  }
+
+  /** Ends all connections when their calls have ended. */
+  drain(): void {
+    for (const upstream of this.#byName.values()) upstream.drain()
+    this.#byName.clear()
+  }
+
+  /** Callers choose the names: without a bound they would choose our memory. */
+  #forget(): void {
+    for (const [name, upstream] of this.#byName) if (!upstream.open) this.#byName.delete(name)
+    if (this.#byName.size >= maxUpstreams) throw new RpcError('ResourceExhausted', `calls to more than ${maxUpstreams} nodes at a time`)
+  }
+}
+
+const maxUpstreams = 4096
