@@ -9,7 +9,7 @@ import type { Metadata } from '../../rpc/metadata.ts'
 import type { Init } from '../../rpc/server/method.ts'
 import { RpcError, type StatusName, statusCode, statusName } from '../../rpc/status.ts'
 import { dialAddress, parseEndpoint, reachable } from './endpoint.ts'
-import { NodeErrors, UsageError } from './failure.ts'
+import { describe, ExitCode, NodeErrors, UsageError } from './failure.ts'
 import type { Io } from './io.ts'
 import { type Context, readTalosconfig } from './talosconfig.ts'
 import { talosconfigPaths } from './talosconfig-path.ts'
@@ -65,6 +65,8 @@ export class Cluster {
   #flags: () => ClusterFlags = () => ({})
   #target?: Promise<Target>
   #channel?: Promise<{ channel: Channel; endpoint: string }>
+  /** Endpoints that could not be reached. */
+  readonly #dead = new Set<string>()
   readonly #io: Io
 
   constructor(io: Io, target?: Target) {
@@ -145,30 +147,39 @@ export class Cluster {
   /** One unary call as it is. */
   async unary<P extends Path<'unary'>>(path: P, request: Request<P>, options: CallOptions = {}): Promise<Reply<P>> {
     const { timeout = unaryTimeout, signal = this.#io.signal } = options
-    const { channel } = await this.#connected()
     const metadata = await this.#metadata(path, options.node)
-    return channel.unary(path, request, { metadata, deadline: timeout, signal })
+    return this.#reaching((channel) => channel.unary(path, request, { metadata, deadline: timeout, signal }))
   }
 
-  /** The messages of a server stream; a node that fails is told on stderr while the others go on, unless all messages failed. */
+  /** The messages of a server stream. Where several nodes send, one that fails is told on stderr while the others go on. */
   async *stream<P extends Path<'server'>>(path: P, request: Request<P>, options: CallOptions = {}): AsyncGenerator<Reply<P>, void> {
     const { timeout, signal = this.#io.signal } = options
-    const { channel } = await this.#connected()
     const metadata = await this.#metadata(path, options.node)
-    const failed: { node: string; error: Error }[] = []
-    for await (const message of channel.serverStream(path, request, { metadata, deadline: timeout, signal })) {
-      const errors = failure((message as WithMetadata).metadata)
-      if (errors.length > 0) failed.push(...errors)
-      else yield message
+    const several = (metadata.nodes?.length ?? 0) > 1
+    let failures = 0
+    const { replies, first } = await this.#reaching(async (channel) => {
+      const opened = channel.serverStream(path, request, { metadata, deadline: timeout, signal })
+      return { replies: opened, first: await opened.next() }
+    })
+    try {
+      for (let next = first; !next.done; next = await replies.next()) {
+        const errors = failure((next.value as WithMetadata).metadata)
+        if (errors.length === 0) yield next.value
+        else if (!several) throw new NodeErrors(errors)
+        else this.#io.stderr.write(errors.map(({ node, error }) => `${node}: ${describe(error)}\n`).join(''))
+        failures += errors.length
+      }
+    } finally {
+      await replies.return?.()
     }
-    if (failed.length > 0) throw new NodeErrors(failed)
+    if (failures > 0) throw new ExitCode(1)
   }
 
   /** A client stream: sends all requests, resolves to the reply. */
   async upload<P extends Path<'client'>>(path: P, requests: AsyncIterable<Request<P>>, options: CallOptions = {}): Promise<Reply<P>> {
     const { timeout = 0, signal = this.#io.signal } = options
-    const { channel } = await this.#connected()
     const metadata = await this.#metadata(path, options.node)
+    const { channel } = await this.#connected()
     return channel.clientStream(path, requests, { metadata, deadline: timeout, signal })
   }
 
@@ -213,6 +224,26 @@ export class Cluster {
     return metadata
   }
 
+  /** Makes a call; when the endpoint turns out to be unreachable, the next one is taken until none is left. */
+  async #reaching<T>(call: (channel: Channel) => Promise<T>): Promise<T> {
+    for (;;) {
+      const { channel, endpoint } = await this.#connected()
+      try {
+        return await call(channel)
+      } catch (error) {
+        const unreachable = error instanceof RpcError && error.status === 'Unavailable' && error.message.startsWith('connect to ')
+        if (!unreachable) throw error
+        this.#dead.add(endpoint)
+        const { endpoints } = await this.target()
+        const left = endpoints.some((one) => !this.#dead.has(one))
+        await this.close()
+        if (left) continue
+        this.#dead.clear()
+        throw error
+      }
+    }
+  }
+
   #connected(): Promise<{ channel: Channel; endpoint: string }> {
     this.#channel ??= this.#connect()
     return this.#channel
@@ -221,10 +252,10 @@ export class Cluster {
   async #connect(): Promise<{ channel: Channel; endpoint: string }> {
     const target = await this.target()
     const rpc = import('../../rpc/client/channel.ts')
-    const endpoint =
-      target.endpoints.length === 1 ? (target.endpoints[0] ?? '') : await reachable(target.endpoints, { signal: this.#io.signal })
-    const channel = await (await rpc).connect({ address: dialAddress(endpoint), tls: target.tls })
-    return { channel, endpoint }
+    const alive = target.endpoints.filter((endpoint) => !this.#dead.has(endpoint))
+    const endpoint = alive.length === 1 ? (alive[0] ?? '') : await reachable(alive, { signal: this.#io.signal })
+    const { connect } = await rpc
+    return { channel: connect({ address: dialAddress(endpoint), tls: target.tls }, { connectTimeout: 5000 }), endpoint }
   }
 
   async #members(): Promise<string[]> {

@@ -23,21 +23,61 @@ interface Entry {
 
 /** Every top-level command by name; a command that is not here does not exist. */
 export const commands: Record<string, Entry> = {
+  'apply-config': {
+    summary: 'Give nodes a machine configuration',
+    aliases: ['apply'],
+    load: async () => (await import('./commands/apply-config.ts')).applyConfig,
+  },
+  bootstrap: { summary: 'Start etcd on the first control plane', load: async () => (await import('./commands/bootstrap.ts')).bootstrap },
   cluster: {
     summary: 'Create, show and destroy clusters on this machine',
     local: true,
     load: async () => (await import('./commands/cluster.ts')).cluster,
   },
+  completion: {
+    summary: 'Write the completion script of a shell',
+    local: true,
+    load: async () => (await import('./commands/completion.ts')).completion,
+  },
   containers: { summary: 'List containers', aliases: ['c'], load: async () => (await import('./commands/containers.ts')).containers },
+  copy: { summary: 'Copy files from a node', aliases: ['cp'], load: async () => (await import('./commands/copy.ts')).copy },
+  crashdump: { summary: 'Gone', hidden: true, load: async () => (await import('./commands/deprecated.ts')).crashdump },
+  disks: { summary: 'Gone', hidden: true, load: async () => (await import('./commands/deprecated.ts')).disks },
+  dmesg: { summary: 'Show the kernel log', load: async () => (await import('./commands/dmesg.ts')).dmesg },
+  edit: { summary: 'Edit the machine configuration of nodes', load: async () => (await import('./commands/edit.ts')).edit },
+  etcd: { summary: 'See to etcd', load: async () => (await import('./commands/etcd.ts')).etcd },
+  events: { summary: 'Show what happens', load: async () => (await import('./commands/events.ts')).events },
+  get: { summary: 'Show resources', aliases: ['g'], load: async () => (await import('./commands/get.ts')).get },
+  health: { summary: 'Wait until the cluster is healthy', load: async () => (await import('./commands/health.ts')).health },
+  image: { summary: 'See to container images', aliases: ['images'], load: async () => (await import('./commands/image.ts')).image },
+  inspect: { summary: 'Look into the machinery of a node', load: async () => (await import('./commands/inspect.ts')).inspect },
+  interfaces: { summary: 'Gone', hidden: true, load: async () => (await import('./commands/deprecated.ts')).interfaces },
+  kubeconfig: { summary: 'Get the admin kubeconfig', load: async () => (await import('./commands/kubeconfig.ts')).kubeconfig },
+  list: { summary: 'List files', aliases: ['ls'], load: async () => (await import('./commands/list.ts')).list },
+  logs: { summary: 'Show the log of a service or container', load: async () => (await import('./commands/logs.ts')).logs },
   memory: { summary: 'Show memory', aliases: ['m', 'free'], load: async () => (await import('./commands/memory.ts')).memory },
   mounts: { summary: 'List mounts', aliases: ['mount'], load: async () => (await import('./commands/mounts.ts')).mounts },
+  netstat: { summary: 'List sockets', aliases: ['ss'], load: async () => (await import('./commands/netstat.ts')).netstat },
+  patch: { summary: 'Patch the machine configuration of nodes', load: async () => (await import('./commands/patch.ts')).patch },
   processes: { summary: 'List processes', aliases: ['p', 'ps'], load: async () => (await import('./commands/processes.ts')).processes },
+  read: {
+    summary: 'Write a file of a node to standard output',
+    aliases: ['cat'],
+    load: async () => (await import('./commands/read.ts')).read,
+  },
+  reboot: { summary: 'Reboot nodes', load: async () => (await import('./commands/reboot.ts')).reboot },
+  reset: { summary: 'Wipe nodes', load: async () => (await import('./commands/reset.ts')).reset },
+  restart: { summary: 'Restart a container', load: async () => (await import('./commands/restart.ts')).restart },
+  routes: { summary: 'Gone', aliases: ['route'], hidden: true, load: async () => (await import('./commands/deprecated.ts')).routes },
   service: {
     summary: 'List, show, start, stop or restart services',
     aliases: ['services'],
     load: async () => (await import('./commands/service.ts')).service,
   },
+  shutdown: { summary: 'Shut nodes down', load: async () => (await import('./commands/shutdown.ts')).shutdown },
   stats: { summary: 'Show memory and CPU time of containers', load: async () => (await import('./commands/stats.ts')).stats },
+  time: { summary: 'Show the clocks of nodes', load: async () => (await import('./commands/time.ts')).time },
+  usage: { summary: 'Show how much directories hold', aliases: ['du'], load: async () => (await import('./commands/usage.ts')).usage },
   version: {
     summary: 'Show the versions of the client and of the nodes',
     load: async () => (await import('./commands/version.ts')).version,
@@ -132,6 +172,11 @@ function path(command: Command): string {
 export async function run(args: readonly string[], io: Io): Promise<number> {
   const cluster = new Cluster(io)
   try {
+    if (args[0] === '__complete') {
+      const { complete } = await import('./complete.ts')
+      io.stdout.write(await complete(io, args.slice(1)))
+      return 0
+    }
     let { name, args: rest } = hoist(args)
     if (name === 'help') {
       const asked = hoist(rest)

@@ -3,13 +3,15 @@ import { Command } from 'commander'
 import type { Cluster } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
+import { LiveArgument } from '../live-argument.ts'
+import { paths } from '../suggestions.ts'
 import { humanSize } from '../units.ts'
 
 /** talosctl copy */
 export const copy = (io: Io, cluster: Cluster) =>
   new Command()
     .description('Copy a file or folder of a node into a local folder, or as .tar.gz to standard output.')
-    .argument('<src-path>', 'what to copy')
+    .addArgument(new LiveArgument('<src-path>', 'what to copy', paths))
     .argument('<local-path>', 'folder to copy it into; "-" is standard output')
     .action((source: string, target: string) => runCopy(io, cluster, source, target))
 

@@ -6,8 +6,10 @@ import type { Cluster } from '../cluster.ts'
 import { NodeErrors, UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
 import { parseTemplate, type Template } from '../jsonpath.ts'
+import { LiveArgument } from '../live-argument.ts'
 import { cellsOf, type Definition, definitions, resolveType, specOf } from '../resource/definition.ts'
 import { toObject, toYaml } from '../resource/view.ts'
+import { resourceIds, resourceTypes } from '../suggestions.ts'
 import { LiveTable, type Row, table } from '../table.ts'
 
 interface GetOptions {
@@ -21,8 +23,8 @@ interface GetOptions {
 export const get = (io: Io, cluster: Cluster) =>
   new Command()
     .description('Show resources: a list of a type, or one by its id. "talosctl get rd" lists the types.')
-    .argument('<type>', 'type or alias of it')
-    .argument('[id]', 'the resource')
+    .addArgument(new LiveArgument('<type>', 'type or alias of it', resourceTypes))
+    .addArgument(new LiveArgument('[id]', 'the resource', resourceIds))
     .option('--namespace <namespace>', "look in this namespace instead of the type's own")
     .option('-o, --output <format>', 'table, yaml, json or jsonpath=<template>', 'table')
     .option('-w, --watch', 'show changes until interrupted')

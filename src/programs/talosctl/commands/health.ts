@@ -1,4 +1,4 @@
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { awaitHealth, healthLine, Unhealthy } from '../../../os/cluster/health/run.ts'
 import { healthSteps } from '../../../os/cluster/health/steps.ts'
 import { RpcError } from '../../../rpc/status.ts'
@@ -26,8 +26,8 @@ export const health = (io: Io, cluster: Cluster) =>
     .option('--init-node <node>', 'one more control plane')
     .option('--worker-nodes <node>', 'addresses of the workers (default: what the cluster knows)', list())
     .option('--k8s-endpoint <url>', 'reach Kubernetes here instead of where its configuration says')
-    .option('--server', 'let a node check (--server=false: from here)', true)
-    .option('--no-server', 'check from here')
+    .addOption(new Option('--server').default(true).hideHelp())
+    .option('--no-server', 'check from here, not on a node')
     .option('--wait-timeout <duration>', 'how long to wait', duration, 20 * 60_000)
     .action((flags: HealthFlags) => runHealth(io, cluster, flags))
 

@@ -1,7 +1,7 @@
 import { chmod, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { formatKubeconfig, type Kubeconfig, mergeKubeconfig, parseKubeconfig } from '../../../kube/kubeconfig.ts'
 import type { Cluster } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
@@ -21,8 +21,8 @@ export const kubeconfig = (io: Io, cluster: Cluster) =>
     .argument('[path]', 'file to write, or folder to put "kubeconfig" in; "-" is standard output')
     .option('-f, --force', 'overwrite what has the same name')
     .option('--force-context-name <name>', 'call the context this')
-    .option('-m, --merge', 'merge with what is there', true)
-    .option('--no-merge', 'write the file alone')
+    .addOption(new Option('-m, --merge').default(true).hideHelp())
+    .option('--no-merge', 'write the file alone instead of merging it')
     .action((path: string | undefined, options: KubeconfigOptions) => runKubeconfig(io, cluster, path, options))
 
 /** Fetches the kubeconfig of the cluster and puts it where it was asked for. */

@@ -6,6 +6,8 @@ import { ExitCode, UsageError } from '../failure.ts'
 import { modeText } from '../file-mode.ts'
 import { integer, list as values } from '../flags.ts'
 import type { Io } from '../io.ts'
+import { LiveArgument } from '../live-argument.ts'
+import { paths } from '../suggestions.ts'
 import { type Row, table } from '../table.ts'
 import { humanSize } from '../units.ts'
 
@@ -21,7 +23,7 @@ interface ListOptions {
 export const list = (io: Io, cluster: Cluster) =>
   new Command()
     .description('List the files of a directory of each node.')
-    .argument('[path]', 'the directory', '/')
+    .addArgument(new LiveArgument('[path]', 'the directory', paths).default('/'))
     .option('-d, --depth <levels>', 'how many levels to go down (default: 1)', integer(0))
     .option('-H, --humanize', 'sizes and times for people, with --long')
     .option('-l, --long', 'with mode, owner, size and time')

@@ -3,7 +3,9 @@ import type { Cluster } from '../cluster.ts'
 import { type ContainerOptions, containerScope } from '../container-scope.ts'
 import { integer } from '../flags.ts'
 import type { Io } from '../io.ts'
+import { LiveArgument } from '../live-argument.ts'
 import { NodePaint } from '../node-paint.ts'
+import { logs as suggestions } from '../suggestions.ts'
 
 interface LogsOptions extends ContainerOptions {
   follow?: boolean
@@ -14,7 +16,7 @@ interface LogsOptions extends ContainerOptions {
 export const logs = (io: Io, cluster: Cluster) =>
   new Command()
     .description('Show the log of a service, or of a container with --kubernetes.')
-    .argument('<id>', 'the service or container')
+    .addArgument(new LiveArgument('<id>', 'the service or container', suggestions))
     .option('-f, --follow', 'go on with new lines until interrupted')
     .option('-k, --kubernetes', 'a container that Kubernetes runs')
     .option('--tail <lines>', 'only the last lines; -1 is all', integer(-1), -1)

@@ -1,12 +1,14 @@
 import { Command } from 'commander'
 import type { Cluster } from '../cluster.ts'
 import type { Io } from '../io.ts'
+import { LiveArgument } from '../live-argument.ts'
+import { paths } from '../suggestions.ts'
 
 /** talosctl read */
 export const read = (io: Io, cluster: Cluster) =>
   new Command()
     .description('Write a file of a node to standard output.')
-    .argument('<path>', 'the file')
+    .addArgument(new LiveArgument('<path>', 'the file', paths))
     .action((path: string) => runRead(io, cluster, path))
 
 /** Streams the file, no faster than it is taken. */

@@ -2,12 +2,14 @@ import { Command, Option } from 'commander'
 import type { Cluster } from '../cluster.ts'
 import { type ContainerOptions, containerScope } from '../container-scope.ts'
 import type { Io } from '../io.ts'
+import { LiveArgument } from '../live-argument.ts'
+import { containers } from '../suggestions.ts'
 
 /** talosctl restart */
 export const restart = (io: Io, cluster: Cluster) =>
   new Command()
     .description('Restart a container of a node.')
-    .argument('<id>', 'the container')
+    .addArgument(new LiveArgument('<id>', 'the container', containers))
     .option('-k, --kubernetes', 'one that Kubernetes runs instead of one of the system')
     .addOption(new Option('--use-cri').hideHelp())
     .action((id: string, options: ContainerOptions) => runRestart(io, cluster, id, options))

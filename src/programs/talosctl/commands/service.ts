@@ -3,6 +3,8 @@ import type { machine } from '../../../rpc/messages.ts'
 import type { Cluster } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
+import { LiveArgument } from '../live-argument.ts'
+import { services } from '../suggestions.ts'
 import { table } from '../table.ts'
 import { epoch, goDuration } from '../units.ts'
 
@@ -13,7 +15,7 @@ type Action = (typeof actions)[number]
 export const service = (io: Io, cluster: Cluster) =>
   new Command()
     .description('List the services of each node, show one, or start, stop or restart it.')
-    .argument('[id]', 'the service')
+    .addArgument(new LiveArgument('[id]', 'the service', services))
     .addArgument(new Argument('[action]', 'what to do with it').choices(actions).default('status'))
     .action((id: string | undefined, action: Action) => {
       if (id === undefined) return runServices(io, cluster)

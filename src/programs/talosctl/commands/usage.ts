@@ -3,6 +3,8 @@ import type { Cluster } from '../cluster.ts'
 import { ExitCode } from '../failure.ts'
 import { integer } from '../flags.ts'
 import type { Io } from '../io.ts'
+import { LiveArgument } from '../live-argument.ts'
+import { paths as suggestions } from '../suggestions.ts'
 import { type Row, table } from '../table.ts'
 import { humanSize } from '../units.ts'
 
@@ -17,7 +19,7 @@ interface UsageOptions {
 export const usage = (io: Io, cluster: Cluster) =>
   new Command()
     .description('Show how much directories of each node hold.')
-    .argument('[paths...]', 'directories (default: /)')
+    .addArgument(new LiveArgument('[paths...]', 'directories (default: /)', suggestions))
     .option('-a, --all', 'files too, not just directories')
     .option('-d, --depth <levels>', 'how many levels down to show', integer(0), 0)
     .option('-H, --humanize', 'sizes for people')

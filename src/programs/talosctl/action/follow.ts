@@ -1,0 +1,95 @@
+/**
+ * What becomes of a node after it was told to reboot, shut down or reset: its own events as long as it tells them, then
+ * looks at it until it is gone, or back with a new life.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { RpcError } from '../../../rpc/status.ts'
+import type { Cluster } from '../cluster.ts'
+import { describeEvent } from '../event.ts'
+import type { Io } from '../io.ts'
+import { specOf } from '../resource/definition.ts'
+import { rfc3339 } from '../units.ts'
+
+/** When the wait is over. */
+export type Goal = 'back' | 'gone'
+
+/** A node's life: when its status came into being tells one boot from the next. */
+export interface Life {
+  readonly began: string
+  readonly stage: string
+}
+
+/** How a wait goes on. */
+export interface FollowOptions {
+  readonly goal: Goal
+  readonly actorId: string
+  readonly before: Life | undefined
+  readonly timeout: number
+  readonly interval?: number
+  tell(state: string): void
+}
+
+/** The life a node is in; nothing when it does not answer. */
+export async function lifeOf(cluster: Cluster, node: string | undefined, signal?: AbortSignal): Promise<Life | undefined> {
+  try {
+    const request = { namespace: 'runtime', type: 'MachineStatuses.runtime.talos.dev', id: 'machine' }
+    const { resource } = await cluster.unary('cosi.resource.State/Get', request, { node, timeout: 3000, signal })
+    const { stage } = ((resource && specOf(resource)) ?? {}) as { stage?: string }
+    return { began: rfc3339(resource?.metadata?.created), stage: stage ?? 'unknown' }
+  } catch (error) {
+    if (error instanceof RpcError && error.status !== 'Canceled') return undefined
+    throw error
+  }
+}
+
+/** Waits until the node is where the action takes it. Throws with the last thing seen when time is up. */
+export async function follow(io: Io, cluster: Cluster, node: string | undefined, options: FollowOptions): Promise<void> {
+  const { goal, before, timeout, tell, interval = 500 } = options
+  const end = performance.now() + timeout
+  const watching = new AbortController()
+  const signal = AbortSignal.any([io.signal, watching.signal])
+  let last = 'waiting for events'
+  const say = (state: string) => {
+    last = state
+    tell(state)
+  }
+  say(last)
+  void events(cluster, node, options.actorId, say, signal)
+  try {
+    for (let missed = 0; ; ) {
+      io.signal.throwIfAborted()
+      const life = await lifeOf(cluster, node, io.signal)
+      missed = life ? 0 : missed + 1
+      const reborn = life !== undefined && life.began !== before?.began
+      if (!life && missed === 2) say('unavailable')
+      if (goal === 'gone' && missed >= 3) return
+      if (goal === 'back' && reborn) {
+        say(life.stage)
+        if (life.stage === 'running' || life.stage === 'maintenance') return
+      }
+      if (performance.now() > end) throw new Error(`no end within ${Math.round(timeout / 1000)} s, last seen: ${last}`)
+      await sleep(interval, undefined, { signal: io.signal })
+    }
+  } finally {
+    watching.abort()
+  }
+}
+
+async function events(
+  cluster: Cluster,
+  node: string | undefined,
+  actorId: string,
+  say: (state: string) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const request = { withActorId: actorId, tailEvents: -1 }
+  try {
+    for await (const { data } of cluster.stream('machine.MachineService/Events', request, { node, signal })) {
+      const { source, message } = describeEvent(data)
+      if (message !== '') say(`${source}: ${message}`)
+    }
+  } catch {
+    // the node is on its way down: looking at it tells the rest
+  }
+}
