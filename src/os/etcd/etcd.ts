@@ -10,12 +10,14 @@ import { observeMember } from './controllers/member.ts'
 import { renderEtcdPki } from './controllers/pki.ts'
 import { specEtcd } from './controllers/spec.ts'
 import { resources } from './nouns.ts'
+import { etcdService } from './services/etcd.ts'
 
 /** The store behind Kubernetes: its membership, certificates and data. */
 export const etcd: Area = {
   name: 'etcd',
   resources,
   controllers: ({ kernel, store }) => [configEtcd, specEtcd, renderEtcdPki(kernel), observeMember({ store }), adviseOfPeer({ store })],
+  services: (machine) => [etcdService(machine)],
   methods: (machine) => [
     bootstrap(machine.kernel),
     etcdMemberList,

@@ -18,11 +18,13 @@ import { renderSecrets } from './controllers/render-secrets.ts'
 import { configScheduler } from './controllers/scheduler-config.ts'
 import { serveStaticPods } from './controllers/static-pod-server.ts'
 import { resources } from './nouns.ts'
+import { kubeletService } from './services/kubelet.ts'
 
 /** Kubernetes on this node: kubelet, control plane, what a new cluster is given, and the way to its API. */
 export const k8s: Area = {
   name: 'k8s',
   resources,
+  services: (machine) => [kubeletService(machine)],
   controllers: ({ kernel }) => [
     configApiServer,
     configControllerManager,
