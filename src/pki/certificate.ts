@@ -29,15 +29,25 @@ const backdate = 60_000
 /** What a new authority is made from. */
 export interface AuthorityOptions {
   subject: Name
-  kind: 'ed25519' | 'ecdsa'
+  /** Default: Ed25519. */
+  kind?: 'ed25519' | 'ecdsa'
+  /** A key of any kind, instead of a fresh one. */
   key?: KeyPair
+  sans?: AltNames
   /** Milliseconds. */
   lifetime?: number
   now?: Date
 }
 
 /** Makes a self-signed authority. */
-export function newCA({ subject, kind, key = newKey(kind), lifetime = authorityLifetime, now = new Date() }: AuthorityOptions): PemPair {
+export function newCA({
+  subject,
+  kind = 'ed25519',
+  key = newKey(kind),
+  sans,
+  lifetime = authorityLifetime,
+  now = new Date(),
+}: AuthorityOptions): PemPair {
   const keyId = keyIdOf(key.spki)
   const crt = sign(key, {
     issuer: encodeName(subject),
@@ -50,6 +60,7 @@ export function newCA({ subject, kind, key = newKey(kind), lifetime = authorityL
       extendedKeyUsage: ['serverAuth', 'clientAuth'],
       isCA: true,
       subjectKeyId: keyId,
+      ...(sans ? { altNames: sans } : {}),
     },
   })
   return { crt, key: key.pem }

@@ -1,6 +1,8 @@
 /** A cluster's configurations, ready to be applied. */
 import { ConfigError } from '../../../document/config-error.ts'
 import { ConfigContainer } from '../container.ts'
+import { V1Alpha1 } from '../documents/v1alpha1.ts'
+import { type Comments, explain } from './explain.ts'
 import { controlPlaneDocument, type GenerateOptions, workerDocument } from './machine.ts'
 import { toYaml } from './yaml.ts'
 
@@ -14,14 +16,19 @@ export interface Patches {
 const hostname = { apiVersion: 'v1alpha1', kind: 'HostnameConfig', auto: 'stable' }
 const kubespan = { apiVersion: 'v1alpha1', kind: 'KubeSpanConfig', enabled: true }
 
-/** Makes the configuration of one kind of machine, patched and read back. Throws ConfigError. */
-export function generate(type: 'controlplane' | 'worker', options: GenerateOptions, patches: Patches = {}): ConfigContainer {
+/** Makes the configuration of one kind of machine, patched and read back; comments only where they are asked for. Throws ConfigError. */
+export function generate(
+  type: 'controlplane' | 'worker',
+  options: GenerateOptions,
+  patches: Patches = {},
+  comments: Comments = {},
+): ConfigContainer {
   if (!URL.canParse(options.endpoint) || !/^https:\/\/[^/]/.test(options.endpoint)) {
     throw new ConfigError([{ message: `${JSON.stringify(options.endpoint)} is not an endpoint: use a URL like "https://10.0.0.1:6443"` }])
   }
   const legacy = type === 'controlplane' ? controlPlaneDocument(options) : workerDocument(options)
-  const documents = [legacy, hostname, ...(options.kubespan ? [kubespan] : [])]
-  const text = documents.map((document) => toYaml(document)).join('---\n')
+  const others = [hostname, ...(options.kubespan ? [kubespan] : [])]
+  const text = [toYaml(legacy, explain(V1Alpha1.schema, comments)), ...others.map((document) => toYaml(document))].join('---\n')
   const own = type === 'controlplane' ? patches.controlPlane : patches.worker
   return ConfigContainer.parse(text).patch(...(patches.all ?? []), ...(own ?? []))
 }

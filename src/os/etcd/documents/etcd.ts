@@ -9,7 +9,11 @@ export const etcd = section({
   ca: v.pipe(certificateAndKey, v.description('The authority of etcd.')),
   extraArgs: v.pipe(mapOf(argument), v.description('Flags for etcd.')),
   subnet: text,
-  advertisedSubnets: v.pipe(listOf(text), v.description('Which networks the advertised address may be taken from.')),
+  advertisedSubnets: v.pipe(
+    listOf(text),
+    v.description('Which networks the advertised address may be taken from.'),
+    v.metadata({ example: ['10.0.0.0/8'] }),
+  ),
   listenSubnets: v.pipe(listOf(text), v.description('Which networks etcd listens on.')),
 })
 

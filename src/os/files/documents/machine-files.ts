@@ -7,7 +7,11 @@ const mode = v.pipe(
 )
 
 /** `machine.files`: files that the operator puts on the node. */
-export const machineFiles = listOf(section({ content: text, permissions: mode, path: text, op: oneOf('create', 'append', 'overwrite') }))
+export const machineFiles = v.pipe(
+  listOf(section({ content: text, permissions: mode, path: text, op: oneOf('create', 'append', 'overwrite') })),
+  v.description('Files to put on the node.'),
+  v.metadata({ example: [{ content: '...', permissions: '0o644', path: '/var/etc/example.conf', op: 'create' }] }),
+)
 
 /** The number of a mode written in octal, with or without a prefix. */
 export const fileMode = (written: string): number => Number.parseInt(written.replace(/^0o?/, ''), 8)

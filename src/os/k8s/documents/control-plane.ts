@@ -79,15 +79,20 @@ export const clusterKubernetesFields = {
   scheduler: section({ ...component, config: free }),
   coreDNS: section({ disabled: flag, image: text }),
   externalCloudProvider: section({ enabled: flag, manifests: listOf(text) }),
-  extraManifests: v.pipe(listOf(text), v.description('URLs of manifests that are applied once the control plane is up.')),
+  extraManifests: v.pipe(
+    listOf(text),
+    v.description('URLs of manifests that are applied once the control plane is up.'),
+    v.metadata({ example: ['https://www.example.com/manifest.yaml'] }),
+  ),
   extraManifestHeaders: mapOf(text),
   inlineManifests: v.pipe(
     keyedListOf(section({ name: text, contents: text }), 'name'),
     v.description('Manifests that are applied once the control plane is up.'),
+    v.metadata({ example: [{ name: 'namespace-ci', contents: 'apiVersion: v1\nkind: Namespace\nmetadata:\n  name: ci\n' }] }),
   ),
   adminKubeconfig: section({ certLifetime: duration }),
   allowSchedulingOnMasters: flag,
-  allowSchedulingOnControlPlanes: v.pipe(flag, v.description('Let workloads run on control planes.')),
+  allowSchedulingOnControlPlanes: v.pipe(flag, v.description('Let workloads run on control planes.'), v.metadata({ example: true })),
 }
 
 const clusterKubernetes = section(clusterKubernetesFields)

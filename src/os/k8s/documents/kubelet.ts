@@ -10,17 +10,29 @@ const mapping = listOf(section({ containerID: unsigned(32), hostID: unsigned(32)
 /** The section as it is read. */
 export const kubelet = section({
   image: v.pipe(text, v.description("The kubelet's image.")),
-  clusterDNS: v.pipe(listOf(text), v.description('Addresses of the DNS service inside the cluster.')),
-  extraArgs: v.pipe(mapOf(argument), v.description('Flags for the kubelet.')),
+  clusterDNS: v.pipe(
+    listOf(text),
+    v.description('Addresses of the DNS service inside the cluster.'),
+    v.metadata({ example: ['10.96.0.10'] }),
+  ),
+  extraArgs: v.pipe(mapOf(argument), v.description('Flags for the kubelet.'), v.metadata({ example: { 'event-qps': '10' } })),
   extraMounts: v.pipe(
     listOf(section({ destination: text, type: text, source: text, options: listOf(text), uidMappings: mapping, gidMappings: mapping })),
     v.description("More mounts in the kubelet's container."),
   ),
-  extraConfig: v.pipe(free, v.description("Fields of the kubelet's own configuration file.")),
+  extraConfig: v.pipe(
+    free,
+    v.description("Fields of the kubelet's own configuration file."),
+    v.metadata({ example: { serverTLSBootstrap: true } }),
+  ),
   credentialProviderConfig: v.pipe(free, v.description('Where the kubelet gets credentials for image registries.')),
   defaultRuntimeSeccompProfileEnabled: v.pipe(flag, v.description('Run pods under the default seccomp profile.')),
   registerWithFQDN: v.pipe(flag, v.description('Register the node under its full name.')),
-  nodeIP: v.pipe(section({ validSubnets: listOf(text) }), v.description("Which networks the node's address may be taken from.")),
+  nodeIP: v.pipe(
+    section({ validSubnets: listOf(text) }),
+    v.description("Which networks the node's address may be taken from."),
+    v.metadata({ example: { validSubnets: ['10.0.0.0/8', '!10.0.0.3/32'] } }),
+  ),
   skipNodeRegistration: v.pipe(flag, v.description('Run the kubelet without joining a cluster.')),
   disableManifestsDirectory: v.pipe(flag, v.description('Take no static pods from /etc/kubernetes/manifests.')),
 })
@@ -29,9 +41,13 @@ export const kubelet = section({
 export const machineNodeFields = {
   kubelet,
   pods: listOf(free),
-  nodeLabels: mapOf(text),
-  nodeAnnotations: mapOf(text),
-  nodeTaints: mapOf(text),
+  nodeLabels: v.pipe(mapOf(text), v.description('Labels of the Kubernetes node.'), v.metadata({ example: { rack: 'r3' } })),
+  nodeAnnotations: v.pipe(mapOf(text), v.description('Annotations of the Kubernetes node.')),
+  nodeTaints: v.pipe(
+    mapOf(text),
+    v.description('Taints of the Kubernetes node.'),
+    v.metadata({ example: { dedicated: 'storage:NoSchedule' } }),
+  ),
   seccompProfiles: listOf(section({ name: text, value: free })),
   controlPlane: section({ controllerManager: section({ disabled: flag }), scheduler: section({ disabled: flag }) }),
 }

@@ -1,15 +1,23 @@
 /** Sections of `machine` about the kernel, logs and the environment. */
-import type * as v from 'valibot'
+import * as v from 'valibot'
 import { free, listOf, mapOf, section, text, url } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 
 /** Fields that lie directly in `machine`. */
 export const machineRuntimeFields = {
-  sysctls: mapOf(text),
-  sysfs: mapOf(text),
+  sysctls: v.pipe(
+    mapOf(text),
+    v.description('Kernel parameters under /proc/sys.'),
+    v.metadata({ example: { 'net.ipv4.ip_forward': '1' } }),
+  ),
+  sysfs: v.pipe(mapOf(text), v.description('Kernel parameters under /sys.')),
   env: mapOf(text),
   logging: section({ destinations: listOf(section({ endpoint: url('tcp', 'udp'), format: text, extraTags: mapOf(text) })) }),
-  kernel: section({ modules: listOf(section({ name: text, parameters: listOf(text) })) }),
+  kernel: v.pipe(
+    section({ modules: listOf(section({ name: text, parameters: listOf(text) })) }),
+    v.description('Kernel modules to load.'),
+    v.metadata({ example: { modules: [{ name: 'btrfs' }] } }),
+  ),
   udev: section({ rules: listOf(text) }),
   baseRuntimeSpecOverrides: free,
 }

@@ -1,0 +1,52 @@
+/** Comments for generated configurations, from the declarations: what a key is for, and what else could be said. */
+import { type Document, isMap, isScalar, isSeq, type Node, type YAMLMap } from 'yaml'
+import { unwrap } from '../../../document/decode.ts'
+import { keyOf } from '../../../document/patch/node.ts'
+import { toYaml } from './yaml.ts'
+
+/** Which comments are wanted. */
+export interface Comments {
+  docs?: boolean
+  examples?: boolean
+}
+
+/** Puts comments on a document that follows a declaration. */
+export const explain =
+  (schema: unknown, comments: Comments) =>
+  (document: Document): void =>
+    visitNode(document.contents as Node, schema, comments)
+
+function visitNode(node: Node | null, schema: unknown, comments: Comments): void {
+  const inner = unwrap(schema ?? {})
+  if (isSeq(node)) for (const item of node.items) visitNode(item as Node, inner.item, comments)
+  if (!isMap(node) || !inner.entries) return
+  const map = node as YAMLMap
+  for (const pair of map.items) {
+    const entry = inner.entries[keyOf(pair)]
+    const { description } = aboutOf(entry)
+    const value = pair.value as Node
+    if (comments.docs && description) {
+      if (isScalar(value) && !String(value.value).includes('\n')) value.comment = ` ${description}`
+      else (pair.key as Node).commentBefore = ` ${description}`
+    }
+    visitNode(value, entry, comments)
+  }
+  if (!comments.examples) return
+  const present = new Set(map.items.map(keyOf))
+  const blocks = Object.entries(inner.entries).flatMap(([key, entry]) => {
+    const { description, example } = aboutOf(entry)
+    if (example === undefined || present.has(key)) return []
+    const lines = toYaml({ [key]: example }).trimEnd()
+    return [comments.docs && description ? `# ${description}\n${lines}` : lines]
+  })
+  if (blocks.length) map.comment = blocks.join('\n\n').replace(/^(?=.)/gm, ' ')
+}
+
+function aboutOf(schema: unknown): { description?: string; example?: unknown } {
+  const about: { description?: string; example?: unknown } = {}
+  for (const step of unwrap(schema ?? {}).pipe ?? []) {
+    if (step.type === 'description') about.description = step.description
+    if (step.type === 'metadata' && 'example' in step.metadata) about.example = step.metadata.example
+  }
+  return about
+}

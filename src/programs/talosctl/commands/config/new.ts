@@ -1,0 +1,40 @@
+import { access } from 'node:fs/promises'
+import { roleNames } from '../../../../os/config/documents/features.ts'
+import type { Cluster } from '../../cluster.ts'
+import { UsageError } from '../../failure.ts'
+import type { Io } from '../../io.ts'
+import { parseTalosconfig } from '../../talosconfig.ts'
+import { openTalosconfig, saveTalosconfig } from '../../talosconfig-file.ts'
+
+/** What the new certificate allows, and for how many milliseconds. */
+export interface NewOptions {
+  roles?: string[]
+  crtTtl: number
+}
+
+/** Asks for a new client certificate and writes it, with the endpoints and nodes of the current context. */
+export async function newConfig(io: Io, cluster: Cluster, path: string, options: NewOptions): Promise<void> {
+  const roles = options.roles?.length ? options.roles : ['os:admin']
+  const unknown = roles.find((role) => !roleNames.includes(role))
+  if (unknown) throw new UsageError(`"${unknown}" is not a role: there are ${roleNames.join(', ')}`)
+  const there = await access(path).then(
+    () => true,
+    () => false,
+  )
+  if (there) throw new UsageError(`"${path}" is there already: choose another path`)
+  const seconds = Math.floor(options.crtTtl / 1000)
+  const crtTtl = { seconds, nanos: Math.round((options.crtTtl - seconds * 1000) * 1e6) }
+  const [message] = await cluster.ask('machine.MachineService/GenerateClientConfiguration', { roles, crtTtl })
+  if (!message) throw new Error('no node answered')
+  const made = await parseTalosconfig(new TextDecoder().decode(message.talosconfig), 'the answer')
+  const target = await cluster.target()
+  const file = await openTalosconfig({ env: io.env }, path)
+  file.document.setIn(['context'], made.context)
+  for (const [name, context] of Object.entries(made.contexts)) {
+    const { ca, crt, key } = context
+    const value = { endpoints: [...target.endpoints], ...(target.nodes.length ? { nodes: [...target.nodes] } : {}), ca, crt, key }
+    file.document.setIn(['contexts', name], file.document.createNode(value))
+  }
+  await saveTalosconfig(file)
+  io.stderr.write(`Created ${path}\n`)
+}

@@ -1,0 +1,27 @@
+import { isIp } from '../../../../document/fields.ts'
+import { roleNames } from '../../../../os/config/documents/features.ts'
+import { parseKey } from '../../../../pki/key.ts'
+import { newCSR } from '../../../../pki/request.ts'
+import { UsageError } from '../../failure.ts'
+import type { Io } from '../../io.ts'
+import { writeNew } from '../../new-files.ts'
+import { readText } from '../../patches.ts'
+import type { GenFlags } from '../gen.ts'
+
+/** What is asked for, with which key. */
+export interface CsrOptions {
+  key: string
+  ip: string
+  roles?: string[]
+}
+
+/** Makes a request, in a file beside the key. */
+export async function genCsr(_io: Io, flags: GenFlags, { key: path, ip, roles }: CsrOptions): Promise<void> {
+  if (!isIp(ip)) throw new UsageError(`"${ip}" is not an IP address`)
+  const organizations = roles?.length ? roles : ['os:admin']
+  const unknown = organizations.find((role) => !roleNames.includes(role))
+  if (unknown) throw new UsageError(`"${unknown}" is not a role: there are ${roleNames.join(', ')}`)
+  const key = parseKey(await readText(path, 'key'))
+  const { csr } = newCSR({ subject: { organizations }, sans: { ips: [ip] }, key })
+  await writeNew([{ path: `${path.replace(/\.key$/, '')}.csr`, content: csr, mode: 0o644 }], flags.force)
+}

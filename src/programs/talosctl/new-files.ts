@@ -1,0 +1,31 @@
+/** Files that a command makes: never over one that is there, unless told; secrets only for their owner. */
+import { access, mkdir, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { UsageError } from './failure.ts'
+
+/** One file to be made. */
+export interface NewFile {
+  path: string
+  content: string
+  /** Default: 0600. */
+  mode?: number
+}
+
+/** Writes all of them, or refuses before the first when one is there already. */
+export async function writeNew(files: readonly NewFile[], force = false): Promise<void> {
+  for (const { path } of force ? [] : files) {
+    const there = await access(path).then(
+      () => true,
+      () => false,
+    )
+    if (there) throw new UsageError(`file "${path}" is there already: use --force to overwrite it`)
+  }
+  for (const { path, content, mode = 0o600 } of files) {
+    try {
+      await mkdir(dirname(path), { recursive: true })
+      await writeFile(path, content, { mode, flag: force ? 'w' : 'wx' })
+    } catch (error) {
+      throw new UsageError(`write "${path}": ${(error as NodeJS.ErrnoException).code}`)
+    }
+  }
+}
