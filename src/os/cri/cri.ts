@@ -1,4 +1,6 @@
 import type { Area } from '../area.ts'
+import { containerMethods } from './api/containers.ts'
+import { imageMethods } from './api/images.ts'
 import { writeBaseSpec, writeConfig } from './controllers/config-files.ts'
 import { configImageCache } from './controllers/image-cache.ts'
 import { configRegistries } from './controllers/registries.ts'
@@ -23,4 +25,5 @@ export const cri: Area = {
     writeSeccompProfiles(kernel),
   ],
   services: (machine) => [containerdService(machine), criService(machine), registrydService(machine)],
+  methods: (machine) => [...containerMethods(machine), ...imageMethods()],
 }

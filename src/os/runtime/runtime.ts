@@ -1,10 +1,13 @@
 import type { Area } from '../area.ts'
 import { dmesg } from './api/dmesg.ts'
 import { eventsMethod } from './api/events.ts'
+import { logMethods } from './api/logs.ts'
+import { serviceMethods } from './api/services.ts'
 import { version } from './api/version.ts'
 import { configApiService, configMaintenance } from './controllers/api-service.ts'
 import { applyKernelParams, configKernelParams, defaultKernelParams } from './controllers/kernel-param.ts'
 import { observeMachineStatus } from './controllers/machine-status.ts'
+import { observeServices } from './controllers/service.ts'
 import { observeVersion } from './controllers/version.ts'
 import { resources } from './nouns.ts'
 import { apidService } from './services/apid.ts'
@@ -16,6 +19,7 @@ export const runtime: Area = {
   resources,
   controllers: (machine) => [
     observeVersion(machine),
+    observeServices(machine),
     configMaintenance,
     configApiService,
     observeMachineStatus(machine),
@@ -24,5 +28,11 @@ export const runtime: Area = {
     applyKernelParams(machine.kernel),
   ],
   services: (machine) => [machinedService(), apidService(machine)],
-  methods: (machine) => [version(machine), eventsMethod(machine), dmesg(machine.kernel)],
+  methods: (machine) => [
+    version(machine),
+    eventsMethod(machine),
+    dmesg(machine.kernel),
+    ...serviceMethods(machine),
+    ...logMethods(machine),
+  ],
 }

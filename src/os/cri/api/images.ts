@@ -1,0 +1,112 @@
+import type { Channel } from '../../../rpc/client/channel.ts'
+import { common, machine as enums } from '../../../rpc/enums.ts'
+import { type Method, type Role, serverStream, unary } from '../../../rpc/server/method.ts'
+import { RpcError } from '../../../rpc/status.ts'
+import { listImages, type PullProgress, pullImage, removeImage } from '../../../supervise/containerd/images.ts'
+import type { StoreView } from '../../../supervise/definition.ts'
+import { credentialsOf } from '../credentials.ts'
+import { criDaemon, hostsFolder, systemDaemon } from '../daemons.ts'
+import { fullReference } from '../ensure-image.ts'
+import { RegistryConfig } from '../resources/registry-config.ts'
+
+const readers: Role[] = ['os:admin', 'os:operator', 'os:reader']
+const operators: Role[] = ['os:admin', 'os:operator']
+const { NS_CRI, NS_SYSTEM } = common.ContainerdNamespace
+const { CRI } = common.ContainerDriver
+const { Status } = enums.ImageServicePullLayerProgress
+
+/** Images of pods (`cri`), of the system's services (`system`) and of the system's own daemon: listed, pulled, removed. */
+export const imageMethods = (): Method[] => [
+  serverStream('machine.ImageService/List', readers, async function* ({ containerd }) {
+    for (const { created, ...image } of await listImages(channelOf(containerd))) yield { ...image, createdAt: created }
+  }),
+  serverStream('machine.ImageService/Pull', operators, async function* ({ containerd, imageRef }, { store, signal }) {
+    const name = referenceOf(imageRef)
+    for await (const progress of pulling(channelOf(containerd), name, store, signal)) yield { pullProgress: progress }
+    yield { name }
+  }),
+  unary('machine.ImageService/Remove', ['os:admin'], async ({ containerd, imageRef }) => {
+    await removeImage(channelOf(containerd), referenceOf(imageRef))
+    return {}
+  }),
+  serverStream('machine.MachineService/ImageList', readers, async function* ({ namespace }) {
+    for (const { name, digest, size, created } of await listImages(legacyChannel(namespace)))
+      yield { name, digest, size, createdAt: created }
+  }),
+  unary('machine.MachineService/ImagePull', operators, async ({ namespace, reference }, { store, signal }) => {
+    for await (const _ of pulling(legacyChannel(namespace), referenceOf(reference), store, signal)) {
+      // Only the end is told.
+    }
+    return { messages: [{}] }
+  }),
+]
+
+function channelOf(instance: { driver: number; namespace: number } | undefined): Channel {
+  const { driver, namespace } = instance ?? { driver: CRI, namespace: NS_CRI }
+  if (namespace === NS_CRI || (namespace !== NS_SYSTEM && driver === CRI)) return criDaemon.in('k8s.io')
+  return namespace === NS_SYSTEM ? criDaemon.in('system') : systemDaemon.in('system')
+}
+
+function legacyChannel(namespace: number): Channel {
+  if (namespace === NS_CRI) return criDaemon.in('k8s.io')
+  if (namespace === NS_SYSTEM) return criDaemon.in('system')
+  throw new RpcError('InvalidArgument', 'namespace of the image is not known: give system or cri')
+}
+
+function referenceOf(text: string): string {
+  try {
+    return fullReference(text)
+  } catch (error) {
+    throw new RpcError('InvalidArgument', (error as Error).message)
+  }
+}
+
+/** A pull's progress as it comes, until it has ended. Throws what ended it. */
+async function* pulling(channel: Channel, name: string, store: StoreView, signal: AbortSignal) {
+  const told: PullProgress[] = []
+  const begun = new Map<string, number>()
+  let wake = () => {}
+  let ended = false
+  const progress = (item: PullProgress) => {
+    told.push(item)
+    wake()
+  }
+  const credentials = credentialsOf(store.get(RegistryConfig, 'registries')?.spec.auths)
+  const pull = pullImage(channel, name, { hostsDir: hostsFolder, credentials, progress, signal }).finally(() => {
+    ended = true
+    wake()
+  })
+  pull.catch(() => {})
+  while (!ended || told.length > 0) {
+    const item = told.shift()
+    if (item) {
+      const message = progressMessage(item, begun)
+      if (message) yield message
+    } else
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+  }
+  await pull
+}
+
+const statuses: Record<string, number> = {
+  waiting: Status.DOWNLOADING,
+  downloading: Status.DOWNLOADING,
+  complete: Status.DOWNLOAD_COMPLETE,
+  extracting: Status.EXTRACTING,
+  extracted: Status.EXTRACT_COMPLETE,
+  'already exists': Status.ALREADY_EXISTS,
+  exists: Status.ALREADY_EXISTS,
+}
+
+function progressMessage({ event, name, offset, total }: PullProgress, begun: Map<string, number>) {
+  const status = statuses[event]
+  if (status === undefined || !name.startsWith('layer-')) return undefined
+  const layerId = name.slice('layer-'.length)
+  const now = Date.now()
+  const start = begun.get(layerId) ?? now
+  begun.set(layerId, start)
+  const elapsed = { seconds: Math.floor((now - start) / 1000), nanos: ((now - start) % 1000) * 1_000_000 }
+  return { layerId, progress: { status, elapsed, offset, total } }
+}

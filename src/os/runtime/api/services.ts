@@ -1,0 +1,37 @@
+import { type Method, type Role, unary } from '../../../rpc/server/method.ts'
+import { RpcError } from '../../../rpc/status.ts'
+import type { OperatorAction } from '../../../supervise/definition.ts'
+import type { ServiceSnapshot } from '../../../supervise/service.ts'
+import { SupervisorError } from '../../../supervise/supervisor.ts'
+import type { Machine } from '../../area.ts'
+import { healthMessage, timestampOf } from '../controllers/service.ts'
+
+const readers: Role[] = ['os:admin', 'os:operator', 'os:reader']
+const operators: Role[] = ['os:admin', 'os:operator']
+
+/** What runs on the machine, and starting, stopping and restarting what may be. */
+export function serviceMethods({ supervisor }: Pick<Machine, 'supervisor'>): Method[] {
+  const operate = async (id: string, action: OperatorAction) => {
+    try {
+      return { messages: [{ resp: await supervisor.operate(id, action) }] }
+    } catch (error) {
+      if (!(error instanceof SupervisorError)) throw error
+      throw new RpcError(error.reason === 'not-found' ? 'NotFound' : 'FailedPrecondition', error.message)
+    }
+  }
+  return [
+    unary('machine.MachineService/ServiceList', readers, () => ({ messages: [{ services: supervisor.list().map(serviceMessage) }] })),
+    unary('machine.MachineService/ServiceStart', operators, ({ id }) => operate(id, 'start')),
+    unary('machine.MachineService/ServiceStop', operators, ({ id }) => operate(id, 'stop')),
+    unary('machine.MachineService/ServiceRestart', operators, ({ id }) => operate(id, 'restart')),
+  ]
+}
+
+function serviceMessage({ id, state, events, health }: ServiceSnapshot) {
+  return {
+    id,
+    state,
+    events: { events: events.map(({ message, state: at, time }) => ({ msg: message, state: at, ts: timestampOf(time) })) },
+    health: healthMessage(health),
+  }
+}
