@@ -7,7 +7,7 @@ import type { Controller, Input, Output, Reader, Round, Writer } from './control
 import { StoreError } from './errors.ts'
 import type { Logger } from './log.ts'
 import { parseSpec, type Resource } from './resource.ts'
-import type { Store } from './store.ts'
+import type { Store, StoreEvent } from './store.ts'
 
 /** How a controller has fared: for those who ask why. */
 export interface ControllerState {
@@ -47,7 +47,7 @@ class Runner {
   start(): void {
     this.#started = true
     for (const { type, namespace, id } of Object.values<Input>(this.controller.inputs))
-      this.runtime.store.subscribe(type, () => this.wake(), { namespace, only: id })
+      this.runtime.store.subscribe(type, (event) => matters(event) && this.wake(), { namespace, only: id })
     for (const { type, namespace } of Object.values<Output>(this.controller.outputs))
       this.runtime.store.subscribe(
         type,
@@ -216,6 +216,18 @@ class Runner {
         entry.done = true
       })
   }
+}
+
+/** Who holds a resource is nothing a reader sees. */
+function matters(event: StoreEvent): boolean {
+  if (event.type !== 'updated') return true
+  const { resource, old } = event
+  return (
+    resource.spec !== old.spec ||
+    resource.metadata.phase !== old.metadata.phase ||
+    resource.metadata.labels !== old.metadata.labels ||
+    resource.metadata.annotations !== old.metadata.annotations
+  )
 }
 
 /** The controllers of a machine over its store. */

@@ -1,4 +1,5 @@
 import type { Area } from '../area.ts'
+import { configAddressFilter } from './controllers/address-filter.ts'
 import { configAdmissionControl } from './controllers/admission-control-config.ts'
 import { configApiServer } from './controllers/api-server-config.ts'
 import { configAuditPolicy } from './controllers/audit-policy-config.ts'
@@ -26,6 +27,7 @@ export const k8s: Area = {
   resources,
   services: (machine) => [kubeletService(machine)],
   controllers: ({ kernel }) => [
+    configAddressFilter,
     configApiServer,
     configControllerManager,
     configScheduler,

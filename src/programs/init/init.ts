@@ -62,6 +62,7 @@ function assemble(container: boolean): Machine {
   const store = new Store()
   const supervisor = new Supervisor({ store, oomFloor: oomFloor() })
   const log = consoleLogger(supervisor.logs.open('machined'))
+  supervisor.subscribe(({ id, state, message }) => log.info('service', { service: id, state, message }))
   const runtime = new Runtime(store, { log })
   const events = new Events()
   const kernel: Kernel = {

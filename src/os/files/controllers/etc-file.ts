@@ -17,6 +17,7 @@ export const applyEtcFiles = ({ files, mount }: Pick<Kernel, 'files' | 'mount'>)
     inputs: { specs: strong(EtcFileSpec) },
     outputs: { statuses: exclusive(EtcFileStatus) },
     async reconcile({ specs, statuses, log }) {
+      for (const { metadata } of statuses.list()) if (!specs.get(metadata.id)) await hide({ files, mount }, metadata.id)
       for (const { metadata, spec } of specs.list()) {
         const version = createHash('sha256').update(spec.contents).digest('hex')
         if (statuses.get(metadata.id)?.spec.specVersion !== version) {
@@ -50,4 +51,10 @@ async function show({ files, mount }: Pick<Kernel, 'files' | 'mount'>, id: strin
   }
   await files.writeAtomic(source, contents, { mode })
   mount.bind(source, target)
+}
+
+async function hide({ files, mount }: Pick<Kernel, 'files' | 'mount'>, id: string): Promise<void> {
+  const target = `/etc/${id}`
+  if (!id.includes('/') && mount.mountAt(target)) mount.umount(target)
+  await files.remove(id.includes('/') ? target : `${shadow}/${id}`)
 }
