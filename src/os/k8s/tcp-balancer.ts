@@ -9,6 +9,11 @@ import type { Socket, TCPSocketListener } from 'bun'
 export interface Upstream {
   host: string
   port: number
+  /**
+   * Itself a balancer, that may accept before anybody behind it does: asked only when the others have kept a client
+   * waiting, or have not been heard of for a minute.
+   */
+  lastResort?: boolean
 }
 
 /** How patient the balancer is, in milliseconds. */
@@ -24,6 +29,10 @@ export interface BalancerOptions {
   /** Called when the answer to "does any upstream accept" changes. */
   onHealth?(healthy: boolean): void
 }
+
+/** How long a client waits for the others before the last resort is asked, and after what silence it is asked at once. */
+const resortAfter = 6000
+const silence = 60_000
 
 /** A running balancer. */
 export interface Balancer {
@@ -49,6 +58,7 @@ export function balanceTcp(options: BalancerOptions): Balancer {
   let upstreams: readonly Upstream[] = []
   let healthy = false
   let closed = false
+  let heard = Date.now()
   const failedAt = new Map<string, number>()
 
   const note = (accepted: boolean) => {
@@ -73,14 +83,17 @@ export function balanceTcp(options: BalancerOptions): Balancer {
     return promise.finally(() => clearTimeout(timer))
   }
 
-  const accepted = async (timeout: number): Promise<Socket<Side> | undefined> => {
+  const accepted = async (timeout: number, waited = 0): Promise<Socket<Side> | undefined> => {
     const now = Date.now()
+    const anyone = waited >= resortAfter || now - heard >= silence || upstreams.every(({ lastResort }) => lastResort)
     // Those that refused a moment ago come last.
-    const order = [...upstreams].sort((a, b) => Number(recent(failedAt.get(keyOf(a)), now)) - Number(recent(failedAt.get(keyOf(b)), now)))
+    const rank = (upstream: Upstream) => Number(upstream.lastResort ?? false) * 2 + Number(recent(failedAt.get(keyOf(upstream)), now))
+    const order = upstreams.filter(({ lastResort }) => anyone || !lastResort).sort((a, b) => rank(a) - rank(b))
     for (const upstream of order) {
       try {
         const socket = await open(upstream, timeout)
         failedAt.delete(keyOf(upstream))
+        if (!upstream.lastResort) heard = Date.now()
         note(true)
         return socket
       } catch {
@@ -92,12 +105,12 @@ export function balanceTcp(options: BalancerOptions): Balancer {
   }
 
   const connectClient = async (client: Socket<Side>) => {
-    const end = Date.now() + patience
+    const start = Date.now()
     for (;;) {
-      const upstream = await accepted(connectTimeout)
+      const upstream = await accepted(connectTimeout, Date.now() - start)
       if (closed || client.readyState <= 0) return void upstream?.terminate()
       if (upstream) return join(client, upstream)
-      if (Date.now() > end) return client.terminate()
+      if (Date.now() - start > patience) return client.terminate()
       await Bun.sleep(retry)
     }
   }

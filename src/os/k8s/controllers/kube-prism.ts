@@ -46,16 +46,13 @@ export function runKubePrism() {
   })
 }
 
-/** This node's own API server first, then the others, the cluster's common address last; each once. */
-export function preferred(endpoints: readonly Upstream[]): Upstream[] {
-  const [common, ...rest] = endpoints[0]?.host === 'localhost' ? [undefined, ...endpoints] : endpoints
-  const ranked = [
-    ...rest.filter(({ host }) => host === 'localhost'),
-    ...rest.filter(({ host }) => host !== 'localhost'),
-    ...(common ? [common] : []),
-  ]
+/** This node's own API server first, then the others; the cluster's common address is the last resort when there are others. */
+export function preferred(endpoints: readonly { host: string; port: number }[]): Upstream[] {
+  const common = endpoints[0]?.host === 'localhost' ? [] : endpoints.slice(0, 1)
+  const direct = endpoints.slice(common.length)
+  const [local, remote] = [direct.filter(({ host }) => host === 'localhost'), direct.filter(({ host }) => host !== 'localhost')]
   const seen = new Set<string>()
-  return ranked
-    .map(({ host, port }) => ({ host: host === 'localhost' ? '127.0.0.1' : host, port }))
+  return [...local, ...remote, ...common.map((endpoint) => ({ ...endpoint, lastResort: true }))]
+    .map((endpoint) => ({ ...endpoint, host: endpoint.host === 'localhost' ? '127.0.0.1' : endpoint.host }))
     .filter(({ host, port }) => !seen.has(`${host}:${port}`) && seen.add(`${host}:${port}`))
 }
