@@ -9,7 +9,7 @@ export function writeKernelLog(text: string, priority = 3 * 8 + 6): void {
   translated('write', path, () => {
     const fd = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
     try {
-      for (const line of text.split('\n')) if (line) writeSync(fd, `<${priority}>${line.slice(0, 900)}`) // LOG_LINE_MAX less its prefix
+      for (const line of text.split('\n')) if (line) writeSync(fd, `<${priority}>${line.slice(0, 900)}\n`) // LOG_LINE_MAX less its prefix
     } finally {
       closeSync(fd)
     }

@@ -16,6 +16,9 @@ export type { Address, AddressChange, Link, LinkChange, LinkData, Neighbour, Rou
 /** A new link: its kind, and the names instead of the indexes of what it hangs on. */
 export type NewLink = Omit<LinkChange, 'index'> & { name: string; kind: string }
 
+/** A new veth pair: one end here, the other at `peerNetns` or here too. */
+export type NewVeth = Omit<NewLink, 'kind' | 'data' | 'peer'> & { peer: Omit<LinkChange, 'index'> & { name: string }; peerNetns?: string }
+
 /** The network of one namespace, this process's or the one at `netns` (`/run/netns/x`, `/proc/7/ns/net`). */
 export class Network implements Disposable {
   readonly #socket: NetlinkSocket
@@ -70,21 +73,20 @@ export class Network implements Disposable {
     }
   }
 
-  /** Makes a veth pair whose other end is born in another namespace (by path). */
-  addVeth({
-    peer,
-    peerNetns,
-    ...link
-  }: Omit<NewLink, 'kind' | 'data' | 'peer'> & { peer: Omit<LinkChange, 'index'> & { name: string }; peerNetns?: string }): void {
-    if (peerNetns === undefined) {
-      this.addLink({ ...link, kind: 'veth', peer })
-      return
-    }
-    const fd = translated('open', peerNetns, () => openSync(peerNetns, 'r'))
+  /** Makes a veth pair, its other end born in another namespace (by path) when given. */
+  addVeth({ peer: { up, ...peer }, peerNetns, ...link }: NewVeth): void {
+    const fd = peerNetns === undefined ? undefined : translated('open', peerNetns, () => openSync(peerNetns, 'r'))
     try {
       this.addLink({ ...link, kind: 'veth', peer: { ...peer, namespaceFd: fd } })
     } finally {
-      closeSync(fd)
+      if (fd !== undefined) closeSync(fd)
+    }
+    if (up === undefined) return
+    // The kernel makes the peer first, and a veth cannot be up while its other end is missing (ENOTCONN).
+    if (peerNetns === undefined) this.setLink(peer.name, { up })
+    else {
+      using there = new Network({ netns: peerNetns })
+      there.setLink(peer.name, { up })
     }
   }
 
