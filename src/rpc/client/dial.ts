@@ -83,13 +83,18 @@ function openSocket(target: Target): net.Socket {
     port,
     ca: ca as string,
     cert: cert as string,
-    key: key as string,
+    key: key === undefined ? undefined : relabelled(key),
     ALPNProtocols: ['h2'],
     minVersion: 'TLSv1.2',
     servername: net.isIP(serverName) ? '' : serverName,
     rejectUnauthorized: !insecure && !fingerprint,
     checkServerIdentity: (_, certificate) => identityError(serverName, certificate),
   })
+}
+
+/** The field's label for Ed25519 keys is none that TLS knows; what it wraps is PKCS #8. */
+function relabelled(key: string | Uint8Array): string {
+  return Buffer.from(key).toString('latin1').replaceAll('ED25519 PRIVATE KEY', 'PRIVATE KEY')
 }
 
 function identityError(name: string, certificate: tls.PeerCertificate): Error | undefined {
