@@ -192,7 +192,9 @@ function askUdp(server: string, query: Uint8Array): Promise<Uint8Array> {
       // Not an answer to this question: the right one may still come.
     }
   })
-  socket.connect(53, server, () => socket.send(own))
+  // The callback is also told when there is no route to the server.
+  const connected = (error?: Error) => (error ? reject(error) : socket.send(own))
+  socket.connect(53, server, connected)
   return promise.finally(() => {
     clearTimeout(timer)
     socket.close()
