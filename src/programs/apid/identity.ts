@@ -4,12 +4,9 @@
  */
 import os from 'node:os'
 import type { Logger } from '../../cosi/log.ts'
-import type { Resource } from '../../cosi/resource.ts'
-import { type Channel, connect } from '../../rpc/client/channel.ts'
-import { cosi as enums } from '../../rpc/enums.ts'
-import type { cosi } from '../../rpc/messages.ts'
-import { fromMessage } from '../../rpc/resource-message.ts'
-import type { Init } from '../../rpc/server/method.ts'
+import { tlsKey } from '../../pki/key.ts'
+import { connect } from '../../rpc/client/channel.ts'
+import { follow } from '../../rpc/client/follow.ts'
 
 /** A certificate (chain) and its key, in PEM. */
 export interface KeyPair {
@@ -37,8 +34,6 @@ interface CertificatesSpec {
   skipVerifyingClientCert?: boolean
 }
 
-const { EventType } = enums.resource
-
 /** Yields the identity whenever it has changed; connects again when machined was away. Ends with the signal. */
 export async function* watchIdentity(socket: string, log: Logger, signal: AbortSignal): AsyncGenerator<Identity, void> {
   const channel = connect({ unix: socket }, { connectTimeout: 5_000 })
@@ -52,12 +47,12 @@ export async function* watchIdentity(socket: string, log: Logger, signal: AbortS
   }
   signal.addEventListener('abort', note)
   const ours = { namespace: 'secrets', type: 'ApiCertificates.secrets.talos.dev', id: 'api' }
-  void keepWatching(channel, ours, signal, log, ({ spec }, gone) => {
+  void follow(channel, ours, { signal, log }, ({ spec }, gone) => {
     if (!gone) certificates = spec as CertificatesSpec
     note()
   })
   const located = { namespace: 'network', type: 'NodeAddresses.net.talos.dev', options: { bootstrapContents: true } }
-  void keepWatching(channel, located, signal, log, ({ metadata, spec }, gone) => {
+  void follow(channel, located, { signal, log }, ({ metadata, spec }, gone) => {
     if (gone) addresses.delete(metadata.id)
     else addresses.set(metadata.id, (spec as { addresses?: string[] }).addresses ?? [])
     note()
@@ -88,33 +83,9 @@ export function identityOf(spec: CertificatesSpec, addresses: readonly string[])
 }
 
 function keyPair({ crt, key }: { crt: string; key: string }): KeyPair {
-  // Keys come labelled "ED25519 PRIVATE KEY" around PKCS #8: relabelled for TLS.
-  return { certificate: text(crt), key: text(key).replaceAll('ED25519 PRIVATE KEY', 'PRIVATE KEY') }
+  return { certificate: text(crt), key: tlsKey(text(key)) }
 }
 
 function text(base64: string): string {
   return Buffer.from(base64, 'base64').toString('utf8')
-}
-
-async function keepWatching(
-  channel: Channel,
-  watched: Init<cosi.resource.WatchRequest>,
-  signal: AbortSignal,
-  log: Logger,
-  take: (resource: Resource, gone: boolean) => void,
-): Promise<void> {
-  for (let pause = 20; !signal.aborted; pause = Math.min(pause * 2, 2_000)) {
-    try {
-      for await (const { event } of channel.serverStream('cosi.resource.State/Watch', { ...watched, apiVersion: 1 }, { signal })) {
-        pause = 20
-        for (const { eventType, resource } of event) {
-          if (eventType === EventType.ERRORED) throw new Error('the watch fell behind')
-          if (resource) take(fromMessage(resource), eventType === EventType.DESTROYED)
-        }
-      }
-    } catch (error) {
-      if (!signal.aborted) log.debug('watch failed, will be retried', { type: watched.type, error })
-    }
-    if (!signal.aborted) await Bun.sleep(pause)
-  }
 }

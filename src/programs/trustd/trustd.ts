@@ -1,4 +1,90 @@
-/** trustd: not there yet. */
-export async function main(_args: string[]): Promise<number> {
-  return 70
+/** trustd: on control plane nodes, signs the server certificates of machines that have no authority's key of their own. */
+import { parseArgs } from 'node:util'
+import { createLogger, formatEntry, type Logger } from '../../cosi/log.ts'
+import { Store } from '../../cosi/store.ts'
+import { fromBase64 } from '../../pki/certificate.ts'
+import { tlsKey } from '../../pki/key.ts'
+import { connect } from '../../rpc/client/channel.ts'
+import { splitAddress } from '../../rpc/client/dial.ts'
+import { follow } from '../../rpc/client/follow.ts'
+import { type Server, serveTls } from '../../rpc/server/server.ts'
+import { type Authority, certificateMethod } from './certificate.ts'
+
+const usage = 'usage: trustd [--listen <address>:50001] [--runtime <resource socket>] [--verbose]'
+
+interface Pair {
+  crt: string
+  key: string
+}
+
+/** The program. */
+export async function main(args: string[]): Promise<number> {
+  const options = parse(args)
+  if (!options) {
+    console.error(usage)
+    return 64
+  }
+  const log = createLogger((entry) => {
+    if (entry.level !== 'debug' || options.verbose) console.error(`${entry.time.toISOString()} ${formatEntry(entry)}`)
+  })
+  const stop = new AbortController()
+  process.once('SIGTERM', () => stop.abort())
+  process.once('SIGINT', () => stop.abort())
+  await run(splitAddress(options.listen, 50_001), options.runtime, log, stop.signal)
+  return 0
+}
+
+/** Serves until the signal, with the certificates the resource API shows. */
+export async function run(address: { host: string; port: number }, socket: string, log: Logger, signal: AbortSignal): Promise<void> {
+  const channel = connect({ unix: socket }, { connectTimeout: 5_000 })
+  let authority: Authority | undefined
+  let server: Server | undefined
+  let serving = Promise.resolve()
+  const serve = async (pair: Pair) => {
+    const tls = { cert: fromBase64(pair.crt), key: tlsKey(fromBase64(pair.key)) }
+    if (server) {
+      server.renew(tls)
+      log.info('certificate renewed')
+      return
+    }
+    const methods = [certificateMethod(() => authority)]
+    // Callers prove themselves by the token; they bring no roles.
+    const served = { methods, store: new Store(), log, roles: () => new Set<never>() }
+    server = await serveTls({ port: address.port, host: address.host || '::' }, tls, served)
+    log.info('trustd serves', { port: server.port })
+  }
+  const own = { namespace: 'secrets', type: 'TrustdCertificates.secrets.talos.dev', id: 'trustd' }
+  const root = { namespace: 'secrets', type: 'OSRootSecrets.secrets.talos.dev', id: 'os' }
+  const watching = [
+    follow(channel, own, { signal, log }, ({ spec }, gone) => {
+      const { server: pair } = spec as { server?: Pair }
+      if (gone || !pair?.crt || !pair.key) return
+      serving = serving.then(() => serve(pair)).catch((error) => log.error('serving failed', { error }))
+    }),
+    follow(channel, root, { signal, log }, ({ spec }, gone) => {
+      const { issuingCA, token } = spec as { issuingCA?: Pair; token?: string }
+      authority = gone || !issuingCA?.key || !token ? undefined : { crt: fromBase64(issuingCA.crt), key: fromBase64(issuingCA.key), token }
+    }),
+  ]
+  await Promise.all(watching)
+  channel.close()
+  await serving
+  await server?.close(5_000)
+}
+
+function parse(args: string[]) {
+  try {
+    const { values } = parseArgs({
+      args,
+      options: {
+        listen: { type: 'string', default: ':50001' },
+        runtime: { type: 'string', default: '/system/run/trustd/runtime.sock' },
+        verbose: { type: 'boolean', default: false },
+      },
+    })
+    return values
+  } catch (error) {
+    console.error(`trustd: ${(error as Error).message}`)
+    return undefined
+  }
 }

@@ -37,6 +37,8 @@ export interface ServerOptions {
 export interface Server {
   /** The TCP port that was given, or 0 for a unix socket. */
   readonly port: number
+  /** Uses other certificates for connections made from now on; for a TLS server only. */
+  renew(tls: SecureContextOptions): void
   /** Takes no more calls, lets running ones go on for `grace` milliseconds, then ends them. */
   close(grace?: number): Promise<void>
 }
@@ -111,7 +113,11 @@ function listen(server: HttpServer, options: ServerOptions, start: (server: Http
   start(server, () => {
     const address = server.address()
     const port = address && typeof address === 'object' ? address.port : 0
-    resolve({ port, close: (grace = 0) => close(server, sessions, grace) })
+    resolve({
+      port,
+      renew: (tls) => (server as http2.Http2SecureServer).setSecureContext(tls),
+      close: (grace = 0) => close(server, sessions, grace),
+    })
   })
   return promise
 }

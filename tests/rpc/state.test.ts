@@ -1,0 +1,189 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { silent } from '../../src/cosi/log.ts'
+import { Store } from '../../src/cosi/store.ts'
+import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
+import { HostnameStatus } from '../../src/os/network/resources/hostname-status.ts'
+import { NodeAddress } from '../../src/os/network/resources/node-address.ts'
+import { ApiCertificate } from '../../src/os/secrets/resources/api-certificate.ts'
+import { OSRootSecret } from '../../src/os/secrets/resources/os-root-secret.ts'
+import { TrustdCertificate } from '../../src/os/secrets/resources/trustd-certificate.ts'
+import { type Channel, connect } from '../../src/rpc/client/channel.ts'
+import { cosi as enums } from '../../src/rpc/enums.ts'
+import type { cosi } from '../../src/rpc/messages.ts'
+import { fromMessage } from '../../src/rpc/resource-message.ts'
+import { apidAccess, roleAccess, trustdAccess } from '../../src/rpc/server/resource-access.ts'
+import { type Server, serveUnix } from '../../src/rpc/server/server.ts'
+import { stateMethods } from '../../src/rpc/server/state.ts'
+import { failure } from '../programs/apid/nodes.ts'
+
+const { EventType, LabelTerm } = enums.resource
+const folder = mkdtempSync(join(tmpdir(), 'ichor-state-'))
+const store = new Store()
+const servers: Server[] = []
+const channels: Channel[] = []
+
+async function open(name: string, methods: ReturnType<typeof stateMethods>, role?: string): Promise<Channel> {
+  const path = join(folder, name)
+  servers.push(await serveUnix({ path }, { methods, store, log: silent }))
+  channels.push(connect({ unix: path }, role ? { metadata: { 'talos-role': role } } : {}))
+  return channels.at(-1)!
+}
+
+let reader: Channel
+let admin: Channel
+let apid: Channel
+let trustd: Channel
+
+beforeAll(async () => {
+  store.register(MachineConfig, HostnameStatus, NodeAddress, ApiCertificate, TrustdCertificate, OSRootSecret)
+  store.put(HostnameStatus, 'hostname', { hostname: 'a', domainname: 'b' }, { labels: { color: 'red' }, owner: '' })
+  store.put(HostnameStatus, 'other', { hostname: 'c', domainname: '' })
+  store.put(MachineConfig, 'v1alpha1', 'version: v1alpha1\n')
+  store.put(NodeAddress, 'current', { addresses: ['10.0.0.1/24'], sortAlgorithm: 'v1' })
+  store.put(ApiCertificate, 'api', { skipVerifyingClientCert: false })
+  store.put(ApiCertificate, 'another', { skipVerifyingClientCert: false })
+  store.put(TrustdCertificate, 'trustd', {})
+  reader = await open('reader', stateMethods(roleAccess), 'os:reader')
+  admin = await open('admin', stateMethods(roleAccess), 'os:admin')
+  apid = await open('apid', stateMethods(apidAccess, 'anyone'))
+  trustd = await open('trustd', stateMethods(trustdAccess, 'anyone'))
+})
+afterAll(async () => {
+  for (const channel of channels) channel.close()
+  for (const server of servers) await server.close()
+  rmSync(folder, { recursive: true })
+})
+
+const hostnames = { namespace: 'network', type: 'HostnameStatuses.net.talos.dev' }
+const get = (channel: Channel, type: string, id: string, namespace = '') =>
+  channel.unary('cosi.resource.State/Get', { namespace, type, id })
+const list = (channel: Channel, request: object) => Array.fromAsync(channel.serverStream('cosi.resource.State/List', request))
+
+test('a resource arrives with its metadata, its spec as a message and as YAML', async () => {
+  const { resource } = await get(reader, 'HostnameStatuses.net.talos.dev', 'hostname', 'network')
+  expect(resource?.metadata).toMatchObject({ ...hostnames, id: 'hostname', version: '1', phase: 'running', labels: { color: 'red' } })
+  expect(resource?.spec?.yamlSpec).toBe('hostname: a\ndomainname: b\n')
+  expect(fromMessage(resource!).spec).toEqual({ hostname: 'a', domainname: 'b' })
+})
+
+test('one that is not there is not found', async () => {
+  expect((await failure(get(reader, 'HostnameStatuses.net.talos.dev', 'x')))[0]).toBe('NotFound')
+})
+
+test('a list has all of a kind, or those that a label or an id selects', async () => {
+  const ids = async (options: object) => (await list(reader, { ...hostnames, options })).map(({ resource }) => resource?.metadata?.id)
+  expect(await ids({})).toEqual(['hostname', 'other'])
+  expect(await ids({ labelQuery: [{ terms: [{ key: 'color', op: LabelTerm.Operation.EQUAL, value: ['red'] }] }] })).toEqual(['hostname'])
+  expect(await ids({ labelQuery: [{ terms: [{ key: 'color', op: LabelTerm.Operation.NOT_EXISTS }] }] })).toEqual(['other'])
+  expect(await ids({ idQuery: { regexp: '^oth' } })).toEqual(['other'])
+})
+
+test('a pattern that would keep the machine busy is refused', async () => {
+  for (const regexp of ['(a+)+$', 'x'.repeat(300), '('])
+    expect((await failure(list(reader, { ...hostnames, options: { idQuery: { regexp } } })))[0]).toBe('InvalidArgument')
+})
+
+describe('a watch', () => {
+  async function start(request: object, channel = reader) {
+    const stream = channel.serverStream('cosi.resource.State/Watch', { ...hostnames, apiVersion: 1, ...request })
+    expect((await stream.next()).value).toEqual({ event: [] })
+    const next = async () => (await stream.next()).value as cosi.resource.WatchResponse
+    return { next, end: () => stream.return() }
+  }
+  const seen = ({ event }: cosi.resource.WatchResponse) => event.map(({ eventType, resource }) => [eventType, resource?.metadata?.id])
+
+  test('begins with the contents, says when they are over, then tells of changes', async () => {
+    const watch = await start({ options: { bootstrapContents: true } })
+    expect(seen(await watch.next())).toEqual([[EventType.CREATED, 'hostname']])
+    expect(seen(await watch.next())).toEqual([[EventType.CREATED, 'other']])
+    expect(seen(await watch.next())).toEqual([[EventType.BOOTSTRAPPED, undefined]])
+    store.put(HostnameStatus, 'third', { hostname: 'd', domainname: '' })
+    store.put(HostnameStatus, 'third', { hostname: 'e', domainname: '' })
+    store.destroy(HostnameStatus, 'third')
+    expect(seen(await watch.next())).toEqual([[EventType.CREATED, 'third']])
+    const updated = await watch.next()
+    expect(updated.event[0]?.old?.spec?.yamlSpec).toContain('hostname: d')
+    expect(seen(await watch.next())).toEqual([[EventType.DESTROYED, 'third']])
+    await watch.end()
+  })
+
+  test('that is aggregated has the contents in one response', async () => {
+    const watch = await start({ options: { bootstrapContents: true, aggregated: true } })
+    expect(seen(await watch.next())).toEqual([
+      [EventType.CREATED, 'hostname'],
+      [EventType.CREATED, 'other'],
+      [EventType.BOOTSTRAPPED, undefined],
+    ])
+    await watch.end()
+  })
+
+  test('of one begins with how it stands, also when it is not there', async () => {
+    const there = await start({ id: 'hostname' })
+    expect(seen(await there.next())).toEqual([[EventType.CREATED, 'hostname']])
+    await there.end()
+    const absent = await start({ id: 'nowhere' })
+    const { event } = await absent.next()
+    expect(event[0]).toMatchObject({
+      eventType: EventType.DESTROYED,
+      resource: { metadata: { id: 'nowhere', version: 'undefined' }, spec: {} },
+    })
+    await absent.end()
+  })
+
+  test('goes on from a bookmark, and refuses one of another run', async () => {
+    const first = await start({})
+    store.put(HostnameStatus, 'third', { hostname: 'd', domainname: '' })
+    const { event } = await first.next()
+    await first.end()
+    store.destroy(HostnameStatus, 'third')
+    const second = await start({ options: { startFromBookmark: event[0]?.bookmark } })
+    expect(seen(await second.next())).toEqual([[EventType.DESTROYED, 'third']])
+    await second.end()
+    const stream = reader.serverStream('cosi.resource.State/Watch', { ...hostnames, options: { startFromBookmark: Buffer.alloc(16) } })
+    expect((await failure(stream.next()))[0]).toBe('FailedPrecondition')
+  })
+})
+
+describe('access', () => {
+  const refused = async (call: Promise<unknown>) => (await failure(call))[0]
+
+  test('to sensitive kinds is for administrators', async () => {
+    expect(await refused(get(reader, 'MachineConfigs.config.talos.dev', 'v1alpha1'))).toBe('PermissionDenied')
+    expect(await refused(list(reader, { type: 'MachineConfigs.config.talos.dev' }))).toBe('PermissionDenied')
+    expect(fromMessage((await get(admin, 'MachineConfigs.config.talos.dev', 'v1alpha1')).resource!).spec).toBe('version: v1alpha1\n')
+  })
+
+  test('to unknown kinds is refused', async () => {
+    expect(await refused(get(admin, 'Nonsenses.talos.dev', 'x'))).toBe('PermissionDenied')
+  })
+
+  test('for writing is refused, to everyone', async () => {
+    for (const channel of [admin, reader, apid, trustd]) {
+      const resource = { metadata: { ...hostnames, id: 'new', version: '1', phase: 'running' }, spec: {} }
+      expect(await refused(channel.unary('cosi.resource.State/Create', { resource }))).toBe('PermissionDenied')
+      expect(await refused(channel.unary('cosi.resource.State/Update', { newResource: resource }))).toBe('PermissionDenied')
+      expect(await refused(channel.unary('cosi.resource.State/Destroy', { ...hostnames, id: 'hostname' }))).toBe('PermissionDenied')
+    }
+    expect(store.get(HostnameStatus, 'hostname')).toBeDefined()
+  })
+
+  test('of apid ends at its own certificates and the addresses', async () => {
+    expect((await get(apid, 'ApiCertificates.secrets.talos.dev', 'api')).resource?.metadata?.id).toBe('api')
+    expect(await list(apid, { type: 'NodeAddresses.net.talos.dev' })).toHaveLength(1)
+    const others = store.types().filter(({ type }) => !['ApiCertificates.secrets.talos.dev', 'NodeAddresses.net.talos.dev'].includes(type))
+    for (const { type } of others) expect(await refused(list(apid, { type }))).toBe('PermissionDenied')
+    expect(await refused(get(apid, 'ApiCertificates.secrets.talos.dev', 'another'))).toBe('PermissionDenied')
+    expect(await refused(list(apid, { type: 'ApiCertificates.secrets.talos.dev' }))).toBe('PermissionDenied')
+    expect(await refused(list(apid, { type: 'NodeAddresses.net.talos.dev', namespace: 'elsewhere' }))).toBe('PermissionDenied')
+  })
+
+  test("of trustd ends at its own certificate and the authority's key", async () => {
+    expect((await get(trustd, 'TrustdCertificates.secrets.talos.dev', 'trustd')).resource?.metadata?.id).toBe('trustd')
+    expect(await refused(get(trustd, 'OSRootSecrets.secrets.talos.dev', 'os'))).toBe('NotFound')
+    for (const type of ['ApiCertificates.secrets.talos.dev', 'NodeAddresses.net.talos.dev', 'MachineConfigs.config.talos.dev'])
+      expect(await refused(list(trustd, { type }))).toBe('PermissionDenied')
+  })
+})
