@@ -29,7 +29,7 @@ export interface Target {
   readonly nodes: readonly string[]
   readonly cluster?: string
   /** PEM; absent when the server is not verified. */
-  readonly tls: { ca?: string; cert?: string; key?: string; insecure?: boolean; fingerprint?: string | readonly string[] }
+  readonly tls?: { ca?: string; cert?: string; key?: string; insecure?: boolean; fingerprint?: string | readonly string[] }
   /** How messages call the source of this target. */
   readonly source: string
 }
