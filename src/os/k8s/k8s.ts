@@ -8,9 +8,16 @@ import { configBootstrapManifests } from './controllers/bootstrap-manifests-conf
 import { configStaticPods } from './controllers/configured-static-pods.ts'
 import { renderControlPlanePods } from './controllers/control-plane-pods.ts'
 import { configControllerManager } from './controllers/controller-manager-config.ts'
+import { loadExtraManifests } from './controllers/extra-manifests.ts'
 import { configExtraManifests } from './controllers/extra-manifests-config.ts'
+import { runKubePrism } from './controllers/kube-prism.ts'
+import { configKubePrism } from './controllers/kube-prism-config.ts'
+import { findKubePrismEndpoints } from './controllers/kube-prism-endpoints.ts'
 import { configKubelet } from './controllers/kubelet-config.ts'
+import { startKubelet } from './controllers/kubelet-service.ts'
 import { specKubelet } from './controllers/kubelet-spec.ts'
+import { applyAllManifests } from './controllers/manifest-apply.ts'
+import { renderManifests } from './controllers/manifests.ts'
 import { chooseNodeIP } from './controllers/node-ip.ts'
 import { configNodeIP } from './controllers/node-ip-config.ts'
 import { configNodename } from './controllers/nodename.ts'
@@ -26,7 +33,7 @@ export const k8s: Area = {
   name: 'k8s',
   resources,
   services: (machine) => [kubeletService(machine)],
-  controllers: ({ kernel }) => [
+  controllers: (machine) => [
     configAddressFilter,
     configApiServer,
     configControllerManager,
@@ -37,14 +44,21 @@ export const k8s: Area = {
     configBootstrapManifests,
     configExtraManifests,
     configStaticPods,
-    renderSecrets(kernel),
-    renderConfigs(kernel),
+    renderSecrets(machine.kernel),
+    renderConfigs(machine.kernel),
     renderControlPlanePods,
     serveStaticPods(),
     configNodename,
     configNodeIP,
     chooseNodeIP,
     configKubelet,
-    specKubelet(kernel),
+    specKubelet(machine.kernel),
+    startKubelet(machine),
+    findKubePrismEndpoints,
+    configKubePrism,
+    runKubePrism(),
+    renderManifests,
+    loadExtraManifests,
+    applyAllManifests(machine),
   ],
 }

@@ -1,0 +1,111 @@
+import type { Logger } from '../../cosi/log.ts'
+import { core, type KubeClient } from '../../kube/client.ts'
+import { KubeError } from '../../kube/errors.ts'
+import { describeObject, type KubeObject } from '../../kube/object.ts'
+import { systemNamespace } from './manifests/objects.ts'
+
+/** Whose fields the applied ones are. */
+export const fieldManager = 'talos'
+
+/** The list of what was applied. */
+export const inventoryName = 'talos-bootstrap-manifests-inventory'
+
+/** Manifests by id, to be applied in the order of the ids. */
+export type Manifests = readonly { id: string; objects: readonly KubeObject[] }[]
+
+/** Between two tries of what may succeed in a moment. */
+const retryDelay = 200
+
+/**
+ * Applies every object, then lists them in the inventory. What somebody else has changed meanwhile stays theirs and is
+ * told. Throws the first error that waiting does not mend, after everything has been tried.
+ */
+export async function applyManifests(
+  client: KubeClient,
+  manifests: Manifests,
+  { log, signal }: { log: Logger; signal: AbortSignal },
+): Promise<void> {
+  const failures: unknown[] = []
+  for (const { id, objects } of manifests) {
+    for (const object of sorted(objects)) {
+      try {
+        await applyObject(client, object, log, signal)
+      } catch (error) {
+        if (signal.aborted) throw signal.reason
+        log.warn('object could not be applied', { manifest: id, object: describeObject(object), error })
+        failures.push(error)
+      }
+    }
+    log.debug('manifest applied', { manifest: id })
+  }
+  await client.apply(core.configMap, inventory(manifests), { fieldManager }, { signal })
+  if (failures.length > 0) throw failures[0]
+}
+
+/** Resolves when the API server stores and has made the system's namespace. */
+export async function apiReady(client: KubeClient, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    try {
+      await client.get(core.namespace, systemNamespace, undefined, { signal, timeout: 5000 })
+      return
+    } catch (error) {
+      if (signal.aborted) throw signal.reason
+      if (!(error instanceof KubeError)) throw error
+      await Bun.sleep(retryDelay)
+    }
+  }
+}
+
+async function applyObject(client: KubeClient, object: KubeObject, log: Logger, signal: AbortSignal): Promise<void> {
+  const end = Date.now() + 30_000
+  for (;;) {
+    try {
+      const kind = await client.kind(object.apiVersion, object.kind, { signal })
+      const placed =
+        kind.namespaced && !object.metadata.namespace ? { ...object, metadata: { ...object.metadata, namespace: 'default' } } : object
+      await client.apply(kind, placed, { fieldManager, force: false }, { signal })
+      return
+    } catch (error) {
+      if (signal.aborted || !(error instanceof KubeError)) throw error
+      if (error.status === 409 && error.reason === 'Conflict') {
+        log.info('object was changed by somebody else and is left so', { object: describeObject(object), error })
+        return
+      }
+      if (!passing(error) || Date.now() > end) throw error
+      await Bun.sleep(retryDelay)
+    }
+  }
+}
+
+/** Whether the same may succeed a moment later: the server is starting, or a namespace or kind is about to appear. */
+function passing({ status, reason }: KubeError): boolean {
+  return status === 0 ? reason !== 'Malformed' : status === 404 || status === 403 || status === 429 || status >= 500
+}
+
+const order = ['Namespace', 'CustomResourceDefinition', 'ServiceAccount', 'ClusterRole', 'ClusterRoleBinding']
+
+/** What others stand on comes first. */
+function sorted(objects: readonly KubeObject[]): KubeObject[] {
+  const rank = ({ kind }: KubeObject) => (order.includes(kind) ? order.indexOf(kind) : order.length)
+  return [...objects].sort((a, b) => rank(a) - rank(b))
+}
+
+function inventory(manifests: Manifests): KubeObject {
+  const data: Record<string, string> = {}
+  for (const { objects } of manifests)
+    for (const { apiVersion, kind, metadata } of objects) {
+      const group = apiVersion.includes('/') ? apiVersion.split('/')[0] : ''
+      const name = (metadata.name ?? '').replaceAll(':', '__')
+      data[`${metadata.namespace ?? ''}_${name}_${group}_${kind}`] = ''
+    }
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: {
+      name: inventoryName,
+      namespace: systemNamespace,
+      labels: { 'cli-utils.sigs.k8s.io/inventory-id': inventoryName },
+    },
+    data,
+  }
+}

@@ -1,0 +1,43 @@
+import { defineController, shared, weak } from '../../../cosi/controller.ts'
+import { parseManifest } from '../../../kube/object.ts'
+import { ExtraManifestsConfig } from '../resources/extra-manifests-config.ts'
+import { Manifest } from '../resources/manifest.ts'
+
+const downloadLimit = 30_000
+const retryDelay = 15_000
+const largest = 4 * 1024 * 1024
+
+/** The operator's manifests, fetched where they are named by address; one that fails holds up none of the others. */
+export const loadExtraManifests = defineController({
+  name: 'k8s.ExtraManifestController',
+  inputs: { config: weak(ExtraManifestsConfig, { id: 'extra-manifests' }) },
+  outputs: { manifests: shared(Manifest) },
+  async reconcile({ config, manifests, log, signal, wakeIn }) {
+    for (const manifest of config.get('extra-manifests')?.spec.extraManifests ?? []) {
+      const id = `${manifest.priority}-${manifest.name}`
+      try {
+        const text = manifest.url ? await download(manifest.url, manifest.extraHeaders, signal) : manifest.inlineManifest
+        manifests.put(id, parseManifest(text, manifest.name))
+      } catch (error) {
+        manifests.keep(id)
+        log.warn('manifest could not be loaded', { manifest: manifest.name, error })
+        if (manifest.url) wakeIn(retryDelay)
+      }
+    }
+  },
+})
+
+async function download(url: string, headers: Record<string, string>, outer: AbortSignal): Promise<string> {
+  const signal = AbortSignal.any([outer, AbortSignal.timeout(downloadLimit)])
+  const response = await fetch(url, { headers, signal })
+  if (!response.ok) throw new Error(`download "${url}": status ${response.status}`)
+  if (!response.body) return ''
+  const pieces: Uint8Array[] = []
+  let size = 0
+  for await (const piece of response.body as unknown as AsyncIterable<Uint8Array>) {
+    size += piece.length
+    if (size > largest) throw new Error(`download "${url}": larger than ${largest} bytes`)
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces).toString()
+}
