@@ -9,6 +9,7 @@ import { Journal } from './journal.ts'
 import { clusterPaths, nodePaths } from './layout.ts'
 import { LockedError, lock } from './lock.ts'
 import { identify } from './process-identity.ts'
+import { watchKeepers } from './watch.ts'
 
 const USAGE = 'usage: ichor keeper --node-dir <directory of a node> | --gateway-of <directory of a cluster>'
 
@@ -43,10 +44,12 @@ export async function main(args: string[]): Promise<number> {
   try {
     mkdirSync(own, { recursive: true, mode: 0o700 })
     const unlock = lock(join(own, 'keeper.lock'))
+    const unwatch = watchKeepers(cluster.directory, isNode ? 'gateway' : 'nodes', () => abort.abort())
     try {
       if (isNode) await (await import('./keep-node.ts')).keepNode(directory, self, abort.signal)
       else await (await import('./keep-gateway.ts')).keepGateway(directory, abort.signal, (reload) => process.on('SIGHUP', reload))
     } finally {
+      unwatch()
       if (existsSync(own)) unlock()
     }
     return 0

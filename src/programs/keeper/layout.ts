@@ -82,6 +82,21 @@ export function nodePaths(nodeDirectory: string) {
   }
 }
 
+/** Held by the keeper of a cluster's gateway. */
+export function gatewayLock(directory: string): string {
+  return join(clusterPaths(directory).gateway, 'keeper.lock')
+}
+
+/** Held by a cluster's discovery server. */
+export function discoveryLock(directory: string): string {
+  return join(clusterPaths(directory).gateway, 'discovery.lock')
+}
+
+/** Where a cluster's discovery server listens. */
+export function discoveryAddress({ network, discovery }: ClusterRecord): string {
+  return `${network.gateway}:${discovery?.port ?? 0}`
+}
+
 /** The directory of a node of a cluster. */
 export function nodeDirectory(clusterDirectory: string, node: string): string {
   return join(clusterDirectory, 'nodes', node)

@@ -45,6 +45,12 @@ export function holderOf(file: string): ProcessIdentity | undefined {
   }
 }
 
+/** Tells whether somebody alive holds a lock. */
+export function isHeld(file: string): boolean {
+  const holder = holderOf(file)
+  return holder !== undefined && isAlive(holder)
+}
+
 function unlinkIfThere(file: string): void {
   try {
     unlinkSync(file)

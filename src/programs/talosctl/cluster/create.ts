@@ -9,6 +9,7 @@ import { openJournal } from '../../keeper/journal.ts'
 import {
   type ClusterRecord,
   clusterPaths,
+  gatewayLock,
   type NodeRecord,
   nodeDirectory,
   nodePaths,
@@ -183,7 +184,7 @@ async function settle(
   signal: AbortSignal,
 ): Promise<void> {
   if (!options.wait) return
-  await awaitHealth(io, record, configs, progress, { signal, timeout: options.waitTimeout, readiness: options.checkReadiness })
+  await awaitHealth(io, record, configs, progress, { signal: io.signal, timeout: options.waitTimeout, readiness: options.checkReadiness })
   if (options.kubeconfig) {
     const first = record.nodes.find(({ role }) => role === 'controlplane')
     const text = await fetchKubeconfig(first?.ip ?? '', configs.credentials, signal)
@@ -212,7 +213,7 @@ async function closing(io: Io, _directory: string, record: ClusterRecord, progre
 
 /** The gateway reads the record anew, for the control planes may have changed. */
 function reloadGateway(directory: string): void {
-  const holder = holderOf(join(clusterPaths(directory).gateway, 'keeper.lock'))
+  const holder = holderOf(gatewayLock(directory))
   if (holder && isAlive(holder)) process.kill(holder.pid, 'SIGHUP')
 }
 

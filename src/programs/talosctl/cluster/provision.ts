@@ -4,12 +4,21 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { getSysctl, setSysctl } from '../../../linux/sysctl.ts'
 import { clusterCgroup, nodeCgroup } from '../../keeper/cgroup-names.ts'
+import { startDiscovery, startGatewayKeeper, startNodeKeeper } from '../../keeper/detached.ts'
 import { Journal } from '../../keeper/journal.ts'
-import { type ClusterRecord, clusterPaths, type NodeRecord, nodeDirectory, nodePaths } from '../../keeper/layout.ts'
-import { holderOf } from '../../keeper/lock.ts'
+import {
+  type ClusterRecord,
+  clusterPaths,
+  discoveryAddress,
+  discoveryLock,
+  gatewayLock,
+  type NodeRecord,
+  nodeDirectory,
+  nodePaths,
+} from '../../keeper/layout.ts'
+import { isHeld } from '../../keeper/lock.ts'
 import { isAlive } from '../../keeper/process-identity.ts'
 import { readStatus } from '../../keeper/status.ts'
-import { startDetached } from './detached.ts'
 import { mountImage } from './image-mount.ts'
 import { makeBridge, plugNode } from './links.ts'
 import { addMasquerade } from './masquerade.ts'
@@ -24,13 +33,8 @@ export async function provideCluster(directory: string, cluster: ClusterRecord):
   makeBridge(cluster, journal)
   journal.write({ kind: 'cgroup', path: clusterCgroup(cluster.id) })
   const outside = await openOutside(cluster, paths.rootfs, journal)
-  if (!isHeld(join(paths.gateway, 'keeper.lock'))) {
-    startDetached(['keeper', '--gateway-of', directory], join(paths.gateway, 'keeper.log'), journal)
-  }
-  if (cluster.discovery && !isHeld(join(paths.gateway, 'discovery.lock'))) {
-    const listen = `${cluster.network.gateway}:${cluster.discovery.port}`
-    startDetached(['discovery', '--listen', listen, '--cluster-dir', directory], join(paths.gateway, 'discovery.log'), journal)
-  }
+  if (!isHeld(gatewayLock(directory))) startGatewayKeeper(directory, journal)
+  if (cluster.discovery && !isHeld(discoveryLock(directory))) startDiscovery(directory, discoveryAddress(cluster), journal)
   return { outside }
 }
 
@@ -49,7 +53,7 @@ export async function provideNode(directory: string, cluster: ClusterRecord, nod
   plugNode(cluster, node, paths.netns, journal)
   journal.write({ kind: 'cgroup', path: nodeCgroup(cluster.id, node.name), node: node.name })
   const log = join(paths.directory, 'keeper.log')
-  startDetached(['keeper', '--node-dir', paths.directory], log, journal, node.name)
+  startNodeKeeper(paths.directory, journal)
   for (const end = Date.now() + START_TIMEOUT; running()?.state !== 'running'; await Bun.sleep(10)) {
     const last = running()?.last
     if (last) throw new Error(`node "${node.name}" does not start: ${last}: ${tail(paths.console)}`)
@@ -90,9 +94,4 @@ async function openOutside(cluster: ClusterRecord, rootfs: string, journal: Jour
     setSysctl(name, '1')
   }
   return true
-}
-
-function isHeld(lock: string): boolean {
-  const holder = holderOf(lock)
-  return holder !== undefined && isAlive(holder)
 }

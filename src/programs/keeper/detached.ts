@@ -1,13 +1,14 @@
 import { spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync } from 'node:fs'
-import { dirname } from 'node:path'
-import type { Journal } from '../../keeper/journal.ts'
+import { basename, dirname, join } from 'node:path'
+import type { Journal } from './journal.ts'
+import { clusterPaths } from './layout.ts'
 
 /** How this very binary is called again; while developing, that is the runtime with the entry point. */
 export function selfCommand(): [command: string, ...args: string[]] {
   const compiled = Bun.main.startsWith('/$bunfs/') || Bun.main.startsWith('B:/~BUN/')
   if (compiled) return [process.execPath]
-  return [process.execPath, new URL('../../../main.ts', import.meta.url).pathname]
+  return [process.execPath, new URL('../../main.ts', import.meta.url).pathname]
 }
 
 /** Starts a program of this binary that outlives us, in a session of its own, its output in a file; the journal knows of it before. */
@@ -28,4 +29,23 @@ export function startDetached(args: string[], logFile: string, journal: Journal,
   } finally {
     closeSync(log)
   }
+}
+
+/** Starts the keeper of a cluster's gateway. */
+export function startGatewayKeeper(directory: string, journal: Journal): void {
+  startDetached(['keeper', '--gateway-of', directory], join(clusterPaths(directory).gateway, 'keeper.log'), journal)
+}
+
+/** Starts the keeper of a node. */
+export function startNodeKeeper(directory: string, journal: Journal): void {
+  startDetached(['keeper', '--node-dir', directory], join(directory, 'keeper.log'), journal, basename(directory))
+}
+
+/** Starts a cluster's discovery server. */
+export function startDiscovery(directory: string, listen: string, journal: Journal): void {
+  startDetached(
+    ['discovery', '--listen', listen, '--cluster-dir', directory],
+    join(clusterPaths(directory).gateway, 'discovery.log'),
+    journal,
+  )
 }
