@@ -19,6 +19,7 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml'
+import { resolveAlias } from './anchors.ts'
 import type { Issue } from './config-error.ts'
 import { nearest } from './nearest.ts'
 import { formatPath, type Path } from './path.ts'
@@ -144,13 +145,10 @@ class Walk {
 
   #resolve(node: Node | null, path: Path): Node | null | undefined {
     if (!isAlias(node)) return node
-    const target = node.resolve(this.document)
-    if (!target) this.report(path, `alias "*${node.source}" has no anchor`, node)
-    else if (this.#open.has(target) || encloses(target, node)) {
-      this.report(path, `alias "*${node.source}" contains itself`, node)
-      return undefined
-    }
-    return target
+    const target = resolveAlias(node, this.document)
+    if (target && !this.#open.has(target)) return target
+    this.report(path, `alias "*${node.source}" has no anchor before it, or contains itself`, node)
+    return undefined
   }
 
   #value(node: Node, schema: any, path: Path): unknown {
@@ -275,16 +273,16 @@ function describeScalar(node: Scalar): string {
   return `the text ${show(String(node.value))}`
 }
 
-/** True when a node lies inside another, by where they are in the text. */
-function encloses(outer: Node, inner: Node): boolean {
-  return !!outer.range && !!inner.range && outer.range[0] < inner.range[0] && inner.range[0] < outer.range[1]
-}
-
 /** The schema inside `optional` and its kin. */
 export function unwrap(schema: any): any {
   let inner = schema
   while (inner.wrapped) inner = inner.wrapped
   return inner
+}
+
+/** Everything a schema is piped through, however it was put together. */
+export function pipeOf(schema: any): any[] {
+  return (unwrap(schema ?? {}).pipe ?? []).flatMap((step: any) => (step.pipe ? pipeOf(step) : [step]))
 }
 
 /** The option of a union that has the shape of the node. */

@@ -2,7 +2,7 @@
 import { type Document, isMap, isScalar, isSeq, type Node, Pair, Scalar, type YAMLMap, type YAMLSeq } from 'yaml'
 import { ConfigError } from '../config-error.ts'
 import type { YamlDocument } from '../stream.ts'
-import { detach, keyOf, pairOf, sameNode, settle, textOf } from './node.ts'
+import { detach, keyOf, pairOf, sameNode, textOf } from './node.ts'
 
 /** One operation. */
 export interface Operation {
@@ -83,19 +83,18 @@ export function operate(operation: Operation, find: (pointer: string) => Place):
 
 type Refuse = (detail: string) => never
 
-/** Goes along the steps, opening aliases on the way so that changes stay local. */
+/** Goes along the steps. */
 function walk({ document, steps }: Place, refuse: Refuse): unknown {
   let node: unknown = document.contents
   for (const [depth, step] of steps.entries()) {
     const missing = () => refuse(`there is no "/${steps.slice(0, depth + 1).join('/')}"`)
     if (isMap(node)) {
       const pair = pairOf(node as YAMLMap, step) ?? missing()
-      node = settle(pair, document as Document)
+      node = pair.value
     } else if (isSeq(node)) {
       const index = /^(0|[1-9]\d*)$/.test(step) ? Number(step) : -1
       if (index < 0 || index >= node.items.length) missing()
-      const holder = { value: node.items[index] }
-      node = node.items[index] = settle(holder, document as Document) as never
+      node = node.items[index]
     } else missing()
   }
   return node

@@ -1,35 +1,36 @@
 /** Small operations on YAML nodes that patches are made of. */
-import { Alias, type Document, isAlias, isMap, isPair, isScalar, isSeq, type Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml'
+import { type Document, isAlias, isMap, isPair, isScalar, isSeq, type Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml'
+import { hasAliases, resolveAlias } from '../anchors.ts'
 import { ConfigError } from '../config-error.ts'
 import { nodeBudget } from '../decode.ts'
 import { plainText, plainValue } from '../scalar.ts'
+import type { YamlDocument } from '../stream.ts'
 
 /** A deep copy without aliases, anchors and needless quotes, ready to be put into another document. */
 export function detach(node: Node | null | undefined, document: Document, budget = { nodes: 0 }): Node {
   if (++budget.nodes > nodeBudget) throw new ConfigError([{ message: `too many values: aliases may expand to ${nodeBudget} at most` }])
   if (isAlias(node)) {
-    const target = node.resolve(document)
-    if (!target || encloses(target, node)) throw new ConfigError([{ message: `alias "*${node.source}" cannot be resolved` }])
+    const target = resolveAlias(node, document)
+    if (!target) throw new ConfigError([{ message: `alias "*${node.source}" has no anchor before it, or contains itself` }])
     return detach(target, document, budget)
   }
   let copy: Node
   if (isMap(node)) {
     const map = new YAMLMap()
+    map.flow = node.flow === true
     for (const pair of node.items)
       map.items.push(new Pair(detach(pair.key as Node, document, budget), detach(pair.value as Node, document, budget)))
     copy = map
   } else if (isSeq(node)) {
     const list = new YAMLSeq()
+    list.flow = node.flow === true
     for (const item of node.items) list.items.push(detach(item as Node, document, budget))
     copy = list
   } else copy = copyScalar(node as Scalar | null | undefined)
   if (node?.comment) copy.comment = node.comment
   if (node?.commentBefore) copy.commentBefore = node.commentBefore
+  if (node?.spaceBefore) copy.spaceBefore = true
   return copy
-}
-
-function encloses(outer: Node, inner: Node): boolean {
-  return !!outer.range && !!inner.range && outer.range[0] < inner.range[0] && inner.range[0] < outer.range[1]
 }
 
 function copyScalar(node: Scalar | null | undefined): Scalar {
@@ -73,8 +74,7 @@ function canonical(node: unknown): string {
   return JSON.stringify(value)
 }
 
-/** The collection an alias stands for, put in its place so that it can be changed alone. */
-export function settle(holder: { value?: unknown }, document: Document): unknown {
-  if (holder.value instanceof Alias) holder.value = detach(holder.value, document)
-  return holder.value
+/** Puts copies in the place of a document's aliases, so that a change in one place stays there. */
+export function openAliases(document: YamlDocument): void {
+  if (hasAliases(document as Document)) document.contents = detach(document.contents, document as Document) as YamlDocument['contents']
 }

@@ -3,7 +3,7 @@ import { isMap, isSeq } from 'yaml'
 import { ConfigError } from '../config-error.ts'
 import { parseStream, type YamlDocument } from '../stream.ts'
 import { type Operation, operate, type Place, pointerSteps, readOperations } from './json.ts'
-import { isEmpty } from './node.ts'
+import { isEmpty, openAliases } from './node.ts'
 import { directive, mergeDocument, ownDocument } from './strategic.ts'
 
 /** A patch that was understood. */
@@ -11,7 +11,9 @@ export type Patch = { operations: Operation[] } | { documents: YamlDocument[] }
 
 /** Reads a patch; one without content changes nothing. Throws ConfigError. */
 export function parsePatch(text: string | Uint8Array): Patch {
-  const documents = parseStream(text).documents.filter(({ contents }) => !isEmpty(contents))
+  const documents = parseStream(text).documents.filter(
+    ({ contents }) => !isEmpty(contents) && !(isMap(contents) && contents.items.length === 0),
+  )
   const [first] = documents
   if (documents.length === 1 && first && isSeq(first.contents)) return { operations: readOperations(first) ?? [] }
   if (documents.some(({ contents }) => !isMap(contents))) {
@@ -28,6 +30,7 @@ export interface Identity {
 
 /** Applies a patch to a list of documents, which is changed in place. */
 export function applyPatch(documents: YamlDocument[], patch: Patch, { identify }: Identity): void {
+  for (const document of documents) openAliases(document)
   if ('operations' in patch) {
     for (const operation of patch.operations) operate(operation, (pointer) => locate(documents, pointer, identify))
     return

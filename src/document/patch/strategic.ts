@@ -4,10 +4,10 @@
  * Maps are merged, scalars replaced, lists appended to without repeating what is there, except where a declaration says that
  * a list is replaced or that its items are told apart by a key. `$patch: delete` removes, `$patch: replace` puts in the place of.
  */
-import { isAlias, isMap, isScalar, isSeq, type Node, Pair, type YAMLMap, type YAMLSeq } from 'yaml'
-import { unwrap } from '../decode.ts'
+import { isMap, isScalar, isSeq, type Node, Pair, type YAMLMap, type YAMLSeq } from 'yaml'
+import { pipeOf, unwrap } from '../decode.ts'
 import type { YamlDocument } from '../stream.ts'
-import { detach, isEmpty, keyOf, pairOf, sameNode, settle, textOf } from './node.ts'
+import { detach, isEmpty, keyOf, pairOf, sameNode, textOf } from './node.ts'
 
 /** What a map says should happen to the thing it stands for. */
 export function directive(node: unknown): 'delete' | 'replace' | undefined {
@@ -16,7 +16,7 @@ export function directive(node: unknown): 'delete' | 'replace' | undefined {
 }
 
 /** Merges a patch into a map. Both are changed freely: hand in copies. */
-export function mergeMap(target: YAMLMap, patch: YAMLMap, schema: unknown, document: YamlDocument): void {
+export function mergeMap(target: YAMLMap, patch: YAMLMap, schema: unknown): void {
   for (const pair of patch.items) {
     const key = keyOf(pair)
     if (key === '$patch') continue
@@ -31,21 +31,20 @@ export function mergeMap(target: YAMLMap, patch: YAMLMap, schema: unknown, docum
       const clean = cleaned(value)
       if (clean) target.items.push(new Pair(pair.key, clean))
     } else {
-      if (isAlias(existing.value)) settle(existing, document)
-      existing.value = mergeValue(existing.value as Node | null, value!, inner, document)
+      existing.value = mergeValue(existing.value as Node | null, value!, inner)
     }
   }
 }
 
-function mergeValue(target: Node | null, patch: Node, schema: unknown, document: YamlDocument): Node | null {
+function mergeValue(target: Node | null, patch: Node, schema: unknown): Node | null {
   if (isMap(target) && isMap(patch)) {
     if (directive(patch) === 'replace' || mergeRule(schema) === 'replace') return cleaned(patch) ?? null
     if (target.items.length === 0) target.flow = false
-    mergeMap(target, patch, schema, document)
+    mergeMap(target, patch, schema)
     return target
   }
   if (isSeq(target) && isSeq(patch)) {
-    mergeList(target, patch, schema, document)
+    mergeList(target, patch, schema)
     return target
   }
   const value = cleaned(patch)
@@ -53,7 +52,7 @@ function mergeValue(target: Node | null, patch: Node, schema: unknown, document:
   return value ?? null
 }
 
-function mergeList(target: YAMLSeq, patch: YAMLSeq, schema: unknown, document: YamlDocument): void {
+function mergeList(target: YAMLSeq, patch: YAMLSeq, schema: unknown): void {
   const rule = mergeRule(schema)
   const replaces = patch.items.some((item) => isMap(item) && directive(item) === 'replace' && item.items.length === 1)
   if (replaces || rule === 'replace') {
@@ -69,9 +68,7 @@ function mergeList(target: YAMLSeq, patch: YAMLSeq, schema: unknown, document: Y
     }
     const index = isMap(item) ? target.items.findIndex((each) => sameKey(item, each, Array.isArray(rule) ? rule : [])) : -1
     if (index >= 0) {
-      const holder = { value: target.items[index] }
-      settle(holder, document)
-      target.items[index] = mergeValue(holder.value as Node, item as Node, unwrap(schema)?.item, document)
+      target.items[index] = mergeValue(target.items[index] as Node, item as Node, unwrap(schema)?.item)
     } else {
       const clean = cleaned(item as Node)
       if (clean && !target.items.some((each) => sameNode(each, clean))) target.items.push(clean)
@@ -115,15 +112,13 @@ function schemaAt(schema: unknown, key: string): unknown {
 type MergeRule = 'replace' | string[] | undefined
 
 function mergeRule(schema: unknown): MergeRule {
-  const inner = unwrap(schema ?? {})
-  for (const step of inner.pipe ?? []) if (step.type === 'metadata' && step.metadata.merge) return step.metadata.merge as MergeRule
-  return undefined
+  return pipeOf(schema).find((step) => step.type === 'metadata' && step.metadata.merge)?.metadata.merge
 }
 
 /** Merges one document of a patch into the document it speaks of. */
 export function mergeDocument(target: YamlDocument, patch: YamlDocument, schema: unknown): void {
   const copy = detach(patch.contents, patch) as YAMLMap
-  if (isMap(target.contents)) mergeMap(target.contents as YAMLMap, copy, schema, target)
+  if (isMap(target.contents)) mergeMap(target.contents as YAMLMap, copy, schema)
 }
 
 /** A patch's document as a document of its own. */

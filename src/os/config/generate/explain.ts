@@ -1,6 +1,6 @@
 /** Comments for generated configurations, from the declarations: what a key is for, and what else could be said. */
 import { type Document, isMap, isScalar, isSeq, type Node, type YAMLMap } from 'yaml'
-import { unwrap } from '../../../document/decode.ts'
+import { pipeOf, unwrap } from '../../../document/decode.ts'
 import { keyOf } from '../../../document/patch/node.ts'
 import { toYaml } from './yaml.ts'
 
@@ -44,7 +44,7 @@ function visitNode(node: Node | null, schema: unknown, comments: Comments): void
 
 function aboutOf(schema: unknown): { description?: string; example?: unknown } {
   const about: { description?: string; example?: unknown } = {}
-  for (const step of unwrap(schema ?? {}).pipe ?? []) {
+  for (const step of pipeOf(schema)) {
     if (step.type === 'description') about.description = step.description
     if (step.type === 'metadata' && 'example' in step.metadata) about.example = step.metadata.example
   }

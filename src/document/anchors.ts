@@ -1,0 +1,45 @@
+/** Which node an alias stands for, found once for each document instead of once for each alias. */
+import { type Alias, type Document, isNode, type Node, visit } from 'yaml'
+
+interface Anchored {
+  offset: number
+  node: Node
+}
+
+const indexes = new WeakMap<Document, Map<string, Anchored[]>>()
+
+/** The node with the alias's name that was anchored last before it; undefined when there is none, or when the alias lies inside it. */
+export function resolveAlias(alias: Alias, document: Document): Node | undefined {
+  const offset = alias.range?.[0] ?? Number.POSITIVE_INFINITY
+  const node = indexOf(document)
+    .get(alias.source)
+    ?.findLast((each) => each.offset < offset)?.node
+  const end = node?.range?.[1] ?? 0
+  return node && offset >= end ? node : undefined
+}
+
+/** True when a document uses aliases at all. */
+export function hasAliases(document: Document): boolean {
+  let found = false
+  visit(document, {
+    Alias() {
+      found = true
+      return visit.BREAK
+    },
+  })
+  return found
+}
+
+function indexOf(document: Document): Map<string, Anchored[]> {
+  let index = indexes.get(document)
+  if (!index) {
+    index = new Map()
+    const names = index
+    visit(document, (_, node) => {
+      if (!isNode(node) || !('anchor' in node) || !node.anchor) return
+      names.set(node.anchor, [...(names.get(node.anchor) ?? []), { offset: node.range?.[0] ?? 0, node }])
+    })
+    indexes.set(document, index)
+  }
+  return index
+}
