@@ -58,7 +58,7 @@ export class Service {
   constructor(definition: ServiceDefinition, around: Surroundings) {
     this.#definition = definition
     this.#around = around
-    this.#health = { unknown: true, healthy: false, lastMessage: '', lastChange: around.clock.now() }
+    this.#health = unknown(around.clock.now())
   }
 
   get definition(): ServiceDefinition {
@@ -178,7 +178,7 @@ export class Service {
 
   /** From a run's start to its end, by itself or by stop. */
   async #watch({ definition, signal, clock }: Life, run: Run): Promise<Exit> {
-    this.#health = { unknown: true, healthy: false, lastMessage: '', lastChange: clock.now() }
+    this.#health = unknown(clock.now())
     const over = new AbortController()
     if (!signal.aborted) {
       this.#move('run', run.description)
@@ -192,6 +192,7 @@ export class Service {
     over.abort()
     const end = exit ?? (await this.#end(run, definition.stopTimeout ?? defaultStopTimeout))
     this.#run = undefined
+    this.#health = unknown(clock.now())
     return end
   }
 
@@ -252,4 +253,8 @@ export class Service {
     if (this.#events.length > eventsKept) this.#events.shift()
     this.#around.told(event)
   }
+}
+
+function unknown(since: Date): Health {
+  return { unknown: true, healthy: false, lastMessage: '', lastChange: since }
 }
