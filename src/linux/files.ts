@@ -6,6 +6,7 @@ import {
   chmodSync,
   chownSync,
   closeSync,
+  constants,
   createReadStream,
   createWriteStream,
   type Dirent,
@@ -90,7 +91,7 @@ export function readTextIfThere(path: string, options?: { limit?: number }): str
 /** Writes to an existing file in one write(2), as /proc and /sys want it. */
 export function writeInto(path: string, text: string): void {
   translated('write', path, () => {
-    const fd = openSync(path, 'w')
+    const fd = openSync(path, constants.O_WRONLY | constants.O_TRUNC)
     try {
       writeSync(fd, text)
     } finally {
