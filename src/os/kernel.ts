@@ -10,6 +10,7 @@ export type Mode = 'container' | 'metal'
 export interface Kernel {
   readonly mode: Mode
   readonly files: typeof import('../linux/files.ts')
+  readonly xattr: typeof import('../linux/xattr.ts')
   readonly mount: typeof import('../linux/mount.ts')
   readonly uts: typeof import('../linux/uts.ts')
   readonly net: typeof import('../linux/net.ts')

@@ -1,10 +1,13 @@
 import type { Area } from '../area.ts'
+import { listMethods } from './api/list.ts'
+import { readMethods } from './api/read.ts'
 import { applyEtcFiles } from './controllers/etc-file.ts'
 import { resources } from './nouns.ts'
 
-/** Generated files under /etc. */
+/** Files: those generated under /etc, and all that can be looked at. */
 export const files: Area = {
   name: 'files',
   resources,
   controllers: ({ kernel }) => [applyEtcFiles(kernel)],
+  methods: (machine) => [...listMethods(machine.kernel), ...readMethods(machine)],
 }

@@ -2,7 +2,11 @@ import type { Area } from '../area.ts'
 import { dmesg } from './api/dmesg.ts'
 import { eventsMethod } from './api/events.ts'
 import { logMethods } from './api/logs.ts'
+import { memory } from './api/memory.ts'
+import { mounts } from './api/mounts.ts'
+import { processes } from './api/processes.ts'
 import { serviceMethods } from './api/services.ts'
+import { systemMethods } from './api/system.ts'
 import { version } from './api/version.ts'
 import { configApiService, configMaintenance } from './controllers/api-service.ts'
 import { applyKernelParams, configKernelParams, defaultKernelParams } from './controllers/kernel-param.ts'
@@ -34,5 +38,9 @@ export const runtime: Area = {
     dmesg(machine.kernel),
     ...serviceMethods(machine),
     ...logMethods(machine),
+    memory(machine.kernel),
+    mounts(machine.kernel),
+    processes(machine.kernel),
+    ...systemMethods(machine.kernel),
   ],
 }

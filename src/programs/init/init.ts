@@ -17,6 +17,7 @@ import { reboot as rebootKernel } from '../../linux/reboot.ts'
 import * as sysctl from '../../linux/sysctl.ts'
 import * as time from '../../linux/time.ts'
 import * as uts from '../../linux/uts.ts'
+import * as xattr from '../../linux/xattr.ts'
 import type { Ending, Machine } from '../../os/area.ts'
 import type { Kernel } from '../../os/kernel.ts'
 import { boot } from '../../os/lifecycle/boot.ts'
@@ -68,6 +69,7 @@ function assemble(container: boolean): Machine {
   const kernel: Kernel = {
     mode: container ? 'container' : 'metal',
     files,
+    xattr,
     mount,
     uts,
     net,

@@ -1,0 +1,25 @@
+import { RpcError } from '../../rpc/status.ts'
+
+/** A path of the node, without `.` and `..`. Throws RpcError InvalidArgument when it does not begin at the root. */
+export function absolute(path: string): string {
+  if (!path.startsWith('/') || path.includes('\0')) throw new RpcError('InvalidArgument', `path "${path}" must be absolute`)
+  const parts: string[] = []
+  for (const part of path.split('/')) {
+    if (part === '..') parts.pop()
+    else if (part !== '' && part !== '.') parts.push(part)
+  }
+  return `/${parts.join('/')}`
+}
+
+/** Runs a call of the file system with its refusals as statuses. */
+export function translated<T>(action: string, path: string, run: () => T): T {
+  try {
+    return run()
+  } catch (error) {
+    const code = (error as { code?: string }).code
+    const status =
+      code === 'ENOENT' || code === 'ENOTDIR' ? 'NotFound' : code === 'EACCES' || code === 'EPERM' ? 'PermissionDenied' : undefined
+    if (!status) throw error
+    throw new RpcError(status, `${action} "${path}": ${status === 'NotFound' ? 'no such file or directory' : 'permission denied'}`)
+  }
+}
