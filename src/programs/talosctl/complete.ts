@@ -40,6 +40,7 @@ async function propose(io: Io, before: readonly string[], word: string): Promise
   }
   if (word.startsWith('-'))
     return options.filter(({ hidden }) => !hidden).flatMap(({ long, description }) => (long ? [{ value: long, about: description }] : []))
+  if (!command && state.operands.length > 0) return []
   if (!command) {
     return Object.entries(commands)
       .filter(([, { hidden }]) => !hidden)

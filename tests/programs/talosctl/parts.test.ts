@@ -1,0 +1,130 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { TarError, tarEntries } from '../../../src/programs/talosctl/archive/tar-reader.ts'
+import { dialAddress, parseEndpoint } from '../../../src/programs/talosctl/endpoint.ts'
+import { UsageError } from '../../../src/programs/talosctl/failure.ts'
+import { modeText } from '../../../src/programs/talosctl/file-mode.ts'
+import { duration } from '../../../src/programs/talosctl/flags.ts'
+import { parseTemplate } from '../../../src/programs/talosctl/jsonpath.ts'
+import { table } from '../../../src/programs/talosctl/table.ts'
+import { goDuration, humanSize, longTime } from '../../../src/programs/talosctl/units.ts'
+
+test('columns are as wide as their widest cell and three more, the last one is not padded', () => {
+  expect(
+    table([
+      ['A', 'BB', 'C'],
+      ['xxx', '', 'y'],
+      ['└─ z', undefined, ''],
+    ]),
+  ).toBe('A      BB   C\nxxx         y\n└─ z        \n')
+})
+
+test('sizes are in powers of a thousand', () => {
+  const sizes = [0, 9, 62, 999, 1000, 1100, 9949, 10_000, 144e6, 1_298_432, 12e9]
+  expect(sizes.map(humanSize)).toEqual(['0 B', '9 B', '62 B', '999 B', '1.0 kB', '1.1 kB', '9.9 kB', '10 kB', '144 MB', '1.3 MB', '12 GB'])
+})
+
+test('durations read and print the same way', () => {
+  expect([386_000, 0, 3_661_000, 59_400].map(goDuration)).toEqual(['6m26s', '0s', '1h1m1s', '59s'])
+  expect(['1m30s', '20m0s', '0', '1.5h', '250ms'].map(duration)).toEqual([90_000, 1_200_000, 0, 5_400_000, 250])
+  for (const wrong of ['', '5', 'm', '1d', '1m 30s', '-']) expect(() => duration(wrong)).toThrow('want a duration')
+})
+
+test('times carry their fraction', () => {
+  expect(longTime({ seconds: 1_795_254_336, nanos: 123_000_000 })).toBe('2026-11-21 09:45:36.123 +0000 UTC')
+})
+
+test('modes are written as Go writes them', () => {
+  expect([0o644, 2 ** 31 + 0o755, 2 ** 27 + 0o777, 2 ** 31 + 2 ** 20 + 0o777, 2 ** 26 + 2 ** 21 + 0o666].map(modeText)).toEqual([
+    '-rw-r--r--',
+    'drwxr-xr-x',
+    'Lrwxrwxrwx',
+    'dtrwxrwxrwx',
+    'Dcrw-rw-rw-',
+  ])
+})
+
+test('endpoints are hosts with a port, 50000 unless said', () => {
+  expect(['10.5.0.2', '10.5.0.2:443', 'https://node/', '[fd00::2]:1', 'fd00::2'].map(dialAddress)).toEqual([
+    '10.5.0.2:50000',
+    '10.5.0.2:443',
+    'node:50000',
+    '[fd00::2]:1',
+    '[fd00::2]:50000',
+  ])
+  expect(parseEndpoint('[fd00::2]')).toEqual({ host: 'fd00::2', port: 50_000 })
+})
+
+const value = {
+  spec: {
+    hostname: 'x',
+    list: [1, 2, 3],
+    hosts: [
+      { host: 'a', port: 1 },
+      { host: 'b', port: 2 },
+    ],
+    'a.b': 5,
+    yes: true,
+    none: null,
+  },
+}
+const templates: Record<string, string> = {
+  '{.spec.hostname}': 'x',
+  'host {.spec.hostname}!': 'host x!',
+  '{.spec.list}': '[1,2,3]',
+  '{.spec.list[*]}': '1 2 3',
+  '{.spec.list[:]}': '1 2 3',
+  '{.spec.list[-1]}': '3',
+  '{.spec.list[0:2]}': '1 2',
+  '{.spec.hosts[*].host}': 'a b',
+  '{range .spec.hosts[*]}{.host}={.port}{"\\n"}{end}': 'a=1\nb=2\n',
+  '{.spec.hosts[?(@.port==2)].host}': 'b',
+  '{.spec.hosts[?(@.port<2)].host}': 'a',
+  "{.spec['a.b']}": '5',
+  '{.spec.a\\.b}': '5',
+  '{..port}': '1 2',
+  '{.spec.yes}{.spec.none}{.spec.missing.deeper}': 'true',
+}
+for (const [template, text] of Object.entries(templates)) {
+  test(`jsonpath ${template}`, () => expect(parseTemplate(template)(value)).toBe(text))
+}
+
+test('any text is a template or a usage error', () => {
+  const letters = fc.string({ unit: fc.constantFrom(...'{}[].*?@$:="\'()ab1,- '), maxLength: 20 })
+  fc.assert(
+    fc.property(letters, (text) => {
+      try {
+        expect(typeof parseTemplate(text)(value)).toBe('string')
+      } catch (error) {
+        expect(error).toBeInstanceOf(UsageError)
+      }
+    }),
+  )
+})
+
+async function read(bytes: Uint8Array, size = 700): Promise<string[]> {
+  const names: string[] = []
+  const chunks = async function* () {
+    for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
+  }
+  for await (const { name } of tarEntries(chunks())) names.push(name)
+  return names
+}
+
+const archive = () => Bun.spawnSync(['tar', '-c', '--format=gnu', '-C', import.meta.dir, 'peer.ts', 'parts.test.ts']).stdout
+
+test('an archive is read whatever the chunks', async () => {
+  for (const size of [1, 511, 512, 100_000]) expect(await read(archive(), size)).toEqual(['peer.ts', 'parts.test.ts'])
+})
+
+test('a damaged archive is an archive or a TarError', async () => {
+  const good = archive()
+  await fc.assert(
+    fc.asyncProperty(fc.nat(good.length - 1), fc.nat(255), fc.nat(good.length), async (at, byte, length) => {
+      const bad = Buffer.from(good.subarray(0, length))
+      if (at < bad.length) bad[at] = byte
+      await read(bad).catch((error) => expect(error).toBeInstanceOf(TarError))
+    }),
+    { numRuns: 60 },
+  )
+})
