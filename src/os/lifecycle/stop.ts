@@ -1,9 +1,10 @@
 import type { Ending, Machine } from '../area.ts'
+import { stopPods } from '../cri/stop-pods.ts'
 import type { Phase } from './sequencer.ts'
 
 /** How the machine comes to rest: pods first, then services in the opposite order of their start. */
 export const stopAll = (machine: Machine): Phase[] => [
-  { name: 'cleanup', tasks: [{ name: 'stopAllPods', run: () => stopKubelet(machine) }] },
+  { name: 'cleanup', tasks: [{ name: 'stopAllPods', run: () => stopKubeletAndPods(machine) }] },
   { name: 'stopEverything', tasks: [{ name: 'stopAllServices', run: () => machine.supervisor.stopAll() }] },
 ]
 
@@ -21,6 +22,8 @@ export function end(machine: Machine, ending: Ending): Phase {
   return { name: ending, tasks: [{ name: ending, run: () => machine.end(ending) }] }
 }
 
-async function stopKubelet({ supervisor }: Machine): Promise<void> {
-  if (supervisor.get('kubelet')) await supervisor.stop('kubelet')
+async function stopKubeletAndPods({ supervisor, log }: Machine): Promise<void> {
+  if (!supervisor.get('kubelet')) return
+  await supervisor.stop('kubelet')
+  await stopPods({ log })
 }
