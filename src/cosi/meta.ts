@@ -44,7 +44,7 @@ export function describe(store: Store, types: readonly ResourceType<any>[], name
         type: type.type,
         displayType: type.displayType,
         defaultNamespace: type.namespace,
-        aliases: [...type.aliases],
+        aliases: shortAliases(type),
         allAliases: allAliases(type),
         ...(type.automaticAliases ? {} : { skipAutomaticAliases: true }),
         printColumns: Object.entries(type.columns).map(([name, jsonPath]) => ({ name, jsonPath })),
@@ -54,17 +54,20 @@ export function describe(store: Store, types: readonly ResourceType<any>[], name
     )
 }
 
-/** Every name a kind answers to beside its full one: the plural with more and more of its domain, the declared, the singular, the initials. */
-export function allAliases({
-  type,
-  displayType,
-  aliases,
-  automaticAliases,
-}: Pick<ResourceType, 'type' | 'displayType' | 'aliases' | 'automaticAliases'>): string[] {
+type Named = Pick<ResourceType, 'type' | 'displayType' | 'aliases' | 'automaticAliases'>
+
+/** The names a user is told: the declared ones, the singular, the initials. */
+export function shortAliases({ displayType, aliases, automaticAliases }: Omit<Named, 'type'>): string[] {
   if (!automaticAliases) return [...aliases]
-  const parts = type.toLowerCase().split('.')
-  const plurals = parts.slice(0, -1).map((_, index) => parts.slice(0, index + 1).join('.'))
   const initials = displayType.replaceAll(/[^A-Z]/g, '').toLowerCase()
   const short = initials.length < 2 ? [] : initials.endsWith('s') ? [initials] : [initials, `${initials}s`]
-  return [...new Set([...plurals, ...aliases, displayType.toLowerCase(), ...short])]
+  return [...new Set([...aliases, displayType.toLowerCase(), ...short])]
+}
+
+/** Every name a kind answers to beside its full one: the plural with more and more of its domain, and what users are told. */
+export function allAliases(named: Named): string[] {
+  if (!named.automaticAliases) return [...named.aliases]
+  const parts = named.type.toLowerCase().split('.')
+  const plurals = parts.slice(0, -1).map((_, index) => parts.slice(0, index + 1).join('.'))
+  return [...new Set([...plurals, ...shortAliases(named)])]
 }
