@@ -66,7 +66,7 @@ function parse(): Tables {
     if (line === '' || line.startsWith('#')) continue
     if (line.startsWith('[')) section = line
     else if (section === '[types]') types.set(line.split(' ')[0]!, line.split(' ')[1] ?? '')
-    else if (section === '[enums]') enums.set(line.split(' ')[0]!, parseEnum(line.split(' ').slice(1)))
+    else if (section === '[enums]') enums.set(line.split(' ')[0]!, parseEnum(line.slice(line.indexOf(' ') + 1).split('|')))
     else if (line.startsWith('  ')) fields.push(parseField(line.trim()))
     else {
       fields = []

@@ -42,11 +42,16 @@ function shown(fields: readonly SpecField[], spec: Plain): Plain {
   for (const field of fields) {
     const value = spec[field.key]
     const absent = value === undefined || value === null
-    if (field.omitted && (absent || (!field.nullable && isEmpty(field, value)))) continue
+    if (field.omitted && (absent || hidden(field) || (!field.nullable && isEmpty(field, value)))) continue
     if (absent) out[field.key] = field.nullable ? null : present(field, zeroOf(field))
     else out[field.key] = present(field, value)
   }
   return out
+}
+
+/** The field's tools never show a single address that may be left out: to their encoder it always looks empty. */
+function hidden({ form, many }: SpecField): boolean {
+  return many === 'one' && (form === 'ip' || form === 'cidr' || form === 'hostport')
 }
 
 function present(field: SpecField, value: unknown): unknown {

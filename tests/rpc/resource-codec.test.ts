@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { Glob } from 'bun'
 import protobuf from 'protobufjs'
 import { decodeSpec, encodeSpec } from '../../src/rpc/resource-codec.ts'
-import { messageFields, specFields } from '../../src/rpc/resource-shapes.ts'
+import { enumNames, messageFields, specFields } from '../../src/rpc/resource-shapes.ts'
 import { specYaml } from '../../src/rpc/resource-yaml.ts'
 
 const folder = `${import.meta.dir}/../../proto`
@@ -33,6 +33,13 @@ describe('the shapes of specs', () => {
       if (!found && number === '') continue
       expect({ type, path, omitted: found?.omitted }).toEqual({ type, path, omitted: omitempty === 'yes' })
       if (number !== '') expect({ type, path, number: found?.id }).toEqual({ type, path, number: Number(number) })
+    }
+  })
+
+  test('name the numbers of enums as the table does', async () => {
+    for (const [name = '', number, text = '', , used] of await rows('resource-yaml-enums.tsv')) {
+      if (used !== 'yes' || name === 'nethelpers.RoutingTable') continue
+      expect({ name, number, text: enumNames(name).byNumber.get(Number(number)) }).toEqual({ name, number, text })
     }
   })
 

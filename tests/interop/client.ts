@@ -1,0 +1,38 @@
+/** The program on the field's own Go client library (main.go beside this file), built once, and run against a node. */
+import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type PemPair, toBase64 } from '../../src/pki/certificate.ts'
+
+const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'ichor', 'interop')
+
+/** Builds the program; Go's own cache makes a second time quick. */
+export async function buildClient(): Promise<string> {
+  mkdirSync(cache, { recursive: true })
+  const program = join(cache, 'interop')
+  const go = Bun.spawn(['go', 'build', '-trimpath', '-o', program, '.'], {
+    cwd: import.meta.dir,
+    env: { ...process.env, CGO_ENABLED: '0' },
+    stderr: 'pipe',
+  })
+  const said = await new Response(go.stderr).text()
+  if ((await go.exited) !== 0 || !existsSync(program)) throw new Error(`go build: ${said}`)
+  return program
+}
+
+/** A client configuration for these certificates, as a file. */
+export function talosconfig(ca: string, { crt, key }: PemPair): string {
+  const file = join(mkdtempSync(join(tmpdir(), 'ichor-interop-')), 'talosconfig')
+  const context = `ca: ${toBase64(ca)}\n    crt: ${toBase64(crt)}\n    key: ${toBase64(key)}`
+  writeFileSync(file, `context: test\ncontexts:\n  test:\n    endpoints: [127.0.0.1]\n    ${context}\n`, { mode: 0o600 })
+  return file
+}
+
+/** What the program printed; a refused call is `{ code, message }`. */
+export async function runClient(program: string, args: string[]): Promise<unknown> {
+  const child = Bun.spawn([program, ...args], { stderr: 'pipe' })
+  const [out, said] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  const code = await child.exited
+  if (code !== 0 && code !== 3) throw new Error(`interop ${args.join(' ')}: ${said}`)
+  return JSON.parse(out)
+}

@@ -1,0 +1,178 @@
+/** The field's own Go client against our door and resource API: what it decodes is what we meant. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import * as v from 'valibot'
+import { parse } from 'yaml'
+import { silent } from '../../src/cosi/log.ts'
+import type { ResourceType } from '../../src/cosi/resource.ts'
+import { Store } from '../../src/cosi/store.ts'
+import { newCA } from '../../src/pki/certificate.ts'
+import { Door } from '../../src/programs/apid/door.ts'
+import { shownSpec, yamlText } from '../../src/rpc/resource-yaml.ts'
+import { serverStream, unary } from '../../src/rpc/server/method.ts'
+import { roleAccess } from '../../src/rpc/server/resource-access.ts'
+import { type Server, serveUnix } from '../../src/rpc/server/server.ts'
+import { stateMethods } from '../../src/rpc/server/state.ts'
+import { authority, clientCertificate, freePort, identityOf } from '../programs/apid/nodes.ts'
+import { buildClient, runClient, talosconfig } from './client.ts'
+import { sampleSpec } from './samples.ts'
+
+setDefaultTimeout(300_000)
+
+const folder = mkdtempSync(join(tmpdir(), 'ichor-interop-'))
+const everyone = ['os:admin', 'os:operator', 'os:reader'] as const
+const table = (await Bun.file(`${import.meta.dir}/../proto/contract/resource-spec-yaml.tsv`).text()).split('\n').slice(1)
+const kinds = [...new Set(table.map((line) => line.split('\t')[0]!).filter((kind) => kind !== ''))]
+/** Their specs have no message: clients see the YAML only. */
+const withoutMessage = new Set(['DNSUpstreams.net.talos.dev'])
+
+const store = new Store()
+let backend: Server
+let door: Door
+let program: string
+let admin: string
+let reader: string
+
+beforeAll(async () => {
+  for (const type of kinds) {
+    const declared: ResourceType = {
+      type,
+      namespace: 'test',
+      displayType: '',
+      aliases: [],
+      automaticAliases: false,
+      sensitive: type.startsWith('MachineConfigs'),
+      columns: {},
+      schema: v.unknown(),
+    }
+    store.register(declared)
+    if (type === 'Namespaces.meta.cosi.dev') store.create(declared, 'test', { description: '' })
+    store.create(declared, 'full', sampleSpec(type), { owner: 'test.Controller', labels: { a: 'b' } })
+  }
+  const methods = [
+    unary('machine.MachineService/Version', everyone, () => ({
+      messages: [{ version: { tag: 'v1.13.0', os: 'linux', arch: 'amd64' }, platform: { name: 'container' } }],
+    })),
+    unary('machine.MachineService/ServiceList', everyone, () => ({
+      messages: [
+        {
+          services: [
+            {
+              id: 'apid',
+              state: 'Running',
+              events: { events: [{ msg: 'Started', state: 'Running', ts: { seconds: 1, nanos: 5 } }] },
+              health: { healthy: true },
+            },
+          ],
+        },
+      ],
+    })),
+    unary('machine.MachineService/Reboot', ['os:admin'], () => ({ messages: [{ actorId: 'x' }] })),
+    serverStream('machine.MachineService/Logs', everyone, async function* ({ id }) {
+      yield { bytes: Buffer.from(`${id} says\n`) }
+      yield { bytes: Buffer.from('hello\n') }
+    }),
+    ...stateMethods(roleAccess),
+  ]
+  const socket = join(folder, 'machine.sock')
+  backend = await serveUnix({ path: socket }, { methods, store, log: silent })
+  const port = await freePort()
+  door = new Door({ host: '127.0.0.1', port, backend: socket, remotePort: port, log: silent })
+  await door.become(identityOf('127.0.0.1', 'controlplane'))
+  program = await buildClient()
+  admin = talosconfig(authority.crt, clientCertificate(['os:admin']))
+  reader = talosconfig(authority.crt, clientCertificate(['os:reader']))
+})
+afterAll(async () => {
+  await door?.close()
+  await backend?.close()
+  rmSync(folder, { recursive: true })
+})
+
+const run = (config: string | undefined, ...args: string[]) =>
+  runClient(program, [...(config ? ['-talosconfig', config] : []), '-endpoint', `127.0.0.1:${door.port}`, ...args])
+
+interface Entry {
+  id: string
+  version: string
+  owner: string
+  labels: Record<string, string>
+  spec: string
+}
+
+describe('the official client', () => {
+  test('gets the version, here, from a named node and from several', async () => {
+    const version = { tag: 'v1.13.0', os: 'linux', arch: 'amd64' }
+    expect(await run(admin, 'version')).toMatchObject({ messages: [{ version }] })
+    expect(await run(admin, '-node', '127.0.0.1', 'version')).toMatchObject({ messages: [{ version }] })
+    expect(await run(admin, '-nodes', '127.0.0.1,127.0.0.1', 'version')).toMatchObject({
+      messages: [
+        { metadata: { hostname: '127.0.0.1' }, version },
+        { metadata: { hostname: '127.0.0.1' }, version },
+      ],
+    })
+  })
+
+  test('lists services', async () => {
+    expect(await run(reader, 'services')).toMatchObject({
+      messages: [{ services: [{ id: 'apid', state: 'Running', health: { healthy: true } }] }],
+    })
+  })
+
+  test('reads logs', async () => {
+    expect(await run(reader, 'logs', 'apid')).toBe('apid says\nhello\n')
+  })
+
+  test('decodes every kind of resource as it was meant', async () => {
+    const listed = (await run(admin, 'list', 'test', ...kinds.filter((kind) => !withoutMessage.has(kind)))) as Record<string, Entry[]>
+    const differing: Record<string, unknown> = {}
+    for (const [kind, entries] of Object.entries(listed)) {
+      const { id, version, owner, labels, spec } = entries.find((entry) => entry.id !== 'test')!
+      if (id === 'error') differing[kind] = spec
+      else
+        expect({ kind, id, version, owner, labels }).toEqual({
+          kind,
+          id: 'full',
+          version: '1',
+          owner: 'test.Controller',
+          labels: { a: 'b' },
+        })
+      const seen = id === 'error' ? undefined : parse(spec)
+      const meant = parse(yamlText(shownSpec(kind, sampleSpec(kind))))
+      if (id !== 'error' && !Bun.deepEquals(seen, meant))
+        for (const key of Object.keys({ ...meant, ...seen }))
+          if (!Bun.deepEquals(seen[key], meant[key])) differing[`${kind} ${key}`] = { seen: seen[key], meant: meant[key] }
+    }
+    expect(differing).toEqual({})
+  })
+
+  test('watches resources', async () => {
+    expect(await run(reader, 'watch', 'test', 'HostnameStatuses.net.talos.dev', '2')).toEqual(['Created full', 'Bootstrapped'])
+  })
+
+  test('is told what it may not do', async () => {
+    expect(await run(reader, 'reboot')).toEqual({ code: 'PermissionDenied', message: 'not authorized' })
+    expect(await run(reader, 'get', 'test', 'MachineConfigs.config.talos.dev', 'full')).toMatchObject({ code: 'PermissionDenied' })
+    expect(await run(admin, 'get', 'test', 'HostnameStatuses.net.talos.dev', 'nowhere')).toMatchObject({
+      message: expect.stringContaining('does not exist'),
+    })
+  })
+
+  test('is refused with a certificate of another authority of the same name, and with an expired one', async () => {
+    const twin = newCA({ subject: { organizations: ['talos'] }, kind: 'ed25519' })
+    const stranger = talosconfig(authority.crt, clientCertificate(['os:admin'], { ca: twin }))
+    const late = talosconfig(authority.crt, clientCertificate(['os:admin'], { now: new Date(Date.now() - 3 * 86_400_000) }))
+    const wrong = talosconfig(authority.crt, clientCertificate(['os:admin'], { usage: ['clientAuth', 'serverAuth'] }))
+    for (const config of [stranger, late, wrong])
+      expect(await run(config, '-timeout', '10s', 'version')).toMatchObject({ code: 'Unavailable' })
+  })
+
+  test('does not trust a door of another authority', async () => {
+    const twin = newCA({ subject: { organizations: ['talos'] }, kind: 'ed25519' })
+    expect(await run(talosconfig(twin.crt, clientCertificate(['os:admin'])), '-timeout', '10s', 'version')).toMatchObject({
+      code: 'Unavailable',
+    })
+  })
+})
