@@ -1,4 +1,5 @@
 import type { Area } from '../area.ts'
+import { generateClientConfiguration } from './api/client-configuration.ts'
 import { issueApiCertificates, issueTrustdCertificates } from './controllers/api.ts'
 import { issueEtcdCertificates } from './controllers/etcd.ts'
 import { issueApiServerCertificates, issueKubeconfigs } from './controllers/kubernetes.ts'
@@ -11,6 +12,7 @@ import { trustdService } from './services/trustd.ts'
 export const secrets: Area = {
   name: 'secrets',
   resources,
+  methods: () => [generateClientConfiguration],
   services: (machine) => [trustdService(machine)],
   controllers: () => [
     configRootOS,

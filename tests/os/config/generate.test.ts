@@ -87,7 +87,7 @@ test('patches apply to all machines or to one kind, in order', () => {
 })
 
 test('a client configuration holds a certificate of the cluster with the roles', () => {
-  const { context, contexts } = newClientConfig(secrets, { clusterName: 'demo', endpoints: ['10.5.0.2'], roles: ['os:reader'] })
+  const { context, contexts } = newClientConfig(secrets.certs.os, { clusterName: 'demo', endpoints: ['10.5.0.2'], roles: ['os:reader'] })
   expect(context).toBe('demo')
   const { crt, ca, endpoints } = contexts.demo!
   expect(endpoints).toEqual(['10.5.0.2'])

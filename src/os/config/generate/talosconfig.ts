@@ -30,15 +30,15 @@ export interface ClientOptions {
   now?: Date
 }
 
-/** Makes a client configuration, with a certificate signed by the cluster's authority. */
-export function newClientConfig(secrets: Pick<SecretsBundle, 'certs'>, options: ClientOptions): ClientConfig {
+/** Makes a client configuration, with a certificate signed by the authority of the machine API. */
+export function newClientConfig(authority: SecretsBundle['certs']['os'], options: ClientOptions): ClientConfig {
   const { clusterName, endpoints = [], nodes, roles = ['os:admin'], lifetime = year, now } = options
-  const ca = pemOf(secrets.certs.os)
+  const ca = pemOf(authority)
   const pair = newCertificate({ ca, subject: { organizations: roles }, usage: ['clientAuth'], lifetime, ...(now ? { now } : {}) })
   const context: ClientContext = {
     endpoints,
     ...(nodes ? { nodes } : {}),
-    ca: secrets.certs.os.crt,
+    ca: authority.crt,
     crt: toBase64(pair.crt),
     key: toBase64(pair.key),
   }

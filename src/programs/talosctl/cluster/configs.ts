@@ -57,7 +57,9 @@ export async function provideConfigs(directory: string, cluster: ClusterRecord, 
   if (!existsSync(paths.talosconfig)) {
     writeAtomically(
       paths.talosconfig,
-      formatClientConfig(newClientConfig(secrets, { clusterName: cluster.name, endpoints: endpointsOf(cluster, request), nodes: [] })),
+      formatClientConfig(
+        newClientConfig(secrets.certs.os, { clusterName: cluster.name, endpoints: endpointsOf(cluster, request), nodes: [] }),
+      ),
     )
   }
   const { parseTalosconfig } = await import('../talosconfig.ts')

@@ -46,12 +46,9 @@ export async function genConfig(io: Io, flags: GenFlags, clusterName: string, en
   const unknown = types.find((type) => !outputTypes.includes(type))
   if (unknown) throw new UsageError(`unknown output type "${unknown}": there are ${outputTypes.join(', ')}`)
   const paths = places(types, options.output ?? options.outputDir)
-  if (!options.withSecrets) io.stderr.write('generating PKI and tokens\n')
-  const secrets = options.withSecrets ? parseSecrets(await readText(options.withSecrets, 'secrets')) : await newSecrets({ now: io.now() })
-  const input: GenerateOptions = {
+  const given: Omit<GenerateOptions, 'secrets'> = {
     clusterName,
     endpoint: checkEndpoint(endpoint),
-    secrets,
     kubernetesVersion: checkKubernetes(options.kubernetesVersion),
     dnsDomain: options.dnsDomain,
     additionalSans: options.additionalSans ?? [],
@@ -65,10 +62,14 @@ export async function genConfig(io: Io, flags: GenFlags, clusterName: string, en
     controlPlane: await readPatches(options.configPatchControlPlane ?? []),
     worker: await readPatches(options.configPatchWorker ?? []),
   }
+  if (!options.withSecrets) io.stderr.write('generating PKI and tokens\n')
+  const secrets = options.withSecrets ? parseSecrets(await readText(options.withSecrets, 'secrets')) : await newSecrets({ now: io.now() })
+  const input: GenerateOptions = { ...given, secrets }
   const comments: Comments = { docs: options.withDocs, examples: options.withExamples }
   const files = types.map((type, index) => {
     const path = paths[index]!
-    if (type === 'talosconfig') return { path, content: formatClientConfig(newClientConfig(secrets, { clusterName, now: io.now() })) }
+    if (type === 'talosconfig')
+      return { path, content: formatClientConfig(newClientConfig(secrets.certs.os, { clusterName, now: io.now() })) }
     const config = generate(type as 'controlplane' | 'worker', input, patches, comments)
     const { errors, warnings } = config.validate('cloud')
     for (const issue of [...errors, ...warnings]) io.stderr.write(`WARNING: ${type}: ${formatIssue(issue)}\n`)
