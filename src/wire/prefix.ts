@@ -1,6 +1,6 @@
 /** Networks and addresses as text, compared by their bits; both families. */
 import { DecodeError } from './decode-error.ts'
-import { formatIp, parseIp } from './x509/ip.ts'
+import { formatIp, parseIp } from './ip.ts'
 
 /** A network: an address and how many of its leading bits count. */
 export interface Prefix {
@@ -12,6 +12,7 @@ export interface Prefix {
 export function parsePrefix(text: string): Prefix {
   const slash = text.indexOf('/')
   const bytes = parseIp(slash < 0 ? text : text.slice(0, slash))
+  if (!bytes) throw new DecodeError('network', 0, `"${text}" is not one`)
   const length = slash < 0 ? String(bytes.length * 8) : text.slice(slash + 1)
   if (!/^\d{1,3}$/.test(length) || Number(length) > bytes.length * 8) throw new DecodeError('network', slash + 1, `"${text}" is not one`)
   return { bytes, bits: Number(length) }

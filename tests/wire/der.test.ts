@@ -4,7 +4,6 @@ import { DecodeError } from '../../src/wire/decode-error.ts'
 import { DerReader, element, integer, oid, sequence, tags, text, time } from '../../src/wire/der.ts'
 import { decodePem, encodePem } from '../../src/wire/pem.ts'
 import { decodeCertificate } from '../../src/wire/x509/certificate.ts'
-import { formatIp, parseIp } from '../../src/wire/x509/ip.ts'
 import { decodeRequest } from '../../src/wire/x509/request.ts'
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
@@ -81,12 +80,4 @@ test('PEM keeps bytes and labels, skips what is between blocks and refuses what 
   expect(() => decodePem('-----BEGIN X-----\nAAAA\n')).toThrow('no "-----END X-----"')
   expect(() => decodePem('-----BEGIN X-----\nA*AA\n-----END X-----')).toThrow('not base64')
   expect(decodePem('')).toEqual([])
-})
-
-test.each(['10.5.0.2', '::', '::1', 'fd00::1', '2001:db8::1:0:0:1', '1:2:3:4:5:6:7:8', 'fe80::a:b:c:d'])('address %s round-trips', (ip) => {
-  expect(formatIp(parseIp(ip))).toBe(ip)
-})
-
-test.each(['', '1.2.3', '1.2.3.256', '01.2.3.4', ':::', '1:2', '1::2::3', '1:2:3:4:5:6:7:8:9', 'g::1'])('"%s" is not an address', (ip) => {
-  expect(() => parseIp(ip)).toThrow(DecodeError)
 })

@@ -1,6 +1,7 @@
 /** Certificate extensions (RFC 5280 §4.2): the six that are written here, the same six understood when read. */
+import { DecodeError } from '../decode-error.ts'
 import { bitString, boolean, DerReader, element, implicit, octetString, oid, sequence, tags } from '../der.ts'
-import { formatIp, parseIp } from './ip.ts'
+import { formatIp, parseIp } from '../ip.ts'
 
 /** Bits of keyUsage in the order of RFC 5280 §4.2.1.3. */
 export const keyUsages = [
@@ -68,10 +69,16 @@ export function encodeExtensions(extensions: Extensions, emptySubject = false): 
   if (authorityKeyId) list.push(extension(ids.authorityKeyId, false, sequence(implicit(0, authorityKeyId))))
   const names = [
     ...(altNames?.dns ?? []).map((name) => implicit(2, Buffer.from(name, 'latin1'))),
-    ...(altNames?.ips ?? []).map((ip) => implicit(7, parseIp(ip))),
+    ...(altNames?.ips ?? []).map((ip) => implicit(7, addressBytes(ip))),
   ]
   if (names.length) list.push(extension(ids.altNames, emptySubject, sequence(...names)))
   return sequence(...list)
+}
+
+function addressBytes(ip: string): Uint8Array {
+  const bytes = parseIp(ip)
+  if (!bytes) throw new DecodeError('IP address', 0, `"${ip}" is not one`)
+  return bytes
 }
 
 function usageBits(usages: KeyUsage[]): Uint8Array {
