@@ -116,9 +116,10 @@ async function withMutex<T>(channel: Channel, name: string, act: (signal: AbortS
     )
     const mine = succeeded ? (header?.revision ?? 0) : (responses[0]?.responseRange?.kvs[0]?.createRevision ?? 0)
     for (;;) {
-      const before = { key: prefix, rangeEnd: following(prefix), maxCreateRevision: mine - 1, countOnly: true }
-      const { count } = await channel.unary('etcdserverpb.KV/Range', before, { ...short, signal })
-      if (count === 0) break
+      const before = { key: prefix, rangeEnd: following(prefix), maxCreateRevision: mine - 1, keysOnly: true }
+      // Its count is of all keys under the prefix, whatever the limits on revisions.
+      const { kvs } = await channel.unary('etcdserverpb.KV/Range', before, { ...short, signal })
+      if (kvs.length === 0) break
       await pause(250, signal)
     }
     return await act(signal)
