@@ -35,8 +35,6 @@ import { basename, dirname, join } from 'node:path'
 import { check, cString, libc, quoted } from './libc.ts'
 import { failedWith, SystemError, toSystemError, translated } from './system-error.ts'
 
-export { getXattr, listXattrs, setXattr } from './xattr.ts'
-
 const c = libc({
   mknod: { args: ['ptr', 'u32', 'u64'], returns: 'i32' },
   sync: { args: [], returns: 'void' },

@@ -1,0 +1,254 @@
+/**
+ * Who may import whom. Type-only imports are erased by the scanner, so anyone may name anything.
+ * A room is a folder of src/; the os areas have drawers, which are alike in every area.
+ */
+import { describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { basename, dirname, join, normalize } from 'node:path'
+import { Glob } from 'bun'
+
+const source = join(import.meta.dir, '../src')
+const files = [...new Glob('**/*.ts').scanSync(source)].filter((path) => !path.endsWith('.d.ts')).sort()
+
+/** What the drawers that act (not the portable ones) may open. */
+const acting = [
+  'wire',
+  'cosi',
+  'document',
+  'pki',
+  'oci',
+  'kube',
+  'supervise',
+  'rpc',
+  'rpc/client',
+  'os',
+  'os/nouns',
+  'os/portable',
+  'os/own',
+]
+
+/** Room or drawer → those it may import besides itself. */
+const law: Record<string, string[]> = {
+  linux: ['wire'],
+  wire: [],
+  cosi: [],
+  document: [],
+  oci: ['wire'],
+  pki: ['wire', 'cosi', 'document'],
+  rpc: ['wire', 'cosi', 'document', 'proto'],
+  'rpc/client': ['wire', 'cosi', 'document', 'rpc'],
+  'rpc/server': ['wire', 'cosi', 'document', 'rpc'],
+  kube: ['wire', 'document', 'pki'],
+  supervise: ['wire', 'cosi', 'rpc', 'rpc/client'],
+  os: ['wire', 'cosi', 'document'],
+  'os/nouns': ['wire', 'cosi', 'document', 'os'],
+  'os/portable': ['wire', 'cosi', 'document', 'pki', 'kube', 'rpc', 'os', 'os/nouns'],
+  'os/own': acting,
+  'os/controllers': acting,
+  'os/services': acting,
+  'os/api': [...acting, 'rpc/server'],
+  'os/contents': [...acting, 'os/controllers', 'os/services', 'os/api'],
+  'programs/init': ['linux', 'wire', 'cosi', 'supervise', 'rpc', 'rpc/client', 'rpc/server', 'os', 'os/own', 'os/services', 'os/contents'],
+  'programs/apid': ['wire', 'cosi', 'rpc', 'rpc/client', 'rpc/server', 'pki', 'os/nouns'],
+  'programs/trustd': ['wire', 'cosi', 'rpc', 'rpc/client', 'rpc/server', 'pki', 'os/nouns'],
+  'programs/exec': ['linux', 'wire'],
+  'programs/keeper': ['linux', 'wire', 'cosi'],
+  'programs/discovery': ['wire', 'cosi', 'rpc', 'rpc/server', 'programs/keeper'],
+  'programs/talosctl': [
+    'wire',
+    'cosi',
+    'document',
+    'rpc',
+    'rpc/client',
+    'pki',
+    'kube',
+    'oci',
+    'os',
+    'os/nouns',
+    'os/portable',
+    'programs/talosctl/cluster',
+  ],
+  'programs/talosctl/cluster': [
+    'linux',
+    'wire',
+    'cosi',
+    'document',
+    'rpc',
+    'rpc/client',
+    'pki',
+    'kube',
+    'oci',
+    'os',
+    'os/nouns',
+    'os/portable',
+    'programs/keeper',
+    'programs/talosctl',
+  ],
+}
+
+/** Beyond nouns, what an area has that talosctl uses too: it must run where there is no node. */
+const portable = ['os/config/', 'os/cluster/health/', 'os/k8s/images.ts']
+
+function roomOf(path: string): string {
+  if (path.startsWith('..')) return 'proto' // texts of the package itself
+  const [room = '', second = '', third = ''] = path.split('/')
+  if (path === 'main.ts' || path === 'release.ts') return path
+  if (room === 'rpc') return second === 'client' || second === 'server' ? `rpc/${second}` : 'rpc'
+  if (room === 'programs') return path.startsWith('programs/talosctl/cluster/') ? 'programs/talosctl/cluster' : `programs/${second}`
+  if (room !== 'os' || third === '') return room
+  if (third === 'documents' || third === 'resources' || third === 'nouns.ts') return 'os/nouns'
+  if (third === 'controllers' || third === 'services' || third === 'api') return `os/${third}`
+  if (third === `${second}.ts`) return 'os/contents'
+  return portable.some((prefix) => path.startsWith(prefix)) ? 'os/portable' : 'os/own'
+}
+
+interface Import {
+  from: string
+  to: string
+  lazy: boolean
+}
+
+const transpiler = new Bun.Transpiler({ loader: 'ts' })
+const imports: Import[] = files.flatMap((from) =>
+  transpiler.scanImports(readFileSync(join(source, from), 'utf8')).map(({ path, kind }) => ({
+    from,
+    to: path.startsWith('.') ? normalize(join(dirname(from), path)) : path,
+    lazy: kind === 'dynamic-import',
+  })),
+)
+const present = new Set(files)
+const inside = imports.filter(({ to }) => present.has(to) || to.startsWith('..'))
+const outside = imports.filter((entry) => !inside.includes(entry))
+
+const told = (entries: readonly Import[]) => entries.map(({ from, to }) => `${from} → ${to}`)
+
+describe('rooms', () => {
+  test('are all known', () => {
+    const rooms = new Set(files.map(roomOf))
+    for (const room of ['main.ts', 'release.ts']) rooms.delete(room)
+    expect([...rooms].filter((room) => !(room in law))).toEqual([])
+  })
+
+  test('import only whom they may', () => {
+    const broken = inside.filter(({ from, to }) => {
+      const room = roomOf(from)
+      if (room === 'main.ts' || room === 'release.ts' || to === 'release.ts' || to === '../package.json') return false
+      return roomOf(to) !== room && !law[room]?.includes(roomOf(to))
+    })
+    expect(told(broken)).toEqual([])
+  })
+
+  test('of programs are opened by main.ts lazily, and it opens nothing else', () => {
+    const broken = inside.filter(({ from, to, lazy }) => from === 'main.ts' && !(lazy && to.startsWith('programs/')))
+    expect(told(broken)).toEqual([])
+  })
+
+  test('that need Linux are opened by talosctl lazily', () => {
+    const broken = inside.filter(
+      ({ from, to, lazy }) => roomOf(from) === 'programs/talosctl' && roomOf(to) === 'programs/talosctl/cluster' && !lazy,
+    )
+    const reach = broken.filter(({ to }) => reaches(to, 'linux'))
+    expect(told(reach)).toEqual([])
+  })
+
+  test('of an area keep to its drawers: nobody opens the controllers or the API of another area', () => {
+    const area = (path: string) => path.split('/')[1]
+    const broken = inside.filter(({ from, to }) => {
+      const drawer = roomOf(to)
+      if (drawer !== 'os/controllers' && drawer !== 'os/api') return false
+      return from.startsWith('os/') && area(from) !== area(to)
+    })
+    expect(told(broken)).toEqual([])
+  })
+})
+
+function reaches(start: string, room: string): boolean {
+  const seen = new Set<string>()
+  const waiting = [start]
+  for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
+    if (seen.has(at)) continue
+    seen.add(at)
+    if (roomOf(at) === room) return true
+    waiting.push(...inside.filter(({ from, lazy }) => from === at && !lazy).map(({ to }) => to))
+  }
+  return false
+}
+
+/** Doors to the outside that only some rooms open. */
+const doors: Record<string, (path: string) => boolean> = {
+  'bun:ffi': (path) => path.startsWith('linux/'),
+  'node:child_process': (path) => /^(linux|programs\/(keeper|talosctl))\//.test(path),
+  'node:fs': (path) => /^(linux|programs|rpc\/server)\//.test(path),
+  'node:fs/promises': (path) => /^(linux|programs)\//.test(path),
+  'node:net': (path) => /^(linux|rpc|programs)\//.test(path),
+  'node:dgram': (path) => /^(linux|programs)\//.test(path),
+  'node:tls': (path) => /^(rpc|kube|programs)\//.test(path),
+  'node:http': (path) => /^(rpc|kube|programs)\//.test(path),
+  'node:http2': (path) => /^(rpc|kube|programs)\//.test(path),
+  'node:https': (path) => /^(rpc|kube|programs)\//.test(path),
+}
+
+/** Rooms' one exception each, and why. */
+const exceptions: Record<string, string[]> = {
+  'os/network/dns/resolver.ts': ['node:net', 'node:dgram'], // the host DNS is a socket that answers
+}
+
+/** Packages and the rooms that use them. */
+const packages: Record<string, RegExp> = {
+  valibot: /./,
+  yaml: /^(document|kube|os|rpc|programs)\//,
+  protobufjs: /^rpc\//,
+  'protobufjs/minimal': /^rpc\//,
+  'protobufjs/light': /^rpc\//,
+  commander: /^programs\/talosctl\//,
+  '@noble/curves': /^(pki|wire|os|programs)\//,
+  '@noble/hashes': /^(pki|wire|os|programs)\//,
+}
+
+describe('the outside', () => {
+  test('is reached through the doors of the rooms that have them', () => {
+    const broken = outside.filter(({ from, to }) => {
+      const door = doors[to]
+      return door !== undefined && !door(from) && !exceptions[from]?.includes(to)
+    })
+    expect(told(broken)).toEqual([])
+  })
+
+  test('offers only the packages we chose, where they belong', () => {
+    const broken = outside.filter(({ from, to }) => {
+      if (/^(node:|bun:|bun$)/.test(to) || /\.txt$/.test(to)) return false
+      const name = Object.keys(packages).find((known) => to === known || to.startsWith(`${known}/`))
+      return name === undefined || !packages[name]?.test(from)
+    })
+    expect(told(broken)).toEqual([])
+  })
+})
+
+describe('files', () => {
+  const roots = ['src', 'tests', 'rootfs', 'bench', 'proto'].map((folder) => join(import.meta.dir, '..', folder))
+  const all = roots.flatMap((root) => {
+    try {
+      return [...new Glob('**/*.ts').scanSync(root)]
+        .filter((path) => !path.includes('node_modules/'))
+        .map((path) => join(basename(root), path))
+    } catch {
+      return [] // a folder that is not there yet
+    }
+  })
+
+  test('are named in kebab-case after what they hold', () => {
+    const well = /^[a-z0-9]+(-[a-z0-9]+)*(\.(test|story))?(\.d)?\.ts$/
+    expect(all.filter((path) => !well.test(basename(path)))).toEqual([])
+  })
+
+  test('are not drawers for everything', () => {
+    const words = (path: string) => basename(path).replace(/\..*$/, '').replace('controller-manager', '').split('-')
+    const vague = new Set(['util', 'utils', 'common', 'helper', 'helpers', 'manager', 'misc', 'index', 'lib'])
+    expect(all.filter((path) => words(path).some((word) => vague.has(word)))).toEqual([])
+  })
+
+  test('have no default export and pass nothing on', () => {
+    const broken = files.filter((path) => /^export (default\b|\*|\{[^}]*\} from\b)/m.test(readFileSync(join(source, path), 'utf8')))
+    expect(broken).toEqual([])
+  })
+})
