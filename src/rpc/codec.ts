@@ -4,7 +4,7 @@
  * map filled in; messages, `optional` fields and members of a oneof are there only when they were sent.
  * An encoded one omits what equals the default, as proto3 has it.
  */
-import protobuf from 'protobufjs'
+import { type FieldShape, type MessageType, messageType } from './schema.ts'
 import { ProtoError, Reader, Writer, wireType } from './wire.ts'
 
 /** A message as a plain object; see messages.ts for the types of each. */
@@ -25,7 +25,7 @@ interface Field {
   /** Presence is explicit: written even when it equals the default. */
   readonly explicit: boolean
   readonly scalar?: Scalar
-  readonly message?: protobuf.Type
+  readonly message?: MessageType
 }
 
 interface Plan {
@@ -34,46 +34,42 @@ interface Plan {
 }
 
 const maxDepth = 64
-const plans = new WeakMap<protobuf.Type, Plan>()
+const plans = new WeakMap<MessageType, Plan>()
 
 /** The bytes of a message, after `reserved` free bytes. */
-export function encode(type: protobuf.Type, value: object, reserved = 0): Buffer {
+export function encode(type: MessageType, value: object, reserved = 0): Buffer {
   const writer = new Writer(reserved)
   writeMessage(writer, type, value as Plain)
   return writer.finish()
 }
 
 /** The message these bytes are. Throws ProtoError. */
-export function decode(type: protobuf.Type, bytes: Uint8Array): Plain {
+export function decode(type: MessageType, bytes: Uint8Array): Plain {
   return readMessage(new Reader(bytes), type, 0)
 }
 
-function planOf(type: protobuf.Type): Plan {
+function planOf(type: MessageType): Plan {
   let plan = plans.get(type)
   if (!plan) {
-    const fields = type.fieldsArray.map(fieldOf).sort((a, b) => a.id - b.id)
+    const fields = type.fields.map(fieldOf)
     plan = { fields, byId: new Map(fields.map((field) => [field.id, field])) }
     plans.set(type, plan)
   }
   return plan
 }
 
-function fieldOf(field: protobuf.Field): Field {
-  field.resolve()
-  const resolved = field.resolvedType
-  const message = resolved instanceof protobuf.Type ? resolved : undefined
+function fieldOf({ id, name, type, isMessage, repeated, mapKey, explicit, asText }: FieldShape): Field {
   return {
-    id: field.id,
-    name: field.name,
-    repeated: field.repeated,
-    map: field instanceof protobuf.MapField ? scalarOf(field.keyType, false) : undefined,
-    explicit: field.partOf !== null,
-    message,
-    scalar: message ? undefined : scalarOf(resolved ? 'int32' : field.type, field.options?.jstype === 'JS_STRING'),
+    id,
+    name,
+    repeated,
+    explicit,
+    ...(mapKey && { map: scalarOf(mapKey, false) }),
+    ...(isMessage ? { message: messageType(type) } : { scalar: scalarOf(type, asText) }),
   }
 }
 
-function writeMessage(writer: Writer, type: protobuf.Type, value: Plain): void {
+function writeMessage(writer: Writer, type: MessageType, value: Plain): void {
   for (const field of planOf(type).fields) {
     const content = value[field.name]
     if (content === undefined || content === null) continue
@@ -117,7 +113,7 @@ function writeMap(writer: Writer, field: Field, entries: Plain): void {
   }
 }
 
-function readMessage(reader: Reader, type: protobuf.Type, depth: number): Plain {
+function readMessage(reader: Reader, type: MessageType, depth: number): Plain {
   if (depth > maxDepth) throw new ProtoError('messages nested too deep', reader.offset)
   const plan = planOf(type)
   const value: Plain = {}

@@ -1,88 +1,92 @@
 /**
- * What the .proto files say, parsed when first asked for: a service brings its own file and those it imports, no more.
- * Names are full names (`machine.MachineService`), files are named after their package or hold several.
+ * What the .proto files say, from the text that `bun run proto` makes of them (schema.txt): a line a message, a line a
+ * method. A line is looked for when its name is first asked for; nothing else is read, so that starting costs nothing.
  */
-import protobuf from 'protobufjs'
-import { protos } from './protos.ts'
+import text from './schema.txt' with { type: 'text' }
+
+/** One field of a message. */
+export interface FieldShape {
+  readonly name: string
+  readonly id: number
+  /** A scalar's name, or the full name of a message; enums are int32. */
+  readonly type: string
+  readonly isMessage: boolean
+  readonly repeated: boolean
+  /** The key's scalar, for a map. */
+  readonly mapKey?: string
+  /** Presence is explicit: sent even when it equals the default. */
+  readonly explicit: boolean
+  /** A 64-bit number as decimal text. */
+  readonly asText: boolean
+}
+
+/** A message: its fields by number. */
+export interface MessageType {
+  readonly name: string
+  readonly fields: readonly FieldShape[]
+}
 
 /** One method of a service. */
 export interface MethodShape {
   /** `/machine.MachineService/Hostname` */
   readonly path: string
-  readonly request: protobuf.Type
-  readonly reply: protobuf.Type
+  readonly request: MessageType
+  readonly reply: MessageType
   readonly clientStreams: boolean
   readonly serverStreams: boolean
 }
 
-const root = new protobuf.Root()
-const loaded = new Set<string>()
-let filesByPackage: Map<string, string[]> | undefined
+const messages = new Map<string, MessageType>()
+const methods = new Map<string, MethodShape>()
 
 /** The message with this full name. Throws when no .proto file has it: a mistake of the caller. */
-export function messageType(name: string): protobuf.Type {
-  loadPackageOf(name)
-  return root.lookupType(name)
+export function messageType(name: string): MessageType {
+  let type = messages.get(name)
+  if (!type) {
+    const fields = line(name).split(', ')
+    type = { name, fields: fields[0] === '' ? [] : fields.map(parseField) }
+    messages.set(name, type)
+  }
+  return type
 }
 
-/** The method with this path, with or without the leading slash. */
+/** The method with this path, with or without the leading slash. Throws when no .proto file has it. */
 export function methodShape(path: string): MethodShape {
-  const [serviceName = '', name = ''] = path.replace(/^\//, '').split('/')
-  loadPackageOf(serviceName)
-  const service = root.lookupService(serviceName)
-  const method = service.methods[name]
-  if (!method) throw new Error(`no method "${name}" in service "${serviceName}"`)
-  method.resolve()
+  const full = path.startsWith('/') ? path : `/${path}`
+  let shape = methods.get(full)
+  if (!shape) {
+    const [kind = '', request = '', reply = ''] = line(full).split(' ')
+    shape = {
+      path: full,
+      request: messageType(request),
+      reply: messageType(reply),
+      clientStreams: kind === 'client' || kind === 'bidi',
+      serverStreams: kind === 'server' || kind === 'bidi',
+    }
+    methods.set(full, shape)
+  }
+  return shape
+}
+
+function line(name: string): string {
+  const start = /^[\w./]+$/.test(name) ? text.indexOf(`\n${name}: `) : -1
+  if (start < 0) throw new Error(`"${name}" is in none of the .proto files`)
+  return text.slice(start + name.length + 3, text.indexOf('\n', start + 1))
+}
+
+/** `name number type`, the type with `*` for a list, `?` for explicit presence, `'` for text, `<key>` for a map. */
+function parseField(field: string): FieldShape {
+  const [name = '', id = '', written = ''] = field.split(' ')
+  const match = /^([\w.]+)(?:<(\w+)>)?(\*?)(\??)('?)$/.exec(written)
+  if (!match) throw new Error(`schema.txt: cannot read "${field}"`)
   return {
-    path: `/${serviceName}/${name}`,
-    request: method.resolvedRequestType!,
-    reply: method.resolvedResponseType!,
-    clientStreams: method.requestStream ?? false,
-    serverStreams: method.responseStream ?? false,
-  }
-}
-
-/** The names of a service's methods. */
-export function methodsOf(serviceName: string): string[] {
-  loadPackageOf(serviceName)
-  return Object.keys(root.lookupService(serviceName).methods)
-}
-
-function loadPackageOf(name: string): void {
-  filesByPackage ??= indexPackages()
-  const packageName = name.split('.').slice(0, firstCapital(name)).join('.')
-  let fresh = false
-  for (const file of filesByPackage.get(packageName) ?? []) fresh = load(file) || fresh
-  if (fresh) root.resolveAll()
-}
-
-function firstCapital(name: string): number {
-  const at = name.split('.').findIndex((part) => /^[A-Z]/.test(part))
-  return at < 0 ? name.split('.').length : at
-}
-
-function load(file: string): boolean {
-  if (loaded.has(file)) return false
-  loaded.add(file)
-  const common = protobuf.common.get(file)
-  if (common) {
-    root.addJSON(common.nested ?? {})
-    return true
-  }
-  const text = protos[file]
-  if (text === undefined) throw new Error(`no file "${file}" among the .proto files: run "bun run proto"`)
-  const { imports = [] } = protobuf.parse(text, root)
-  for (const imported of imports) load(imported)
-  return true
-}
-
-function indexPackages(): Map<string, string[]> {
-  const index = new Map<string, string[]>()
-  for (const file of ['any', 'duration', 'empty', 'struct', 'timestamp']) add('google.protobuf', `google/protobuf/${file}.proto`)
-  for (const [file, text] of Object.entries(protos)) add(/^package\s+([\w.]+)\s*;/m.exec(text)?.[1] ?? '', file)
-  return index
-
-  function add(packageName: string, file: string): void {
-    index.set(packageName, [...(index.get(packageName) ?? []), file])
+    name,
+    id: Number(id),
+    type: match[1]!,
+    isMessage: match[1]!.includes('.'),
+    repeated: match[3] === '*',
+    ...(match[2] && { mapKey: match[2] }),
+    explicit: match[4] === '?',
+    asText: match[5] === "'",
   }
 }

@@ -1,0 +1,5 @@
+/** A text beside the code, embedded by the bundler. */
+declare module '*.txt' {
+  const text: string
+  export default text
+}
