@@ -22,11 +22,7 @@ export interface Talosconfig {
 
 /** Parses a client configuration; `name` is how errors call it. */
 export async function parseTalosconfig(text: string, name = 'talosconfig'): Promise<Talosconfig> {
-  const { parseDocument } = await import('yaml')
-  const document = parseDocument(text, { prettyErrors: true })
-  const [first] = document.errors
-  if (first) throw new UsageError(`${name} is not YAML: ${first.message.split('\n')[0]}`)
-  const root: unknown = document.toJS({ maxAliasCount: 10 }) ?? {}
+  const root = (await yaml(text, name)) ?? {}
   if (!isObject(root)) throw new UsageError(`${name} is not a client configuration: the top is not a map`)
   const contexts: Record<string, Context> = {}
   if (root.contexts !== undefined && root.contexts !== null && !isObject(root.contexts)) {
@@ -34,6 +30,17 @@ export async function parseTalosconfig(text: string, name = 'talosconfig'): Prom
   }
   for (const [key, value] of Object.entries(root.contexts ?? {})) contexts[key] = context(value ?? {}, `${name}: contexts.${key}`)
   return { context: string(root.context, `${name}: context`) ?? '', contexts }
+}
+
+/** Every command begins with this, so the fast parser does it; the thorough one is asked only what is wrong. */
+async function yaml(text: string, name: string): Promise<unknown> {
+  try {
+    return Bun.YAML.parse(text)
+  } catch (error) {
+    const { parseDocument } = await import('yaml')
+    const [first] = parseDocument(text).errors
+    throw new UsageError(`${name} is not YAML: ${(first ?? (error as Error)).message.split('\n')[0]}`)
+  }
 }
 
 /** The first of the files that exists, parsed; nothing when none does. */

@@ -7,6 +7,7 @@ import { modeText } from '../../../src/programs/talosctl/file-mode.ts'
 import { duration } from '../../../src/programs/talosctl/flags.ts'
 import { parseTemplate } from '../../../src/programs/talosctl/jsonpath.ts'
 import { table } from '../../../src/programs/talosctl/table.ts'
+import { parseTalosconfig } from '../../../src/programs/talosctl/talosconfig.ts'
 import { goDuration, humanSize, longTime } from '../../../src/programs/talosctl/units.ts'
 
 test('columns are as wide as their widest cell and three more, the last one is not padded', () => {
@@ -126,5 +127,31 @@ test('a damaged archive is an archive or a TarError', async () => {
       await read(bad).catch((error) => expect(error).toBeInstanceOf(TarError))
     }),
     { numRuns: 60 },
+  )
+})
+
+test('a talosconfig that is none is refused with what is wrong', async () => {
+  const wrong: Record<string, string> = {
+    'a: [': 'tc is not YAML: ',
+    '[]': 'tc is not a client configuration: the top is not a map',
+    'contexts: []': 'tc is not a client configuration: "contexts" is not a map',
+    'contexts: {a: 5}': 'tc: contexts.a is not a map',
+    'contexts: {a: {endpoints: x}}': 'tc: contexts.a.endpoints is not a list of strings',
+    'contexts: {a: {nodes: [1]}}': 'tc: contexts.a.nodes is not a list of strings',
+    'contexts: {a: {ca: 5}}': 'tc: contexts.a.ca is not a string',
+    'context: 5': 'tc: context is not a string',
+  }
+  for (const [text, message] of Object.entries(wrong)) {
+    const error: unknown = await parseTalosconfig(text, 'tc').catch((caught) => caught)
+    expect(error).toBeInstanceOf(UsageError)
+    expect((error as Error).message).toStartWith(message)
+  }
+})
+
+test('any text is a talosconfig or a usage error', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.string({ unit: fc.constantFrom(...'ctxa:{}[]&*!|>\'"%-\n\t #?,0'), maxLength: 40 }), async (text) => {
+      await parseTalosconfig(text).catch((error) => expect(error).toBeInstanceOf(UsageError))
+    }),
   )
 })
