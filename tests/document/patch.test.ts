@@ -208,3 +208,55 @@ test('a strategic merge done twice is the same as done once', () => {
     { numRuns: 300 },
   )
 })
+
+describe('the difference of two configurations', () => {
+  test('is a patch that names only what differs', () => {
+    const other = ConfigContainer.parse(
+      base
+        .replace('type: worker', 'type: controlplane')
+        .replace('        mtu: 1400\n', '')
+        .replace('hostname: a', 'hostname: b')
+        .replace(/---\napiVersion: v1alpha1\nkind: VolumeConfig[\s\S]*$/, ''),
+    )
+    expect(config.difference(other)).toBe(
+      [
+        'apiVersion: v1alpha1',
+        'kind: VolumeConfig',
+        'name: EPHEMERAL',
+        '$patch: delete',
+        '---',
+        'machine:',
+        '  type: controlplane',
+        '  # the network',
+        '  network:',
+        '    interfaces:',
+        '      - $patch: replace',
+        '      - interface: eth0 # uplink',
+        '        dhcp: true',
+        '        vlans:',
+        '          - vlanId: 5',
+        '            dhcp: true',
+        '      - deviceSelector:',
+        '          driver: virtio',
+        '---',
+        'apiVersion: v1alpha1',
+        'kind: HostnameConfig',
+        'hostname: b # the name',
+        '',
+      ].join('\n'),
+    )
+    expect(config.patch(config.difference(other)).documents.map(({ value }) => value)).toEqual(other.documents.map(({ value }) => value))
+    expect(config.difference(config)).toBe('')
+  })
+
+  test('applied to the first gives the second', () => {
+    const extra: fc.Arbitrary<unknown> = fc.dictionary(word, fc.oneof(values, fc.constant(null)), { maxKeys: 5 })
+    fc.assert(
+      fc.property(extra, extra, (one, two) => {
+        const [from, to] = [one, two].map((extraConfig) => ConfigContainer.parse(JSON.stringify({ machine: { kubelet: { extraConfig } } })))
+        expect(from!.patch(from!.difference(to!)).v1alpha1).toEqual(to!.v1alpha1)
+      }),
+      { numRuns: 500 },
+    )
+  })
+})

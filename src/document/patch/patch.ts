@@ -1,9 +1,10 @@
 /** Patches as users write them: one text, YAML or JSON, a strategic merge or a list of operations. */
-import { isMap, isSeq } from 'yaml'
+import { isMap, isSeq, Pair, Scalar, type YAMLMap } from 'yaml'
 import { ConfigError } from '../config-error.ts'
 import { parseStream, type YamlDocument } from '../stream.ts'
+import { difference } from './difference.ts'
 import { type Operation, operate, type Place, pointerSteps, readOperations } from './json.ts'
-import { isEmpty, openAliases } from './node.ts'
+import { isEmpty, keyOf, openAliases, pairOf } from './node.ts'
 import { directive, mergeDocument, ownDocument } from './strategic.ts'
 
 /** A patch that was understood. */
@@ -60,3 +61,37 @@ function locate(documents: YamlDocument[], pointer: string, identify: Identity['
   if (!legacy) throw new ConfigError([{ message: `JSON patch "${pointer}": there is no document it could speak of` }])
   return { document: legacy.document, steps }
 }
+
+/** Documents of a patch that makes one list of documents into another; empty when they mean the same. */
+export function differences(from: YamlDocument[], to: YamlDocument[], { identify }: Identity): YamlDocument[] {
+  for (const document of [...from, ...to]) openAliases(document)
+  const same = (a: YamlDocument, b: YamlDocument) => {
+    const [one, other] = [identify(a), identify(b)]
+    return one.kind === other.kind && one.name === other.name
+  }
+  const patches: YamlDocument[] = []
+  for (const document of from) {
+    if (to.some((other) => same(document, other))) continue
+    const map = document.contents as unknown as YAMLMap
+    map.items = [...map.items.filter((pair) => isIdentity(keyOf(pair))), new Pair(new Scalar('$patch'), new Scalar('delete'))]
+    patches.push(document)
+  }
+  for (const document of to) {
+    const before = from.find((other) => same(document, other))
+    if (!before) {
+      patches.push(document)
+      continue
+    }
+    const map = document.contents as unknown as YAMLMap
+    const patch = difference(before.contents as unknown as YAMLMap, map, document)
+    if (!patch) continue
+    patch.items.unshift(
+      ...map.items.filter((pair) => isIdentity(keyOf(pair)) && !pairOf(patch, keyOf(pair)) && identify(document).kind !== 'v1alpha1'),
+    )
+    document.contents = patch as unknown as YamlDocument['contents']
+    patches.push(document)
+  }
+  return patches
+}
+
+const isIdentity = (key: string) => key === 'apiVersion' || key === 'kind' || key === 'name'

@@ -8,9 +8,9 @@ import { ConfigError, type Issue } from '../../document/config-error.ts'
 import { type Decoded, decode } from '../../document/decode.ts'
 import { type DocumentKind, type DocumentOf, documentLabel, type Mode, type Reporter } from '../../document/kind.ts'
 import { isEmpty } from '../../document/patch/node.ts'
-import { applyPatch, type Patch, parsePatch } from '../../document/patch/patch.ts'
+import { applyPatch, differences, type Identity, type Patch, parsePatch } from '../../document/patch/patch.ts'
 import { formatPath } from '../../document/path.ts'
-import { parseStream, type Stream, type YamlDocument } from '../../document/stream.ts'
+import { parseStream, type YamlDocument } from '../../document/stream.ts'
 import { writeStream } from '../../document/write.ts'
 import { conflicts } from './conflicts.ts'
 import { V1Alpha1, type V1Alpha1Document } from './documents/v1alpha1.ts'
@@ -103,6 +103,12 @@ export class ConfigContainer {
     return ConfigContainer.parse(patchText(this.text, changes))
   }
 
+  /** The strategic merge that makes this configuration into another; empty when they mean the same. */
+  difference(to: ConfigContainer): string {
+    const patches = differences(ownDocuments(this.text), ownDocuments(to.text), identity)
+    return patches.length ? writeStream(patches, to.text) : ''
+  }
+
   toString(): string {
     return this.text
   }
@@ -112,15 +118,18 @@ export class ConfigContainer {
   }
 }
 
+/** The nodes of a container are shared, so changes are made on documents of their own. */
+const ownDocuments = (text: string): YamlDocument[] => parseStream(text).documents.filter(({ contents }) => !isEmpty(contents))
+
+const identity: Identity = {
+  identify(document) {
+    const { kind, name } = identify(document)
+    return { kind: kind.kind, ...(name === undefined ? {} : { name }), schema: schemaOf(kind) }
+  },
+}
+
 function patchText(text: string, patches: Patch[]): string {
-  // the nodes of a container are shared, so patches work on documents of their own
-  const documents = parseStream(text).documents.filter(({ contents }) => !isEmpty(contents))
-  const identity = {
-    identify(document: Stream['documents'][number]) {
-      const { kind, name } = identify(document)
-      return { kind: kind.kind, ...(name === undefined ? {} : { name }), schema: schemaOf(kind) }
-    },
-  }
+  const documents = ownDocuments(text)
   for (const patch of patches) applyPatch(documents, patch, identity)
   return writeStream(documents, text)
 }

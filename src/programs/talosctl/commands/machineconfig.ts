@@ -21,7 +21,18 @@ export function machineconfig(io: Io): Command {
     .option('-p, --patch <patch>', 'patch to apply, "@file" or the text itself; may be repeated', array())
     .option('-o, --output <file>', 'where to write the result; standard output if not given')
     .action((path: string, options: PatchOptions) => runPatch(io, path, options))
+  group
+    .command('diff <from> <to>')
+    .summary('Write the patch between two machine configurations')
+    .description('Write the patch that makes the first configuration into the second, "-" for standard input.')
+    .action((from: string, to: string) => runDiff(io, from, to))
   return group
+}
+
+/** Writes the patch from one configuration to another; nothing when they mean the same. */
+export async function runDiff(io: Io, from: string, to: string): Promise<void> {
+  const [before, after] = [await readFileOrStdin(io, from, 'configuration'), await readFileOrStdin(io, to, 'configuration')]
+  io.stdout.write(ConfigContainer.parse(before).difference(ConfigContainer.parse(after)))
 }
 
 /** The flags of `machineconfig patch`. */
