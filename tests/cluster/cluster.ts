@@ -1,0 +1,164 @@
+/** A real cluster for stories: our own commands, in a folder of its own, and ways to look into its nodes. */
+
+import { copyFileSync, linkSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Traces, traces } from './host.ts'
+
+const repository = join(import.meta.dir, '..', '..')
+
+/** What a command said. */
+export interface Said {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+/** One cluster of a story. */
+export class TestCluster {
+  readonly home: string
+  readonly state: string
+  readonly env: Record<string, string>
+
+  constructor(readonly name: string) {
+    // Not below /tmp where that is in memory: containers' layers need a file system that takes an overlay.
+    this.home = mkdtempSync('/var/tmp/ichor-story-')
+    this.state = join(this.home, 'clusters')
+    // An image of its own, so that its loop device can be told from those of other clusters.
+    const image = join(this.home, 'rootfs.sqsh')
+    linkOrCopy(process.env.ICHOR_ROOTFS ?? join(repository, 'dist', 'rootfs.sqsh'), image)
+    this.env = { ICHOR_ROOTFS: image, TALOS_HOME: this.home, KUBECONFIG: join(this.home, 'kubeconfig'), HOME: this.home }
+  }
+
+  /** Starts talosctl, for stories that do not wait for its end. */
+  start(...args: string[]) {
+    const binary = join(repository, 'dist', 'talosctl')
+    return Bun.spawn([binary, ...args], {
+      cwd: repository,
+      env: { ...process.env, ...this.env },
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+  }
+
+  /** Runs talosctl to its end. */
+  async talosctl(...args: string[]): Promise<Said> {
+    const child = this.start(...args)
+    const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
+    return { code, stdout, stderr }
+  }
+
+  /** `cluster create` with this cluster's name; fails the story when it fails. */
+  async create(...args: string[]): Promise<Said> {
+    return succeeded(await this.talosctl('cluster', 'create', '--name', this.name, '--wait-timeout', '4m', ...args))
+  }
+
+  /** `cluster destroy` of this cluster. */
+  async destroy(): Promise<Said> {
+    return this.talosctl('cluster', 'destroy', '--name', this.name, '--force')
+  }
+
+  /** Runs kubectl with the kubeconfig that create merged. */
+  async kubectl(args: string[], input?: string): Promise<Said> {
+    const child = Bun.spawn([join(repository, 'dist', 'kubectl'), ...args], {
+      env: { ...process.env, ...this.env },
+      stdin: input === undefined ? 'ignore' : Buffer.from(input),
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
+    return { code, stdout, stderr }
+  }
+
+  /** What kubectl says as an object. */
+  async objects(...args: string[]): Promise<{ items: KubeItem[] }> {
+    return JSON.parse(succeeded(await this.kubectl([...args, '-o', 'json'])).stdout)
+  }
+
+  /** The nodes as the cluster's record has them. */
+  nodes(): { name: string; role: string; ip: string }[] {
+    return JSON.parse(readFileSync(join(this.state, this.name, 'cluster.json'), 'utf8')).nodes
+  }
+
+  /** The host's pid of a node's init. */
+  initOf(node: string): number {
+    return JSON.parse(readFileSync(join(this.state, this.name, 'runc', node, 'state.json'), 'utf8')).init_process_pid
+  }
+
+  /** The host's pid of a process in a node whose command line starts so; undefined when there is none. */
+  processIn(node: string, commandLine: string): number | undefined {
+    const init = this.initOf(node)
+    for (const pid of descendants(init)) {
+      try {
+        if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').startsWith(commandLine)) return pid
+      } catch {
+        // It ended meanwhile.
+      }
+    }
+    return undefined
+  }
+
+  /** Runs a script of the runtime in the network namespace of a process. */
+  async inNetworkOf(pid: number, script: string): Promise<Said> {
+    const child = Bun.spawn(['nsenter', '-t', String(pid), '-n', process.execPath, '-e', script], {
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
+    return { code, stdout, stderr }
+  }
+
+  /** What of this cluster is on the host. */
+  traces(): Traces {
+    return traces(this.state, this.name)
+  }
+
+  /** Takes the folder away. */
+  close(): void {
+    rmSync(this.home, { recursive: true, force: true })
+  }
+}
+
+/** The parts of a Kubernetes object that stories look at. */
+export interface KubeItem {
+  metadata: { name: string; labels?: Record<string, string>; uid: string }
+  spec: { nodeName?: string; clusterIP?: string }
+  status: { phase?: string; podIP?: string; conditions?: { type: string; status: string }[] }
+}
+
+/** Passes on what a command said, or fails with it. */
+export function succeeded(said: Said): Said {
+  if (said.code !== 0) throw new Error(`exit code ${said.code}: ${said.stderr}${said.stdout}`)
+  return said
+}
+
+/** Asks again until the answer is there; the last reason is thrown when time is up. */
+export async function eventually<T>(ask: () => Promise<T>, seconds = 90): Promise<T> {
+  const end = Date.now() + seconds * 1000
+  for (;;) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (Date.now() > end) throw error
+    }
+    await Bun.sleep(200)
+  }
+}
+
+function linkOrCopy(from: string, to: string): void {
+  try {
+    linkSync(from, to)
+  } catch {
+    copyFileSync(from, to)
+  }
+}
+
+function descendants(pid: number): number[] {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
+    return [pid, ...children.flatMap(descendants)]
+  } catch {
+    return []
+  }
+}
