@@ -1,6 +1,7 @@
 /**
- * `bun run build:rootfs`: builds every part that is not in the cache and packs the root file system into
- * `dist/rootfs.sqsh`. `--lock` writes debian.lock anew from what the archive offers;
+ * `bun run build:rootfs`: builds every part that is not in the cache and packs the root file system twice:
+ * `dist/rootfs.sqsh`, which is shipped, and `dist/rootfs.node.sqsh`, the same tree for container nodes on this machine.
+ * `--fast` packs only the second; `--lock` writes debian.lock anew from what the archive offers;
  * `--binary=<file>` packs that binary instead of building one.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,30 +12,41 @@ import { buildBinary, dist, linkTo } from './build/binary.ts'
 import { cacheFolder, hashFile } from './build/cache.ts'
 import { failed } from './build/failure.ts'
 import { buildGo } from './build/go.ts'
-import { cni, cniPlugins, containerd, kube, runc } from './build/go-recipes.ts'
+import { cni, cniPlugins, containerd, kube, kubectl, runc } from './build/go-recipes.ts'
 import { prepareHost } from './build/host.ts'
 import { buildPause } from './build/pause.ts'
 import { formatSize, formatTime, task } from './build/progress.ts'
 import { sizeTable } from './build/size-table.ts'
-import { Tree } from './build/tree.ts'
+import { Tree, type TreeEntry } from './build/tree.ts'
 import { addDebianFiles, librariesOf } from './debian/files.ts'
 import { formatLock, parseLock } from './debian/lock.ts'
 import { addImages } from './images.ts'
 import { BlockPress } from './squashfs/blocks.ts'
+import { xz, zstd } from './squashfs/compressor.ts'
 import { writeSquashfs } from './squashfs/writer.ts'
 
+const blocks = join(cacheFolder, 'blocks')
 const lockPath = join(import.meta.dir, 'debian.lock')
-const blockSize = 256 * 1024
-const level = 19
+
+/** What is shipped: as small as it gets. */
+const shippedImage = 'rootfs.sqsh'
+const shippedBlocks = 1 << 20
+
+/** The same tree for container nodes on this machine, where reading fast matters more than size. */
+const nodeImage = 'rootfs.node.sqsh'
+const nodeBlocks = 128 * 1024
+const nodeLevel = 6
 
 async function build(): Promise<void> {
   const started = performance.now()
+  const fast = process.argv.includes('--fast')
   const relock = process.argv.includes('--lock')
   await prepareHost()
   const given = process.argv.find((each) => each.startsWith('--binary='))?.slice('--binary='.length)
   const binary = given ? { path: given } : await buildBinary()
   const parts = {
     kube: await buildGo(kube),
+    kubectl: await buildGo(kubectl),
     containerd: await buildGo(containerd),
     runc: await buildGo(runc),
     cni: await buildGo(cni),
@@ -63,31 +75,35 @@ async function build(): Promise<void> {
 
   const table = await addImages(tree, (path) => librariesOf(tree, path))
 
-  const shown = task('packing')
-  const press = new BlockPress(join(cacheFolder, 'blocks'), level)
-  const output = join(dist, 'rootfs.sqsh')
+  const entries = tree.entries()
+  const stored = await pack(nodeImage, entries, new BlockPress(blocks, zstd(nodeLevel)), nodeBlocks)
+  const shipped = fast ? undefined : await pack(shippedImage, entries, new BlockPress(blocks, await xz(shippedBlocks)), shippedBlocks)
+  console.log(sizeTable(tree, shipped ?? stored))
+  mkdirSync(dist, { recursive: true })
+  linkTo(join(parts.runc.folder, 'runc'), join(dist, 'runc'))
+  linkTo(join(parts.kubectl.folder, 'kubectl'), join(dist, 'kubectl'))
+  console.log(`${table.images.length} container images inside, ${formatTime(performance.now() - started)} in all`)
+}
+
+/** Packs the tree; the file changes only when its bytes do. */
+async function pack(name: string, entries: TreeEntry[], press: BlockPress, blockSize: number): Promise<Map<string, number>> {
+  const shown = task(`packing dist/${name}`)
+  const output = join(dist, name)
   const unfinished = `${output}.${process.pid}`
   try {
     const progress = (done: number, total: number) => shown.at(`${formatSize(done)} of ${formatSize(total)}`)
-    const result = await writeSquashfs(unfinished, tree.entries(), { blockSize, press, progress })
+    const { size, stored } = await writeSquashfs(unfinished, entries, { blockSize, press, progress })
     const { sha256 } = await hashFile(unfinished)
     const same = existsSync(output) && (await hashFile(output)).sha256 === sha256
-    if (same) rmSync(unfinished)
-    else renameSync(unfinished, output)
-    shown.done(same ? 'nothing changed' : `${press.fresh} blocks compressed`)
-    console.log(sizeTable(tree, result.stored))
-    console.log(
-      `dist/rootfs.sqsh: ${formatSize(result.size)}, sha256 ${sha256}, ${table.images.length} images, ${formatTime(performance.now() - started)}`,
-    )
+    if (!same) renameSync(unfinished, output)
+    shown.done(`${same ? 'unchanged' : `${press.fresh} blocks compressed`}, ${formatSize(size)}, sha256 ${sha256}`)
+    return stored
   } catch (error) {
     shown.failed()
     throw error
   } finally {
     rmSync(unfinished, { force: true })
   }
-  mkdirSync(dist, { recursive: true })
-  linkTo(join(parts.runc.folder, 'runc'), join(dist, 'runc'))
-  linkTo(join(parts.kube.folder, 'kube'), join(dist, 'kubectl'))
 }
 
 const kubeNames = [

@@ -110,17 +110,7 @@ export const imagePlans: readonly ImagePlan[] = [
   },
   {
     reference: `registry.k8s.io/etcd:v${releases.etcd}`,
-    layers: [
-      base,
-      programs,
-      {
-        links: {
-          ...toKube('usr/local/bin/etcd').links,
-          ...toKube('usr/local/bin/etcdctl').links,
-          ...toKube('usr/local/bin/etcdutl').links,
-        },
-      },
-    ],
+    layers: [base, programs, toKube('usr/local/bin/etcd')],
     entrypoint: ['/usr/local/bin/etcd'],
   },
   {

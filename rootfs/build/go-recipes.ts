@@ -18,7 +18,7 @@ export const releases = {
 
 const [major, minor] = releases.kubernetes.split('.')
 
-/** kubelet, the control plane, kube-proxy, kubectl, etcd, CoreDNS and flannel in one file. */
+/** kubelet, the control plane, kube-proxy, etcd, CoreDNS and flannel in one file. */
 export const kube: GoRecipe = {
   name: 'kube',
   module: 'kube',
@@ -33,9 +33,13 @@ export const kube: GoRecipe = {
     'k8s.io/client-go/pkg/version.gitMajor': major!,
     'k8s.io/client-go/pkg/version.gitMinor': minor!,
     'k8s.io/client-go/pkg/version.gitTreeState': 'clean',
+    'go.etcd.io/etcd/api/v3/version.GitSHA': `v${releases.etcd}`,
     'main.flannelVersion': `v${releases.flannel}`,
   },
 }
+
+/** kubectl for the machine that builds; not in the image. */
+export const kubectl: GoRecipe = { ...kube, name: 'kubectl', programs: { kubectl: './kubectl' } }
 
 const containerdModule = 'github.com/containerd/containerd/v2'
 

@@ -39,7 +39,7 @@ const dpkgFormat = '${Package} ${Version}\n'
 /** Builds the recipe's programs, or finds them built before. */
 export async function buildGo(recipe: GoRecipe): Promise<Cached> {
   const source = join(here, recipe.module)
-  const files = readdirSync(source).filter((name) => /\.(go|mod|sum)$/.test(name))
+  const files = (readdirSync(source, { recursive: true }) as string[]).filter((name) => /\.(go|mod|sum)$/.test(name))
   const inputs = {
     toolchain: goToolchain,
     recipe: { ...recipe, prepare: recipe.prepare?.version },
@@ -62,7 +62,7 @@ export async function buildGo(recipe: GoRecipe): Promise<Cached> {
 async function compile(recipe: GoRecipe, source: string, files: string[], folder: string, shown: Task): Promise<void> {
   const work = join(folder, 'source')
   await mkdir(work)
-  for (const name of files) await cp(join(source, name), join(work, name))
+  for (const name of files) await cp(join(source, name), join(work, name), { recursive: true })
   const env = {
     ...process.env,
     GOTOOLCHAIN: goToolchain,

@@ -13,17 +13,12 @@ import (
 
 	"github.com/coredns/coredns/coremain"
 	"github.com/spf13/cobra"
-	"go.etcd.io/etcd/etcdctl/v3/ctlv3"
 	"go.etcd.io/etcd/server/v3/etcdmain"
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubectl's ways to log in
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
-	kubectl "k8s.io/kubectl/pkg/cmd"
-	kubectlerrors "k8s.io/kubectl/pkg/cmd/util"
 
-	"k8s.io/component-base/logs"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
@@ -38,10 +33,7 @@ var programs = map[string]func(){
 	"kube-controller-manager": func() { run(controllermanager.NewControllerManagerCommand()) },
 	"kube-scheduler":          func() { run(scheduler.NewSchedulerCommand()) },
 	"kube-proxy":              func() { run(proxy.NewProxyCommand()) },
-	"kubectl":                 runKubectl,
 	"etcd":                    func() { etcdmain.Main(os.Args) },
-	"etcdctl":                 ctlv3.MustStart,
-	"etcdutl":                 runEtcdutl,
 	"coredns":                 coremain.Run,
 	"flanneld":                runFlannel,
 }
@@ -70,12 +62,4 @@ func main() {
 
 func run(command *cobra.Command) {
 	os.Exit(cli.Run(command))
-}
-
-func runKubectl() {
-	logs.GlogSetter(kubectl.GetLogVerbosity(os.Args)) //nolint:errcheck // a wrong level is reported by the flag parser below
-
-	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
-		kubectlerrors.CheckErr(err)
-	}
 }

@@ -1,11 +1,12 @@
 /**
- * Blocks compressed with zstd, each kept in a cache by the hash of its content: when one program changes, only the
+ * Compressed blocks, each kept in a cache by the hash of its content: when one program changes, only the
  * blocks that differ are compressed again.
  */
 import { existsSync, mkdirSync, renameSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hashOf } from '../build/cache.ts'
+import type { Compressor } from './compressor.ts'
 
 /** A block as stored: compressed, or as it is when that is not smaller. */
 export interface Block {
@@ -16,12 +17,12 @@ export interface Block {
 /** Compresses blocks, some at a time, remembering them. */
 export class BlockPress {
   readonly #folder: string
-  readonly #level: number
+  readonly compressor: Compressor
   #compressed = 0
 
-  constructor(cache: string, level: number) {
-    this.#level = level
-    this.#folder = join(cache, `zstd-${level}-${Bun.version}`)
+  constructor(cache: string, compressor: Compressor) {
+    this.compressor = compressor
+    this.#folder = join(cache, compressor.name)
     mkdirSync(this.#folder, { recursive: true })
   }
 
@@ -39,7 +40,7 @@ export class BlockPress {
     if (existsSync(path)) {
       bytes = new Uint8Array(await readFile(path))
     } else {
-      bytes = await Bun.zstdCompress(content, { level: this.#level })
+      bytes = await this.compressor.press(content)
       this.#compressed++
       mkdirSync(folder, { recursive: true })
       const unfinished = `${path}.${process.pid}`

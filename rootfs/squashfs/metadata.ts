@@ -12,13 +12,18 @@ export interface Place {
   offset: number
 }
 
-/** A metadata stream being written. */
+/** A metadata stream being written, compressed by `press`. */
 export class Metadata {
+  readonly #press: (content: Uint8Array) => Uint8Array
   readonly #blocks: Uint8Array[] = []
   readonly #starts: number[] = []
   #open: Uint8Array = new Uint8Array(metadataSize)
   #used = 0
   #length = 0
+
+  constructor(press: (content: Uint8Array) => Uint8Array) {
+    this.#press = press
+  }
 
   /** Where the next byte will be. */
   get place(): Place {
@@ -51,7 +56,7 @@ export class Metadata {
 
   #close(): void {
     const content = this.#open.subarray(0, this.#used)
-    const pressed = Bun.zstdCompressSync(content, { level: 19 })
+    const pressed = this.#press(content)
     const smaller = pressed.length < content.length
     const body = smaller ? pressed : content
     const block = Buffer.alloc(2 + body.length)

@@ -11,7 +11,6 @@ import type { Block, BlockPress } from './blocks.ts'
 import { Metadata, type Place } from './metadata.ts'
 
 const magic = 0x73717368 // SQUASHFS_MAGIC
-const zstd = 6 // ZSTD_COMPRESSION
 const noXattrs = 0x200 // SQUASHFS_NO_XATTR
 const uncompressedBlock = 1 << 24 // SQUASHFS_COMPRESSED_BIT_BLOCK
 const noFragment = 0xffffffff // SQUASHFS_INVALID_FRAG
@@ -63,6 +62,7 @@ export class SquashfsError extends Error {
 
 /** Writes the entries (sorted, with parents) as an image at `path`. */
 export async function writeSquashfs(path: string, entries: readonly TreeEntry[], options: SquashfsOptions): Promise<SquashfsResult> {
+  const { pressSmall } = options.press.compressor
   const output = await open(path, 'w', 0o644)
   let position = 0
   const append = async (bytes: Uint8Array) => {
@@ -73,18 +73,19 @@ export async function writeSquashfs(path: string, entries: readonly TreeEntry[],
     await append(new Uint8Array(superblockSize))
     const data = await writeData(entries, options, append, () => position)
     const ids = new Map<number, number>()
-    const inodes = new Metadata()
-    const directories = new Metadata()
+    const inodes = new Metadata(pressSmall)
+    const directories = new Metadata(pressSmall)
     const root = grow(entries)
     const rootPlace = writeInodes(root, entries.length + 2, data.contents, ids, inodes, directories)
     const inodeTable = position
     await append(inodes.finish())
     const directoryTable = position
     await append(directories.finish())
-    const fragmentTable = await appendIndexed(data.fragments, 16, append, () => position)
+    const fragmentTable = await appendIndexed(data.fragments, 16, pressSmall, append, () => position)
     const idTable = await appendIndexed(
       [...ids.keys()].map((id) => u32(id)),
       4,
+      pressSmall,
       append,
       () => position,
     )
@@ -92,7 +93,7 @@ export async function writeSquashfs(path: string, entries: readonly TreeEntry[],
     let at = 0
     const u32s = [magic, entries.filter((entry) => !entry.linkTo).length + 1, 0, options.blockSize, data.fragments.length]
     for (const value of u32s) at = superblock.writeUInt32LE(value, at)
-    const u16s = [zstd, Math.log2(options.blockSize), noXattrs, ids.size, 4, 0]
+    const u16s = [options.press.compressor.id, Math.log2(options.blockSize), noXattrs, ids.size, 4, 0]
     for (const value of u16s) at = superblock.writeUInt16LE(value, at)
     const rootReference = (BigInt(rootPlace.block) << 16n) | BigInt(rootPlace.offset)
     const used = BigInt(position)
@@ -351,10 +352,11 @@ function writeListing(children: { node: Directory; place: Place }[], directories
 async function appendIndexed(
   records: readonly Uint8Array[],
   size: number,
+  pressSmall: (content: Uint8Array) => Uint8Array,
   append: (bytes: Uint8Array) => Promise<void>,
   position: () => number,
 ): Promise<number> {
-  const table = new Metadata()
+  const table = new Metadata(pressSmall)
   for (const record of records) table.write(record.subarray(0, size))
   const start = position()
   await append(table.finish())

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import type { Io } from '../io.ts'
@@ -9,10 +10,11 @@ export function stateDirectory(flag: string | undefined, env: Io['env']): string
   return resolve(flag.startsWith('~/') ? join(env.HOME || homedir(), flag.slice(2)) : flag)
 }
 
-/** The nodes' root file system: named by the flag or the environment, else beside this binary. */
+/** The nodes' root file system: named by the flag or the environment, else beside this binary, packed for speed when it is there. */
 export function imagePath(flag: string | undefined, env: Io['env']): string {
   if (flag || env.ICHOR_ROOTFS) return resolve(flag || env.ICHOR_ROOTFS || '')
   const compiled = Bun.main.startsWith('/$bunfs/')
   const directory = compiled ? dirname(process.execPath) : new URL('../../../../dist', import.meta.url).pathname
-  return join(directory, 'rootfs.sqsh')
+  const packedForNodes = join(directory, 'rootfs.node.sqsh')
+  return existsSync(packedForNodes) ? packedForNodes : join(directory, 'rootfs.sqsh')
 }
