@@ -79,7 +79,8 @@ export class Sequencer {
    * with the failing task's error otherwise.
    */
   async run(name: SequenceName, phases: readonly Phase[], actorId = ''): Promise<void> {
-    await this.#acquire(name)
+    // Without an await between looking and taking, two who ask at once cannot both get it.
+    while (this.#current && !this.#pushAside(name)) await this.#turn(this.#current)
     const abort = new AbortController()
     const { promise: done, resolve: finish } = Promise.withResolvers<void>()
     this.#current = { name, abort, done }
@@ -129,22 +130,20 @@ export class Sequencer {
     if (failed) throw failed.reason
   }
 
-  async #acquire(name: SequenceName): Promise<void> {
-    const deadline = AbortSignal.timeout(lockWait)
-    while (this.#current) {
-      const { name: holder, abort, done } = this.#current
-      if (takeover[holder]?.includes(name)) {
-        abort.abort(new Error(`sequence "${name}" takes over`))
-        this.#current = undefined
-        return
-      }
-      const late = new Promise<never>((_, reject) =>
-        deadline.addEventListener('abort', () => reject(new SequenceLocked(`sequence "${holder}" is running, try again when it is done`)), {
-          once: true,
-        }),
-      )
-      await Promise.race([done, late])
-    }
+  #pushAside(name: SequenceName): boolean {
+    const holder = this.#current
+    if (!holder || !takeover[holder.name]?.includes(name)) return false
+    holder.abort.abort(new Error(`sequence "${name}" takes over`))
+    this.#current = undefined
+    return true
+  }
+
+  /** Waits until the holder is done, but not for ever. */
+  async #turn({ name, done }: { name: SequenceName; done: Promise<void> }): Promise<void> {
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    const refusal = new SequenceLocked(`sequence "${name}" is running, try again when it is done`)
+    const timer = setTimeout(() => reject(refusal), lockWait)
+    await Promise.race([done, late]).finally(() => clearTimeout(timer))
   }
 }
 

@@ -1,0 +1,54 @@
+import { expect, test } from 'bun:test'
+import { silent } from '../../../src/cosi/log.ts'
+import { Runtime } from '../../../src/cosi/runtime.ts'
+import { Store } from '../../../src/cosi/store.ts'
+import { Identity } from '../../../src/os/cluster/resources/identity.ts'
+import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
+import { applyHostname, configHostname, mergeHostname, platformHostname } from '../../../src/os/network/controllers/hostname.ts'
+import { HostnameSpec } from '../../../src/os/network/resources/hostname-spec.ts'
+import { HostnameStatus } from '../../../src/os/network/resources/hostname-status.ts'
+
+function machine(given = '') {
+  const told: string[] = []
+  const store = new Store()
+  const os = new Runtime(store, { log: silent })
+  const uts = { sethostname: (name: string) => void told.push(name), setdomainname: () => {} }
+  os.register(configHostname, mergeHostname, applyHostname({ uts }))
+  os.register(platformHostname({ mode: 'container', uts: { ...uts, gethostname: () => given } as never }))
+  os.start()
+  return { store, os, told }
+}
+
+const config = (network: string) => `version: v1alpha1\nmachine:\n  type: worker\n  network:\n    ${network}\ncluster: {}\n`
+
+test('the configured name beats the name from DHCP, and DHCP is back when it goes', async () => {
+  const { store, os, told } = machine()
+  store.put(HostnameSpec, 'operator/hostname', { hostname: 'eth-0', domainname: '', layer: 'operator' }, { namespace: 'network-config' })
+  store.put(MachineConfig, 'v1alpha1', config('hostname: bar.com'))
+  await os.settled()
+  expect(store.get(HostnameStatus, 'hostname')?.spec).toEqual({ hostname: 'bar', domainname: 'com' })
+  store.destroy(MachineConfig, 'v1alpha1')
+  await os.settled()
+  expect(told.at(-1)).toBe('eth-0')
+  expect(told.filter((name) => name === 'bar')).toEqual(['bar'])
+})
+
+test('a node that is told nothing is called after its identity, the same at every start', async () => {
+  const names = await Promise.all(
+    [1, 2].map(async () => {
+      const { store, os } = machine()
+      store.put(Identity, 'local', { nodeId: 'ektZmoeQTrQ1gK1Kmge3p8emd231HD6ewavuVIbKrqfH' })
+      await os.settled()
+      return store.get(HostnameStatus, 'hostname')?.spec.hostname
+    }),
+  )
+  expect(names[0]).toMatch(/^talos-[0-9a-z]{3}-[0-9a-z]{3}$/)
+  expect(names[0]).toBe(names[1]!)
+})
+
+test('a container keeps the name it was started with', async () => {
+  const { store, os } = machine('node-1')
+  store.put(Identity, 'local', { nodeId: 'x' })
+  await os.settled()
+  expect(store.get(HostnameStatus, 'hostname')?.spec.hostname).toBe('node-1')
+})

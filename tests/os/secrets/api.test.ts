@@ -1,0 +1,101 @@
+import { expect, test } from 'bun:test'
+import { silent } from '../../../src/cosi/log.ts'
+import { Runtime } from '../../../src/cosi/runtime.ts'
+import { Store } from '../../../src/cosi/store.ts'
+import { MachineType } from '../../../src/os/config/resources/machine-type.ts'
+import { Endpoint } from '../../../src/os/k8s/resources/endpoint.ts'
+import { NetworkStatus } from '../../../src/os/network/resources/network-status.ts'
+import { MaintenanceServiceRequest } from '../../../src/os/runtime/resources/maintenance-service-request.ts'
+import { issueApiCertificates } from '../../../src/os/secrets/controllers/api.ts'
+import { configMaintenanceRoot } from '../../../src/os/secrets/controllers/roots.ts'
+import { ApiCertificate } from '../../../src/os/secrets/resources/api-certificate.ts'
+import { CertSAN } from '../../../src/os/secrets/resources/cert-san.ts'
+import { OSRootSecret } from '../../../src/os/secrets/resources/os-root-secret.ts'
+import { TimeStatus } from '../../../src/os/time/resources/time-status.ts'
+import { day, newCA, parseCertificate, toBase64 } from '../../../src/pki/certificate.ts'
+import { signCSR } from '../../../src/pki/request.ts'
+
+const ca = newCA({ subject: { organizations: ['talos'] }, kind: 'ed25519' })
+const sans = { ips: ['10.0.0.5', '127.0.0.1'], dnsNames: ['node-1'], fqdn: 'node-1' }
+
+function node(type: 'controlplane' | 'worker') {
+  let now = Date.now()
+  const store = new Store()
+  const os = new Runtime(store, { log: silent, now: () => new Date(now) })
+  const asked: string[][] = []
+  os.register(
+    configMaintenanceRoot,
+    issueApiCertificates(async (endpoints, _ca, _token, csr) => {
+      asked.push([...endpoints])
+      return signCSR(csr, { ca, usage: ['serverAuth'], lifetime: day, subject: ({ commonName }) => ({ commonName }) })
+    }),
+  )
+  os.start()
+  const configure = () => {
+    const key = type === 'controlplane' ? { issuingCA: { crt: toBase64(ca.crt), key: toBase64(ca.key) } } : {}
+    store.put(OSRootSecret, 'os', { ...key, acceptedCAs: [{ crt: toBase64(ca.crt) }], certSANIPs: [], certSANDNSNames: [], token: 't' })
+    store.put(MachineType, 'machine-type', type)
+    store.put(CertSAN, 'api', sans)
+    store.put(TimeStatus, 'node', { synced: true, epoch: 0, syncDisabled: true })
+    store.put(NetworkStatus, 'status', { addressReady: true, connectivityReady: true, hostnameReady: true, etcFilesReady: true })
+  }
+  const shown = () => {
+    const spec = store.get(ApiCertificate, 'api')?.spec
+    const pem = (value?: { crt: string }) => (value ? parseCertificate(Buffer.from(value.crt, 'base64').toString()) : undefined)
+    return { server: pem(spec?.server), client: pem(spec?.client), unverified: spec?.skipVerifyingClientCert }
+  }
+  return { store, os, asked, configure, shown, later: (ms: number) => (now += ms) }
+}
+
+test('a control plane signs its own certificates: a server with its names, a client that may speak for others', async () => {
+  const { os, configure, shown } = node('controlplane')
+  configure()
+  await os.settled()
+  const { server, client, unverified } = shown()
+  expect(server?.extensions.altNames).toMatchObject({ ips: expect.arrayContaining(['10.0.0.5']), dns: ['node-1'] })
+  expect(server?.extensions.extendedKeyUsage).toEqual(['serverAuth'])
+  expect(client?.subject.organizations).toEqual(['os:impersonator'])
+  expect(client?.extensions.extendedKeyUsage).toEqual(['clientAuth'])
+  expect(unverified).toBe(false)
+  os.stop()
+})
+
+test('a worker has its certificate signed by a control plane and no client certificate', async () => {
+  const { store, os, asked, configure, shown } = node('worker')
+  configure()
+  await os.settled()
+  expect(shown().server).toBeUndefined()
+  store.put(Endpoint, 'discovery', { addresses: ['10.0.0.2'], hosts: [] })
+  await os.settled()
+  expect(asked).toEqual([['10.0.0.2']])
+  expect(shown().server?.subject.commonName).toBe('node-1')
+  expect(shown().client).toBeUndefined()
+  os.stop()
+})
+
+test('a certificate stays as it is until half its life is over, then another takes its place', async () => {
+  const { store, os, configure, later } = node('controlplane')
+  configure()
+  await os.settled()
+  const crt = () => store.get(ApiCertificate, 'api')?.spec.server?.crt
+  const first = crt()
+  const touch = (epoch: number) => store.put(TimeStatus, 'node', { synced: true, epoch, syncDisabled: true })
+  touch(1)
+  await os.settled()
+  expect(crt()).toBe(first)
+  later(day / 2 + 60_000)
+  touch(2)
+  await os.settled()
+  expect(crt()).not.toBe(first)
+  os.stop()
+})
+
+test('without a configuration the certificate is of an authority that nobody knows, and clients are not verified', async () => {
+  const { store, os, shown } = node('worker')
+  store.put(CertSAN, 'maintenance', { ...sans, fqdn: 'maintenance-service.talos.dev' })
+  store.put(MaintenanceServiceRequest, 'maintenance', {})
+  await os.settled()
+  expect(shown()).toMatchObject({ unverified: true, client: undefined })
+  expect(shown().server?.subject.commonName).toBe('maintenance-service.talos.dev')
+  os.stop()
+})
