@@ -2,6 +2,12 @@ import type { ImageTable, LayerEntry, Segment } from '../../oci/image.ts'
 import { type RegistryAnswer, registryOf } from '../../oci/registry.ts'
 import { segmentLength, sliceSegments } from '../../oci/segments.ts'
 
+/** Where the image tells which container images its own files add up to. */
+export const imagesFile = '/usr/share/ichor/images.json'
+
+/** registryd's port on loopback. */
+export const registryPort = 3172
+
 /** The one thing registryd needs of the root file system: exactly `length` bytes of a file from `offset`. */
 export interface SliceReader {
   readSlice(path: string, offset: number, length: number): Promise<Uint8Array>

@@ -7,7 +7,7 @@ import type { Kernel } from '../kernel.ts'
 import type { KubeletSecret } from '../secrets/resources/kubelet-secret.ts'
 import type { KubernetesRootSecret } from '../secrets/resources/kubernetes-root-secret.ts'
 import { joinUrl } from '../url.ts'
-import { bundle } from './controllers/render-secrets.ts'
+import { bundle } from './certificate-bundle.ts'
 import { pemOf } from './rendered-files.ts'
 import type { KubeletSpec } from './resources/kubelet-spec.ts'
 

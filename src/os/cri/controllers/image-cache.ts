@@ -1,7 +1,7 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import { Service } from '../../runtime/resources/service.ts'
+import { imagesFile } from '../registryd.ts'
 import { ImageCacheConfig } from '../resources/image-cache-config.ts'
-import { imagesFile } from '../services/registryd.ts'
 
 /** The images that the root file system holds, and whether registryd serves them by now. */
 export const configImageCache: Controller = defineController({

@@ -2,9 +2,9 @@ import { type Controller, defineController, exclusive, weak } from '../../../cos
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { type Declared, declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { registryPort } from '../registryd.ts'
 import { ImageCacheConfig } from '../resources/image-cache-config.ts'
 import { RegistryConfig } from '../resources/registry-config.ts'
-import { registryPort } from '../services/registryd.ts'
 
 type Registries = SpecOf<typeof RegistryConfig>
 type Mirrors = NonNullable<Registries['mirrors']>

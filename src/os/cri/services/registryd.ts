@@ -4,13 +4,7 @@ import type { ServiceDefinition } from '../../../supervise/definition.ts'
 import { httpProbe } from '../../../supervise/probe.ts'
 import { task } from '../../../supervise/runner/task.ts'
 import type { Machine } from '../../area.ts'
-import { serveRegistry } from '../registryd.ts'
-
-/** Where the image tells which container images its own files add up to. */
-export const imagesFile = '/usr/share/ichor/images.json'
-
-/** registryd's port on loopback. */
-export const registryPort = 3172
+import { imagesFile, registryPort, serveRegistry } from '../registryd.ts'
 
 /** Serves the container images that the root file system holds, so that nothing of the system is ever pulled. */
 export const registrydService = ({ kernel: { files } }: Machine): ServiceDefinition => ({

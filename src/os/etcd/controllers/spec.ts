@@ -1,6 +1,6 @@
 import { defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import { isIPv6 } from '../../../wire/prefix.ts'
-import { allowedAddresses } from '../../k8s/controllers/node-ip.ts'
+import { allowedAddresses } from '../../network/allowed-addresses.ts'
 import { HostnameStatus } from '../../network/resources/hostname-status.ts'
 import { NodeAddress } from '../../network/resources/node-address.ts'
 import { EtcdConfig } from '../resources/etcd-config.ts'

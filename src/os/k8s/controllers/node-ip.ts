@@ -1,5 +1,6 @@
 import { defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { addressOnly, containsAddress, isIPv6, parsePrefix, selects } from '../../../wire/prefix.ts'
+import { isIPv6 } from '../../../wire/prefix.ts'
+import { allowedAddresses } from '../../network/allowed-addresses.ts'
 import { NodeAddress } from '../../network/resources/node-address.ts'
 import { NodeIP } from '../resources/node-ip.ts'
 import { NodeIPConfig } from '../resources/node-ip-config.ts'
@@ -22,9 +23,3 @@ export const chooseNodeIP = defineController({
     nodeIP.put('kubelet', { addresses: chosen })
   },
 })
-
-/** Addresses without their prefix lengths that `valid` selects and no excluded subnet holds, in their order. */
-export function allowedAddresses(addresses: readonly string[], valid: readonly string[], excluded: readonly string[]): string[] {
-  const out = excluded.map(parsePrefix)
-  return addresses.map(addressOnly).filter((address) => selects(valid, address) && !out.some((subnet) => containsAddress(subnet, address)))
-}

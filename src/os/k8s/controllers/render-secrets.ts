@@ -6,6 +6,7 @@ import { EtcdSecret } from '../../secrets/resources/etcd-secret.ts'
 import { KubernetesDynamicCert } from '../../secrets/resources/kubernetes-dynamic-cert.ts'
 import { KubernetesRootSecret } from '../../secrets/resources/kubernetes-root-secret.ts'
 import { KubernetesSecret } from '../../secrets/resources/kubernetes-secret.ts'
+import { bundle } from '../certificate-bundle.ts'
 import { encryptionConfiguration } from '../encryption-configuration.ts'
 import { type FileWriter, pemOf, type RenderedFile, renderFiles } from '../rendered-files.ts'
 import { SecretStatus } from '../resources/secret-status.ts'
@@ -82,9 +83,4 @@ function controllerManagerSecrets({ root, certs }: Secrets): RenderedFile[] {
     { name: 'kubeconfig', content: certs.controllerManagerKubeconfig },
     { name: 'service-account.key', content: pemOf(root.serviceAccount?.key) },
   ]
-}
-
-/** Certificates one after the other, each once. */
-export function bundle(certificates: readonly string[]): string {
-  return [...new Set(certificates.map((pem) => pem.trim()).filter((pem) => pem !== ''))].map((pem) => `${pem}\n`).join('')
 }

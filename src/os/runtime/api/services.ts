@@ -4,7 +4,7 @@ import type { OperatorAction } from '../../../supervise/definition.ts'
 import type { ServiceSnapshot } from '../../../supervise/service.ts'
 import { SupervisorError } from '../../../supervise/supervisor.ts'
 import type { Machine } from '../../area.ts'
-import { healthMessage, timestampOf } from '../controllers/service.ts'
+import { healthMessage, timestampOf } from '../service-health.ts'
 
 const readers: Role[] = ['os:admin', 'os:operator', 'os:reader']
 const operators: Role[] = ['os:admin', 'os:operator']

@@ -3,6 +3,7 @@ import { machine as enums } from '../../../rpc/enums.ts'
 import type { ServiceEvent } from '../../../supervise/service.ts'
 import type { Machine } from '../../area.ts'
 import { Service } from '../resources/service.ts'
+import { healthMessage } from '../service-health.ts'
 
 const { Action } = enums.ServiceStateEvent
 
@@ -27,16 +28,4 @@ export const observeServices = ({ supervisor, events }: Pick<Machine, 'superviso
 
 function payloadOf({ id, state, message, health }: ServiceEvent): Record<string, unknown> {
   return { service: id, action: Action[state.toUpperCase() as keyof typeof Action], message, health: healthMessage(health) }
-}
-
-/** A service's health as the API tells it. */
-export function healthMessage({ unknown, healthy, lastMessage, lastChange }: ServiceEvent['health']) {
-  return { unknown, healthy, lastMessage, lastChange: timestampOf(lastChange) }
-}
-
-/** A moment as seconds and nanoseconds. */
-export function timestampOf(time: Date): { seconds: number; nanos: number } {
-  const milliseconds = time.getTime()
-  const seconds = Math.floor(milliseconds / 1000)
-  return { seconds, nanos: (milliseconds - seconds * 1000) * 1_000_000 }
 }

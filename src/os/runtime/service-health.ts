@@ -1,0 +1,13 @@
+import type { ServiceEvent } from '../../supervise/service.ts'
+
+/** A service's health as the API tells it. */
+export function healthMessage({ unknown, healthy, lastMessage, lastChange }: ServiceEvent['health']) {
+  return { unknown, healthy, lastMessage, lastChange: timestampOf(lastChange) }
+}
+
+/** A moment as seconds and nanoseconds. */
+export function timestampOf(time: Date): { seconds: number; nanos: number } {
+  const milliseconds = time.getTime()
+  const seconds = Math.floor(milliseconds / 1000)
+  return { seconds, nanos: (milliseconds - seconds * 1000) * 1_000_000 }
+}
