@@ -228,6 +228,7 @@ class Walk {
     if (value !== undefined) result[key] = value
     else if (unwrap(schema).type === 'any' && !this.failed(at)) result[key] = null
     else if (every && unwrap(schema).type === 'string' && !this.failed(at)) result[key] = ''
+    else if (every && !this.failed(at)) this.report(at, 'empty entry')
   }
 
   /** What `<<:` brings in: a map, or a list of maps of which the first to have a key wins. */

@@ -49,6 +49,11 @@ describe('what is wrong is said with its place, its value and what was meant', (
     ],
     ['an empty list item', 'machine:\n  disks:\n    -\n', 'line 3, column 6, document v1alpha1: machine.disks[0]: empty list item'],
     [
+      'an empty entry',
+      'machine:\n  registries:\n    mirrors:\n      docker.io:\n',
+      'line 4, column 7, document v1alpha1: machine.registries.mirrors["docker.io"]: empty entry',
+    ],
+    [
       'a value against its pattern',
       'cluster:\n  controlPlane:\n    endpoint: http://a\n',
       'line 3, column 5, document v1alpha1: cluster.controlPlane.endpoint: "http://a" is not a URL like "https://10.0.0.1:6443"',

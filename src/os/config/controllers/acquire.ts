@@ -6,11 +6,12 @@ import { ConfigContainer } from '../container.ts'
 import { AcquireConfigSpec } from '../resources/acquire-config-spec.ts'
 import { AcquireConfigStatus } from '../resources/acquire-config-status.ts'
 import { MachineConfig } from '../resources/machine-config.ts'
-import { statePath } from './persistence.ts'
+import { previousStatePath, statePath } from './persistence.ts'
 
 /**
  * Finds the configuration: first the one that was kept, then whatever an operator sends while the machine waits in
- * maintenance. A kept one that does not parse is told and leads to maintenance too, so that the machine stays reachable.
+ * maintenance. A kept one that does not parse is told and passed over for the one before it; when neither does, the machine
+ * goes to maintenance and stays reachable.
  */
 export const acquireConfig = ({ kernel: { files }, store, events }: Pick<Machine, 'kernel' | 'store' | 'events'>): Controller => {
   let looked = false
@@ -22,20 +23,22 @@ export const acquireConfig = ({ kernel: { files }, store, events }: Pick<Machine
       if (!request.get('config')) return
       if (!config.get('v1alpha1') && !looked) {
         looked = true
-        const kept = files.readTextIfThere(statePath)
-        if (kept !== undefined) {
+        for (const path of [statePath, previousStatePath]) {
+          const kept = files.readTextIfThere(path)
+          if (kept === undefined) continue
           try {
             ConfigContainer.parse(kept)
-            log.info('machine configuration found', { source: 'state' })
-            store.put(MachineConfig, 'persistent', kept)
-            store.put(MachineConfig, 'v1alpha1', kept)
-            status.put('config', {})
-            return
           } catch (error) {
             if (!(error instanceof ConfigError)) throw error
-            log.error('kept machine configuration is broken, waiting for another', { error })
-            events.publish('machine.ConfigLoadErrorEvent', { error: error.message })
+            log.error('kept machine configuration is broken', { path, error })
+            events.publish('machine.ConfigLoadErrorEvent', { error: `${path}: ${error.message}` })
+            continue
           }
+          log.info('machine configuration found', { source: 'state', path })
+          store.put(MachineConfig, 'persistent', kept)
+          store.put(MachineConfig, 'v1alpha1', kept)
+          status.put('config', {})
+          return
         }
       }
       if (config.get('v1alpha1')) status.put('config', {})
