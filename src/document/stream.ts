@@ -17,7 +17,7 @@ export interface Limits {
 }
 
 /** Limits of a machine configuration: generous for people, small for machines. */
-export const configLimits: Limits = { bytes: 4 * 1024 * 1024, depth: 64, documents: 1000, tokens: 400_000 }
+export const configLimits: Limits = { bytes: 4 * 1024 * 1024, depth: 64, documents: 1000, tokens: 200_000 }
 
 /** How YAML is read and written everywhere here. */
 export const yamlOptions = { schema: 'failsafe', uniqueKeys: false, prettyErrors: false, keepSourceTokens: false, strict: true } as const

@@ -205,7 +205,7 @@ test('a strategic merge done twice is the same as done once', () => {
       const once = start.patch(free(change))
       expect(once.patch(free(change)).v1alpha1).toEqual(once.v1alpha1)
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   )
 })
 
@@ -256,7 +256,7 @@ describe('the difference of two configurations', () => {
         const [from, to] = [one, two].map((extraConfig) => ConfigContainer.parse(JSON.stringify({ machine: { kubelet: { extraConfig } } })))
         expect(from!.patch(from!.difference(to!)).v1alpha1).toEqual(to!.v1alpha1)
       }),
-      { numRuns: 500 },
+      { numRuns: 150 },
     )
   })
 })
