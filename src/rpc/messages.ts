@@ -245,6 +245,12 @@ export namespace containerd.services.images.v1 {
   export interface CreateImageResponse {
     image?: containerd.services.images.v1.Image
   }
+  export interface UpdateImageRequest {
+    image?: containerd.services.images.v1.Image
+  }
+  export interface UpdateImageResponse {
+    image?: containerd.services.images.v1.Image
+  }
   export interface ListImagesRequest {
     filters: string[]
   }
@@ -2165,6 +2171,11 @@ export interface Methods {
     kind: 'unary'
     request: containerd.services.images.v1.CreateImageRequest
     reply: containerd.services.images.v1.CreateImageResponse
+  }
+  'containerd.services.images.v1.Images/Update': {
+    kind: 'unary'
+    request: containerd.services.images.v1.UpdateImageRequest
+    reply: containerd.services.images.v1.UpdateImageResponse
   }
   'containerd.services.images.v1.Images/Delete': {
     kind: 'unary'

@@ -82,6 +82,8 @@ export class Door implements Reach {
     const server = this.#server
     this.#server = undefined
     if (!server) return
+    this.#remotes.drain()
+    this.#local.drain()
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
     for (const session of this.#sessions) session.close()
     const late = setTimeout(() => {

@@ -60,7 +60,8 @@ export function connect(target: Target | readonly Target[], options: ChannelOpti
 class HttpChannel implements Channel {
   readonly #targets: readonly Target[]
   readonly #options: ChannelOptions
-  #session?: Promise<http2.ClientHttp2Session>
+  #session?: http2.ClientHttp2Session
+  #dialing?: Promise<http2.ClientHttp2Session>
   #closed = false
 
   constructor(targets: readonly Target[], options: ChannelOptions) {
@@ -104,7 +105,8 @@ class HttpChannel implements Channel {
 
   close(): void {
     this.#closed = true
-    void this.#session?.then(
+    this.#session?.close()
+    void this.#dialing?.then(
       (session) => session.close(),
       () => {},
     )
@@ -125,16 +127,20 @@ class HttpChannel implements Channel {
     return new Call(session.request(headers), shape, options)
   }
 
+  /** All calls that find no connection wait for the same one. */
   async #connected(options: CallOptions): Promise<http2.ClientHttp2Session> {
     if (this.#closed) throw new RpcError('Canceled', 'channel is closed')
-    const known = await this.#session?.catch(() => undefined)
+    const known = this.#session
     if (known && !known.closed && !known.destroyed) return known
-    this.#session = this.#dial(options)
+    this.#dialing ??= this.#dial().finally(() => {
+      this.#dialing = undefined
+    })
+    this.#session = await patiently(this.#dialing, options)
     return this.#session
   }
 
-  async #dial({ deadline }: CallOptions): Promise<http2.ClientHttp2Session> {
-    const timeout = Math.min(this.#options.connectTimeout ?? 20_000, deadline || Number.POSITIVE_INFINITY)
+  async #dial(): Promise<http2.ClientHttp2Session> {
+    const { connectTimeout: timeout = 20_000 } = this.#options
     let failure: unknown
     for (const target of this.#targets) {
       try {
@@ -145,6 +151,21 @@ class HttpChannel implements Channel {
     }
     throw failure
   }
+}
+
+/** Waits for a connection no longer than the call may take. */
+function patiently<T>(connection: Promise<T>, { deadline, signal }: CallOptions): Promise<T> {
+  if (!deadline && !signal) return connection
+  return new Promise((resolve, reject) => {
+    const late = () => reject(new RpcError('DeadlineExceeded', `no connection within ${deadline} ms`))
+    const timer = deadline ? setTimeout(late, deadline) : undefined
+    const abort = () => reject(new RpcError('Canceled', 'canceled while connecting'))
+    signal?.addEventListener('abort', abort)
+    connection.then(resolve, reject).finally(() => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
+    })
+  })
 }
 
 /** One call on its stream. */
@@ -177,7 +198,8 @@ class Call {
       this.#trailers = trailers
     })
     stream.on('error', (error: Error) => {
-      this.#failure ??= new RpcError('Unavailable', `call "${shape.path}": ${error.message}`)
+      // One that was never answered is told of below: the reason is mostly a certificate that was refused.
+      if (this.#answered) this.#failure ??= new RpcError('Unavailable', `call "${shape.path}": ${error.message}`)
     })
     stream.on('close', () => {
       clearTimeout(timer)
@@ -211,7 +233,7 @@ class Call {
       whole = true
     } catch (error) {
       // The loop throws for a stream that was cut off; why is known better by its other events.
-      this.#failure ??= error instanceof RpcError ? error : this.#trailers ? statusOf(this.#trailers) : undefined
+      this.#failure ??= error instanceof RpcError ? error : this.#status()
       throw this.#failure ?? new RpcError('Unavailable', `call "${this.#shape.path}": ${(error as Error).message}`, { cause: error })
     } finally {
       if (!whole) stream.close(http2.constants.NGHTTP2_CANCEL)
