@@ -42,10 +42,11 @@ export async function applyManifests(
   if (failures.length > 0) throw failures[0]
 }
 
-/** Resolves when the API server stores and has made the system's namespace. */
+/** Resolves when the API server is ready for everybody: its own roles and the system's namespace are there. */
 export async function apiReady(client: KubeClient, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {
+      await client.request('GET', '/readyz', { signal, timeout: 5000 })
       await client.get(core.namespace, systemNamespace, undefined, { signal, timeout: 5000 })
       return
     } catch (error) {

@@ -14,13 +14,16 @@ import { runKubePrism } from './controllers/kube-prism.ts'
 import { configKubePrism } from './controllers/kube-prism-config.ts'
 import { findKubePrismEndpoints } from './controllers/kube-prism-endpoints.ts'
 import { configKubelet } from './controllers/kubelet-config.ts'
+import { observeKubeletKubeconfig } from './controllers/kubelet-kubeconfig.ts'
 import { startKubelet } from './controllers/kubelet-service.ts'
 import { specKubelet } from './controllers/kubelet-spec.ts'
 import { applyAllManifests } from './controllers/manifest-apply.ts'
 import { renderManifests } from './controllers/manifests.ts'
 import { chooseNodeIP } from './controllers/node-ip.ts'
 import { configNodeIP } from './controllers/node-ip-config.ts'
+import { observeNode } from './controllers/node-status.ts'
 import { configNodename } from './controllers/nodename.ts'
+import { configurePodNetwork } from './controllers/pod-network.ts'
 import { renderConfigs } from './controllers/render-configs.ts'
 import { renderSecrets } from './controllers/render-secrets.ts'
 import { configScheduler } from './controllers/scheduler-config.ts'
@@ -46,7 +49,7 @@ export const k8s: Area = {
     configStaticPods,
     renderSecrets(machine.kernel),
     renderConfigs(machine.kernel),
-    renderControlPlanePods,
+    renderControlPlanePods(),
     serveStaticPods(),
     configNodename,
     configNodeIP,
@@ -54,6 +57,9 @@ export const k8s: Area = {
     configKubelet,
     specKubelet(machine.kernel),
     startKubelet(machine),
+    observeKubeletKubeconfig(machine.kernel),
+    observeNode(machine.kernel),
+    configurePodNetwork(machine.kernel),
     findKubePrismEndpoints,
     configKubePrism,
     runKubePrism(),

@@ -47,7 +47,7 @@ export function kubeletConfiguration(
     staticPodPath: config.disableManifestsDirectory ? '' : '/etc/kubernetes/manifests',
     staticPodURL: config.staticPodListURL,
     // The list is asked of a server on loopback: often, so that a control plane is not waited for.
-    httpCheckFrequency: '1s',
+    httpCheckFrequency: '500ms',
     address: '0.0.0.0',
     port: 10250,
     tlsMinVersion: 'VersionTLS13',

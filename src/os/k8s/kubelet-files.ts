@@ -1,6 +1,7 @@
 /** The files the kubelet is started with, and what it left behind the last time. */
 import { stringify } from 'yaml'
 import type { SpecOf } from '../../cosi/resource.ts'
+import type { KubeAccess } from '../../kube/client.ts'
 import { formatKubeconfig, parseKubeconfig } from '../../kube/kubeconfig.ts'
 import { newCertificate, parseCertificates, year } from '../../pki/certificate.ts'
 import type { Kernel } from '../kernel.ts'
@@ -101,29 +102,47 @@ export async function hasClientCertificate(files: KubeletFileSystem, nodename: s
 }
 
 /**
- * Gives the kubelet of a control plane node its first certificate: the node has the authority's key, and asking itself
- * for a certificate before its API server runs would only make the kubelet wait ever longer.
+ * A control plane node signs its kubelet's first certificate itself: it has the authority's key, and asking its own API
+ * server, which the kubelet is to start, would only take longer.
  */
-export async function issueClientCertificate(
-  files: KubeletFileSystem,
+export function signClientCertificate(
   root: SpecOf<typeof KubernetesRootSecret>,
   nodename: string,
   now: Date,
-): Promise<void> {
-  const ca = { crt: pemOf(root.issuingCA?.crt), key: pemOf(root.issuingCA?.key) }
-  const { crt, key } = newCertificate({
-    ca,
+): { crt: string; key: string } {
+  return newCertificate({
+    ca: { crt: pemOf(root.issuingCA?.crt), key: pemOf(root.issuingCA?.key) },
     subject: { commonName: `system:node:${nodename}`, organizations: ['system:nodes'] },
     usage: ['clientAuth'],
     lifetime: year,
     now,
   })
+}
+
+/** Puts a certificate where the kubelet looks for its own; from then on the kubelet renews it. */
+export async function keepClientCertificate(
+  files: KubeletFileSystem,
+  { crt, key }: { crt: string; key: string },
+  now: Date,
+): Promise<void> {
   files.mkdirAll(pkiFolder, { mode: 0o700 })
   const stamp = now.toISOString().slice(0, 19).replace('T', '-').replaceAll(':', '-')
   const path = `${pkiFolder}/kubelet-client-${stamp}.pem`
   await files.writeAtomic(path, `${crt.trim()}\n${key.trim()}\n`, { mode: 0o600 })
   if (files.lstatIfThere(current)) files.removeFile(current)
   files.symlink(path, current)
+}
+
+/** How this node's kubelet reaches the API, once it has its kubeconfig. */
+export function kubeletAccess(files: Pick<KubeletFileSystem, 'readTextIfThere'>): KubeAccess | undefined {
+  const text = files.readTextIfThere(kubeconfigFile)
+  const pem = files.readTextIfThere(current)
+  if (!text || !pem) return undefined
+  const [cluster] = parseKubeconfig(text).clusters.values()
+  const ca = cluster?.['certificate-authority-data']
+  const key = pem.match(/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]+?-----END [A-Z ]*PRIVATE KEY-----/)?.[0]
+  if (typeof cluster?.server !== 'string' || typeof ca !== 'string' || !key) return undefined
+  return { server: cluster.server, ca: Buffer.from(ca, 'base64').toString(), cert: pem.replace(key, ''), key }
 }
 
 function firstCertificate(pem: string) {

@@ -1,5 +1,9 @@
-import { defineController, shared, weak } from '../../../cosi/controller.ts'
+import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
+import { kubeClient } from '../../../kube/client.ts'
+import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
 import { Service } from '../../runtime/resources/service.ts'
+import { KubernetesSecret } from '../../secrets/resources/kubernetes-secret.ts'
+import { apiReady } from '../apply-manifests.ts'
 import { APIServerConfig } from '../resources/api-server-config.ts'
 import { ConfigStatus } from '../resources/config-status.ts'
 import { ControllerManagerConfig } from '../resources/controller-manager-config.ts'
@@ -9,34 +13,56 @@ import { StaticPod } from '../resources/static-pod.ts'
 import { apiServerPod, controllerManagerPod, schedulerPod } from '../static-pods.ts'
 
 /** The control plane's pods, once their files are on disk and etcd answers. */
-export const renderControlPlanePods = defineController({
-  name: 'k8s.ControlPlaneStaticPodController',
-  inputs: {
-    apiServer: weak(APIServerConfig, { id: 'kube-apiserver' }),
-    controllerManager: weak(ControllerManagerConfig, { id: 'kube-controller-manager' }),
-    scheduler: weak(SchedulerConfig, { id: 'kube-scheduler' }),
-    secrets: weak(SecretStatus, { id: 'static-pods' }),
-    configs: weak(ConfigStatus, { id: 'static-pods' }),
-    services: weak(Service, { id: 'etcd' }),
-  },
-  outputs: { pods: shared(StaticPod) },
-  reconcile({ apiServer, controllerManager, scheduler, secrets, configs, services, pods }) {
-    const [api, manager, chooser] = [
-      apiServer.get('kube-apiserver'),
-      controllerManager.get('kube-controller-manager'),
-      scheduler.get('kube-scheduler'),
-    ]
-    const secretsReady = secrets.get('static-pods')?.spec
-    const configsReady = configs.get('static-pods')?.spec
-    if (!api || !manager || !chooser) return
-    if (!secretsReady?.ready || !configsReady?.ready || !services.get('etcd')?.spec.healthy) {
-      // A control plane that runs goes on running: etcd may be away for a moment only.
-      for (const pod of ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']) pods.keep(pod)
-      return
-    }
-    const versions = (metadata: { version: number }) => ({ secrets: secretsReady.version, config: String(metadata.version) })
-    pods.put('kube-apiserver', apiServerPod(api.spec, { ...versions(api.metadata), configFiles: configsReady.version }))
-    if (manager.spec.enabled) pods.put('kube-controller-manager', controllerManagerPod(manager.spec, versions(manager.metadata)))
-    if (chooser.spec.enabled) pods.put('kube-scheduler', schedulerPod(chooser.spec, versions(chooser.metadata)))
-  },
-})
+export function renderControlPlanePods(): Controller {
+  let answered = false
+  return defineController({
+    name: 'k8s.ControlPlaneStaticPodController',
+    inputs: {
+      apiServer: weak(APIServerConfig, { id: 'kube-apiserver' }),
+      controllerManager: weak(ControllerManagerConfig, { id: 'kube-controller-manager' }),
+      scheduler: weak(SchedulerConfig, { id: 'kube-scheduler' }),
+      secrets: weak(SecretStatus, { id: 'static-pods' }),
+      configs: weak(ConfigStatus, { id: 'static-pods' }),
+      services: weak(Service, { id: 'etcd' }),
+      kubeconfigs: weak(KubernetesSecret, { id: 'k8s-certs' }),
+    },
+    outputs: { pods: shared(StaticPod) },
+    reconcile({ apiServer, controllerManager, scheduler, secrets, configs, services, kubeconfigs, pods, background }) {
+      const [api, manager, chooser] = [
+        apiServer.get('kube-apiserver'),
+        controllerManager.get('kube-controller-manager'),
+        scheduler.get('kube-scheduler'),
+      ]
+      const secretsReady = secrets.get('static-pods')?.spec
+      const configsReady = configs.get('static-pods')?.spec
+      if (!api || !manager || !chooser) return
+      if (!secretsReady?.ready || !configsReady?.ready || !services.get('etcd')?.spec.healthy) {
+        // A control plane that runs goes on running: etcd may be away for a moment only.
+        for (const pod of ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']) pods.keep(pod)
+        return
+      }
+      const versions = (metadata: { version: number }) => ({ secrets: secretsReady.version, config: String(metadata.version) })
+      pods.put('kube-apiserver', apiServerPod(api.spec, { ...versions(api.metadata), configFiles: configsReady.version }))
+      // The others end at once without an API server, and would then be started ever later.
+      const kubeconfig = kubeconfigs.get('k8s-certs')?.spec.localhostAdminKubeconfig
+      if (!answered) {
+        pods.keep('kube-controller-manager')
+        pods.keep('kube-scheduler')
+        if (kubeconfig)
+          background('api', async (signal, wake) => {
+            const client = kubeClient(accessOf(parseKubeconfig(kubeconfig)))
+            try {
+              await apiReady(client, signal)
+            } finally {
+              client.close()
+            }
+            answered = true
+            wake()
+          })
+        return
+      }
+      if (manager.spec.enabled) pods.put('kube-controller-manager', controllerManagerPod(manager.spec, versions(manager.metadata)))
+      if (chooser.spec.enabled) pods.put('kube-scheduler', schedulerPod(chooser.spec, versions(chooser.metadata)))
+    },
+  })
+}

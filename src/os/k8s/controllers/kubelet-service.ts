@@ -1,17 +1,15 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
-import { kubeClient } from '../../../kube/client.ts'
-import { KubeError } from '../../../kube/errors.ts'
 import type { Machine } from '../../area.ts'
 import { KubeletSecret } from '../../secrets/resources/kubelet-secret.ts'
 import { KubernetesRootSecret } from '../../secrets/resources/kubernetes-root-secret.ts'
-import { bootstrapAccess, hasClientCertificate, issueClientCertificate, type KubeletAccess, writeKubeletFiles } from '../kubelet-files.ts'
+import { requestClientCertificate } from '../kubelet-bootstrap.ts'
+import { bootstrapAccess, hasClientCertificate, keepClientCertificate, signClientCertificate, writeKubeletFiles } from '../kubelet-files.ts'
 import { KubeletLifecycle } from '../resources/kubelet-lifecycle.ts'
 import { KubeletSpec } from '../resources/kubelet-spec.ts'
 import { StaticPod } from '../resources/static-pod.ts'
 
-/** How long a node that is to join waits for the API to take its token before the kubelet starts without. */
+/** How long a node that is to join asks for its kubelet's certificate before the kubelet starts without. */
 const joinPatience = 120_000
-const retryDelay = 250
 
 /** What is needed of the machine. */
 type Parts = Pick<Machine, 'store' | 'supervisor' | 'service'> & { kernel: Pick<Machine['kernel'], 'files'> }
@@ -19,7 +17,7 @@ type Parts = Pick<Machine, 'store' | 'supervisor' | 'service'> & { kernel: Pick<
 /** Starts the kubelet once it is known how, and anew when that changes. */
 export function startKubelet({ kernel: { files }, store, supervisor, service }: Parts): Controller {
   let started = ''
-  let mayJoin = false
+  let asked = false
   return defineController({
     name: 'k8s.KubeletServiceController',
     inputs: {
@@ -39,12 +37,18 @@ export function startKubelet({ kernel: { files }, store, supervisor, service }: 
       const registers = spec.args?.some((argument) => argument.startsWith('--kubeconfig=')) ?? false
       await writeKubeletFiles(files, spec, access)
       if (registers && !(await hasClientCertificate(files, nodename, now()))) {
-        if (root?.issuingCA?.key && nodename) await issueClientCertificate(files, root, nodename, now())
-        // A kubelet that asks too early waits long before it asks again; pods of the configuration do not wait at all.
-        else if (!mayJoin && pods.list().length === 0) {
+        if (root?.issuingCA?.key && nodename) await keepClientCertificate(files, signClientCertificate(root, nodename, now()), now())
+        // Pods of the configuration do not wait for a cluster that may be away.
+        else if (nodename && !asked && pods.list().length === 0) {
           background('join', async (signal, wake) => {
-            await untilTokenWorks(access, signal)
-            mayJoin = true
+            try {
+              const pair = await requestClientCertificate(access, nodename, { signal, patience: joinPatience })
+              await keepClientCertificate(files, pair, now())
+            } catch (error) {
+              if (signal.aborted) throw error
+              log.warn('no certificate for the kubelet yet, it will ask by itself', { error })
+            }
+            asked = true
             wake()
           })
           return
@@ -63,25 +67,4 @@ export function startKubelet({ kernel: { files }, store, supervisor, service }: 
       started = wanted
     },
   })
-}
-
-/** Resolves when the API server knows the bootstrap token, or when waiting any longer is pointless. */
-async function untilTokenWorks({ server, ca, token }: KubeletAccess, signal: AbortSignal): Promise<void> {
-  const client = kubeClient({ server, ca, token })
-  const end = Date.now() + joinPatience
-  try {
-    while (Date.now() < end) {
-      try {
-        await client.request('GET', '/version', { signal, timeout: 10_000 })
-        return
-      } catch (error) {
-        if (signal.aborted) throw signal.reason
-        // Known, but not allowed to look: good enough to ask for a certificate.
-        if (error instanceof KubeError && error.status === 403) return
-      }
-      await Bun.sleep(retryDelay)
-    }
-  } finally {
-    client.close()
-  }
 }

@@ -86,13 +86,7 @@ function daemonSet(config: SpecOf<typeof BootstrapManifestsConfig>): KubeObject 
               name: 'kube-flannel',
               image: config.flannelImage,
               command: ['/opt/bin/flanneld'],
-              args: [
-                '--ip-masq',
-                '--kube-subnet-mgr',
-                // Our flanneld writes the CNI configuration itself, once it has its lease.
-                '--ichor-conflist=/etc/cni/net.d/10-flannel.conflist',
-                ...config.flannelExtraArgs,
-              ],
+              args: ['--ip-masq', '--kube-subnet-mgr', ...config.flannelExtraArgs],
               env: [
                 fieldVariable('POD_NAME', 'metadata.name'),
                 fieldVariable('POD_NAMESPACE', 'metadata.namespace'),
@@ -105,7 +99,6 @@ function daemonSet(config: SpecOf<typeof BootstrapManifestsConfig>): KubeObject 
               securityContext: { privileged: false, capabilities: { add: ['NET_ADMIN', 'NET_RAW'] } },
               volumeMounts: [
                 { name: 'run', mountPath: '/run/flannel' },
-                { name: 'cni', mountPath: '/etc/cni/net.d' },
                 { name: 'flannel-cfg', mountPath: '/etc/kube-flannel/' },
                 { name: 'xtables-lock', mountPath: '/run/xtables.lock' },
               ],
@@ -114,7 +107,6 @@ function daemonSet(config: SpecOf<typeof BootstrapManifestsConfig>): KubeObject 
           ],
           volumes: [
             folder('run', '/run/flannel', 'DirectoryOrCreate'),
-            folder('cni', '/etc/cni/net.d', 'DirectoryOrCreate'),
             folder('xtables-lock', '/run/xtables.lock', 'FileOrCreate'),
             { name: 'flannel-cfg', configMap: { name: 'kube-flannel-cfg' } },
           ],

@@ -4,7 +4,8 @@ import type { ServiceDefinition, StoreView } from '../../../supervise/definition
 import { httpProbe } from '../../../supervise/probe.ts'
 import type { Machine } from '../../area.ts'
 import { criDaemon } from '../../cri/daemons.ts'
-import { ensureImage, fullReference } from '../../cri/ensure-image.ts'
+import { ensureImage } from '../../cri/ensure-image.ts'
+import { fullReference } from '../../cri/image-table.ts'
 import { bindMount, serviceContainer } from '../../cri/service-container.ts'
 import type { Kernel } from '../../kernel.ts'
 import { networkConditions, timeConditions } from '../../network/conditions.ts'
@@ -42,7 +43,7 @@ export const kubeletService = (machine: Machine): ServiceDefinition => {
     wait,
     async prepare(life) {
       for (const { path, mode } of sharedFolders) kernel.files.mkdirAll(path, { mode })
-      await ensureImage(specNow().image, life)
+      await ensureImage(kernel, specNow().image, life)
     },
     runner: serviceContainer(
       machine,
