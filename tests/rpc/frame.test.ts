@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import {
+  FrameReader,
+  formatTimeout,
+  frameHeader,
+  maxMessage,
+  parseTimeout,
+  sealFrame,
+  statusOf,
+  statusTrailers,
+} from '../../src/rpc/frame.ts'
+import { metadataOf } from '../../src/rpc/metadata.ts'
+import { RpcError, type StatusName, statusCode, toRpcError } from '../../src/rpc/status.ts'
+
+function frame(message: Uint8Array): Buffer {
+  return sealFrame(Buffer.concat([Buffer.alloc(frameHeader), message]))
+}
+
+describe('frames', () => {
+  test('are put together whatever the pieces they come in', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.uint8Array({ maxLength: 100 }), { maxLength: 8 }),
+        fc.array(fc.nat(40), { maxLength: 60 }),
+        (messages, cuts) => {
+          const stream = Buffer.concat(messages.map(frame))
+          const reader = new FrameReader()
+          const seen: Buffer[] = []
+          let at = 0
+          for (const cut of [...cuts, stream.length]) {
+            for (const message of reader.push(stream.subarray(at, Math.min(stream.length, at + cut)))) seen.push(Buffer.from(message))
+            at = Math.min(stream.length, at + cut)
+          }
+          reader.end()
+          expect(seen).toEqual(messages.map((message) => Buffer.from(message)))
+        },
+      ),
+    )
+  })
+
+  test('of any bytes end in messages or an RpcError', () => {
+    fc.assert(
+      fc.property(fc.array(fc.uint8Array({ maxLength: 50 })), (chunks) => {
+        const reader = new FrameReader(1000)
+        try {
+          for (const chunk of chunks)
+            for (const message of reader.push(Buffer.from(chunk))) expect(message.length).toBeLessThanOrEqual(1000)
+          reader.end()
+        } catch (error) {
+          expect(error).toBeInstanceOf(RpcError)
+        }
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('that are too large are refused by their header, before their bytes are taken', () => {
+    const header = Buffer.alloc(frameHeader)
+    header.writeUInt32BE(maxMessage + 1, 1)
+    expect(() => [...new FrameReader().push(header)]).toThrow('larger than the limit')
+  })
+
+  test('that are compressed are refused', () => {
+    expect(() => [...new FrameReader().push(Buffer.from([1, 0, 0, 0, 0]))]).toThrow('only identity encoding')
+  })
+})
+
+describe('the status of a call', () => {
+  test('travels in trailers with any message', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'binary' }),
+        fc.constantFrom(...(Object.keys(statusCode).slice(1) as StatusName[])),
+        (message, status) => {
+          const trailers = statusTrailers(new RpcError(status, message))
+          for (const value of Object.values(trailers)) expect(value).toMatch(/^[\x20-\x7e]*$/)
+          expect(statusOf(trailers)).toMatchObject({ status, message })
+        },
+      ),
+    )
+  })
+
+  test('that is missing is a failure', () => {
+    expect(statusOf({})).toMatchObject({ status: 'Internal' })
+    expect(statusOf({ 'grpc-status': '0' })).toBeUndefined()
+  })
+
+  test('tells our own errors by their kind', () => {
+    expect(toRpcError(Object.assign(new Error('gone'), { reason: 'not-found' })).status).toBe('NotFound')
+    expect(toRpcError(Object.assign(new Error('no'), { errno: 'EACCES' })).status).toBe('PermissionDenied')
+    expect(toRpcError(Object.assign(new Error('no'), { code: 'ENOENT' })).status).toBe('NotFound')
+    expect(toRpcError(new Error('what')).status).toBe('Unknown')
+  })
+})
+
+test('a timeout fits its header, whatever its size', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 3_000_000_000 }), (milliseconds) => {
+      const text = formatTimeout(milliseconds)
+      expect(text).toMatch(/^\d{1,8}[mS]$/)
+      expect(parseTimeout(text)!).toBeGreaterThanOrEqual(milliseconds)
+    }),
+  )
+  expect(['', '5', '5x', '123456789m', '-1m', undefined].map(parseTimeout)).toEqual(Array.from({ length: 6 }, () => undefined))
+})
+
+test('metadata holds what the caller sent, not what the transport did', () => {
+  expect({ ...metadataOf({ ':path': '/x', te: 'trailers', node: 'a, b', 'grpc-timeout': '1S' }) }).toEqual({ node: ['a', 'b'] })
+})
