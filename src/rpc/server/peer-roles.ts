@@ -1,0 +1,35 @@
+/**
+ * What a process on this machine may do through machined's socket: roles are claimed in metadata, and believed only as
+ * far as the service goes that the process belongs to. A process of no service may do nothing.
+ */
+import type { Socket } from 'node:net'
+import { allRoles, type Role } from './method.ts'
+import { type Caller, namedRoles } from './server.ts'
+
+const limits: Record<string, readonly Role[]> = {
+  apid: allRoles,
+  containerd: ['os:image:verifier'],
+  cri: ['os:image:verifier'],
+  dashboard: ['os:reader', 'os:meta:writer'],
+  machined: [],
+}
+
+/** The most that a process of this service may do. */
+export function serviceRoles(service: string | undefined): readonly Role[] {
+  if (service?.startsWith('ext-')) return allRoles
+  return service !== undefined && Object.hasOwn(limits, service) ? limits[service]! : []
+}
+
+/** A server's `roles`: those claimed, within the limits of the service at the other end, which is looked up once a connection. */
+export function peerRoles(serviceOf: (socket: Socket) => string | undefined): (caller: Caller) => ReadonlySet<Role> {
+  const known = new WeakMap<Socket, readonly Role[]>()
+  return (caller) => {
+    let allowed = known.get(caller.socket)
+    if (!allowed) {
+      allowed = serviceRoles(serviceOf(caller.socket))
+      known.set(caller.socket, allowed)
+    }
+    const claimed = namedRoles(caller)
+    return new Set(allowed.filter((role) => claimed.has(role)))
+  }
+}

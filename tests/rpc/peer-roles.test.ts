@@ -1,0 +1,45 @@
+import { expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { silent } from '../../src/cosi/log.ts'
+import { Store } from '../../src/cosi/store.ts'
+import { connect } from '../../src/rpc/client/channel.ts'
+import { allRoles, type Role, unary } from '../../src/rpc/server/method.ts'
+import { peerRoles, serviceRoles } from '../../src/rpc/server/peer-roles.ts'
+import { serveUnix } from '../../src/rpc/server/server.ts'
+
+test('apid speaks for anyone, the dashboard looks and writes META, others do nothing', () => {
+  expect(serviceRoles('apid')).toEqual(allRoles)
+  expect(serviceRoles('ext-agent')).toEqual(allRoles)
+  expect(serviceRoles('dashboard')).toEqual(['os:reader', 'os:meta:writer'])
+  for (const service of ['machined', 'kubelet', 'constructor', undefined]) expect(serviceRoles(service)).toEqual([])
+})
+
+test('a claim beyond the service at the other end of the socket is not believed', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ichor-peer-'))
+  const path = join(folder, 'machine.sock')
+  const sockets = new Set<Socket>()
+  let roles: Role[] = []
+  const methods = [
+    unary('machine.MachineService/Hostname', 'anyone', (_, context) => {
+      roles = [...context.roles]
+      return {}
+    }),
+  ]
+  const lookUp = (socket: Socket) => {
+    sockets.add(socket)
+    return 'dashboard'
+  }
+  const server = await serveUnix({ path }, { methods, store: new Store(), log: silent, roles: peerRoles(lookUp) })
+  const channel = connect({ unix: path })
+  await channel.unary('machine.MachineService/Hostname', {}, { metadata: { 'talos-role': ['os:admin', 'os:reader'] } })
+  expect(roles).toEqual(['os:reader'])
+  await channel.unary('machine.MachineService/Hostname', {})
+  expect(roles).toEqual([])
+  expect(sockets.size).toBe(1)
+  channel.close()
+  await server.close()
+  rmSync(folder, { recursive: true })
+})
