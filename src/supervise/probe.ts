@@ -12,7 +12,9 @@ export const unixProbe = (path: string) => (signal: AbortSignal) => dial({ unix:
 export const httpProbe =
   (url: string) =>
   async (signal: AbortSignal): Promise<void> => {
-    const response = await fetch(url, { signal })
+    const response = await fetch(url, { signal }).catch((error: Error & { code?: string }) => {
+      throw new Error(`GET ${url}: ${error.code === 'ECONNREFUSED' ? 'connection refused' : error.message}`)
+    })
     await response.body?.cancel()
     if (!response.ok) throw new Error(`GET ${url}: status ${response.status}`)
   }

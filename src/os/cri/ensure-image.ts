@@ -1,17 +1,18 @@
-/** Makes sure that a service's image is there before it is needed. */
-
-import { formatReference, parseReference } from '../../oci/reference.ts'
 import { imageContents, pullImage } from '../../supervise/containerd/images.ts'
 import type { Life } from '../../supervise/definition.ts'
+import type { Kernel } from '../kernel.ts'
 import { credentialsOf } from './credentials.ts'
 import { criDaemon, hostsFolder } from './daemons.ts'
+import { fullReference, provideOwnImage } from './image-table.ts'
 import { RegistryConfig } from './resources/registry-config.ts'
 
-/** A reference in the full form that containerd knows images by. Throws ImageReferenceError. */
-export const fullReference = (reference: string): string => formatReference(parseReference(reference))
-
-/** Pulls the image into namespace `system` unless it is there, unpacked. */
-export async function ensureImage(reference: string, { store, signal, note }: Pick<Life, 'store' | 'signal' | 'note'>): Promise<void> {
+/** Makes sure that a service's image is in namespace `system`: from the root file system, else pulled unless it is there. */
+export async function ensureImage(
+  doors: Pick<Kernel, 'files' | 'mount'>,
+  reference: string,
+  { store, signal, note }: Pick<Life, 'store' | 'signal' | 'note'>,
+): Promise<void> {
+  if (await provideOwnImage(doors, reference, 'system')) return
   const name = fullReference(reference)
   const channel = criDaemon.in('system')
   if (await imageContents(channel, name)) return

@@ -6,7 +6,7 @@ import { listImages, type PullProgress, pullImage, removeImage } from '../../../
 import type { StoreView } from '../../../supervise/definition.ts'
 import { credentialsOf } from '../credentials.ts'
 import { criDaemon, hostsFolder, systemDaemon } from '../daemons.ts'
-import { fullReference } from '../ensure-image.ts'
+import { fullReference } from '../image-table.ts'
 import { RegistryConfig } from '../resources/registry-config.ts'
 
 const readers: Role[] = ['os:admin', 'os:operator', 'os:reader']

@@ -7,6 +7,7 @@ import type { Mode } from '../../kernel.ts'
 import { networkConditions } from '../../network/conditions.ts'
 import { RuntimeMountStatus } from '../../runtime/resources/mount-status.ts'
 import { criDaemon } from '../daemons.ts'
+import { ownImagesOf } from '../image-table.ts'
 import { programEnvironment } from './containerd.ts'
 
 /** Everything the daemon reads at its start must be written. */
@@ -24,27 +25,38 @@ const wait =
   }
 
 /** The daemon that runs pods, etcd and the kubelet. */
-export const criService = ({ kernel: { mode, files }, spawn }: Machine): ServiceDefinition => ({
-  id: 'cri',
-  dependsOn: [],
-  wait: wait(mode),
-  async prepare() {
-    files.mkdirAll('/run/containerd', { mode: 0o711 })
-    files.mkdirAll('/var/lib/containerd', { mode: 0o000 })
-    files.mkdirAll('/var/lib/cni', { mode: 0o700 })
-    files.mkdirAll('/etc/cni/net.d', { mode: 0o755 })
-    files.mkdirAll('/opt/cni/bin', { mode: 0o755 })
-  },
-  runner: program(
-    {
-      argv: ['/usr/bin/containerd', '--address', criDaemon.address, '--config', '/etc/cri/containerd.toml'],
-      env: programEnvironment,
+export const criService = ({ kernel, spawn }: Machine): ServiceDefinition => {
+  const { mode, files } = kernel
+  const images = ownImagesOf(kernel)
+  return {
+    id: 'cri',
+    dependsOn: [],
+    wait: wait(mode),
+    async prepare() {
+      images.forget()
+      files.mkdirAll('/run/containerd', { mode: 0o711 })
+      files.mkdirAll('/var/lib/containerd', { mode: 0o000 })
+      files.mkdirAll('/var/lib/cni', { mode: 0o700 })
+      files.mkdirAll('/etc/cni/net.d', { mode: 0o755 })
+      files.mkdirAll('/opt/cni/bin', { mode: 0o755 })
     },
-    spawn,
-  ),
-  health: { check: containerdProbe(criDaemon, 'k8s.io') },
-  restart: 'always',
-  oom: -500,
-  cgroup: '/podruntime/runtime',
-  operator: ['restart'],
-})
+    runner: program(
+      {
+        argv: ['/usr/bin/containerd', '--address', criDaemon.address, '--config', '/etc/cri/containerd.toml'],
+        env: programEnvironment,
+      },
+      spawn,
+    ),
+    health: {
+      async check(signal) {
+        await containerdProbe(criDaemon, 'k8s.io')(signal)
+        // Not waited for here: who needs them does, and is told what is wrong.
+        images.provided().catch(() => {})
+      },
+    },
+    restart: 'always',
+    oom: -500,
+    cgroup: '/podruntime/runtime',
+    operator: ['restart'],
+  }
+}

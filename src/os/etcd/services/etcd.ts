@@ -1,7 +1,8 @@
 import type { ServiceDefinition, StoreView } from '../../../supervise/definition.ts'
 import type { Machine } from '../../area.ts'
 import { criDaemon } from '../../cri/daemons.ts'
-import { ensureImage, fullReference } from '../../cri/ensure-image.ts'
+import { ensureImage } from '../../cri/ensure-image.ts'
+import { fullReference } from '../../cri/image-table.ts'
 import { bindMount, serviceContainer } from '../../cri/service-container.ts'
 import { networkConditions, timeConditions } from '../../network/conditions.ts'
 import { dataFolder, etcdUid, secretsFolder } from '../arguments.ts'
@@ -25,7 +26,7 @@ export const etcdService = (machine: Machine): ServiceDefinition => {
     wait,
     async prepare(life) {
       // The image comes first, so that a cluster begins as soon as it is ordered to.
-      await ensureImage(image(), life)
+      await ensureImage(machine.kernel, image(), life)
       const note = (message: string) => life.note(message.charAt(0).toUpperCase() + message.slice(1))
       args = await etcdArguments(machine, { signal: life.signal, note })
     },

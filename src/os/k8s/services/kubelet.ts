@@ -5,7 +5,7 @@ import { httpProbe } from '../../../supervise/probe.ts'
 import type { Machine } from '../../area.ts'
 import { criDaemon } from '../../cri/daemons.ts'
 import { ensureImage } from '../../cri/ensure-image.ts'
-import { fullReference } from '../../cri/image-table.ts'
+import { fullReference, ownImagesOf } from '../../cri/image-table.ts'
 import { bindMount, serviceContainer } from '../../cri/service-container.ts'
 import type { Kernel } from '../../kernel.ts'
 import { networkConditions, timeConditions } from '../../network/conditions.ts'
@@ -44,6 +44,8 @@ export const kubeletService = (machine: Machine): ServiceDefinition => {
     async prepare(life) {
       for (const { path, mode } of sharedFolders) kernel.files.mkdirAll(path, { mode })
       await ensureImage(kernel, specNow().image, life)
+      // What static pods are made of is there before the kubelet could think of pulling it.
+      await ownImagesOf(kernel).provided()
     },
     runner: serviceContainer(
       machine,

@@ -1,0 +1,103 @@
+/**
+ * Images that are already on the machine, as folders: nothing is fetched or unpacked. Each layer becomes a committed
+ * snapshot whose folder is a bind mount of the layer's own; manifest and configuration are small blobs; the image is
+ * then like any other. All containers, of all nodes of a machine, share the memory of the same files.
+ *
+ * A snapshot outlives the machine's start, its bind mount does not: both are looked at each time.
+ */
+
+import type { Channel } from '../../rpc/client/channel.ts'
+import type { containerd } from '../../rpc/messages.ts'
+import { writeBlob } from './blobs.ts'
+import { failedAs, unlessGone } from './client.ts'
+import { chainOf, snapshotter } from './images.ts'
+
+/** An image whose layers are folders; manifest and configuration are the very bytes that were hashed. */
+export interface OwnImage {
+  readonly name: string
+  readonly digest: string
+  readonly mediaType: string
+  readonly manifest: string
+  readonly config: { readonly digest: string; readonly text: string }
+  readonly layers: readonly { readonly digest: string; readonly folder: string }[]
+}
+
+/** Shows one folder at another's place, unless something is shown there already. */
+export type ShowFolder = (source: string, target: string) => void
+
+type Mount = containerd.types.Mount
+const layerLabel = 'ichor/layer'
+const collectRoot = { 'containerd.io/gc.root': 'ichor' }
+
+/** Makes the image known in the channel's namespace; what is there already is kept. */
+export async function provideImage(channel: Channel, image: OwnImage, show: ShowFolder): Promise<void> {
+  const chain: string[] = []
+  for (const { digest, folder } of image.layers) {
+    const parent = chain.length > 0 ? chainOf(chain) : ''
+    chain.push(digest)
+    await provideSnapshot(channel, { name: chainOf(chain), parent, digest, folder }, show)
+  }
+  const references = { [`containerd.io/gc.ref.snapshot.${snapshotter}`]: chainOf(chain), ...collectRoot }
+  await writeBlob(channel, image.config.digest, Buffer.from(image.config.text), references)
+  const content = { 'containerd.io/gc.ref.content.config': image.config.digest, ...collectRoot }
+  await writeBlob(channel, image.digest, Buffer.from(image.manifest), content)
+  await nameImage(channel, image)
+}
+
+interface Layer {
+  readonly name: string
+  readonly parent: string
+  readonly digest: string
+  readonly folder: string
+}
+
+async function provideSnapshot(channel: Channel, { name, parent, digest, folder }: Layer, show: ShowFolder): Promise<void> {
+  const found = await unlessGone(channel.unary('containerd.services.snapshots.v1.Snapshots/Stat', { snapshotter, key: name }))
+  // One that was unpacked in the usual way needs no help.
+  if (found?.info && found.info.labels[layerLabel] === undefined) return
+  if (found) return show(folder, await folderOf(channel, name))
+  const key = `ichor ${name}`
+  const labels = { [layerLabel]: digest.slice('sha256:'.length, 'sha256:'.length + 32), ...collectRoot }
+  await discard(channel, key)
+  const { mounts } = await channel.unary('containerd.services.snapshots.v1.Snapshots/Prepare', { snapshotter, key, parent, labels })
+  show(folder, upperOf(mounts))
+  await channel.unary('containerd.services.snapshots.v1.Snapshots/Commit', { snapshotter, name, key, labels })
+}
+
+/** Where a committed snapshot's own files are: the uppermost of what a snapshot above it would be laid over. */
+async function folderOf(channel: Channel, name: string): Promise<string> {
+  const key = `ichor look ${name}`
+  await discard(channel, key)
+  const { mounts } = await channel.unary('containerd.services.snapshots.v1.Snapshots/Prepare', { snapshotter, key, parent: name })
+  await discard(channel, key)
+  const lower = optionOf(mounts, 'lowerdir')?.split(':')[0]
+  if (!lower) throw new Error(`snapshot "${name}" has no folder of its own`)
+  return lower
+}
+
+function upperOf(mounts: readonly Mount[]): string {
+  const upper = optionOf(mounts, 'upperdir') ?? (mounts[0]?.type === 'bind' ? mounts[0].source : undefined)
+  if (!upper) throw new Error('a new snapshot has no folder of its own')
+  return upper
+}
+
+function optionOf(mounts: readonly Mount[], option: string): string | undefined {
+  return mounts[0]?.options.find((text) => text.startsWith(`${option}=`))?.slice(option.length + 1)
+}
+
+async function discard(channel: Channel, key: string): Promise<void> {
+  await unlessGone(channel.unary('containerd.services.snapshots.v1.Snapshots/Remove', { snapshotter, key }))
+}
+
+/** Names the image; an update that changes nothing still tells the pods' daemon, which may have forgotten it. */
+async function nameImage(channel: Channel, { name, digest, mediaType, manifest }: OwnImage): Promise<void> {
+  const target = { mediaType, digest, size: Buffer.byteLength(manifest) }
+  // The kubelet frees no space by removing it, so it is not to try.
+  const image = { name, target, labels: { 'io.cri-containerd.pinned': 'pinned' } }
+  try {
+    await channel.unary('containerd.services.images.v1.Images/Create', { image })
+  } catch (error) {
+    if (!failedAs(error, 'AlreadyExists')) throw error
+    await channel.unary('containerd.services.images.v1.Images/Update', { image })
+  }
+}
