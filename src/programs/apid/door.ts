@@ -102,6 +102,8 @@ export class Door implements Reach {
       rejectUnauthorized: !identity.maintenance,
     })
     server.on('session', (session: ServerHttp2Session) => this.#greet(session, identity.maintenance))
+    // Callers that vanish without a word are noticed by the kernel.
+    server.on('secureConnection', (socket: TLSSocket) => socket.setKeepAlive(true, 30_000))
     server.on('tlsClientError', (error: Error) => this.#options.log.debug('client was turned away', { error }))
     server.on('sessionError', (error: Error) => this.#options.log.debug('connection failed', { error }))
     this.#server = server

@@ -12,13 +12,21 @@ export interface UpstreamTimes {
   readonly firstBackoff: number
   readonly maxBackoff: number
   readonly idle: number
+  /** Between questions whether the other side is still there, and for its answer; 0 for none. */
+  readonly ping: number
 }
 
 /** For other nodes. */
-export const remoteTimes: UpstreamTimes = { connectTimeout: 20_000, firstBackoff: 1_000, maxBackoff: 15_000, idle: 15 * 60_000 }
+export const remoteTimes: UpstreamTimes = {
+  connectTimeout: 20_000,
+  firstBackoff: 1_000,
+  maxBackoff: 15_000,
+  idle: 15 * 60_000,
+  ping: 10_000,
+}
 
 /** For machined's socket, which is back at once when machined is. */
-export const localTimes: UpstreamTimes = { connectTimeout: 5_000, firstBackoff: 20, maxBackoff: 500, idle: 15 * 60_000 }
+export const localTimes: UpstreamTimes = { connectTimeout: 5_000, firstBackoff: 20, maxBackoff: 500, idle: 15 * 60_000, ping: 0 }
 
 /** One backend. */
 export class Upstream {
@@ -69,6 +77,7 @@ export class Upstream {
         if (this.#session === session) this.#session = undefined
       })
       this.#session = session
+      keepAsking(session, this.#times.ping)
       this.#failures = 0
       this.#failure = undefined
       return session
@@ -94,6 +103,24 @@ export class Upstream {
     }, this.#times.idle)
     this.#idle.unref()
   }
+}
+
+/** A node that lost its power says no goodbye: calls to it would wait for as long as TCP does. */
+function keepAsking(session: ClientHttp2Session, every: number): void {
+  if (every === 0) return
+  let answered = true
+  const timer = setInterval(() => {
+    if (!answered) {
+      session.destroy(new Error(`no sign of life within ${every} ms`))
+      return
+    }
+    answered = false
+    session.ping((error) => {
+      answered = !error
+    })
+  }, every)
+  timer.unref()
+  session.on('close', () => clearInterval(timer))
 }
 
 /** Every other node's backend, by its name; those unused for long are forgotten. */

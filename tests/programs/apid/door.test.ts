@@ -24,6 +24,16 @@ afterAll(async () => {
 const hostname = (channel: Channel, metadata: Record<string, string | string[]> = {}) =>
   channel.unary('machine.MachineService/Hostname', {}, { metadata, deadline: 5_000 })
 
+/** A number once it has stopped growing. */
+async function settled(read: () => number): Promise<number> {
+  for (let last = -1; ; ) {
+    const now = read()
+    if (now === last) return now
+    last = now
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
 async function collect<T>(stream: AsyncIterable<T>): Promise<T[]> {
   return Array.fromAsync(stream)
 }
@@ -115,10 +125,19 @@ describe('a call to one node', () => {
     let size = 0
     for await (const { bytes } of admin.serverStream('machine.MachineService/Read', {}, { metadata: { node: '127.0.0.2' } }))
       size += bytes.length
-    expect(size).toBe(160 * 65536)
+    expect(size).toBe(400 * 65536)
     const requests = Array.from({ length: 100 }, (_, i) => ({ stdinData: Buffer.alloc(20_000, i) }))
     const echoed = await collect(admin.bidi('machine.DebugService/ContainerRun', requests, { metadata: { node: '127.0.0.2' } }))
     expect(echoed.map(({ stdoutData }) => Buffer.from(stdoutData!))).toEqual(requests.map(({ stdinData }) => stdinData))
+  })
+
+  test('is held back by a caller that does not read, and ended by one that leaves', async () => {
+    const stream = admin.serverStream('machine.MachineService/Read', {}, { metadata: { node: '127.0.0.2' } })
+    await stream.next()
+    expect(await settled(() => second.seen.sent)).toBeLessThan(350)
+    await stream.return()
+    const when = second.seen.sent
+    expect(await settled(() => second.seen.sent)).toBeLessThan(when + 50)
   })
 
   test('ends at its deadline', async () => {

@@ -56,7 +56,7 @@ export interface Node {
   readonly address: string
   readonly port: number
   /** What its backend saw of the last call. */
-  readonly seen: { roles: string[]; metadata: Record<string, readonly string[]> }
+  readonly seen: { roles: string[]; metadata: Record<string, readonly string[]>; sent: number }
   channel(certificate: PemPair | undefined, options?: { authority?: string; serverName?: string }): Channel
   close(): Promise<void>
 }
@@ -81,7 +81,7 @@ function methods(address: string, seen: Node['seen']): Method[] {
     }),
     serverStream('machine.MachineService/Read', ['os:admin'], async function* () {
       const bytes = Buffer.alloc(65536)
-      for (let i = 0; i < 160; i++) yield { bytes }
+      for (seen.sent = 0; seen.sent < 400; seen.sent++) yield { bytes }
     }),
     clientStream('machine.MachineService/EtcdRecover', ['os:admin'], async (requests) => {
       let size = 0
@@ -105,7 +105,7 @@ export async function startNode(
 ): Promise<Node> {
   const folder = mkdtempSync(join(tmpdir(), 'ichor-apid-'))
   const backend = join(folder, 'machine.sock')
-  const seen: Node['seen'] = { roles: [], metadata: {} }
+  const seen: Node['seen'] = { roles: [], metadata: {}, sent: 0 }
   const server = await serveUnix({ path: backend }, { methods: methods(address, seen), store: new Store(), log: silent })
   const door = new Door({ host: address, port, backend, remotePort: port, log: silent })
   await door.become(identityOf(address, kind))
