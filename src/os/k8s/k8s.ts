@@ -1,4 +1,5 @@
 import type { Area } from '../area.ts'
+import { kubeconfig } from './api/kubeconfig.ts'
 import { configAddressFilter } from './controllers/address-filter.ts'
 import { configAdmissionControl } from './controllers/admission-control-config.ts'
 import { configApiServer } from './controllers/api-server-config.ts'
@@ -17,17 +18,22 @@ import { configKubelet } from './controllers/kubelet-config.ts'
 import { observeKubeletKubeconfig } from './controllers/kubelet-kubeconfig.ts'
 import { startKubelet } from './controllers/kubelet-service.ts'
 import { specKubelet } from './controllers/kubelet-spec.ts'
+import { observeEndpoints } from './controllers/kubernetes-endpoint.ts'
 import { applyAllManifests } from './controllers/manifest-apply.ts'
 import { renderManifests } from './controllers/manifests.ts'
+import { applyNode } from './controllers/node-apply.ts'
 import { chooseNodeIP } from './controllers/node-ip.ts'
 import { configNodeIP } from './controllers/node-ip-config.ts'
+import { configNodeAnnotations, configNodeCordon, configNodeLabels, configNodeTaints } from './controllers/node-specs.ts'
 import { observeNode } from './controllers/node-status.ts'
 import { configNodename } from './controllers/nodename.ts'
 import { configurePodNetwork } from './controllers/pod-network.ts'
 import { renderConfigs } from './controllers/render-configs.ts'
 import { renderSecrets } from './controllers/render-secrets.ts'
 import { configScheduler } from './controllers/scheduler-config.ts'
+import { configStaticEndpoint } from './controllers/static-endpoint.ts'
 import { serveStaticPods } from './controllers/static-pod-server.ts'
+import { observeStaticPods } from './controllers/static-pod-status.ts'
 import { resources } from './nouns.ts'
 import { kubeletService } from './services/kubelet.ts'
 
@@ -36,6 +42,7 @@ export const k8s: Area = {
   name: 'k8s',
   resources,
   services: (machine) => [kubeletService(machine)],
+  methods: () => [kubeconfig],
   controllers: (machine) => [
     configAddressFilter,
     configApiServer,
@@ -59,7 +66,15 @@ export const k8s: Area = {
     startKubelet(machine),
     observeKubeletKubeconfig(machine.kernel),
     observeNode(machine.kernel),
+    observeStaticPods(),
     configurePodNetwork(machine.kernel),
+    configNodeLabels,
+    configNodeAnnotations,
+    configNodeTaints,
+    configNodeCordon,
+    applyNode(machine.kernel),
+    configStaticEndpoint,
+    observeEndpoints(machine.kernel),
     findKubePrismEndpoints,
     configKubePrism,
     runKubePrism(),
