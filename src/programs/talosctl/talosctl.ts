@@ -210,6 +210,7 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode
     if (error instanceof ExitCode) return error.code
+    if (io.signal.aborted) return 130
     io.stderr.write(`${describe(error).replace(/\n*$/, '')}\n`)
     return 1
   } finally {

@@ -64,6 +64,7 @@ export async function follow(io: Io, cluster: Cluster, node: string | undefined,
       const reborn = life !== undefined && life.began !== before?.began
       if (!life && missed === 2) say('unavailable')
       if (goal === 'gone' && missed >= 3) return
+      if (goal === 'gone' && reborn) throw new Error(`it started again instead of staying down, stage "${life.stage}"`)
       if (goal === 'back' && reborn) {
         say(life.stage)
         if (life.stage === 'running' || life.stage === 'maintenance') return
