@@ -77,7 +77,7 @@ export const k8s: Area = {
     observeEndpoints(machine.kernel),
     findKubePrismEndpoints,
     configKubePrism,
-    runKubePrism(),
+    runKubePrism(machine.kernel),
     renderManifests,
     loadExtraManifests,
     applyAllManifests(machine),

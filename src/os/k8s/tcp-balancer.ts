@@ -1,7 +1,8 @@
 /**
  * A TCP load balancer on one address of this node: each connection goes to an upstream that accepts it. When none does,
- * the client is held for a while instead of being refused, so that whoever comes a moment too early does not begin to
- * back off. Bytes are passed as they come, each side read only as fast as the other takes.
+ * a client is either held for a while, so that whoever comes a moment too early does not begin to back off, or refused
+ * as if nobody listened: there are clients that take a refusal for an answer, but try again and again after a silence.
+ * Bytes are passed as they come, each side read only as fast as the other takes.
  */
 import type { Socket, TCPSocketListener } from 'bun'
 
@@ -22,8 +23,6 @@ export interface BalancerOptions {
   port: number
   /** One upstream's time to accept. */
   connectTimeout?: number
-  /** How long a client is held while nobody accepts; less than the ten seconds TLS clients give a handshake. */
-  patience?: number
   /** Between two tries while a client is held. */
   retry?: number
   /** Called when the answer to "does any upstream accept" changes. */
@@ -36,8 +35,13 @@ const silence = 60_000
 
 /** A running balancer. */
 export interface Balancer {
-  readonly port: number
+  /** The port while it listens. */
+  readonly port: number | undefined
   readonly healthy: boolean
+  /** Takes clients, and holds each so many milliseconds while nobody accepts; TLS clients give a handshake ten seconds. */
+  listen(patience: number): void
+  /** Lets the kernel refuse clients; connections that are there stay. */
+  refuse(): void
   /** Replaces the upstreams; connections that are there stay. The order is the order of preference. */
   setUpstreams(upstreams: readonly Upstream[]): void
   /** Asks every upstream whether it accepts. */
@@ -52,13 +56,14 @@ interface Side {
   ended: boolean
 }
 
-/** Listens and balances. Throws when the address is taken. */
+/** Makes a balancer; it neither listens nor asks anybody before it is told to. */
 export function balanceTcp(options: BalancerOptions): Balancer {
-  const { hostname, port, connectTimeout = 3000, patience = 8000, retry = 100 } = options
+  const { hostname, port, connectTimeout = 3000, retry = 100 } = options
   let upstreams: readonly Upstream[] = []
   let healthy = false
   let closed = false
   let heard = Date.now()
+  let patience = 0
   const failedAt = new Map<string, number>()
 
   const note = (accepted: boolean) => {
@@ -83,9 +88,12 @@ export function balanceTcp(options: BalancerOptions): Balancer {
     return promise.finally(() => clearTimeout(timer))
   }
 
+  const lastResortCounts = (waited: number) =>
+    waited >= resortAfter || Date.now() - heard >= silence || upstreams.every(({ lastResort }) => lastResort)
+
   const accepted = async (timeout: number, waited = 0): Promise<Socket<Side> | undefined> => {
     const now = Date.now()
-    const anyone = waited >= resortAfter || now - heard >= silence || upstreams.every(({ lastResort }) => lastResort)
+    const anyone = lastResortCounts(waited)
     // Those that refused a moment ago come last.
     const rank = (upstream: Upstream) => Number(upstream.lastResort ?? false) * 2 + Number(recent(failedAt.get(keyOf(upstream)), now))
     const order = upstreams.filter(({ lastResort }) => anyone || !lastResort).sort((a, b) => rank(a) - rank(b))
@@ -110,41 +118,66 @@ export function balanceTcp(options: BalancerOptions): Balancer {
       const upstream = await accepted(connectTimeout, Date.now() - start)
       if (closed || client.readyState <= 0) return void upstream?.terminate()
       if (upstream) return join(client, upstream)
-      if (Date.now() - start > patience) return client.terminate()
+      if (Date.now() - start >= patience) return client.terminate()
       await Bun.sleep(retry)
     }
   }
 
-  const listener: TCPSocketListener<Side> = Bun.listen<Side>({
-    hostname,
-    port,
-    socket: {
-      ...relay,
-      open(client) {
-        client.data = { waiting: [], ended: false }
-        // Nothing is read before there is somebody to give it to.
-        client.pause()
-        connectClient(client).catch(() => client.terminate())
+  let listener: TCPSocketListener<Side> | undefined
+  const openListener = () =>
+    Bun.listen<Side>({
+      hostname,
+      port,
+      socket: {
+        ...relay,
+        open(client) {
+          client.data = { waiting: [], ended: false }
+          // Nothing is read before there is somebody to give it to.
+          client.pause()
+          connectClient(client).catch(() => client.terminate())
+        },
       },
-    },
-  })
+    })
 
   return {
-    port: listener.port,
+    get port() {
+      return listener?.port
+    },
     get healthy() {
       return healthy
+    },
+    listen(held) {
+      patience = held
+      listener ??= openListener()
+    },
+    refuse() {
+      listener?.stop(false)
+      listener = undefined
     },
     setUpstreams(next) {
       upstreams = next
     },
     async check() {
-      const socket = await accepted(connectTimeout)
-      socket?.terminate()
-      return socket !== undefined
+      const asked = upstreams.filter(({ lastResort }) => !lastResort || lastResortCounts(0))
+      try {
+        const first = await Promise.any(
+          asked.map(async (upstream) => {
+            const socket = await open(upstream, connectTimeout)
+            socket.terminate()
+            return upstream
+          }),
+        )
+        if (!first.lastResort) heard = Date.now()
+        note(true)
+      } catch {
+        note(false)
+      }
+      return healthy
     },
     close() {
       closed = true
-      listener.stop(true)
+      listener?.stop(true)
+      listener = undefined
     },
   }
 }

@@ -3,8 +3,12 @@ import { preferred } from '../../../src/os/k8s/controllers/kube-prism.ts'
 import { balanceTcp } from '../../../src/os/k8s/tcp-balancer.ts'
 
 const serve = (answer: string, port = 0) => Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response(answer) })
-const balancer = () => balanceTcp({ hostname: '127.0.0.1', port: 0, retry: 5 })
-const ask = async (port: number) => (await fetch(`http://127.0.0.1:${port}/`, { keepalive: false })).text()
+const balancer = (patience = 0) => {
+  const made = balanceTcp({ hostname: '127.0.0.1', port: 0, retry: 5 })
+  made.listen(patience)
+  return made
+}
+const ask = async (port: number | undefined) => (await fetch(`http://127.0.0.1:${port}/`, { keepalive: false })).text()
 
 test('the first upstream that accepts gets the connection', async () => {
   const [first, second] = [serve('first'), serve('second')]
@@ -25,7 +29,7 @@ test('the first upstream that accepts gets the connection', async () => {
 })
 
 test('a client that comes too early is held until somebody accepts', async () => {
-  const b = balancer()
+  const b = balancer(8000)
   b.setUpstreams([])
   const answer = ask(b.port)
   await b.check()
@@ -33,6 +37,16 @@ test('a client that comes too early is held until somebody accepts', async () =>
   b.setUpstreams([{ host: '127.0.0.1', port: late.port! }])
   expect(await answer).toBe('late')
   await late.stop(true)
+  b.close()
+})
+
+test('a client without patience is let go, and one that is refused never gets in', async () => {
+  const b = balancer()
+  const port = b.port
+  await expect(ask(port)).rejects.toThrow()
+  b.refuse()
+  await expect(ask(port)).rejects.toThrow('Unable to connect')
+  expect(b.port).toBeUndefined()
   b.close()
 })
 

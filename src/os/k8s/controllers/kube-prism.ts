@@ -1,18 +1,24 @@
-import { defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import type { Kernel } from '../../kernel.ts'
 import { KubePrismConfig } from '../resources/kube-prism-config.ts'
 import { KubePrismStatus } from '../resources/kube-prism-status.ts'
 import { type Balancer, balanceTcp, type Upstream } from '../tcp-balancer.ts'
 
 /** Between two looks at the API servers: while one answers, and while none does. */
 const calmPeriod = 20_000
-const searchPeriod = 1000
+const searchPeriod = 250
+/** How long clients of a node's very first start are held. */
+const patience = 8000
+const podsFolder = '/var/lib/kubelet/pods'
 
 /** A way to the Kubernetes API that is on every node and outlives any API server. */
-export function runKubePrism() {
+export function runKubePrism({ files }: { files: Pick<Kernel['files'], 'exists' | 'list'> }): Controller {
   let balancer: Balancer | undefined
   let address = ''
   let wake = () => {}
   let checked = 0
+  let answered = false
+  let told: boolean | undefined
   const close = () => {
     balancer?.close()
     balancer = undefined
@@ -33,13 +39,21 @@ export function runKubePrism() {
       if (!given) return
       if (!balancer) {
         balancer = balanceTcp({ hostname: given.host, port: given.port, onHealth: () => wake() })
-        log.info('KubePrism listens', { address })
+        // A kubelet that has pods to recover asks the API for its node before it starts any, the API server's among them.
+        answered = files.exists(podsFolder) && files.list(podsFolder).length > 0
       }
       balancer.setUpstreams(preferred(given.endpoints))
       if (!balancer.healthy || now().getTime() - checked >= calmPeriod) {
         await balancer.check()
         checked = now().getTime()
       }
+      answered ||= balancer.healthy
+      if (balancer.healthy) balancer.listen(0)
+      else if (answered) balancer.refuse()
+      else balancer.listen(patience)
+      if (balancer.healthy !== told)
+        log.info(balancer.healthy ? 'KubePrism reaches the API' : 'KubePrism reaches no API server', { address })
+      told = balancer.healthy
       status.put('k8s-loadbalancer', { host: address, healthy: balancer.healthy })
       wakeIn(balancer.healthy ? calmPeriod : searchPeriod)
     },

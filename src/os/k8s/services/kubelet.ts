@@ -9,6 +9,7 @@ import { fullReference, ownImagesOf } from '../../cri/image-table.ts'
 import { bindMount, serviceContainer } from '../../cri/service-container.ts'
 import type { Kernel } from '../../kernel.ts'
 import { networkConditions, timeConditions } from '../../network/conditions.ts'
+import { operatorEnvironment } from '../../runtime/service-environment.ts'
 import { KubeletSpec } from '../resources/kubelet-spec.ts'
 
 type Spec = SpecOf<typeof KubeletSpec>
@@ -53,7 +54,7 @@ export const kubeletService = (machine: Machine): ServiceDefinition => {
       () => ({ image: fullReference(specNow().image) }),
       (_life, image) => ({
         args: [...(image?.entrypoint.length ? image.entrypoint : ['/usr/local/bin/kubelet']), ...(specNow().args ?? [])],
-        env: image?.env,
+        env: [...(image?.env ?? []), ...operatorEnvironment(store)],
         privileged: true,
         capabilities: kernel.capabilities.boundingSet().map((name) => `CAP_${name.toUpperCase()}`),
         hostPid: true,
