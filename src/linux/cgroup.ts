@@ -162,10 +162,19 @@ export function processesIn(path: string, trees = hierarchy()): number[] {
   const pids = new Set<number>()
   for (const folder of foldersOf(path, trees)) {
     for (const group of groupsBelow(folder)) {
-      for (const pid of (readTextIfThere(join(group, 'cgroup.procs')) ?? '').split('\n')) if (pid) pids.add(Number(pid))
+      for (const pid of processList(group)) pids.add(pid)
     }
   }
   return [...pids].sort((a, b) => a - b)
+}
+
+function processList(group: string): number[] {
+  try {
+    return (readTextIfThere(join(group, 'cgroup.procs')) ?? '').split('\n').filter(Boolean).map(Number)
+  } catch (error) {
+    if (failedWith(error, 'ENODEV')) return [] // removed between being found and being read
+    throw error
+  }
 }
 
 // Innermost last.
