@@ -43,14 +43,11 @@ export const kubectl: GoRecipe = { ...kube, name: 'kubectl', programs: { kubectl
 
 const containerdModule = 'github.com/containerd/containerd/v2'
 
-/** The container runtime and what stays with each pod. */
+/** The container runtime and, under another name, what stays with each pod. */
 export const containerd: GoRecipe = {
   name: 'containerd',
   module: 'containerd',
-  programs: {
-    containerd: `${containerdModule}/cmd/containerd`,
-    'containerd-shim-runc-v2': `${containerdModule}/cmd/containerd-shim-runc-v2`,
-  },
+  programs: { containerd: '.' },
   settings: { [`${containerdModule}/version.Version`]: releases.containerd },
 }
 

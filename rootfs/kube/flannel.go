@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,6 +48,7 @@ func (n *names) Set(value string) error {
 // flannelOptions are flanneld's flags, as far as they concern leases kept in the Kubernetes API.
 type flannelOptions struct {
 	annotationPrefix, apiURL, kubeconfig, networkConfig, subnetFile string
+	conflist                                                        string
 	interfaces, interfacePatterns                                   names
 	canReach, publicIP, publicIPv6                                  string
 	masquerade, noRandomPorts, forwardRules, blackhole              bool
@@ -65,6 +68,7 @@ func parseFlannel(arguments []string) (flannelOptions, error) {
 	flags.StringVar(&o.annotationPrefix, "kube-annotation-prefix", "flannel.alpha.coreos.com", "prefix of the annotations on nodes")
 	flags.BoolVar(&o.networkAvailable, "set-node-network-unavailable", true, "clear the node's NetworkUnavailable condition when ready")
 	flags.StringVar(&o.networkConfig, "net-config-path", "/etc/kube-flannel/net-conf.json", "the network's configuration")
+	flags.StringVar(&o.conflist, "ichor-conflist", "", "where to write the CNI configuration for this node's subnet; none is written when empty")
 	flags.StringVar(&o.subnetFile, "subnet-file", "/run/flannel/subnet.env", "where this node's subnet is written for the CNI configuration")
 	flags.Var(&o.interfaces, "iface", "interface, by name or address, that reaches the other nodes; the first that matches is used")
 	flags.Var(&o.interfacePatterns, "iface-regex", "pattern of the interface's name or address, tried after --iface")
@@ -195,6 +199,12 @@ func connectPods(parent context.Context, o flannelOptions) error {
 		return fmt.Errorf("write %q: %w", o.subnetFile, err)
 	}
 
+	if o.conflist != "" {
+		if err := writeConflist(o.conflist, config, lease.Subnet, lease.IPv6Subnet, network.MTU()); err != nil {
+			return fmt.Errorf("write %q: %w", o.conflist, err)
+		}
+	}
+
 	klog.Infof("wrote %s, running %s on %s", o.subnetFile, config.BackendType, outside.IfaceName)
 	running.Go(func() { network.Run(ctx) })
 
@@ -209,6 +219,64 @@ func connectPods(parent context.Context, o flannelOptions) error {
 	<-ctx.Done()
 
 	return nil
+}
+
+// writeConflist writes the CNI configuration of a bridge with this node's subnet, in one step: containerd reads it the
+// moment it is there. The subnet's addresses in use are kept in memory, for no pod outlives a boot.
+func writeConflist(path string, config *subnet.Config, v4 ip.IP4Net, v6 ip.IP6Net, mtu int) error {
+	type object = map[string]any
+
+	var (
+		ranges [][]object
+		routes []object
+	)
+
+	if config.EnableIPv4 {
+		ranges = append(ranges, []object{{"subnet": v4.String()}})
+		routes = append(routes, object{"dst": "0.0.0.0/0"})
+	}
+
+	if config.EnableIPv6 {
+		ranges = append(ranges, []object{{"subnet": v6.String()}})
+		routes = append(routes, object{"dst": "::/0"})
+	}
+
+	ports := object{"type": "portmap", "capabilities": object{"portMappings": true}}
+	if config.EnableNFTables {
+		ports["backend"] = "nftables"
+	}
+
+	text, err := json.MarshalIndent(object{
+		"name":       "cbr0",
+		"cniVersion": "1.0.0",
+		"plugins": []object{
+			{
+				"type":             "bridge",
+				"bridge":           "cni0",
+				"mtu":              mtu,
+				"isGateway":        true,
+				"isDefaultGateway": true,
+				"hairpinMode":      true,
+				"ipMasq":           false,
+				"ipam":             object{"type": "host-local", "dataDir": "/run/cni/networks", "ranges": ranges, "routes": routes},
+			},
+			ports,
+		},
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+
+	next := path + ".next"
+	if err := os.WriteFile(next, append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+
+	return os.Rename(next, path)
 }
 
 // outsideInterface finds the interface over which other nodes are reached: as told, else the one of the default route.
