@@ -20,7 +20,7 @@ const absent = [
   /-launch$|^debug-tool|^image (cache-|integration|talos-bundle)|^cluster create (dev|docker|qemu)|^gen secureboot|^help/,
 ]
 /** Flags of the table that are not there yet. */
-const absentFlags = ['reboot --drain', 'reboot --drain-timeout', 'health --run-e2e', 'crashdump']
+const absentFlags = ['health --run-e2e', 'crashdump']
 
 async function command(path: string): Promise<Command | undefined> {
   const [top = '', ...below] = path.split(' ')
