@@ -1,6 +1,6 @@
 /** The program on the field's own Go client library (main.go beside this file), built once, and run against a node. */
 import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
-import { homedir, tmpdir } from 'node:os'
+import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { type PemPair, toBase64 } from '../../src/pki/certificate.ts'
 
@@ -20,9 +20,9 @@ export async function buildClient(): Promise<string> {
   return program
 }
 
-/** A client configuration for these certificates, as a file. */
-export function talosconfig(ca: string, { crt, key }: PemPair): string {
-  const file = join(mkdtempSync(join(tmpdir(), 'ichor-interop-')), 'talosconfig')
+/** A client configuration for these certificates, as a file in a folder that is the caller's to remove. */
+export function talosconfig(folder: string, ca: string, { crt, key }: PemPair): string {
+  const file = join(mkdtempSync(join(folder, 'client-')), 'talosconfig')
   const context = `ca: ${toBase64(ca)}\n    crt: ${toBase64(crt)}\n    key: ${toBase64(key)}`
   writeFileSync(file, `context: test\ncontexts:\n  test:\n    endpoints: [127.0.0.1]\n    ${context}\n`, { mode: 0o600 })
   return file

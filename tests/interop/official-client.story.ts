@@ -82,8 +82,8 @@ beforeAll(async () => {
   door = new Door({ host: '127.0.0.1', port, backend: socket, remotePort: port, log: silent })
   await door.become(identityOf('127.0.0.1', 'controlplane'))
   program = await buildClient()
-  admin = talosconfig(authority.crt, clientCertificate(['os:admin']))
-  reader = talosconfig(authority.crt, clientCertificate(['os:reader']))
+  admin = talosconfig(folder, authority.crt, clientCertificate(['os:admin']))
+  reader = talosconfig(folder, authority.crt, clientCertificate(['os:reader']))
 })
 afterAll(async () => {
   await door?.close()
@@ -162,16 +162,16 @@ describe('the official client', () => {
 
   test('is refused with a certificate of another authority of the same name, and with an expired one', async () => {
     const twin = newCA({ subject: { organizations: ['talos'] }, kind: 'ed25519' })
-    const stranger = talosconfig(authority.crt, clientCertificate(['os:admin'], { ca: twin }))
-    const late = talosconfig(authority.crt, clientCertificate(['os:admin'], { now: new Date(Date.now() - 3 * 86_400_000) }))
-    const wrong = talosconfig(authority.crt, clientCertificate(['os:admin'], { usage: ['clientAuth', 'serverAuth'] }))
+    const stranger = talosconfig(folder, authority.crt, clientCertificate(['os:admin'], { ca: twin }))
+    const late = talosconfig(folder, authority.crt, clientCertificate(['os:admin'], { now: new Date(Date.now() - 3 * 86_400_000) }))
+    const wrong = talosconfig(folder, authority.crt, clientCertificate(['os:admin'], { usage: ['clientAuth', 'serverAuth'] }))
     for (const config of [stranger, late, wrong])
       expect(await run(config, '-timeout', '10s', 'version')).toMatchObject({ code: 'Unavailable' })
   })
 
   test('does not trust a door of another authority', async () => {
     const twin = newCA({ subject: { organizations: ['talos'] }, kind: 'ed25519' })
-    expect(await run(talosconfig(twin.crt, clientCertificate(['os:admin'])), '-timeout', '10s', 'version')).toMatchObject({
+    expect(await run(talosconfig(folder, twin.crt, clientCertificate(['os:admin'])), '-timeout', '10s', 'version')).toMatchObject({
       code: 'Unavailable',
     })
   })
