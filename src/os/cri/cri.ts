@@ -3,8 +3,10 @@ import { containerMethods } from './api/containers.ts'
 import { imageMethods } from './api/images.ts'
 import { writeBaseSpec, writeConfig } from './controllers/config-files.ts'
 import { configImageCache } from './controllers/image-cache.ts'
+import { collectImages } from './controllers/image-gc.ts'
 import { configRegistries } from './controllers/registries.ts'
 import { writeRegistries } from './controllers/registry-files.ts'
+import { restartOnConfig } from './controllers/restart.ts'
 import { configSeccompProfiles, writeSeccompProfiles } from './controllers/seccomp.ts'
 import { resources } from './nouns.ts'
 import { containerdService } from './services/containerd.ts'
@@ -15,7 +17,7 @@ import { registrydService } from './services/registryd.ts'
 export const cri: Area = {
   name: 'cri',
   resources,
-  controllers: ({ kernel }) => [
+  controllers: ({ kernel, supervisor }) => [
     configImageCache,
     configRegistries,
     writeRegistries,
@@ -23,6 +25,8 @@ export const cri: Area = {
     writeBaseSpec,
     configSeccompProfiles,
     writeSeccompProfiles(kernel),
+    restartOnConfig({ supervisor }),
+    collectImages(),
   ],
   services: (machine) => [containerdService(machine), criService(machine), registrydService(machine)],
   methods: (machine) => [...containerMethods(machine), ...imageMethods()],

@@ -9,6 +9,7 @@ import { serviceMethods } from './api/services.ts'
 import { systemMethods } from './api/system.ts'
 import { version } from './api/version.ts'
 import { configApiService, configMaintenance } from './controllers/api-service.ts'
+import { configEnvironment } from './controllers/environment.ts'
 import { applyKernelParams, configKernelParams, defaultKernelParams } from './controllers/kernel-param.ts'
 import { observeMachineStatus } from './controllers/machine-status.ts'
 import { observeServices } from './controllers/service.ts'
@@ -24,6 +25,7 @@ export const runtime: Area = {
   controllers: (machine) => [
     observeVersion(machine),
     observeServices(machine),
+    configEnvironment,
     configMaintenance,
     configApiService,
     observeMachineStatus(machine),

@@ -2,6 +2,7 @@ import type { ServiceDefinition } from '../../../supervise/definition.ts'
 import { containerdProbe } from '../../../supervise/probe.ts'
 import { program } from '../../../supervise/runner/program.ts'
 import type { Machine } from '../../area.ts'
+import { programEnvironment } from '../../runtime/service-environment.ts'
 import { systemDaemon } from '../daemons.ts'
 
 const folder = '/system/run/containerd'
@@ -25,9 +26,6 @@ disabled_plugins = [
 ]
 `
 
-/** The environment of every program of the image. */
-export const programEnvironment = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
-
 /** The daemon that runs the system's own containers. */
 export const containerdService = ({ kernel: { files }, spawn }: Machine): ServiceDefinition => ({
   id: 'containerd',
@@ -38,7 +36,7 @@ export const containerdService = ({ kernel: { files }, spawn }: Machine): Servic
     await files.writeAtomic(configFile, config, { mode: 0o600 })
   },
   runner: program(
-    {
+    ({ store }) => ({
       argv: [
         '/usr/bin/containerd',
         '--address',
@@ -50,8 +48,8 @@ export const containerdService = ({ kernel: { files }, spawn }: Machine): Servic
         '--config',
         configFile,
       ],
-      env: programEnvironment,
-    },
+      env: programEnvironment(store),
+    }),
     spawn,
   ),
   health: { check: containerdProbe(systemDaemon, 'system') },

@@ -6,9 +6,9 @@ import { EtcFileStatus } from '../../files/resources/etc-file-status.ts'
 import type { Mode } from '../../kernel.ts'
 import { networkConditions } from '../../network/conditions.ts'
 import { RuntimeMountStatus } from '../../runtime/resources/mount-status.ts'
+import { programEnvironment } from '../../runtime/service-environment.ts'
 import { criDaemon } from '../daemons.ts'
 import { ownImagesOf } from '../image-table.ts'
-import { programEnvironment } from './containerd.ts'
 
 /** Everything the daemon reads at its start must be written. */
 const configFiles = ['containerd.toml', 'conf.d/cri.toml', 'conf.d/base-spec.json', 'conf.d/hosts/_default/hosts.toml'].map(
@@ -41,10 +41,10 @@ export const criService = ({ kernel, spawn }: Machine): ServiceDefinition => {
       files.mkdirAll('/opt/cni/bin', { mode: 0o755 })
     },
     runner: program(
-      {
+      ({ store }) => ({
         argv: ['/usr/bin/containerd', '--address', criDaemon.address, '--config', '/etc/cri/containerd.toml'],
-        env: programEnvironment,
-      },
+        env: programEnvironment(store),
+      }),
       spawn,
     ),
     health: {

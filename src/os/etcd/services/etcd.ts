@@ -5,6 +5,7 @@ import { ensureImage } from '../../cri/ensure-image.ts'
 import { fullReference } from '../../cri/image-table.ts'
 import { bindMount, serviceContainer } from '../../cri/service-container.ts'
 import { networkConditions, timeConditions } from '../../network/conditions.ts'
+import { operatorEnvironment } from '../../runtime/service-environment.ts'
 import { dataFolder, etcdUid, secretsFolder } from '../arguments.ts'
 import { etcdArguments, etcdHealth } from '../membership.ts'
 import { EtcdSpec } from '../resources/etcd-spec.ts'
@@ -34,9 +35,9 @@ export const etcdService = (machine: Machine): ServiceDefinition => {
       machine,
       criDaemon,
       () => ({ image: fullReference(image()) }),
-      (_life, contents) => ({
+      ({ store }, contents) => ({
         args: [...(contents?.entrypoint.length ? contents.entrypoint : ['/usr/local/bin/etcd']), ...args],
-        env: contents?.env,
+        env: [...(contents?.env ?? []), ...operatorEnvironment(store)],
         uid: etcdUid,
         mounts: [bindMount(dataFolder, { writable: true }), bindMount(secretsFolder)],
       }),

@@ -1,0 +1,17 @@
+import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { declared } from '../../config/declared.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { Environment } from '../resources/environment.ts'
+
+/** The variables that the operator gives to services; later documents come last and win. */
+export const configEnvironment: Controller = defineController({
+  name: 'runtime.EnvironmentController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  outputs: { environment: exclusive(Environment) },
+  reconcile({ config, environment }) {
+    const given = declared(config.get('v1alpha1'))
+    const documents = (given?.documents ?? []).filter(({ kind }) => kind === 'EnvironmentConfig')
+    const variables: Record<string, string> = Object.assign({}, given?.machine.env, ...documents.map((document) => document.variables))
+    environment.put('machined', { variables: Object.keys(variables).map((name) => `${name}=${variables[name]}`) })
+  },
+})
