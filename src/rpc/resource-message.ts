@@ -1,7 +1,7 @@
-/** A resource of the store as the message the resource API sends, and back. */
+/** A resource of the store as the message the resource API sends. */
 import type { Metadata, Resource } from '../cosi/resource.ts'
 import type { cosi, google } from './messages.ts'
-import { decodeSpec, encodeSpec } from './resource-codec.ts'
+import { encodeSpec } from './resource-codec.ts'
 import { specYaml } from './resource-yaml.ts'
 import type { Init } from './server/method.ts'
 
@@ -28,26 +28,6 @@ export function tombstone(namespace: string, type: string, id: string): Message 
   return { metadata: { namespace, type, id, version: 'undefined', phase: 'running' }, spec: {} }
 }
 
-/** The resource a message is, its spec a plain object keyed like its YAML. Throws ProtoError. */
-export function fromMessage({ metadata, spec }: cosi.resource.Resource): Resource {
-  return {
-    metadata: {
-      namespace: metadata?.namespace ?? '',
-      type: metadata?.type ?? '',
-      id: metadata?.id ?? '',
-      version: Number(metadata?.version) || 0,
-      owner: metadata?.owner ?? '',
-      phase: metadata?.phase === 'tearingDown' ? 'tearingDown' : 'running',
-      created: toDate(metadata?.created),
-      updated: toDate(metadata?.updated),
-      labels: metadata?.labels ?? {},
-      annotations: metadata?.annotations ?? {},
-      finalizers: metadata?.finalizers ?? [],
-    },
-    spec: decodeSpec(metadata?.type ?? '', spec?.protoSpec ?? new Uint8Array()),
-  }
-}
-
 function metadataMessage(metadata: Metadata): Init<cosi.resource.Metadata> {
   const { version, created, updated, ...same } = metadata
   return { ...same, version: String(version), created: fromDate(created), updated: fromDate(updated) }
@@ -58,9 +38,4 @@ export function fromDate(date: Date): google.protobuf.Timestamp {
   const milliseconds = date.getTime()
   const seconds = Math.floor(milliseconds / 1000)
   return { seconds, nanos: (milliseconds - seconds * 1000) * 1e6 }
-}
-
-/** The moment of a google.protobuf.Timestamp; the epoch when absent. */
-export function toDate(timestamp: google.protobuf.Timestamp | undefined): Date {
-  return new Date((timestamp?.seconds ?? 0) * 1000 + Math.floor((timestamp?.nanos ?? 0) / 1e6))
 }

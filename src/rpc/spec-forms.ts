@@ -1,5 +1,5 @@
 /** The forms a value of a spec can have: as it stands in the store and its YAML, and as it lies on the wire. */
-import { parse, stringify } from 'yaml'
+import { YAML } from 'bun'
 import { formatIp, formatMac, parseIp, parseMac, parsePrefix } from '../wire/ip.ts'
 import { formatGoDuration, parseGoDuration } from './go-duration.ts'
 import { enumNames } from './resource-shapes.ts'
@@ -161,8 +161,8 @@ export const forms: Record<string, Form> = {
   yaml: {
     wire: bytes,
     zero: () => null,
-    write: (writer, value) => writer.bytes(Buffer.from(stringify(value))),
-    read: (reader) => parse(reader.string(), { maxAliasCount: 0 }),
+    write: (writer, value) => writer.string(YAML.stringify(value, null, 4)),
+    read: (reader) => YAML.parse(reader.string()),
   },
   /** Name and value, kept in order; a record here. */
   pairs: {

@@ -13,7 +13,7 @@ import { TrustdCertificate } from '../../src/os/secrets/resources/trustd-certifi
 import { type Channel, connect } from '../../src/rpc/client/channel.ts'
 import { cosi as enums } from '../../src/rpc/enums.ts'
 import type { cosi } from '../../src/rpc/messages.ts'
-import { fromMessage } from '../../src/rpc/resource-message.ts'
+import { fromMessage } from '../../src/rpc/resource-of-message.ts'
 import { apidAccess, roleAccess, trustdAccess } from '../../src/rpc/server/resource-access.ts'
 import { type Server, serveUnix } from '../../src/rpc/server/server.ts'
 import { stateMethods } from '../../src/rpc/server/state.ts'

@@ -3,7 +3,7 @@ import type { Logger } from '../../cosi/log.ts'
 import type { Resource } from '../../cosi/resource.ts'
 import { cosi as enums } from '../enums.ts'
 import type { cosi } from '../messages.ts'
-import { fromMessage } from '../resource-message.ts'
+import { fromMessage } from '../resource-of-message.ts'
 import type { Init } from '../server/method.ts'
 import type { Channel } from './channel.ts'
 
