@@ -1,0 +1,127 @@
+/** Images and containers on a real containerd: the images of the root file system, pulled from registryd and provided as folders. */
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Store } from '../../src/cosi/store.ts'
+import { hierarchy } from '../../src/linux/cgroup.ts'
+import { makeFifo } from '../../src/linux/fifo.ts'
+import * as files from '../../src/linux/files.ts'
+import { attachLoop } from '../../src/linux/loop.ts'
+import * as mount from '../../src/linux/mount.ts'
+import type { ImageRecord, ImageTable } from '../../src/oci/image.ts'
+import { layerSegments } from '../../src/oci/layer.ts'
+import { serveRegistry } from '../../src/os/cri/registryd.ts'
+import { containerd } from '../../src/supervise/containerd/client.ts'
+import { imageContents, listImages, pullImage, removeImage } from '../../src/supervise/containerd/images.ts'
+import { type OwnImage, provideImage } from '../../src/supervise/containerd/own-images.ts'
+import { ociSpec } from '../../src/supervise/containerd/spec.ts'
+import { containerdProbe } from '../../src/supervise/probe.ts'
+import { container } from '../../src/supervise/runner/container.ts'
+import { program } from '../../src/supervise/runner/program.ts'
+import { Supervisor } from '../../src/supervise/supervisor.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'ichor-containerd-'))
+const root = join(folder, 'root')
+const daemon = containerd(join(folder, 'c.sock'))
+const supervisor = new Supervisor({ store: new Store(), oomFloor: 0 })
+const cgroupVersion = hierarchy().version
+let table: ImageTable
+
+beforeAll(async () => {
+  mkdirSync(root)
+  const loop = attachLoop(join(import.meta.dir, '../../dist/rootfs.sqsh'), { readOnly: true, autoclear: true })
+  mount.mount({ source: loop.device, target: root, type: 'squashfs', flags: ['ro'] })
+  loop.release()
+  table = JSON.parse(files.readText(`${root}/usr/share/ichor/images.json`))
+  supervisor.load({
+    id: 'containerd',
+    dependsOn: [],
+    restart: 'always',
+    runner: program({
+      argv: [`${root}/usr/bin/containerd`, '--address', daemon.address, '--root', `${folder}/lib`, '--state', `${folder}/state`],
+      env: { PATH: `${root}/usr/bin:/usr/sbin:/usr/bin:/sbin:/bin` },
+    }),
+    health: { check: containerdProbe(daemon, 'system') },
+  })
+  supervisor.start('containerd')
+  await supervisor.until('containerd', 'up', AbortSignal.timeout(30_000))
+})
+
+afterAll(async () => {
+  await supervisor.stopAll()
+  daemon.close()
+  mount.umountTree(folder)
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const recordOf = (name: string): ImageRecord => table.images.find(({ reference }) => reference.includes(`/${name}:`))!
+
+/** The image as folders of the mounted root. */
+function folders({ reference, layers, ...record }: ImageRecord): OwnImage {
+  const shown = layers.map(({ digest }) => ({ digest, folder: `${root}/usr/share/ichor/layers/${digest.slice('sha256:'.length)}` }))
+  return { name: reference, ...record, layers: shown }
+}
+
+function show(source: string, target: string): void {
+  if (!mount.mountAt(target)) mount.bind(source, target, { flags: ['ro'] })
+}
+
+/** Runs the image's program with these arguments and gives what it says. */
+async function output(id: string, reference: string, args: string[]): Promise<string> {
+  supervisor.load({
+    id,
+    dependsOn: ['containerd'],
+    restart: 'never',
+    cgroup: `/ichor-story-${id}`,
+    runner: container({
+      containerd: daemon,
+      namespace: 'system',
+      root: { image: reference },
+      makePipe: (name) => makeFifo(join(folder, `${name}.pipe`)),
+      spec: ({ definition, oom }, image) =>
+        ociSpec({ args: [...image!.entrypoint, ...args], env: image!.env, oom, cgroup: definition.cgroup, cgroupVersion }),
+    }),
+  })
+  supervisor.start(id)
+  await supervisor.until(id, 'up')
+  await supervisor.until(id, 'down', AbortSignal.timeout(60_000))
+  expect(supervisor.get(id)).toMatchObject({ state: 'Finished' })
+  return supervisor.logs.get(id)!.toString()
+}
+
+test('an image is pulled from registryd, byte for byte what the root file system says, and removed again', async () => {
+  const record = recordOf('etcd')
+  const served = { images: [record] }
+  const own = { ...files, readSlice: (path: string, offset: number, length: number) => files.readSlice(root + path, offset, length) }
+  const registry = serveRegistry({ images: served, files: own, layout: layerSegments, port: 0 })
+  mkdirSync(join(folder, 'hosts/registry.k8s.io'), { recursive: true })
+  const hosts = `server = "https://registry.k8s.io"\n[host."http://127.0.0.1:${registry.port}"]\ncapabilities = ["pull", "resolve"]\n`
+  writeFileSync(join(folder, 'hosts/registry.k8s.io/hosts.toml'), hosts)
+  const events = new Set<string>()
+  const channel = daemon.in('pulled')
+  await pullImage(channel, record.reference, { hostsDir: join(folder, 'hosts'), progress: ({ event }) => events.add(event) })
+  await registry.close()
+  expect(events).toContain('complete')
+  expect(await imageContents(channel, record.reference)).toMatchObject({ digest: record.digest, entrypoint: ['/usr/local/bin/etcd'] })
+  await removeImage(channel, record.reference)
+  expect(await listImages(channel)).toEqual([])
+})
+
+test('an image of the root is there without a byte being copied, and runs', async () => {
+  const record = recordOf('kubelet')
+  await provideImage(daemon.in('system'), folders(record), show)
+  expect(await imageContents(daemon.in('system'), record.reference)).toMatchObject({ digest: record.digest })
+  expect(await output('kubelet', record.reference, ['--version'])).toContain('Kubernetes v1.')
+})
+
+test('after a start of the machine, when the mounts are gone, it is shown again', async () => {
+  const record = recordOf('kubelet')
+  const shown = mount.mounts().filter(({ target }) => target.startsWith(`${folder}/lib`))
+  expect(shown.length).toBe(record.layers.length)
+  for (const { target } of shown) mount.umount(target)
+  await provideImage(daemon.in('system'), folders(record), show)
+  expect(mount.mounts().filter(({ target }) => target.startsWith(`${folder}/lib`))).toHaveLength(record.layers.length)
+  expect(await output('again', record.reference, ['--version'])).toContain('Kubernetes v1.')
+})
