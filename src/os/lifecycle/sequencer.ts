@@ -55,6 +55,11 @@ export class SequenceLocked extends Error {
   override name = 'SequenceLocked'
 }
 
+/** Thrown to the one whose sequence was pushed aside; nothing is wrong, another sequence has the machine now. */
+export class TakenOver extends Error {
+  override name = 'TakenOver'
+}
+
 /** The one place from which sequences are run. */
 export class Sequencer {
   #current?: { name: SequenceName; abort: AbortController; done: Promise<void> }
@@ -101,8 +106,9 @@ export class Sequencer {
       log.info('sequence done', { took: `${Math.round(performance.now() - began)}ms` })
       tell(2)
     } catch (error) {
-      log.error('sequence failed', { error: text(error) })
       tell(2, error)
+      if (abort.signal.aborted) throw abort.signal.reason
+      log.error('sequence failed', { error: text(error) })
       throw error
     } finally {
       if (this.#current?.abort === abort) this.#current = undefined
@@ -133,7 +139,7 @@ export class Sequencer {
   #pushAside(name: SequenceName): boolean {
     const holder = this.#current
     if (!holder || !takeover[holder.name]?.includes(name)) return false
-    holder.abort.abort(new Error(`sequence "${name}" takes over`))
+    holder.abort.abort(new TakenOver(`sequence "${name}" takes over`))
     this.#current = undefined
     return true
   }

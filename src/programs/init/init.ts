@@ -22,8 +22,8 @@ import type { Ending, Machine } from '../../os/area.ts'
 import type { Kernel } from '../../os/kernel.ts'
 import { boot } from '../../os/lifecycle/boot.ts'
 import { initialize } from '../../os/lifecycle/initialize.ts'
-import { Sequencer } from '../../os/lifecycle/sequencer.ts'
-import { shutdown } from '../../os/lifecycle/stop.ts'
+import { Sequencer, TakenOver } from '../../os/lifecycle/sequencer.ts'
+import { reboot, shutdown } from '../../os/lifecycle/stop.ts'
 import { namespaces } from '../../os/namespaces.ts'
 import { Events } from '../../os/runtime/events.ts'
 import { release } from '../../release.ts'
@@ -53,10 +53,21 @@ export async function main(_args: string[]): Promise<number> {
   await openSockets(machine, areas)
   machine.runtime.start()
   process.on('SIGTERM', () => void machine.sequencer.run('shutdown', shutdown(machine)).catch(() => machine.end('shutdown')))
-  await machine.sequencer.run('initialize', initialize(machine))
-  await machine.sequencer.run('boot', boot(machine))
+  await start(machine)
   await new Promise(() => {})
   return 0
+}
+
+/** A start that fails is told and tried from the beginning; one that is taken over leaves the machine to the other sequence. */
+async function start(machine: Machine): Promise<void> {
+  try {
+    await machine.sequencer.run('initialize', initialize(machine))
+    await machine.sequencer.run('boot', boot(machine))
+  } catch (error) {
+    if (error instanceof TakenOver) return
+    machine.log.error('the machine did not start, it begins anew', { error })
+    await machine.sequencer.run('reboot', reboot(machine))
+  }
 }
 
 function assemble(container: boolean): Machine {

@@ -3,7 +3,7 @@ import { type Method, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { Machine } from '../../area.ts'
 import { reset as resetPhases, wipeableLabels } from '../reset.ts'
-import { type Phase, SequenceLocked, type SequenceName } from '../sequencer.ts'
+import { type Phase, SequenceLocked, type SequenceName, TakenOver } from '../sequencer.ts'
 import { reboot as rebootPhases, shutdown as shutdownPhases } from '../stop.ts'
 
 /** Reboot, shut down, reset: answered before they begin, told of in events under the actor id of the answer. */
@@ -32,7 +32,8 @@ function begin({ sequencer, log }: Machine, name: SequenceName, phases: readonly
     throw new RpcError('FailedPrecondition', `${name}: sequence "${sequencer.running}" is running, try again when it is done`)
   const actorId = crypto.randomUUID()
   void sequencer.run(name, phases, actorId).catch((error) => {
-    if (!(error instanceof SequenceLocked)) log.error(`${name} failed, the machine goes on as it is`, { error })
+    if (!(error instanceof SequenceLocked || error instanceof TakenOver))
+      log.error(`${name} failed, the machine goes on as it is`, { error })
   })
   return actorId
 }
