@@ -326,3 +326,14 @@ test('listening sockets are shown, datagram ones without a state', async () => {
   })
   await expectRecorded('netstat-l', [method])
 })
+
+test('what a table shows is to be had as json and yaml, with the values as the node gave them', async () => {
+  const stats = [{ namespace: 'system', id: 'apid', podId: 'apid', memoryUsage: 34_100_000, cpuUsage: 45_125_018_125 }]
+  const method = unary('machine.MachineService/Stats', readers, () => ({ messages: [{ metadata, stats }] }))
+  const wanted = [{ node: '10.6.0.2', stats: [{ ...stats[0], name: '' }] }]
+  expect(JSON.parse((await talosctl([method], ['stats', '-o', 'json'])).stdout)).toEqual(wanted)
+  expect(Bun.YAML.parse((await talosctl([method], ['stats', '-o', 'yaml'])).stdout)).toEqual(wanted)
+  const list = unary('machine.MachineService/ServiceList', readers, () => ({ messages: [{ metadata, services }] }))
+  const [apid] = JSON.parse((await talosctl([list], ['service', 'apid', '-o', 'json'])).stdout)
+  expect(apid).toMatchObject({ node: '10.6.0.2', id: 'apid', events: { events: [{ ts: '2026-11-21T09:45:38Z' }] } })
+})

@@ -4,6 +4,7 @@ import type { machine } from '../../../rpc/messages.ts'
 import type { Cluster, ReplyMetadata } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
+import { type OutputFlags, outputOption, structured, withNodes } from '../output.ts'
 import { saveSnapshot } from '../snapshot.ts'
 import { type Row, table } from '../table.ts'
 import { humanSize } from '../units.ts'
@@ -15,8 +16,16 @@ export const etcd = (io: Io, cluster: Cluster) => {
     .description('See to the etcd of the control planes.')
     .addCommand(
       leaf('alarm', 'List or clear alarms.')
-        .addCommand(leaf('list', 'List the alarms of each member.').action(() => runAlarms(io, cluster, 'EtcdAlarmList')))
-        .addCommand(leaf('disarm', 'Clear the alarms.').action(() => runAlarms(io, cluster, 'EtcdAlarmDisarm'))),
+        .addCommand(
+          leaf('list', 'List the alarms of each member.')
+            .addOption(outputOption())
+            .action((flags: OutputFlags) => runAlarms(io, cluster, 'EtcdAlarmList', flags)),
+        )
+        .addCommand(
+          leaf('disarm', 'Clear the alarms.')
+            .addOption(outputOption())
+            .action((flags: OutputFlags) => runAlarms(io, cluster, 'EtcdAlarmDisarm', flags)),
+        ),
     )
     .addCommand(
       leaf('defrag', "Give free space of a member's database back; the member does not answer meanwhile.").action(() => runDefrag(cluster)),
@@ -37,8 +46,19 @@ export const etcd = (io: Io, cluster: Cluster) => {
     )
     .addCommand(leaf('forfeit-leadership', 'Let another member lead.').action(() => runForfeit(io, cluster)))
     .addCommand(leaf('leave', 'Take the node out of the etcd cluster.').action(() => runLeave(cluster)))
-    .addCommand(leaf('members', 'List the members.').action(() => runMembers(io, cluster)))
-    .addCommand(leaf('member', '').addCommand(leaf('list', 'List the members.').action(() => runMembers(io, cluster))), { hidden: true })
+    .addCommand(
+      leaf('members', 'List the members.')
+        .addOption(outputOption())
+        .action((flags: OutputFlags) => runMembers(io, cluster, flags)),
+    )
+    .addCommand(
+      leaf('member', '').addCommand(
+        leaf('list', 'List the members.')
+          .addOption(outputOption())
+          .action((flags: OutputFlags) => runMembers(io, cluster, flags)),
+      ),
+      { hidden: true },
+    )
     .addCommand(
       leaf('remove-member', 'Take a member that is gone for good out of the cluster.')
         .argument('<id>', 'its id, as "etcd members" shows it')
@@ -49,12 +69,17 @@ export const etcd = (io: Io, cluster: Cluster) => {
         .argument('<path>', 'the file')
         .action((path: string) => runSnapshot(io, cluster, path)),
     )
-    .addCommand(leaf('status', 'Show the state of each member.').action(() => runStatus(io, cluster)))
+    .addCommand(
+      leaf('status', 'Show the state of each member.')
+        .addOption(outputOption())
+        .action((flags: OutputFlags) => runStatus(io, cluster, flags)),
+    )
 }
 
 /** Prints the members as each node sees them. */
-export async function runMembers(io: Io, cluster: Cluster): Promise<void> {
+export async function runMembers(io: Io, cluster: Cluster, { output }: OutputFlags): Promise<void> {
   const messages = await cluster.ask('machine.MachineService/EtcdMemberList', {})
+  if (structured(io, output, withNodes(cluster, await cluster.peer(), messages))) return
   print(io, cluster, await cluster.peer(), messages, ['ID', 'HOSTNAME', 'PEER URLS', 'CLIENT URLS', 'LEARNER'], ({ members }) =>
     members.map((one) => [hex(one.id), one.hostname, one.peerUrls.join(','), one.clientUrls.join(','), one.isLearner]),
   )
@@ -75,8 +100,9 @@ const statusColumns = [
 ]
 
 /** Prints the state of each node's member. */
-export async function runStatus(io: Io, cluster: Cluster): Promise<void> {
+export async function runStatus(io: Io, cluster: Cluster, { output }: OutputFlags): Promise<void> {
   const messages = await cluster.ask('machine.MachineService/EtcdStatus', {})
+  if (structured(io, output, withNodes(cluster, await cluster.peer(), messages))) return
   print(io, cluster, await cluster.peer(), messages, statusColumns, ({ memberStatus: one }) => {
     if (!one) return []
     const ratio = one.dbSize > 0 ? (100 * one.dbSizeInUse) / one.dbSize : 0
@@ -99,9 +125,15 @@ export async function runStatus(io: Io, cluster: Cluster): Promise<void> {
 }
 
 /** Lists or clears alarms and prints them. */
-export async function runAlarms(io: Io, cluster: Cluster, method: 'EtcdAlarmList' | 'EtcdAlarmDisarm'): Promise<void> {
+export async function runAlarms(
+  io: Io,
+  cluster: Cluster,
+  method: 'EtcdAlarmList' | 'EtcdAlarmDisarm',
+  { output }: OutputFlags,
+): Promise<void> {
   if (method === 'EtcdAlarmDisarm') await cluster.named('clearing alarms')
   const messages = await cluster.ask(`machine.MachineService/${method}`, {})
+  if (structured(io, output, withNodes(cluster, await cluster.peer(), messages as machine.EtcdAlarm[]))) return
   const names = Object.entries(wire.EtcdMemberAlarm.AlarmType)
   print(io, cluster, await cluster.peer(), messages as machine.EtcdAlarm[], ['MEMBER', 'ALARM'], ({ memberAlarms }) =>
     memberAlarms.map(({ memberId, alarm }) => [hex(memberId), names.find(([, value]) => value === alarm)?.[0] ?? alarm]),

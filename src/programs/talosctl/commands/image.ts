@@ -5,6 +5,7 @@ import { RpcError } from '../../../rpc/status.ts'
 import type { Cluster } from '../cluster.ts'
 import type { Io } from '../io.ts'
 import { kubernetesImages, type Versions, versions } from '../kubernetes-images.ts'
+import { type OutputFlags, outputOption, structured } from '../output.ts'
 import { type Row, table } from '../table.ts'
 import { humanSize, rfc3339, type Timestamp } from '../units.ts'
 
@@ -19,7 +20,8 @@ export const image = (io: Io, cluster: Cluster) => {
     .command('list')
     .aliases(['l', 'ls'])
     .description('List the images of each node.')
-    .action(() => runImageList(io, cluster, namespace()))
+    .addOption(outputOption())
+    .action((flags: OutputFlags) => runImageList(io, cluster, namespace(), flags))
   command
     .command('pull')
     .alias('p')
@@ -55,20 +57,24 @@ export function runImageBundle(io: Io, options: Record<string, string>): void {
 }
 
 /** Prints name, digest, size and age of each image. */
-export async function runImageList(io: Io, cluster: Cluster, namespace: Namespace): Promise<void> {
+export async function runImageList(io: Io, cluster: Cluster, namespace: Namespace, { output }: OutputFlags): Promise<void> {
   const request = { containerd: instance(namespace) }
   const rows: Row[] = [['NODE', 'IMAGE', 'DIGEST', 'SIZE', 'LABELS', 'CREATED']]
+  const images: object[] = []
   try {
     const all = cluster.each(async function* (node, name) {
       for await (const one of cluster.stream('machine.ImageService/List', request, { node, timeout: 60_000 })) yield { name, one }
     })
-    for await (const { name, one } of all)
+    for await (const { name, one } of all) {
+      images.push({ node: name, ...one })
       rows.push([name, one.name, one.digest, humanSize(one.size), labels(one.labels), created(one.createdAt)])
+    }
   } catch (error) {
     if (!unimplemented(error)) throw error
     await listByMachine(io, cluster, namespace)
     return
   }
+  if (structured(io, output, images)) return
   io.stdout.write(table(rows))
 }
 

@@ -7,11 +7,12 @@ import { modeText } from '../file-mode.ts'
 import { integer, list as values } from '../flags.ts'
 import type { Io } from '../io.ts'
 import { LiveArgument } from '../live-argument.ts'
+import { type OutputFlags, outputOption, structured } from '../output.ts'
 import { paths } from '../suggestions.ts'
 import { type Row, table } from '../table.ts'
 import { humanSize } from '../units.ts'
 
-interface ListOptions {
+interface ListOptions extends OutputFlags {
   depth?: number
   humanize?: boolean
   long?: boolean
@@ -29,6 +30,7 @@ export const list = (io: Io, cluster: Cluster) =>
     .option('-l, --long', 'with mode, owner, size and time')
     .option('-r, --recurse', 'go down into all directories')
     .option('-t, --type <type>', 'only these: f (regular file), d (directory), l (symbolic link)', values())
+    .addOption(outputOption())
     .action((path: string, options: ListOptions) => runList(io, cluster, path, options))
 
 /** Prints the files of all nodes. */
@@ -42,6 +44,7 @@ export async function runList(io: Io, cluster: Cluster, path: string, options: L
     reportXattrs: options.long === true,
   }
   const rows: Row[] = []
+  const files: object[] = []
   let failures = 0
   let several = false
   const peer = await cluster.peer()
@@ -53,8 +56,10 @@ export async function runList(io: Io, cluster: Cluster, path: string, options: L
       continue
     }
     several ||= Boolean(file.metadata?.hostname)
+    if (options.output !== 'table') files.push({ node, ...file, metadata: undefined, mode: modeText(file.mode) })
     rows.push(options.long ? long(io, node, file, options.humanize === true) : [node, file.relativeName])
   }
+  if (structured(io, options.output, files)) return
   if (options.long) io.stdout.write(table([['NODE', 'MODE', 'UID', 'GID', 'SIZE(B)', 'LASTMOD', 'LABEL', 'NAME'], ...rows]))
   else if (several) io.stdout.write(table([['NODE', 'NAME'], ...rows]))
   else io.stdout.write(rows.map(([, name]) => `${name}\n`).join(''))

@@ -2,9 +2,10 @@ import { Command } from 'commander'
 import type { machine } from '../../../rpc/messages.ts'
 import type { Cluster } from '../cluster.ts'
 import type { Io } from '../io.ts'
+import { type OutputFlags, outputOption, structured, withNodes } from '../output.ts'
 import { table } from '../table.ts'
 
-interface MemoryOptions {
+interface MemoryOptions extends OutputFlags {
   verbose?: boolean
 }
 
@@ -13,12 +14,14 @@ export const memory = (io: Io, cluster: Cluster) =>
   new Command()
     .description('Show how much memory each node has and uses, in MiB.')
     .option('-v, --verbose', 'show every figure the kernel has')
+    .addOption(outputOption())
     .action((options: MemoryOptions) => runMemory(io, cluster, options))
 
 /** Prints one line per node, or all figures. */
 export async function runMemory(io: Io, cluster: Cluster, options: MemoryOptions): Promise<void> {
   const messages = await cluster.ask('machine.MachineService/Memory', {})
   const peer = await cluster.peer()
+  if (structured(io, options.output, withNodes(cluster, peer, messages))) return
   if (options.verbose) {
     for (const message of messages) io.stdout.write(verbose(cluster.nodeOf(message, peer), message.meminfo))
     return

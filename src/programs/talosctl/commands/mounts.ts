@@ -2,16 +2,21 @@ import { Command } from 'commander'
 import type { machine } from '../../../rpc/messages.ts'
 import type { Cluster } from '../cluster.ts'
 import type { Io } from '../io.ts'
+import { type OutputFlags, outputOption, structured, withNodes } from '../output.ts'
 import { table } from '../table.ts'
 
 /** talosctl mounts */
 export const mounts = (io: Io, cluster: Cluster) =>
-  new Command().description('Show the mounts of each node and how full they are.').action(() => runMounts(io, cluster))
+  new Command()
+    .description('Show the mounts of each node and how full they are.')
+    .addOption(outputOption())
+    .action((options: OutputFlags) => runMounts(io, cluster, options))
 
 /** Prints every mount that has a size. */
-export async function runMounts(io: Io, cluster: Cluster): Promise<void> {
+export async function runMounts(io: Io, cluster: Cluster, options: OutputFlags): Promise<void> {
   const messages = await cluster.ask('machine.MachineService/Mounts', {})
   const peer = await cluster.peer()
+  if (structured(io, options.output, withNodes(cluster, peer, messages))) return
   const rows = messages.flatMap((message) =>
     message.stats.filter(({ size }) => size > 0).map((stat) => [cluster.nodeOf(message, peer), ...columns(stat)]),
   )

@@ -4,9 +4,10 @@ import type { machine } from '../../../rpc/messages.ts'
 import type { Cluster } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
+import { type OutputFlags, outputOption, structured, withNodes } from '../output.ts'
 import { type Row, table } from '../table.ts'
 
-interface NetstatOptions {
+interface NetstatOptions extends OutputFlags {
   all?: boolean
   listening?: boolean
   extend?: boolean
@@ -40,6 +41,7 @@ export const netstat = (io: Io, cluster: Cluster) =>
     .option('-u, --udp', 'only UDP')
     .option('-U, --udplite', 'only UDP-Lite')
     .option('-v, --verbose', 'all protocols')
+    .addOption(outputOption(false))
     .action((pod: string | undefined, options: NetstatOptions) => runNetstat(io, cluster, pod, options))
 
 /** Prints the sockets of all nodes. */
@@ -64,6 +66,7 @@ export async function runNetstat(io: Io, cluster: Cluster, pod: string | undefin
   }
   const messages = await cluster.ask('machine.MachineService/Netstat', request, { timeout: 60_000 })
   const peer = await cluster.peer()
+  if (structured(io, options.output, withNodes(cluster, peer, messages))) return
   const several = messages.some(({ metadata }) => metadata?.hostname)
   const rows = messages.flatMap((message) =>
     message.connectrecord.map((record) => [cluster.nodeOf(message, peer), ...columns(record, options, podNames)]),

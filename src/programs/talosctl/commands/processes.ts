@@ -3,10 +3,11 @@ import { Command, Option } from 'commander'
 import type { machine } from '../../../rpc/messages.ts'
 import type { Cluster } from '../cluster.ts'
 import type { Io } from '../io.ts'
+import { type OutputFlags, outputOption, structured, withNodes } from '../output.ts'
 import { table } from '../table.ts'
 import { humanSize } from '../units.ts'
 
-interface ProcessesOptions {
+interface ProcessesOptions extends OutputFlags {
   sort: 'rss' | 'cpu'
   watch?: boolean
 }
@@ -17,25 +18,28 @@ export const processes = (io: Io, cluster: Cluster) =>
     .description('List the processes of each node.')
     .addOption(new Option('-s, --sort <column>', 'order, largest first').choices(['rss', 'cpu']).default('rss'))
     .option('-w, --watch', 'show them anew every second until interrupted')
+    .addOption(outputOption())
     .action((options: ProcessesOptions) => runProcesses(io, cluster, options))
 
 /** Prints the processes once, or again and again. */
 export async function runProcesses(io: Io, cluster: Cluster, options: ProcessesOptions): Promise<void> {
   if (!options.watch) {
-    io.stdout.write(await listing(cluster, options))
+    const text = await listing(io, cluster, options)
+    if (text !== undefined) io.stdout.write(text)
     return
   }
   while (!io.signal.aborted) {
-    const lines = (await listing(cluster, options)).split('\n')
+    const lines = ((await listing(io, cluster, { ...options, output: 'table' })) ?? '').split('\n')
     const shown = io.stdout.isTTY ? lines.slice(0, 40).map((line) => line.slice(0, io.stdout.columns)) : lines
     io.stdout.write(`${io.stdout.isTTY ? '\u001b[H\u001b[2J' : ''}${shown.join('\n')}\n`)
     await sleep(1000, undefined, { signal: io.signal }).catch(() => {})
   }
 }
 
-async function listing(cluster: Cluster, { sort }: ProcessesOptions): Promise<string> {
+async function listing(io: Io, cluster: Cluster, { sort, output }: ProcessesOptions): Promise<string | undefined> {
   const messages = await cluster.ask('machine.MachineService/Processes', {})
   const peer = await cluster.peer()
+  if (structured(io, output, withNodes(cluster, peer, messages))) return undefined
   const all = messages.flatMap((message) => message.processes.map((process) => ({ node: cluster.nodeOf(message, peer), process })))
   const weight = (one: machine.ProcessInfo) => (sort === 'cpu' ? one.cpuTime : one.residentMemory)
   const rows = all

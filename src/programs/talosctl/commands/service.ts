@@ -4,6 +4,7 @@ import type { Cluster } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
 import { LiveArgument } from '../live-argument.ts'
+import { type OutputFlags, outputOption, structured, withNodes } from '../output.ts'
 import { services } from '../suggestions.ts'
 import { table } from '../table.ts'
 import { epoch, goDuration } from '../units.ts'
@@ -17,15 +18,17 @@ export const service = (io: Io, cluster: Cluster) =>
     .description('List the services of each node, show one, or start, stop or restart it.')
     .addArgument(new LiveArgument('[id]', 'the service', services))
     .addArgument(new Argument('[action]', 'what to do with it').choices(actions).default('status'))
-    .action((id: string | undefined, action: Action) => {
-      if (id === undefined) return runServices(io, cluster)
-      return action === 'status' ? runServiceStatus(io, cluster, id) : runServiceAction(io, cluster, id, action)
+    .addOption(outputOption())
+    .action((id: string | undefined, action: Action, options: OutputFlags) => {
+      if (id === undefined) return runServices(io, cluster, options)
+      return action === 'status' ? runServiceStatus(io, cluster, id, options) : runServiceAction(io, cluster, id, action)
     })
 
 /** Prints all services of each node. */
-export async function runServices(io: Io, cluster: Cluster): Promise<void> {
+export async function runServices(io: Io, cluster: Cluster, options: OutputFlags): Promise<void> {
   const messages = await cluster.ask('machine.MachineService/ServiceList', {})
   const peer = await cluster.peer()
+  if (structured(io, options.output, withNodes(cluster, peer, messages))) return
   const rows = messages.flatMap((message) =>
     message.services.map((one) => {
       const last = one.events?.events.at(-1)
@@ -36,10 +39,14 @@ export async function runServices(io: Io, cluster: Cluster): Promise<void> {
 }
 
 /** Prints one service of each node with its events, newest first. */
-export async function runServiceStatus(io: Io, cluster: Cluster, id: string): Promise<void> {
+export async function runServiceStatus(io: Io, cluster: Cluster, id: string, options: OutputFlags): Promise<void> {
   const messages = await cluster.ask('machine.MachineService/ServiceList', {})
   const peer = await cluster.peer()
   const known = new Set<string>()
+  const found = messages.flatMap((message) =>
+    message.services.filter((one) => one.id === id).map((one) => ({ node: cluster.nodeOf(message, peer), ...one })),
+  )
+  if (found.length > 0 && structured(io, options.output, found)) return
   let shown = 0
   for (const message of messages) {
     for (const one of message.services) known.add(one.id)

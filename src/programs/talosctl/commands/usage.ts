@@ -4,11 +4,12 @@ import { ExitCode } from '../failure.ts'
 import { integer } from '../flags.ts'
 import type { Io } from '../io.ts'
 import { LiveArgument } from '../live-argument.ts'
+import { type OutputFlags, outputOption, structured } from '../output.ts'
 import { paths as suggestions } from '../suggestions.ts'
 import { type Row, table } from '../table.ts'
 import { humanSize } from '../units.ts'
 
-interface UsageOptions {
+interface UsageOptions extends OutputFlags {
   all?: boolean
   depth: number
   humanize?: boolean
@@ -24,6 +25,7 @@ export const usage = (io: Io, cluster: Cluster) =>
     .option('-d, --depth <levels>', 'how many levels down to show', integer(0), 0)
     .option('-H, --humanize', 'sizes for people')
     .option('-t, --threshold <bytes>', 'only what is larger than this, or smaller when negative', integer(-(2 ** 53), 2 ** 53), 0)
+    .addOption(outputOption())
     .action((paths: string[], options: UsageOptions) => runUsage(io, cluster, paths, options))
 
 /** Prints sizes, children before their parents. */
@@ -35,6 +37,7 @@ export async function runUsage(io: Io, cluster: Cluster, paths: string[], option
     threshold: options.threshold,
   }
   const rows: Row[] = []
+  const found: object[] = []
   let failures = 0
   let several = false
   const peer = await cluster.peer()
@@ -46,8 +49,10 @@ export async function runUsage(io: Io, cluster: Cluster, paths: string[], option
       continue
     }
     several ||= Boolean(one.metadata?.hostname)
+    found.push({ node, name: one.relativeName, size: one.size })
     rows.push([node, options.humanize ? humanSize(one.size) : one.size, one.relativeName])
   }
+  if (structured(io, options.output, found)) return
   const all = [['NODE', 'SIZE', 'NAME'], ...rows]
   io.stdout.write(table(several ? all : all.map(([, ...rest]) => rest)))
   if (failures > 0 && rows.length === 0) throw new ExitCode(1)
