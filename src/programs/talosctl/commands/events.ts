@@ -28,7 +28,9 @@ export const events = (io: Io, cluster: Cluster) =>
 export async function runEvents(io: Io, cluster: Cluster, options: EventsOptions): Promise<void> {
   const lines = new LiveTable()
   const peer = await cluster.peer()
-  lines.fit([[(await cluster.nodes())[0] ?? peer, 'dc0mggdnre2s73cvfccg', 'talos/runtime/machine.ServiceStateEvent', '', 'startEverything', '']])
+  lines.fit([
+    [(await cluster.nodes())[0] ?? peer, 'dc0mggdnre2s73cvfccg', 'talos/runtime/machine.ServiceStateEvent', '', 'startEverything', ''],
+  ])
   io.stdout.write(lines.line(['NODE', 'ID', 'EVENT', 'ACTOR', 'SOURCE', 'MESSAGE']))
   try {
     for await (const event of cluster.stream('machine.MachineService/Events', requestOf(options))) {
