@@ -27,14 +27,18 @@ export const containerdProbe =
     if (status !== 1) throw new Error(`containerd at "${containerd.address}" does not serve yet`)
   }
 
+/** Milliseconds that a probe's connection stays open. */
+const politeTime = 20
+
 function dial(target: { hostname: string; port: number } | { unix: string }, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const name = 'unix' in target ? `"${target.unix}"` : `${target.hostname}:${target.port}`
     const fail = (error: Error) => reject(new Error(`dial ${name}: ${error.message}`))
     const socket = {
       open(connection: { end(): void }) {
-        connection.end()
         resolve()
+        // A server that speaks first is heard out: closing over unread bytes would be a reset to it.
+        setTimeout(() => connection.end(), politeTime)
       },
       connectError: (_: unknown, error: Error) => fail(error),
       data() {},
