@@ -315,7 +315,7 @@ export async function resolveTarget(flags: ClusterFlags, io: Io): Promise<Target
   }
   return {
     endpoints,
-    nodes: flags.nodes ?? context.nodes,
+    nodes: [...new Set(flags.nodes ?? context.nodes)],
     cluster: flags.cluster ?? context.cluster,
     tls: credentials(context, `context "${name}" in "${path}"`),
     source: `"${path}"`,

@@ -1,4 +1,4 @@
-import { describeRpcError, RpcError } from '../../rpc/status.ts'
+import { describeRpcError, RpcError, type StatusName } from '../../rpc/status.ts'
 
 /** The command line was wrong: the message says what is missing and what to do. */
 export class UsageError extends Error {
@@ -23,6 +23,12 @@ export class NodeErrors extends Error {
         .join('')}\n`,
     )
   }
+}
+
+/** Whether a call, or the call to every node of several, failed with this status. */
+export function failedWith(error: unknown, status: StatusName): boolean {
+  if (error instanceof NodeErrors) return error.errors.every((one) => failedWith(one.error, status))
+  return error instanceof RpcError && error.status === status
 }
 
 /** An error as one text for the user; failures of calls keep the shape that scripts match on. */

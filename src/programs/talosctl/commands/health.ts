@@ -1,9 +1,8 @@
 import { Command, Option } from 'commander'
 import { awaitHealth, healthLine, Unhealthy } from '../../../os/cluster/health/run.ts'
 import { healthSteps } from '../../../os/cluster/health/steps.ts'
-import { RpcError } from '../../../rpc/status.ts'
 import type { Cluster } from '../cluster.ts'
-import { UsageError } from '../failure.ts'
+import { failedWith, UsageError } from '../failure.ts'
 import { duration, list } from '../flags.ts'
 import { clusterView, discoverMembers, type Members } from '../health/view.ts'
 import type { Io } from '../io.ts'
@@ -40,7 +39,7 @@ export async function runHealth(io: Io, cluster: Cluster, flags: HealthFlags): P
       await onServer(io, cluster, members, flags.waitTimeout)
       return
     } catch (error) {
-      if (!(error instanceof RpcError) || error.status !== 'Unimplemented') throw error
+      if (!failedWith(error, 'Unimplemented')) throw error
     }
   }
   await fromHere(io, cluster, members ?? (await discoverMembers(cluster)), flags)
@@ -66,7 +65,7 @@ async function onServer(io: Io, cluster: Cluster, members: Members | undefined, 
       io.stderr.write(`${last}\n`)
     }
   } catch (error) {
-    if (error instanceof RpcError && error.status === 'DeadlineExceeded' && last) throw new Error(`healthcheck error: ${last}`)
+    if (failedWith(error, 'DeadlineExceeded') && last) throw new Error(`healthcheck error: ${last}`)
     throw error
   }
 }

@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander'
 import { common, machine as wire } from '../../../rpc/enums.ts'
 import type { machine } from '../../../rpc/messages.ts'
-import { RpcError } from '../../../rpc/status.ts'
 import type { Cluster } from '../cluster.ts'
+import { failedWith } from '../failure.ts'
 import type { Io } from '../io.ts'
 import { kubernetesImages, type Versions, versions } from '../kubernetes-images.ts'
 import { type OutputFlags, outputOption, structured } from '../output.ts'
@@ -70,7 +70,7 @@ export async function runImageList(io: Io, cluster: Cluster, namespace: Namespac
       rows.push([name, one.name, one.digest, humanSize(one.size), labels(one.labels), created(one.createdAt)])
     }
   } catch (error) {
-    if (!unimplemented(error)) throw error
+    if (!failedWith(error, 'Unimplemented')) throw error
     await listByMachine(io, cluster, namespace)
     return
   }
@@ -93,7 +93,7 @@ export async function runImagePull(io: Io, cluster: Cluster, namespace: Namespac
   try {
     for await (const { name, pulled } of pulls) io.stdout.write(`${name}: ${pulled}\n`)
   } catch (error) {
-    if (!unimplemented(error)) throw error
+    if (!failedWith(error, 'Unimplemented')) throw error
     const legacy = { namespace: legacyNamespace(namespace), reference }
     const messages = await cluster.ask('machine.MachineService/ImagePull', legacy, { timeout: 30 * 60_000 })
     const peer = await cluster.peer()
@@ -130,10 +130,6 @@ function instance(namespace: Namespace): { driver: number; namespace: number } {
 
 function legacyNamespace(namespace: Namespace): number {
   return namespace === 'cri' ? common.ContainerdNamespace.NS_CRI : common.ContainerdNamespace.NS_SYSTEM
-}
-
-function unimplemented(error: unknown): boolean {
-  return error instanceof RpcError && error.status === 'Unimplemented'
 }
 
 function labels(all: Record<string, string>): string {
