@@ -120,6 +120,9 @@ export function controllerManagerArguments(config: SpecOf<typeof ControllerManag
       'cluster-signing-key-file': denied(`${secrets}/ca.key`),
       'configure-cloud-routes': overwrite('false'),
       controllers: additive('*,tokencleaner'),
+      // Its first act is an account for each of its controllers: with the usual pace that alone takes five seconds.
+      'kube-api-burst': overwrite('200'),
+      'kube-api-qps': overwrite('100'),
       kubeconfig: overwrite(`${secrets}/kubeconfig`),
       'leader-elect': overwrite('true'),
       profiling: overwrite('false'),
@@ -162,11 +165,14 @@ export function apiServerPod(config: SpecOf<typeof APIServerConfig>, versions: P
   })
 }
 
+/** Asked often, so that a component counts as soon as it can; a minute to start. */
+const startup = { periodSeconds: 1, failureThreshold: 60 }
+
 /** kube-controller-manager's pod. */
 export function controllerManagerPod(config: SpecOf<typeof ControllerManagerConfig>, versions: PodVersions): KubeObject {
   const healthz = probe(10257, '/healthz')
   return pod('kube-controller-manager', config, controllerManagerArguments(config), versions, {
-    probes: { startupProbe: { ...healthz, periodSeconds: 5, failureThreshold: 12 }, livenessProbe: { ...healthz, timeoutSeconds: 15 } },
+    probes: { startupProbe: { ...healthz, ...startup }, livenessProbe: { ...healthz, timeoutSeconds: 15 } },
   })
 }
 
@@ -178,7 +184,7 @@ export function schedulerPod(config: SpecOf<typeof SchedulerConfig>, versions: P
   return pod('kube-scheduler', config, schedulerArguments(config), versions, {
     config: true,
     probes: {
-      startupProbe: { ...live, periodSeconds: 5, failureThreshold: 12 },
+      startupProbe: { ...live, ...startup },
       livenessProbe: { ...live, timeoutSeconds: 15 },
       readinessProbe: { ...ready, timeoutSeconds: 15 },
     },

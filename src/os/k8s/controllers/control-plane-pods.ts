@@ -7,9 +7,12 @@ import { apiReady } from '../apply-manifests.ts'
 import { APIServerConfig } from '../resources/api-server-config.ts'
 import { ConfigStatus } from '../resources/config-status.ts'
 import { ControllerManagerConfig } from '../resources/controller-manager-config.ts'
+import { NodeStatus } from '../resources/node-status.ts'
+import { Nodename } from '../resources/nodename.ts'
 import { SchedulerConfig } from '../resources/scheduler-config.ts'
 import { SecretStatus } from '../resources/secret-status.ts'
 import { StaticPod } from '../resources/static-pod.ts'
+import { identified } from '../static-pod-identity.ts'
 import { apiServerPod, controllerManagerPod, schedulerPod } from '../static-pods.ts'
 
 /** The control plane's pods, once their files are on disk and etcd answers. */
@@ -25,9 +28,11 @@ export function renderControlPlanePods(): Controller {
       configs: weak(ConfigStatus, { id: 'static-pods' }),
       services: weak(Service, { id: 'etcd' }),
       kubeconfigs: weak(KubernetesSecret, { id: 'k8s-certs' }),
+      nodename: weak(Nodename, { id: 'nodename' }),
+      node: weak(NodeStatus),
     },
     outputs: { pods: shared(StaticPod) },
-    reconcile({ apiServer, controllerManager, scheduler, secrets, configs, services, kubeconfigs, pods, background }) {
+    reconcile({ apiServer, controllerManager, scheduler, secrets, configs, services, kubeconfigs, nodename, node, pods, background }) {
       const [api, manager, chooser] = [
         apiServer.get('kube-apiserver'),
         controllerManager.get('kube-controller-manager'),
@@ -36,13 +41,19 @@ export function renderControlPlanePods(): Controller {
       const secretsReady = secrets.get('static-pods')?.spec
       const configsReady = configs.get('static-pods')?.spec
       if (!api || !manager || !chooser) return
-      if (!secretsReady?.ready || !configsReady?.ready || !services.get('etcd')?.spec.healthy) {
+      const name = nodename.get('nodename')?.spec.nodename
+      if (!name || !secretsReady?.ready || !configsReady?.ready || !services.get('etcd')?.spec.healthy) {
         // A control plane that runs goes on running: etcd may be away for a moment only.
         for (const pod of ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']) pods.keep(pod)
         return
       }
+      const status = node.get(name)?.spec
+      const identity = { node: name, progress: !status ? 'starting' : status.nodeReady ? 'ready' : 'registered' }
       const versions = (metadata: { version: number }) => ({ secrets: secretsReady.version, config: String(metadata.version) })
-      pods.put('kube-apiserver', apiServerPod(api.spec, { ...versions(api.metadata), configFiles: configsReady.version }))
+      pods.put(
+        'kube-apiserver',
+        identified(apiServerPod(api.spec, { ...versions(api.metadata), configFiles: configsReady.version }), identity),
+      )
       // The others end at once without an API server, and would then be started ever later.
       const kubeconfig = kubeconfigs.get('k8s-certs')?.spec.localhostAdminKubeconfig
       if (!answered) {
@@ -61,8 +72,9 @@ export function renderControlPlanePods(): Controller {
           })
         return
       }
-      if (manager.spec.enabled) pods.put('kube-controller-manager', controllerManagerPod(manager.spec, versions(manager.metadata)))
-      if (chooser.spec.enabled) pods.put('kube-scheduler', schedulerPod(chooser.spec, versions(chooser.metadata)))
+      if (manager.spec.enabled)
+        pods.put('kube-controller-manager', identified(controllerManagerPod(manager.spec, versions(manager.metadata)), identity))
+      if (chooser.spec.enabled) pods.put('kube-scheduler', identified(schedulerPod(chooser.spec, versions(chooser.metadata)), identity))
     },
   })
 }

@@ -103,7 +103,7 @@ function deployment(image: string): KubeObject {
                 failureThreshold: 5,
               },
               // Often, so that a new cluster's names are there as soon as they can be.
-              readinessProbe: { httpGet: { path: '/ready', port: 8181, scheme: 'HTTP' }, periodSeconds: 2 },
+              readinessProbe: { httpGet: { path: '/ready', port: 8181, scheme: 'HTTP' }, periodSeconds: 1 },
               securityContext: {
                 allowPrivilegeEscalation: false,
                 readOnlyRootFilesystem: true,
