@@ -1,4 +1,5 @@
 import type { Area } from '../area.ts'
+import { timeMethods } from './api/time.ts'
 import { syncTime } from './controllers/sync.ts'
 import { resources } from './nouns.ts'
 
@@ -7,4 +8,5 @@ export const time: Area = {
   name: 'time',
   resources,
   controllers: ({ kernel }) => [syncTime(kernel)],
+  methods: ({ kernel }) => timeMethods(kernel),
 }

@@ -1,0 +1,47 @@
+import { type Method, type Role, unary } from '../../../rpc/server/method.ts'
+import { RpcError } from '../../../rpc/status.ts'
+import type { Kernel } from '../../kernel.ts'
+import { TimeServerStatus } from '../../network/resources/time-server-status.ts'
+import { askTimeServer, TimeServerError } from '../time-server.ts'
+
+const readers: readonly Role[] = ['os:admin', 'os:operator', 'os:reader']
+const second = 1_000_000_000n
+const statuses = { address: 'InvalidArgument', timeout: 'DeadlineExceeded', refused: 'Unavailable', answer: 'Unavailable' } as const
+
+/** The node's clock beside that of a time server: one of its own, or one that the caller names. */
+export function timeMethods({ time }: { time: Pick<Kernel['time'], 'clock'> }): Method[] {
+  const now = () => time.clock('realtime')
+
+  /** Asks the servers in turn. */
+  const compare = async (servers: readonly string[], signal: AbortSignal) => {
+    let last: unknown
+    for (const server of servers) {
+      try {
+        const { offset } = await askTimeServer(server, { now, signal })
+        const local = now()
+        return { messages: [{ server, localtime: timestamp(local), remotetime: timestamp(local + offset) }] }
+      } catch (error) {
+        if (signal.aborted) throw error
+        last = error
+      }
+    }
+    throw last instanceof TimeServerError ? new RpcError(statuses[last.reason], last.message) : last
+  }
+
+  return [
+    unary('time.TimeService/Time', readers, (_, { store, signal }) => {
+      const servers = store.list(TimeServerStatus).flatMap(({ spec }) => spec.timeServers)
+      if (servers.length === 0)
+        throw new RpcError('FailedPrecondition', 'time: no time servers are known: set machine.time.servers, or name one to check')
+      return compare(servers, signal)
+    }),
+    unary('time.TimeService/TimeCheck', readers, ({ server }, { signal }) => {
+      if (server === '') throw new RpcError('InvalidArgument', 'time check: name a time server')
+      return compare([server], signal)
+    }),
+  ]
+}
+
+function timestamp(nanoseconds: bigint): { seconds: number; nanos: number } {
+  return { seconds: Number(nanoseconds / second), nanos: Number(nanoseconds % second) }
+}
