@@ -17,7 +17,7 @@ import { registrydService } from './services/registryd.ts'
 export const cri: Area = {
   name: 'cri',
   resources,
-  controllers: ({ kernel, supervisor }) => [
+  controllers: ({ kernel, store, supervisor }) => [
     configImageCache,
     configRegistries,
     writeRegistries,
@@ -25,7 +25,7 @@ export const cri: Area = {
     writeBaseSpec,
     configSeccompProfiles,
     writeSeccompProfiles(kernel),
-    restartOnConfig({ supervisor }),
+    restartOnConfig({ supervisor, store }),
     collectImages(),
   ],
   services: (machine) => [containerdService(machine), criService(machine), registrydService(machine)],

@@ -7,6 +7,7 @@ import type { Mode } from '../../kernel.ts'
 import { networkConditions } from '../../network/conditions.ts'
 import { RuntimeMountStatus } from '../../runtime/resources/mount-status.ts'
 import { programEnvironment } from '../../runtime/service-environment.ts'
+import { noteConfigRead } from '../config-read.ts'
 import { criDaemon } from '../daemons.ts'
 import { ownImagesOf } from '../image-table.ts'
 
@@ -32,7 +33,8 @@ export const criService = ({ kernel, spawn }: Machine): ServiceDefinition => {
     id: 'cri',
     dependsOn: [],
     wait: wait(mode),
-    async prepare() {
+    async prepare({ store }) {
+      noteConfigRead(store)
       images.forget()
       files.mkdirAll('/run/containerd', { mode: 0o711 })
       files.mkdirAll('/var/lib/containerd', { mode: 0o000 })

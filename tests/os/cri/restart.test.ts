@@ -1,0 +1,31 @@
+import { expect, test } from 'bun:test'
+import { silent } from '../../../src/cosi/log.ts'
+import { Runtime } from '../../../src/cosi/runtime.ts'
+import { Store } from '../../../src/cosi/store.ts'
+import { noteConfigRead } from '../../../src/os/cri/config-read.ts'
+import { restartOnConfig } from '../../../src/os/cri/controllers/restart.ts'
+import { EtcFileStatus } from '../../../src/os/files/resources/etc-file-status.ts'
+import { Service } from '../../../src/os/runtime/resources/service.ts'
+
+test('the daemon begins anew when its configuration changes, and only then', async () => {
+  const store = new Store()
+  const runtime = new Runtime(store, { log: silent })
+  const restarted: string[] = []
+  const supervisor = {
+    async restart(id: string) {
+      restarted.push(id)
+      noteConfigRead(store)
+    },
+  }
+  runtime.register(restartOnConfig({ supervisor: supervisor as never, store }))
+  const write = (specVersion: string) => store.put(EtcFileStatus, 'cri/conf.d/cri.toml', { specVersion })
+  runtime.start()
+  write('1')
+  noteConfigRead(store)
+  store.put(Service, 'cri', { running: true, healthy: true, unknown: false })
+  await runtime.settled()
+  expect(restarted).toEqual([])
+  write('2')
+  await runtime.settled()
+  expect(restarted).toEqual(['cri'])
+})
