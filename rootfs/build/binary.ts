@@ -15,6 +15,9 @@ const links = ['talosctl', 'keeper', 'discovery']
 
 const bun = process.execPath
 
+/** The binary reads no settings from the folder it is started in. */
+const quiet = ['--no-compile-autoload-dotenv', '--no-compile-autoload-bunfig']
+
 /** Builds `dist/ichor` unless its sources are as they were; says whether it did. */
 export async function buildBinary(): Promise<{ path: string; built: boolean }> {
   const path = join(dist, 'ichor')
@@ -32,7 +35,7 @@ export async function buildBinary(): Promise<{ path: string; built: boolean }> {
       const workers = readdirSync(join(repository, 'src')).filter((name) => name.endsWith('-worker.ts'))
       const entries = ['src/main.ts', ...workers.sort().map((name) => `src/${name}`)]
       const define = Object.entries(defines).flatMap(([name, value]) => ['--define', `${name}=${JSON.stringify(value)}`])
-      const flags = ['--compile', '--minify', '--bytecode', '--format=esm', '--target=bun', '--outfile', join(work, 'ichor')]
+      const flags = ['--compile', '--minify', '--bytecode', '--format=esm', '--target=bun', ...quiet, '--outfile', join(work, 'ichor')]
       await run([bun, 'build', ...flags, ...define, ...entries], { cwd: repository })
       renameSync(join(work, 'ichor'), path)
     } finally {
@@ -53,7 +56,7 @@ export function linkTo(target: string, path: string): void {
 }
 
 /** Commit and its time, so that equal sources give equal bytes; nothing is known of a copy without its history. */
-async function described(): Promise<Record<string, string>> {
+export async function described(): Promise<Record<string, string>> {
   try {
     const [sha = '', time = ''] = (await run(['git', 'log', '-1', '--format=%h %cI'], { cwd: repository })).trim().split(' ')
     const changed = (

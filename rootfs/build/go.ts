@@ -3,10 +3,10 @@
  * bytes on any machine. The Go tool fetches the toolchain itself when another version is installed.
  */
 import { readdirSync, readFileSync } from 'node:fs'
-import { cp, mkdir, readdir, rm } from 'node:fs/promises'
+import { cp, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Cached, cached, hashOf } from './cache.ts'
-import { formatTime, type Task, task } from './progress.ts'
+import { type Task, task } from './progress.ts'
 import { run } from './run.ts'
 
 /** The toolchain every Go program is built with. */
@@ -122,11 +122,3 @@ export async function linkedModules(recipe: GoRecipe, folder: string): Promise<{
     return { path, version, sum: sums.get(line) }
   })
 }
-
-/** Names in a folder, for messages and tables. */
-export async function programsIn(folder: string): Promise<string[]> {
-  return (await readdir(folder)).filter((name) => name !== 'modules.txt').sort()
-}
-
-/** How long something took, for the closing line. */
-export const took = (since: number): string => formatTime(performance.now() - since)

@@ -1,0 +1,40 @@
+/** Packs a tree into an image in dist/. */
+import { existsSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { BlockPress } from '../squashfs/blocks.ts'
+import type { Compressor } from '../squashfs/compressor.ts'
+import { writeSquashfs } from '../squashfs/writer.ts'
+import { dist } from './binary.ts'
+import { cacheFolder, hashFile } from './cache.ts'
+import { exclusive } from './exclusive.ts'
+import { formatSize, task } from './progress.ts'
+import type { TreeEntry } from './tree.ts'
+
+/** Packs the entries into `dist/<name>`, which changes only when its bytes do; returns the stored size of each file. */
+export async function pack(
+  name: string,
+  entries: readonly TreeEntry[],
+  compressor: Compressor,
+  blockSize: number,
+): Promise<Map<string, number>> {
+  return exclusive(name, async () => {
+    const shown = task(`packing dist/${name}`)
+    const output = join(dist, name)
+    const unfinished = `${output}.${process.pid}`
+    const press = new BlockPress(join(cacheFolder, 'blocks'), compressor)
+    try {
+      const progress = (done: number, total: number) => shown.at(`${formatSize(done)} of ${formatSize(total)}`)
+      const { size, stored } = await writeSquashfs(unfinished, entries, { blockSize, press, progress })
+      const { sha256 } = await hashFile(unfinished)
+      const same = existsSync(output) && (await hashFile(output)).sha256 === sha256
+      if (!same) renameSync(unfinished, output)
+      shown.done(`${formatSize(size)}, ${same ? 'as it was' : `${press.fresh} blocks were new`}, sha256 ${sha256}`)
+      return stored
+    } catch (error) {
+      shown.failed()
+      throw error
+    } finally {
+      rmSync(unfinished, { force: true })
+    }
+  })
+}

@@ -1,0 +1,94 @@
+/** The whole build, from nothing to images in dist/. */
+import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { xz, zstd } from '../squashfs/compressor.ts'
+import { assemble, lockPath } from './assemble.ts'
+import { buildBinary, dist, linkTo } from './binary.ts'
+import { hashFile, hashOf } from './cache.ts'
+import { installDependencies } from './dependencies.ts'
+import { prepareHost } from './host.ts'
+import { pack } from './pack.ts'
+import { buildParts } from './parts.ts'
+import { formatSize, formatTime } from './progress.ts'
+import { sizeTable } from './size-table.ts'
+
+/** What is shipped: as small as it gets. */
+const shipped = { name: 'rootfs.sqsh', blockSize: 1 << 20 }
+
+/** The same tree for container nodes on this machine, where reading fast matters more than size. */
+const forNodes = { name: 'rootfs.node.sqsh', blockSize: 128 * 1024, level: 6 }
+
+/** Choices of a build. */
+export interface RootfsOptions {
+  /** Only the image for container nodes. */
+  nodesOnly?: boolean
+  /** Write debian.lock anew from what the archive offers. */
+  relock?: boolean
+  /** Pack this binary instead of building one. */
+  binary?: string
+}
+
+/** Builds and packs what has changed. */
+export async function buildRootfs({ nodesOnly = false, relock = false, binary }: RootfsOptions = {}): Promise<void> {
+  const started = performance.now()
+  const took = () => formatTime(performance.now() - started)
+  await installDependencies()
+  await prepareHost()
+  const program = binary ?? (await buildBinary()).path
+  const parts = await buildParts()
+  linkTo(parts.runc, join(dist, 'runc'))
+  linkTo(parts.kubectl, join(dist, 'kubectl'))
+
+  // Another build may replace the binary meanwhile, so it is held under a name of our own.
+  const held = join(dist, `.packing-${process.pid}`)
+  rmSync(held, { force: true })
+  linkSync(program, held)
+  try {
+    const { sha256 } = await hashFile(held)
+    const inputs = hashOf({
+      sha256,
+      parts: { ...parts, built: [] },
+      lock: existsSync(lockPath) && readFileSync(lockPath, 'utf8'),
+      recipes: recipes(),
+    })
+    const wanted = nodesOnly ? [forNodes.name] : [forNodes.name, shipped.name]
+    if (!relock && wanted.every((name) => isFrom(name, inputs))) {
+      console.log(
+        `${wanted.map((name) => `dist/${name} (${formatSize(Bun.file(join(dist, name)).size)})`).join(', ')}: nothing has changed, ${took()}`,
+      )
+      return
+    }
+    const { tree, sbom, images } = await assemble(held, parts, relock)
+    const entries = tree.entries()
+    let stored = await pack(forNodes.name, entries, zstd(forNodes.level), forNodes.blockSize)
+    stamp(forNodes.name, inputs)
+    if (!nodesOnly) {
+      stored = await pack(shipped.name, entries, await xz(shipped.blockSize), shipped.blockSize)
+      stamp(shipped.name, inputs)
+    }
+    writeFileSync(join(dist, 'rootfs.spdx.json'), sbom)
+    if (!nodesOnly) console.log(sizeTable(tree, stored))
+    console.log(`${images} container images inside, ${took()} in all`)
+  } finally {
+    rmSync(held, { force: true })
+  }
+}
+
+const stampOf = (name: string) => join(dist, `.${name}-inputs`)
+
+function isFrom(name: string, inputs: string): boolean {
+  return existsSync(join(dist, name)) && existsSync(stampOf(name)) && readFileSync(stampOf(name), 'utf8') === inputs
+}
+
+function stamp(name: string, inputs: string): void {
+  mkdirSync(dist, { recursive: true })
+  writeFileSync(stampOf(name), inputs)
+}
+
+/** Hashes of what decides how parts are put together. */
+function recipes(): Record<string, string> {
+  const root = join(import.meta.dir, '..')
+  const own = (readdirSync(root, { recursive: true }) as string[]).filter((name) => name.endsWith('.ts')).map((name) => join(root, name))
+  const shared = ['layer.ts', 'tar.ts', 'segments.ts'].map((name) => join(root, '../src/oci', name))
+  return Object.fromEntries([...own.sort(), ...shared].map((path) => [path.slice(root.length), hashOf(readFileSync(path))]))
+}

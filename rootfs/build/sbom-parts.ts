@@ -1,0 +1,127 @@
+/** Gathers what the root file system is made of, for its SBOM. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { DebianFiles } from '../debian/files.ts'
+import type { SbomPart } from '../sbom.ts'
+import { repository } from './binary.ts'
+import { hashFile, hashOf } from './cache.ts'
+import { type GoRecipe, goToolchain, linkedModules } from './go.ts'
+import { releases } from './go-recipes.ts'
+import { run } from './run.ts'
+
+/** Bun's lock file, as far as it is read here. */
+interface BunLock {
+  packages: Record<string, [spec: string, source: string, facts: { dependencies?: Record<string, string> }, integrity: string]>
+}
+
+/** The binary with the runtime and the packages bundled into it. */
+export async function binaryPart(path: string, version: string, dependencies: readonly string[]): Promise<SbomPart> {
+  const { sha256 } = await hashFile(path)
+  const lock = Bun.JSONC.parse(readFileSync(join(repository, 'bun.lock'), 'utf8')) as BunLock
+  const contains: SbomPart[] = [
+    {
+      name: 'bun',
+      version: Bun.version,
+      purl: `pkg:npm/bun@${Bun.version}`,
+      source: `Bun's runtime, commit ${Bun.revision}`,
+      license: 'MIT',
+    },
+  ]
+  const seen = new Set<string>()
+  const queue = [...dependencies]
+  for (let name = queue.shift(); name; name = queue.shift()) {
+    if (seen.has(name)) continue
+    seen.add(name)
+    const [spec = '', , facts] = lock.packages[name] ?? []
+    const version = spec.slice(spec.lastIndexOf('@') + 1)
+    if (!version) continue
+    contains.push({ name, version, purl: `pkg:npm/${name.replace('@', '%40')}@${version}`, source: 'npm package, as locked in bun.lock' })
+    queue.push(...Object.keys(facts?.dependencies ?? {}))
+  }
+  return {
+    name: 'ichor',
+    version,
+    source: 'this repository',
+    sha256,
+    license: 'Apache-2.0',
+    contains: contains.sort((a, b) => (a.name < b.name ? -1 : 1)),
+  }
+}
+
+/** A program written in Go with its modules and the toolchain's library. */
+export async function goPart(
+  recipe: GoRecipe,
+  folder: string,
+  program: string,
+  version: string,
+  extra: SbomPart[] = [],
+): Promise<SbomPart> {
+  const { sha256 } = await hashFile(join(folder, program))
+  const modules = await linkedModules(recipe, folder)
+  const contains = modules.map(
+    ({ path, version: each, sum }): SbomPart => ({
+      name: path,
+      version: each,
+      purl: `pkg:golang/${path}@${each}`,
+      source: 'Go module',
+      sum,
+    }),
+  )
+  const library: SbomPart = {
+    name: 'go',
+    version: goToolchain.slice(2),
+    purl: `pkg:golang/stdlib@${goToolchain.slice(2)}`,
+    source: 'the Go toolchain and its library',
+    license: 'BSD-3-Clause',
+  }
+  return {
+    name: program,
+    version,
+    source: `rootfs/${recipe.module}, linked from Go modules`,
+    sha256,
+    contains: [library, ...contains, ...extra],
+  }
+}
+
+/** Debian packages on the build machine whose archives are linked into a program. */
+export async function linkedFromHost(names: readonly string[]): Promise<SbomPart[]> {
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query fills these in
+  const lines = await run(['dpkg-query', '-W', '-f', '${Package} ${Version}\n', ...names])
+  return lines
+    .trim()
+    .split('\n')
+    .map((line) => {
+      const [name = '', version = ''] = line.split(' ')
+      return { name, version, purl: debianUrl(name, version), source: 'Debian package of the build machine, linked statically' }
+    })
+}
+
+const debianUrl = (name: string, version: string) => `pkg:deb/debian/${name}@${encodeURIComponent(version)}?arch=amd64`
+
+/** The Debian packages that files were taken from. */
+export function debianPartsOf({ packages }: DebianFiles): SbomPart[] {
+  return packages
+    .map(
+      ({ name, version, sha256 }): SbomPart => ({
+        name,
+        version,
+        sha256,
+        purl: debianUrl(name, version),
+        source: 'Debian package; some of its files',
+      }),
+    )
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+/** pause, which is ours. */
+export async function pausePart(folder: string): Promise<SbomPart> {
+  const source = readFileSync(join(import.meta.dir, '../pause/pause.c'))
+  const { sha256 } = await hashFile(join(folder, 'pause'))
+  return {
+    name: 'pause',
+    version: releases.pause,
+    source: `rootfs/pause/pause.c, SHA-256 ${hashOf(source)}`,
+    sha256,
+    license: 'Apache-2.0',
+  }
+}

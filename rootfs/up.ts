@@ -1,0 +1,31 @@
+/**
+ * `bun run up`: from a fresh clone to a running cluster. Whatever follows is handed to `talosctl cluster create`, which
+ * also finds a cluster that runs already and says so.
+ */
+import { join } from 'node:path'
+import { dist } from './build/binary.ts'
+import { failed } from './build/failure.ts'
+import { HostError } from './build/host.ts'
+import { buildRootfs } from './build/rootfs.ts'
+
+async function up(): Promise<number> {
+  if (process.platform !== 'linux')
+    throw new HostError(`this is ${process.platform}: nodes are Linux containers, so a Linux machine is needed`)
+  if (process.getuid?.() !== 0) throw new HostError('nodes are made of namespaces, mounts and links: run this as root')
+  await buildRootfs({ nodesOnly: true })
+  const child = Bun.spawn([join(dist, 'talosctl'), 'cluster', 'create', ...process.argv.slice(2)], {
+    stdio: ['inherit', 'inherit', 'inherit'],
+  })
+  // The terminal tells the whole group; what comes from elsewhere is passed on, and the child's own end is waited for.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(signal, () => {
+      if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
+    })
+  return child.exited
+}
+
+try {
+  process.exitCode = await up()
+} catch (error) {
+  failed(error)
+}
