@@ -12,6 +12,7 @@ import { cni, cniPlugins, containerd, kube, releases, runc } from './go-recipes.
 import type { Parts } from './parts.ts'
 import { binaryPart, debianPartsOf, goPart, linkedFromHost, pausePart } from './sbom-parts.ts'
 import { Tree } from './tree.ts'
+import { verifyTree } from './verify.ts'
 
 /** The lock of Debian packages. */
 export const lockPath: string = join(import.meta.dir, '../debian.lock')
@@ -56,5 +57,6 @@ export async function assemble(binary: string, parts: Parts, relock: boolean): P
   ])
   const text = `${JSON.stringify(sbom, null, 1)}\n`
   tree.text('sbom', sbomPath, text)
+  verifyTree(tree)
   return { tree, sbom: text, images: images.length }
 }

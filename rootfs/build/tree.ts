@@ -67,26 +67,29 @@ export class Tree {
     return this.#entries.get(path)
   }
 
-  /** Follows links (whole path, also links in the middle) to an entry that is none; undefined when it leads nowhere. */
-  resolve(path: string): TreeEntry | undefined {
-    let left = path.split('/').filter(Boolean)
-    let at: string[] = []
-    for (let steps = 0; steps < 256; steps++) {
-      const name = left.shift()
-      if (name === undefined) return this.#entries.get(`/${at.join('/')}`)
-      if (name === '.') continue
-      if (name === '..') {
-        at.pop()
-        continue
+  /** Says where paths lead: follows links, also in the middle of a path; undefined when it leads nowhere. */
+  follower(): (path: string) => TreeEntry | undefined {
+    const all = new Map(this.entries().map((entry) => [entry.path, entry]))
+    return (path) => {
+      let left = path.split('/').filter(Boolean)
+      let at: string[] = []
+      for (let steps = 0; steps < 256; steps++) {
+        const name = left.shift()
+        if (name === undefined) return all.get(`/${at.join('/')}`)
+        if (name === '.') continue
+        if (name === '..') {
+          at.pop()
+          continue
+        }
+        at.push(name)
+        const entry = all.get(`/${at.join('/')}`)
+        if (entry?.type !== 'symlink') continue
+        const target = entry.target ?? ''
+        at = target.startsWith('/') ? [] : at.slice(0, -1)
+        left = [...target.split('/').filter(Boolean), ...left]
       }
-      at.push(name)
-      const entry = this.#entries.get(`/${at.join('/')}`)
-      if (entry?.type !== 'symlink') continue
-      const target = entry.target ?? ''
-      at = target.startsWith('/') ? [] : at.slice(0, -1)
-      left = [...target.split('/').filter(Boolean), ...left]
+      return undefined
     }
-    return undefined
   }
 
   /** All entries with their parents, sorted by path bytes. */

@@ -19,6 +19,7 @@ export class BlockPress {
   readonly #folder: string
   readonly compressor: Compressor
   #compressed = 0
+  readonly #running = new Map<string, Promise<Block>>()
 
   constructor(cache: string, compressor: Compressor) {
     this.compressor = compressor
@@ -32,8 +33,14 @@ export class BlockPress {
   }
 
   /** Compresses one block. */
-  async press(content: Uint8Array): Promise<Block> {
+  press(content: Uint8Array): Promise<Block> {
     const key = hashOf(content)
+    const running = this.#running.get(key) ?? this.#press(key, content).finally(() => this.#running.delete(key))
+    this.#running.set(key, running)
+    return running
+  }
+
+  async #press(key: string, content: Uint8Array): Promise<Block> {
     const folder = join(this.#folder, key.slice(0, 2))
     const path = join(folder, key)
     let bytes: Uint8Array
