@@ -1,7 +1,11 @@
+import { RpcError } from '../../rpc/status.ts'
 import type { Machine } from '../area.ts'
 import { dataFolder } from './arguments.ts'
-import { memberIdOf } from './client.ts'
-import { localEtcd } from './endpoints.ts'
+import { type EtcdClient, hexId, memberIdOf } from './client.ts'
+import { localEtcd, otherEtcd } from './endpoints.ts'
+
+/** How long a refusal is taken for a passing one. */
+const patience = 15_000
 
 /** What leaving needs of the machine. */
 export type Leaving = Pick<Machine, 'store' | 'log' | 'supervisor'> & { kernel: { files: Pick<Machine['kernel']['files'], 'remove'> } }
@@ -9,19 +13,40 @@ export type Leaving = Pick<Machine, 'store' | 'log' | 'supervisor'> & { kernel: 
 /** Takes this node out of etcd for good: leadership is handed on, the member removed, etcd stopped and its data deleted. */
 export async function etcdLeave({ store, log, supervisor, kernel }: Leaving): Promise<void> {
   const client = localEtcd(store)
+  let id: string
   try {
-    const id = await memberIdOf(client)
+    id = await memberIdOf(client)
     const members = await client.members()
     const others = members.filter((member) => member.ID !== id && !member.isLearner)
-    if (others.length === 0)
-      throw new Error('this is the only voting member of etcd, without it the cluster ends: reset the node with --graceful=false')
     const heir = others[0]
-    if (heir && (await client.status()).leader === id) await client.moveLeader(heir.ID)
-    log.info('leaving etcd', { member: id })
-    await client.remove(id)
+    if (!heir) throw new Error('this is the only voting member of etcd, without it the cluster ends: reset the node with --graceful=false')
+    if ((await client.status()).leader === id) await client.moveLeader(heir.ID)
   } finally {
     client.close()
   }
+  // Another member is asked: this one stops the moment it is removed, before it can answer.
+  const others = otherEtcd(store)
+  if (!others) throw new Error('no other member of etcd is known to take this one out')
+  try {
+    log.info('leaving etcd', { member: hexId(id) })
+    await removeMember(others, id)
+  } finally {
+    others.close()
+  }
   await supervisor.stop('etcd')
   await kernel.files.remove(`${dataFolder}/member`)
+}
+
+/** A cluster that has just changed its leader may refuse for a moment. */
+async function removeMember(client: EtcdClient, id: string): Promise<void> {
+  const end = Date.now() + patience
+  for (;;) {
+    try {
+      return await client.remove(id)
+    } catch (error) {
+      if (!(error instanceof RpcError) || error.status === 'NotFound' || Date.now() > end) throw error
+      await Bun.sleep(500)
+      if (!(await client.members()).some((member) => member.ID === id)) return
+    }
+  }
 }
