@@ -1,5 +1,6 @@
 import { connect } from '../../rpc/client/channel.ts'
 import type { Area } from '../area.ts'
+import { healthCheck } from './api/health-check.ts'
 import { configLocalAffiliate, mergeAffiliates, observeEndpoints, observeMembers } from './controllers/affiliate.ts'
 import { configDiscovery, configInfo } from './controllers/config.ts'
 import { discoverByService } from './controllers/discovery-service.ts'
@@ -10,6 +11,7 @@ import { resources } from './nouns.ts'
 export const cluster: Area = {
   name: 'cluster',
   resources,
+  methods: () => [healthCheck],
   controllers: (machine) => [
     configIdentity(machine.kernel),
     configInfo,
