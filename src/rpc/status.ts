@@ -92,6 +92,7 @@ const byErrno: Record<string, StatusName> = {
 
 const byName: Record<string, StatusName> = {
   ConfigError: 'InvalidArgument',
+  ProtoError: 'InvalidArgument',
   AbortError: 'Canceled',
   TimeoutError: 'DeadlineExceeded',
 }

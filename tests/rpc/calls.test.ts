@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import http2 from 'node:http2'
+import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { silent } from '../../src/cosi/log.ts'
@@ -36,6 +38,10 @@ const methods = [
     let size = 0
     for await (const { bytes } of requests) size += bytes.length
     return { messages: [{ metadata: { hostname: String(size) } }] }
+  }),
+  clientStream('machine.ImageService/Import', ['os:reader'], async (requests) => {
+    for await (const _ of requests) throw new RpcError('FailedPrecondition', 'not now')
+    return {}
   }),
   bidi('machine.DebugService/ContainerRun', ['os:reader'], async function* (requests) {
     for await (const { stdinData } of requests) if (stdinData) yield { stdoutData: Buffer.from(stdinData).reverse() }
@@ -120,6 +126,40 @@ test('many requests get one reply', async () => {
   const requests = Array.from({ length: 100 }, () => ({ bytes: Buffer.alloc(10_000) }))
   const reply = await channel.clientStream('machine.MachineService/EtcdRecover', requests)
   expect(reply.messages[0]?.metadata?.hostname).toBe('1000000')
+})
+
+test('a refusal in the middle reaches a caller that is still sending, and ends its sending', async () => {
+  let taken = 0
+  async function* endless() {
+    for (; ; taken++) yield { imageChunk: { bytes: Buffer.alloc(65536) } }
+  }
+  expect(await failure(channel.clientStream('machine.ImageService/Import', endless()))).toEqual(['FailedPrecondition', 'not now'])
+  const when = await settled(() => taken)
+  expect(when).toBeLessThan(200)
+  expect(await settled(() => taken)).toBe(when)
+})
+
+test('a caller that is refused at the door is so while it is still sending', async () => {
+  async function* endless() {
+    for (;;) yield { bytes: Buffer.alloc(65536) }
+  }
+  const stranger = channel.clientStream('machine.MachineService/EtcdRecover', endless(), { metadata: { 'talos-role': 'os:nobody' } })
+  expect(await failure(stranger)).toEqual(['PermissionDenied', 'not authorized'])
+})
+
+test('bytes that are no request are the caller’s mistake', async () => {
+  const session = http2.connect('http://localhost', { createConnection: () => net.connect(path) })
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/machine.MachineService/Restart',
+    'content-type': 'application/grpc',
+    'talos-role': 'os:reader',
+  })
+  const { promise, resolve } = Promise.withResolvers<unknown>()
+  stream.on('response', (headers) => resolve(headers['grpc-status']))
+  stream.end(Buffer.from([0, 0, 0, 0, 3, 0x0a, 0x09, 0x61]))
+  expect(await promise).toBe('3')
+  session.destroy()
 })
 
 test('both sides stream', async () => {

@@ -26,7 +26,7 @@ export async function gather(caller: ServerHttp2Stream, backends: readonly Backe
       if (messages.length !== 1) throw new RpcError('Internal', `${messages.length} replies to a call that has one`)
       replies.set(backend, markReply(messages[0]!, backend.node))
     },
-    failed: async ({ node }, backend, error) => void replies.set(backend, failedReply(node, error)),
+    failed: async (backend, error) => void replies.set(backend, failedReply(backend.node, error)),
   })
   if (caller.destroyed) return
   const reply = Buffer.concat([Buffer.alloc(frameHeader), ...backends.map((backend) => replies.get(backend) ?? Buffer.alloc(0))])
@@ -42,14 +42,14 @@ export async function interleave(caller: ServerHttp2Stream, backends: readonly B
   }
   await each(caller, backends, clientStreams, {
     answer: (call, { node }) => messagesOf(call, (message) => send(markMessage(message, node, frameHeader))),
-    failed: ({ node }, _, error) => send(failedMessage(node, error, frameHeader)),
+    failed: ({ node }, error) => send(failedMessage(node, error, frameHeader)),
   })
   if (!caller.destroyed) finish(caller)
 }
 
 interface Outcome {
   answer: Answer
-  failed(named: { node: string }, backend: Backend, error: RpcError): Promise<void>
+  failed(backend: Backend, error: RpcError): Promise<void>
 }
 
 async function each(
@@ -76,12 +76,14 @@ async function each(
   const sent = request ? undefined : broadcast(caller, opened)
   await Promise.all(
     backends.map(async (backend, at) => {
+      let call: ClientHttp2Stream | undefined
       try {
-        const call = await opened[at]!
+        call = await opened[at]!
         await answer(call, backend)
         calls.delete(call)
       } catch (error) {
-        await failed(backend, backend, toRpcError(error))
+        call?.close(http2.constants.NGHTTP2_CANCEL)
+        await failed(backend, toRpcError(error))
       }
     }),
   )
@@ -91,7 +93,7 @@ async function each(
 async function wholeRequest(caller: ServerHttp2Stream): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
-  for await (const chunk of caller) {
+  for await (const chunk of caller.iterator({ destroyOnReturn: false })) {
     chunks.push(chunk as Buffer)
     size += (chunk as Buffer).length
     if (size > maxMessage + frameHeader) throw new RpcError('ResourceExhausted', `request is larger than the limit of ${maxMessage} bytes`)
@@ -103,7 +105,7 @@ async function wholeRequest(caller: ServerHttp2Stream): Promise<Buffer> {
 async function broadcast(caller: ServerHttp2Stream, opened: readonly Promise<ClientHttp2Stream>[]): Promise<void> {
   const settled = await Promise.allSettled(opened)
   const calls = settled.filter((result) => result.status === 'fulfilled').map(({ value }) => value)
-  for await (const chunk of caller) {
+  for await (const chunk of caller.iterator({ destroyOnReturn: false })) {
     const waits = calls.filter((call) => !call.destroyed && !call.write(chunk)).map(drained)
     if (waits.length > 0) await Promise.all(waits)
   }
@@ -121,7 +123,8 @@ async function messagesOf(call: ClientHttp2Stream, take: (message: Buffer) => Pr
     ending = trailers
   })
   try {
-    for await (const chunk of call) for (const message of frames.push(chunk as Buffer)) await take(message)
+    for await (const chunk of call.iterator({ destroyOnReturn: false }))
+      for (const message of frames.push(chunk as Buffer)) await take(message)
   } catch (error) {
     if (error instanceof RpcError) throw error
     const stated = ending && statusOf(ending)

@@ -2,6 +2,7 @@
 import http2, { type ClientHttp2Stream, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import { statusTrailers } from '../../rpc/frame.ts'
 import { RpcError, toRpcError } from '../../rpc/status.ts'
+import { stopSending } from '../../rpc/stop-sending.ts'
 import type { Upstream } from './upstream.ts'
 
 /** Forwards a call; its end, good or bad, reaches the caller as the backend's would. */
@@ -23,6 +24,7 @@ export function forward(caller: ServerHttp2Stream, headers: OutgoingHttpHeaders,
 /** Ends a call that got no answer. */
 export function refuse(caller: ServerHttp2Stream, error: RpcError): void {
   if (caller.destroyed || caller.closed) return
+  stopSending(caller)
   const trailers = statusTrailers(error)
   if (!caller.headersSent) {
     caller.respond({ ':status': 200, 'content-type': 'application/grpc', ...trailers }, { endStream: true })

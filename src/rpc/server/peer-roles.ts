@@ -3,8 +3,8 @@
  * far as the service goes that the process belongs to. A process of no service may do nothing.
  */
 import type { Socket } from 'node:net'
+import { type Caller, namedRoles } from './call.ts'
 import { allRoles, type Role } from './method.ts'
-import { type Caller, namedRoles } from './server.ts'
 
 const limits: Record<string, readonly Role[]> = {
   apid: allRoles,

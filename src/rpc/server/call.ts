@@ -1,0 +1,208 @@
+/**
+ * One call on a server: admitted by its roles, its messages decoded, its handler run, its replies sent no faster than
+ * the caller takes them; whatever the handler throws becomes its status.
+ */
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import type { Logger } from '../../cosi/log.ts'
+import type { Store } from '../../cosi/store.ts'
+import { decode, encode } from '../codec.ts'
+import { drained } from '../drained.ts'
+import { FrameReader, frameHeader, parseTimeout, sealFrame, statusTrailers } from '../frame.ts'
+import { type Metadata, metadataOf } from '../metadata.ts'
+import { type MethodShape, methodShape } from '../schema.ts'
+import { RpcError, toRpcError } from '../status.ts'
+import { stopSending } from '../stop-sending.ts'
+import { allRoles, type Context, type Method, type Role } from './method.ts'
+
+/** Who is calling, before anything is decided. */
+export interface Caller {
+  readonly metadata: Metadata
+  readonly socket: Socket | TLSSocket
+}
+
+/** What a server serves, and to whom. */
+export interface ServerOptions {
+  readonly methods: readonly Method[]
+  readonly store: Store
+  readonly log: Logger
+  /** The roles a caller has. Without it they are those its `talos-role` metadata names: only for sockets that are guarded otherwise. */
+  readonly roles?: (caller: Caller) => ReadonlySet<Role>
+}
+
+/** The roles a caller names in its metadata. */
+export function namedRoles({ metadata }: Pick<Caller, 'metadata'>): ReadonlySet<Role> {
+  const named = metadata['talos-role'] ?? []
+  return new Set(allRoles.filter((role) => named.includes(role)))
+}
+
+/** A method and how its messages are built. */
+export interface Route {
+  readonly method: Method
+  readonly shape: MethodShape
+}
+
+/** The route to a method; its shape is looked up at the first call, not before it is needed. */
+export function route(method: Method): () => Route {
+  let found: Route | undefined
+  return () => {
+    found ??= { method, shape: methodShape(method.path) }
+    return found
+  }
+}
+
+/** Answers a call; never throws. */
+export async function answer(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, route: Route, options: ServerOptions): Promise<void> {
+  const call = new Call(stream, headers, options)
+  try {
+    call.admit(route.method)
+    await run(call, route)
+    finish(stream)
+  } catch (error) {
+    const failure = call.signal.aborted ? toRpcError(call.signal.reason) : toRpcError(error)
+    if (failure.status === 'Unknown') options.log.warn('method failed', { method: route.method.path, error: failure })
+    finish(stream, failure)
+  } finally {
+    call.end()
+  }
+}
+
+async function run(call: Call, { method, shape }: Route): Promise<void> {
+  const { stream } = call
+  const handle = method.handle as (request: unknown, context: Context) => unknown
+  const request = shape.clientStreams ? requests(call, shape) : decode(shape.request, await single(call))
+  if (!shape.serverStreams) {
+    const reply = await call.unlessGone(handle(request, call))
+    respond(stream)
+    stream.write(sealFrame(encode(shape.reply, reply as object, frameHeader)))
+    return
+  }
+  const replies = (handle(request, call) as AsyncIterable<object>)[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const next = await call.unlessGone(replies.next())
+      if (next.done) return
+      respond(stream)
+      if (!stream.write(sealFrame(encode(shape.reply, next.value, frameHeader)))) await call.unlessGone(drained(stream))
+    }
+  } finally {
+    // Ends the handler's generator too; one that never yields again must not hold this call.
+    void replies.return?.()?.catch(() => {})
+  }
+}
+
+/** The request of a call that has just one. */
+function single(call: Call): Promise<Buffer> {
+  const { stream } = call
+  const frames = new FrameReader()
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  let message: Buffer | undefined
+  stream.on('data', (chunk: Buffer) => {
+    try {
+      for (const next of frames.push(chunk)) {
+        if (message) throw new RpcError('Internal', 'more than one request for a method that takes one')
+        message = next
+      }
+    } catch (error) {
+      reject(error)
+    }
+  })
+  stream.on('end', () => {
+    if (message) resolve(message)
+    else reject(new RpcError('Internal', 'the request is missing'))
+  })
+  return call.unlessGone(promise)
+}
+
+async function* requests(call: Call, { request }: MethodShape): AsyncGenerator<object, void> {
+  const frames = new FrameReader()
+  const chunks = call.stream.iterator({ destroyOnReturn: false })
+  for await (const chunk of chunks) for (const message of frames.push(chunk as Buffer)) yield decode(request, message)
+  frames.end()
+}
+
+function respond(stream: ServerHttp2Stream): void {
+  if (stream.headersSent || stream.destroyed) return
+  stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
+}
+
+/** Sends the status: as trailers after replies, in the only headers without. */
+export function finish(stream: ServerHttp2Stream, error?: RpcError): void {
+  if (stream.destroyed || stream.closed) return
+  stopSending(stream)
+  const trailers = statusTrailers(error)
+  if (!stream.headersSent) {
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc', ...trailers }, { endStream: true })
+    return
+  }
+  stream.once('wantTrailers', () => stream.sendTrailers(trailers))
+  stream.end()
+}
+
+/** One call while it runs: what its handler sees as context. */
+class Call implements Context {
+  readonly stream: ServerHttp2Stream
+  readonly metadata: Metadata
+  readonly store: Store
+  readonly log: Logger
+  readonly roles: ReadonlySet<Role>
+  readonly #abort = new AbortController()
+  readonly #waiting = new Set<(reason: RpcError) => void>()
+  #deadline?: ReturnType<typeof setTimeout>
+
+  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, { store, log, roles }: ServerOptions) {
+    this.stream = stream
+    this.metadata = metadataOf(headers)
+    this.store = store
+    this.log = log
+    this.roles = (roles ?? namedRoles)({ metadata: this.metadata, socket: stream.session?.socket as Socket })
+    stream.on('close', () => this.#leave(new RpcError('Canceled', 'the caller is gone')))
+    const timeout = parseTimeout(headers['grpc-timeout'])
+    if (timeout !== undefined)
+      this.#deadline = setTimeout(() => this.#leave(new RpcError('DeadlineExceeded', 'deadline exceeded')), Math.min(timeout, 0x7fff_ffff))
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal
+  }
+
+  get peer(): string {
+    const { remoteAddress = '', remotePort } = (this.stream.session?.socket ?? {}) as Partial<Socket>
+    return remotePort === undefined
+      ? 'unix'
+      : remoteAddress.includes(':')
+        ? `[${remoteAddress}]:${remotePort}`
+        : `${remoteAddress}:${remotePort}`
+  }
+
+  /** Throws unless the caller has one of the roles the method asks for. */
+  admit({ access }: Method): void {
+    if (access !== 'anyone' && !access.some((role) => this.roles.has(role))) throw new RpcError('PermissionDenied', 'not authorized')
+  }
+
+  /** Waits for a value, but no longer than the caller does. */
+  async unlessGone<T>(value: T | Promise<T>): Promise<T> {
+    if (!(value instanceof Promise)) return value
+    // Not Promise.race: it would keep a reaction for every reply of an endless stream.
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    if (this.signal.aborted) reject(this.signal.reason)
+    this.#waiting.add(reject)
+    value.then(resolve, reject)
+    try {
+      return await promise
+    } finally {
+      this.#waiting.delete(reject)
+    }
+  }
+
+  end(): void {
+    clearTimeout(this.#deadline)
+    this.#abort.abort(new RpcError('Canceled', 'the call has ended'))
+  }
+
+  #leave(reason: RpcError): void {
+    this.#abort.abort(reason)
+    for (const reject of this.#waiting) reject(reason)
+  }
+}
