@@ -1,5 +1,5 @@
-import { UsageError } from './failure.ts'
 import { release } from '../../release.ts'
+import { UsageError } from './failure.ts'
 
 /** Refuses to write for machines of another minor version than this one knows. */
 export function checkVersion(version: string | undefined): void {
