@@ -1,5 +1,6 @@
 import type { Area } from '../area.ts'
 import { hostname } from './api/hostname.ts'
+import { netstat } from './api/netstat.ts'
 import { applyAddresses, configAddresses, mergeAddresses } from './controllers/address.ts'
 import { configNetworkFiles } from './controllers/etc-file.ts'
 import { configHostDns, observeDnsUpstreams, serveHostDns } from './controllers/host-dns.ts'
@@ -17,7 +18,7 @@ import { resources } from './nouns.ts'
 export const network: Area = {
   name: 'network',
   resources,
-  methods: () => [hostname],
+  methods: ({ kernel }) => [hostname, netstat(kernel)],
   controllers({ kernel }) {
     const resolver = new Resolver()
     return [

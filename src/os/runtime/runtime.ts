@@ -1,6 +1,7 @@
 import type { Area } from '../area.ts'
 import { dmesg } from './api/dmesg.ts'
 import { eventsMethod } from './api/events.ts'
+import { controllerDependencies } from './api/inspect.ts'
 import { logMethods } from './api/logs.ts'
 import { memory } from './api/memory.ts'
 import { mounts } from './api/mounts.ts'
@@ -44,5 +45,6 @@ export const runtime: Area = {
     mounts(machine.kernel),
     processes(machine.kernel),
     ...systemMethods(machine.kernel),
+    controllerDependencies(machine),
   ],
 }

@@ -1,0 +1,48 @@
+import { storage as enums } from '../../../rpc/enums.ts'
+import { type Method, unary } from '../../../rpc/server/method.ts'
+import { RpcError } from '../../../rpc/status.ts'
+import { Disk } from '../resources/disk.ts'
+import { SystemDisk } from '../resources/system-disk.ts'
+
+const { DiskType } = enums.Disk
+
+/** The machine's disks; a container node has none of its own. */
+export const disks: Method = unary('storage.StorageService/Disks', ['os:admin', 'os:operator', 'os:reader'], (_, { store }) => {
+  const system = store.get(SystemDisk, 'system-disk')?.spec.diskID
+  return {
+    messages: [
+      {
+        disks: store.list(Disk).map(({ metadata: { id }, spec }) => ({
+          size: spec.size,
+          model: spec.model ?? '',
+          deviceName: spec.dev_path,
+          serial: spec.serial ?? '',
+          modalias: spec.modalias ?? '',
+          uuid: spec.uuid ?? '',
+          wwid: spec.wwid ?? '',
+          type: typeOf(spec),
+          busPath: spec.bus_path ?? '',
+          systemDisk: id === system,
+          subsystem: spec.sub_system ?? '',
+          readonly: spec.readonly,
+        })),
+      },
+    ],
+  }
+})
+
+function typeOf({ cdrom, transport, rotational }: { cdrom: boolean; transport?: string; rotational?: boolean }): number {
+  if (cdrom) return DiskType.CD
+  if (transport === 'nvme') return DiskType.NVME
+  if (transport === 'mmc') return DiskType.SD
+  return rotational ? DiskType.HDD : DiskType.SSD
+}
+
+/** In a container the disks that can be seen are the host's. */
+export const wipeRefused: Method = unary('storage.StorageService/BlockDeviceWipe', ['os:admin', 'os:reader'], ({ devices }) => {
+  const names = devices.map(({ device }) => `"${device}"`).join(', ')
+  throw new RpcError(
+    'FailedPrecondition',
+    `wipe ${names || 'disk'}: method is not supported in container mode: the disks seen here are the host’s`,
+  )
+})

@@ -1,0 +1,75 @@
+import { common, machine as enums } from '../../../rpc/enums.ts'
+import type { machine } from '../../../rpc/messages.ts'
+import { type Method, unary } from '../../../rpc/server/method.ts'
+import { RpcError } from '../../../rpc/status.ts'
+import { listContainers } from '../../cri/containers.ts'
+import type { Kernel } from '../../kernel.ts'
+import { type Holder, type NetworkOf, type Protocol, protocols, type Socket, socketHolders, socketsIn } from '../sockets.ts'
+
+const usual: readonly Protocol[] = ['tcp', 'tcp6', 'udp', 'udp6']
+const { CONNECTED, LISTENING } = enums.NetstatRequest.Filter
+
+/** The sockets of the node and, when asked, of its pods, with the processes that hold them. */
+export const netstat = ({ files }: Pick<Kernel, 'files'>, pods: () => Promise<NetworkOf[]> = podNetworks): Method =>
+  unary('machine.MachineService/Netstat', ['os:admin', 'os:operator', 'os:reader'], async ({ filter, feature, l4proto, netns }) => {
+    const wanted = l4proto ? protocols.filter((protocol) => l4proto[protocol]) : usual
+    const networks = await networksOf(netns, pods)
+    const sockets = networks.flatMap((network) => socketsIn(files, network, wanted)).filter((socket) => passes(socket, filter))
+    const holders = feature?.pid ? socketHolders(files) : undefined
+    return { messages: [{ connectrecord: sockets.map((socket) => record(socket, holders)) }] }
+  })
+
+/** The networks of the pods that run, each by the process of its sandbox. */
+async function podNetworks(): Promise<NetworkOf[]> {
+  const containers = await listContainers('k8s.io', common.ContainerDriver.CRI)
+  const found = new Map<string, NetworkOf>()
+  for (const { networkNamespace, pid } of containers) {
+    const name = networkNamespace.slice(networkNamespace.lastIndexOf('/') + 1)
+    if (name !== '' && pid > 0 && !found.has(name)) found.set(name, { name, pid })
+  }
+  return [...found.values()]
+}
+
+async function networksOf(asked: machine.NetstatRequest.NetNS | undefined, pods: () => Promise<NetworkOf[]>): Promise<NetworkOf[]> {
+  const own: NetworkOf = { name: '', pid: 'self' }
+  if (!asked) return [own]
+  const { hostnetwork, netns, allnetns } = asked
+  const others = allnetns || netns.length > 0 ? await pods() : []
+  const missing = netns.find((name) => !others.some((other) => other.name === name))
+  if (missing !== undefined) throw new RpcError('NotFound', `netstat: no pod here has the network namespace "${missing}"`)
+  return [...(hostnetwork || allnetns ? [own] : []), ...others.filter(({ name }) => allnetns || netns.includes(name))]
+}
+
+/** A socket without a peer waits for one: that is what listening means for datagrams too. */
+function passes({ remotePort }: Socket, filter: number): boolean {
+  if (filter === CONNECTED) return remotePort !== 0
+  return filter !== LISTENING || remotePort === 0
+}
+
+function record(socket: Socket, holders: Map<number, Holder> | undefined): machine.ConnectRecord {
+  return {
+    l4proto: socket.protocol,
+    localip: unmapped(socket.localIp),
+    localport: socket.localPort,
+    remoteip: unmapped(socket.remoteIp),
+    remoteport: socket.remotePort,
+    state: socket.state,
+    txqueue: socket.txQueue,
+    rxqueue: socket.rxQueue,
+    tr: socket.timer,
+    timerwhen: socket.timerWhen,
+    retrnsmt: socket.retransmits,
+    uid: socket.uid,
+    timeout: socket.timeout,
+    inode: socket.inode,
+    ref: socket.references,
+    pointer: Number.parseInt(socket.pointer, 16) || 0,
+    process: holders?.get(socket.inode),
+    netns: socket.network,
+  }
+}
+
+/** An IPv4 peer of an IPv6 socket is shown as what it is. */
+function unmapped(ip: string): string {
+  return ip.startsWith('::ffff:') && ip.includes('.') ? ip.slice('::ffff:'.length) : ip
+}
