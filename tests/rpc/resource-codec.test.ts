@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import { Glob } from 'bun'
+import fc from 'fast-check'
 import protobuf from 'protobufjs'
 import { decodeSpec, encodeSpec } from '../../src/rpc/resource-codec.ts'
 import { enumNames, messageFields, specFields } from '../../src/rpc/resource-shapes.ts'
 import { specYaml } from '../../src/rpc/resource-yaml.ts'
+import { ProtoError } from '../../src/rpc/wire.ts'
 
 const folder = `${import.meta.dir}/../../proto`
 
@@ -188,6 +190,20 @@ describe('a spec', () => {
       expect(encodeSpec(type, spec)).toBeInstanceOf(Buffer)
       expect(specYaml(type, spec)).toBeString()
     }
+  })
+
+  test('of any bytes is read or refused with a ProtoError, never anything else', () => {
+    const types = [...new Set(table.map(([name]) => name!))]
+    fc.assert(
+      fc.property(fc.constantFrom(...types), fc.uint8Array({ maxLength: 120 }), (type, bytes) => {
+        try {
+          decodeSpec(type, bytes)
+        } catch (error) {
+          expect(error).toBeInstanceOf(ProtoError)
+        }
+      }),
+      { numRuns: 5000 },
+    )
   })
 
   test('of unknown bytes is refused with where it went wrong', () => {
