@@ -95,7 +95,11 @@ async function exchange(
         const { offset, delay } = clockOffset({ sent, received: packet.receiveTime, transmitted: packet.transmitTime, arrived })
         done.resolve({ offset, delay, stratum: packet.stratum })
       },
-      error: (_, error) => fail('refused', (error as { code?: string }).code ?? error.message),
+      // Bun hands over the error alone, whatever its types say
+      error(...given) {
+        const error = given.at(-1) as Error & { code?: string }
+        fail('refused', error.code ?? error.message)
+      },
     },
   })
   const ask = () => {

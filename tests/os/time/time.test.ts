@@ -133,3 +133,8 @@ describe('the time methods', () => {
     await expect(call(check, { server: 'no server' })).rejects.toMatchObject({ status: 'InvalidArgument' })
   })
 })
+
+test('a server whose port is closed is a refusal at once', async () => {
+  const asked = askTimeServer('127.0.0.1:1', { now: () => 0n, timeout: 5000 })
+  expect(await asked.catch((error) => error.message)).toBe('time server "127.0.0.1:1": ECONNREFUSED')
+})
