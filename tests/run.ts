@@ -80,6 +80,10 @@ await check('lint and format', [join(tools, 'biome'), 'check', '--error-on-warni
 // A busy machine is slow, not wrong: the bound only ends what hangs.
 await suite('unit', ['--timeout', '60000'])
 
+// The field's own client against our door: needs Go, but neither root nor a cluster.
+if (Bun.which('go')) for (const file of stories('interop')) await suite(file, [file, '--timeout', '900000'])
+else skip(stories('interop'), 'needs Go')
+
 const real = [...stories('linux'), ...stories('cluster')]
 if (process.platform !== 'linux') skip(real, 'needs Linux')
 else if (process.getuid?.() !== 0) skip(real, 'needs root: run the test command with sudo')
