@@ -2,7 +2,7 @@
  * What was built before, by the content of what it was built from: `parts/<name>-<key>/`, where the key is the hash of
  * everything that goes in. A part appears under its name only when it is whole.
  */
-import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 
@@ -26,6 +26,14 @@ export async function hashFile(path: string): Promise<{ sha256: string; size: nu
   return { sha256: hasher.digest('hex'), size }
 }
 
+const day = 24 * 3600_000
+
+/** Notes that something in the cache was used, to the day, so that it is kept. */
+export function used(path: string): void {
+  const now = Date.now()
+  if (now - statSync(path).mtimeMs > day) utimesSync(path, now / 1000, now / 1000)
+}
+
 /** A part found in the cache or just built. */
 export interface Cached {
   folder: string
@@ -35,7 +43,10 @@ export interface Cached {
 /** Finds the part made from `inputs`, or lets `make` fill its folder. */
 export async function cached(name: string, inputs: object, make: (folder: string) => Promise<void>): Promise<Cached> {
   const folder = join(cacheFolder, 'parts', `${name}-${hashOf(inputs).slice(0, 20)}`)
-  if (existsSync(folder)) return { folder, built: false }
+  if (existsSync(folder)) {
+    used(folder)
+    return { folder, built: false }
+  }
   const unfinished = `${folder}.${process.pid}`
   rmSync(unfinished, { recursive: true, force: true })
   mkdirSync(unfinished, { recursive: true })

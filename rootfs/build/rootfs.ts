@@ -10,6 +10,7 @@ import { prepareHost } from './host.ts'
 import { pack } from './pack.ts'
 import { buildParts } from './parts.ts'
 import { formatSize, formatTime } from './progress.ts'
+import { pruneCache } from './prune.ts'
 import { sizeTable } from './size-table.ts'
 
 /** What is shipped: as small as it gets. */
@@ -67,6 +68,7 @@ export async function buildRootfs({ nodesOnly = false, relock = false, binary }:
       stamp(shipped.name, inputs)
     }
     writeFileSync(join(dist, 'rootfs.spdx.json'), sbom)
+    pruneCache()
     if (!nodesOnly) console.log(sizeTable(tree, stored))
     console.log(`${images} container images inside, ${took()} in all`)
   } finally {

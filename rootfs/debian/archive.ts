@@ -4,7 +4,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { cached, cacheFolder, hashFile } from '../build/cache.ts'
+import { cached, cacheFolder, hashFile, used } from '../build/cache.ts'
 import { CommandError, run } from '../build/run.ts'
 import type { LockedPackage } from './lock.ts'
 
@@ -94,6 +94,7 @@ async function download(wanted: LockedPackage): Promise<void> {
 
 async function takeApart(taken: LockedPackage): Promise<TakenPackage> {
   const file = fileOf(taken)
+  used(file)
   const part = await cached(`debian-${taken.name}`, { sha256: taken.sha256, form: 1 }, async (into) => {
     const { sha256 } = await hashFile(file)
     if (sha256 !== taken.sha256) throw new ArchiveError(`"${file}" is damaged: delete it`)

@@ -4,9 +4,11 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	_ "time/tzdata" // time zones of CronJobs, without files
@@ -57,7 +59,23 @@ func main() {
 		os.Exit(2)
 	}
 
+	if name != "coredns" {
+		dropFlags("conf", "dns.port", "p", "pidfile", "plugins", "quiet", "version")
+	}
+
 	program()
+}
+
+// dropFlags takes CoreDNS's flags out of those of the process: the others would take them for their own.
+func dropFlags(names ...string) {
+	kept := flag.NewFlagSet(os.Args[0], flag.ExitOnError)
+	flag.VisitAll(func(f *flag.Flag) {
+		if !slices.Contains(names, f.Name) {
+			kept.Var(f.Value, f.Name, f.Usage)
+		}
+	})
+
+	flag.CommandLine = kept
 }
 
 func run(command *cobra.Command) {

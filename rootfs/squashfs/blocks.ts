@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, renameSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { hashOf } from '../build/cache.ts'
+import { hashOf, used } from '../build/cache.ts'
 import type { Compressor } from './compressor.ts'
 
 /** A block as stored: compressed, or as it is when that is not smaller. */
@@ -45,6 +45,7 @@ export class BlockPress {
     const path = join(folder, key)
     let bytes: Uint8Array
     if (existsSync(path)) {
+      used(path)
       bytes = new Uint8Array(await readFile(path))
     } else {
       bytes = await this.compressor.press(content)
