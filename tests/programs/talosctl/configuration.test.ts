@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { clientStream, unary } from '../../../src/rpc/server/method.ts'
 import { RpcError } from '../../../src/rpc/status.ts'
-import { node, talosctl } from './peer.ts'
+import { fingerprint, node, talosctl } from './peer.ts'
 
 const admins = ['os:admin'] as const
 const folder = mkdtempSync(join(tmpdir(), 'ichor-configuration-'))
@@ -117,4 +117,17 @@ test('bootstrap asks one node, with a snapshot when told', async () => {
     config.length,
   ])
   expect((await talosctl(methods, ['bootstrap', '-n', 'a,b'])).stderr).toContain('not supported with multiple nodes')
+})
+
+test('a machine in maintenance is reached without certificates, and told by its fingerprint', async () => {
+  const applied: Applied[] = []
+  const methods = [applying(applied)]
+  const options = { maintenance: true, env: { TALOSCONFIG: '/nonexistent' } }
+  const args = ['apply-config', '--insecure', '-f', file, '-n', 'HERE']
+  expect((await talosctl(methods, args, options)).code).toBe(0)
+  expect((await talosctl(methods, [...args, '--cert-fingerprint', fingerprint], options)).code).toBe(0)
+  expect(applied.map(({ node: where }) => where)).toEqual([undefined, undefined])
+  const { code, stderr } = await talosctl(methods, [...args, '--cert-fingerprint', 'AAAA'], options)
+  expect([code, applied.length]).toEqual([1, 2])
+  expect(stderr).toContain('which is not among those accepted')
 })

@@ -1,5 +1,6 @@
 /** A machine at the other end of the wire: a real server over TLS that answers what a test says. */
 
+import { X509Certificate } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +10,7 @@ import { newCA, newCertificate } from '../../../src/pki/certificate.ts'
 import { tlsKey } from '../../../src/pki/key.ts'
 import type { Io } from '../../../src/programs/talosctl/io.ts'
 import { run } from '../../../src/programs/talosctl/talosctl.ts'
+import { fingerprintOf } from '../../../src/rpc/client/dial.ts'
 import type { Method } from '../../../src/rpc/server/method.ts'
 import { serveTls } from '../../../src/rpc/server/server.ts'
 
@@ -27,6 +29,9 @@ export const node = '10.6.0.2'
 export const metadata = { hostname: node }
 /** The moment at which the recorded outputs were made, by the clock of the tests. */
 export const recordedAt = new Date('2026-11-21T09:52:04Z')
+
+/** The fingerprint of the machine's certificate. */
+export const fingerprint = fingerprintOf(new X509Certificate(server.crt).raw)
 
 /** What a command wrote and how it ended. */
 export interface Outcome {
@@ -77,10 +82,18 @@ export async function talosctl(
     signal?: AbortSignal
     stdin?: string
     seen?: (stdout: string) => void
+    /** The machine asks nobody for a certificate. */
+    maintenance?: boolean
     env?: Record<string, string>
   } = {},
 ): Promise<Outcome> {
-  const tls = { ca: ca.crt, cert: server.crt, key: tlsKey(server.key), requestCert: true, rejectUnauthorized: true }
+  const tls = {
+    ca: ca.crt,
+    cert: server.crt,
+    key: tlsKey(server.key),
+    requestCert: !options.maintenance,
+    rejectUnauthorized: !options.maintenance,
+  }
   const open = await serveTls({ port: 0, host: '127.0.0.1' }, tls, {
     methods,
     store: options.store ?? new Store(),
@@ -96,7 +109,10 @@ export async function talosctl(
       talosconfigText(options.endpoints?.map((one) => one.replace('HERE', here)) ?? [here], options.nodes ?? [node]),
     )
     const io = textIo({ ...options, env: { TALOSCONFIG: talosconfig, HOME: folder, ...options.env } })
-    const code = await run(args, io)
+    const code = await run(
+      args.map((arg) => arg.replace('HERE', here)),
+      io,
+    )
     return { code, stdout: io.written.out, stderr: io.written.err }
   } finally {
     await open.close(0)
