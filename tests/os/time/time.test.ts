@@ -98,6 +98,13 @@ describe('a time server', () => {
       await expect(askTimeServer(server, { now })).rejects.toMatchObject({ name: 'TimeServerError', reason: 'address' })
   })
 
+  test('whose port is closed is told of', async () => {
+    const closed = await Bun.udpSocket({ hostname: '127.0.0.1', port: 0 })
+    const { port } = closed
+    closed.close()
+    await expect(askTimeServer(`127.0.0.1:${port}`, { now })).rejects.toThrow(`time server "127.0.0.1:${port}": ECONNREFUSED`)
+  })
+
   test('is no longer waited for when the caller is gone', async () => {
     const gone = new AbortController()
     const asking = askTimeServer(silentServer, { now, signal: gone.signal })
