@@ -156,6 +156,20 @@ export const grpc = {
   },
 } as const
 
+export const ichor = {
+  v1: {
+    Cause: {
+      Kind: {
+        ABSENT: 0,
+        UNWELL: 1,
+        FAILING: 2,
+        SERVICE: 3,
+        OUTSIDE: 4,
+      },
+    },
+  },
+} as const
+
 export const inspect = {
   DependencyEdgeType: {
     OUTPUT_EXCLUSIVE: 0,

@@ -940,6 +940,97 @@ export namespace grpc.health.v1 {
   }
 }
 
+export namespace ichor.v1 {
+  export interface ApplyRequest {
+    data: Uint8Array
+    mode: number
+    dryRun: boolean
+    tryTimeout?: google.protobuf.Duration
+    confirmWithin?: google.protobuf.Duration
+  }
+  export interface Applied {
+    metadata?: common.Metadata
+    warnings: string[]
+    details: string
+    id: number
+    confirmBy?: google.protobuf.Timestamp
+  }
+  export interface ApplyResponse {
+    messages: ichor.v1.Applied[]
+  }
+  export interface Confirmed {
+    metadata?: common.Metadata
+    id: number
+  }
+  export interface ConfirmResponse {
+    messages: ichor.v1.Confirmed[]
+  }
+  export interface HistoryEntry {
+    id: number
+    time?: google.protobuf.Timestamp
+    mode: string
+    roles: string[]
+    peer: string
+    actor: string
+    restored: number
+    outcome: string
+    reason: string
+    decided?: google.protobuf.Timestamp
+    sha256: string
+    active: boolean
+    kept: boolean
+  }
+  export interface History {
+    metadata?: common.Metadata
+    entries: ichor.v1.HistoryEntry[]
+  }
+  export interface HistoryResponse {
+    messages: ichor.v1.History[]
+  }
+  export interface ShowRequest {
+    id: number
+  }
+  export interface Shown {
+    metadata?: common.Metadata
+    data: Uint8Array
+  }
+  export interface ShowResponse {
+    messages: ichor.v1.Shown[]
+  }
+  export interface RestoreRequest {
+    id: number
+    mode: number
+    dryRun: boolean
+    tryTimeout?: google.protobuf.Duration
+    confirmWithin?: google.protobuf.Duration
+  }
+  export interface ExplainRequest {
+    namespace: string
+    type: string
+    id: string
+  }
+  export interface Cause {
+    kind: number
+    subject: string
+    sentence: string
+    error: string
+    since?: google.protobuf.Timestamp
+    times: number
+    depth: number
+    because: number[]
+  }
+  export interface Explanation {
+    metadata?: common.Metadata
+    subject: string
+    well: boolean
+    summary: string
+    causes: ichor.v1.Cause[]
+  }
+  export interface ExplainResponse {
+    messages: ichor.v1.Explanation[]
+  }
+}
+
 export namespace inspect {
   export interface ControllerRuntimeDependency {
     metadata?: common.Metadata
@@ -2339,6 +2430,12 @@ export interface Methods {
   'etcdserverpb.Maintenance/Downgrade': { kind: 'unary'; request: etcdserverpb.DowngradeRequest; reply: etcdserverpb.DowngradeResponse }
   'grpc.health.v1.Health/Check': { kind: 'unary'; request: grpc.health.v1.HealthCheckRequest; reply: grpc.health.v1.HealthCheckResponse }
   'grpc.health.v1.Health/Watch': { kind: 'server'; request: grpc.health.v1.HealthCheckRequest; reply: grpc.health.v1.HealthCheckResponse }
+  'ichor.v1.ConfigService/Apply': { kind: 'unary'; request: ichor.v1.ApplyRequest; reply: ichor.v1.ApplyResponse }
+  'ichor.v1.ConfigService/Confirm': { kind: 'unary'; request: google.protobuf.Empty; reply: ichor.v1.ConfirmResponse }
+  'ichor.v1.ConfigService/History': { kind: 'unary'; request: google.protobuf.Empty; reply: ichor.v1.HistoryResponse }
+  'ichor.v1.ConfigService/Show': { kind: 'unary'; request: ichor.v1.ShowRequest; reply: ichor.v1.ShowResponse }
+  'ichor.v1.ConfigService/Restore': { kind: 'unary'; request: ichor.v1.RestoreRequest; reply: ichor.v1.ApplyResponse }
+  'ichor.v1.ExplainService/Explain': { kind: 'unary'; request: ichor.v1.ExplainRequest; reply: ichor.v1.ExplainResponse }
   'inspect.InspectService/ControllerRuntimeDependencies': {
     kind: 'unary'
     request: google.protobuf.Empty
