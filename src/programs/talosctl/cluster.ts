@@ -11,28 +11,7 @@ import { RpcError, type StatusName, statusCode, statusName } from '../../rpc/sta
 import { dialAddress, parseEndpoint, reachable } from './endpoint.ts'
 import { describe, ExitCode, NodeErrors, UsageError } from './failure.ts'
 import type { Io } from './io.ts'
-import { type Context, readTalosconfig } from './talosconfig.ts'
-import { talosconfigPaths } from './talosconfig-path.ts'
-
-/** The global flags as commander leaves them. */
-export interface ClusterFlags {
-  talosconfig?: string
-  context?: string
-  nodes?: string[]
-  endpoints?: string[]
-  cluster?: string
-}
-
-/** Where to connect and as whom. */
-export interface Target {
-  readonly endpoints: readonly string[]
-  readonly nodes: readonly string[]
-  readonly cluster?: string
-  /** PEM; absent when the server is not verified. */
-  readonly tls?: { ca?: string; cert?: string; key?: string; insecure?: boolean; fingerprint?: string | readonly string[] }
-  /** How messages call the source of this target. */
-  readonly source: string
-}
+import { type ClusterFlags, resolveTarget, type Target } from './target.ts'
 
 /** How one call is made. */
 export interface CallOptions {
@@ -290,49 +269,4 @@ function failure(metadata: ReplyMetadata | null | undefined): { node: string; er
 
 function named(name: string): StatusName {
   return Object.hasOwn(statusCode, name) ? (name as StatusName) : 'Unknown'
-}
-
-/** Reads the client configuration and lets the flags win. */
-export async function resolveTarget(flags: ClusterFlags, io: Io): Promise<Target> {
-  const paths = talosconfigPaths(flags.talosconfig, io.env)
-  const found = await readTalosconfig(paths)
-  if (!found) {
-    throw new UsageError(
-      `no client configuration at "${paths[0]}": name one with --talosconfig or $TALOSCONFIG, or make one with "talosctl gen config"`,
-    )
-  }
-  const { path, config } = found
-  const name = flags.context ?? config.context
-  if (!name) throw new UsageError(`no context is chosen in "${path}": run "talosctl config context <name>" or name one with --context`)
-  const context = Object.hasOwn(config.contexts, name) ? config.contexts[name] : undefined
-  if (!context) {
-    const known = Object.keys(config.contexts).join(', ')
-    throw new UsageError(`context "${name}" is not in "${path}"${known ? `: there are ${known}` : ''}`)
-  }
-  const endpoints = flags.endpoints ?? (context.endpoints.length > 0 ? context.endpoints : (flags.nodes ?? context.nodes))
-  if (endpoints.length === 0) {
-    throw new UsageError(`context "${name}" in "${path}" has no endpoints: run "talosctl config endpoint <address>" or use --endpoints`)
-  }
-  return {
-    endpoints,
-    nodes: [...new Set(flags.nodes ?? context.nodes)],
-    cluster: flags.cluster ?? context.cluster,
-    tls: credentials(context, `context "${name}" in "${path}"`),
-    source: `"${path}"`,
-  }
-}
-
-function credentials(context: Context, where: string): Target['tls'] {
-  if (context.auth?.siderov1)
-    throw new UsageError(`${where} signs in with SideroV1 keys, which this client does not do: use a context with a certificate`)
-  const pem = (key: 'ca' | 'crt' | 'key') => {
-    const text = context[key]
-    if (!text) return undefined
-    const decoded = Buffer.from(text, 'base64').toString('latin1')
-    if (!decoded.includes('-----BEGIN ')) throw new UsageError(`${where}: "${key}" is not base64 of PEM`)
-    return decoded
-  }
-  const [ca, cert, key] = [pem('ca'), pem('crt'), pem('key')]
-  if (Boolean(cert) !== Boolean(key)) throw new UsageError(`${where} has ${cert ? 'a certificate but no key' : 'a key but no certificate'}`)
-  return { ca, cert, key }
 }
