@@ -95,6 +95,11 @@ export class Store {
     return this.#types.get(name)
   }
 
+  /** Every resource of every kind and namespace. */
+  all(): Resource[] {
+    return [...this.#tables.values()].flatMap(({ resources }) => [...resources.values()])
+  }
+
   get<S>(type: ResourceType<S>, id: string, { namespace = type.namespace }: Scope = {}): Resource<S> | undefined {
     return this.#tables.get(`${namespace}/${type.type}`)?.resources.get(id) as Resource<S> | undefined
   }

@@ -114,7 +114,8 @@ export class Door implements Reach {
   }
 
   #greet(session: ServerHttp2Session, maintenance: boolean): void {
-    const client = maintenance ? anonymous : verified(session.socket as TLSSocket)
+    const known = maintenance ? anonymous : verified(session.socket as TLSSocket)
+    const client = known && { ...known, address: session.socket.remoteAddress?.replace(/^::ffff:/, '') }
     if (!client) {
       this.#options.log.info('client was turned away: its certificate is not for clients only', { peer: session.socket.remoteAddress })
       session.destroy()

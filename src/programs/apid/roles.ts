@@ -7,6 +7,9 @@ export interface Client {
   readonly roles: readonly Role[]
   /** Speaks for others: another node's apid, whose `talos-role` metadata is believed. */
   readonly impersonator: boolean
+  /** Where it calls from, and the common name of its certificate: told to the node, for its records. */
+  readonly address?: string
+  readonly name?: string
 }
 
 /** Everyone in maintenance mode: may look, and hand in a configuration. */
@@ -20,5 +23,6 @@ export function clientOf(certificate: Pick<PeerCertificate, 'subject'> & { ext_k
   if (usages.length !== 1 || usages[0] !== clientAuth) return undefined
   const organizations: readonly string[] = [(certificate.subject?.O ?? []) as string | string[]].flat()
   const roles = allRoles.filter((role) => organizations.includes(role))
-  return { roles, impersonator: roles.includes('os:impersonator') }
+  const name = certificate.subject?.CN as string | undefined
+  return { roles, impersonator: roles.includes('os:impersonator'), ...(name ? { name } : {}) }
 }

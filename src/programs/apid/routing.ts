@@ -20,7 +20,7 @@ export interface Reach {
 }
 
 const fanOut =
-  /^\/(machine\.MachineService|cluster\.ClusterService|inspect\.InspectService|storage\.StorageService|time\.TimeService)\/\w+$/
+  /^\/(machine\.MachineService|cluster\.ClusterService|inspect\.InspectService|storage\.StorageService|time\.TimeService|ichor\.v1\.\w+)\/\w+$/
 const maxTargets = 1000
 
 /** The route of a call. Throws RpcError. */
@@ -56,12 +56,32 @@ export function forwardedHeaders(headers: IncomingHttpHeaders, client: Client, r
   const named = client.impersonator ? values(headers['talos-role']) : client.roles
   const roles = allRoles.filter((role) => named.includes(role))
   if (roles.length > 0) out['talos-role'] = roles as string[]
+  // Who called first: another node's apid knows better than we do.
+  const caller = client.impersonator
+    ? headers
+    : { [callerAddress]: client.address, [callerName]: client.name && encodeURIComponent(client.name) }
+  for (const name of [callerAddress, callerName]) if (caller[name]) out[name] = caller[name]
   if (remote) out.proxyfrom = headers[':authority'] ?? 'unknown'
   else if (headers.proxyfrom !== undefined) out.proxyfrom = headers.proxyfrom
   return out
 }
 
-const dropped = new Set(['node', 'nodes', 'proxyfrom', 'talos-role', 'host', 'connection', 'keep-alive', 'transfer-encoding', 'upgrade'])
+const callerAddress = 'ichor-caller-address'
+const callerName = 'ichor-caller-name'
+
+const dropped = new Set([
+  callerAddress,
+  callerName,
+  'node',
+  'nodes',
+  'proxyfrom',
+  'talos-role',
+  'host',
+  'connection',
+  'keep-alive',
+  'transfer-encoding',
+  'upgrade',
+])
 
 function values(header: string | readonly string[] | undefined): string[] {
   if (header === undefined) return []

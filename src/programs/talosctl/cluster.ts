@@ -255,7 +255,9 @@ export class Cluster {
 
 /** Whether apid sends one call of this service to many nodes. */
 function fansOut(path: string): boolean {
-  return /^(machine\.MachineService|cluster\.ClusterService|inspect\.InspectService|storage\.StorageService|time\.TimeService)\//.test(path)
+  return /^(machine\.MachineService|cluster\.ClusterService|inspect\.InspectService|storage\.StorageService|time\.TimeService|ichor\.v1\.\w+)\//.test(
+    path,
+  )
 }
 
 function failure(metadata: ReplyMetadata | null | undefined): { node: string; error: Error }[] {

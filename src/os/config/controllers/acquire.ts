@@ -3,10 +3,11 @@ import { ConfigError } from '../../../document/config-error.ts'
 import type { Machine } from '../../area.ts'
 import { MaintenanceServiceRequest } from '../../runtime/resources/maintenance-service-request.ts'
 import { ConfigContainer } from '../container.ts'
+import { previousStatePath, statePath } from '../keep.ts'
 import { AcquireConfigSpec } from '../resources/acquire-config-spec.ts'
 import { AcquireConfigStatus } from '../resources/acquire-config-status.ts'
 import { MachineConfig } from '../resources/machine-config.ts'
-import { previousStatePath, statePath } from './persistence.ts'
+import { settleTrial } from '../trial.ts'
 
 /**
  * Finds the configuration: first the one that was kept, then whatever an operator sends while the machine waits in
@@ -19,9 +20,10 @@ export const acquireConfig = ({ kernel: { files }, store, events }: Pick<Machine
     name: 'config.AcquireController',
     inputs: { request: weak(AcquireConfigSpec), config: weak(MachineConfig, { id: 'v1alpha1' }) },
     outputs: { status: exclusive(AcquireConfigStatus), maintenance: exclusive(MaintenanceServiceRequest) },
-    reconcile({ request, config, status, maintenance, log }) {
+    async reconcile({ request, config, status, maintenance, log, now }) {
       if (!request.get('config')) return
       if (!config.get('v1alpha1') && !looked) {
+        await settleTrial({ kernel: { files }, log }, now())
         looked = true
         for (const path of [statePath, previousStatePath]) {
           const kept = files.readTextIfThere(path)

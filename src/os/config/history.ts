@@ -1,0 +1,85 @@
+/**
+ * The configurations that were applied to this machine: the last ten, with when, by whom, how, and what became of them.
+ * Kept in one file on STATE that is replaced as a whole; it holds the configurations' secrets, so only root reads it.
+ */
+import * as v from 'valibot'
+import type { Logger } from '../../cosi/log.ts'
+import type { Kernel } from '../kernel.ts'
+
+/** Where the history is kept. */
+export const historyPath = '/system/state/config-history.json'
+
+/** How many configurations are remembered. */
+export const remembered = 10
+
+const Caller = v.object({ roles: v.array(v.string()), peer: v.string(), actor: v.string() })
+
+const Entry = v.object({
+  id: v.number(),
+  time: v.string(),
+  /** `found` for one that was there before the history began, else the mode it was applied with. */
+  mode: v.picklist(['found', 'auto', 'no-reboot', 'reboot', 'staged', 'try']),
+  by: Caller,
+  /** The entry this one brought back. */
+  restored: v.optional(v.number()),
+  outcome: v.optional(v.picklist(['pending', 'confirmed', 'reverted'])),
+  reason: v.optional(v.string()),
+  decided: v.optional(v.string()),
+  text: v.string(),
+})
+
+const File = v.object({ entries: v.array(Entry) })
+
+/** Who handed a configuration in: their roles, address and name as far as they are known. */
+export type Caller = v.InferOutput<typeof Caller>
+
+/** One configuration that was applied. */
+export type HistoryEntry = v.InferOutput<typeof Entry>
+
+/** Nobody in particular: the machine itself. */
+export const itself: Caller = { roles: [], peer: '', actor: 'machine' }
+
+type Files = Pick<Kernel['files'], 'readTextIfThere' | 'writeAtomic'>
+
+/** The history of one machine; every call reads and writes the file, of which there is only one. */
+export class ConfigHistory {
+  constructor(
+    readonly files: Files,
+    readonly log: Logger,
+  ) {}
+
+  /** All that is remembered, oldest first. */
+  list(): HistoryEntry[] {
+    const text = this.files.readTextIfThere(historyPath)
+    if (text === undefined) return []
+    try {
+      return v.parse(File, JSON.parse(text)).entries
+    } catch (error) {
+      this.log.error('history of configurations is broken and begins anew', { path: historyPath, error })
+      return []
+    }
+  }
+
+  /** One entry by its number. */
+  get(id: number): HistoryEntry | undefined {
+    return this.list().find((entry) => entry.id === id)
+  }
+
+  /** Remembers a configuration and resolves to its number; what is too old is forgotten. */
+  async add(entry: Omit<HistoryEntry, 'id'>): Promise<number> {
+    const entries = this.list()
+    const id = (entries.at(-1)?.id ?? 0) + 1
+    await this.#write([...entries, { id, ...entry }])
+    return id
+  }
+
+  /** Notes what became of an entry. */
+  async decide(id: number, outcome: 'confirmed' | 'reverted', decided: Date, reason?: string): Promise<void> {
+    const entries = this.list()
+    await this.#write(entries.map((entry) => (entry.id === id ? { ...entry, outcome, decided: decided.toISOString(), reason } : entry)))
+  }
+
+  #write(entries: readonly HistoryEntry[]): Promise<void> {
+    return this.files.writeAtomic(historyPath, JSON.stringify({ entries: entries.slice(-remembered) }), { mode: 0o600 })
+  }
+}
