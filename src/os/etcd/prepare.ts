@@ -24,6 +24,8 @@ export interface EtcdPreparation {
   signal: AbortSignal
   /** Tells the operator what is being waited for. */
   note?(message: string): void
+  /** The other members' etcd, when any is known. */
+  others?(store: Store): EtcdClient | undefined
   /** Runs `etcdutl` with these arguments; rejects with what it said when it fails. */
   etcdutl(args: string[]): Promise<void>
 }
@@ -67,12 +69,12 @@ export async function prepareEtcd(preparation: EtcdPreparation): Promise<{ image
 }
 
 /** The initial cluster to join with; undefined when the operator orders to begin one instead. */
-async function joinOrOrder({ store, log, signal, note }: EtcdPreparation, spec: Spec): Promise<string | undefined> {
+async function joinOrOrder({ store, log, signal, note, others = otherEtcd }: EtcdPreparation, spec: Spec): Promise<string | undefined> {
   const bootstrap = bootstrapOf(store)
   const end = Date.now() + joinLimit
   let said = ''
   while (!bootstrap.order) {
-    const client = otherEtcd(store)
+    const client = others(store)
     try {
       if (!client) throw new RpcError('Unavailable', 'no other control plane node is known yet')
       return await addSelf(client, spec)

@@ -1,0 +1,138 @@
+import { expect, test } from 'bun:test'
+import { silent } from '../../../src/cosi/log.ts'
+import { bootstrapOf } from '../../../src/os/etcd/bootstrap.ts'
+import type { Member } from '../../../src/os/etcd/client.ts'
+import { hexId } from '../../../src/os/etcd/client.ts'
+import { configEtcd } from '../../../src/os/etcd/controllers/config.ts'
+import { renderEtcdPki } from '../../../src/os/etcd/controllers/pki.ts'
+import { specEtcd } from '../../../src/os/etcd/controllers/spec.ts'
+import { otherEndpoints } from '../../../src/os/etcd/endpoints.ts'
+import { prepareEtcd } from '../../../src/os/etcd/prepare.ts'
+import { EtcdSpec } from '../../../src/os/etcd/resources/etcd-spec.ts'
+import { PKIStatus } from '../../../src/os/etcd/resources/pki-status.ts'
+import { Endpoint } from '../../../src/os/k8s/resources/endpoint.ts'
+import { HostnameStatus } from '../../../src/os/network/resources/hostname-status.ts'
+import { NodeAddress } from '../../../src/os/network/resources/node-address.ts'
+import { EtcdRootSecret } from '../../../src/os/secrets/resources/etcd-root-secret.ts'
+import { EtcdSecret } from '../../../src/os/secrets/resources/etcd-secret.ts'
+import { controlPlane, machineWith, memoryFiles, worker } from '../k8s/machine.ts'
+
+async function etcdOf(config: string, addresses = ['10.5.0.2/24', '192.168.7.2/24']) {
+  const os = machineWith([configEtcd, specEtcd], config)
+  os.store.put(HostnameStatus, 'hostname', { hostname: 'cp-1', domainname: '' })
+  os.store.put(NodeAddress, 'routed-no-k8s', { addresses, sortAlgorithm: 'v1' })
+  await os.settled()
+  return { ...os, spec: os.store.get(EtcdSpec, 'etcd')?.spec }
+}
+
+test('by default the first address is told to others, and every one listened on', async () => {
+  const { spec } = await etcdOf(controlPlane())
+  expect(spec).toMatchObject({
+    name: 'cp-1',
+    advertisedAddresses: ['10.5.0.2'],
+    listenPeerAddresses: ['0.0.0.0'],
+    listenClientAddresses: ['0.0.0.0'],
+  })
+  expect((await etcdOf(worker())).spec).toBeUndefined()
+})
+
+test('subnets choose, and listening follows advertising unless it is said otherwise', async () => {
+  const { spec } = await etcdOf(controlPlane('', 'etcd:\n  advertisedSubnets: [192.168.0.0/16]'))
+  expect(spec).toMatchObject({
+    advertisedAddresses: ['192.168.7.2'],
+    listenPeerAddresses: ['192.168.7.2'],
+    listenClientAddresses: ['192.168.7.2', '127.0.0.1'],
+  })
+  const both = await etcdOf(controlPlane('', "etcd:\n  advertisedSubnets: ['!10.5.0.0/16']\n  listenSubnets: [0.0.0.0/0]"))
+  expect(both.spec).toMatchObject({ advertisedAddresses: ['192.168.7.2'], listenPeerAddresses: ['10.5.0.2', '192.168.7.2'] })
+  expect((await etcdOf(controlPlane('', 'etcd:\n  advertisedSubnets: [172.16.0.0/12]'))).spec).toBeUndefined()
+})
+
+test('certificates are written for etcd alone', async () => {
+  const files = memoryFiles()
+  const { store, settled } = machineWith([renderEtcdPki({ files })])
+  const pair = { crt: btoa('CRT'), key: btoa('KEY') }
+  store.put(EtcdRootSecret, 'etcd', { etcdCA: pair })
+  store.put(EtcdSecret, 'etcd', { etcd: pair, etcdPeer: pair, etcdAdmin: pair, etcdAPIServer: pair })
+  await settled()
+  expect(store.get(PKIStatus, 'etcd')?.spec).toEqual({ ready: true, version: '1' })
+  expect(files.owners.get('/system/secrets/etcd')).toMatchObject({ mode: 0o700, uid: 60 })
+  expect(files.owners.get('/system/secrets/etcd/server.key')).toMatchObject({ mode: 0o400, uid: 60 })
+  expect(files.contents.get('/system/secrets/etcd/ca.crt')).toBe('CRT')
+  expect([...files.contents.keys()]).not.toContain('/system/secrets/etcd/ca.key')
+})
+
+test('others are sought where Kubernetes has seen them first, and not at this node', async () => {
+  const { store } = machineWith([])
+  store.put(NodeAddress, 'accumulative', { addresses: ['10.5.0.2/24'], sortAlgorithm: 'v1' })
+  store.put(Endpoint, 'controlplane', { addresses: [], hosts: ['cluster.example'] })
+  store.put(Endpoint, 'discovery', { addresses: ['10.5.0.2', '10.5.0.3', 'fd00::3'], hosts: [] })
+  store.put(Endpoint, 'kube-apiserver', { addresses: ['10.5.0.4'], hosts: [] })
+  expect(otherEndpoints(store)).toEqual(['10.5.0.4:2379', '10.5.0.3:2379', '[fd00::3]:2379', 'cluster.example:2379'])
+})
+
+const member = (ID: string, name: string, ...peerURLs: string[]): Member => ({ ID, name, peerURLs, clientURLs: [], isLearner: false })
+
+async function prepared(options: { data?: boolean; others?: Member[]; order?: { recover: boolean; skipHashCheck: boolean } } = {}) {
+  const { store } = await etcdOf(controlPlane())
+  const files = { ...memoryFiles(), async *walk() {}, lchown: () => {} }
+  if (options.data) files.contents.set('/var/lib/etcd/member/wal', '')
+  if (options.order?.recover) files.contents.set('/var/lib/etcd.snapshot', '')
+  if (options.order) bootstrapOf(store).give(options.order)
+  const done: string[] = []
+  const others = options.others && {
+    members: async () => options.others,
+    addLearner: async (peers: string[]) => {
+      done.push(`add ${peers}`)
+      return { id: '9', members: [...options.others!.filter(({ peerURLs }) => !peerURLs.includes(peers[0]!)), member('9', '', ...peers)] }
+    },
+    remove: async (id: string) => void done.push(`remove ${id}`),
+    close: () => {},
+  }
+  const { args } = await prepareEtcd({
+    store,
+    files: files as never,
+    log: silent,
+    signal: new AbortController().signal,
+    others: () => others as never,
+    etcdutl: async (given) => void done.push(given.slice(0, 2).join(' ')),
+  })
+  const flag = (name: string) => args.find((argument) => argument.startsWith(`--${name}=`))?.slice(name.length + 3)
+  return { state: flag('initial-cluster-state'), cluster: flag('initial-cluster'), done, order: bootstrapOf(store).order }
+}
+
+const own = 'cp-1=https://10.5.0.2:2380'
+
+test('a member with data goes on with it', async () => {
+  expect(await prepared({ data: true })).toMatchObject({ state: 'existing', cluster: own, done: [] })
+})
+
+test('an ordered bootstrap begins a cluster', async () => {
+  expect(await prepared({ order: { recover: false, skipHashCheck: false } })).toMatchObject({
+    state: 'new',
+    cluster: own,
+    order: undefined,
+  })
+})
+
+test('a recovery restores the snapshot first', async () => {
+  expect(await prepared({ order: { recover: true, skipHashCheck: true } })).toMatchObject({ state: 'existing', done: ['snapshot restore'] })
+})
+
+test('a new node joins as learner', async () => {
+  const result = await prepared({ others: [member('1', 'cp-2', 'https://10.5.0.3:2380')] })
+  expect(result).toMatchObject({ state: 'existing', cluster: `cp-2=https://10.5.0.3:2380,${own}`, done: ['add https://10.5.0.2:2380'] })
+})
+
+test('one that was added but never ran is used, one that ran and lost its data is replaced', async () => {
+  const other = member('1', 'cp-2', 'https://10.5.0.3:2380')
+  const waiting = await prepared({ others: [other, member('7', '', 'https://10.5.0.2:2380')] })
+  expect(waiting).toMatchObject({ cluster: `cp-2=https://10.5.0.3:2380,${own}`, done: [] })
+  const lost = await prepared({ others: [other, member('7', 'cp-1', 'https://10.5.0.2:2380')] })
+  expect(lost).toMatchObject({ cluster: `cp-2=https://10.5.0.3:2380,${own}`, done: ['remove 7', 'add https://10.5.0.2:2380'] })
+})
+
+test('member ids as people see them', () => {
+  expect(hexId('2323169747073205614')).toBe('203d8e93873b856e')
+  expect(hexId('1')).toBe('0000000000000001')
+})
