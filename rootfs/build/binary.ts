@@ -35,7 +35,17 @@ export async function buildBinary(): Promise<{ path: string; built: boolean }> {
       const workers = readdirSync(join(repository, 'src')).filter((name) => name.endsWith('-worker.ts'))
       const entries = ['src/main.ts', ...workers.sort().map((name) => `src/${name}`)]
       const define = Object.entries(defines).flatMap(([name, value]) => ['--define', `${name}=${JSON.stringify(value)}`])
-      const flags = ['--compile', '--minify', '--bytecode', '--format=esm', '--target=bun', ...quiet, '--outfile', join(work, 'ichor')]
+      const flags = [
+        '--compile',
+        '--minify',
+        '--bytecode',
+        '--format=esm',
+        '--splitting',
+        '--target=bun',
+        ...quiet,
+        '--outfile',
+        join(work, 'ichor'),
+      ]
       await run([bun, 'build', ...flags, ...define, ...entries], { cwd: repository })
       renameSync(join(work, 'ichor'), path)
     } finally {
