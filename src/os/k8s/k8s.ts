@@ -1,5 +1,6 @@
 import type { Area } from '../area.ts'
 import { kubeconfig } from './api/kubeconfig.ts'
+import { configKubernetesAccess } from './controllers/access-config.ts'
 import { configAddressFilter } from './controllers/address-filter.ts'
 import { configAdmissionControl } from './controllers/admission-control-config.ts'
 import { configApiServer } from './controllers/api-server-config.ts'
@@ -31,6 +32,7 @@ import { configurePodNetwork } from './controllers/pod-network.ts'
 import { renderConfigs } from './controllers/render-configs.ts'
 import { renderSecrets } from './controllers/render-secrets.ts'
 import { configScheduler } from './controllers/scheduler-config.ts'
+import { approveServingCertificates } from './controllers/serving-certificates.ts'
 import { configStaticEndpoint } from './controllers/static-endpoint.ts'
 import { serveStaticPods } from './controllers/static-pod-server.ts'
 import { observeStaticPods } from './controllers/static-pod-status.ts'
@@ -45,6 +47,7 @@ export const k8s: Area = {
   methods: () => [kubeconfig],
   controllers: (machine) => [
     configAddressFilter,
+    configKubernetesAccess,
     configApiServer,
     configControllerManager,
     configScheduler,
@@ -73,6 +76,7 @@ export const k8s: Area = {
     configNodeTaints,
     configNodeCordon,
     applyNode(machine.kernel),
+    approveServingCertificates(),
     configStaticEndpoint,
     observeEndpoints(machine.kernel),
     findKubePrismEndpoints,

@@ -9,6 +9,7 @@ import { configAddressOrder, observeNodeAddresses } from './controllers/node-add
 import { observeAddresses, observeLinks, observeRoutes } from './controllers/observe.ts'
 import { applyResolvers, configResolvers, mergeResolvers } from './controllers/resolver.ts'
 import { applyRoutes, configRoutes, mergeRoutes } from './controllers/route.ts'
+import { observeRoutingRules } from './controllers/routing-rule.ts'
 import { observeNetworkStatus } from './controllers/status.ts'
 import { applyTimeServers, configTimeServers, mergeTimeServers } from './controllers/time-server.ts'
 import { Resolver } from './dns/resolver.ts'
@@ -25,6 +26,7 @@ export const network: Area = {
       observeLinks(kernel),
       observeAddresses(kernel),
       observeRoutes(kernel),
+      observeRoutingRules(kernel),
       configAddressOrder,
       observeNodeAddresses,
       configHostname,

@@ -10,9 +10,11 @@ import { serviceMethods } from './api/services.ts'
 import { systemMethods } from './api/system.ts'
 import { version } from './api/version.ts'
 import { configApiService, configMaintenance } from './controllers/api-service.ts'
+import { observeDevicesReady } from './controllers/devices.ts'
 import { configEnvironment } from './controllers/environment.ts'
 import { applyKernelParams, configKernelParams, defaultKernelParams } from './controllers/kernel-param.ts'
 import { observeMachineStatus } from './controllers/machine-status.ts'
+import { observeSecurityState } from './controllers/security-state.ts'
 import { observeServices } from './controllers/service.ts'
 import { observeVersion } from './controllers/version.ts'
 import { resources } from './nouns.ts'
@@ -25,6 +27,8 @@ export const runtime: Area = {
   resources,
   controllers: (machine) => [
     observeVersion(machine),
+    observeDevicesReady(machine.kernel),
+    observeSecurityState(machine.kernel),
     observeServices(machine),
     configEnvironment,
     configMaintenance,

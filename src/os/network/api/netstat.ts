@@ -25,7 +25,9 @@ async function podNetworks(): Promise<NetworkOf[]> {
   const found = new Map<string, NetworkOf>()
   for (const { networkNamespace, pid } of containers) {
     const name = networkNamespace.slice(networkNamespace.lastIndexOf('/') + 1)
-    if (name !== '' && pid > 0 && !found.has(name)) found.set(name, { name, pid })
+    // A sandbox names the network it was given; its containers join it by process, and so do pods on the node's own.
+    if (name === '' || networkNamespace.startsWith('/proc/') || pid === 0) continue
+    found.set(name, found.get(name) ?? { name, pid })
   }
   return [...found.values()]
 }

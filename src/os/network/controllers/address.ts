@@ -26,7 +26,7 @@ export const configAddresses: Controller = defineController({
 })
 
 /** One wish for each link and address. */
-export const mergeAddresses: Controller = merge('network.AddressMergeController', AddressSpec, strongest)
+export const mergeAddresses: Controller = merge('AddressMergeControllers.net.talos.dev', AddressSpec, strongest)
 
 /** Gives links their addresses; an address that is wished no more is taken away again. */
 export const applyAddresses = ({ net }: Pick<Kernel, 'net'>): Controller => {

@@ -1,10 +1,11 @@
-import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
+import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
 import { merge, strongest } from '../../../cosi/merge.ts'
 import { transform } from '../../../cosi/transform.ts'
 import { Identity } from '../../cluster/resources/identity.ts'
 import { declared, find } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
+import { PlatformMetadata } from '../../runtime/resources/platform-metadata.ts'
 import { HostnameSpec } from '../resources/hostname-spec.ts'
 import { HostnameStatus } from '../resources/hostname-status.ts'
 import { NodeAddress } from '../resources/node-address.ts'
@@ -33,15 +34,16 @@ export const platformHostname = ({ mode, uts }: Pick<Kernel, 'mode' | 'uts'>): C
   return defineController({
     name: 'network.PlatformConfigApplyController',
     inputs: {},
-    outputs: { spec: shared(HostnameSpec, 'network-config') },
-    reconcile({ spec }) {
+    outputs: { spec: shared(HostnameSpec, 'network-config'), metadata: exclusive(PlatformMetadata) },
+    reconcile({ spec, metadata }) {
       if (given) spec.put('platform/hostname', { ...split(given), layer: 'platform' })
+      metadata.put('platformmetadata', { platform: mode, ...(given ? { hostname: given } : {}) })
     },
   })
 }
 
 /** Which of all the voices wins. */
-export const mergeHostname: Controller = merge('network.HostnameMergeController', HostnameSpec, strongest)
+export const mergeHostname: Controller = merge('HostnameMergeControllers.net.talos.dev', HostnameSpec, strongest)
 
 /** What the kernel is told, and what is then true. */
 export const applyHostname = ({ uts }: { uts: Pick<Kernel['uts'], 'sethostname' | 'setdomainname'> }): Controller =>

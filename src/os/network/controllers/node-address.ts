@@ -17,7 +17,7 @@ export const configAddressOrder: Controller = defineController({
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { algorithm: exclusive(NodeAddressSortAlgorithm) },
   reconcile({ config, algorithm }) {
-    algorithm.put('node-address', { algorithm: declared(config.get('v1alpha1'))?.machine.features?.nodeAddressSortAlgorithm ?? 'v1' })
+    algorithm.put('default', { algorithm: declared(config.get('v1alpha1'))?.machine.features?.nodeAddressSortAlgorithm ?? 'v1' })
   },
 })
 
@@ -35,7 +35,7 @@ export const observeNodeAddresses: Controller = defineController({
   },
   outputs: { sets: exclusive(NodeAddress) },
   reconcile({ addresses, links, filters, order, sets }) {
-    const algorithm = order.get('node-address')?.spec.algorithm
+    const algorithm = order.get('default')?.spec.algorithm
     if (!algorithm) return
     const sort = algorithm === 'v2' ? byPrefix : byLink
     const up = new Set(

@@ -36,7 +36,7 @@ export const configResolvers: Controller = defineController({
 })
 
 /** The strongest layer that names servers, and the strongest that names search domains. */
-export const mergeResolvers: Controller = merge('network.ResolverMergeController', ResolverSpec, (layered) => {
+export const mergeResolvers: Controller = merge('ResolverMergeControllers.net.talos.dev', ResolverSpec, (layered) => {
   const servers = layered.findLast(({ spec }) => spec.dnsServers.length > 0)?.spec
   const domains = layered.findLast(({ spec }) => (spec.searchDomains ?? []).length > 0)?.spec.searchDomains
   const { dnsServers, layer } = servers ?? layered.at(-1)!.spec

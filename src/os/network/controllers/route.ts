@@ -33,7 +33,7 @@ export const configRoutes: Controller = defineController({
 })
 
 /** One wish for each route. */
-export const mergeRoutes: Controller = merge('network.RouteMergeController', RouteSpec, strongest)
+export const mergeRoutes: Controller = merge('RouteMergeControllers.net.talos.dev', RouteSpec, strongest)
 
 /** Gives the kernel its routes; foreign ones are never touched, one wished no more is taken away again. */
 export const applyRoutes = ({ net }: Pick<Kernel, 'net'>): Controller => {

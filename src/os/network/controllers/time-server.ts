@@ -20,7 +20,7 @@ export const configTimeServers: Controller = defineController({
 })
 
 /** The strongest layer's time servers. */
-export const mergeTimeServers: Controller = merge('network.TimeServerMergeController', TimeServerSpec, strongest)
+export const mergeTimeServers: Controller = merge('TimeServerMergeControllers.net.talos.dev', TimeServerSpec, strongest)
 
 /** Which time servers are used from now on. */
 export const applyTimeServers: Controller = transform({

@@ -46,9 +46,11 @@ export const netstat = (io: Io, cluster: Cluster) =>
 
 /** Prints the sockets of all nodes. */
 export async function runNetstat(io: Io, cluster: Cluster, pod: string | undefined, options: NetstatOptions): Promise<void> {
-  const podNames = options.pods || pod !== undefined ? await podNamespaces(cluster) : new Map<string, string>()
+  const { podNames, onNode } = options.pods || pod !== undefined ? await podNamespaces(cluster) : noPods
   const netns = [...podNames].filter(([, name]) => name === pod).map(([namespace]) => namespace)
   if (pod !== undefined && netns.length === 0) {
+    if (onNode.has(pod))
+      throw new UsageError(`pod "${pod}" is on the node's own network: leave the pod out, and look for its program with -p`)
     throw new UsageError(`pod "${pod}" runs on none of the nodes: there are ${[...new Set(podNames.values())].toSorted().join(', ')}`)
   }
   const request = {
@@ -103,7 +105,11 @@ function header({ extend, programs, pods, timers }: NetstatOptions): string[] {
   return names
 }
 
-function columns(record: machine.ConnectRecord, { extend, programs, pods, timers }: NetstatOptions, podNames: Map<string, string>): Row {
+function columns(
+  record: machine.ConnectRecord,
+  { extend, programs, pods, timers }: NetstatOptions,
+  podNames: ReadonlyMap<string, string>,
+): Row {
   const row: unknown[] = [
     record.l4proto,
     record.rxqueue,
@@ -131,14 +137,24 @@ function timer({ tr, timerwhen, retrnsmt, timeout }: machine.ConnectRecord): str
   return `${name.toLowerCase()} (${(timerwhen / 100).toFixed(2)}/${retrnsmt}/${timeout})`
 }
 
-/** Names of pods by the network namespace they live in. */
-async function podNamespaces(cluster: Cluster): Promise<Map<string, string>> {
+interface PodNetworks {
+  /** Names of pods by the network namespace they live in. */
+  readonly podNames: ReadonlyMap<string, string>
+  /** Those that live in the node's own. */
+  readonly onNode: ReadonlySet<string>
+}
+
+const noPods: PodNetworks = { podNames: new Map(), onNode: new Set() }
+
+async function podNamespaces(cluster: Cluster): Promise<PodNetworks> {
   const messages = await cluster.ask('machine.MachineService/Containers', { namespace: 'k8s.io', driver: common.ContainerDriver.CRI })
-  const names = new Map<string, string>()
-  for (const { containers } of messages) {
-    for (const { networkNamespace, podId } of containers) {
-      if (networkNamespace) names.set(networkNamespace.split('/').at(-1) ?? '', podId)
-    }
+  const podNames = new Map<string, string>()
+  const onNode = new Set<string>()
+  for (const { networkNamespace, podId } of messages.flatMap(({ containers }) => containers)) {
+    // Containers name the network of the process they join; only a sandbox names one that was made for its pod.
+    if (networkNamespace && !networkNamespace.startsWith('/proc/')) podNames.set(networkNamespace.split('/').at(-1) ?? '', podId)
+    else if (podId) onNode.add(podId)
   }
-  return names
+  for (const podId of podNames.values()) onNode.delete(podId)
+  return { podNames, onNode }
 }
