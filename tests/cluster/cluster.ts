@@ -1,6 +1,6 @@
 /** A real cluster for stories: our own commands, in a folder of its own, and ways to look into its nodes. */
 
-import { copyFileSync, linkSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, linkSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Traces, traces } from './host.ts'
 
@@ -23,9 +23,10 @@ export class TestCluster {
     // Not below /tmp where that is in memory: containers' layers need a file system that takes an overlay.
     this.home = mkdtempSync('/var/tmp/ichor-story-')
     this.state = join(this.home, 'clusters')
-    // An image of its own, so that its loop device can be told from those of other clusters.
-    const image = join(this.home, 'rootfs.sqsh')
-    linkOrCopy(process.env.ICHOR_ROOTFS ?? join(repository, 'dist', 'rootfs.sqsh'), image)
+    // An image of its own, so that its loop device can be told from those of other clusters; a folder is used as it is.
+    const source = process.env.ICHOR_ROOTFS ?? join(repository, 'dist', 'rootfs.node.sqsh')
+    const image = statSync(source).isDirectory() ? source : join(this.home, 'rootfs.sqsh')
+    if (image !== source) linkOrCopy(source, image)
     this.env = { ICHOR_ROOTFS: image, TALOS_HOME: this.home, KUBECONFIG: join(this.home, 'kubeconfig'), HOME: this.home }
   }
 

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { appendFileSync, closeSync, mkdirSync, openSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { Journal } from './journal.ts'
 import { clusterPaths } from './layout.ts'
@@ -7,7 +7,8 @@ import { clusterPaths } from './layout.ts'
 /** How this very binary is called again; while developing, that is the runtime with the entry point. */
 export function selfCommand(): [command: string, ...args: string[]] {
   const compiled = Bun.main.startsWith('/$bunfs/') || Bun.main.startsWith('B:/~BUN/')
-  if (compiled) return [process.execPath]
+  // The file may have been replaced or removed since: what goes on has to be the very same program.
+  if (compiled) return ['/proc/self/exe']
   return [process.execPath, new URL('../../main.ts', import.meta.url).pathname]
 }
 
@@ -24,7 +25,7 @@ export function startDetached(args: string[], logFile: string, journal: Journal,
       cwd: '/',
       argv0: before.length === 0 ? 'ichor' : undefined,
     })
-    child.on('error', () => {})
+    child.on('error', (error) => appendFileSync(logFile, `start ${args.join(' ')}: ${error.message}\n`))
     child.unref()
   } finally {
     closeSync(log)

@@ -29,7 +29,7 @@ export function gatewayForwards(current: () => ClusterRecord): Forward[] {
   const { network, kubernetes, machineApi, hostAddress } = current()
   const controlPlanes = (port: number) => () =>
     current()
-      .nodes.filter(({ role }) => role === 'controlplane')
+      .nodes.filter(({ role, leaving }) => role === 'controlplane' && !leaving)
       .map(({ ip }) => ({ address: ip, port }))
   const resolvers = () => current().network.forwardDns.map((address) => ({ address, port: 53 }))
   return [

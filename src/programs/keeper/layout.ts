@@ -21,6 +21,8 @@ export const NodeRecord = v.object({
   /** Bytes. */
   memory: v.number(),
   ports: v.array(v.object({ hostPort: port, nodePort: port, protocol })),
+  /** Its removal was begun; whoever changes the cluster next finishes it. */
+  leaving: v.optional(v.boolean()),
 })
 export type NodeRecord = v.InferOutput<typeof NodeRecord>
 

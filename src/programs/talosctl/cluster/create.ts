@@ -27,7 +27,7 @@ import { destroyNode } from './destroy.ts'
 import { awaitHealth } from './health.ts'
 import { freePort } from './host-ports.ts'
 import { checkKubernetesVersion } from './kubernetes-version.ts'
-import { applyConfiguration, awaitApi, bootstrap, fetchKubeconfig, resetNode } from './node-api.ts'
+import { applyConfiguration, awaitApi, bootstrap, fetchKubeconfig } from './node-api.ts'
 import { type ClusterRequest, planChange, planCluster } from './plan.ts'
 import { checkDisk, checkImage, checkKernel, checkLoop, checkNetwork, checkPorts, checkRoot } from './preflight.ts'
 import { Progress } from './progress.ts'
@@ -101,7 +101,7 @@ async function newCluster({ request, configs, given }: CreateOptions): Promise<C
 
 /** Counts left to their defaults are those a cluster has. */
 function withPresentCounts({ request, given }: CreateOptions, record: ClusterRecord): ClusterRequest {
-  const count = (role: NodeRecord['role']) => record.nodes.filter((node) => node.role === role).length
+  const count = (role: NodeRecord['role']) => record.nodes.filter((node) => node.role === role && !node.leaving).length
   return {
     ...request,
     controlplanes: { ...request.controlplanes, count: given.controlplanes ? request.controlplanes.count : count('controlplane') },
@@ -157,11 +157,18 @@ async function leave(
   progress: Progress,
   signal: AbortSignal,
 ): Promise<ClusterRecord> {
-  let current = record
+  const names = new Set(removed.map(({ name }) => name))
+  let current = { ...record, nodes: record.nodes.map((node) => (names.has(node.name) ? { ...node, leaving: true } : node)) }
+  if (removed.length === 0) return current
+  writeCluster(directory, current)
+  reloadGateway(directory)
+  const staying = current.nodes.find(({ role, leaving }) => role === 'controlplane' && !leaving)
+  const kubeconfig = await fetchKubeconfig(staying?.ip ?? '', configs.credentials, signal)
   for (const node of removed) {
     current = await progress.phase(`remove ${node.name}`, async (detail) => {
-      detail('reset')
-      await resetNode(node.ip, configs.credentials, signal)
+      const { leaveCluster } = await import('./leave.ts')
+      const { credentials } = configs
+      await leaveCluster({ directory: nodeDirectory(directory, node.name), node, credentials, kubeconfig, signal, tell: detail })
       detail('destroy')
       const next = { ...current, nodes: current.nodes.filter(({ name }) => name !== node.name) }
       writeCluster(directory, next)
@@ -169,7 +176,6 @@ async function leave(
       return next
     })
   }
-  if (removed.length > 0) reloadGateway(directory)
   return current
 }
 

@@ -93,8 +93,8 @@ export function planChange(cluster: ClusterRecord, request: ClusterRequest): { a
     ['worker', request.workers],
   ] as const
   for (const [role, { count, cpus, memory }] of roles) {
-    const present = cluster.nodes.filter((node) => node.role === role)
-    removed.push(...present.slice(count))
+    const present = cluster.nodes.filter((node) => node.role === role && !node.leaving)
+    removed.push(...cluster.nodes.filter((node) => node.role === role && node.leaving), ...present.slice(count))
     for (let missing = count - present.length; missing > 0; missing--) {
       const taken = [...cluster.nodes, ...added]
       const name = freeName(cluster.name, role, taken)

@@ -1,0 +1,68 @@
+/** How a node leaves: its pods move away, it is reset, which gives up its places in etcd and discovery, and Kubernetes forgets it. */
+
+import { core, type KubeClient, kubeClient } from '../../../kube/client.ts'
+import { drain } from '../../../kube/drain.ts'
+import { isNotFound } from '../../../kube/errors.ts'
+import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
+import { type NodeRecord, nodePaths } from '../../keeper/layout.ts'
+import { isAlive } from '../../keeper/process-identity.ts'
+import { readStatus } from '../../keeper/status.ts'
+import { type Credentials, resetNode } from './node-api.ts'
+
+const LOOK = 50
+const DRAIN_TIMEOUT = 30_000
+
+/** What leaving takes. */
+export interface Leaving {
+  /** The directory of the node. */
+  directory: string
+  node: NodeRecord
+  credentials: Credentials
+  /** The administrator's kubeconfig. */
+  kubeconfig: string
+  signal: AbortSignal
+  tell(what: string): void
+}
+
+/** Lets a node leave and returns when it has shut down; one that does not run any more is only taken out of Kubernetes. */
+export async function leaveCluster({ directory, node, credentials, kubeconfig, signal, tell }: Leaving): Promise<void> {
+  const client = kubeClient(accessOf(parseKubeconfig(kubeconfig)))
+  try {
+    if (!isDown(directory)) {
+      tell('drain')
+      await moveAway(client, node.name, signal, tell)
+      tell('reset')
+      await resetNode(node.ip, credentials, signal)
+      while (!isDown(directory)) {
+        if (signal.aborted) throw new Error(`node "${node.name}" was reset but does not shut down: look at ${nodePaths(directory).console}`)
+        await Bun.sleep(LOOK)
+      }
+    }
+    await absentIsFine(client.delete(core.node, node.name))
+  } finally {
+    client.close()
+  }
+}
+
+function isDown(directory: string): boolean {
+  const status = readStatus(nodePaths(directory).status)
+  return !status || status.state === 'stopped' || !isAlive(status.keeper)
+}
+
+/** Pods that will not move in time do not keep a node: its removal was asked for. */
+async function moveAway(client: KubeClient, name: string, signal: AbortSignal, tell: (what: string) => void): Promise<void> {
+  try {
+    await absentIsFine(drain(client, name, { timeout: DRAIN_TIMEOUT, interval: 200, signal }))
+  } catch (error) {
+    if (signal.aborted) throw error
+    tell(`drain given up: ${(error as Error).message}`)
+  }
+}
+
+async function absentIsFine(act: Promise<void>): Promise<void> {
+  try {
+    await act
+  } catch (error) {
+    if (!isNotFound(error)) throw error
+  }
+}
