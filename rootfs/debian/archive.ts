@@ -34,14 +34,54 @@ const fileOf = ({ name, sha256 }: { name: string; sha256: string }) => join(fold
 let listed = false
 
 /** Gets a package: as locked when it is in the cache or still in the archive, else the archive's present version. */
-export async function takePackage(name: string, locked: LockedPackage | undefined): Promise<TakenPackage> {
+export async function takePackage(
+  name: string,
+  locked: LockedPackage | undefined,
+  fetching: (what: string) => void,
+): Promise<TakenPackage> {
   if (locked && existsSync(fileOf(locked))) return takeApart(locked)
+  fetching(name)
   const offered = await offers(name)
   const wanted = offered.find((each) => each.version === locked?.version && each.sha256 === locked.sha256) ?? offered[0]
   if (!wanted)
     throw new ArchiveError(`Debian package "${name}" is not in the archive apt knows: run apt-get update and look at /etc/apt/sources.list`)
   if (!existsSync(fileOf(wanted))) await download(wanted)
   return takeApart(wanted)
+}
+
+/** Gets all locked packages that are not in the cache at once, which is quick; what the archive no longer has is left to takePackage. */
+export async function takeAhead(locked: Iterable<LockedPackage>, fetching: (what: string) => void): Promise<void> {
+  const missing = new Map([...locked].filter((each) => !existsSync(fileOf(each))).map((each) => [each.sha256, each]))
+  if (missing.size < 2) return
+  fetching(`${missing.size} packages`)
+  const work = join(folder(), `.ahead.${process.pid}`)
+  rmSync(work, { recursive: true, force: true })
+  mkdirSync(work, { recursive: true })
+  const names = [...missing.values()].map(({ name, version }) => `${name}=${version}`)
+  try {
+    await updating(() => run(['apt-get', ...strict, '-q', 'download', ...names], { cwd: work }))
+    for (const file of readdirSync(work)) {
+      const { sha256 } = await hashFile(join(work, file))
+      const wanted = missing.get(sha256)
+      if (wanted) renameSync(join(work, file), fileOf(wanted))
+    }
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}
+
+/** Tries once more with a fresh list of packages, since the one at hand may be older than the archive. */
+async function updating<T>(attempt: () => Promise<T>): Promise<T> {
+  try {
+    return await attempt()
+  } catch (error) {
+    if (listed) throw error
+    listed = true
+    await run(['apt-get', ...strict, '-q', 'update'])
+    return attempt()
+  }
 }
 
 /** The versions apt offers, its own choice first. */
@@ -74,13 +114,7 @@ async function download(wanted: LockedPackage): Promise<void> {
   rmSync(work, { recursive: true, force: true })
   mkdirSync(work, { recursive: true })
   try {
-    const get = () => run(['apt-get', ...strict, '-q', 'download', `${wanted.name}=${wanted.version}`], { cwd: work })
-    await get().catch(async (error) => {
-      if (listed) throw error
-      listed = true // the list may be older than the archive
-      await run(['apt-get', ...strict, '-q', 'update'])
-      await get()
-    })
+    await updating(() => run(['apt-get', ...strict, '-q', 'download', `${wanted.name}=${wanted.version}`], { cwd: work }))
     const file = readdirSync(work).find((each) => each.endsWith('.deb'))
     if (!file) throw new ArchiveError(`Debian package "${wanted.name}": apt-get download left no file`)
     const { sha256 } = await hashFile(join(work, file))

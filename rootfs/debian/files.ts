@@ -1,8 +1,9 @@
 /** Takes Debian packages apart to the files wanted and exactly the shared libraries these ask for. */
 import { lstatSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { type Task, task } from '../build/progress.ts'
 import type { Tree } from '../build/tree.ts'
-import { type TakenPackage, takePackage } from './archive.ts'
+import { type TakenPackage, takeAhead, takePackage } from './archive.ts'
 import { readElf } from './elf.ts'
 import type { LockedPackage } from './lock.ts'
 import { certificateBundle, certificatePackage, debianLinks, debianParts } from './parts.ts'
@@ -29,13 +30,19 @@ export async function addDebianFiles(
   programs: readonly string[],
 ): Promise<DebianFiles> {
   const taken = new Map<string, TakenPackage>()
+  let fetching: Task | undefined
+  const shown = () => {
+    fetching ??= task('fetching Debian packages')
+    return fetching
+  }
   const take = async (name: string) => {
     const there = taken.get(name)
     if (there) return there
-    const got = await takePackage(name, lock.get(name))
+    const got = await takePackage(name, lock.get(name), (name) => shown().at(`${name}, ${taken.size} at hand`))
     taken.set(name, got)
     return got
   }
+  await takeAhead(lock.values(), (what) => shown().at(what))
   const asked: string[] = [...programs]
   for (const part of debianParts) {
     const { folder } = await take(part.package)
@@ -58,6 +65,7 @@ export async function addDebianFiles(
   for (const [path, target] of Object.entries(debianLinks)) tree.link('links', path, target)
   tree.text(certificatePackage, certificateBundle, certificates((await take(certificatePackage)).folder))
   await addLibraries(tree, asked, taken, take, lock)
+  fetching?.done(`${taken.size} packages`)
   const moved = [...taken.values()]
     .filter((each) => lock.get(each.name)?.sha256 !== each.sha256)
     .map((each) => ({ name: each.name, from: lock.get(each.name)?.version, to: each.version }))
