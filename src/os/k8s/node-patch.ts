@@ -20,7 +20,8 @@ export interface NodeWishes {
 }
 
 const owned = { labels: 'talos.dev/owned-labels', annotations: 'talos.dev/owned-annotations', taints: 'talos.dev/owned-taints' }
-const cordonMark = 'talos.dev/cordoned'
+/** Notes that it was this system that cordoned a node. */
+export const cordonMark = 'talos.dev/cordoned'
 
 /** A merge patch that makes the node as wished; undefined when it is so. */
 export function nodePatch(node: KubeObject, wishes: NodeWishes): Record<string, unknown> | undefined {
