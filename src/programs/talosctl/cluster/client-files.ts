@@ -55,8 +55,9 @@ export async function mergeTalosconfig(
   if (!known.contexts) document.set('contexts', document.createNode({}))
   document.set('context', chosen)
   document.setIn(['contexts', chosen], document.createNode(context))
-  // An empty file starts in flow style, which nobody wants to read.
-  if (document.contents && 'flow' in document.contents) document.contents.flow = false
+  // What was empty is written in flow style, which nobody wants to read.
+  for (const node of [document.contents, document.get('contexts', true)])
+    if (node && typeof node === 'object' && 'flow' in node) node.flow = false
   replace(file, document.toString({ indent: 4, lineWidth: 0 }))
   remember(directory, { talosconfig: { file, context: chosen } })
   return { file, context: chosen }

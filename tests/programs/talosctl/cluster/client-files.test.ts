@@ -58,3 +58,12 @@ test('a cluster that goes takes its context with it and leaves the rest', async 
   expect(text).toContain('context: a\n')
   expect(text).not.toContain('ca: B')
 })
+
+test('a cluster after the last one has gone is written as readably as the first', async () => {
+  const first = cluster('a')
+  const { file } = await mergeTalosconfig(io(), first, 'a', context('A'))
+  const once = readFileSync(file, 'utf8')
+  await removeContexts(io(), first)
+  await mergeTalosconfig(io(), cluster('b'), 'a', context('A'))
+  expect(readFileSync(file, 'utf8').split('\n').sort()).toEqual(once.split('\n').sort())
+})
