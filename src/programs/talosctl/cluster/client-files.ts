@@ -53,7 +53,7 @@ export async function mergeTalosconfig(
   let chosen = name
   for (let number = 1; taken(chosen); number++) chosen = `${name}-${number}`
   if (!known.contexts) document.set('contexts', document.createNode({}))
-  document.set('context', chosen)
+  document.set('context', document.createNode(chosen))
   document.setIn(['contexts', chosen], document.createNode(context))
   // What was empty is written in flow style, which nobody wants to read.
   for (const node of [document.contents, document.get('contexts', true)])
