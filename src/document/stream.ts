@@ -5,7 +5,7 @@
  * text costs no more than reading it once. Scalars stay text (schema "failsafe"); what they mean is `scalar.ts`'s business.
  */
 import { Composer, type Document, Lexer, LineCounter, type ParsedNode, Parser } from 'yaml'
-import { ConfigError, type Issue } from './config-error.ts'
+import { ConfigError } from './config-error.ts'
 
 /** What a text may cost at most. */
 export interface Limits {
@@ -32,7 +32,7 @@ export interface Stream {
   lines: LineCounter
 }
 
-/** Reads a text of any number of documents. Throws ConfigError with every syntax error. */
+/** Reads a text of any number of documents. Throws ConfigError with the first syntax error. */
 export function parseStream(input: string | Uint8Array, limits: Limits = configLimits): Stream {
   const size = typeof input === 'string' ? Buffer.byteLength(input) : input.length
   if (size > limits.bytes) {
@@ -64,13 +64,9 @@ export function parseStream(input: string | Uint8Array, limits: Limits = configL
   }
   for (const token of parser.end()) for (const document of composer.next(token)) take(document)
   for (const document of composer.end(false, text.length)) take(document)
-  const issues = documents.flatMap((document): Issue[] =>
-    [...document.errors, ...document.warnings].map(({ message, pos, code }) => ({
-      ...positionOf(lines, pos[0]),
-      message: wording(code, message),
-    })),
-  )
-  if (issues.length) throw new ConfigError(issues.slice(0, 50))
+  // What follows the first error is mostly its echo: the rest of the text is read in the wrong light.
+  const [first] = documents.flatMap(({ errors, warnings }) => [...errors, ...warnings]).sort((a, b) => a.pos[0] - b.pos[0])
+  if (first) throw new ConfigError([{ ...positionOf(lines, first.pos[0]), message: wording(first.code, first.message) }])
   return { text, documents, lines }
 }
 

@@ -4,12 +4,13 @@ import { ConfigContainer } from '../../../src/os/config/container.ts'
 import { generate } from '../../../src/os/config/generate/generate.ts'
 import type { SecretsBundle } from '../../../src/os/config/generate/secrets.ts'
 
-const pair = { crt: 'YQ==', key: 'YQ==' }
+const pem = (label: string) => Buffer.from(`-----BEGIN ${label}-----\nYQ==\n-----END ${label}-----\n`).toString('base64')
+const pair = { crt: pem('CERTIFICATE'), key: pem('PRIVATE KEY') }
 const secrets: SecretsBundle = {
   cluster: { id: 'a', secret: 'b' },
   secrets: { bootstraptoken: 'c' },
   trustdinfo: { token: 'd' },
-  certs: { etcd: pair, k8s: pair, k8saggregator: pair, k8sserviceaccount: { key: 'YQ==' }, os: pair },
+  certs: { etcd: pair, k8s: pair, k8saggregator: pair, k8sserviceaccount: { key: pem('RSA PRIVATE KEY') }, os: pair },
 }
 const good = {
   controlplane: generate('controlplane', { clusterName: 'x', endpoint: 'https://10.0.0.1:6443', secrets }),
@@ -40,6 +41,30 @@ describe('the legacy document', () => {
       'machine.ca: required: generate the secrets with "talosctl gen secrets" or "talosctl gen config"',
     ],
     ['the authority’s key', 'controlplane', remove('/machine/ca/key'), 'machine.ca.key: a control plane needs the key of the authority'],
+    ['a token for the machine API', 'worker', remove('/machine/token'), 'machine.token: required: generate the secrets'],
+    ['a token for Kubernetes', 'worker', remove('/cluster/token'), 'cluster.token: required: generate the secrets'],
+    ['the authority of Kubernetes', 'worker', remove('/cluster/ca'), 'cluster.ca: required: generate the secrets'],
+    ['its key', 'controlplane', remove('/cluster/ca/key'), 'cluster.ca.key: a control plane needs the key of the authority'],
+    [
+      'the authority of aggregation',
+      'controlplane',
+      remove('/cluster/aggregatorCA'),
+      'cluster.aggregatorCA: required: generate the secrets',
+    ],
+    ['the key of tokens', 'controlplane', remove('/cluster/serviceAccount'), 'cluster.serviceAccount.key: required: generate the secrets'],
+    ['an etcd on control planes', 'controlplane', remove('/cluster/etcd'), 'cluster.etcd.ca: required: generate the secrets'],
+    [
+      'whole keys',
+      'controlplane',
+      `cluster: {serviceAccount: {key: ${pem('RSA PRIVATE KEY').slice(0, 40)}}}`,
+      'cluster.serviceAccount.key: not a private key: base64 of PEM is expected, and this is something else or cut off',
+    ],
+    [
+      'certificates where certificates belong',
+      'worker',
+      `machine: {ca: {crt: ${pem('PRIVATE KEY')}}}`,
+      'machine.ca.crt: not a certificate: base64 of PEM is expected, and this is something else or cut off',
+    ],
     ['no key on a worker', 'worker', 'machine: {ca: {key: YQ==}}', 'machine.ca.key: a worker does not hold the key of the authority'],
     [
       'etcd’s authority',

@@ -2,6 +2,9 @@
 import * as v from 'valibot'
 import { certificate, certificateAndKey, listOf, text } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
+import type { Path } from '../../../document/path.ts'
+import { DecodeError } from '../../../wire/decode-error.ts'
+import { decodePem } from '../../../wire/pem.ts'
 
 /** Fields of `machine` about who is trusted. */
 export const machineSecretFields = {
@@ -17,15 +20,24 @@ interface Secrets {
 }
 
 interface Document {
-  machine?: { ca?: Secrets; acceptedCAs?: { crt?: string }[] }
-  cluster?: { ca?: Secrets; etcd?: { ca?: Secrets } }
+  machine?: { token?: string; ca?: Secrets; acceptedCAs?: Secrets[] }
+  cluster?: {
+    token?: string
+    ca?: Secrets
+    acceptedCAs?: Secrets[]
+    aggregatorCA?: Secrets
+    serviceAccount?: { key?: string }
+    etcd?: { ca?: Secrets }
+  }
 }
 
+const generated = 'required: generate the secrets with "talosctl gen secrets" or "talosctl gen config"'
+
 /** Rules of the secrets. */
-export function secretRules({ machine = {}, cluster = {} }: Document, report: Reporter, isWorker: boolean): void {
+export function secretRules(document: Document, report: Reporter, isWorker: boolean): void {
+  const { machine = {}, cluster = {} } = document
   const { ca, acceptedCAs = [] } = machine
-  if (!ca && acceptedCAs.length === 0)
-    report.error(['machine', 'ca'], 'required: generate the secrets with "talosctl gen secrets" or "talosctl gen config"')
+  if (!ca && acceptedCAs.length === 0) report.error(['machine', 'ca'], generated)
   else if (isWorker) {
     if (!ca?.crt && acceptedCAs.length === 0) report.error(['machine', 'ca', 'crt'], 'the certificate of the authority is required')
     if (ca?.key) report.error(['machine', 'ca', 'key'], 'a worker does not hold the key of the authority')
@@ -38,5 +50,55 @@ export function secretRules({ machine = {}, cluster = {} }: Document, report: Re
   if (isWorker && cluster.ca?.key) report.error(['cluster', 'ca', 'key'], 'a worker does not hold the key of the authority')
   if (!isWorker && cluster.etcd && (!cluster.etcd.ca?.crt || !cluster.etcd.ca.key)) {
     report.error(['cluster', 'etcd', 'ca'], 'certificate and key of the authority of etcd are required')
+  }
+  if (document.machine && document.cluster) joiningRules(machine, cluster, report, isWorker)
+  wholeRules(document, report)
+}
+
+/** Without these a machine starts and then waits forever for a cluster. */
+function joiningRules(
+  machine: NonNullable<Document['machine']>,
+  cluster: NonNullable<Document['cluster']>,
+  report: Reporter,
+  isWorker: boolean,
+): void {
+  if (!machine.token) report.error(['machine', 'token'], generated)
+  if (!cluster.token) report.error(['cluster', 'token'], generated)
+  if (!cluster.ca?.crt && (cluster.acceptedCAs ?? []).length === 0) report.error(['cluster', 'ca'], generated)
+  if (isWorker) return
+  if (cluster.ca?.crt && !cluster.ca.key) report.error(['cluster', 'ca', 'key'], 'a control plane needs the key of the authority')
+  if (!cluster.etcd) report.error(['cluster', 'etcd', 'ca'], generated)
+  if (!cluster.aggregatorCA?.crt || !cluster.aggregatorCA.key) report.error(['cluster', 'aggregatorCA'], generated)
+  if (!cluster.serviceAccount?.key) report.error(['cluster', 'serviceAccount', 'key'], generated)
+}
+
+/** Certificates and keys have to be whole: a text that was cut off in one is YAML all the same. */
+function wholeRules({ machine = {}, cluster = {} }: Document, report: Reporter): void {
+  const pairs: [Path, Secrets | undefined][] = [
+    [['machine', 'ca'], machine.ca],
+    ...(machine.acceptedCAs ?? []).map((each, i): [Path, Secrets] => [['machine', 'acceptedCAs', i], each]),
+    [['cluster', 'ca'], cluster.ca],
+    ...(cluster.acceptedCAs ?? []).map((each, i): [Path, Secrets] => [['cluster', 'acceptedCAs', i], each]),
+    [['cluster', 'aggregatorCA'], cluster.aggregatorCA],
+    [['cluster', 'serviceAccount'], cluster.serviceAccount],
+    [['cluster', 'etcd', 'ca'], cluster.etcd?.ca],
+  ]
+  for (const [path, pair] of pairs) {
+    for (const [key, what, label] of [
+      ['crt', 'a certificate', /^CERTIFICATE$/],
+      ['key', 'a private key', /(^| )PRIVATE KEY$/],
+    ] as const) {
+      if (pair?.[key] && !isWhole(pair[key], label))
+        report.error([...path, key], `not ${what}: base64 of PEM is expected, and this is something else or cut off`)
+    }
+  }
+}
+
+function isWhole(value: string, label: RegExp): boolean {
+  try {
+    return decodePem(Buffer.from(value, 'base64').toString()).some((block) => label.test(block.label))
+  } catch (error) {
+    if (error instanceof DecodeError) return false
+    throw error
   }
 }
