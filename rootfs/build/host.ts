@@ -17,6 +17,7 @@ export const buildPackages: readonly HostPackage[] = [
   { name: 'libc6-dev', why: 'the C library that runc is linked with', shown: '/usr/lib/x86_64-linux-gnu/libc.a' },
   { name: 'libseccomp-dev', why: 'runc filters the system calls of containers with it', shown: '/usr/lib/x86_64-linux-gnu/libseccomp.a' },
   { name: 'pkg-config', why: 'tells the Go compiler where libseccomp is', shown: '/usr/bin/pkg-config' },
+  { name: 'xz-utils', why: 'packs the root file system that is shipped', shown: '/usr/bin/xz' },
 ]
 
 /** Something is missing that cannot be installed from here; the message says what to do. */

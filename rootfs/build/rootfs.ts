@@ -41,6 +41,7 @@ export async function buildRootfs({ nodesOnly = false, relock = false, binary }:
   linkTo(parts.kubectl, join(dist, 'kubectl'))
 
   // Another build may replace the binary meanwhile, so it is held under a name of our own.
+  sweep()
   const held = join(dist, `.packing-${process.pid}`)
   rmSync(held, { force: true })
   linkSync(program, held)
@@ -73,6 +74,14 @@ export async function buildRootfs({ nodesOnly = false, relock = false, binary }:
     console.log(`${images} container images inside, ${took()} in all`)
   } finally {
     rmSync(held, { force: true })
+  }
+}
+
+/** Takes away what builds that were killed have left in dist/. */
+function sweep(): void {
+  for (const name of readdirSync(dist)) {
+    const pid = name.match(/^(?:\.packing-|\.build-|rootfs[a-z.]*\.sqsh\.)(\d+)$/)?.[1]
+    if (pid && !existsSync(`/proc/${pid}`)) rmSync(join(dist, name), { recursive: true, force: true })
   }
 }
 

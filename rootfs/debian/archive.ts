@@ -57,9 +57,16 @@ export async function takeAhead(locked: Iterable<LockedPackage>, fetching: (what
   const work = join(folder(), `.ahead.${process.pid}`)
   rmSync(work, { recursive: true, force: true })
   mkdirSync(work, { recursive: true })
-  const names = [...missing.values()].map(({ name, version }) => `${name}=${version}`)
+  const download = () =>
+    run(['apt-get', ...strict, '-q', 'download', ...[...missing.values()].map(({ name, version }) => `${name}=${version}`)], { cwd: work })
   try {
-    await updating(() => run(['apt-get', ...strict, '-q', 'download', ...names], { cwd: work }))
+    await updating(download).catch(async (error) => {
+      const gone = [...String(error).matchAll(/^E: (?:Version '.*' for '(\S+)' was not found|Unable to locate package (\S+))$/gm)]
+      const names = new Set(gone.map(([, versioned, unknown]) => versioned ?? unknown))
+      for (const [sha256, { name }] of missing) if (names.has(name)) missing.delete(sha256)
+      if (!names.size || !missing.size) throw error
+      await download()
+    })
     for (const file of readdirSync(work)) {
       const { sha256 } = await hashFile(join(work, file))
       const wanted = missing.get(sha256)
