@@ -46,8 +46,8 @@ export function kubeletConfiguration(
     kind: 'KubeletConfiguration',
     staticPodPath: config.disableManifestsDirectory ? '' : '/etc/kubernetes/manifests',
     staticPodURL: config.staticPodListURL,
-    // The list is asked of a server on loopback: often, so that a control plane is not waited for.
-    httpCheckFrequency: '500ms',
+    // The list is asked of a server on loopback, which answers when there is something new.
+    httpCheckFrequency: '100ms',
     address: '0.0.0.0',
     port: 10250,
     tlsMinVersion: 'VersionTLS13',

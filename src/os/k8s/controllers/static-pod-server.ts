@@ -1,10 +1,11 @@
 import { defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import { StaticPod } from '../resources/static-pod.ts'
 import { StaticPodServerStatus } from '../resources/static-pod-server-status.ts'
+import { StaticPodList } from '../static-pod-list.ts'
 
 /** Serves the list of static pods to the kubelet, on a port of loopback the kernel chooses. */
 export function serveStaticPods() {
-  let list = podList([])
+  const list = new StaticPodList()
   let server: ReturnType<typeof Bun.serve> | undefined
   return defineController({
     name: 'k8s.StaticPodServerController',
@@ -14,20 +15,18 @@ export function serveStaticPods() {
       server = Bun.serve({
         hostname: '127.0.0.1',
         port: 0,
-        fetch: (request) =>
-          request.method === 'GET' && new URL(request.url).pathname === '/'
-            ? new Response(list, { headers: { 'content-type': 'application/json' } })
-            : new Response('not found\n', { status: 404 }),
+        idleTimeout: 60,
+        async fetch(request, self) {
+          if (request.method !== 'GET' || new URL(request.url).pathname !== '/') return new Response('not found\n', { status: 404 })
+          const reader = String(self.requestIP(request)?.port)
+          return new Response(await list.read(reader, request.signal), { headers: { 'content-type': 'application/json' } })
+        },
       })
       signal.addEventListener('abort', () => void server?.stop(true))
     },
     reconcile({ pods, status }) {
-      list = podList(pods.list().map(({ spec }) => spec))
+      list.set(pods.list().map(({ spec }) => spec))
       if (server) status.put('static-pod-server-status', { url: `http://127.0.0.1:${server.port}` })
     },
   })
-}
-
-function podList(items: unknown[]): string {
-  return JSON.stringify({ apiVersion: 'v1', kind: 'PodList', items })
 }

@@ -7,7 +7,9 @@ import { pemOf } from '../rendered-files.ts'
 import { Nodename } from '../resources/nodename.ts'
 import { StaticPodStatus } from '../resources/static-pod-status.ts'
 
-const period = 5000
+/** Between two looks: while a pod is not ready, and when all are. */
+const searchPeriod = 1000
+const calmPeriod = 15_000
 const limit = 5000
 
 /** How the static pods fare, asked of this node's kubelet, which knows even when there is no API server. */
@@ -25,7 +27,6 @@ export function observeStaticPods(): Controller {
       const name = nodename.get('nodename')?.spec.nodename
       const client = certificates.get('k8s-dynamic-certs')?.spec.apiServerKubeletClient
       if (!name || !client || !roots.get('k8s') || !services.get('kubelet')?.spec.healthy) return
-      wakeIn(period)
       let pods: KubeObject[]
       try {
         const response = await fetch('https://127.0.0.1:10250/pods/?timeout=5s', {
@@ -38,12 +39,20 @@ export function observeStaticPods(): Controller {
       } catch (error) {
         log.debug('static pods could not be asked for', { error })
         for (const { metadata } of status.list()) status.keep(metadata.id)
+        wakeIn(searchPeriod)
         return
       }
-      for (const pod of pods) {
-        const source = pod.metadata.annotations?.['kubernetes.io/config.source']
-        if (source && source !== 'api') status.put(`${pod.metadata.namespace}/${pod.metadata.name}`, pod.status ?? {})
-      }
+      const own = pods.filter(({ metadata }) => {
+        const source = metadata.annotations?.['kubernetes.io/config.source']
+        return source !== undefined && source !== 'api'
+      })
+      for (const pod of own) status.put(`${pod.metadata.namespace}/${pod.metadata.name}`, pod.status ?? {})
+      wakeIn(own.length > 0 && own.every(isReady) ? calmPeriod : searchPeriod)
     },
   })
+}
+
+function isReady({ status }: KubeObject): boolean {
+  const { conditions = [] } = (status ?? {}) as { conditions?: { type: string; status: string }[] }
+  return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
 }
