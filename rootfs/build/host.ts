@@ -58,11 +58,16 @@ export async function prepareHost(packages: readonly HostPackage[] = buildPackag
     throw new HostError(
       'this is not Debian: files are taken from Debian packages with apt-get and dpkg-deb, so the root file system is built on Debian only',
     )
-  try {
-    await run(['go', 'version'])
-  } catch (error) {
-    if (error instanceof CommandError)
-      throw new HostError('Go is missing: install Go 1.21 or later (it fetches the version it needs by itself) from https://go.dev/dl')
-    throw error
-  }
+  await findGo()
+}
+
+/** Finds Go on the PATH or where its own archive is unpacked; it must be able to fetch the pinned toolchain by itself. */
+async function findGo(): Promise<void> {
+  const usual = '/usr/local/go/bin'
+  if (!Bun.which('go') && existsSync(`${usual}/go`)) process.env.PATH = `${process.env.PATH}:${usual}`
+  const what = 'install Go 1.21 or later from https://go.dev/dl (it fetches the version it needs by itself)'
+  if (!Bun.which('go', { PATH: process.env.PATH })) throw new HostError(`Go is missing: ${what}`)
+  const said = await run(['go', 'env', 'GOVERSION'], { env: { ...process.env, GOTOOLCHAIN: 'local' } })
+  const minor = Number(said.match(/^go1\.(\d+)/)?.[1] ?? 99)
+  if (minor < 21) throw new HostError(`Go here is ${said.trim()}, too old to fetch the version it needs: ${what}`)
 }
