@@ -1,7 +1,7 @@
 /** What the build machine must have, and how it gets it. */
 import { existsSync } from 'node:fs'
 import { task } from './progress.ts'
-import { CommandError, run } from './run.ts'
+import { run } from './run.ts'
 
 /** A Debian package the build needs. */
 export interface HostPackage {
