@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { ConfigContainer } from '../../../os/config/container.ts'
 import type { SecretsBundle } from '../../../os/config/generate/secrets.ts'
 import { type ClusterRecord, clusterPaths, type NodeRecord, writeAtomically } from '../../keeper/layout.ts'
+import { UsageError } from '../failure.ts'
 import type { Context } from '../talosconfig.ts'
 import type { Credentials } from './node-api.ts'
 
@@ -17,6 +18,8 @@ export interface ConfigRequest {
   /** Where clients reach the machines, when not at their own addresses. */
   endpoint?: string
   patches: { all: string[]; controlplane: string[]; worker: string[] }
+  /** Whether any of it was asked for, rather than left to its default. */
+  asked: boolean
 }
 
 /** A cluster's configurations by role, and who its administrator is. */
@@ -41,10 +44,7 @@ export async function provideConfigs(directory: string, cluster: ClusterRecord, 
   const config = (role: 'controlplane' | 'worker') => {
     const file = join(directory, `${role}.yaml`)
     if (!existsSync(file)) {
-      const { patches } = request
-      const options = generateOptions(cluster, request, secrets)
-      const all = [...registryPatches(request), ...patches.all]
-      const made = generate(role, options, { all, controlPlane: patches.controlplane, worker: patches.worker })
+      const made = roleConfig(generate, role, cluster, request, secrets)
       const { errors } = made.validate('container')
       if (errors.length > 0)
         throw new Error(
@@ -74,6 +74,34 @@ export async function provideConfigs(directory: string, cluster: ClusterRecord, 
     credentials: { ca: pem(own.ca), cert: pem(own.crt), key: pem(own.key) },
     context: (current) => ({ ...own, endpoints: endpointsOf(current, request), nodes: [] }),
   }
+}
+
+/** Refuses settings of configurations that were made with other ones: machines are changed by their own API. */
+export async function checkSameConfiguration(directory: string, cluster: ClusterRecord, request: ConfigRequest): Promise<void> {
+  if (!request.asked) return
+  const { generate } = await import('../../../os/config/generate/generate.ts')
+  const { parseSecrets } = await import('../../../os/config/generate/secrets.ts')
+  const secrets = parseSecrets(readFileSync(clusterPaths(directory).secrets))
+  for (const role of ['controlplane', 'worker'] as const) {
+    const file = join(directory, `${role}.yaml`)
+    if (!existsSync(file) || roleConfig(generate, role, cluster, request, secrets).toString() === readFileSync(file, 'utf8')) continue
+    throw new UsageError(
+      `cluster "${cluster.name}" was created with other settings for its machines: leave patches, mirrors and the like out and change machines with "talosctl patch machineconfig", or destroy the cluster and create it again`,
+    )
+  }
+}
+
+function roleConfig(
+  generate: typeof import('../../../os/config/generate/generate.ts').generate,
+  role: NodeRecord['role'],
+  cluster: ClusterRecord,
+  request: ConfigRequest,
+  secrets: SecretsBundle,
+): ConfigContainer {
+  const { patches } = request
+  const all = [...registryPatches(request), ...patches.all]
+  const options = generateOptions(cluster, request, secrets)
+  return generate(role, options, { all, controlPlane: patches.controlplane, worker: patches.worker })
 }
 
 /** A node's own configuration: its role's, with its name. */

@@ -22,8 +22,8 @@ import { isAlive } from '../../keeper/process-identity.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
 import { mergeIntoKubeconfig, mergeTalosconfig } from './client-files.ts'
-import { type ConfigRequest, type Configs, nodeConfig, provideConfigs } from './configs.ts'
-import { destroyNode } from './destroy.ts'
+import { type ConfigRequest, type Configs, checkSameConfiguration, nodeConfig, provideConfigs } from './configs.ts'
+import { destroyCluster, destroyNode } from './destroy.ts'
 import { awaitHealth } from './health.ts'
 import { freePort } from './host-ports.ts'
 import { checkKubernetesVersion } from './kubernetes-version.ts'
@@ -33,6 +33,7 @@ import { checkDisk, checkImage, checkKernel, checkLoop, checkNetwork, checkPorts
 import { Progress } from './progress.ts'
 import { nodeTrouble, provideCluster, provideNode } from './provision.ts'
 import { holdCluster } from './run-destroy.ts'
+import { type Asked, checkSettled } from './settled.ts'
 import { isRunning } from './show.ts'
 
 /** What `cluster create` was asked. */
@@ -40,7 +41,9 @@ export interface CreateOptions {
   request: ClusterRequest
   configs: ConfigRequest
   /** Counts that were given, rather than left to their defaults. */
-  given: { controlplanes: boolean; workers: boolean; cidr: boolean; exposedPorts: boolean }
+  given: { controlplanes: boolean; workers: boolean }
+  /** What was asked for that an existing cluster cannot be given any more. */
+  asked: Asked
   wait: boolean
   waitTimeout: number
   checkReadiness: boolean
@@ -68,6 +71,10 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
     const progress = new Progress(io)
     const abort = AbortSignal.any([io.signal, AbortSignal.timeout(options.waitTimeout)])
     const change = present ? planChange(record, withPresentCounts(options, record)) : { added: [], removed: [] }
+    if (present) {
+      checkSettled(record, request, options.asked, change.added)
+      if (existsSync(join(directory, 'controlplane.yaml'))) await checkSameConfiguration(directory, record, options.configs)
+    }
     if (present && change.added.length + change.removed.length === 0 && isComplete(directory)) {
       io.stderr.write(`cluster "${record.name}" is running with ${describe(record.nodes)}\n`)
       return await closing(io, directory, record, undefined)
@@ -76,7 +83,13 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
     openJournal(directory)
     const wanted = { ...record, nodes: [...record.nodes, ...change.added] }
     writeCluster(directory, wanted)
-    const configs = await progress.phase('configuration', () => provideConfigs(directory, wanted, options.configs))
+    const configs = await progress
+      .phase('configuration', () => provideConfigs(directory, wanted, options.configs))
+      .catch(async (error) => {
+        // Nothing was made of it yet: what was asked for can be corrected and asked for again.
+        if (!present) await destroyCluster(directory)
+        throw error
+      })
     await start(directory, wanted, configs, progress, abort)
     const remaining = await leave(directory, wanted, change.removed, configs, progress, abort)
     const { context, file } = await mergeTalosconfig(io, directory, record.name, configs.context(remaining), options.talosconfig)
@@ -88,12 +101,12 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
   }
 }
 
-async function newCluster({ request, configs, given }: CreateOptions): Promise<ClusterRecord> {
+async function newCluster({ request, configs, asked }: CreateOptions): Promise<ClusterRecord> {
   await checkKubernetesVersion(
     request.kubernetesVersion,
     configs.mirrors.map(({ registry }) => registry),
   )
-  const cidr = checkNetwork(request.cidr, request.state, given.cidr)
+  const cidr = checkNetwork(request.cidr, request.state, asked.cidr)
   await checkPorts(request.hostAddress, request.exposedPorts)
   const ports = { kubernetes: await freePort('127.0.0.1'), machineApi: await freePort('127.0.0.1') }
   return planCluster({ ...request, cidr }, ports)

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { ClusterRecord, NodeRecord } from '../../keeper/layout.ts'
 import { UsageError } from '../failure.ts'
-import { addressOf, type Cidr, contains, formatCidr, sizeOf } from './cidr.ts'
+import { addressOf, type Cidr, contains, formatCidr, parseCidr, sizeOf } from './cidr.ts'
 import type { ExposedPort } from './exposed-ports.ts'
 
 /** How a node of one role is made. */
@@ -88,6 +88,7 @@ export function planChange(cluster: ClusterRecord, request: ClusterRequest): { a
   if (request.controlplanes.count < 1) throw new UsageError('--controlplanes: a cluster needs at least one control plane')
   const added: NodeRecord[] = []
   const removed: NodeRecord[] = []
+  const cidr = parseCidr(cluster.network.cidr)
   const roles = [
     ['controlplane', request.controlplanes],
     ['worker', request.workers],
@@ -101,7 +102,7 @@ export function planChange(cluster: ClusterRecord, request: ClusterRequest): { a
       added.push({
         name,
         role,
-        ip: freeAddress(request.cidr, cluster.network.gateway, taken),
+        ip: freeAddress(cidr, cluster.network.gateway, taken),
         link: linkName(cluster.id, name),
         cpus,
         memory,

@@ -58,11 +58,11 @@ function create(io: Io): Command {
     .option('--talosconfig, --talosconfig-destination <file>', 'client configuration to add the cluster to')
     .option('--image <file>', "the nodes' root file system (default: rootfs.sqsh beside this program)")
     .option('-y, --yes', 'remove nodes without asking')
-    .action(async (kind: string, flags: CreateFlags) => {
+    .action(async (kind: string, flags: CreateFlags, command: Command) => {
       checkProvisioner(kind)
       checkProvisioner(flags.provisioner)
       const { createCluster } = await import('../cluster/create.ts')
-      await createCluster(io, await options(io, flags))
+      await createCluster(io, await options(io, flags, (name) => command.getOptionValueSource(name) === 'cli'))
     })
 }
 
@@ -132,6 +132,18 @@ export interface CreateFlags extends CommonFlags {
   yes?: boolean
 }
 
+/** Flags that say what machine configurations hold. */
+const configurationFlags: (keyof CreateFlags)[] = [
+  'configPatch',
+  'configPatchControlplanes',
+  'configPatchWorkers',
+  'registryMirror',
+  'registryInsecureSkipVerify',
+  'dnsDomain',
+  'customCniUrl',
+  'endpoint',
+]
+
 function checkProvisioner(kind: string): void {
   if (kind === 'container') return
   if (kind === 'docker' || kind === 'qemu' || kind === 'dev') {
@@ -143,7 +155,7 @@ function checkProvisioner(kind: string): void {
 }
 
 /** What the flags of create ask for, checked. */
-export async function options(io: Io, flags: CreateFlags): Promise<CreateOptions> {
+export async function options(io: Io, flags: CreateFlags, asked: (flag: keyof CreateFlags) => boolean): Promise<CreateOptions> {
   const { parseCidr } = await import('../cluster/cidr.ts')
   const { parseExposedPorts } = await import('../cluster/exposed-ports.ts')
   const { parseCpus, parseMemory } = await import('../cluster/quantity.ts')
@@ -187,6 +199,7 @@ export async function options(io: Io, flags: CreateFlags): Promise<CreateOptions
       insecureRegistries: flags.registryInsecureSkipVerify ?? [],
       cniUrl: flags.customCniUrl,
       endpoint: flags.endpoint,
+      asked: configurationFlags.some(asked),
       patches: {
         all: readPatches(flags.configPatch ?? [], '--config-patch'),
         controlplane: readPatches(flags.configPatchControlplanes ?? [], '--config-patch-control-plane'),
@@ -196,8 +209,14 @@ export async function options(io: Io, flags: CreateFlags): Promise<CreateOptions
     given: {
       controlplanes: flags.controlplanes !== undefined,
       workers: flags.workers !== undefined,
-      cidr: flags.subnet !== undefined,
-      exposedPorts: flags.exposedPorts !== '',
+    },
+    asked: {
+      cidr: asked('subnet'),
+      mtu: asked('mtu'),
+      kubernetesVersion: asked('kubernetesVersion'),
+      exposedPorts: asked('exposedPorts'),
+      controlplanes: { cpus: asked('cpusControlplanes'), memory: asked('memoryControlplanes') },
+      workers: { cpus: asked('cpusWorkers'), memory: asked('memoryWorkers') },
     },
     wait: flags.wait,
     waitTimeout: flags.waitTimeout,

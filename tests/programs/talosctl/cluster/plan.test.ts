@@ -56,6 +56,11 @@ test('more nodes take free names and addresses, fewer give up the last ones', ()
   expect(removed.map(({ name }) => name)).toEqual(['demo-worker-2', 'demo-worker-3'])
 })
 
+test('nodes that are added have addresses of the network the cluster has', () => {
+  const cluster = planCluster(request({ cidr: parseCidr('10.9.0.0/24') }), ports)
+  expect(planChange(cluster, request({ workers: role(2) })).added.map(({ ip }) => ip)).toEqual(['10.9.0.4'])
+})
+
 test('links fit the kernel and differ between clusters of the same name in other folders', () => {
   const a = planCluster(request(), ports)
   const b = planCluster(request({ state: '/elsewhere' }), ports)
