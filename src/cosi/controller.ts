@@ -67,10 +67,16 @@ export interface Round {
   wakeIn(milliseconds: number): void
   /**
    * Keeps one task a key running for as long as every round names the key; one that is not named is aborted,
-   * one that fails is logged and started again by a later round. `wake` asks for a round.
+   * one that fails is logged and started again by a later round.
    */
-  background(key: string, task: (signal: AbortSignal, wake: () => void) => Promise<void>): void
+  background(key: string, task: Task): void
 }
+
+/**
+ * Work beside the rounds: `wake` asks for a round, `tell` says what cannot be done at the moment by one who goes on
+ * trying by itself, and without an error that it can be done again.
+ */
+export type Task = (signal: AbortSignal, wake: () => void, tell: (error?: unknown) => void) => Promise<void>
 
 type Handles<I, O> = { readonly [K in keyof I]: I[K] extends Input<infer S> ? Reader<S> : never } & {
   readonly [K in keyof O]: O[K] extends Output<infer S> ? Writer<S> : never

@@ -3,11 +3,27 @@
  * due; however many changes come before the round starts, one round sees them all. A round that throws changes
  * nothing and is tried again after a growing pause.
  */
-import type { Controller, Input, Output, Reader, Round, Writer } from './controller.ts'
+import type { Controller, Input, Output, Reader, Round, Task, Writer } from './controller.ts'
 import { StoreError } from './errors.ts'
 import type { Logger } from './log.ts'
-import { parseSpec, type Resource } from './resource.ts'
+import { parseSpec, type Resource, type ResourceType } from './resource.ts'
 import type { Store, StoreEvent } from './store.ts'
+
+/** Something that goes wrong again and again. */
+export interface Trouble {
+  readonly message: string
+  /** When it went wrong last, and when first without a success since. */
+  readonly time: Date
+  readonly since: Date
+  readonly inRow: number
+}
+
+/** A resource that was asked for and was not there; without an id, a whole kind of which there was none. */
+export interface Missing {
+  readonly type: ResourceType
+  readonly namespace: string
+  readonly id: string
+}
 
 /** How a controller has fared: for those who ask why. */
 export interface ControllerState {
@@ -15,8 +31,14 @@ export interface ControllerState {
   rounds: number
   failures: number
   /** Set while the last round failed. */
-  lastError?: { message: string; time: Date; inRow: number }
+  lastError?: Trouble
+  /** What its background tasks cannot do at the moment though they go on trying, by task. */
+  readonly troubles: Map<string, Trouble>
+  /** What the last round asked for in vain. */
+  missing: readonly Missing[]
   running: boolean
+  /** When the round began that is still under way. */
+  roundSince?: Date
   due: boolean
 }
 
@@ -41,7 +63,7 @@ class Runner {
     readonly runtime: Runtime,
     readonly log: Logger,
   ) {
-    this.state = { name: controller.name, rounds: 0, failures: 0, running: false, due: false }
+    this.state = { name: controller.name, rounds: 0, failures: 0, troubles: new Map(), missing: [], running: false, due: false }
   }
 
   start(): void {
@@ -104,10 +126,12 @@ class Runner {
         this.#keepTask(key, task)
       },
     }
-    for (const [key, input] of Object.entries<Input>(controller.inputs)) round[key] = this.#reader(input)
+    const missing = new Map<string, Missing>()
+    for (const [key, input] of Object.entries<Input>(controller.inputs)) round[key] = noting(this.#reader(input), input, missing)
     for (const [key, output] of Object.entries<Output>(controller.outputs))
       round[key] = this.#writer(output, puts.get(output)!, kept.get(output)!)
     state.rounds++
+    state.roundSince = this.runtime.now()
     try {
       this.#hold()
       await controller.reconcile(round)
@@ -117,18 +141,21 @@ class Runner {
       for (const [key, { abort }] of this.#tasks) {
         if (named.has(key)) continue
         this.#tasks.delete(key)
+        state.troubles.delete(key)
         abort.abort(new Error('no longer wanted'))
       }
       if (state.lastError) log.info('controller recovered')
       state.lastError = undefined
     } catch (error) {
       if (this.#abort.signal.aborted) return
-      const message = error instanceof Error ? error.message : String(error)
-      const inRow = (state.lastError?.inRow ?? 0) + 1
       state.failures++
-      state.lastError = { message, time: this.runtime.now(), inRow }
+      state.lastError = this.#trouble(state.lastError, error)
+      const { message, inRow } = state.lastError
       pause = Math.min(longestPause, firstPause * 2 ** (inRow - 1))
       log.warn('controller failed', { error: message, retry_in: `${pause}ms` })
+    } finally {
+      state.missing = [...missing.values()]
+      state.roundSince = undefined
     }
     if (pause !== undefined && Number.isFinite(pause)) this.#timer = setTimeout(() => this.wake(), pause)
   }
@@ -195,26 +222,56 @@ class Runner {
     return clean
   }
 
-  #keepTask(key: string, task: (signal: AbortSignal, wake: () => void) => Promise<void>): void {
+  #keepTask(key: string, task: Task): void {
     const running = this.#tasks.get(key)
     if (running && !running.done) return
+    const { troubles } = this.state
     const abort = new AbortController()
     const entry = { abort, done: false }
     this.#tasks.set(key, entry)
-    task(abort.signal, () => this.wake())
+    const tell = (error?: unknown) => {
+      if (abort.signal.aborted) return
+      if (error === undefined) troubles.delete(key)
+      else troubles.set(key, this.#trouble(troubles.get(key), error))
+    }
+    task(abort.signal, () => this.wake(), tell)
+      .then(() => tell())
       .catch((error) => {
         if (abort.signal.aborted) return
-        this.log.warn('background task failed', { task: key, error: error instanceof Error ? error.message : String(error) })
-        this.state.lastError = {
-          message: `${key}: ${error instanceof Error ? error.message : String(error)}`,
-          time: this.runtime.now(),
-          inRow: (this.state.lastError?.inRow ?? 0) + 1,
-        }
-        setTimeout(() => this.wake(), Math.min(longestPause, firstPause * 2 ** Math.min(8, this.state.lastError.inRow)))
+        tell(error)
+        const { message, inRow } = troubles.get(key)!
+        this.log.warn('background task failed', { task: key, error: message })
+        setTimeout(() => this.wake(), Math.min(longestPause, firstPause * 2 ** Math.min(8, inRow)))
       })
       .finally(() => {
         entry.done = true
       })
+  }
+
+  #trouble(before: Trouble | undefined, error: unknown): Trouble {
+    const time = this.runtime.now()
+    const message = error instanceof Error ? error.message : String(error)
+    return { message, time, since: before?.since ?? time, inRow: (before?.inRow ?? 0) + 1 }
+  }
+}
+
+/** The same reader, and what it is asked for in vain is noted. */
+function noting(reader: Reader<unknown>, { type, namespace }: Input, missing: Map<string, Missing>): Reader<unknown> {
+  const note = (id: string) => {
+    const key = `${namespace}/${type.type}/${id}`
+    if (!missing.has(key)) missing.set(key, { type, namespace, id })
+  }
+  return {
+    get: (id) => {
+      const found = reader.get(id)
+      if (!found) note(id)
+      return found
+    },
+    list: (query) => {
+      const found = reader.list(query)
+      if (found.length === 0) note('')
+      return found
+    },
   }
 }
 

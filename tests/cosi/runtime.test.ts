@@ -69,6 +69,62 @@ test('a round that throws writes nothing, is told of, and stops nobody else', as
   runtime.stop()
 })
 
+test('what a round asked for in vain is known, until a round finds it', async () => {
+  const { store, runtime } = machine()
+  runtime.register(
+    defineController({
+      name: 'test.Waits',
+      inputs: { a: weak(A), b: weak(B) },
+      outputs: {},
+      reconcile({ a, b }) {
+        if (!a.get('x')) return
+        b.list()
+      },
+    }),
+  )
+  const missing = () => runtime.controllers()[0]!.state.missing.map(({ type, namespace, id }) => `${namespace}/${type.type}/${id}`)
+  runtime.start()
+  await runtime.settled()
+  expect(missing()).toEqual(['default/As.test.dev/x'])
+  store.create(A, 'x', { value: 1 })
+  await runtime.settled()
+  expect(missing()).toEqual(['default/Bs.test.dev/'])
+  store.create(B, 'y', { value: 1 })
+  await runtime.settled()
+  expect(missing()).toEqual([])
+})
+
+test('a task that cannot do its work says so while it goes on, and when it can again', async () => {
+  const { store, runtime } = machine()
+  let heal = () => {}
+  runtime.register(
+    defineController({
+      name: 'test.Watches',
+      inputs: { a: weak(A) },
+      outputs: {},
+      reconcile: ({ background }) =>
+        background('peer', async (signal, _, tell) => {
+          tell(new Error('nobody answers'))
+          tell(new Error('nobody answers'))
+          await new Promise<void>((resolve) => {
+            heal = resolve
+          })
+          tell()
+          await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+        }),
+    }),
+  )
+  runtime.start()
+  await runtime.settled()
+  const { troubles } = runtime.controllers()[0]!.state
+  expect(troubles.get('peer')).toMatchObject({ message: 'nobody answers', inRow: 2 })
+  heal()
+  await Bun.sleep(0)
+  expect([...troubles]).toEqual([])
+  store.create(A, 'x', { value: 1 })
+  runtime.stop()
+})
+
 test('a strong input is destroyed only after what followed from it', async () => {
   const { store, runtime } = machine()
   const order: string[] = []
