@@ -18,6 +18,7 @@ export interface ApplyFlags {
   mode: ApplyMode
   dryRun?: boolean
   timeout: number
+  confirmWithin?: number
 }
 
 /** Declares those flags. */
@@ -26,6 +27,7 @@ export function applyOptions(): Option[] {
     new Option('-m, --mode <mode>', 'how it takes effect').choices(Object.keys(numbers)).default('auto'),
     new Option('--dry-run', 'only show what would change'),
     new Option('--timeout <duration>', 'with --mode=try, when to go back').argParser(duration).default(60_000, '1m'),
+    new Option('--confirm-within <duration>', 'go back after so long, over restarts too, unless confirmed').argParser(duration),
   ]
 }
 

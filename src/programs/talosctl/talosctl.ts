@@ -40,6 +40,10 @@ export const commands: Record<string, Entry> = {
     load: async () => (await import('./commands/completion.ts')).completion,
   },
   config: { summary: 'Show and change the client configuration', load: async () => (await import('./commands/config.ts')).config },
+  'config-history': {
+    summary: 'List, show, compare and restore the configurations that nodes were given',
+    load: async () => (await import('./commands/config-history.ts')).configHistory,
+  },
   containers: { summary: 'List containers', aliases: ['c'], load: async () => (await import('./commands/containers.ts')).containers },
   copy: { summary: 'Copy files from a node', aliases: ['cp'], load: async () => (await import('./commands/copy.ts')).copy },
   crashdump: { summary: 'Gone', hidden: true, load: async () => (await import('./commands/deprecated.ts')).crashdump },

@@ -1,14 +1,10 @@
 import { afterEach, expect, test } from 'bun:test'
-import { silent } from '../../../src/cosi/log.ts'
-import { Runtime } from '../../../src/cosi/runtime.ts'
-import { Store } from '../../../src/cosi/store.ts'
-import type { Machine } from '../../../src/os/area.ts'
+import type { Runtime } from '../../../src/cosi/runtime.ts'
 import { acquireConfig } from '../../../src/os/config/controllers/acquire.ts'
 import { configMachineType } from '../../../src/os/config/controllers/machine-type.ts'
 import { persistConfig } from '../../../src/os/config/controllers/persistence.ts'
 import { endTrial } from '../../../src/os/config/controllers/trial.ts'
 import { ConfigDesk } from '../../../src/os/config/desk.ts'
-import { generate } from '../../../src/os/config/generate/generate.ts'
 import { historyPath } from '../../../src/os/config/history.ts'
 import { previousStatePath, statePath } from '../../../src/os/config/keep.ts'
 import { AcquireConfigSpec } from '../../../src/os/config/resources/acquire-config-spec.ts'
@@ -21,16 +17,8 @@ import { HostnameSpec } from '../../../src/os/network/resources/hostname-spec.ts
 import { configKernelParams } from '../../../src/os/runtime/controllers/kernel-param.ts'
 import { KernelParamSpec } from '../../../src/os/runtime/resources/kernel-param-spec.ts'
 import { MaintenanceServiceRequest } from '../../../src/os/runtime/resources/maintenance-service-request.ts'
+import { config, machineInMemory } from './machine.ts'
 
-const pair = { crt: 'YQ==', key: 'YQ==' }
-const secrets = {
-  cluster: { id: 'a', secret: 'b' },
-  secrets: { bootstraptoken: 'c' },
-  trustdinfo: { token: 'd' },
-  certs: { etcd: pair, k8s: pair, k8saggregator: pair, k8sserviceaccount: { key: 'YQ==' }, os: pair },
-}
-const config = (type: 'controlplane' | 'worker', patch = '') =>
-  generate(type, { clusterName: 'x', endpoint: 'https://10.0.0.1:6443', secrets }, { all: [patch] }).toString()
 const first = config('worker')
 const second = config('worker', 'machine: {sysctls: {a.b: "1"}}')
 
@@ -39,29 +27,10 @@ afterEach(() => {
   for (const runtime of running.splice(0)) runtime.stop()
 })
 
-/** A machine whose kernel is a folder in memory, and whose clock stands where it is put. */
-function machine(kept: Record<string, string> = {}, clock = { now: new Date('2026-11-21T12:00:00Z') }) {
-  const store = new Store()
-  const disk = new Map(Object.entries(kept))
-  const told: string[] = []
+/** A machine with the controllers of its configuration. */
+function machine(kept: Record<string, string> = {}, at?: { now: Date }) {
+  const { machine: parts, store, disk, told, files, runtime, clock } = machineInMemory(kept, at)
   const reboots: string[] = []
-  const files = {
-    full: false,
-    readTextIfThere: (path: string) => disk.get(path),
-    writeAtomic: async (path: string, text: string) => {
-      if (files.full) throw new Error(`write "${path}": ENOSPC`)
-      disk.set(path, text)
-    },
-    remove: async (path: string) => void disk.delete(path),
-  }
-  const runtime = new Runtime(store, { log: silent, now: () => clock.now })
-  const parts = {
-    store,
-    runtime,
-    log: silent,
-    kernel: { mode: 'container', files },
-    events: { publish: (type: string, { error }: Record<string, unknown>) => told.push(`${type}: ${String(error).split('\n')[0]}`) },
-  } as unknown as Machine
   const desk = new ConfigDesk(parts, () => reboots.push('reboot'))
   running.push(runtime)
   store.register(MachineConfig as never)
@@ -104,7 +73,7 @@ test('a kept configuration is found, and the one before it stays beside the next
 })
 
 test('a broken one is told and passed over for the one before it; without that the machine waits', async () => {
-  const lucky = machine({ [statePath]: second.slice(0, 700), [previousStatePath]: first })
+  const lucky = machine({ [statePath]: `${second}machine: [`, [previousStatePath]: first })
   await lucky.runtime.settled()
   expect(lucky.active()).toBe(first)
   expect(lucky.told[0]).toStartWith(`machine.ConfigLoadErrorEvent: ${statePath}: `)

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'bun:test'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { clientStream, unary } from '../../../src/rpc/server/method.ts'
 import { RpcError } from '../../../src/rpc/status.ts'
 import { fingerprint, node, talosctl } from './peer.ts'
@@ -92,6 +92,37 @@ test('an edit is applied, and one without a change is not', async () => {
   const unchanged = await talosctl(methods, ['edit', 'mc'], { env: { EDITOR: 'true' } })
   expect([unchanged.code, unchanged.stderr, applied.length]).toEqual([0, `${node}: edit cancelled, nothing changed\n`, 1])
   expect((await talosctl(methods, ['edit', 'mc'], { env: { EDITOR: '/nope' } })).stderr).toContain('set $EDITOR to one that can')
+})
+
+test('an edit that is refused is opened again with the reason at its line, and nothing of it is lost', async () => {
+  const applied: Applied[] = []
+  const seen = join(folder, 'seen')
+  const editor = join(folder, 'clumsy-editor')
+  // First a key that does not exist; the second time what is shown is put aside and the key mended.
+  writeFileSync(
+    editor,
+    `#!/bin/sh\nif grep -q typ: "$1"; then cp "$1" ${seen}; sed -i s/typ:/type:/ "$1"; else sed -i 's/type: worker/typ: init/' "$1"; fi\n`,
+  )
+  chmodSync(editor, 0o755)
+  const methods = [applying(applied), holding]
+  expect((await talosctl(methods, ['edit', 'mc'], { env: { EDITOR: editor } })).code).toBe(0)
+  expect(applied.map(({ data }) => data)).toEqual([config.replace('worker', 'init')])
+  expect(readFileSync(seen, 'utf8')).toContain(
+    '#! line 3, column 5, document v1alpha1: machine.typ: unknown key "typ", did you mean "type"?\n    typ: init',
+  )
+})
+
+test('what was written and not taken stays in a file that is named', async () => {
+  const editor = join(folder, 'editor-once')
+  writeFileSync(editor, '#!/bin/sh\nsed -i s/worker/controlplane/ "$1"\n')
+  chmodSync(editor, 0o755)
+  const away = unary('machine.MachineService/ApplyConfiguration', admins, () => {
+    throw new RpcError('Unavailable', 'gone')
+  })
+  const { code, stderr } = await talosctl([away, holding], ['edit', 'mc'], { env: { EDITOR: editor } })
+  const [, kept = ''] = /what you wrote is kept in "([^"]+)"/.exec(stderr) ?? []
+  expect([code, readFileSync(kept, 'utf8').includes('type: controlplane # kept')]).toEqual([1, true])
+  rmSync(dirname(kept), { recursive: true })
 })
 
 test('bootstrap asks one node, with a snapshot when told', async () => {

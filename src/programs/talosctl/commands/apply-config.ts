@@ -12,6 +12,7 @@ interface ApplyConfigFlags extends ApplyFlags {
   insecure?: boolean
   certFingerprint?: string[]
   configPatch?: string[]
+  confirm?: boolean
 }
 
 /** talosctl apply-config */
@@ -23,6 +24,7 @@ export const applyConfig = (io: Io, cluster: Cluster) => {
     .option('-i, --insecure', 'the nodes are in maintenance mode and have no certificates yet')
     .option('--cert-fingerprint <hash>', 'with --insecure, talk only to a node whose certificate has this fingerprint', list())
     .option('-p, --config-patch <patch>', 'patch it first: YAML, JSON or @file; may be repeated', array())
+    .option('--confirm', 'keep the configuration that was applied with --confirm-within or tried')
   for (const option of applyOptions()) command.addOption(option)
   return command.action((file: string | undefined, flags: ApplyConfigFlags) =>
     runApplyConfig(io, cluster, { ...flags, file: flags.file ?? file }),
@@ -31,6 +33,10 @@ export const applyConfig = (io: Io, cluster: Cluster) => {
 
 /** Reads, patches and applies a configuration. */
 export async function runApplyConfig(io: Io, cluster: Cluster, flags: ApplyConfigFlags): Promise<void> {
+  if (flags.confirm) {
+    if (flags.file || flags.configPatch) throw new UsageError('--confirm keeps what is in force already: leave the file and patches out')
+    return confirm(io, cluster)
+  }
   if (!flags.file) throw new UsageError('no configuration is given: name the file with --file, "-" is standard input')
   if (flags.certFingerprint && !flags.insecure) throw new UsageError('--cert-fingerprint goes with --insecure only')
   const bytes = await readFileOrStdin(io, flags.file, 'configuration')
@@ -48,6 +54,14 @@ export async function runApplyConfig(io: Io, cluster: Cluster, flags: ApplyConfi
   } finally {
     await server.close()
   }
+}
+
+/** Keeps what the nodes were given for a time. */
+async function confirm(io: Io, cluster: Cluster): Promise<void> {
+  await cluster.named('apply-config --confirm')
+  const messages = await cluster.ask('ichor.v1.ConfigService/Confirm', {})
+  const peer = await cluster.peer()
+  for (const message of messages) io.stderr.write(`${cluster.nodeOf(message, peer)}: configuration ${message.id} is confirmed and stays\n`)
 }
 
 async function patched(bytes: Uint8Array, patches: string[]): Promise<Uint8Array> {

@@ -2,7 +2,6 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command } from 'commander'
-import { RpcError } from '../../../rpc/status.ts'
 import { type ApplyFlags, applyOptions } from '../apply-mode.ts'
 import { applyTo } from '../applying.ts'
 import type { Cluster } from '../cluster.ts'
@@ -25,52 +24,127 @@ export const edit = (io: Io, cluster: Cluster) => {
   return command.action((type: string, id: string, flags: EditFlags) => runEdit(io, cluster, type, id, flags))
 }
 
-/** Opens each named node's configuration and applies what was saved; what is refused is opened again with the reason on top. */
+/**
+ * Opens each named node's configuration and applies what was saved. What is refused is opened again with the reasons as
+ * comments at their lines; what was written and not applied stays in its file, whose name is told.
+ */
 export async function runEdit(io: Io, cluster: Cluster, type: string, id: string, flags: EditFlags): Promise<void> {
   checkChangeable(type)
   const folder = await mkdtemp(join(tmpdir(), 'ichor-edit-'))
+  let lost = false
   try {
     for (const node of await cluster.named('edit')) {
-      const before = await machineConfig(cluster, node, id)
-      await editUntilApplied(io, cluster, node, before, flags, join(folder, `${node.replace(/[^\w.-]/g, '_')}.yaml`))
+      const file = join(folder, `${node.replace(/[^\w.-]/g, '_')}.yaml`)
+      const session = new Session(io, cluster, { node, id, flags, file })
+      try {
+        await session.run()
+      } finally {
+        if (session.unsaved) {
+          lost = true
+          io.stderr.write(`${node}: what you wrote is kept in "${file}"\n`)
+        }
+      }
     }
   } finally {
-    await rm(folder, { recursive: true, force: true })
+    if (!lost) await rm(folder, { recursive: true, force: true })
   }
 }
 
-async function editUntilApplied(io: Io, cluster: Cluster, node: string, before: string, flags: EditFlags, file: string): Promise<void> {
-  let text = before
-  let reason = ''
-  for (;;) {
-    const head = [
-      `Machine configuration of ${node}.`,
-      'Lines like these are left out; save without a change to give up.',
-      ...reason.split('\n').filter(Boolean),
-    ]
-    await writeFile(file, `${head.map((line) => `${mark} ${line}\n`).join('')}${text}`, { mode: 0o600 })
-    await openEditor(io, file)
-    const saved = (await readFile(file, 'utf8'))
-      .split('\n')
-      .filter((line) => !line.startsWith(mark))
-      .join('\n')
-    if (saved.trim() === '' || saved === (reason ? text : before)) {
-      io.stderr.write(`${node}: edit cancelled, nothing changed\n`)
-      return
-    }
-    try {
-      await applyTo(io, cluster, Buffer.from(saved), flags, node)
-      io.stderr.write(`edited MachineConfigs.config.talos.dev/v1alpha1 at the node ${node}\n`)
-      return
-    } catch (error) {
-      if (!(error instanceof RpcError) && !(error instanceof Error && error.name === 'NodeErrors')) throw error
-      reason = describe(error)
+interface Editing {
+  readonly node: string
+  readonly id: string
+  readonly flags: EditFlags
+  readonly file: string
+}
+
+/** One node's configuration in the editor, as often as it takes. */
+class Session {
+  /** Something was written that no node has taken. */
+  unsaved = false
+
+  constructor(
+    readonly io: Io,
+    readonly cluster: Cluster,
+    readonly editing: Editing,
+  ) {}
+
+  async run(): Promise<void> {
+    const { io, cluster } = this
+    const { node, id, flags, file } = this.editing
+    let base = await machineConfig(cluster, node, id)
+    let text = base
+    let reasons: string[] = []
+    for (;;) {
+      await writeFile(file, annotated(text, [`Machine configuration of ${node}.`, ...guide], reasons), { mode: 0o600 })
+      await openEditor(io, file)
+      const saved = bare(await readFile(file, 'utf8'))
+      if (saved.trim() === '' || saved === text) {
+        io.stderr.write(`${node}: edit cancelled, nothing changed\n`)
+        return
+      }
+      this.unsaved = saved !== base
+      const now = await machineConfig(cluster, node, id)
       text = saved
+      reasons = now === base ? await refusals(saved) : await changedMeanwhile(base, now)
+      base = now
+      if (reasons.length > 0) continue
+      try {
+        await applyTo(io, cluster, Buffer.from(saved), flags, node)
+        this.unsaved = false
+        io.stderr.write(`edited MachineConfigs.config.talos.dev/${id} at the node ${node}${flags.dryRun ? ' (dry run)' : ''}\n`)
+        return
+      } catch (error) {
+        if (!judged(error)) throw error
+        reasons = describe(error).split('\n')
+      }
     }
   }
+}
+
+/** Whether the node has looked at the configuration and refused it; anything else is not the author's to mend. */
+const judged = (error: unknown): boolean => error instanceof Error && /InvalidArgument/.test(describe(error))
+
+/** What the configuration's own reader finds wrong, before any node is asked. */
+async function refusals(text: string): Promise<string[]> {
+  const { parseConfig } = await import('../../../os/config/parse.ts')
+  try {
+    parseConfig(text)
+    return []
+  } catch (error) {
+    return (error as Error).message.split('\n')
+  }
+}
+
+async function changedMeanwhile(base: string, now: string): Promise<string[]> {
+  const { lineDiff } = await import('../../../os/config/line-diff.ts')
+  return [
+    'the configuration of the node was changed meanwhile; saving again with a change of yours overwrites this:',
+    ...lineDiff(base, now, { before: 'when you began', after: 'now' }).trimEnd().split('\n'),
+  ]
 }
 
 const mark = '#!'
+const guide = ['Lines like these are left out; save without a change to give up.']
+
+/** The text with each reason above the line it speaks of, those of no line on top. */
+function annotated(text: string, head: readonly string[], reasons: readonly string[]): string {
+  const lines = text.split('\n')
+  const placed = Map.groupBy(reasons.filter(Boolean), (reason) =>
+    Math.min(Number(/\bline (\d+), column/.exec(reason)?.[1] ?? 0), lines.length),
+  )
+  const comment = (reason: string) => `${mark} ${reason.trim()}`
+  return [
+    ...[...head, ...(placed.get(0) ?? [])].map(comment),
+    ...lines.flatMap((line, index) => [...(placed.get(index + 1) ?? []).map(comment), line]),
+  ].join('\n')
+}
+
+function bare(text: string): string {
+  return text
+    .split('\n')
+    .filter((line) => !line.startsWith(mark))
+    .join('\n')
+}
 
 async function openEditor(io: Io, file: string): Promise<void> {
   const editor = io.env.TALOS_EDITOR || io.env.EDITOR || 'vi'

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { type ApplyFlags, applyOptions } from '../apply-mode.ts'
 import { applyTo } from '../applying.ts'
 import type { Cluster } from '../cluster.ts'
-import { UsageError } from '../failure.ts'
+import { NodeErrors, UsageError } from '../failure.ts'
 import { array } from '../flags.ts'
 import type { Io } from '../io.ts'
 import { checkChangeable, machineConfig } from '../machine-config.ts'
@@ -35,9 +35,20 @@ export async function runPatch(io: Io, cluster: Cluster, type: string, id: strin
   const patches = await readPatches(given)
   const nodes = await cluster.named('patch')
   const { parseConfig } = await import('../../../os/config/parse.ts')
+  const failed: { node: string; error: Error }[] = []
   for (const node of nodes) {
-    const { bytes } = parseConfig(await machineConfig(cluster, node, id)).patch(...patches)
-    await applyTo(io, cluster, bytes, flags, node)
-    io.stderr.write(`patched MachineConfigs.config.talos.dev/${id} at the node ${node}${flags.dryRun ? ' (dry run)' : ''}\n`)
+    try {
+      const before = parseConfig(await machineConfig(cluster, node, id))
+      const after = before.patch(...patches)
+      const same = after.toString() === before.toString()
+      if (!same) await applyTo(io, cluster, after.bytes, flags, node)
+      const how = same ? ': nothing changes' : flags.dryRun ? ' (dry run)' : ''
+      io.stderr.write(`patched MachineConfigs.config.talos.dev/${id} at the node ${node}${how}\n`)
+    } catch (error) {
+      // What does not fit one node may fit the next.
+      if (io.signal.aborted || nodes.length === 1) throw error
+      failed.push({ node, error: error as Error })
+    }
   }
+  if (failed.length > 0) throw new NodeErrors(failed)
 }

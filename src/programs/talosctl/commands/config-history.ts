@@ -1,0 +1,98 @@
+import { Command } from 'commander'
+import { lineDiff } from '../../../os/config/line-diff.ts'
+import type { ichor } from '../../../rpc/messages.ts'
+import { type ApplyFlags, applyOptions } from '../apply-mode.ts'
+import { restoreOn } from '../applying.ts'
+import type { Cluster } from '../cluster.ts'
+import { paintDiff } from '../diff-paint.ts'
+import { UsageError } from '../failure.ts'
+import type { Io } from '../io.ts'
+import { table } from '../table.ts'
+import { rfc3339 } from '../units.ts'
+
+/** talosctl config-history */
+export const configHistory = (io: Io, cluster: Cluster) => {
+  const group = new Command()
+    .description('List, show, compare and restore the configurations that nodes were given.')
+    .action(() => runList(io, cluster))
+  group
+    .command('list')
+    .alias('ls')
+    .summary('List what is remembered, newest first')
+    .action(() => runList(io, cluster))
+  group
+    .command('show <id>')
+    .summary('Write one of them; 0 is the one in force')
+    .action((id: string) => runShow(io, cluster, id))
+  group
+    .command('diff <id> [other]')
+    .summary('Show what tells one from another, or from the one in force')
+    .action((id: string, other = '0') => runDiff(io, cluster, id, other))
+  const restore = group
+    .command('restore <id>')
+    .summary('Apply one of them again')
+    .action((id: string, flags: ApplyFlags) => runRestore(io, cluster, id, flags))
+  for (const option of applyOptions()) restore.addOption(option)
+  return group
+}
+
+/** Lists what every node remembers. */
+export async function runList(io: Io, cluster: Cluster): Promise<void> {
+  const messages = await cluster.ask('ichor.v1.ConfigService/History', {})
+  const peer = await cluster.peer()
+  const rows = messages.flatMap((message) =>
+    message.entries.map((entry) => [
+      cluster.nodeOf(message, peer),
+      entry.id,
+      rfc3339(entry.time && { ...entry.time, nanos: 0 }),
+      entry.restored ? `${entry.mode} (restored ${entry.restored})` : entry.mode,
+      caller(entry),
+      entry.sha256.slice(0, 12),
+      state(entry),
+    ]),
+  )
+  io.stdout.write(table([['NODE', 'ID', 'TIME', 'MODE', 'BY', 'SHA256', 'STATE'], ...rows]))
+}
+
+function caller({ actor, roles, peer }: ichor.v1.HistoryEntry): string {
+  const who = actor || roles.join(',')
+  return peer && peer !== 'unix' ? `${who || 'anyone'}@${peer}` : who
+}
+
+function state({ active, kept, outcome, reason }: ichor.v1.HistoryEntry): string {
+  const words = [active ? 'in force' : kept ? 'at the next start' : '', outcome === 'pending' ? 'to be confirmed' : outcome]
+  return `${words.filter(Boolean).join(', ')}${reason ? `: ${reason}` : ''}`
+}
+
+/** Writes one configuration as it was given. */
+export async function runShow(io: Io, cluster: Cluster, id: string): Promise<void> {
+  await cluster.single('config-history show')
+  io.stdout.write(await textOf(cluster, number(id)))
+}
+
+/** Shows the lines that tell two configurations apart. */
+export async function runDiff(io: Io, cluster: Cluster, id: string, other: string): Promise<void> {
+  await cluster.single('config-history diff')
+  const [from, to] = [number(id), number(other)]
+  const name = (each: number) => (each === 0 ? 'in force' : `configuration ${each}`)
+  const text = lineDiff(await textOf(cluster, from), await textOf(cluster, to), { before: name(from), after: name(to) })
+  io.stdout.write(paintDiff(io.stdout, text))
+}
+
+/** Applies one of them again on every named node. */
+export async function runRestore(io: Io, cluster: Cluster, id: string, flags: ApplyFlags): Promise<void> {
+  const entry = number(id)
+  if (entry === 0) throw new UsageError('configuration 0 is the one in force: name the one to go back to')
+  await cluster.named('config-history restore')
+  await restoreOn(io, cluster, entry, flags)
+}
+
+async function textOf(cluster: Cluster, id: number): Promise<string> {
+  const [shown] = await cluster.ask('ichor.v1.ConfigService/Show', { id })
+  return new TextDecoder().decode(shown?.data)
+}
+
+function number(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`"${text}" is not the number of a configuration: see "talosctl config-history"`)
+  return Number(text)
+}
