@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { core, kubeClient, pathOf } from '../../src/kube/client.ts'
 import { isNotFound, KubeError } from '../../src/kube/errors.ts'
+import { newCA, newCertificate, type PemPair } from '../../src/pki/certificate.ts'
 
 const seen: { method: string; url: string; type: string | null; body: string }[] = []
 let server: ReturnType<typeof Bun.serve>
@@ -121,4 +122,31 @@ test('silence, closed doors and a change of mind all end a call', async () => {
   const call = client().get(core.node, 'slow', undefined, { signal: abort.signal })
   abort.abort(new Error('enough'))
   await expect(call).rejects.toThrow('enough')
+})
+
+test('server and client prove who they are: another authority with the same name is refused, on both sides', async () => {
+  const subject = { organizations: ['kubernetes'] }
+  const [ca, impostor] = [newCA({ subject, kind: 'ecdsa' }), newCA({ subject, kind: 'ecdsa' })]
+  const made = (signer: PemPair, usage: 'serverAuth' | 'clientAuth') =>
+    newCertificate({
+      ca: signer,
+      subject: { commonName: 'x', organizations: ['system:masters'] },
+      ...(usage === 'serverAuth' && { sans: { ips: ['127.0.0.1'] } }),
+      usage: [usage],
+      lifetime: 60_000,
+      kind: 'ecdsa',
+    })
+  const own = made(ca, 'serverAuth')
+  const https = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    tls: { cert: own.crt, key: own.key, ca: ca.crt, requestCert: true, rejectUnauthorized: true },
+    fetch: () => Response.json({ mutual: true }),
+  })
+  const asking = (trusted: PemPair, { crt, key }: PemPair) =>
+    kubeClient({ server: `https://127.0.0.1:${https.port}`, ca: trusted.crt, cert: crt, key }).request<unknown>('GET', '/')
+  expect(await asking(ca, made(ca, 'clientAuth'))).toEqual({ mutual: true })
+  await expect(asking(impostor, made(ca, 'clientAuth'))).rejects.toBeInstanceOf(KubeError)
+  await expect(asking(ca, made(impostor, 'clientAuth'))).rejects.toBeInstanceOf(KubeError)
+  await https.stop(true)
 })

@@ -5,6 +5,7 @@ import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
 import { KubernetesSecret } from '../../secrets/resources/kubernetes-secret.ts'
 import { type KubeletFileSystem, kubeletAccess } from '../kubelet-files.ts'
 import { nodePatch } from '../node-patch.ts'
+import { nodeMaySetLabel } from '../node-restriction.ts'
 import { NodeAnnotationSpec } from '../resources/node-annotation-spec.ts'
 import { NodeCordonedSpec } from '../resources/node-cordoned-spec.ts'
 import { NodeLabelSpec } from '../resources/node-label-spec.ts'
@@ -13,8 +14,9 @@ import { NodeTaintSpec } from '../resources/node-taint-spec.ts'
 import { Nodename } from '../resources/nodename.ts'
 
 /** Makes the node's labels, annotations, taints and cordon what they should be. */
-export const applyNode = ({ files }: { files: Pick<KubeletFileSystem, 'readTextIfThere'> }): Controller =>
-  defineController({
+export function applyNode({ files }: { files: Pick<KubeletFileSystem, 'readTextIfThere'> }): Controller {
+  let said = ''
+  return defineController({
     name: 'k8s.NodeApplyController',
     inputs: {
       labels: weak(NodeLabelSpec),
@@ -33,8 +35,14 @@ export const applyNode = ({ files }: { files: Pick<KubeletFileSystem, 'readTextI
       const admin = kubeconfigs.get('k8s-certs')?.spec.localhostAdminKubeconfig
       const access = admin ? accessOf(parseKubeconfig(admin)) : kubeletAccess(files)
       if (!access) return
+      const wanted = labels.list().map(({ spec }) => spec)
+      const forbidden = admin ? [] : wanted.filter(({ key }) => !nodeMaySetLabel(key)).map(({ key }) => key)
+      if (forbidden.length > 0 && forbidden.join() !== said) {
+        said = forbidden.join()
+        log.warn('a worker may not give itself these labels, set them with kubectl', { labels: forbidden })
+      }
       const wishes = {
-        labels: Object.fromEntries(labels.list().map(({ spec }) => [spec.key, spec.value])),
+        labels: Object.fromEntries(wanted.filter(({ key }) => !forbidden.includes(key)).map(({ key, value }) => [key, value])),
         annotations: Object.fromEntries(annotations.list().map(({ spec }) => [spec.key, spec.value])),
         taints: taints.list().map(({ spec }) => spec),
         cordoned: cordons.list().length > 0,
@@ -55,3 +63,4 @@ export const applyNode = ({ files }: { files: Pick<KubeletFileSystem, 'readTextI
       }
     },
   })
+}
