@@ -45,7 +45,11 @@ export const discoverByService = (connect: (config: Config) => Channel): Control
         return
       }
       const key = `${found.serviceEndpoint} ${found.serviceClusterID}`
-      background(`watch ${key}`, (signal, wake) => watch(found, id, connect, others, signal, wake, log))
+      // A service that was started anew has forgotten everybody: it is told again at once.
+      const forgotten = () => {
+        sent = undefined
+      }
+      background(`watch ${key}`, (signal, wake) => watch({ config: found, self: id, connect, others, forgotten, wake, log }, signal))
       for (const [other, spec] of others) raw.put(`service/${other}`, spec)
       const spec = local.get(id)?.spec
       if (reset.get('machine')) {
@@ -83,16 +87,20 @@ async function call(config: Config, connect: (config: Config) => Channel, run: (
   }
 }
 
+interface Watching {
+  readonly config: Config
+  /** Our own id. */
+  readonly self: string
+  readonly connect: (config: Config) => Channel
+  readonly others: Map<string, AffiliateSpec>
+  /** Called when the service does not know us. */
+  forgotten(): void
+  wake(): void
+  readonly log: Logger
+}
+
 /** Follows the service for as long as it is wanted; after a loss it begins again with all there is. */
-async function watch(
-  config: Config,
-  self: string,
-  connect: (config: Config) => Channel,
-  others: Map<string, AffiliateSpec>,
-  signal: AbortSignal,
-  wake: () => void,
-  log: Logger,
-): Promise<void> {
+async function watch({ config, self, connect, others, forgotten, wake, log }: Watching, signal: AbortSignal): Promise<void> {
   let pause: number = pauses[0]
   while (!signal.aborted) {
     const channel = connect(config)
@@ -105,7 +113,10 @@ async function watch(
         { clusterId },
         { signal },
       )) {
-        if (first) others.clear()
+        if (first) {
+          others.clear()
+          if (!affiliates.some(({ id }) => id === self)) forgotten()
+        }
         first = false
         pause = pauses[0]
         for (const { id, data } of affiliates) {
