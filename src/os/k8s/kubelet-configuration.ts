@@ -1,11 +1,14 @@
 import type { SpecOf } from '../../cosi/resource.ts'
 import type { Mode } from '../kernel.ts'
+import type { Taint } from './node-patch.ts'
 import type { KubeletConfig } from './resources/kubelet-config.ts'
 
 /** What decides the kubelet's configuration file beside its resource. */
 export interface KubeletSurroundings {
   mode: Mode
   controlPlane: boolean
+  /** What the node registers with. */
+  taints: readonly Taint[]
 }
 
 /** The top level keys an operator may not set in `extraConfig`: the system depends on them. */
@@ -28,9 +31,8 @@ export const reservedKubeletKeys = [
 /** The kubelet's configuration file as an object; times are as Kubernetes writes them. */
 export function kubeletConfiguration(
   config: SpecOf<typeof KubeletConfig>,
-  { mode, controlPlane }: KubeletSurroundings,
+  { mode, controlPlane, taints }: KubeletSurroundings,
 ): Record<string, unknown> {
-  const taints = controlPlane && !config.allowSchedulingOnControlPlane
   const registration = config.skipNodeRegistration
     ? { authentication: { webhook: { enabled: false }, anonymous: { enabled: false } }, authorization: { mode: 'AlwaysAllow' } }
     : {
@@ -53,7 +55,9 @@ export function kubeletConfiguration(
     tlsMinVersion: 'VersionTLS13',
     rotateCertificates: true,
     ...registration,
-    ...(taints && { registerWithTaints: [{ key: 'node-role.kubernetes.io/control-plane', effect: 'NoSchedule' }] }),
+    ...(taints.length > 0 && {
+      registerWithTaints: taints.map(({ key, value, effect }) => ({ key, ...(value && { value }), effect })),
+    }),
     oomScoreAdj: -450,
     clusterDomain: config.clusterDomain,
     clusterDNS: config.clusterDNS,

@@ -15,7 +15,8 @@ export interface Taint {
 export interface NodeWishes {
   labels: Readonly<Record<string, string>>
   annotations: Readonly<Record<string, string>>
-  taints: readonly Taint[]
+  /** Left as they are when not given. */
+  taints?: readonly Taint[]
   cordoned: boolean
 }
 
@@ -29,14 +30,15 @@ export function nodePatch(node: KubeObject, wishes: NodeWishes): Record<string, 
   const labels = differences(node.metadata.labels ?? {}, wishes.labels, ownedKeys(annotationsNow[owned.labels]))
   const annotations = differences(annotationsNow, wishes.annotations, ownedKeys(annotationsNow[owned.annotations]))
   const spec = (node.spec ?? {}) as { taints?: Taint[]; unschedulable?: boolean }
-  const taints = withTaints(spec.taints ?? [], wishes.taints, ownedKeys(annotationsNow[owned.taints]))
+  const ownTaints = ownedKeys(annotationsNow[owned.taints])
+  const taints = wishes.taints && withTaints(spec.taints ?? [], wishes.taints, ownTaints)
 
   remember(annotations.changes, annotationsNow, owned.labels, labels.owned)
   remember(annotations.changes, annotationsNow, owned.annotations, annotations.owned)
-  remember(annotations.changes, annotationsNow, owned.taints, taints.owned)
+  if (taints) remember(annotations.changes, annotationsNow, owned.taints, taints.owned)
 
   const specChanges: Record<string, unknown> = {}
-  if (taints.changed) specChanges.taints = taints.taints
+  if (taints?.changed) specChanges.taints = taints.taints
   const mine = annotationsNow[cordonMark] === 'true'
   if (wishes.cordoned && !spec.unschedulable) {
     specChanges.unschedulable = true

@@ -5,6 +5,7 @@ import { startKubelet } from '../../../src/os/k8s/controllers/kubelet-service.ts
 import { specKubelet } from '../../../src/os/k8s/controllers/kubelet-spec.ts'
 import { chooseNodeIP } from '../../../src/os/k8s/controllers/node-ip.ts'
 import { configNodeIP } from '../../../src/os/k8s/controllers/node-ip-config.ts'
+import { configNodeTaints } from '../../../src/os/k8s/controllers/node-specs.ts'
 import { asNodename, configNodename } from '../../../src/os/k8s/controllers/nodename.ts'
 import { hasClientCertificate, kubeletAccess } from '../../../src/os/k8s/kubelet-files.ts'
 import { KubeletSpec } from '../../../src/os/k8s/resources/kubelet-spec.ts'
@@ -18,7 +19,7 @@ import { splitUrl } from '../../../src/os/url.ts'
 import { newCA } from '../../../src/pki/certificate.ts'
 import { controlPlane, machineWith, memoryFiles, worker } from './machine.ts'
 
-const nouns = [configNodename, configNodeIP, chooseNodeIP, configKubelet]
+const nouns = [configNodeTaints, configNodename, configNodeIP, chooseNodeIP, configKubelet]
 
 async function kubeletOf(config: string, addresses = ['10.5.0.2/24', '192.168.7.2/24'], more: Parameters<typeof machineWith>[0] = []) {
   const os = machineWith([...nouns, specKubelet({ mode: 'container' }), ...more], config)
@@ -64,6 +65,11 @@ test("subnets choose the node's address", async () => {
   expect(none.spec).toBeUndefined()
   const podNetwork = await kubeletOf(worker(), ['10.244.0.1/24', '10.5.0.2/24'])
   expect(podNetwork.spec?.args).toContain('--node-ip=10.5.0.2')
+})
+
+test('a worker registers with its taints, which it may not change later', async () => {
+  const { spec } = await kubeletOf(worker('nodeTaints: {gpu: "yes:NoSchedule"}'))
+  expect(spec?.config).toMatchObject({ registerWithTaints: [{ key: 'gpu', value: 'yes', effect: 'NoSchedule' }] })
 })
 
 test("the operator's configuration is merged in, what the system depends on is refused", async () => {

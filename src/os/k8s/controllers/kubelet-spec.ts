@@ -6,6 +6,7 @@ import { kubeletConfiguration } from '../kubelet-configuration.ts'
 import { KubeletConfig } from '../resources/kubelet-config.ts'
 import { KubeletSpec } from '../resources/kubelet-spec.ts'
 import { NodeIP } from '../resources/node-ip.ts'
+import { NodeTaintSpec } from '../resources/node-taint-spec.ts'
 import { Nodename } from '../resources/nodename.ts'
 
 /** The kubelet's command line and configuration file. */
@@ -17,9 +18,10 @@ export const specKubelet = ({ mode }: { mode: Mode }): Controller =>
       nodename: weak(Nodename, { id: 'nodename' }),
       nodeIP: weak(NodeIP, { id: 'kubelet' }),
       machineType: weak(MachineType, { id: 'machine-type' }),
+      nodeTaints: weak(NodeTaintSpec),
     },
     outputs: { kubelet: exclusive(KubeletSpec) },
-    reconcile({ config, nodename, nodeIP, machineType, kubelet }) {
+    reconcile({ config, nodename, nodeIP, machineType, nodeTaints, kubelet }) {
       const given = config.get('kubelet')?.spec
       const name = nodename.get('nodename')?.spec.nodename
       const type = machineType.get('machine-type')?.spec
@@ -51,7 +53,7 @@ export const specKubelet = ({ mode }: { mode: Mode }): Controller =>
         args,
         ...(given.extraMounts && { extraMounts: given.extraMounts }),
         expectedNodename: given.extraArgs?.['hostname-override'] ? undefined : name,
-        config: kubeletConfiguration(given, { mode, controlPlane: type !== 'worker' }),
+        config: kubeletConfiguration(given, { mode, controlPlane: type !== 'worker', taints: nodeTaints.list().map(({ spec }) => spec) }),
         ...(given.credentialProviderConfig && { credentialProviderConfig: given.credentialProviderConfig }),
       })
     },

@@ -44,7 +44,8 @@ export function applyNode({ files }: { files: Pick<KubeletFileSystem, 'readTextI
       const wishes = {
         labels: Object.fromEntries(wanted.filter(({ key }) => !forbidden.includes(key)).map(({ key, value }) => [key, value])),
         annotations: Object.fromEntries(annotations.list().map(({ spec }) => [spec.key, spec.value])),
-        taints: taints.list().map(({ spec }) => spec),
+        // A worker's taints are its kubelet's to set, once, when it registers.
+        ...(admin && { taints: taints.list().map(({ spec }) => spec) }),
         cordoned: cordons.list().length > 0,
       }
       const client = kubeClient(access)
