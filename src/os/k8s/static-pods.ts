@@ -186,7 +186,7 @@ export function schedulerPod(config: SpecOf<typeof SchedulerConfig>, versions: P
     probes: {
       startupProbe: { ...live, ...startup },
       livenessProbe: { ...live, timeoutSeconds: 15 },
-      readinessProbe: { ...ready, timeoutSeconds: 15 },
+      readinessProbe: { ...ready, timeoutSeconds: 15, periodSeconds: 2 },
     },
   })
 }

@@ -10,7 +10,7 @@ import { ConfigError } from '../../../document/config-error.ts'
 import { decode } from '../../../document/decode.ts'
 import { parseStream } from '../../../document/stream.ts'
 import { fromBase64, newCA, type PemPair, toBase64 } from '../../../pki/certificate.ts'
-import { newRsaKey } from '../../../pki/key.ts'
+import { type KeyPair, newRsaKey } from '../../../pki/key.ts'
 import type { ConfigContainer } from '../container.ts'
 import { toYaml } from './yaml.ts'
 
@@ -44,9 +44,14 @@ export const newToken = (): string => `${word(6)}.${word(16)}`
 
 const encoded = ({ crt, key }: PemPair) => ({ crt: toBase64(crt), key: toBase64(key) })
 
-/** Makes fresh secrets; most of the time goes into the RSA key. */
-export async function newSecrets({ now = new Date() }: { now?: Date } = {}): Promise<SecretsBundle> {
-  const serviceAccount = newRsaKey()
+/** Makes fresh secrets; most of the time goes into the RSA key of the service accounts, unless one is given. */
+export async function newSecrets({
+  now = new Date(),
+  serviceAccount = newRsaKey(),
+}: {
+  now?: Date
+  serviceAccount?: KeyPair | Promise<KeyPair>
+} = {}): Promise<SecretsBundle> {
   const authority = (organization: string | undefined, kind: 'ed25519' | 'ecdsa') =>
     encoded(newCA({ subject: organization ? { organizations: [organization] } : {}, kind, now }))
   return {

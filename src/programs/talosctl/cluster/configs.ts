@@ -31,9 +31,21 @@ export interface Configs {
   context(cluster: ClusterRecord): Context
 }
 
+/**
+ * Says what is wrong with what the configurations are to say, before anything is made: nodes start while the real secrets,
+ * which take a while, are on their way.
+ */
+export async function checkConfigs(directory: string, cluster: ClusterRecord, request: ConfigRequest): Promise<void> {
+  const roles = (['controlplane', 'worker'] as const).filter((role) => !existsSync(join(directory, `${role}.yaml`)))
+  if (roles.length === 0) return
+  const { newSecrets } = await import('../../../os/config/generate/secrets.ts')
+  const { newKey } = await import('../../../pki/key.ts')
+  const secrets = await newSecrets({ serviceAccount: newKey('ecdsa') })
+  for (const role of roles) await makeConfig(role, cluster, request, secrets)
+}
+
 /** Makes what a new cluster needs to know, or reads what was made before. */
 export async function provideConfigs(directory: string, cluster: ClusterRecord, request: ConfigRequest): Promise<Configs> {
-  const { generate } = await import('../../../os/config/generate/generate.ts')
   const { newSecrets, formatSecrets, parseSecrets } = await import('../../../os/config/generate/secrets.ts')
   const { formatClientConfig, newClientConfig } = await import('../../../os/config/generate/talosconfig.ts')
   const { parseConfig } = await import('../../../os/config/parse.ts')
@@ -41,17 +53,9 @@ export async function provideConfigs(directory: string, cluster: ClusterRecord, 
   // The secrets come first and are never made twice: what was signed with them is on nodes by then.
   if (!existsSync(paths.secrets)) writeAtomically(paths.secrets, formatSecrets(await newSecrets()))
   const secrets = parseSecrets(readFileSync(paths.secrets))
-  const config = (role: 'controlplane' | 'worker') => {
+  const config = async (role: 'controlplane' | 'worker') => {
     const file = join(directory, `${role}.yaml`)
-    if (!existsSync(file)) {
-      const made = roleConfig(generate, role, cluster, request, secrets)
-      const { errors } = made.validate('container')
-      if (errors.length > 0)
-        throw new Error(
-          `the configuration for ${role}s is not valid: ${errors.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')}`,
-        )
-      writeAtomically(file, made.toString())
-    }
+    if (!existsSync(file)) writeAtomically(file, (await makeConfig(role, cluster, request, secrets)).toString())
     return parseConfig(readFileSync(file))
   }
   if (!existsSync(paths.talosconfig)) {
@@ -69,8 +73,8 @@ export async function provideConfigs(directory: string, cluster: ClusterRecord, 
     throw new Error(`"${paths.talosconfig}" does not hold the cluster's context: destroy the cluster and create it again`)
   const pem = (text: string) => Buffer.from(text, 'base64').toString()
   return {
-    controlplane: config('controlplane'),
-    worker: config('worker'),
+    controlplane: await config('controlplane'),
+    worker: await config('worker'),
     credentials: { ca: pem(own.ca), cert: pem(own.crt), key: pem(own.key) },
     context: (current) => ({ ...own, endpoints: endpointsOf(current, request), nodes: [] }),
   }
@@ -102,6 +106,26 @@ function roleConfig(
   const all = [...registryPatches(request), ...patches.all]
   const options = generateOptions(cluster, request, secrets)
   return generate(role, options, { all, controlPlane: patches.controlplane, worker: patches.worker })
+}
+
+/** The configuration of a role. Throws with all that is wrong when the wishes make it invalid. */
+async function makeConfig(
+  role: 'controlplane' | 'worker',
+  cluster: ClusterRecord,
+  request: ConfigRequest,
+  secrets: SecretsBundle,
+): Promise<ConfigContainer> {
+  const { generate } = await import('../../../os/config/generate/generate.ts')
+  const { patches } = request
+  const options = generateOptions(cluster, request, secrets)
+  const all = [...registryPatches(request), ...patches.all]
+  const made = generate(role, options, { all, controlPlane: patches.controlplane, worker: patches.worker })
+  const { errors } = made.validate('container')
+  if (errors.length > 0)
+    throw new Error(
+      `the configuration for ${role}s is not valid: ${errors.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')}`,
+    )
+  return made
 }
 
 /** A node's own configuration: its role's, with its name. */

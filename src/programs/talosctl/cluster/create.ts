@@ -22,7 +22,7 @@ import { isAlive } from '../../keeper/process-identity.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
 import { mergeIntoKubeconfig, mergeTalosconfig } from './client-files.ts'
-import { type ConfigRequest, type Configs, checkSameConfiguration, nodeConfig, provideConfigs } from './configs.ts'
+import { type ConfigRequest, type Configs, checkConfigs, checkSameConfiguration, nodeConfig, provideConfigs } from './configs.ts'
 import { destroyCluster, destroyNode } from './destroy.ts'
 import { awaitHealth } from './health.ts'
 import { freePort } from './host-ports.ts'
@@ -83,14 +83,15 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
     openJournal(directory)
     const wanted = { ...record, nodes: [...record.nodes, ...change.added] }
     writeCluster(directory, wanted)
-    const configs = await progress
-      .phase('configuration', () => provideConfigs(directory, wanted, options.configs))
-      .catch(async (error) => {
-        // Nothing was made of it yet: what was asked for can be corrected and asked for again.
-        if (!present) await destroyCluster(directory)
-        throw error
-      })
-    await start(directory, wanted, configs, progress, abort)
+    await checkConfigs(directory, wanted, options.configs).catch(async (error) => {
+      // Nothing was made of it yet: what was asked for can be corrected and asked for again.
+      if (!present) await destroyCluster(directory)
+      throw error
+    })
+    // The nodes start while the secrets are made: neither needs the other yet.
+    const making = progress.phase('configuration', () => provideConfigs(directory, wanted, options.configs))
+    making.catch(() => {})
+    const configs = await start(directory, wanted, making, progress, abort)
     const remaining = await leave(directory, wanted, change.removed, configs, progress, abort)
     const { context, file } = await mergeTalosconfig(io, directory, record.name, configs.context(remaining), options.talosconfig)
     progress.line(`client configuration: context "${context}" in ${file}`)
@@ -135,7 +136,13 @@ async function confirmRemoval(io: Io, { yes, request }: CreateOptions, removed: 
 }
 
 /** Brings all nodes up and hands each its configuration once. */
-async function start(directory: string, record: ClusterRecord, configs: Configs, progress: Progress, signal: AbortSignal): Promise<void> {
+async function start(
+  directory: string,
+  record: ClusterRecord,
+  making: Promise<Configs>,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<Configs> {
   const outside = await progress.phase('host', async () => (await provideCluster(directory, record)).outside)
   if (!outside) progress.line('no nftables on this host: nodes reach each other and this host, nothing beyond')
   await progress.phase('nodes', async (detail) => {
@@ -144,7 +151,7 @@ async function start(directory: string, record: ClusterRecord, configs: Configs,
       await provideNode(directory, record, node)
       const marker = join(nodeDirectory(directory, node.name), 'configured')
       if (!existsSync(marker)) {
-        const config = nodeConfig(configs, node)
+        const config = nodeConfig(await making, node)
         writeAtomically(nodePaths(nodeDirectory(directory, node.name)).config, config)
         await applyConfiguration(node.ip, config, signal, () => nodeTrouble(nodeDirectory(directory, node.name)))
         writeFileSync(marker, '')
@@ -153,12 +160,14 @@ async function start(directory: string, record: ClusterRecord, configs: Configs,
     })
   })
   reloadGateway(directory)
+  const configs = await making
   const controlPlanes = record.nodes.filter(({ role }) => role === 'controlplane')
   await progress.phase('machine API', () => together(controlPlanes, ({ ip }) => awaitApi(ip, configs.credentials, signal)))
   const marker = join(directory, 'bootstrapped')
-  if (existsSync(marker)) return
+  if (existsSync(marker)) return configs
   await progress.phase('bootstrap', () => bootstrap(controlPlanes[0]!.ip, configs.credentials, signal))
   writeFileSync(marker, '')
+  return configs
 }
 
 /** Lets nodes leave their cluster in good order, then takes them away. */
