@@ -100,7 +100,7 @@ test('a control plane whose init is killed is started again by its keeper', asyn
   })
   await healthy()
   const { stdout } = succeeded(await cluster.talosctl('cluster', 'show', '--name', 'story'))
-  expect(stdout).toMatch(new RegExp(`^${controlPlane} .*running, restarted 1 times$`, 'm'))
+  expect(stdout).toContain(`${controlPlane}: running, restarted 1 times (init was killed by SIGKILL)`)
 })
 
 test('keepers and the discovery server are killed and come back', async () => {

@@ -23,16 +23,13 @@ export function showCluster(state: string, name: string): string {
     ['NETWORK MTU', network.mtu],
     ['KUBERNETES ENDPOINT', `https://${network.gateway}:${kubernetes.port}`],
   ])
-  const rows = cluster.nodes.map(({ name: node, role, ip, cpus, memory }) => [
-    node,
-    role,
-    ip,
-    (cpus / 1000).toFixed(2),
-    bytes(memory),
-    '-',
-    nodeState(nodeDirectory(directory, node)),
-  ])
-  return `${head}\nNODES:\n\n${table([['NAME', 'TYPE', 'IP', 'CPU', 'RAM', 'DISK', 'STATE'], ...rows])}`
+  const rows = cluster.nodes.map(({ name: node, role, ip, cpus, memory }) => [node, role, ip, (cpus / 1000).toFixed(2), bytes(memory), '-'])
+  const remarks = cluster.nodes
+    .map(({ name: node }) => [node, nodeState(nodeDirectory(directory, node))])
+    .filter(([, state]) => state !== 'running')
+    .map(([node, state]) => `${node}: ${state}\n`)
+  const nodes = table([['NAME', 'TYPE', 'IP', 'CPU', 'RAM', 'DISK'], ...rows])
+  return `${head}\nNODES:\n\n${nodes}${remarks.length > 0 ? `\n${remarks.join('')}` : ''}`
 }
 
 /** What a node's keeper says about it, or that there is none. */
@@ -41,7 +38,7 @@ export function nodeState(directory: string): string {
   if (!status) return 'not started'
   if (status.state !== 'stopped' && !isAlive(status.keeper)) return 'no keeper'
   const restarts = status.restarts > 0 ? `, restarted ${status.restarts} times` : ''
-  return `${status.state}${restarts}${status.state === 'stopped' && status.last ? ` (${status.last})` : ''}`
+  return `${status.state}${restarts}${status.last ? ` (${status.last})` : ''}`
 }
 
 /** Tells whether the gateway's and all nodes' keepers of a cluster live. */
@@ -54,7 +51,11 @@ export function isRunning(directory: string): boolean {
   })
 }
 
+/** Powers of a thousand with one decimal below ten, as the field prints them. */
 function bytes(count: number): string {
-  const gib = count / 1024 ** 3
-  return gib >= 1 ? `${gib.toFixed(1)} GiB` : `${Math.round(count / 1024 ** 2)} MiB`
+  const units = ['B', 'kB', 'MB', 'GB', 'TB']
+  let power = 0
+  let value = count
+  for (; value >= 1000 && power < units.length - 1; power++) value /= 1000
+  return `${value < 10 && power > 0 ? value.toFixed(1) : Math.round(value)} ${units[power]}`
 }

@@ -14,9 +14,16 @@ const DEFAULT_CIDR = '10.5.0.0/24'
 export const cluster = (io: Io): Command =>
   new Command('cluster')
     .description('Create, show and destroy clusters on this machine')
+    .addOption(new Option('--name <name>').hideHelp())
+    .addOption(new Option('--state <folder>').hideHelp())
     .addCommand(create(io))
     .addCommand(show(io))
     .addCommand(destroy(io))
+
+/** The flags of a command with those given before its name. */
+function withGroup<Flags extends CommonFlags>(flags: Flags, command: Command): Flags {
+  return { ...flags, ...command.parent?.opts<Partial<CommonFlags>>() }
+}
 
 function common(command: Command): Command {
   return command
@@ -40,7 +47,12 @@ function create(io: Io): Command {
     .option('--config-patch <patch>', 'patch for all machines, as text or @file; may be repeated', array())
     .option('--config-patch-control-plane, --config-patch-controlplanes <patch>', 'patch for control planes', array())
     .option('--config-patch-worker, --config-patch-workers <patch>', 'patch for workers', array())
-    .option('-p, --exposed-ports <ports>', 'ports of this host that lead to the first control plane: hostPort:nodePort/protocol,…', '')
+    .addOption(
+      new Option(
+        '-p, --exposed-ports <ports>',
+        'ports of this host that lead to the first control plane: hostPort:nodePort/protocol,…',
+      ).default('', 'none'),
+    )
     .option('--host-ip <address>', 'address of this host that ports are exposed on', '0.0.0.0')
     .option('--registry-mirror <mirror>', 'mirror of a registry: <registry>=<url>; may be repeated', list())
     .option('--registry-insecure-skip-verify <registry>', 'registry whose certificate is not verified', list())
@@ -52,13 +64,16 @@ function create(io: Io): Command {
     .option('--endpoint <address>', 'address that clients reach the machines at instead of their own')
     .option('--no-with-cluster-discovery', 'members do not look for each other')
     .option('--no-wait', 'return when the nodes have their configuration')
-    .option('--wait-timeout <duration>', 'how long to wait for a healthy cluster', duration, 20 * 60_000)
+    .addOption(
+      new Option('--wait-timeout <duration>', 'how long to wait for a healthy cluster').argParser(duration).default(20 * 60_000, '20m0s'),
+    )
     .option('--skip-kubeconfig', 'leave the kubeconfig alone')
     .option('--skip-k8s-node-readiness-check', 'do not wait for nodes to be ready')
     .option('--talosconfig, --talosconfig-destination <file>', 'client configuration to add the cluster to')
     .option('--image <file>', "the nodes' root file system (default: rootfs.sqsh beside this program)")
     .option('-y, --yes', 'remove nodes without asking')
-    .action(async (kind: string, flags: CreateFlags, command: Command) => {
+    .action(async (kind: string, own: CreateFlags, command: Command) => {
+      const flags = withGroup(own, command)
       checkProvisioner(kind)
       checkProvisioner(flags.provisioner)
       const { createCluster } = await import('../cluster/create.ts')
@@ -69,7 +84,8 @@ function create(io: Io): Command {
 function show(io: Io): Command {
   return common(new Command('show'))
     .description('Show a cluster and its nodes')
-    .action(async (flags: CommonFlags) => {
+    .action(async (own: CommonFlags, command: Command) => {
+      const flags = withGroup(own, command)
       checkProvisioner(flags.provisioner)
       const { showCluster } = await import('../cluster/show.ts')
       io.stdout.write(showCluster(stateDirectory(flags.state, io.env), flags.name))
@@ -81,7 +97,8 @@ function destroy(io: Io): Command {
     .description('Destroy a cluster; nothing of it is left')
     .option('-f, --force', 'also what is left of a cluster that was never finished')
     .option('--save-cluster-logs-archive-path <file>', "write the nodes' consoles to a tar.gz first")
-    .action(async (flags: CommonFlags & { force?: boolean; saveClusterLogsArchivePath?: string }) => {
+    .action(async (own: CommonFlags & { force?: boolean; saveClusterLogsArchivePath?: string }, command: Command) => {
+      const flags = withGroup(own, command)
       checkProvisioner(flags.provisioner)
       const { runDestroy } = await import('../cluster/run-destroy.ts')
       await runDestroy(io, {
