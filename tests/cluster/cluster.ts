@@ -32,7 +32,7 @@ export class TestCluster {
 
   /** Starts talosctl, for stories that do not wait for its end. */
   start(...args: string[]) {
-    const binary = join(repository, 'dist', 'talosctl')
+    const binary = process.env.ICHOR_TALOSCTL ?? join(repository, 'dist', 'talosctl')
     return Bun.spawn([binary, ...args], {
       cwd: repository,
       env: { ...process.env, ...this.env },
