@@ -65,9 +65,11 @@ function listen(server: HttpServer, options: ServerOptions, start: (server: Http
   server.on('session', (session: http2.ServerHttp2Session) => {
     sessions.add(session)
     session.on('close', () => sessions.delete(session))
-    session.on('error', (error: Error) => options.log.debug('connection failed', { error }))
   })
-  server.on('sessionError', (error: Error) => options.log.debug('connection failed', { error }))
+  // A session's own error is told here too. Probes and callers that are done hang up without a word: nothing failed.
+  server.on('sessionError', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ECONNRESET') options.log.debug('connection failed', { error })
+  })
   server.on('stream', (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders) => {
     // A caller that goes away is no error of ours; its signal fires below.
     stream.on('error', () => {})

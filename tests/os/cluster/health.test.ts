@@ -29,6 +29,7 @@ function healthy() {
     members: [{ id: '1', hostname: 'cp-1', peerUrls: ['https://10.5.0.2:2380'], clientUrls: [], isLearner: false }] as machine.EtcdMember[],
     memory: 4 * 1024 ** 3,
     stage: 'running',
+    addresses: {} as Record<string, string[]>,
     diagnostics: new Map<string, unknown>(),
     config: 'version: v1alpha1\n',
     nodes: [node('cp-1', '10.5.0.2'), node('worker-1', '10.5.0.3')],
@@ -60,6 +61,7 @@ function view(state: ReturnType<typeof healthy>): ClusterView {
       async resources(_, type) {
         if (type.startsWith('MachineStatuses')) return new Map([['machine', { stage: state.stage }]])
         if (type.startsWith('MachineConfigs')) return new Map([['v1alpha1', state.config]])
+        if (type.startsWith('NodeAddresses')) return new Map([['current', { addresses: state.addresses[address] ?? [] }]])
         return state.diagnostics
       },
     }),
@@ -82,6 +84,15 @@ test('a healthy cluster passes all sixteen steps in order', async () => {
   expect(lines.length).toBe(32)
   expect(lines.slice(0, 2)).toEqual(['waiting for etcd to be healthy: ...', 'waiting for etcd to be healthy: OK'])
   expect(lines.every((line) => /: (\.\.\.|OK)$/.test(line))).toBe(true)
+})
+
+test('etcd and Kubernetes may use another network of the machines', async () => {
+  const state = healthy()
+  state.addresses = { '10.5.0.2': ['10.5.0.2/24', '172.30.0.2/24'], '10.5.0.3': ['10.5.0.3/24', '172.30.0.3/24'] }
+  state.members[0]!.peerUrls = ['https://172.30.0.2:2380']
+  for (const { status } of state.nodes)
+    for (const each of (status as { addresses: { address: string }[] }).addresses) each.address = each.address.replace('10.5.0', '172.30.0')
+  expect((await check(state)).at(-1)).toBe('waiting for all k8s nodes to report schedulable: OK')
 })
 
 test('a cluster without a network skips what cannot be', async () => {

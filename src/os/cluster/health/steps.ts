@@ -76,14 +76,28 @@ async function membersAreControlPlanes(view: ClusterView): Promise<undefined> {
   const [first] = view.controlPlanes
   if (first === undefined) throw new Error('no control plane node is known')
   const members = await view.machine(first).etcdMembers()
-  const known = new Set(view.controlPlanes)
-  for (const { hostname, peerUrls, isLearner } of members) {
-    if (!peerUrls.some((url) => known.has(hostOf(url))))
+  const controlPlanes = await allAddresses(view, view.controlPlanes)
+  const isAt = (member: machine.EtcdMember, addresses: ReadonlySet<string>) => member.peerUrls.some((url) => addresses.has(hostOf(url)))
+  for (const member of members) {
+    const { hostname, peerUrls, isLearner } = member
+    if (![...controlPlanes.values()].some((addresses) => isAt(member, addresses)))
       throw new Error(`etcd member "${hostname}" (${peerUrls.join(', ')}) is not a control plane node`)
     if (isLearner) throw new Error(`etcd member "${hostname}" is still a learner`)
   }
-  const missing = view.controlPlanes.filter((address) => !members.some(({ peerUrls }) => peerUrls.some((url) => hostOf(url) === address)))
-  if (missing.length > 0) throw new Error(`${missing.join(', ')} not in etcd yet`)
+  const missing = [...controlPlanes].filter(([, addresses]) => !members.some((member) => isAt(member, addresses)))
+  if (missing.length > 0) throw new Error(`${missing.map(([address]) => address).join(', ')} not in etcd yet`)
+}
+
+/** The addresses each machine says it has, with the one it is asked at: etcd and Kubernetes may use another network. */
+async function allAddresses(view: ClusterView, asked: readonly string[]): Promise<Map<string, ReadonlySet<string>>> {
+  const said = await Promise.all(
+    asked.map(async (address) => {
+      const found = await view.machine(address).resources('network', 'NodeAddresses.net.talos.dev')
+      const { addresses = [] } = (found.get('current-no-k8s') ?? found.get('current') ?? {}) as { addresses?: string[] }
+      return [address, new Set([address, ...addresses.map((each) => each.split('/')[0] ?? '')])] as const
+    }),
+  )
+  return new Map(said)
 }
 
 function hostOf(url: string): string {
@@ -129,11 +143,14 @@ async function booted(view: ClusterView): Promise<undefined> {
 /** The Node of each machine. Throws when one is missing or one is there that no machine belongs to. */
 async function registered(view: ClusterView): Promise<KubeObject[]> {
   const { items } = await (await view.kubernetes()).list(core.node)
-  const wanted = new Set(everyone(view))
-  const missing = [...wanted].filter((address) => !items.some((node) => addressesOf(node).includes(address)))
+  const wanted = await allAddresses(view, everyone(view))
+  const isOf = (node: KubeObject, addresses: ReadonlySet<string>) => addressesOf(node).some((address) => addresses.has(address))
+  const missing = [...wanted].filter(([, addresses]) => !items.some((node) => isOf(node, addresses)))
   if (missing.length > 0)
-    throw new Error(`${missing.join(', ')} not in Kubernetes yet: it knows ${items.map(nameOf).join(', ') || 'no node'}`)
-  const foreign = items.filter((node) => !addressesOf(node).some((address) => wanted.has(address)))
+    throw new Error(
+      `${missing.map(([address]) => address).join(', ')} not in Kubernetes yet: it knows ${items.map(nameOf).join(', ') || 'no node'}`,
+    )
+  const foreign = items.filter((node) => ![...wanted.values()].some((addresses) => isOf(node, addresses)))
   if (foreign.length > 0) throw new Error(`Kubernetes has nodes that are not of this cluster: ${foreign.map(nameOf).join(', ')}`)
   return items
 }
@@ -142,7 +159,10 @@ const components = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler
 
 async function staticPods(view: ClusterView, holds: (pod: KubeObject) => boolean, otherwise: string): Promise<undefined> {
   const kubernetes = await view.kubernetes()
-  const nodes = (await registered(view)).filter((node) => addressesOf(node).some((address) => view.controlPlanes.includes(address)))
+  const controlPlanes = [...(await allAddresses(view, view.controlPlanes)).values()]
+  const nodes = (await registered(view)).filter((node) =>
+    addressesOf(node).some((address) => controlPlanes.some((addresses) => addresses.has(address))),
+  )
   const { items } = await kubernetes.list(core.pod, { namespace: 'kube-system', labelSelector: 'tier=control-plane' })
   for (const component of components) {
     for (const node of nodes) {
