@@ -13,8 +13,16 @@ export class ConsoleLog {
     this.#size = fstatSync(this.#fd).size
   }
 
-  /** Appends bytes as they came. */
+  /** Appends bytes as they came; what a full disk does not take is lost, for a node must not end of it. */
   write(bytes: Uint8Array): void {
+    try {
+      this.#append(bytes)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+    }
+  }
+
+  #append(bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length; ) {
       if (this.#size >= this.limit) this.#rotate()
       const part = bytes.subarray(at, at + Math.max(1, this.limit - this.#size))

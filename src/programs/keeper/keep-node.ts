@@ -34,7 +34,13 @@ export async function keepNode(directory: string, self: ProcessIdentity, signal:
       console,
       signal,
       report(state, restarts, last) {
-        if (existsSync(directory)) writeStatus(paths.status, { keeper: self, state, restarts, last, since: new Date().toISOString() })
+        if (!existsSync(directory)) return
+        try {
+          writeStatus(paths.status, { keeper: self, state, restarts, last, since: new Date().toISOString() })
+        } catch (error) {
+          // The node matters more than what is told of it: a full disk is said where there is room, on the console.
+          console.note(`status ${state} is not written: ${(error as Error).message}`)
+        }
       },
     })
   } catch (error) {

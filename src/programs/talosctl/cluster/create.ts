@@ -3,7 +3,7 @@
  * from nothing to a cluster, from an interrupted attempt, from a host that was restarted, and from other counts of nodes.
  */
 
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openJournal } from '../../keeper/journal.ts'
 import {
@@ -21,6 +21,7 @@ import { holderOf } from '../../keeper/lock.ts'
 import { isAlive } from '../../keeper/process-identity.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
+import { callable } from './callable.ts'
 import { mergeIntoKubeconfig, mergeTalosconfig } from './client-files.ts'
 import { type ConfigRequest, type Configs, checkConfigs, checkSameConfiguration, nodeConfig, provideConfigs } from './configs.ts'
 import { destroyCluster, destroyNode } from './destroy.ts'
@@ -77,10 +78,11 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
     }
     if (present && change.added.length + change.removed.length === 0 && isComplete(directory)) {
       io.stderr.write(`cluster "${record.name}" is running with ${describe(record.nodes)}\n`)
-      return await closing(io, directory, record, undefined)
+      return closing(io, record, undefined)
     }
     await confirmRemoval(io, options, change.removed)
     openJournal(directory)
+    rmSync(join(directory, 'healthy'), { force: true })
     const wanted = { ...record, nodes: [...record.nodes, ...change.added] }
     writeCluster(directory, wanted)
     await checkConfigs(directory, wanted, options.configs).catch(async (error) => {
@@ -96,7 +98,7 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
     const { context, file } = await mergeTalosconfig(io, directory, record.name, configs.context(remaining), options.talosconfig)
     progress.line(`client configuration: context "${context}" in ${file}`)
     await settle(io, directory, remaining, configs, options, progress, abort)
-    await closing(io, directory, remaining, progress)
+    closing(io, remaining, progress)
   } finally {
     if (existsSync(directory)) unlock()
   }
@@ -109,7 +111,7 @@ async function newCluster({ request, configs, asked }: CreateOptions): Promise<C
   )
   const cidr = checkNetwork(request.cidr, request.state, asked.cidr)
   await checkPorts(request.hostAddress, request.exposedPorts)
-  const ports = { kubernetes: await freePort('127.0.0.1'), machineApi: await freePort('127.0.0.1') }
+  const ports = { kubernetes: await freePort(request.hostAddress), machineApi: await freePort(request.hostAddress) }
   return planCluster({ ...request, cidr }, ports)
 }
 
@@ -145,9 +147,10 @@ async function start(
 ): Promise<Configs> {
   const outside = await progress.phase('host', async () => (await provideCluster(directory, record)).outside)
   if (!outside) progress.line('no nftables on this host: nodes reach each other and this host, nothing beyond')
+  const nodes = record.nodes.filter(({ leaving }) => !leaving)
   await progress.phase('nodes', async (detail) => {
     let up = 0
-    await together(record.nodes, async (node) => {
+    await together(nodes, async (node) => {
       await provideNode(directory, record, node)
       const marker = join(nodeDirectory(directory, node.name), 'configured')
       if (!existsSync(marker)) {
@@ -156,12 +159,12 @@ async function start(
         await applyConfiguration(node.ip, config, signal, () => nodeTrouble(nodeDirectory(directory, node.name)))
         writeFileSync(marker, '')
       }
-      detail(`${++up} of ${record.nodes.length}`)
+      detail(`${++up} of ${nodes.length}`)
     })
   })
   reloadGateway(directory)
   const configs = await making
-  const controlPlanes = record.nodes.filter(({ role }) => role === 'controlplane')
+  const controlPlanes = nodes.filter(({ role }) => role === 'controlplane')
   await progress.phase('machine API', () => together(controlPlanes, ({ ip }) => awaitApi(ip, configs.credentials, signal)))
   const marker = join(directory, 'bootstrapped')
   if (existsSync(marker)) return configs
@@ -222,18 +225,22 @@ async function settle(
   if (options.checkReadiness) writeFileSync(join(directory, 'healthy'), '')
 }
 
-async function closing(io: Io, _directory: string, record: ClusterRecord, progress: Progress | undefined): Promise<void> {
+/** How to go on: where things are, and three commands as they can be typed here. */
+function closing(io: Io, record: ClusterRecord, progress: Progress | undefined): void {
+  const { network, kubernetes, machineApi } = record
   const first = record.nodes[0]
+  const talosctl = callable('talosctl')
   if (progress) io.stderr.write(`\n${progress.summary()}\n`)
   io.stderr.write(
     [
       '',
-      `Kubernetes at https://${record.network.gateway}:${record.kubernetes.port}, also 127.0.0.1:${record.kubernetes.hostPort}; machines at ${first?.ip}, also 127.0.0.1:${record.machineApi.hostPort}`,
+      `Kubernetes: https://${network.gateway}:${kubernetes.port}, also https://127.0.0.1:${kubernetes.hostPort}`,
+      `machines: ${first?.ip}:50000, also 127.0.0.1:${machineApi.hostPort}`,
       '',
       'try next:',
-      `  talosctl -n ${first?.ip} services`,
-      '  kubectl get nodes',
-      `  talosctl cluster show --name ${record.name}`,
+      `  ${talosctl} -n ${first?.ip} services`,
+      `  ${callable('kubectl')} get nodes`,
+      `  ${talosctl} cluster show --name ${record.name}`,
       '',
     ].join('\n'),
   )

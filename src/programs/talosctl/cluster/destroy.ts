@@ -21,7 +21,7 @@ export async function destroyCluster(directory: string): Promise<void> {
   const paths = clusterPaths(directory)
   if (!isCluster(directory)) return
   // From here on no keeper starts, and one that is just starting ends by itself.
-  writeFileSync(paths.tombstone, '', { mode: 0o600 })
+  mark(paths.tombstone)
   const journal = new Journal(paths.journal)
   const command = `talosctl cluster destroy --name ${directory.split('/').at(-1)} --state ${dirname(directory)}`
   let done = 0
@@ -39,6 +39,15 @@ export async function destroyCluster(directory: string): Promise<void> {
   if (leftovers.length > 0) throw new LeftoversError(leftovers, command)
   for (const path of last) rmSync(path, { force: true })
   rmdirSync(directory)
+}
+
+/** A disk that is too full for an empty file must not keep a cluster from going. */
+function mark(file: string): void {
+  try {
+    writeFileSync(file, '', { mode: 0o600 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+  }
 }
 
 /** Tells whether a directory is a cluster's, or what is left of one, so that no other is ever taken away. */

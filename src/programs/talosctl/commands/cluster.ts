@@ -77,8 +77,17 @@ function create(io: Io): Command {
       checkProvisioner(kind)
       checkProvisioner(flags.provisioner)
       const { createCluster } = await import('../cluster/create.ts')
-      await createCluster(io, await options(io, flags, (name) => command.getOptionValueSource(name) === 'cli'))
+      const wanted = await options(io, flags, (name) => command.getOptionValueSource(name) === 'cli')
+      await createCluster(io, wanted).catch((error) => {
+        throw isFull(error)
+          ? new UsageError(`the disk of "${wanted.request.state}" is full: make room and run the same command again`)
+          : error
+      })
     })
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof Error && (error as NodeJS.ErrnoException).code === 'ENOSPC'
 }
 
 function show(io: Io): Command {
