@@ -110,7 +110,7 @@ export class Store {
     if (!table) return []
     const all = [...table.resources.values()] as Resource<S>[]
     const found = query.labels || query.id ? all.filter((resource) => selected(resource, query)) : all
-    return found.sort((a, b) => (a.metadata.id < b.metadata.id ? -1 : a.metadata.id > b.metadata.id ? 1 : 0))
+    return found.sort(byId)
   }
 
   /** Adds a resource. Throws StoreError 'exists' or 'invalid'. */
@@ -273,9 +273,9 @@ export class Store {
   #beginning(table: Table, options: WatchOptions): StoreEvent[] {
     const { bootstrap, tail, after, only } = options
     if (bootstrap) {
-      const present = [...table.resources.values()].filter(
-        (resource) => selected(resource, options) && (!only || resource.metadata.id === only),
-      )
+      const present = [...table.resources.values()]
+        .filter((resource) => selected(resource, options) && (!only || resource.metadata.id === only))
+        .sort(byId)
       const bookmark = table.next - 1
       return [...present.map((resource): StoreEvent => ({ type: 'created', resource, bookmark })), { type: 'bootstrapped', bookmark }]
     }
@@ -324,6 +324,10 @@ export class Store {
 
 function name(type: Target, namespace: string, id: string): string {
   return `${namespace}/${type.type}/${id}`
+}
+
+function byId(a: Resource, b: Resource): number {
+  return a.metadata.id < b.metadata.id ? -1 : a.metadata.id > b.metadata.id ? 1 : 0
 }
 
 function selected({ metadata }: Resource, { labels, id }: Query): boolean {

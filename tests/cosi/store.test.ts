@@ -71,6 +71,15 @@ test('a watch begins with what is there, says so, and goes on with every change 
   expect(seen).toEqual(['created 0', 'bootstrapped', 'updated 1', 'updated 2', 'updated 3'])
 })
 
+test('what is there is listed, and watched first, in the order of the ids', () => {
+  const store = new Store()
+  for (const id of ['b', 'c', 'a']) store.create(Thing, id, { value: 0 })
+  expect(store.list(Thing).map(({ metadata }) => metadata.id)).toEqual(['a', 'b', 'c'])
+  const seen: unknown[] = []
+  store.subscribe(Thing, ({ resource }) => seen.push(resource?.metadata.id), { bootstrap: true })
+  expect(seen).toEqual(['a', 'b', 'c', undefined])
+})
+
 test('a reader that falls behind is told so instead of missing events', async () => {
   const store = new Store()
   store.create(Thing, 'a', { value: 0 })
