@@ -18,7 +18,17 @@ import { verifyTree } from './verify.ts'
 export const lockPath: string = join(import.meta.dir, '../debian.lock')
 
 /** Names under which programs of the kube binary are called in a node. */
-const kubeNames = ['coredns', 'etcd', 'flanneld', 'kube-apiserver', 'kube-controller-manager', 'kube-proxy', 'kube-scheduler', 'kubelet']
+const kubeNames = [
+  'coredns',
+  'etcd',
+  'etcdutl',
+  'flanneld',
+  'kube-apiserver',
+  'kube-controller-manager',
+  'kube-proxy',
+  'kube-scheduler',
+  'kubelet',
+]
 
 /** The tree of the root file system, and its SBOM as text. */
 export async function assemble(binary: string, parts: Parts, relock: boolean): Promise<{ tree: Tree; sbom: string; images: number }> {
