@@ -14,7 +14,7 @@ const retryDelay = 250
 export async function requestClientCertificate(
   access: KubeletAccess,
   nodename: string,
-  { signal, patience }: { signal: AbortSignal; patience: number },
+  { signal, patience, tell = () => {} }: { signal: AbortSignal; patience: number; tell?: (error?: unknown) => void },
 ): Promise<{ crt: string; key: string }> {
   const client = kubeClient(access)
   const { csr, key } = newCSR({
@@ -23,8 +23,8 @@ export async function requestClientCertificate(
   })
   const end = Date.now() + patience
   try {
-    const name = await keepTrying(end, signal, () => submit(client, csr, signal))
-    const crt = await keepTrying(end, signal, () => collect(client, name, signal))
+    const name = await keepTrying(end, signal, tell, () => submit(client, csr, signal))
+    const crt = await keepTrying(end, signal, tell, () => collect(client, name, signal))
     return { crt, key }
   } finally {
     client.close()
@@ -59,13 +59,14 @@ async function collect(client: KubeClient, name: string, signal: AbortSignal): P
   throw new KubeError(0, 'Pending', `certificate request "${name}" is not approved yet`)
 }
 
-async function keepTrying<T>(end: number, signal: AbortSignal, act: () => Promise<T>): Promise<T> {
+async function keepTrying<T>(end: number, signal: AbortSignal, tell: (error: unknown) => void, act: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await act()
     } catch (error) {
       if (signal.aborted) throw signal.reason
       if (!(error instanceof KubeError) || error.reason === 'Malformed' || Date.now() > end) throw error
+      tell(error)
       await Bun.sleep(retryDelay)
     }
   }

@@ -259,6 +259,8 @@ function pod(component: Component, spec: ComponentSpec, args: string[], versions
           volumeMounts: volumes.map(({ name, mountPath, readonly }) => ({ name, mountPath, ...(readonly && { readOnly: true }) })),
           resources: { requests, ...(Object.keys(limits).length > 0 && { limits }) },
           ...details.probes,
+          // Why a component ended is then told by the kubelet, also when nobody can reach its log.
+          terminationMessagePolicy: 'FallbackToLogsOnError',
           securityContext: {
             allowPrivilegeEscalation: false,
             capabilities: { drop: ['ALL'], ...(details.capabilities && { add: details.capabilities }) },

@@ -11,6 +11,7 @@ export async function watchNode(
   nodename: string,
   changed: (node: KubeObject | undefined) => void,
   signal: AbortSignal,
+  tell: (error?: unknown) => void = () => {},
 ): Promise<never> {
   const query = { fieldSelector: `metadata.name=${nodename}` }
   let delay = retryDelay
@@ -18,6 +19,7 @@ export async function watchNode(
     try {
       const { items, resourceVersion } = await client.list(core.node, query, { signal })
       changed(items[0])
+      tell()
       delay = retryDelay
       for await (const { type, object } of client.watch(core.node, { ...query, resourceVersion }, { signal })) {
         if (type === 'BOOKMARK') continue
@@ -28,6 +30,7 @@ export async function watchNode(
       if (!(error instanceof KubeError)) throw error
       // A node may only look at itself, and is refused even that before it has registered.
       if (isNotFound(error) || error.status === 403) changed(undefined)
+      tell(error)
       await Bun.sleep(delay)
       delay = Math.min(longestDelay, delay * 1.5)
     }

@@ -52,6 +52,10 @@ export const commands: Record<string, Entry> = {
   edit: { summary: 'Edit the machine configuration of nodes', load: async () => (await import('./commands/edit.ts')).edit },
   etcd: { summary: 'See to etcd', load: async () => (await import('./commands/etcd.ts')).etcd },
   events: { summary: 'Show what happens', load: async () => (await import('./commands/events.ts')).events },
+  explain: {
+    summary: 'Say why something is not there or not well',
+    load: async () => (await import('./commands/explain.ts')).explain,
+  },
   gen: {
     summary: 'Make secrets, configurations, keys and certificates',
     local: true,

@@ -49,7 +49,9 @@ export const discoverByService = (connect: (config: Config) => Channel): Control
       const forgotten = () => {
         sent = undefined
       }
-      background(`watch ${key}`, (signal, wake) => watch({ config: found, self: id, connect, others, forgotten, wake, log }, signal))
+      background(`watch ${key}`, (signal, wake, tell) =>
+        watch({ config: found, self: id, connect, others, forgotten, wake, tell, log }, signal),
+      )
       for (const [other, spec] of others) raw.put(`service/${other}`, spec)
       const spec = local.get(id)?.spec
       if (reset.get('machine')) {
@@ -96,11 +98,12 @@ interface Watching {
   /** Called when the service does not know us. */
   forgotten(): void
   wake(): void
+  tell(error?: unknown): void
   readonly log: Logger
 }
 
 /** Follows the service for as long as it is wanted; after a loss it begins again with all there is. */
-async function watch({ config, self, connect, others, forgotten, wake, log }: Watching, signal: AbortSignal): Promise<void> {
+async function watch({ config, self, connect, others, forgotten, wake, tell, log }: Watching, signal: AbortSignal): Promise<void> {
   let pause: number = pauses[0]
   while (!signal.aborted) {
     const channel = connect(config)
@@ -118,6 +121,7 @@ async function watch({ config, self, connect, others, forgotten, wake, log }: Wa
           if (!affiliates.some(({ id }) => id === self)) forgotten()
         }
         first = false
+        tell()
         pause = pauses[0]
         for (const { id, data } of affiliates) {
           if (id === self) continue
@@ -131,6 +135,7 @@ async function watch({ config, self, connect, others, forgotten, wake, log }: Wa
       }
     } catch (error) {
       if (signal.aborted) return
+      tell(error)
       log.warn('discovery service is out of reach', { endpoint: config.serviceEndpoint, error, retry_in: `${pause}ms` })
     } finally {
       channel.close()

@@ -40,9 +40,9 @@ export function startKubelet({ kernel: { files }, store, supervisor, service }: 
         if (root?.issuingCA?.key && nodename) await keepClientCertificate(files, signClientCertificate(root, nodename, now()), now())
         // Pods of the configuration do not wait for a cluster that may be away.
         else if (nodename && !asked && pods.list().length === 0) {
-          background('join', async (signal, wake) => {
+          background('join', async (signal, wake, tell) => {
             try {
-              const pair = await requestClientCertificate(access, nodename, { signal, patience: joinPatience })
+              const pair = await requestClientCertificate(access, nodename, { signal, patience: joinPatience, tell })
               await keepClientCertificate(files, pair, now())
             } catch (error) {
               if (signal.aborted) throw error

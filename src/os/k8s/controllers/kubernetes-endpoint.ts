@@ -32,38 +32,45 @@ export function observeEndpoints({ files }: { files: Pick<KubeletFileSystem, 're
         addresses = []
         return
       }
-      background(version, async (signal, wake) => {
+      background(version, async (signal, wake, tell) => {
         const client = kubeClient(access)
         const changed = (found: string[]) => {
           addresses = found
           wake()
         }
-        await watchApiServers(client, changed, signal).finally(() => client.close())
+        await watchApiServers(client, changed, signal, tell).finally(() => client.close())
       })
       if (addresses.length > 0) endpoints.put('kube-apiserver', { addresses, hosts: [] })
     },
   })
 }
 
-async function watchApiServers(client: KubeClient, changed: (addresses: string[]) => void, signal: AbortSignal): Promise<never> {
+async function watchApiServers(
+  client: KubeClient,
+  changed: (addresses: string[]) => void,
+  signal: AbortSignal,
+  tell: (error?: unknown) => void,
+): Promise<never> {
   const query = { namespace: 'default', labelSelector: 'kubernetes.io/service-name=kubernetes' }
   let delay = retryDelay
   for (;;) {
     try {
       const { items, resourceVersion } = await client.list(core.endpointSlice, query, { signal })
       const slices = new Map(items.map((slice) => [slice.metadata.name, slice]))
-      const tell = () => changed([...new Set([...slices.values()].flatMap(addressesOf))].sort())
+      const told = () => changed([...new Set([...slices.values()].flatMap(addressesOf))].sort())
+      told()
       tell()
       delay = retryDelay
       for await (const { type, object } of client.watch(core.endpointSlice, { ...query, resourceVersion }, { signal })) {
         if (type === 'BOOKMARK') continue
         if (type === 'DELETED') slices.delete(object.metadata.name)
         else slices.set(object.metadata.name, object)
-        tell()
+        told()
       }
     } catch (error) {
       if (signal.aborted) throw signal.reason
       if (!(error instanceof KubeError)) throw error
+      tell(error)
       await Bun.sleep(delay)
       delay = Math.min(longestDelay, delay * 2)
     }

@@ -23,13 +23,13 @@ export function observeNode({ files }: { files: Pick<KubeletFileSystem, 'readTex
         seen = undefined
         return
       }
-      background(`${name.nodename} ${hash}`, async (signal, wake) => {
+      background(`${name.nodename} ${hash}`, async (signal, wake, tell) => {
         const client = kubeClient(access)
         const changed = (node: KubeObject | undefined) => {
           seen = node
           wake()
         }
-        await watchNode(client, name.nodename, changed, signal).finally(() => client.close())
+        await watchNode(client, name.nodename, changed, signal, tell).finally(() => client.close())
       })
       if (seen?.metadata.name === name.nodename) status.put(name.nodename, nodeStatusOf(seen))
     },

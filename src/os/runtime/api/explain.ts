@@ -1,0 +1,65 @@
+import { allAliases } from '../../../cosi/meta.ts'
+import type { ResourceType } from '../../../cosi/resource.ts'
+import type { Store } from '../../../cosi/store.ts'
+import { nearest } from '../../../document/nearest.ts'
+import { ichor } from '../../../rpc/enums.ts'
+import { type Method, unary } from '../../../rpc/server/method.ts'
+import { RpcError } from '../../../rpc/status.ts'
+import type { ServiceDefinition } from '../../../supervise/definition.ts'
+import type { Machine } from '../../area.ts'
+import type { Cause } from '../explain/cause.ts'
+import { type Explanation, explainMachine, explainResource, type Machinery } from '../explain/explain.ts'
+
+const { Kind } = ichor.v1.Cause
+const kinds = { absent: Kind.ABSENT, unwell: Kind.UNWELL, failing: Kind.FAILING, service: Kind.SERVICE, outside: Kind.OUTSIDE } as const
+
+/** Why a resource is not there or not well; without a name, why the machine is not. */
+export const explain = (machine: Pick<Machine, 'store' | 'runtime' | 'supervisor' | 'service' | 'kernel'>): Method => {
+  const machinery: Machinery = {
+    store: machine.store,
+    runtime: machine.runtime,
+    supervisor: machine.supervisor,
+    world: machine.kernel,
+    definition: (id) => described(machine, id),
+    log: (id) => machine.supervisor.logs.get(id),
+  }
+  return unary(
+    'ichor.v1.ExplainService/Explain',
+    ['os:admin', 'os:operator', 'os:reader'],
+    async ({ type, id, namespace }, { store, signal }) => {
+      if (type === '') return answer(await explainMachine(machinery, { signal }))
+      return answer(await explainResource(machinery, typeOf(store, type), id, { namespace: namespace || undefined, signal }))
+    },
+  )
+}
+
+/** Services that nobody has described are asked for too: what depends on them is told. */
+function described({ service }: Pick<Machine, 'service'>, id: string): ServiceDefinition | undefined {
+  try {
+    return service(id)
+  } catch {
+    return undefined
+  }
+}
+
+function typeOf(store: Store, name: string): ResourceType {
+  const wanted = name.toLowerCase()
+  const types = store.types()
+  const found = types.find((type) => type.type.toLowerCase() === wanted) ?? types.find((type) => allAliases(type).includes(wanted))
+  if (found) return found
+  const near = nearest(
+    wanted,
+    types.flatMap((type) => allAliases(type)),
+  )
+  throw new RpcError('NotFound', `explain: no resource type is called "${name}"${near ? `, did you mean "${near}"?` : ''}`)
+}
+
+function answer({ subject, well, summary, causes }: Explanation) {
+  const index = new Map(causes.map((cause, at) => [cause.subject, at]))
+  return { messages: [{ subject, well, summary, causes: causes.map((cause) => message(cause, index)) }] }
+}
+
+function message({ kind, subject, sentence, error = '', since, times = 0, depth, because }: Cause, index: Map<string, number>) {
+  const at = since && { since: { seconds: Math.floor(since.getTime() / 1000), nanos: (since.getTime() % 1000) * 1e6 } }
+  return { kind: kinds[kind], subject, sentence, error, ...at, times, depth, because: because.flatMap((name) => index.get(name) ?? []) }
+}

@@ -1,0 +1,150 @@
+/** What resources say about themselves: which of them tell that something is wrong, in which words, and what that hangs on. */
+import type { Resource, ResourceType } from '../../../cosi/resource.ts'
+import { NodeStatus } from '../../k8s/resources/node-status.ts'
+import { StaticPodStatus } from '../../k8s/resources/static-pod-status.ts'
+import { NetworkStatus } from '../../network/resources/network-status.ts'
+import { TimeStatus } from '../../time/resources/time-status.ts'
+import { MachineStatus } from '../resources/machine-status.ts'
+import { Service } from '../resources/service.ts'
+
+/** Something to look at next. */
+export interface Target {
+  readonly type: ResourceType<any>
+  readonly namespace?: string
+  readonly id: string
+}
+
+/** One complaint of a resource. */
+export interface Complaint {
+  readonly sentence: string
+  readonly error?: string
+  readonly times?: number
+  readonly behind: readonly Target[]
+}
+
+type Judge = (spec: any, id: string) => Complaint[]
+
+const complaint = (sentence: string, behind: readonly Target[] = [], rest: Partial<Complaint> = {}): Complaint => ({
+  sentence,
+  behind,
+  ...rest,
+})
+
+const judges: Readonly<Record<string, Judge>> = {
+  [TimeStatus.type]: ({ synced }) => (synced ? [] : [complaint('the clock is not in step with a time server yet')]),
+  [NetworkStatus.type]: (spec) =>
+    (
+      [
+        ['addressReady', 'no address is set that the network knows the way to'],
+        ['connectivityReady', 'there is no default route, or a probe fails'],
+        ['hostnameReady', 'there is no host name'],
+        ['etcFilesReady', 'the files of the network (/etc/hosts, /etc/resolv.conf) are not written'],
+      ] as const
+    )
+      .filter(([key]) => !spec[key])
+      .map(([, sentence]) => complaint(sentence)),
+  [NodeStatus.type]: ({ nodeReady }, id) =>
+    nodeReady ? [] : [complaint(`Kubernetes says that node "${id}" is not ready`, [service('kubelet')])],
+  [Service.type]: ({ running, healthy, unknown }, id) =>
+    running && (healthy || unknown) ? [] : [complaint(`service "${id}" is not well`)],
+  [StaticPodStatus.type]: podComplaints,
+  [MachineStatus.type]: ({ status, stage }) =>
+    status.ready ? [] : status.unmetConditions.map((unmet: Unmet) => machineComplaint(unmet, stage)),
+}
+
+/** What is wrong by a resource's own word; nothing when all is well or it does not tell. */
+export function complaintsOf({ metadata, spec }: Resource): Complaint[] {
+  const judge = judges[metadata.type]
+  if (judge) return judge(spec, metadata.id)
+  const told = spec as Record<string, unknown> | null
+  if (typeof told !== 'object' || told === null) return []
+  return ['ready', 'healthy', 'synced']
+    .filter((key) => told[key] === false)
+    .map((key) => complaint(`it says "${key}: false"${typeof told.lastError === 'string' && told.lastError ? `: ${told.lastError}` : ''}`))
+}
+
+/** A service, named as a resource. */
+export const service = (id: string): Target => ({ type: Service, id })
+
+interface Unmet {
+  name: string
+  reason: string
+}
+
+function machineComplaint({ name, reason }: Unmet, stage: string): Complaint {
+  const sentence = `the machine is ${stage === 'running' ? 'running' : `in stage "${stage}"`} and not ready: ${reason}`
+  switch (name) {
+    case 'time':
+      return complaint(sentence, [{ type: TimeStatus, id: 'node' }])
+    case 'network':
+      return complaint(sentence, [{ type: NetworkStatus, id: 'status' }])
+    case 'services':
+      return complaint(
+        sentence,
+        reason.split(', ').map((part) => service(part.split(' ')[0] ?? '')),
+      )
+    case 'nodeReady':
+      return complaint(sentence, [{ type: NodeStatus, id: /"([^"]+)"/.exec(reason)?.[1] ?? '' }])
+    case 'staticPods':
+      return complaint(
+        sentence,
+        reason.split(', ').map((part) => ({ type: StaticPodStatus, id: part.replace(/ not ready$/, '') })),
+      )
+    default:
+      return complaint(sentence)
+  }
+}
+
+interface ContainerStatus {
+  name: string
+  ready?: boolean
+  restartCount?: number
+  state?: { waiting?: Reason; terminated?: Ending }
+  lastState?: { terminated?: Ending }
+}
+
+interface Reason {
+  reason?: string
+  message?: string
+}
+
+interface Ending extends Reason {
+  exitCode?: number
+}
+
+interface PodStatus {
+  phase?: string
+  reason?: string
+  message?: string
+  conditions?: { type: string; status: string; reason?: string; message?: string }[]
+  containerStatuses?: ContainerStatus[]
+  initContainerStatuses?: ContainerStatus[]
+}
+
+/** Each container that keeps a pod from being ready, with the words of the kubelet or the last of its own. */
+function podComplaints(status: PodStatus, id: string): Complaint[] {
+  const ready = status.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True')
+  if (ready) return []
+  const containers = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
+  const told = containers
+    .filter((one) => !one.ready && (one.state?.waiting || one.state?.terminated || one.lastState?.terminated))
+    .map(containerComplaint)
+  if (told.length > 0) return told
+  const { message, reason } = status.conditions?.find(({ status: value, message: text }) => value === 'False' && text) ?? status
+  return [complaint(`pod "${id}" is not ready`, [], { error: message ?? reason })]
+}
+
+function containerComplaint({ name, state = {}, lastState = {}, restartCount = 0 }: ContainerStatus): Complaint {
+  const end = state.terminated ?? lastState.terminated
+  const { reason = '', message } = state.waiting ?? {}
+  const times = restartCount > 0 ? { times: restartCount } : {}
+  if (end) {
+    const how = end.exitCode === undefined ? 'ends' : `ends with exit code ${end.exitCode}`
+    const error = end.message?.trim() || (end.reason && end.reason !== 'Error' ? end.reason : message)
+    return complaint(`container "${name}" is started and ${how}`, [], { error, ...times })
+  }
+  const why = /^(ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull)$/.test(reason)
+    ? `the image of container "${name}" cannot be had`
+    : `container "${name}" is not started yet (${reason})`
+  return complaint(why, [], { error: message, ...times })
+}

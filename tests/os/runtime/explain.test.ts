@@ -1,0 +1,238 @@
+import { afterEach, describe, expect, test } from 'bun:test'
+import type { Controller } from '../../../src/cosi/controller.ts'
+import { silent } from '../../../src/cosi/log.ts'
+import { Runtime } from '../../../src/cosi/runtime.ts'
+import { Store } from '../../../src/cosi/store.ts'
+import { configMachineType } from '../../../src/os/config/controllers/machine-type.ts'
+import { persistConfig } from '../../../src/os/config/controllers/persistence.ts'
+import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
+import { configStaticEndpoint } from '../../../src/os/k8s/controllers/static-endpoint.ts'
+import { Nodename } from '../../../src/os/k8s/resources/nodename.ts'
+import { StaticPodStatus } from '../../../src/os/k8s/resources/static-pod-status.ts'
+import { NetworkStatus } from '../../../src/os/network/resources/network-status.ts'
+import { TimeServerStatus } from '../../../src/os/network/resources/time-server-status.ts'
+import { observeMachineStatus } from '../../../src/os/runtime/controllers/machine-status.ts'
+import { observeServices } from '../../../src/os/runtime/controllers/service.ts'
+import { Events } from '../../../src/os/runtime/events.ts'
+import { explainMachine, explainResource, type Machinery } from '../../../src/os/runtime/explain/explain.ts'
+import { issueApiCertificates } from '../../../src/os/secrets/controllers/api.ts'
+import { issueEtcdCertificates } from '../../../src/os/secrets/controllers/etcd.ts'
+import { configRootEtcd, configRootOS } from '../../../src/os/secrets/controllers/roots.ts'
+import { ApiCertificate } from '../../../src/os/secrets/resources/api-certificate.ts'
+import { CertSAN } from '../../../src/os/secrets/resources/cert-san.ts'
+import { EtcdSecret } from '../../../src/os/secrets/resources/etcd-secret.ts'
+import { syncTime } from '../../../src/os/time/controllers/sync.ts'
+import { TimeStatus } from '../../../src/os/time/resources/time-status.ts'
+import type { ServiceDefinition } from '../../../src/supervise/definition.ts'
+import { Supervisor } from '../../../src/supervise/supervisor.ts'
+import { config } from '../config/machine.ts'
+
+const endings: (() => void)[] = []
+afterEach(() => {
+  for (const end of endings.splice(0)) end()
+})
+
+const roomy = { size: 1 << 30, available: 1 << 29, files: 1000, filesFree: 900 }
+
+/** A machine with these controllers on a real store, runtime and supervisor. */
+function machine(controllers: Controller[], services: ServiceDefinition[] = [], usage = roomy) {
+  const store = new Store()
+  const runtime = new Runtime(store, { log: silent })
+  const supervisor = new Supervisor({ store })
+  const events = new Events()
+  runtime.register(
+    ...controllers,
+    observeMachineStatus({ events, sequencer: { running: undefined } as never }),
+    observeServices({ supervisor, events }),
+  )
+  runtime.start()
+  supervisor.load(...services)
+  supervisor.start(...services.map(({ id }) => id))
+  endings.push(
+    () => runtime.stop(),
+    () => void supervisor.stopAll(),
+  )
+  const machinery: Machinery = {
+    store,
+    runtime,
+    supervisor,
+    definition: (id) => services.find((service) => service.id === id),
+    world: { files: { statfs: () => usage as never }, time: { clock: () => BigInt(Date.now()) * 1_000_000n } },
+    log: (id) => supervisor.logs.get(id),
+  }
+  return { store, runtime, supervisor, machinery }
+}
+
+const online = { addressReady: true, connectivityReady: true, hostnameReady: true, etcFilesReady: true }
+const inStep = { synced: true, epoch: 0, syncDisabled: false }
+
+/** All a machine has when nothing is wrong with it but what a test does. */
+function well(store: Store): void {
+  store.put(NetworkStatus, 'status', online)
+  if (!store.get(TimeStatus, 'node')) store.put(TimeStatus, 'node', inStep)
+}
+
+const service = (id: string, rest: Partial<ServiceDefinition>): ServiceDefinition => ({
+  id,
+  dependsOn: [],
+  restart: 'always',
+  runner: async () => ({ description: 'runs', exit: new Promise(() => {}), kill: () => {} }),
+  ...rest,
+})
+
+describe('finds the true cause of', () => {
+  test('a wrong endpoint: nobody signs the certificate, and nothing answers where the control plane should be', async () => {
+    const { store, runtime, machinery } = machine([configMachineType, configRootOS, configStaticEndpoint, issueApiCertificates()])
+    well(store)
+    store.put(CertSAN, 'api', { fqdn: 'worker-1', dnsNames: ['worker-1'], ips: ['10.0.0.2'] })
+    store.put(MachineConfig, 'v1alpha1', config('worker').replace('https://10.0.0.1:6443', 'https://127.0.0.1:1'))
+    await runtime.settled()
+    const { causes, summary } = await explainResource(machinery, ApiCertificate, 'api')
+    expect(causes.map(({ subject }) => subject)).toEqual([
+      'cluster endpoint https://127.0.0.1:1',
+      'controller secrets.APIController',
+      'ApiCertificates.secrets.talos.dev/api',
+    ])
+    expect(summary).toContain('check cluster.controlPlane.endpoint')
+    expect(causes[1]?.error).toContain('127.0.0.1:50001')
+    expect(causes[1]?.times).toBe(1)
+  })
+
+  test('an unreachable image: the service that waits for it says which', async () => {
+    const message = 'pull image "registry.invalid/kubelet:v1": failed to resolve reference: lookup registry.invalid: no such host'
+    const prepare = async () => {
+      throw new Error(message)
+    }
+    const { store, supervisor, machinery } = machine([], [service('cri', {}), service('kubelet', { dependsOn: ['cri'], prepare })])
+    well(store)
+    while (supervisor.get('kubelet')?.state !== 'Waiting' || !supervisor.get('kubelet')?.events.at(-1)?.message.includes('starting again'))
+      await Bun.sleep(1)
+    const { causes } = await explainMachine(machinery)
+    expect(causes[0]).toMatchObject({ subject: 'service kubelet', sentence: 'it does not stay up', times: 1 })
+    expect(causes[0]?.error).toContain(message)
+  })
+
+  test('an image of a static pod that cannot be had', async () => {
+    const { store, runtime, machinery } = machine([configMachineType])
+    well(store)
+    store.put(MachineConfig, 'v1alpha1', config('controlplane'))
+    const waiting = { reason: 'ImagePullBackOff', message: 'Back-off pulling image "registry.invalid/api:v1"' }
+    store.put(StaticPodStatus, 'kube-system/kube-apiserver-cp', {
+      containerStatuses: [{ name: 'kube-apiserver', ready: false, state: { waiting } }],
+    })
+    await runtime.settled()
+    const { causes } = await explainMachine(machinery)
+    const pod = causes.find(({ subject }) => subject.startsWith('StaticPodStatuses.'))
+    expect(pod).toMatchObject({ sentence: 'the image of container "kube-apiserver" cannot be had', error: waiting.message, because: [] })
+  })
+
+  test('a missing secret: the place of the configuration that lacks it', async () => {
+    const { store, runtime, machinery } = machine([configMachineType, configRootEtcd, issueEtcdCertificates()])
+    well(store)
+    store.put(MachineConfig, 'v1alpha1', config('controlplane', 'cluster: {etcd: {ca: {$patch: delete}}}'))
+    await runtime.settled()
+    const { causes } = await explainResource(machinery, EtcdSecret, 'etcd')
+    const root = causes.find(({ subject }) => subject.startsWith('EtcdRootSecrets.'))
+    expect(root?.sentence).toContain(
+      'secrets.RootEtcdController makes it of the machine configuration, which says nothing it could be made of',
+    )
+    expect(root?.error).toContain('cluster.etcd.ca')
+    expect(causes.at(-1)?.subject).toBe('EtcdSecrets.secrets.talos.dev/etcd')
+  })
+
+  test('an invalid extra argument of a static pod: the last words of the container', async () => {
+    const { store, runtime, machinery } = machine([configMachineType])
+    well(store)
+    store.put(MachineConfig, 'v1alpha1', config('controlplane'))
+    store.put(StaticPodStatus, 'kube-system/kube-apiserver-cp', {
+      conditions: [{ type: 'Ready', status: 'False' }],
+      containerStatuses: [
+        {
+          name: 'kube-apiserver',
+          ready: false,
+          restartCount: 3,
+          state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 40s' } },
+          lastState: { terminated: { exitCode: 1, reason: 'Error', message: 'Error: unknown flag: --no-such-flag\n' } },
+        },
+      ],
+    })
+    await runtime.settled()
+    const { causes } = await explainMachine(machinery)
+    const pod = causes.find(({ subject }) => subject.startsWith('StaticPodStatuses.'))
+    expect(pod).toMatchObject({
+      sentence: 'container "kube-apiserver" is started and ends with exit code 1',
+      error: 'Error: unknown flag: --no-such-flag',
+      times: 3,
+      because: [],
+    })
+    expect(causes.at(-1)?.subject).toBe('MachineStatuses.runtime.talos.dev/machine')
+  })
+
+  test('a time source that does not answer', async () => {
+    const { store, runtime, machinery } = machine([syncTime({ mode: 'metal' }), configMachineType])
+    store.put(NetworkStatus, 'status', online)
+    store.put(MachineConfig, 'v1alpha1', config('worker'))
+    store.put(TimeServerStatus, 'timeservers', { timeServers: ['127.0.0.1:1'] })
+    await runtime.settled()
+    const { causes, summary } = await explainResource(machinery, TimeStatus, 'node')
+    expect(causes.map(({ subject }) => subject)).toEqual(['time server 127.0.0.1:1', 'TimeStatuses.v1alpha1.talos.dev/node'])
+    expect(summary).toContain('it does not answer: check machine.time.servers')
+    expect(causes[1]?.because).toEqual(['time server 127.0.0.1:1'])
+  })
+
+  test('a full disk: who cannot write, and which one is full', async () => {
+    const files = {
+      readTextIfThere: () => undefined,
+      writeAtomic: async (path: string) => {
+        throw new Error(`write "${path}": ENOSPC`)
+      },
+    }
+    const { store, runtime, machinery } = machine([persistConfig({ files } as never)], [], { ...roomy, available: 0 })
+    well(store)
+    store.put(MachineConfig, 'persistent', config('worker'))
+    await runtime.settled()
+    const { causes } = await explainMachine(machinery)
+    expect(causes[0]?.subject).toStartWith('file system /')
+    const failing = causes.find(({ subject }) => subject === 'controller config.PersistenceController')
+    expect(failing).toMatchObject({ error: 'write "/system/state/config.yaml": ENOSPC' })
+    expect(failing?.because).toContain('file system /system/state')
+  })
+})
+
+test('what is there and well needs no explanation', async () => {
+  const { store, runtime, machinery } = machine([])
+  well(store)
+  await runtime.settled()
+  expect(await explainResource(machinery, TimeStatus, 'node')).toEqual({
+    subject: 'TimeStatuses.v1alpha1.talos.dev/node',
+    well: true,
+    summary: 'TimeStatuses.v1alpha1.talos.dev/node is well',
+    causes: [],
+  })
+})
+
+test('a machine that waits for its configuration says that it does', async () => {
+  const { runtime, machinery } = machine([])
+  await runtime.settled()
+  const { well, causes } = await explainMachine(machinery)
+  expect(well).toBe(false)
+  expect(causes.find(({ subject }) => subject === 'MachineConfigs.config.talos.dev/v1alpha1')?.sentence).toContain('it is not there')
+})
+
+test('a service that waits for another is explained by the other, and circles end', async () => {
+  const { store, runtime, machinery } = machine(
+    [],
+    [
+      service('a', { dependsOn: ['b'] }),
+      service('b', { wait: (view) => (view.get(Nodename, 'nodename') ? [] : ['nodename']) }),
+      service('c', { dependsOn: ['a'] }),
+    ],
+  )
+  well(store)
+  await runtime.settled()
+  const { causes } = await explainMachine(machinery)
+  const of = (subject: string) => causes.find((cause) => cause.subject === subject)
+  expect(of('service a')).toMatchObject({ sentence: 'waiting for service "b" to be "up"', because: ['service b'] })
+  expect(of('service b')?.because).toEqual(['Nodenames.kubernetes.talos.dev/nodename'])
+  expect(of('Nodenames.kubernetes.talos.dev/nodename')?.because).toEqual([])
+})
