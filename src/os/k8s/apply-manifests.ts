@@ -17,7 +17,7 @@ export type Manifests = readonly { id: string; objects: readonly KubeObject[] }[
 const retryDelay = 200
 
 /**
- * Applies every object, then lists them in the inventory. What somebody else has changed meanwhile stays theirs and is
+ * Applies every object in order, those whose namespace or kind comes later once more at the end; then lists them in the inventory. What somebody else has changed meanwhile stays theirs and is
  * told. Throws the first error that waiting does not mend, after everything has been tried.
  */
 export async function applyManifests(
@@ -26,10 +26,11 @@ export async function applyManifests(
   { log, signal }: { log: Logger; signal: AbortSignal },
 ): Promise<void> {
   const failures: unknown[] = []
+  const early: { id: string; object: KubeObject }[] = []
   for (const { id, objects } of manifests) {
     for (const object of sorted(objects)) {
       try {
-        await applyObject(client, object, log, signal)
+        if (!(await applyObject(client, object, log, signal, false))) early.push({ id, object })
       } catch (error) {
         if (signal.aborted) throw signal.reason
         log.warn('object could not be applied', { manifest: id, object: describeObject(object), error })
@@ -37,6 +38,15 @@ export async function applyManifests(
       }
     }
     log.debug('manifest applied', { manifest: id })
+  }
+  for (const { id, object } of early) {
+    try {
+      await applyObject(client, object, log, signal, true)
+    } catch (error) {
+      if (signal.aborted) throw signal.reason
+      log.warn('object could not be applied', { manifest: id, object: describeObject(object), error })
+      failures.push(error)
+    }
   }
   await client.apply(core.configMap, inventory(manifests), { fieldManager }, { signal })
   if (failures.length > 0) throw failures[0]
@@ -57,7 +67,8 @@ export async function apiReady(client: KubeClient, signal: AbortSignal): Promise
   }
 }
 
-async function applyObject(client: KubeClient, object: KubeObject, log: Logger, signal: AbortSignal): Promise<void> {
+/** Tells whether it was applied; what stands on something that is not there yet is waited for only when asked to. */
+async function applyObject(client: KubeClient, object: KubeObject, log: Logger, signal: AbortSignal, wait: boolean): Promise<boolean> {
   const end = Date.now() + 30_000
   for (;;) {
     try {
@@ -65,13 +76,14 @@ async function applyObject(client: KubeClient, object: KubeObject, log: Logger, 
       const placed =
         kind.namespaced && !object.metadata.namespace ? { ...object, metadata: { ...object.metadata, namespace: 'default' } } : object
       await client.apply(kind, placed, { fieldManager, force: false }, { signal })
-      return
+      return true
     } catch (error) {
       if (signal.aborted || !(error instanceof KubeError)) throw error
       if (error.status === 409 && error.reason === 'Conflict') {
         log.info('object was changed by somebody else and is left so', { object: describeObject(object), error })
-        return
+        return true
       }
+      if (error.status === 404 && !wait) return false
       if (!passing(error) || Date.now() > end) throw error
       await Bun.sleep(retryDelay)
     }
