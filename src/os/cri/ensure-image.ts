@@ -3,7 +3,7 @@ import type { Life } from '../../supervise/definition.ts'
 import type { Kernel } from '../kernel.ts'
 import { credentialsOf } from './credentials.ts'
 import { criDaemon, hostsFolder } from './daemons.ts'
-import { fullReference, provideOwnImage } from './image-table.ts'
+import { fullReference, ownImagesOf } from './image-table.ts'
 import { RegistryConfig } from './resources/registry-config.ts'
 
 /** Makes sure that a service's image is in namespace `system`: from the root file system, else pulled unless it is there. */
@@ -12,7 +12,7 @@ export async function ensureImage(
   reference: string,
   { store, signal, note }: Pick<Life, 'store' | 'signal' | 'note'>,
 ): Promise<void> {
-  if (await provideOwnImage(doors, reference, 'system')) return
+  if (await ownImagesOf(doors).provide(reference, 'system')) return
   const name = fullReference(reference)
   const channel = criDaemon.in('system')
   if (await imageContents(channel, name)) return

@@ -1,6 +1,7 @@
 import type { ImageRecord, ImageTable } from '../../oci/image.ts'
 import { formatReference, parseReference } from '../../oci/reference.ts'
-import { type OwnImage, provideImage } from '../../supervise/containerd/own-images.ts'
+import { imageContents } from '../../supervise/containerd/images.ts'
+import { type Layers, type OwnImage, provideImage } from '../../supervise/containerd/own-images.ts'
 import type { Kernel } from '../kernel.ts'
 import { criDaemon } from './daemons.ts'
 import { imagesFile } from './registryd.ts'
@@ -18,20 +19,12 @@ export function readImageTable({ files }: Pick<Kernel, 'files'>): ImageTable {
 /** A reference in the full form that containerd knows images by. Throws ImageReferenceError. */
 export const fullReference = (reference: string): string => formatReference(parseReference(reference))
 
-/** Makes one of those images known in a namespace of the pods' daemon; false when the root file system does not hold it. */
-export async function provideOwnImage(doors: Doors, reference: string, namespace: string): Promise<boolean> {
-  const name = fullReference(reference)
-  const record = readImageTable(doors).images.find((image) => fullReference(image.reference) === name)
-  const image = record && ownImage(doors, record)
-  if (!image) return false
-  await provide(doors, image, namespace)
-  return true
-}
-
-/** The images of the root file system in the namespace of pods: provided once in each of the daemon's lives. */
+/** The images of the root file system, each made known to the pods' daemon once in each of the daemon's lives. */
 export class OwnImages {
   readonly #doors: Doors
-  #providing?: Promise<void>
+  #images = new Map<string, Promise<void>>()
+  #layers = new Map<string, Layers>()
+  #all?: Promise<void>
 
   constructor(doors: Doors) {
     this.#doors = doors
@@ -39,21 +32,65 @@ export class OwnImages {
 
   /** A new life of the daemon begins: it knows none of them. */
   forget(): void {
-    this.#providing = undefined
+    this.#images = new Map()
+    this.#layers = new Map()
+    this.#all = undefined
   }
 
-  /** Resolves when all are known; a failure is tried again at the next call. Those without folders are left to be pulled. */
+  /** Resolves when all are known to the pods; a failure is tried again at the next call. Those without folders are left to be pulled. */
   provided(): Promise<void> {
-    this.#providing ??= this.#provide().catch((error) => {
-      this.#providing = undefined
+    this.#all ??= this.#provideAll().catch((error) => {
+      this.#all = undefined
       throw error
     })
-    return this.#providing
+    return this.#all
   }
 
-  async #provide(): Promise<void> {
+  async #provideAll(): Promise<void> {
     const images = readImageTable(this.#doors).images.map((record) => ownImage(this.#doors, record))
-    for (const image of images) if (image) await provide(this.#doors, image, 'k8s.io')
+    await Promise.all(images.map((image) => image && this.#provide(image, 'k8s.io')))
+  }
+
+  /** Makes one of them known in a namespace; false when the root file system does not hold it. */
+  async provide(reference: string, namespace: string): Promise<boolean> {
+    const name = fullReference(reference)
+    const record = readImageTable(this.#doors).images.find((image) => fullReference(image.reference) === name)
+    const image = record && ownImage(this.#doors, record)
+    if (!image) return false
+    await this.#provide(image, namespace)
+    // Somebody may have removed it since.
+    if (await imageContents(criDaemon.in(namespace), name)) return true
+    this.forget()
+    await this.#provide(image, namespace)
+    return true
+  }
+
+  #provide(image: OwnImage, namespace: string): Promise<void> {
+    const images = this.#images
+    const key = `${namespace} ${image.name}`
+    let provided = images.get(key)
+    if (!provided) {
+      provided = provideImage(criDaemon.in(namespace), image, this.#show, this.#layersOf(namespace))
+      images.set(key, provided)
+      provided.catch(() => {
+        if (this.#images === images) this.forget()
+      })
+    }
+    return provided
+  }
+
+  #layersOf(namespace: string): Layers {
+    let layers = this.#layers.get(namespace)
+    if (!layers) {
+      layers = new Map()
+      this.#layers.set(namespace, layers)
+    }
+    return layers
+  }
+
+  readonly #show = (source: string, target: string): void => {
+    const { mount } = this.#doors
+    if (!mount.mountAt(target)) mount.bind(source, target, { flags: ['ro'] })
   }
 }
 
@@ -73,19 +110,4 @@ function ownImage({ files }: Doors, { reference, digest, mediaType, manifest, co
   const folders = layers.map((layer) => ({ digest: layer.digest, folder: `${layersFolder}/${layer.digest.slice('sha256:'.length)}` }))
   if (!folders.every(({ folder }) => files.exists(folder))) return undefined
   return { name: fullReference(reference), digest, mediaType, manifest, config, layers: folders }
-}
-
-/** In a namespace one at a time: images share layers. */
-const last = new Map<string, Promise<unknown>>()
-
-function provide({ mount }: Doors, image: OwnImage, namespace: string): Promise<void> {
-  const show = (source: string, target: string) => {
-    if (!mount.mountAt(target)) mount.bind(source, target, { flags: ['ro'] })
-  }
-  const turn = (last.get(namespace) ?? Promise.resolve()).then(() => provideImage(criDaemon.in(namespace), image, show))
-  last.set(
-    namespace,
-    turn.catch(() => {}),
-  )
-  return turn
 }

@@ -29,14 +29,26 @@ type Mount = containerd.types.Mount
 const layerLabel = 'ichor/layer'
 const collectRoot = { 'containerd.io/gc.root': 'ichor' }
 
+/** Layers that are being provided or have been, by chain: shared by the images of one namespace that are provided side by side. */
+export type Layers = Map<string, Promise<void>>
+
 /** Makes the image known in the channel's namespace; what is there already is kept. */
-export async function provideImage(channel: Channel, image: OwnImage, show: ShowFolder): Promise<void> {
+export async function provideImage(channel: Channel, image: OwnImage, show: ShowFolder, layers: Layers = new Map()): Promise<void> {
   const chain: string[] = []
+  let ready: Promise<void> = Promise.resolve()
   for (const { digest, folder } of image.layers) {
     const parent = chain.length > 0 ? chainOf(chain) : ''
     chain.push(digest)
-    await provideSnapshot(channel, { name: chainOf(chain), parent, digest, folder }, show)
+    const layer = { name: chainOf(chain), parent, digest, folder }
+    const below = ready
+    let provided = layers.get(layer.name)
+    if (!provided) {
+      provided = below.then(() => provideSnapshot(channel, layer, show))
+      layers.set(layer.name, provided)
+    }
+    ready = provided
   }
+  await ready
   const references = { [`containerd.io/gc.ref.snapshot.${snapshotter}`]: chainOf(chain), ...collectRoot }
   await writeBlob(channel, image.config.digest, Buffer.from(image.config.text), references)
   const content = { 'containerd.io/gc.ref.content.config': image.config.digest, ...collectRoot }
@@ -58,8 +70,13 @@ async function provideSnapshot(channel: Channel, { name, parent, digest, folder 
   if (found) return show(folder, await folderOf(channel, name))
   const key = `ichor ${name}`
   const labels = { [layerLabel]: digest.slice('sha256:'.length, 'sha256:'.length + 32), ...collectRoot }
-  await discard(channel, key)
-  const { mounts } = await channel.unary('containerd.services.snapshots.v1.Snapshots/Prepare', { snapshotter, key, parent, labels })
+  const prepare = () => channel.unary('containerd.services.snapshots.v1.Snapshots/Prepare', { snapshotter, key, parent, labels })
+  const { mounts } = await prepare().catch(async (error) => {
+    if (!failedAs(error, 'AlreadyExists')) throw error
+    // Left behind by a start that was cut short.
+    await discard(channel, key)
+    return prepare()
+  })
   show(folder, upperOf(mounts))
   await channel.unary('containerd.services.snapshots.v1.Snapshots/Commit', { snapshotter, name, key, labels })
 }
