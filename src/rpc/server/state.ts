@@ -18,13 +18,15 @@ type Response = Init<cosi.resource.WatchResponse>
 
 const { EventType, LabelTerm: Label } = enums.resource
 
-/** The methods of cosi.resource.State. `readers` may call them at all; `access` decides on each resource. */
-export function stateMethods(access: ResourceAccess, readers: Access = ['os:admin', 'os:operator', 'os:reader']): Method[] {
-  const writers = readers === 'anyone' ? readers : (['os:admin'] as const)
-  const refuse = (): never => {
-    throw new RpcError('PermissionDenied', 'resources are not written through the API')
-  }
-
+/**
+ * The methods of cosi.resource.State. `readers` may call them at all; `access` decides on each resource. Writes are
+ * refused unless methods for them are given, which only a server that is out of everybody's reach may do.
+ */
+export function stateMethods(
+  access: ResourceAccess,
+  readers: Access = ['os:admin', 'os:operator', 'os:reader'],
+  writing: readonly Method[] = refusedWrites(readers),
+): Method[] {
   const admitted = (request: { type: string; namespace: string; id?: string }, context: Context): [ResourceType, string] => {
     const type = context.store.type(request.type)
     const namespace = request.namespace || type?.namespace || ''
@@ -48,6 +50,16 @@ export function stateMethods(access: ResourceAccess, readers: Access = ['os:admi
       const [type, namespace] = admitted(request, context)
       yield* watch(type, namespace, request, context)
     }),
+    ...writing,
+  ]
+}
+
+function refusedWrites(readers: Access): Method[] {
+  const writers = readers === 'anyone' ? readers : (['os:admin'] as const)
+  const refuse = (): never => {
+    throw new RpcError('PermissionDenied', 'resources are not written through the API')
+  }
+  return [
     unary('cosi.resource.State/Create', writers, refuse),
     unary('cosi.resource.State/Update', writers, refuse),
     unary('cosi.resource.State/Destroy', writers, refuse),
