@@ -4,7 +4,7 @@
  * watchers read the ring at their own pace and are told when they have fallen behind.
  */
 import { StoreError } from './errors.ts'
-import { type Metadata, parseSpec, type Resource, type ResourceType } from './resource.ts'
+import { type Metadata, type Phase, parseSpec, type Resource, type ResourceType } from './resource.ts'
 import { matches, type Selector } from './selector.ts'
 
 /** What happened to a resource. `bookmark` orders the events of one (namespace, type). */
@@ -47,6 +47,8 @@ export interface WatchOptions extends Query {
 
 const capacity = 1000
 const gap = 10
+const none: Readonly<Record<string, string>> = Object.freeze({})
+const unheld: readonly string[] = Object.freeze([])
 
 class Table {
   readonly resources = new Map<string, Resource>()
@@ -56,7 +58,8 @@ class Table {
 
   emit(event: StoreEvent): void {
     this.ring[event.bookmark % capacity] = event
-    for (const subscriber of [...this.subscribers]) subscriber(event)
+    // A copy, for one that is called may add or remove others.
+    if (this.subscribers.size > 0) for (const subscriber of [...this.subscribers]) subscriber(event)
   }
 
   get oldest(): number {
@@ -68,7 +71,8 @@ type Target = Pick<ResourceType, 'type' | 'namespace'>
 
 /** The store of all resources. */
 export class Store {
-  readonly #tables = new Map<string, Table>()
+  /** By type, then by namespace. */
+  readonly #tables = new Map<string, Map<string, Table>>()
   readonly #types = new Map<string, ResourceType>()
   readonly #now: () => Date
 
@@ -97,16 +101,16 @@ export class Store {
 
   /** Every resource of every kind and namespace. */
   all(): Resource[] {
-    return [...this.#tables.values()].flatMap(({ resources }) => [...resources.values()])
+    return [...this.#tables.values()].flatMap((tables) => [...tables.values()].flatMap(({ resources }) => [...resources.values()]))
   }
 
   get<S>(type: ResourceType<S>, id: string, { namespace = type.namespace }: Scope = {}): Resource<S> | undefined {
-    return this.#tables.get(`${namespace}/${type.type}`)?.resources.get(id) as Resource<S> | undefined
+    return this.#tables.get(type.type)?.get(namespace)?.resources.get(id) as Resource<S> | undefined
   }
 
   /** Resources of a kind, in the order of their ids. */
   list<S>(type: ResourceType<S>, query: Query = {}): Resource<S>[] {
-    const table = this.#tables.get(`${query.namespace ?? type.namespace}/${type.type}`)
+    const table = this.#tables.get(type.type)?.get(query.namespace ?? type.namespace)
     if (!table) return []
     const all = [...table.resources.values()] as Resource<S>[]
     const found = query.labels || query.id ? all.filter((resource) => selected(resource, query)) : all
@@ -115,7 +119,7 @@ export class Store {
 
   /** Adds a resource. Throws StoreError 'exists' or 'invalid'. */
   create<S>(type: ResourceType<S>, id: string, spec: S, options: WriteOptions = {}): Resource<S> {
-    const { namespace = type.namespace, owner = '', labels = {}, annotations = {} } = options
+    const { namespace = type.namespace, owner = '', labels = none, annotations = none } = options
     const table = this.#table(type, namespace)
     if (table.resources.has(id)) throw new StoreError('exists', `create "${name(type, namespace, id)}": it is there already`)
     const time = this.#now()
@@ -130,7 +134,7 @@ export class Store {
       updated: time,
       labels,
       annotations,
-      finalizers: [],
+      finalizers: unheld,
     }
     const resource: Resource<S> = { metadata, spec: parseSpec(type, id, spec) }
     table.resources.set(id, resource)
@@ -140,27 +144,37 @@ export class Store {
 
   /** Changes a spec. Throws StoreError 'not-found', 'owner', 'conflict', 'phase' or 'invalid'; equal contents change nothing. */
   update<S>(type: ResourceType<S>, id: string, spec: S | ((old: S) => S), options: WriteOptions = {}): Resource<S> {
-    const old = this.#owned(type, id, options)
-    const { metadata } = old
-    if (options.version !== undefined && options.version !== metadata.version)
-      throw new StoreError(
-        'conflict',
-        `update "${name(type, metadata.namespace, id)}": it is at version ${metadata.version}, not ${options.version}`,
-      )
-    if (metadata.phase !== 'running') throw new StoreError('phase', `update "${name(type, metadata.namespace, id)}": it is being torn down`)
-    const next = parseSpec(type, id, typeof spec === 'function' ? (spec as (old: S) => S)(old.spec) : spec)
-    const labels = options.labels ?? metadata.labels
-    const annotations = options.annotations ?? metadata.annotations
-    if (Bun.deepEquals(next, old.spec) && Bun.deepEquals(labels, metadata.labels) && Bun.deepEquals(annotations, metadata.annotations))
-      return old
-    return this.#replace(type, old, { labels, annotations }, next)
+    return this.#update(type, id, spec, options, options.labels, options.annotations)
+  }
+
+  /**
+   * Replaces all that a writer may say of a resource in one step: spec, labels, annotations, finalizers and phase. Its version
+   * must be the one the writer has seen. Throws as update does; 'phase' also for a finalizer that comes too late, and for a
+   * resource that is to come back.
+   */
+  replace<S>(type: ResourceType<S>, next: Resource<S>, options: { owner?: string; expectedPhase?: Phase } = {}): Resource<S> {
+    const { id, namespace, labels, annotations, finalizers, phase, version } = next.metadata
+    const old = this.#owned(type, id, { namespace, owner: options.owner })
+    const refuse = (reason: 'conflict' | 'phase', why: string) => {
+      throw new StoreError(reason, `update "${name(type, namespace, id)}": ${why}`)
+    }
+    if (version !== old.metadata.version) refuse('conflict', `it is at version ${old.metadata.version}, not ${version}`)
+    if (options.expectedPhase && options.expectedPhase !== old.metadata.phase) refuse('phase', `it is ${old.metadata.phase}`)
+    if (old.metadata.phase !== 'running') {
+      if (phase === 'running') refuse('phase', 'it is being torn down')
+      if (finalizers.some((each) => !old.metadata.finalizers.includes(each)))
+        refuse('phase', 'it is being torn down, nobody can hold it any more')
+    }
+    const spec = parseSpec(type, id, next.spec)
+    const changes = { labels, annotations, finalizers: [...new Set(finalizers)], phase }
+    const same = (Object.keys(changes) as (keyof typeof changes)[]).every((key) => Bun.deepEquals(changes[key], old.metadata[key]))
+    return same && Bun.deepEquals(spec, old.spec) ? old : this.#replace(type, old, changes, spec)
   }
 
   /** Creates or updates, whichever it takes. */
   put<S>(type: ResourceType<S>, id: string, spec: S, options: WriteOptions = {}): Resource<S> {
-    const { labels = {}, annotations = {} } = options
     return this.get(type, id, options)
-      ? this.update(type, id, spec, { ...options, labels, annotations })
+      ? this.#update(type, id, spec, options, options.labels ?? none, options.annotations ?? none)
       : this.create(type, id, spec, options)
   }
 
@@ -289,12 +303,10 @@ export class Store {
   }
 
   #table(type: Target, namespace: string): Table {
-    const key = `${namespace}/${type.type}`
-    let table = this.#tables.get(key)
-    if (!table) {
-      table = new Table()
-      this.#tables.set(key, table)
-    }
+    let tables = this.#tables.get(type.type)
+    if (!tables) this.#tables.set(type.type, (tables = new Map()))
+    let table = tables.get(namespace)
+    if (!table) tables.set(namespace, (table = new Table()))
     return table
   }
 
@@ -312,14 +324,67 @@ export class Store {
     return resource
   }
 
-  #replace<S>(type: ResourceType<S>, old: Resource<S>, changes: Partial<Metadata>, spec: S = old.spec): Resource<S> {
-    const metadata: Metadata = { ...old.metadata, ...changes, version: old.metadata.version + 1, updated: this.#now() }
+  #update<S>(
+    type: ResourceType<S>,
+    id: string,
+    spec: S | ((old: S) => S),
+    options: WriteOptions,
+    givenLabels: Metadata['labels'] | undefined,
+    givenAnnotations: Metadata['annotations'] | undefined,
+  ): Resource<S> {
+    const old = this.#owned(type, id, options)
+    const { metadata } = old
+    if (options.version !== undefined && options.version !== metadata.version)
+      throw new StoreError(
+        'conflict',
+        `update "${name(type, metadata.namespace, id)}": it is at version ${metadata.version}, not ${options.version}`,
+      )
+    if (metadata.phase !== 'running') throw new StoreError('phase', `update "${name(type, metadata.namespace, id)}": it is being torn down`)
+    const next = parseSpec(type, id, typeof spec === 'function' ? (spec as (old: S) => S)(old.spec) : spec)
+    const labels = givenLabels ?? metadata.labels
+    const annotations = givenAnnotations ?? metadata.annotations
+    if (same(labels, metadata.labels) && same(annotations, metadata.annotations) && Bun.deepEquals(next, old.spec)) return old
+    return this.#replace(type, old, { labels, annotations }, next)
+  }
+
+  #replace<S>(
+    type: ResourceType<S>,
+    old: Resource<S>,
+    changes: Partial<Pick<Metadata, 'phase' | 'labels' | 'annotations' | 'finalizers'>>,
+    spec: S = old.spec,
+  ): Resource<S> {
+    const { namespace, id, version, owner, phase, created, labels, annotations, finalizers } = old.metadata
+    const metadata: Metadata = {
+      namespace,
+      type: type.type,
+      id,
+      version: version + 1,
+      owner,
+      phase: changes.phase ?? phase,
+      created,
+      updated: this.#now(),
+      labels: changes.labels ?? labels,
+      annotations: changes.annotations ?? annotations,
+      finalizers: changes.finalizers ?? finalizers,
+    }
     const resource: Resource<S> = { metadata, spec }
     const table = this.#table(type, metadata.namespace)
     table.resources.set(metadata.id, resource)
     table.emit({ type: 'updated', resource, old, bookmark: table.next++ })
     return resource
   }
+}
+
+/** Whether two sets of labels say the same. */
+function same(a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>): boolean {
+  if (a === b) return true
+  let count = 0
+  for (const key in a) {
+    if (a[key] !== b[key]) return false
+    count++
+  }
+  for (const _ in b) count--
+  return count === 0
 }
 
 function name(type: Target, namespace: string, id: string): string {

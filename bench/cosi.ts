@@ -1,0 +1,158 @@
+/**
+ * The resource engine's figures: `bun bench/cosi.ts [--runs N] [--json]`. Each row is measured in a process of its own, so that none
+ * pays for the memory of another; the median of N runs is shown beside its aim.
+ */
+import { parseArgs } from 'node:util'
+import * as v from 'valibot'
+import { defineController, exclusive, weak } from '../src/cosi/controller.ts'
+import { silent } from '../src/cosi/log.ts'
+import { describe } from '../src/cosi/meta.ts'
+import { defineResource } from '../src/cosi/resource.ts'
+import { Runtime } from '../src/cosi/runtime.ts'
+import { Store } from '../src/cosi/store.ts'
+import { transform } from '../src/cosi/transform.ts'
+import { table } from '../src/programs/talosctl/table.ts'
+
+const spec = v.object({ name: v.string(), address: v.optional(v.string()), index: v.pipe(v.number(), v.integer()), up: v.boolean() })
+const kind = (index: number) => defineResource({ type: `Things${index}.bench.dev`, namespace: 'bench', spec })
+const thing = (index: number) => ({ name: `thing-${index}`, address: '10.0.0.1/24', index, up: index % 2 === 0 })
+const milliseconds = (since: number) => performance.now() - since
+
+interface Figure {
+  readonly what: string
+  readonly unit: string
+  readonly aim: string
+  measure(): Promise<number>
+}
+
+const figures: Record<string, Figure> = {
+  writes: {
+    what: '100,000 writes on 100 kinds, nobody watching',
+    unit: 'writes/s',
+    aim: '> 200000',
+    async measure() {
+      const store = new Store()
+      const kinds = Array.from({ length: 100 }, (_, index) => kind(index))
+      const ids = Array.from({ length: 100 }, (_, index) => `id-${index}`)
+      const since = performance.now()
+      for (let index = 0; index < 100_000; index++) store.put(kinds[index % 100]!, ids[Math.trunc(index / 100) % 100]!, thing(index))
+      return 100_000 / (milliseconds(since) / 1000)
+    },
+  },
+  deliveries: {
+    what: '1,000 watchers of one kind, 1,000 updates: 1,000,000 deliveries in order',
+    unit: 'ms',
+    aim: '< 3000',
+    async measure() {
+      const store = new Store()
+      const type = kind(0)
+      store.create(type, 'it', thing(0))
+      const stop = new AbortController()
+      const watchers = Array.from({ length: 1000 }, async () => {
+        let last = 0
+        for await (const { resource } of store.watch(type, { signal: stop.signal })) {
+          if (resource!.spec.index !== ++last) throw new Error(`event ${resource!.spec.index} came in the place of ${last}`)
+          if (last === 1000) return
+        }
+      })
+      await Bun.sleep(0)
+      const since = performance.now()
+      for (let index = 1; index <= 1000; index++) {
+        store.update(type, 'it', thing(index))
+        if (index % 100 === 0) await Bun.sleep(0)
+      }
+      await Promise.all(watchers)
+      return milliseconds(since)
+    },
+  },
+  chain: {
+    what: 'a write through a chain of 5 controllers until settled (median of 200)',
+    unit: 'ms',
+    aim: '< 2',
+    async measure() {
+      const store = new Store()
+      const runtime = new Runtime(store, { log: silent })
+      const kinds = Array.from({ length: 6 }, (_, index) => kind(index))
+      for (let index = 0; index < 5; index++)
+        runtime.register(
+          transform({ name: `bench.Chain${index}`, from: kinds[index]!, to: kinds[index + 1]!, apply: (each) => ({ ...each, index: each.index + 1 }) }),
+        )
+      runtime.start()
+      await runtime.settled()
+      const taken: number[] = []
+      for (let round = 0; round < 200; round++) {
+        const since = performance.now()
+        store.put(kinds[0]!, 'it', thing(round * 10))
+        await runtime.settled()
+        taken.push(milliseconds(since))
+        if (store.get(kinds[5]!, 'it')?.spec.index !== round * 10 + 5) throw new Error('the chain did not settle')
+      }
+      runtime.stop()
+      return taken.sort((a, b) => a - b)[100]!
+    },
+  },
+  start: {
+    what: 'start of 200 controllers with 165 kinds, until settled',
+    unit: 'ms',
+    aim: '',
+    async measure() {
+      const store = new Store()
+      const kinds = Array.from({ length: 165 }, (_, index) => kind(index))
+      const since = performance.now()
+      describe(store, kinds, { bench: 'what is measured' })
+      const runtime = new Runtime(store, { log: silent })
+      for (let index = 0; index < 200; index++)
+        runtime.register(
+          defineController({
+            name: `bench.Controller${index}`,
+            inputs: { a: weak(kinds[index % 165]!), b: weak(kinds[(index * 7 + 1) % 165]!) },
+            outputs: { out: exclusive(kinds[index % 165]!, `bench-${index}`) },
+            reconcile({ a, b, out }) {
+              for (const { metadata, spec } of [...a.list(), ...b.list()]) out.put(metadata.id, spec)
+            },
+          }),
+        )
+      runtime.start()
+      await runtime.settled()
+      runtime.stop()
+      return milliseconds(since)
+    },
+  },
+  memory: {
+    what: 'memory of 10,000 resources (resident, more than before)',
+    unit: 'MB',
+    aim: '< 40',
+    async measure() {
+      const store = new Store()
+      const kinds = Array.from({ length: 100 }, (_, index) => kind(index))
+      store.create(kinds[0]!, 'warm', thing(0))
+      Bun.gc(true)
+      const before = process.memoryUsage.rss()
+      for (let index = 0; index < 10_000; index++) store.create(kinds[index % 100]!, `id-${index}`, thing(index))
+      Bun.gc(true)
+      const after = process.memoryUsage.rss()
+      if (store.all().length !== 10_001) throw new Error('resources are missing')
+      return (after - before) / 1e6
+    },
+  },
+}
+
+const { values } = parseArgs({ options: { runs: { type: 'string', default: '5' }, one: { type: 'string' } } })
+
+if (values.one) {
+  const figure = figures[values.one]
+  if (!figure) throw new Error(`there is no figure "${values.one}"`)
+  process.stdout.write(`${await figure.measure()}\n`)
+  process.exit(0)
+}
+
+const rows = Object.entries(figures).map(([name, { what, unit, aim }]) => {
+  const runs = Array.from({ length: Number(values.runs) }, () => {
+    const { stdout, stderr, exitCode } = Bun.spawnSync([process.execPath, import.meta.path, '--one', name])
+    if (exitCode !== 0) throw new Error(`${name}: ${stderr.toString()}`)
+    return Number(stdout.toString())
+  }).sort((a, b) => a - b)
+  const median = runs[Math.trunc(runs.length / 2)]!
+  return [what, `${median >= 100 ? Math.round(median) : median.toFixed(2)} ${unit}`, aim]
+})
+process.stdout.write(`${table([['FIGURE', 'MEDIAN', 'AIM'], ...rows])}`)
