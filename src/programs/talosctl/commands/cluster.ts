@@ -62,7 +62,9 @@ function create(io: Io): Command {
     .option('--control-plane-port <port>', 'port of the Kubernetes endpoint', integer(1, 65535), 6443)
     .option('--custom-cni-url <url>', 'manifest of another pod network')
     .option('--endpoint <address>', 'address that clients reach the machines at instead of their own')
+    .option('--with-cluster-discovery', 'members look for each other', true)
     .option('--no-with-cluster-discovery', 'members do not look for each other')
+    .option('--wait', 'wait until the cluster is healthy', true)
     .option('--no-wait', 'return when the nodes have their configuration')
     .addOption(
       new Option('--wait-timeout <duration>', 'how long to wait for a healthy cluster').argParser(duration).default(20 * 60_000, '20m0s'),
