@@ -84,7 +84,7 @@ await suite('unit', ['--timeout', '60000'])
 if (Bun.which('go')) for (const file of stories('interop')) await suite(file, [file, '--timeout', '900000'])
 else skip(stories('interop'), 'needs Go')
 
-const real = [...stories('linux'), ...stories('cluster')]
+const real = [...stories('linux'), ...stories('network'), ...stories('cluster')]
 if (process.platform !== 'linux') skip(real, 'needs Linux')
 else if (process.getuid?.() !== 0) skip(real, 'needs root: run the test command with sudo')
 else if (await check('build', [process.execPath, 'rootfs/build.ts']))

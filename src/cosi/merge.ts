@@ -3,15 +3,15 @@ import type { Resource, ResourceType } from './resource.ts'
 
 /**
  * A controller that makes final specs of layered ones. Layered resources live in `<namespace>-config` under ids
- * `<layer>/<id>`; those that share an id are folded into one, strongest last.
+ * `<layer>/<id>`; those that share an id (or what `id` makes of them) are folded into one, strongest last.
  */
 export function merge<S extends { layer: string }>(
   name: string,
   type: ResourceType<S>,
   fold: (layered: readonly Resource<S>[]) => S | undefined,
-  options: { order?: readonly string[] } = {},
+  options: { order?: readonly string[]; id?: (resource: Resource<S>) => string } = {},
 ): Controller {
-  const order = options.order ?? layers
+  const { order = layers, id: idOf = ({ metadata }) => unlayered(metadata.id) } = options
   return defineController({
     name,
     inputs: { layered: weak(type, `${type.namespace}-config`) },
@@ -19,16 +19,19 @@ export function merge<S extends { layer: string }>(
     reconcile({ layered, final }) {
       const groups = new Map<string, Resource<S>[]>()
       for (const resource of layered.list()) {
-        const id = unlayered(resource.metadata.id)
+        const id = idOf(resource)
         groups.set(id, [...(groups.get(id) ?? []), resource])
       }
       for (const [id, group] of groups) {
-        const spec = fold(group.sort((a, b) => order.indexOf(a.spec.layer) - order.indexOf(b.spec.layer)))
+        const spec = fold(group.sort((a, b) => order.indexOf(a.spec.layer) - order.indexOf(b.spec.layer) || byName(a, b)))
         if (spec !== undefined) final.put(id, spec)
       }
     },
   })
 }
+
+// Within a layer the order is always the same: by id.
+const byName = (a: Resource, b: Resource) => (a.metadata.id < b.metadata.id ? -1 : 1)
 
 /** Network configuration layers, weakest first. */
 export const layers = ['default', 'cmdline', 'platform', 'operator', 'configuration'] as const

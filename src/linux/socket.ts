@@ -1,6 +1,7 @@
 /** What node:net cannot do with unix sockets: who is at the other end, and datagrams. */
 import { closeSync, rmSync } from 'node:fs'
 import { check, cString, libc, quoted } from './libc.ts'
+import { onReadable } from './readable.ts'
 import { failedWith, SystemError } from './system-error.ts'
 
 const c = libc({
@@ -10,8 +11,6 @@ const c = libc({
   setsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'u32'], returns: 'i32' },
   recv: { args: ['i32', 'ptr', 'u64', 'i32'], returns: 'i64' },
   sendto: { args: ['i32', 'ptr', 'u64', 'i32', 'ptr', 'u32'], returns: 'i64' },
-  fcntl: { args: ['i32', 'i32', 'i64'], returns: 'i32' },
-  getpid: { args: [], returns: 'i32' },
 })
 
 const AF_UNIX = 1
@@ -21,9 +20,6 @@ const SOCK_NONBLOCK = 0o4000
 const SOL_SOCKET = 1
 const SO_RCVBUF = 8
 const SO_PEERCRED = 17
-const F_SETFL = 4
-const F_SETOWN = 8
-const O_ASYNC = 0o20000
 
 /** Who opened the other end of a unix stream socket. */
 export interface PeerCredentials {
@@ -46,12 +42,6 @@ function unixAddress(path: string): Buffer {
   return Buffer.concat([Buffer.from([AF_UNIX, 0]), name])
 }
 
-// SIGIO says that some descriptor has something; each then looks for itself, as signals may merge.
-const listeners = new Set<() => void>()
-const ring = () => {
-  for (const listener of listeners) listener()
-}
-
 /** A unix datagram socket at a path, such as /dev/log. */
 export interface DatagramSocket {
   readonly path: string
@@ -66,6 +56,7 @@ export function listenDatagrams(path: string, receive: (datagram: Uint8Array) =>
   rmSync(path, { force: true })
   const fd = check('socket', c().socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), 'unix')
   let open = true
+  let deaf = () => {}
   const buffer = Buffer.alloc(maxDatagram)
   const drain = () => {
     for (let count = 0; open; count++) {
@@ -81,7 +72,7 @@ export function listenDatagrams(path: string, receive: (datagram: Uint8Array) =>
   const close = () => {
     if (!open) return
     open = false
-    listeners.delete(drain)
+    deaf()
     closeSync(fd)
     rmSync(path, { force: true })
   }
@@ -89,10 +80,7 @@ export function listenDatagrams(path: string, receive: (datagram: Uint8Array) =>
     const address = unixAddress(path)
     check('bind', c().bind(fd, address, address.length), quoted(path))
     c().setsockopt(fd, SOL_SOCKET, SO_RCVBUF, Int32Array.of(1 << 20), 4) // as large as allowed
-    if (listeners.size === 0) process.on('SIGIO', ring)
-    listeners.add(drain)
-    check('fcntl', c().fcntl(fd, F_SETOWN, c().getpid()), 'F_SETOWN')
-    check('fcntl', c().fcntl(fd, F_SETFL, O_ASYNC | SOCK_NONBLOCK), 'F_SETFL')
+    deaf = onReadable(fd, drain)
   } catch (error) {
     close()
     throw error

@@ -14,6 +14,8 @@ export interface Kernel {
   readonly mount: typeof import('../linux/mount.ts')
   readonly uts: typeof import('../linux/uts.ts')
   readonly net: typeof import('../linux/net.ts')
+  readonly packet: typeof import('../linux/packet.ts')
+  readonly wireguard: typeof import('../linux/wireguard.ts')
   readonly process: typeof import('../linux/process.ts')
   readonly cgroup: typeof import('../linux/cgroup.ts')
   readonly sysctl: typeof import('../linux/sysctl.ts')

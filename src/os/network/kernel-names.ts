@@ -190,6 +190,16 @@ const routeProtocols: Readonly<Record<number, string>> = {
   192: 'eigrp',
 }
 
+// What a rule does (FR_ACT_*), said as what its routes would be.
+const ruleActions: Readonly<Record<number, string>> = {
+  1: 'unicast',
+  2: 'goto',
+  3: 'nop',
+  6: 'blackhole',
+  7: 'unreachable',
+  8: 'prohibit',
+}
+
 const routeTables: Readonly<Record<number, string>> = { 0: 'unspec', 253: 'default', 254: 'main', 255: 'local' }
 
 const one = (names: Readonly<Record<number, string>>) => (value: number) => names[value] ?? String(value)
@@ -202,14 +212,20 @@ const back = (names: Readonly<Record<number, string>>) => {
   const numbers = new Map(Object.entries(names).map(([number, name]) => [name, Number(number)]))
   return (name: string) => numbers.get(name) ?? Number(name)
 }
+const together = (names: Readonly<Record<number, string>>) => {
+  const number = back(names)
+  return (text: string) => text.split(',').reduce((bits, name) => bits | (name === '' ? 0 : number(name)), 0)
+}
 
 /** AF_INET and AF_INET6. */
 export const familyName = one(families)
+export const familyNumber = back(families)
 /** RT_SCOPE_*. */
 export const scopeName = one(scopes)
 export const scopeNumber = back(scopes)
 /** IFA_F_*, joined with commas. */
 export const addressFlagNames = many(addressFlags)
+export const addressFlagNumber = together(addressFlags)
 /** IFF_*, joined with commas. */
 export const linkFlagNames = many(linkFlags)
 /** ARPHRD_*. */
@@ -227,3 +243,6 @@ export const routeProtocolNumber = back(routeProtocols)
 /** RT_TABLE_*; others by their number. */
 export const routeTableName = one(routeTables)
 export const routeTableNumber = back(routeTables)
+/** FR_ACT_*. */
+export const ruleActionName = one(ruleActions)
+export const ruleActionNumber = back(ruleActions)

@@ -2,14 +2,16 @@ import type { Area } from '../area.ts'
 import { hostname } from './api/hostname.ts'
 import { netstat } from './api/netstat.ts'
 import { applyAddresses, configAddresses, mergeAddresses } from './controllers/address.ts'
+import { configDevices } from './controllers/device-config.ts'
 import { configNetworkFiles } from './controllers/etc-file.ts'
 import { configHostDns, observeDnsUpstreams, serveHostDns } from './controllers/host-dns.ts'
 import { applyHostname, configHostname, mergeHostname, platformHostname } from './controllers/hostname.ts'
+import { applyLinks, configLinks, mergeLinks } from './controllers/link.ts'
 import { configAddressOrder, observeNodeAddresses } from './controllers/node-address.ts'
 import { observeAddresses, observeLinks, observeRoutes } from './controllers/observe.ts'
 import { applyResolvers, configResolvers, mergeResolvers } from './controllers/resolver.ts'
 import { applyRoutes, configRoutes, mergeRoutes } from './controllers/route.ts'
-import { observeRoutingRules } from './controllers/routing-rule.ts'
+import { applyRoutingRules, configRoutingRules, mergeRoutingRules, observeRoutingRules } from './controllers/routing-rule.ts'
 import { observeNetworkStatus } from './controllers/status.ts'
 import { applyTimeServers, configTimeServers, mergeTimeServers } from './controllers/time-server.ts'
 import { Resolver } from './dns/resolver.ts'
@@ -26,6 +28,13 @@ export const network: Area = {
       observeLinks(kernel),
       observeAddresses(kernel),
       observeRoutes(kernel),
+      configDevices(),
+      configLinks(kernel),
+      mergeLinks,
+      applyLinks(kernel),
+      configRoutingRules,
+      mergeRoutingRules,
+      applyRoutingRules(kernel),
       observeRoutingRules(kernel),
       configAddressOrder,
       observeNodeAddresses,
@@ -39,10 +48,10 @@ export const network: Area = {
       configTimeServers,
       mergeTimeServers,
       applyTimeServers,
-      configAddresses,
+      configAddresses(),
       mergeAddresses,
       applyAddresses(kernel),
-      configRoutes,
+      configRoutes(),
       mergeRoutes,
       applyRoutes(kernel),
       configHostDns(kernel),

@@ -12,11 +12,13 @@ import * as files from '../../linux/files.ts'
 import * as kmsg from '../../linux/kmsg.ts'
 import * as mount from '../../linux/mount.ts'
 import * as net from '../../linux/net.ts'
+import * as packet from '../../linux/packet.ts'
 import * as processes from '../../linux/process.ts'
 import { reboot as rebootKernel } from '../../linux/reboot.ts'
 import * as sysctl from '../../linux/sysctl.ts'
 import * as time from '../../linux/time.ts'
 import * as uts from '../../linux/uts.ts'
+import * as wireguard from '../../linux/wireguard.ts'
 import * as xattr from '../../linux/xattr.ts'
 import type { Ending, Machine } from '../../os/area.ts'
 import type { Kernel } from '../../os/kernel.ts'
@@ -84,6 +86,8 @@ function assemble(container: boolean): Machine {
     mount,
     uts,
     net,
+    packet,
+    wireguard,
     process: processes,
     cgroup,
     sysctl,

@@ -1,71 +1,82 @@
 import { type Controller, defineController, shared, strong, weak } from '../../../cosi/controller.ts'
 import { merge, strongest } from '../../../cosi/merge.ts'
-import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
-import { scopeNumber } from '../kernel-names.ts'
+import { type BootNetwork, silentBoot } from '../boot-network.ts'
+import { configuredLinks } from '../configured-links.ts'
+import { onChange } from '../kernel-events.ts'
+import { addressFlagNumber, scopeNumber } from '../kernel-names.ts'
 import { AddressSpec } from '../resources/address-spec.ts'
+import { DeviceConfigSpec } from '../resources/device-config-spec.ts'
 import { LinkStatus } from '../resources/link-status.ts'
+import { addressWishes } from '../wishes.ts'
 
-/** The addresses the machine configuration gives to links, and the loopback's own. */
-export const configAddresses: Controller = defineController({
-  name: 'network.AddressConfigController',
-  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
-  outputs: { spec: shared(AddressSpec, 'network-config') },
-  reconcile({ config, spec }) {
-    spec.put('default/lo/127.0.0.1/8', addressSpec('lo', '127.0.0.1/8', 'host', 'default'))
-    const found = declared(config.get('v1alpha1'))
-    for (const { interface: name, addresses = [] } of found?.machine.network?.interfaces ?? [])
-      for (const address of name ? addresses : [])
-        spec.put(`configuration/${name}/${address}`, addressSpec(name, withLength(address), 'global', 'configuration'))
-    for (const document of found?.documents ?? [])
-      if (document.kind === 'LinkConfig')
-        for (const { address } of document.addresses ?? [])
-          spec.put(`configuration/${document.name}/${address}`, addressSpec(document.name, withLength(address), 'global', 'configuration'))
-  },
+/** The addresses that the configuration and the command line give to links, and the loopback's own. */
+export const configAddresses = (boot: BootNetwork = silentBoot): Controller =>
+  defineController({
+    name: 'network.AddressConfigController',
+    inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), devices: weak(DeviceConfigSpec), links: weak(LinkStatus) },
+    outputs: { spec: shared(AddressSpec, 'network-config') },
+    reconcile({ config, devices, links, spec }) {
+      const own = { address: '127.0.0.1/8', linkName: 'lo', family: 'inet4', scope: 'host', flags: 'permanent' }
+      spec.put('default/lo/127.0.0.1/8', { ...own, layer: 'default' })
+      for (const [id, wish] of addressWishes(boot.links(links.list()), 'cmdline')) spec.put(`cmdline/${id}`, wish)
+      for (const [id, wish] of addressWishes(configuredLinks({ config, devices, links }, boot), 'configuration'))
+        spec.put(`configuration/${id}`, wish)
+    },
+  })
+
+/** One wish for each link and address, whoever utters it. */
+export const mergeAddresses: Controller = merge('AddressMergeControllers.net.talos.dev', AddressSpec, strongest, {
+  id: ({ spec }) => `${spec.linkName}/${spec.address}`,
 })
 
-/** One wish for each link and address. */
-export const mergeAddresses: Controller = merge('AddressMergeControllers.net.talos.dev', AddressSpec, strongest)
+const permanent = 128 // IFA_F_PERMANENT: the kernel's own, for an address without an end
 
-/** Gives links their addresses; an address that is wished no more is taken away again. */
-export const applyAddresses = ({ net }: Pick<Kernel, 'net'>): Controller => {
+/** Gives links their addresses; what we gave and nobody wishes any more is taken away, what others gave never is. */
+export const applyAddresses = ({ net, packet }: Pick<Kernel, 'net' | 'packet'>): Controller => {
   const given = new Map<string, { address: string; linkName: string }>()
   return defineController({
     name: 'network.AddressSpecController',
     inputs: { specs: strong(AddressSpec), links: weak(LinkStatus) },
     outputs: {},
-    reconcile({ specs, links, log }) {
+    start: onChange(net, ['addresses', 'links']),
+    reconcile({ specs, log }) {
       using network = net.openNetwork()
-      const index = (name: string) => links.get(name)?.spec.index
-      const present = new Set(network.addresses().map(({ link, address }) => `${link} ${address}`))
+      const links = new Map(network.links().map((link) => [link.name, link]))
+      const present = new Map(network.addresses().map((address) => [`${address.link} ${address.address}`, address]))
       const wanted = new Map(specs.list().map(({ metadata, spec }) => [metadata.id, spec]))
+      const failures: string[] = []
       for (const [id, { address, linkName }] of given) {
         if (wanted.has(id)) continue
-        const link = index(linkName)
-        if (link !== undefined) {
+        const link = links.get(linkName)?.index
+        if (link !== undefined && present.has(`${link} ${address}`)) {
           log.info('removing address', { link: linkName, address })
           network.removeAddress({ link, address })
         }
         given.delete(id)
       }
-      for (const [id, { address, linkName, scope, priority }] of wanted) {
-        const link = index(linkName)
+      for (const [id, { address, linkName, scope, priority = 0, flags, announceWithARP }] of wanted) {
+        const link = links.get(linkName)
         if (link === undefined) continue // the link's coming wakes us
-        if (!present.has(`${link} ${address}`)) {
-          log.info('adding address', { link: linkName, address })
-          network.addAddress({ link, address, scope: scopeNumber(scope), ...(priority ? { priority } : {}) })
+        const there = present.get(`${link.index} ${address}`)
+        if (there && (priority === 0 || there.priority === priority)) continue
+        log.info(there ? 'changing address' : 'adding address', { link: linkName, address })
+        try {
+          network.addAddress({
+            link: link.index,
+            address,
+            scope: scopeNumber(scope),
+            flags: addressFlagNumber(flags) & ~permanent,
+            ...(priority ? { priority } : {}),
+          })
+          if (!there) given.set(id, { address, linkName })
+          if (announceWithARP) packet.announce(link, address.split('/')[0]!)
+        } catch (error) {
+          failures.push(error instanceof Error ? error.message : String(error))
         }
-        given.set(id, { address, linkName })
       }
+      if (failures.length > 0) throw new Error(failures.join('; '))
     },
   })
-}
-
-function addressSpec(linkName: string, address: string, scope: string, layer: 'default' | 'configuration') {
-  return { address, linkName, family: address.includes(':') ? 'inet6' : 'inet4', scope, flags: 'permanent', layer }
-}
-
-function withLength(address: string): string {
-  return address.includes('/') ? address : `${address}/${address.includes(':') ? 128 : 32}`
 }

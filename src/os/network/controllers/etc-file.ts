@@ -42,7 +42,13 @@ export const configNetworkFiles = ({ files }: Pick<Kernel, 'files'>): Controller
       if (!name) return
       etc.put('hostname', { contents: `${name.hostname}\n`, mode: 0o644, selinux_label: '' })
       if (!address) return
-      const extra: { ip: string; aliases?: string[] }[] = declared(config.get('v1alpha1'))?.machine.network?.extraHostEntries ?? []
+      const found = declared(config.get('v1alpha1'))
+      const extra: { ip: string; aliases?: string[] }[] = [
+        ...(found?.machine.network?.extraHostEntries ?? []),
+        ...(found?.documents ?? [])
+          .filter(({ kind }) => kind === 'StaticHostConfig')
+          .map((host) => ({ ip: host.name, aliases: host.hostnames })),
+      ]
       const fqdn = name.domainname ? [`${name.hostname}.${name.domainname}`] : []
       const lines: [string, ...string[]][] = [
         ['127.0.0.1', 'localhost'],

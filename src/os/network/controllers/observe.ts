@@ -1,5 +1,6 @@
 import { type Controller, defineController, exclusive, shared } from '../../../cosi/controller.ts'
 import type { Kernel } from '../../kernel.ts'
+import { onChange } from '../kernel-events.ts'
 import {
   addressFlagNames,
   familyName,
@@ -12,24 +13,15 @@ import {
   routeTypeName,
   scopeName,
 } from '../kernel-names.ts'
+import { shownData } from '../link-data.ts'
+import { hardwareOf } from '../link-hardware.ts'
 import { AddressStatus } from '../resources/address-status.ts'
 import { LinkStatus } from '../resources/link-status.ts'
 import { RouteStatus } from '../resources/route-status.ts'
-
-type Net = Kernel['net']
-type Subject = import('../../../linux/net.ts').NetworkSubject
-
-/** Wakes a controller whenever the kernel tells of a change. */
-function onChange(net: Net, subjects: Subject[]) {
-  return ({ wake, signal }: { wake: () => void; signal: AbortSignal }) => {
-    void (async () => {
-      for await (const _ of net.watchNetwork(subjects, { signal })) wake()
-    })()
-  }
-}
+import { shownWireguard } from '../wireguard.ts'
 
 /** The links the kernel has. */
-export const observeLinks = ({ net }: Pick<Kernel, 'net'>): Controller =>
+export const observeLinks = ({ net, files, wireguard }: Pick<Kernel, 'net' | 'files' | 'wireguard'>): Controller =>
   defineController({
     name: 'network.LinkStatusController',
     inputs: {},
@@ -55,8 +47,9 @@ export const observeLinks = ({ net }: Pick<Kernel, 'net'>): Controller =>
           kind: link.kind,
           slaveKind: link.slaveKind,
           linkState: link.carrier,
-          port: 'Other',
-          duplex: 'Unknown',
+          ...hardwareOf(files, link),
+          ...shownData(link.kind, link.data),
+          ...(link.kind === 'wireguard' ? { wireguard: shownWireguard(wireguard.wireguardDevice(link.index)) } : {}),
         })
     },
   })

@@ -1,0 +1,28 @@
+import type { Reader } from '../../cosi/controller.ts'
+import type { Resource, SpecOf } from '../../cosi/resource.ts'
+import { declared } from '../config/declared.ts'
+import type { BootNetwork } from './boot-network.ts'
+import { type DeclaredLink, declaredLinks } from './declared-links.ts'
+import { linkNames } from './link-names.ts'
+import type { LinkStatus } from './resources/link-status.ts'
+
+/** What the readers of declared links read. */
+export interface LinkSources {
+  config: Reader<string>
+  devices: Reader<{ device?: unknown }>
+  links: Reader<SpecOf<typeof LinkStatus>>
+}
+
+/** The links that the machine configuration declares, those the command line says to ignore left out. */
+export function configuredLinks({ config, devices, links }: LinkSources, { ignored }: BootNetwork): DeclaredLink[] {
+  const resolved = devices.list().sort((a, b) => place(a) - place(b))
+  const all = declaredLinks(
+    resolved.map(({ spec }) => spec.device as Record<string, unknown>),
+    declared(config.get('v1alpha1'))?.documents ?? [],
+    linkNames(links.list()),
+  )
+  return all.filter(({ name }) => !ignored.has(name))
+}
+
+// Entries count in the order of the configuration: `eth0/003`.
+const place = ({ metadata }: Resource) => Number(metadata.id.slice(metadata.id.lastIndexOf('/') + 1))

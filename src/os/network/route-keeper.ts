@@ -1,0 +1,112 @@
+import type { Logger } from '../../cosi/log.ts'
+import type { SpecOf } from '../../cosi/resource.ts'
+import type { Network, Route, RouteChange } from '../../linux/net.ts'
+import { familyNumber, routeProtocolName, routeProtocolNumber, routeTableNumber, routeTypeNumber, scopeNumber } from './kernel-names.ts'
+import type { RouteSpec } from './resources/route-spec.ts'
+import { defaultMetric, routeId } from './wishes.ts'
+
+type Spec = SpecOf<typeof RouteSpec>
+type Door = Pick<Network, 'links' | 'routes' | 'addRoute' | 'putRoute' | 'removeRoute'>
+
+/** What the kernel says of a route whose link or gateway cannot be used yet; the event of its becoming usable wakes us. */
+const notYet = ['ENETUNREACH', 'ENETDOWN', 'EHOSTUNREACH', 'ENODEV', 'EINVAL']
+
+/** Keeps routes as they are wished. It remembers those it gave, so that only these are replaced or taken away. */
+export class RouteKeeper {
+  readonly #given = new Map<string, RouteChange>()
+
+  /** One round; tells how many routes wait for their link or gateway. Throws when a route is refused for good. */
+  converge(network: Door, wishes: readonly Spec[], log: Logger): number {
+    const links = new Map(network.links().map((link) => [link.name, link]))
+    const wanted = new Map(wishes.map((spec) => [routeId(spec), spec]))
+    const failures: string[] = []
+    const told = ({ dst, gateway, outLinkName }: Spec) => ({
+      destination: dst || 'default',
+      gateway: gateway || undefined,
+      link: outLinkName,
+    })
+    let present = byTarget(network.routes())
+    for (const [id, route] of this.#given) {
+      if (wanted.has(id)) continue
+      if (present.get(target(route))?.some((other) => same(route, other))) {
+        log.info('removing route', { destination: route.destination ?? 'default', gateway: route.gateway })
+        network.removeRoute(route)
+      }
+      this.#given.delete(id)
+    }
+    present = byTarget(network.routes())
+    let waiting = 0
+    // Routes to a gateway's own network first: the gateway must be reachable when its route comes.
+    for (const [id, spec] of [...wanted].sort(([, a], [, b]) => Number(a.gateway !== '') - Number(b.gateway !== ''))) {
+      const link = spec.outLinkName ? links.get(spec.outLinkName) : undefined
+      if (spec.outLinkName && !link) continue // the link's coming wakes us
+      const wish = change(spec, link?.index)
+      const rivals = present.get(target(wish)) ?? []
+      const there = rivals.find((route) => same(wish, route))
+      if (there && !differs(wish, there)) continue
+      if (there && !this.#given.has(id)) continue // somebody else's, as wished but for what hardly matters
+      // Another way to the same place, of the same metric: IPv4 has room for one.
+      const rival = there || wish.family !== 2 ? undefined : rivals[0]
+      if (rival && ![...this.#given.values()].some((route) => same(route, rival))) {
+        failures.push(
+          `add route to ${spec.dst || 'default'}: protocol "${routeProtocolName(rival.protocol)}" has one of metric ${rival.priority} already: give yours another metric`,
+        )
+        continue
+      }
+      try {
+        if (there) network.putRoute(wish)
+        else network.addRoute(wish)
+        log.info(there ? 'changing route' : 'adding route', told(spec))
+        this.#given.set(id, wish)
+      } catch (error) {
+        const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+        if (!notYet.includes(code)) failures.push(error instanceof Error ? error.message : String(error))
+        else {
+          log.debug('a route waits for its link', { ...told(spec), reason: code })
+          waiting++
+        }
+      }
+    }
+    if (failures.length > 0) throw new Error(failures.join('; '))
+    return waiting
+  }
+}
+
+function change({ dst, src, gateway, table, priority, scope, type, protocol, mtu, family }: Spec, link: number | undefined): RouteChange {
+  return {
+    family: familyNumber(family),
+    ...(dst ? { destination: dst } : {}),
+    ...(src ? { preferredSource: src } : {}),
+    ...(gateway ? { gateway } : {}),
+    ...(link === undefined ? {} : { link }),
+    table: routeTableNumber(table),
+    priority: priority ?? defaultMetric,
+    scope: scopeNumber(scope),
+    type: routeTypeNumber(type),
+    protocol: routeProtocolNumber(protocol),
+    ...(mtu ? { mtu } : {}),
+  }
+}
+
+const target = (route: RouteChange) => `${route.family} ${route.destination ?? ''} ${route.table} ${route.priority}`
+
+function byTarget(routes: readonly Route[]): Map<string, Route[]> {
+  const found = new Map<string, Route[]>()
+  for (const route of routes) {
+    const there = found.get(target(route))
+    if (there) there.push(route)
+    else found.set(target(route), [route])
+  }
+  return found
+}
+
+/** The same way to the same place. */
+function same(wish: RouteChange, route: Route | RouteChange): boolean {
+  if (target(wish) !== target(route) || (wish.gateway ?? '') !== (route.gateway ?? '') || wish.type !== route.type) return false
+  return wish.link === undefined || wish.link === route.link
+}
+
+const differs = (wish: RouteChange, route: Route) =>
+  (wish.mtu ?? undefined) !== (route.mtu ?? undefined) ||
+  (wish.preferredSource !== undefined && wish.preferredSource !== route.preferredSource) ||
+  wish.protocol !== route.protocol

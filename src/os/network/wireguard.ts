@@ -1,0 +1,48 @@
+/** The least change that makes a WireGuard link what it should be. */
+import type { SpecOf } from '../../cosi/resource.ts'
+import { milliseconds } from '../../document/quantity.ts'
+import type { WireguardChange, WireguardDevice } from '../../linux/wireguard.ts'
+import type { LinkSpec } from './resources/link-spec.ts'
+
+type Settings = NonNullable<SpecOf<typeof LinkSpec>['wireguard']>
+
+/** What has to change; undefined when nothing has to. Peers that are not wished go. */
+export function wireguardChange(wish: Settings, device: WireguardDevice): WireguardChange | undefined {
+  const wanted = new Map(wish.peers.map((peer) => [peer.publicKey, peer]))
+  const present = new Map(device.peers.map((peer) => [peer.publicKey, peer]))
+  const peers: NonNullable<WireguardChange['peers']>[number][] = device.peers
+    .filter(({ publicKey }) => !wanted.has(publicKey))
+    .map(({ publicKey }) => ({ publicKey, remove: true }))
+  for (const { publicKey, presharedKey, endpoint, persistentKeepaliveInterval, allowedIPs } of wanted.values()) {
+    const before = present.get(publicKey)
+    const keepalive = Math.round(milliseconds(persistentKeepaliveInterval || '0s') / 1000)
+    // An endpoint roams: it is told once, and again only when the wish names another than the one it has and no packet came.
+    const move = endpoint && (!before || before.endpoint === '' || (before.endpoint !== endpoint && before.lastHandshake === 0))
+    const sameIPs = before && Bun.deepEquals([...before.allowedIPs].sort(), [...allowedIPs].sort())
+    if (before && sameIPs && !move && before.keepalive === keepalive && before.presharedKey === presharedKey) continue
+    peers.push({ publicKey, presharedKey, keepalive, allowedIPs, ...(move ? { endpoint } : {}) })
+  }
+  const change = {
+    ...(wish.privateKey && wish.privateKey !== device.privateKey ? { privateKey: wish.privateKey } : {}),
+    ...(wish.listenPort && wish.listenPort !== device.listenPort ? { listenPort: wish.listenPort } : {}),
+    ...(wish.firewallMark !== device.firewallMark ? { firewallMark: wish.firewallMark } : {}),
+    ...(peers.length > 0 ? { peers } : {}),
+  }
+  return Object.keys(change).length > 0 ? { index: device.index, ...change } : undefined
+}
+
+/** A WireGuard link as its status shows it: no private or shared key. */
+export function shownWireguard({ publicKey, listenPort, firewallMark, peers }: WireguardDevice): Settings {
+  return {
+    publicKey,
+    listenPort,
+    firewallMark,
+    peers: peers.map(({ publicKey: key, endpoint, keepalive, allowedIPs }) => ({
+      publicKey: key,
+      presharedKey: '',
+      endpoint,
+      persistentKeepaliveInterval: `${keepalive}s`,
+      allowedIPs,
+    })),
+  }
+}

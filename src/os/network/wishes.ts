@@ -1,0 +1,115 @@
+/** What declared links ask for, as layered specs. */
+import type { SpecOf } from '../../cosi/resource.ts'
+import type { DeclaredLink } from './declared-links.ts'
+import type { AddressSpec } from './resources/address-spec.ts'
+import type { LinkSpec } from './resources/link-spec.ts'
+import type { OperatorSpec } from './resources/operator-spec.ts'
+import type { RouteSpec } from './resources/route-spec.ts'
+
+type Link = SpecOf<typeof LinkSpec>
+type Address = SpecOf<typeof AddressSpec>
+type Route = SpecOf<typeof RouteSpec>
+type Operator = SpecOf<typeof OperatorSpec>
+type Layer = Link['layer']
+
+/** The metric of a route that is given none. */
+export const defaultMetric = 1024
+
+const familyOf = (text: string) => (text.includes(':') ? 'inet6' : 'inet4')
+
+/** Specs of links by name: each declared one, and its members with their place in it. `indexOf` gives the kernel's number of a link. */
+export function linkWishes(
+  declared: readonly DeclaredLink[],
+  layer: Layer,
+  indexOf: (name: string) => number | undefined,
+): Map<string, Link> {
+  const wishes = new Map<string, Link>()
+  const add = (name: string, more: Partial<Link>) => {
+    const before = wishes.get(name) ?? { name, logical: false, up: true, mtu: 0, kind: '', type: 'ether', layer }
+    wishes.set(name, { ...before, ...more })
+  }
+  for (const { name, kind, up, mtu, multicast, hardwareAddr, vlan, bond, bridge, vrf, wireguard, members, bridgeMaster } of declared) {
+    const primary = bond?.primary === undefined ? undefined : indexOf(bond.primary)
+    add(name, {
+      ...(wishes.has(name) && up ? {} : { up }),
+      ...(mtu ? { mtu } : {}),
+      ...(multicast === undefined ? {} : { multicast }),
+      ...(hardwareAddr ? { hardwareAddr } : {}),
+      ...(kind ? { logical: true, kind, type: kind === 'wireguard' ? 'nohdr' : 'ether' } : {}),
+      ...(vlan ? { parentName: vlan.parent, vlan: { vlanID: vlan.vlanID, vlanProtocol: vlan.vlanProtocol } } : {}),
+      ...(bond ? { bondMaster: { ...bond, primary } } : {}),
+      ...(bridge ? { bridgeMaster: bridge } : {}),
+      ...(vrf ? { vrfMaster: vrf } : {}),
+      ...(wireguard ? { wireguard } : {}),
+      ...(bridgeMaster ? { bridgeSlave: { masterName: bridgeMaster } } : {}),
+    })
+    members.forEach((member, slaveIndex) => {
+      if (kind === 'bond') add(member, { masterName: name, slaveIndex })
+      else if (kind === 'vrf') add(member, { vrfSlave: { masterName: name } })
+      else add(member, { bridgeSlave: { masterName: name } })
+    })
+  }
+  return wishes
+}
+
+/** Specs of addresses under their unlayered ids. */
+export function addressWishes(declared: readonly DeclaredLink[], layer: Layer): Map<string, Address> {
+  return new Map(
+    declared.flatMap(({ name, addresses }) =>
+      addresses.map(({ address, priority }) => {
+        const spec = { address, linkName: name, family: familyOf(address), scope: 'global', flags: 'permanent', layer }
+        return [`${name}/${address}`, priority ? { ...spec, priority } : spec] as const
+      }),
+    ),
+  )
+}
+
+/** Under which id a route's spec lives: unlike routes have unlike ids. */
+export function routeId({ outLinkName = '', family, gateway, dst, priority = 0, table }: Omit<Route, 'layer'>): string {
+  return `${outLinkName && `${outLinkName}/`}${family}/${gateway}/${dst}/${priority}${table === 'main' ? '' : `/${table}`}`
+}
+
+/** Specs of routes under their unlayered ids. */
+export function routeWishes(declared: readonly DeclaredLink[], layer: Layer, protocol = 'static'): Map<string, Route> {
+  return new Map(
+    declared.flatMap(({ name, routes, vrf }) =>
+      routes.map(({ destination, gateway, source, metric, mtu, table }) => {
+        const spec: Route = {
+          family: familyOf(`${gateway}${destination}${source}`),
+          dst: destination,
+          src: source,
+          gateway,
+          outLinkName: name,
+          table: vrf && table === 'main' ? vrf.table : table,
+          priority: metric ?? defaultMetric,
+          scope: gateway || familyOf(destination) === 'inet6' ? 'global' : 'link',
+          type: 'unicast',
+          flags: '',
+          protocol,
+          layer,
+          ...(mtu ? { mtu } : {}),
+        }
+        return [routeId(spec), spec] as const
+      }),
+    ),
+  )
+}
+
+/** Specs of clients and shared addresses under their unlayered ids; refused kinds are for the caller to tell. */
+export function operatorWishes(declared: readonly DeclaredLink[], layer: Layer): Map<string, Operator> {
+  const wishes = new Map<string, Operator>()
+  for (const { name, dhcp4, dhcp6, vips } of declared) {
+    if (dhcp4) wishes.set(`dhcp4/${name}`, { operator: 'dhcp4', linkName: name, requireUp: true, dhcp4, layer })
+    if (dhcp6) wishes.set(`dhcp6/${name}`, { operator: 'dhcp6', linkName: name, requireUp: true, dhcp6, layer })
+    for (const { ip, refused } of vips)
+      if (!refused)
+        wishes.set(`vip/${name}/${ip}`, {
+          operator: 'vip',
+          linkName: name,
+          requireUp: true,
+          vip: { ip, gratuitousARP: !ip.includes(':') },
+          layer,
+        })
+  }
+  return wishes
+}

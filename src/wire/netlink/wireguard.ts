@@ -1,0 +1,179 @@
+/** WireGuard links over generic netlink (linux/wireguard.h): keys, port, mark, peers. */
+import { DecodeError } from '../decode-error.ts'
+import { formatIp, parseIp, parsePrefix } from '../ip.ts'
+import { AttributeReader, attribute, nested, u8, u16, u32 } from './attributes.ts'
+import { readGeneric, writeGeneric } from './generic.ts'
+
+/** The family's name, and its commands. */
+export const wireguardFamily = 'wireguard'
+export const wireguardCommand = { get: 0, set: 1 } as const
+
+/** A peer as the kernel tells of it; keys are base64. */
+export interface WireguardPeer {
+  publicKey: string
+  /** '' when there is none. */
+  presharedKey: string
+  /** `10.0.0.1:51820`, `[fd00::1]:51820`; '' while it is not known. */
+  endpoint: string
+  /** Seconds; 0 is off. */
+  keepalive: number
+  allowedIPs: string[]
+  /** Seconds since 1970, 0 before the first. */
+  lastHandshake: number
+  receivedBytes: number
+  sentBytes: number
+}
+
+/** A WireGuard link as the kernel tells of it. */
+export interface WireguardDevice {
+  index: number
+  privateKey: string
+  publicKey: string
+  listenPort: number
+  firewallMark: number
+  peers: WireguardPeer[]
+}
+
+/** A change of a peer; what is left out stays. */
+export interface WireguardPeerChange {
+  publicKey: string
+  remove?: boolean
+  presharedKey?: string
+  endpoint?: string
+  keepalive?: number
+  /** All of them: those it had are replaced. */
+  allowedIPs?: readonly string[]
+}
+
+/** A change of a link; what is left out stays, and so do peers that are not named. */
+export interface WireguardChange {
+  index: number
+  privateKey?: string
+  listenPort?: number
+  firewallMark?: number
+  peers?: readonly WireguardPeerChange[]
+}
+
+const DEVICE = { index: 1, privateKey: 3, publicKey: 4, listenPort: 6, mark: 7, peers: 8 } as const
+const PEER = { publicKey: 1, presharedKey: 2, flags: 3, endpoint: 4, keepalive: 5, handshake: 6, received: 7, sent: 8, allowed: 9 } as const
+const ALLOWED = { family: 1, address: 2, mask: 3 } as const
+const removeMe = 1
+const replaceAllowed = 2
+const maxPerMessage = 60_000
+
+const base64 = (bytes: Uint8Array | undefined) => (bytes?.some((byte) => byte !== 0) ? Buffer.from(bytes).toString('base64') : '')
+
+function keyBytes(key: string): Uint8Array {
+  const bytes = Buffer.from(key, 'base64')
+  if (bytes.length !== 32) throw new RangeError('a WireGuard key is base64 of 32 bytes')
+  return bytes
+}
+
+/** Asks for a link's settings (a dump: many peers come in several messages). */
+export const writeWireguardQuery = (index: number): Uint8Array => writeGeneric(wireguardCommand.get, 1, [u32(DEVICE.index, index)])
+
+/** Reads the messages of one link. */
+export function readWireguard(bodies: readonly Uint8Array[]): WireguardDevice {
+  const device: WireguardDevice = { index: 0, privateKey: '', publicKey: '', listenPort: 0, firewallMark: 0, peers: [] }
+  for (const body of bodies) {
+    const { attributes } = readGeneric(body, 'wireguard')
+    device.index ||= attributes.u32(DEVICE.index) ?? 0
+    device.privateKey ||= base64(attributes.bytes(DEVICE.privateKey))
+    device.publicKey ||= base64(attributes.bytes(DEVICE.publicKey))
+    device.listenPort ||= attributes.u16(DEVICE.listenPort) ?? 0
+    device.firewallMark ||= attributes.u32(DEVICE.mark) ?? 0
+    for (const { value, offset } of attributes.list(DEVICE.peers)) {
+      const peer = readPeer(new AttributeReader(value, 'wireguard peer', offset))
+      const last = device.peers.at(-1)
+      if (last?.publicKey === peer.publicKey)
+        last.allowedIPs.push(...peer.allowedIPs) // the rest of one cut by a message's end
+      else device.peers.push(peer)
+    }
+  }
+  return device
+}
+
+function readPeer(peer: AttributeReader): WireguardPeer {
+  const number = (type: number) => {
+    const bytes = peer.bytes(type)
+    return bytes && bytes.length >= 8 ? Number(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true)) : 0
+  }
+  return {
+    publicKey: base64(peer.bytes(PEER.publicKey)),
+    presharedKey: base64(peer.bytes(PEER.presharedKey)),
+    endpoint: readEndpoint(peer.bytes(PEER.endpoint)),
+    keepalive: peer.u16(PEER.keepalive) ?? 0,
+    allowedIPs: peer.list(PEER.allowed).map(({ value, offset }) => {
+      const allowed = new AttributeReader(value, 'wireguard allowed IP', offset)
+      const address = allowed.bytes(ALLOWED.address)
+      if (!address) throw new DecodeError('wireguard allowed IP', offset, 'it has no address')
+      return `${formatIp(address)}/${allowed.u8(ALLOWED.mask) ?? address.length * 8}`
+    }),
+    lastHandshake: number(PEER.handshake),
+    receivedBytes: number(PEER.received),
+    sentBytes: number(PEER.sent),
+  }
+}
+
+// struct sockaddr_in, sockaddr_in6
+function readEndpoint(bytes: Uint8Array | undefined): string {
+  if (!bytes || bytes.length < 16) return ''
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const family = view.getUint16(0, true)
+  const port = view.getUint16(2)
+  if (family === 2) return `${formatIp(bytes.subarray(4, 8))}:${port}`
+  return family === 10 && bytes.length >= 28 ? `[${formatIp(bytes.subarray(8, 24))}]:${port}` : ''
+}
+
+function endpointBytes(endpoint: string): Uint8Array {
+  const [, six, four, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(endpoint) ?? []
+  const address = parseIp(six ?? four ?? '')
+  if (!address || Number(port) > 65535)
+    throw new RangeError(`"${endpoint}" is no endpoint: give an address and a port, like "10.0.0.1:51820"`)
+  const bytes = Buffer.alloc(address.length === 4 ? 16 : 28)
+  bytes.writeUInt16LE(address.length === 4 ? 2 : 10, 0)
+  bytes.writeUInt16BE(Number(port), 2)
+  bytes.set(address, address.length === 4 ? 4 : 8)
+  return bytes
+}
+
+function writePeer({ publicKey, remove, presharedKey, endpoint, keepalive, allowedIPs }: WireguardPeerChange): Uint8Array {
+  const flags = (remove ? removeMe : 0) | (allowedIPs ? replaceAllowed : 0)
+  const parts = [attribute(PEER.publicKey, keyBytes(publicKey)), u32(PEER.flags, flags)]
+  if (presharedKey !== undefined) parts.push(attribute(PEER.presharedKey, presharedKey ? keyBytes(presharedKey) : new Uint8Array(32)))
+  if (endpoint) parts.push(attribute(PEER.endpoint, endpointBytes(endpoint)))
+  if (keepalive !== undefined) parts.push(u16(PEER.keepalive, keepalive))
+  if (allowedIPs) parts.push(nested(PEER.allowed, allowedIPs.map(writeAllowed)))
+  return nested(0, parts)
+}
+
+function writeAllowed(text: string): Uint8Array {
+  const prefix = parsePrefix(text)
+  if (!prefix) throw new RangeError(`"${text}" is no network`)
+  const family = prefix.address.length === 4 ? 2 : 10
+  return nested(0, [u16(ALLOWED.family, family), attribute(ALLOWED.address, prefix.address), u8(ALLOWED.mask, prefix.length)])
+}
+
+/** Writes a change as the messages that it takes: an attribute holds 64 KiB, so many peers come in several. */
+export function writeWireguard({ index, privateKey, listenPort, firewallMark, peers = [] }: WireguardChange): Uint8Array[] {
+  const head = [u32(DEVICE.index, index)]
+  if (privateKey !== undefined) head.push(attribute(DEVICE.privateKey, keyBytes(privateKey)))
+  if (listenPort !== undefined) head.push(u16(DEVICE.listenPort, listenPort))
+  if (firewallMark !== undefined) head.push(u32(DEVICE.mark, firewallMark))
+  const groups: Uint8Array[][] = [[]]
+  let size = 0
+  for (const peer of peers.map(writePeer)) {
+    if (size + peer.length > maxPerMessage) {
+      groups.push([])
+      size = 0
+    }
+    groups.at(-1)!.push(peer)
+    size += peer.length
+  }
+  return groups.map((group, number) =>
+    writeGeneric(wireguardCommand.set, 1, [
+      ...(number === 0 ? head : [u32(DEVICE.index, index)]),
+      ...(group.length > 0 ? [nested(DEVICE.peers, group)] : []),
+    ]),
+  )
+}

@@ -1,0 +1,95 @@
+/** Network namespaces of our own stand for a machine and its surroundings; nothing outside them is touched. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Controller } from '../../src/cosi/controller.ts'
+import { createLogger, type LogEntry } from '../../src/cosi/log.ts'
+import { Runtime } from '../../src/cosi/runtime.ts'
+import { Store } from '../../src/cosi/store.ts'
+import * as files from '../../src/linux/files.ts'
+import * as net from '../../src/linux/net.ts'
+import { createNetns, removeNetns } from '../../src/linux/netns.ts'
+import * as packet from '../../src/linux/packet.ts'
+import type { Kernel } from '../../src/os/kernel.ts'
+
+/** Namespaces that go with `close`. */
+export class Namespaces {
+  readonly folder = mkdtempSync('/run/ichor-story-')
+  readonly #made: string[] = []
+  readonly #networks: net.Network[] = []
+
+  make(name: string): string {
+    const path = join(this.folder, name)
+    createNetns(path)
+    this.#made.push(path)
+    const network = this.network(path)
+    network.setLink('lo', { up: true })
+    return path
+  }
+
+  network(path: string): net.Network {
+    const network = net.openNetwork({ netns: path })
+    this.#networks.push(network)
+    return network
+  }
+
+  close(): void {
+    for (const network of this.#networks) network.close()
+    for (const path of this.#made) removeNetns(path)
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}
+
+/** The kernel's doors into one namespace. */
+export function kernelOf(netns: string, mode: Kernel['mode'] = 'metal'): Kernel {
+  const own = {
+    mode,
+    files,
+    net: {
+      openNetwork: () => net.openNetwork({ netns }),
+      watchNetwork: (what: readonly net.NetworkSubject[], { signal }: { signal?: AbortSignal } = {}) =>
+        net.watchNetwork(what, { netns, signal }),
+    },
+    packet: {
+      ...packet,
+      openPacket: ((link, what, receive) => packet.openPacket(link, what, receive, { netns })) as typeof packet.openPacket,
+      announce: ((link, address) => packet.announce(link, address, { netns })) as typeof packet.announce,
+    },
+    wireguard: {
+      wireguardDevice: () => {
+        throw new Error('no WireGuard here')
+      },
+      setWireguard: () => {},
+    },
+  }
+  return own as unknown as Kernel
+}
+
+/** Controllers over a store of their own, their log kept. */
+export function running(...controllers: Controller[]) {
+  const store = new Store()
+  const entries: LogEntry[] = []
+  const os = new Runtime(store, { log: createLogger((entry) => entries.push(entry)) })
+  os.register(...controllers)
+  os.start()
+  return { store, os, entries, stop: () => os.stop() }
+}
+
+/** Waits until `probe` gives something that is not undefined or false. */
+export async function eventually<T>(
+  probe: () => T | Promise<T>,
+  what: string,
+  milliseconds = 10_000,
+): Promise<Exclude<NonNullable<T>, false>> {
+  const end = performance.now() + milliseconds
+  for (;;) {
+    const found = await probe()
+    if (found !== undefined && found !== null && found !== false) return found as Exclude<NonNullable<T>, false>
+    if (performance.now() > end) throw new Error(`not within ${milliseconds} ms: ${what}`)
+    await Bun.sleep(5)
+  }
+}
+
+/** Starts a program in a namespace; the caller kills it. */
+export function spawnIn(netns: string, argv: string[]) {
+  return Bun.spawn(['nsenter', `--net=${netns}`, ...argv], { stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+}
