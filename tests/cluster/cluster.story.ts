@@ -2,6 +2,9 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Journal } from '../../src/programs/keeper/journal.ts'
+import { undo } from '../../src/programs/talosctl/cluster/undo.ts'
 import { eventually, succeeded, TestCluster } from './cluster.ts'
 import type { Traces } from './host.ts'
 
@@ -9,6 +12,7 @@ const cluster = new TestCluster('story')
 let before: Traces
 const controlPlane = 'story-controlplane-1'
 const worker = 'story-worker-1'
+const exposed = 38_080
 
 beforeAll(() => {
   before = cluster.traces()
@@ -19,7 +23,7 @@ afterAll(async () => {
 })
 
 test('one command makes a cluster in which every node is ready and every system pod runs', async () => {
-  const { stderr } = await cluster.create()
+  const { stderr } = await cluster.create('--exposed-ports', `${exposed}:30080/tcp`)
   expect(stderr).toContain('waiting for coredns to report ready: OK')
   const { items: nodes } = await cluster.objects('get', 'nodes')
   expect(nodes.map(({ metadata }) => metadata.name).sort()).toEqual([controlPlane, worker])
@@ -70,6 +74,15 @@ test('a Deployment’s pods on two nodes answer through their Service, by its DN
     const answered = await eventually(async () => succeeded(await cluster.inNetworkOf(podProcess(node), script)), 30)
     expect(answered.stdout.trim()).toBe('true')
   }
+})
+
+test('ports of this host lead to the Deployment, to Kubernetes and to the machines', async () => {
+  const answer = await fetch(`http://127.0.0.1:${exposed}/health`, { signal: AbortSignal.timeout(5000) })
+  expect(await answer.text()).toBe('OK')
+  const { kubernetes, machineApi } = cluster.record()
+  const server = `https://127.0.0.1:${kubernetes.hostPort}`
+  expect(succeeded(await cluster.kubectl(['--server', server, 'get', '--raw', '/readyz'])).stdout).toBe('ok')
+  succeeded(await cluster.talosctl('--endpoints', `127.0.0.1:${machineApi.hostPort}`, '--nodes', ipOf(controlPlane), 'version'))
 })
 
 test.each([
@@ -139,6 +152,15 @@ test('control planes join etcd, and leave it when asked to', async () => {
   await cluster.create('--controlplanes', '1', '--yes')
   expect(await members()).toEqual(['story-controlplane-1'])
   await healthy()
+})
+
+test('after a crash of the host, of which only the disk is left, the same command brings the cluster back', async () => {
+  const journal = new Journal(join(cluster.state, 'story', 'journal'))
+  const left = await undo(journal.entries().filter(({ kind }) => kind !== 'directory'))
+  expect(left).toEqual([])
+  expect(cluster.traces()).toEqual(before)
+  await cluster.create()
+  expect((await cluster.objects('get', 'deployments')).items.map(({ metadata }) => metadata.name)).toEqual(['whoami'])
 })
 
 test('destroy leaves nothing', async () => {
@@ -217,5 +239,6 @@ kind: Service
 metadata: { name: whoami }
 spec:
   selector: { app: whoami }
-  ports: [{ port: 8080 }]
+  type: NodePort
+  ports: [{ port: 8080, nodePort: 30080 }]
 `

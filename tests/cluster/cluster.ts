@@ -2,6 +2,7 @@
 
 import { copyFileSync, linkSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import type { ClusterRecord } from '../../src/programs/keeper/layout.ts'
 import { type Traces, traces } from './host.ts'
 
 const repository = join(import.meta.dir, '..', '..')
@@ -76,14 +77,24 @@ export class TestCluster {
     return JSON.parse(succeeded(await this.kubectl([...args, '-o', 'json'])).stdout)
   }
 
+  /** What the cluster was asked to be. */
+  record(): ClusterRecord {
+    return JSON.parse(readFileSync(join(this.state, this.name, 'cluster.json'), 'utf8'))
+  }
+
   /** The nodes as the cluster's record has them. */
-  nodes(): { name: string; role: string; ip: string }[] {
-    return JSON.parse(readFileSync(join(this.state, this.name, 'cluster.json'), 'utf8')).nodes
+  nodes(): ClusterRecord['nodes'] {
+    return this.record().nodes
   }
 
   /** The host's pid of a node's init. */
   initOf(node: string): number {
     return JSON.parse(readFileSync(join(this.state, this.name, 'runc', node, 'state.json'), 'utf8')).init_process_pid
+  }
+
+  /** The host's pids of all processes of a node. */
+  processesIn(node: string): number[] {
+    return descendants(this.initOf(node))
   }
 
   /** The host's pid of a process in a node whose command line starts so; undefined when there is none. */

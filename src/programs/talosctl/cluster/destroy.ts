@@ -74,6 +74,8 @@ function describe(entry: JournalEntry): string {
       return `process ${entry.pid}`
     case 'nftables':
       return `nftables table ${entry.table}`
+    case 'iptables':
+      return `iptables rules of ${entry.bridge}`
     case 'sysctl':
       return `sysctl ${entry.name}`
     case 'program':

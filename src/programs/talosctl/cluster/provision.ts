@@ -19,6 +19,7 @@ import {
 import { isHeld } from '../../keeper/lock.ts'
 import { isAlive } from '../../keeper/process-identity.ts'
 import { readStatus } from '../../keeper/status.ts'
+import { acceptBridge, hostIptables } from './host-filter.ts'
 import { mountImage } from './image-mount.ts'
 import { makeBridge, plugNode } from './links.ts'
 import { addMasquerade } from './masquerade.ts'
@@ -32,6 +33,7 @@ export async function provideCluster(directory: string, cluster: ClusterRecord):
   mountImage(cluster.image, paths.rootfs, journal)
   makeBridge(cluster, journal)
   journal.write({ kind: 'cgroup', path: clusterCgroup(cluster.id) })
+  await openInside(cluster, journal)
   const outside = await openOutside(cluster, paths.rootfs, journal)
   if (!isHeld(gatewayLock(directory))) startGatewayKeeper(directory, journal)
   if (cluster.discovery && !isHeld(discoveryLock(directory))) startDiscovery(directory, discoveryAddress(cluster), journal)
@@ -80,6 +82,14 @@ function lastOwnLine(file: string): string {
 export function tail(file: string): string {
   if (!existsSync(file)) return ''
   return readFileSync(file, 'utf8').trimEnd().split('\n').at(-1) ?? ''
+}
+
+/** Keeps the host's own rules from dropping what nodes say to each other and to the gateway. */
+async function openInside({ network }: ClusterRecord, journal: Journal): Promise<void> {
+  const iptables = hostIptables()
+  if (!iptables) return
+  journal.write({ kind: 'iptables', iptables, bridge: network.bridge })
+  await acceptBridge(iptables, network.bridge)
 }
 
 async function openOutside(cluster: ClusterRecord, rootfs: string, journal: Journal): Promise<boolean> {

@@ -10,6 +10,7 @@ import { removeNetns } from '../../../linux/netns.ts'
 import { setSysctl } from '../../../linux/sysctl.ts'
 import type { JournalEntry } from '../../keeper/journal.ts'
 import { identify, isAlive, type ProcessIdentity } from '../../keeper/process-identity.ts'
+import { forgetBridge } from './host-filter.ts'
 import { removeLink } from './links.ts'
 import { removeMasquerade } from './masquerade.ts'
 
@@ -19,7 +20,19 @@ export interface Leftover {
   reason: string
 }
 
-const ORDER: JournalEntry['kind'][] = ['program', 'process', 'cgroup', 'netns', 'link', 'nftables', 'sysctl', 'mount', 'loop', 'directory']
+const ORDER: JournalEntry['kind'][] = [
+  'program',
+  'process',
+  'cgroup',
+  'netns',
+  'link',
+  'nftables',
+  'iptables',
+  'sysctl',
+  'mount',
+  'loop',
+  'directory',
+]
 const KILL_TIMEOUT = 5_000
 
 /** Undoes journal entries, the last made first within each kind. */
@@ -67,6 +80,9 @@ async function undoOne(entry: JournalEntry): Promise<void> {
       break
     case 'nftables':
       await removeMasquerade(entry.table, entry.rootfs)
+      break
+    case 'iptables':
+      if (existsSync(entry.iptables)) await forgetBridge(entry.iptables, entry.bridge)
       break
     case 'sysctl':
       setSysctl(entry.name, entry.previous)
