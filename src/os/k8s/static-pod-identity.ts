@@ -7,14 +7,19 @@ export interface PodIdentity {
   progress: string
 }
 
-/**
- * Gives a static pod a name of its own that changes with what it is, and notes the node's progress outside of that: the
- * kubelet looks at a pod anew when its annotations change, and shows it to an API server that was not there before.
- */
-export function identified(pod: KubeObject, { node, progress }: PodIdentity): KubeObject {
-  const uid = createHash('sha256')
+/** A static pod's own name, which changes with what the pod is. */
+export function podUid(pod: KubeObject, node: string): string {
+  return createHash('sha256')
     .update(`${node}\n${JSON.stringify(pod)}`)
     .digest('hex')
     .slice(0, 32)
-  return { ...pod, metadata: { ...pod.metadata, uid, annotations: { ...pod.metadata.annotations, 'ichor.dev/node': progress } } }
+}
+
+/**
+ * Gives a static pod its name, and notes the node's progress outside of what the name stands for: the kubelet looks at a
+ * pod anew when its annotations change, and shows it to an API server that was not there before.
+ */
+export function identified(pod: KubeObject, { node, progress }: PodIdentity): KubeObject {
+  const annotations = { ...pod.metadata.annotations, 'ichor.dev/node': progress }
+  return { ...pod, metadata: { ...pod.metadata, uid: podUid(pod, node), annotations } }
 }

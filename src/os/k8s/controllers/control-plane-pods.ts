@@ -1,6 +1,7 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import { kubeClient } from '../../../kube/client.ts'
 import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
+import { pause } from '../../etcd/client.ts'
 import { Service } from '../../runtime/resources/service.ts'
 import { KubernetesSecret } from '../../secrets/resources/kubernetes-secret.ts'
 import { apiReady } from '../apply-manifests.ts'
@@ -12,12 +13,15 @@ import { Nodename } from '../resources/nodename.ts'
 import { SchedulerConfig } from '../resources/scheduler-config.ts'
 import { SecretStatus } from '../resources/secret-status.ts'
 import { StaticPod } from '../resources/static-pod.ts'
-import { identified } from '../static-pod-identity.ts'
+import { identified, podUid } from '../static-pod-identity.ts'
 import { apiServerPod, controllerManagerPod, schedulerPod } from '../static-pods.ts'
+
+/** How long an API server that is told to end may go on answering. */
+const replacement = 5000
 
 /** The control plane's pods, once their files are on disk and etcd answers. */
 export function renderControlPlanePods(): Controller {
-  let answered = false
+  let answered = ''
   return defineController({
     name: 'k8s.ControlPlaneStaticPodController',
     inputs: {
@@ -48,28 +52,30 @@ export function renderControlPlanePods(): Controller {
         return
       }
       const status = node.get(name)?.spec
-      const identity = { node: name, progress: !status ? 'starting' : status.nodeReady ? 'ready' : 'registered' }
       const versions = (metadata: { version: number }) => ({ secrets: secretsReady.version, config: String(metadata.version) })
-      pods.put(
-        'kube-apiserver',
-        identified(apiServerPod(api.spec, { ...versions(api.metadata), configFiles: configsReady.version }), identity),
-      )
-      // The others end at once without an API server, and would then be started ever later.
+      const server = apiServerPod(api.spec, { ...versions(api.metadata), configFiles: configsReady.version })
+      const uid = podUid(server, name)
+      const known = !status ? 'starting' : status.nodeReady ? 'ready' : 'registered'
+      const identity = { node: name, progress: answered && answered !== uid ? `${known}, with a new API server` : known }
+      pods.put('kube-apiserver', identified(server, identity))
       const kubeconfig = kubeconfigs.get('k8s-certs')?.spec.localhostAdminKubeconfig
+      if (answered !== uid && kubeconfig)
+        background(`api ${uid}`, async (signal, wake) => {
+          const client = kubeClient(accessOf(parseKubeconfig(kubeconfig)))
+          try {
+            // One that is to be replaced answers a little longer.
+            if (answered) await pause(replacement, signal)
+            await apiReady(client, signal)
+          } finally {
+            client.close()
+          }
+          answered = uid
+          wake()
+        })
+      // The others end at once without an API server, and would then be started ever later.
       if (!answered) {
         pods.keep('kube-controller-manager')
         pods.keep('kube-scheduler')
-        if (kubeconfig)
-          background('api', async (signal, wake) => {
-            const client = kubeClient(accessOf(parseKubeconfig(kubeconfig)))
-            try {
-              await apiReady(client, signal)
-            } finally {
-              client.close()
-            }
-            answered = true
-            wake()
-          })
         return
       }
       if (manager.spec.enabled)
