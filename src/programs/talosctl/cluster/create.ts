@@ -99,9 +99,18 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
     progress.line(`client configuration: context "${context}" in ${file}`)
     await settle(io, directory, remaining, configs, options, progress, abort)
     closing(io, remaining, progress)
+  } catch (error) {
+    throw existsSync(join(directory, 'secrets.yaml')) ? withWayOut(error as Error, request) : error
   } finally {
     if (existsSync(directory)) unlock()
   }
+}
+
+/** What broke off half-way can be gone on with, or be taken away. */
+function withWayOut(error: Error, { name }: ClusterRequest): Error {
+  if (error instanceof UsageError) return error
+  const text = `${error.message}\nthe cluster is kept as it is: go on with the same command, or take it away with "talosctl cluster destroy --name ${name}"`
+  return Object.assign(new Error(text, { cause: error }), { code: (error as NodeJS.ErrnoException).code })
 }
 
 async function newCluster({ request, configs, asked }: CreateOptions): Promise<ClusterRecord> {
