@@ -162,11 +162,16 @@ export function apiServerPod(config: SpecOf<typeof APIServerConfig>, versions: P
     config: true,
     volumes: [{ name: 'audit', hostPath: auditFolder, mountPath: auditFolder, readonly: false }],
     capabilities: ['NET_BIND_SERVICE'],
+    // It waits for its watchers, which wait for it: everything else is done long before.
+    patience: 10,
   })
 }
 
-/** Asked often, so that a component counts as soon as it can; a minute to start. */
-const startup = { periodSeconds: 1, failureThreshold: 60 }
+/**
+ * Asked often, so that a component counts as soon as it can; a minute to start. Not at once: the first node of a new cluster is
+ * ready a second later, and what counts as ready on a node that is not is set back for up to ten seconds.
+ */
+const startup = { initialDelaySeconds: 2, periodSeconds: 1, failureThreshold: 60 }
 
 /** kube-controller-manager's pod. */
 export function controllerManagerPod(config: SpecOf<typeof ControllerManagerConfig>, versions: PodVersions): KubeObject {
@@ -202,6 +207,8 @@ interface PodDetails {
   config?: boolean
   volumes?: Volume[]
   capabilities?: string[]
+  /** Seconds to end in; thirty if not given. */
+  patience?: number
   probes?: Record<string, unknown>
 }
 
@@ -242,6 +249,7 @@ function pod(component: Component, spec: ComponentSpec, args: string[], versions
       priority: 2000000000,
       priorityClassName: 'system-cluster-critical',
       hostNetwork: true,
+      ...(details.patience && { terminationGracePeriodSeconds: details.patience }),
       securityContext: { runAsNonRoot: true, runAsUser: uid, runAsGroup: uid, seccompProfile: { type: 'RuntimeDefault' } },
       containers: [
         {
