@@ -75,7 +75,12 @@ const figures: Record<string, Figure> = {
       const kinds = Array.from({ length: 6 }, (_, index) => kind(index))
       for (let index = 0; index < 5; index++)
         runtime.register(
-          transform({ name: `bench.Chain${index}`, from: kinds[index]!, to: kinds[index + 1]!, apply: (each) => ({ ...each, index: each.index + 1 }) }),
+          transform({
+            name: `bench.Chain${index}`,
+            from: kinds[index]!,
+            to: kinds[index + 1]!,
+            apply: (each) => ({ ...each, index: each.index + 1 }),
+          }),
         )
       runtime.start()
       await runtime.settled()

@@ -6,9 +6,12 @@ import type { Logger } from './log.ts'
 import type { Resource, ResourceType } from './resource.ts'
 import type { Selector } from './selector.ts'
 
-/** How a controller depends on a kind: strong inputs are held (by finalizer) until their consequences are undone. */
+/**
+ * How a controller depends on a kind: strong inputs are held (by finalizer) until their consequences are undone;
+ * destroy-ready ones are seen only when they are on their way out and nobody holds them any more.
+ */
 export interface Input<S = unknown> {
-  readonly kind: 'weak' | 'strong'
+  readonly kind: 'weak' | 'strong' | 'destroy-ready'
   readonly type: ResourceType<S>
   readonly namespace: string
   readonly id?: string
@@ -28,6 +31,9 @@ export const weak = <S>(type: ResourceType<S>, narrow: Narrow = {}): Input<S> =>
 
 /** Reads a kind and holds each resource until what followed from it is gone. */
 export const strong = <S>(type: ResourceType<S>, narrow: Narrow = {}): Input<S> => input('strong', type, narrow)
+
+/** Reads those of a kind that wait to be destroyed and are held by nobody; wakes when one gets there. */
+export const destroyReady = <S>(type: ResourceType<S>, narrow: Narrow = {}): Input<S> => input('destroy-ready', type, narrow)
 
 function input<S>(kind: Input['kind'], type: ResourceType<S>, narrow: Narrow): Input<S> {
   const { namespace = type.namespace, id } = typeof narrow === 'string' ? { namespace: narrow } : narrow
@@ -63,6 +69,11 @@ export interface Round {
   /** Fires when the runtime stops. */
   readonly signal: AbortSignal
   readonly now: () => Date
+  /**
+   * Reads something that is known only now: an input for as long as every round asks for it. Strong ones are held
+   * from here on and let go when a round does not ask any more.
+   */
+  also<S>(input: Input<S>): Reader<S>
   /** Runs another round after so many milliseconds, unless one comes before. */
   wakeIn(milliseconds: number): void
   /**

@@ -36,6 +36,8 @@ export interface ControllerState {
   readonly troubles: Map<string, Trouble>
   /** What the last round asked for in vain. */
   missing: readonly Missing[]
+  /** Inputs that its rounds asked for beside the declared ones. */
+  alsoReads: readonly Input[]
   running: boolean
   /** When the round began that is still under way. */
   roundSince?: Date
@@ -55,6 +57,7 @@ class Runner {
   readonly state: ControllerState
   readonly #abort = new AbortController()
   readonly #tasks = new Map<string, { abort: AbortController; done: boolean }>()
+  readonly #dynamic = new Map<string, { input: Input; unsubscribe: () => void }>()
   #timer?: ReturnType<typeof setTimeout>
   #started = false
 
@@ -63,13 +66,21 @@ class Runner {
     readonly runtime: Runtime,
     readonly log: Logger,
   ) {
-    this.state = { name: controller.name, rounds: 0, failures: 0, troubles: new Map(), missing: [], running: false, due: false }
+    this.state = {
+      name: controller.name,
+      rounds: 0,
+      failures: 0,
+      troubles: new Map(),
+      missing: [],
+      alsoReads: [],
+      running: false,
+      due: false,
+    }
   }
 
   start(): void {
     this.#started = true
-    for (const { type, namespace, id } of Object.values<Input>(this.controller.inputs))
-      this.runtime.store.subscribe(type, (event) => matters(event) && this.wake(), { namespace, only: id })
+    for (const input of Object.values<Input>(this.controller.inputs)) this.#subscribe(input)
     for (const { type, namespace } of Object.values<Output>(this.controller.outputs))
       this.runtime.store.subscribe(
         type,
@@ -79,8 +90,20 @@ class Runner {
         },
         { namespace },
       )
-    this.controller.start?.({ wake: () => this.wake(), signal: this.#abort.signal, log: this.log })
+    try {
+      this.controller.start?.({ wake: () => this.wake(), signal: this.#abort.signal, log: this.log })
+    } catch (error) {
+      // Its outside events are lost; its rounds and everybody else go on.
+      this.state.failures++
+      this.log.error('controller could not listen to the outside', { error })
+    }
     this.wake()
+  }
+
+  #subscribe(input: Input): () => void {
+    const { kind, type, namespace, id } = input
+    const wakes = kind === 'destroy-ready' ? ({ resource }: StoreEvent) => resource !== undefined && destroyable(resource) : matters
+    return this.runtime.store.subscribe(type, (event) => wakes(event) && this.wake(), { namespace, only: id })
   }
 
   stop(): void {
@@ -113,6 +136,8 @@ class Runner {
     const puts = new Map<Output, Map<string, Put>>(Object.values(controller.outputs).map((output) => [output, new Map()]))
     const kept = new Map<Output, Set<string>>(Object.values(controller.outputs).map((output) => [output, new Set()]))
     const named = new Set<string>()
+    const asked = new Set<string>()
+    const missing = new Map<string, Missing>()
     let pause: number | undefined
     const round: Round & Record<string, unknown> = {
       log,
@@ -125,8 +150,11 @@ class Runner {
         named.add(key)
         this.#keepTask(key, task)
       },
+      also: <S>(input: Input<S>): Reader<S> => {
+        asked.add(this.#alsoRead(input))
+        return noting(this.#reader(input), input, missing) as Reader<S>
+      },
     }
-    const missing = new Map<string, Missing>()
     for (const [key, input] of Object.entries<Input>(controller.inputs)) round[key] = noting(this.#reader(input), input, missing)
     for (const [key, output] of Object.entries<Output>(controller.outputs))
       round[key] = this.#writer(output, puts.get(output)!, kept.get(output)!)
@@ -134,16 +162,18 @@ class Runner {
     state.roundSince = this.runtime.now()
     try {
       this.#hold()
+      const departing = this.#departing()
       await controller.reconcile(round)
       if (this.#abort.signal.aborted) return
       const clean = this.#commit(puts, kept)
-      if (clean) this.#release()
+      if (clean) this.#release(departing)
       for (const [key, { abort }] of this.#tasks) {
         if (named.has(key)) continue
         this.#tasks.delete(key)
         state.troubles.delete(key)
         abort.abort(new Error('no longer wanted'))
       }
+      this.#forget(asked)
       if (state.lastError) log.info('controller recovered')
       state.lastError = undefined
     } catch (error) {
@@ -160,14 +190,56 @@ class Runner {
     if (pause !== undefined && Number.isFinite(pause)) this.#timer = setTimeout(() => this.wake(), pause)
   }
 
-  #reader(input: { type: Input['type']; namespace: string }): Reader<unknown> {
+  #reader({ kind, type, namespace }: { kind?: string; type: Input['type']; namespace: string }): Reader<unknown> {
     const { store } = this.runtime
-    const { type, namespace } = input
-    const running = (resource: Resource | undefined) => (resource?.metadata.phase === 'running' ? resource : undefined)
+    const shown = kind === 'destroy-ready' ? destroyable : running
     return {
-      get: (id) => running(store.get(type, id, { namespace })),
-      list: (query) => store.list(type, { ...query, namespace }).filter(running),
+      get: (id) => {
+        const resource = store.get(type, id, { namespace })
+        return resource && shown(resource) ? resource : undefined
+      },
+      list: (query) => store.list(type, { ...query, namespace }).filter(shown),
     }
+  }
+
+  /** An input from now on; its key. */
+  #alsoRead(input: Input): string {
+    const { kind, type, namespace, id = '' } = input
+    const key = `${kind} ${namespace}/${type.type}/${id}`
+    if (!this.#dynamic.has(key)) {
+      this.#dynamic.set(key, { input, unsubscribe: this.#subscribe(input) })
+      this.state.alsoReads = [...this.#dynamic.values()].map((each) => each.input)
+      if (kind === 'strong') this.#holdOne(input)
+    }
+    return key
+  }
+
+  /** Ends the inputs that a round did not ask for, and lets go of what only they held. */
+  #forget(asked: ReadonlySet<string>): void {
+    if ([...this.#dynamic.keys()].every((key) => asked.has(key))) return
+    const { store } = this.runtime
+    for (const [key, { input, unsubscribe }] of this.#dynamic) {
+      if (asked.has(key)) continue
+      unsubscribe()
+      this.#dynamic.delete(key)
+      if (input.kind !== 'strong') continue
+      const { type, namespace, id } = input
+      for (const { metadata } of store.list(type, { namespace }))
+        if ((id === undefined || metadata.id === id) && !this.#holds(type, metadata))
+          store.removeFinalizer(type, metadata.id, this.controller.name, { namespace })
+    }
+    this.state.alsoReads = [...this.#dynamic.values()].map((each) => each.input)
+  }
+
+  #strong(): Input[] {
+    return [...Object.values<Input>(this.controller.inputs), ...this.state.alsoReads].filter(({ kind }) => kind === 'strong')
+  }
+
+  #holds(type: ResourceType, { namespace, id }: Resource['metadata']): boolean {
+    return [...Object.values<Input>(this.controller.inputs), ...[...this.#dynamic.values()].map(({ input }) => input)].some(
+      (input) =>
+        input.kind === 'strong' && input.type === type && input.namespace === namespace && (input.id === undefined || input.id === id),
+    )
   }
 
   #writer(output: Output, puts: Map<string, Put>, kept: Set<string>): Writer<unknown> {
@@ -181,21 +253,34 @@ class Runner {
 
   /** Strong inputs are held from the first round that could have seen them. */
   #hold(): void {
-    const { store } = this.runtime
-    for (const { kind, type, namespace, id: only } of Object.values<Input>(this.controller.inputs)) {
-      if (kind !== 'strong') continue
-      for (const { metadata } of store.list(type, { namespace }))
-        if (metadata.phase === 'running' && (only === undefined || metadata.id === only))
-          store.addFinalizer(type, metadata.id, this.controller.name, { namespace })
-    }
+    for (const input of this.#strong()) this.#holdOne(input)
   }
 
-  #release(): void {
+  /** What is held and on its way out already now, so that this round's outputs are made without it. */
+  #departing(): Resource[] {
     const { store } = this.runtime
-    for (const { kind, type, namespace } of Object.values<Input>(this.controller.inputs)) {
-      if (kind !== 'strong') continue
-      for (const { metadata } of store.list(type, { namespace }))
-        if (metadata.phase === 'tearingDown') store.removeFinalizer(type, metadata.id, this.controller.name, { namespace })
+    return this.#strong().flatMap(({ type, namespace }) =>
+      store
+        .list(type, { namespace })
+        .filter(({ metadata }) => metadata.phase === 'tearingDown' && metadata.finalizers.includes(this.controller.name)),
+    )
+  }
+
+  #holdOne({ type, namespace, id: only }: Input): void {
+    const { store } = this.runtime
+    for (const { metadata } of store.list(type, { namespace }))
+      if (metadata.phase === 'running' && (only === undefined || metadata.id === only))
+        store.addFinalizer(type, metadata.id, this.controller.name, { namespace })
+  }
+
+  /** Lets go of what departed; what began to depart during the round waits for the next, which is due. */
+  #release(departing: readonly Resource[]): void {
+    const { store } = this.runtime
+    for (const { metadata } of departing) {
+      const type = this.#strong().find(({ type }) => type.type === metadata.type)?.type
+      const { namespace, id, created } = metadata
+      if (type && store.get(type, id, { namespace })?.metadata.created === created)
+        store.removeFinalizer(type, id, this.controller.name, { namespace })
     }
   }
 
@@ -204,6 +289,13 @@ class Runner {
     const { store } = this.runtime
     const owner = this.controller.name
     let clean = true
+    // All or nothing: what is another's is found out before anything is changed.
+    for (const [{ type, namespace }, wanted] of puts)
+      for (const id of wanted.keys()) {
+        const theirs = store.get(type, id, { namespace })?.metadata.owner
+        if (theirs !== undefined && theirs !== owner)
+          throw new StoreError('owner', `change "${namespace}/${type.type}/${id}": it is owned by "${theirs}", not by "${owner}"`)
+      }
     for (const [output, wanted] of puts) {
       const { type, namespace } = output
       for (const { metadata } of store.list(type, { namespace })) {
@@ -274,6 +366,11 @@ function noting(reader: Reader<unknown>, { type, namespace }: Input, missing: Ma
     },
   }
 }
+
+const running = (resource: Resource): boolean => resource.metadata.phase === 'running'
+
+/** On its way out, and nobody holds it. */
+const destroyable = ({ metadata }: Resource): boolean => metadata.phase === 'tearingDown' && metadata.finalizers.length === 0
 
 /** Who holds a resource is nothing a reader sees. */
 function matters(event: StoreEvent): boolean {

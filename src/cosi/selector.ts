@@ -13,26 +13,45 @@ export type Selector = readonly LabelTerm[]
 
 /** Whether the labels of a resource satisfy every term. */
 export function matches({ labels }: Pick<Metadata, 'labels'>, selector: Selector): boolean {
-  return selector.every((term) => holds(labels[term.key], term) !== (term.invert ?? false))
+  return selector.every((term) => {
+    const held = holds(labels[term.key], term)
+    return held !== undefined && held !== (term.invert ?? false)
+  })
 }
 
-function holds(value: string | undefined, { op, values = [] }: LabelTerm): boolean {
-  if (value === undefined) return false
-  const first = values[0] ?? ''
-  switch (op) {
-    case 'exists':
-      return true
-    case 'equal':
-      return value === first
-    case 'in':
-      return values.includes(value)
-    case 'lt':
-      return value < first
-    case 'lte':
-      return value <= first
-    case 'lt-numeric':
-      return Number(value) < Number(first)
-    case 'lte-numeric':
-      return Number(value) <= Number(first)
-  }
+/** Undefined where there is nothing to compare: then the term does not hold, inverted or not. */
+function holds(value: string | undefined, { op, values = [] }: LabelTerm): boolean | undefined {
+  const [first] = values
+  if (op === 'exists') return value !== undefined
+  if (op === 'equal') return value !== undefined && value === first
+  if (op === 'in') return value !== undefined && values.includes(value)
+  if (value === undefined) return undefined
+  if (first === undefined) return false
+  if (op === 'lt') return value < first
+  if (op === 'lte') return value <= first
+  const [left, right] = [quantity(value), quantity(first)]
+  if (left === undefined || right === undefined) return undefined
+  return op === 'lt-numeric' ? left < right : left <= right
+}
+
+const units: Readonly<Record<string, bigint>> = {
+  '': 1n,
+  k: 10n ** 3n,
+  m: 10n ** 6n,
+  g: 10n ** 9n,
+  t: 10n ** 12n,
+  p: 10n ** 15n,
+  ki: 1n << 10n,
+  mi: 1n << 20n,
+  gi: 1n << 30n,
+  ti: 1n << 40n,
+  pi: 1n << 50n,
+}
+
+/** A whole number with a unit as labels have them: `16`, `8 GiB`, `2k`. */
+function quantity(text: string): bigint | undefined {
+  const [, digits, unit] = /^\s*(-?\d{1,19})\s*(|[kmgtp](?:i|ib|b|)?)\s*$/i.exec(text) ?? []
+  if (digits === undefined || unit === undefined) return undefined
+  const factor = units[unit.toLowerCase().replace(/b$/, '')]
+  return factor === undefined ? undefined : BigInt(digits) * factor
 }

@@ -303,10 +303,12 @@ export class Store {
   }
 
   #table(type: Target, namespace: string): Table {
-    let tables = this.#tables.get(type.type)
-    if (!tables) this.#tables.set(type.type, (tables = new Map()))
-    let table = tables.get(namespace)
-    if (!table) tables.set(namespace, (table = new Table()))
+    const tables = this.#tables.get(type.type) ?? new Map<string, Table>()
+    if (tables.size === 0) this.#tables.set(type.type, tables)
+    const known = tables.get(namespace)
+    if (known) return known
+    const table = new Table()
+    tables.set(namespace, table)
     return table
   }
 

@@ -4,7 +4,7 @@ import { inspect as enums } from '../../../rpc/enums.ts'
 import { unary } from '../../../rpc/server/method.ts'
 
 const edges = enums.DependencyEdgeType
-const inputEdge = { weak: edges.INPUT_WEAK, strong: edges.INPUT_STRONG } as const
+const inputEdge = { weak: edges.INPUT_WEAK, strong: edges.INPUT_STRONG, 'destroy-ready': edges.INPUT_DESTROY_READY } as const
 const outputEdge = { exclusive: edges.OUTPUT_EXCLUSIVE, shared: edges.OUTPUT_SHARED } as const
 
 /** What every controller reads and writes, as the edges of a graph. */
@@ -12,13 +12,13 @@ export const controllerDependencies = ({ runtime }: { runtime: Pick<Runtime, 'co
   unary('inspect.InspectService/ControllerRuntimeDependencies', ['os:admin', 'os:operator', 'os:reader'], () => ({
     messages: [
       {
-        edges: runtime.controllers().flatMap(({ controller: { name, inputs, outputs } }) => [
+        edges: runtime.controllers().flatMap(({ controller: { name, inputs, outputs }, state }) => [
           ...Object.values<Output>(outputs).map(({ kind, type }) => ({
             controllerName: name,
             edgeType: outputEdge[kind],
             resourceType: type.type,
           })),
-          ...Object.values<Input>(inputs).map(({ kind, type, namespace, id }) => ({
+          ...[...Object.values<Input>(inputs), ...state.alsoReads].map(({ kind, type, namespace, id }) => ({
             controllerName: name,
             edgeType: inputEdge[kind],
             resourceNamespace: namespace,
