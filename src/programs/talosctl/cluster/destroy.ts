@@ -30,7 +30,7 @@ export async function destroyCluster(directory: string): Promise<void> {
     if (entries.length === done) break
     done = entries.length
     // A keeper that was being started may have written itself down meanwhile: hence another round when there is more.
-    const leftovers = await undo(entries)
+    const leftovers = await undo(entries.filter((entry) => !handedOver(entry, directory)))
     if (leftovers.length > 0) throw new LeftoversError(leftovers, command)
   }
   const last = [paths.journal, paths.tombstone]
@@ -54,6 +54,18 @@ function mark(file: string): void {
 export function isCluster(directory: string): boolean {
   const { record, journal, tombstone } = clusterPaths(directory)
   return [record, journal, tombstone].some((path) => existsSync(path))
+}
+
+/** A kernel parameter of the host is put back by the last cluster that wants it changed: another one here inherits the duty. */
+function handedOver(entry: JournalEntry, directory: string): boolean {
+  if (entry.kind !== 'sysctl') return false
+  const folder = dirname(directory)
+  const heir = readdirSync(folder)
+    .map((name) => join(folder, name))
+    .find((other) => other !== directory && existsSync(clusterPaths(other).record) && !existsSync(clusterPaths(other).tombstone))
+  if (!heir) return false
+  new Journal(clusterPaths(heir).journal).write(entry)
+  return true
 }
 
 /** Takes one node's things away; the rest of the cluster stays. */
