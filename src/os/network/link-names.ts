@@ -1,4 +1,5 @@
 import type { Resource, SpecOf } from '../../cosi/resource.ts'
+import type { BootNetwork } from './boot-network.ts'
 import type { LinkStatus } from './resources/link-status.ts'
 
 type Status = Resource<SpecOf<typeof LinkStatus>>
@@ -42,3 +43,9 @@ export function selectedLinks(selector: DeviceSelector, links: readonly Status[]
 }
 
 const lower = (text: string) => text.toLowerCase()
+
+/** The network cards that are ours to use. */
+export const cards = (present: readonly Status[], { ignored }: BootNetwork): string[] =>
+  present
+    .filter(({ metadata, spec }) => isPhysical(spec) && !ignored.has(metadata.id) && !(spec.alias && ignored.has(spec.alias)))
+    .map(({ metadata }) => metadata.id)

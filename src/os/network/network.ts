@@ -9,6 +9,7 @@ import { applyHostname, configHostname, mergeHostname, platformHostname } from '
 import { applyLinks, configLinks, mergeLinks } from './controllers/link.ts'
 import { configAddressOrder, observeNodeAddresses } from './controllers/node-address.ts'
 import { observeAddresses, observeLinks, observeRoutes } from './controllers/observe.ts'
+import { applyOperators, configOperators, mergeOperators } from './controllers/operator.ts'
 import { applyResolvers, configResolvers, mergeResolvers } from './controllers/resolver.ts'
 import { applyRoutes, configRoutes, mergeRoutes } from './controllers/route.ts'
 import { applyRoutingRules, configRoutingRules, mergeRoutingRules, observeRoutingRules } from './controllers/routing-rule.ts'
@@ -16,6 +17,7 @@ import { observeNetworkStatus } from './controllers/status.ts'
 import { applyTimeServers, configTimeServers, mergeTimeServers } from './controllers/time-server.ts'
 import { Resolver } from './dns/resolver.ts'
 import { resources } from './nouns.ts'
+import { dhcp4Operator } from './operators/dhcp4.ts'
 
 /** Links, addresses, routes, names: what is declared, what is true. */
 export const network: Area = {
@@ -32,6 +34,9 @@ export const network: Area = {
       configLinks(kernel),
       mergeLinks,
       applyLinks(kernel),
+      configOperators(kernel),
+      mergeOperators,
+      applyOperators({ dhcp4: dhcp4Operator(kernel.packet) }),
       configRoutingRules,
       mergeRoutingRules,
       applyRoutingRules(kernel),

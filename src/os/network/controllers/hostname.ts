@@ -43,7 +43,9 @@ export const platformHostname = ({ mode, uts }: Pick<Kernel, 'mode' | 'uts'>): C
 }
 
 /** Which of all the voices wins. */
-export const mergeHostname: Controller = merge('HostnameMergeControllers.net.talos.dev', HostnameSpec, strongest)
+export const mergeHostname: Controller = merge('HostnameMergeControllers.net.talos.dev', HostnameSpec, strongest, {
+  id: () => 'hostname',
+})
 
 /** What the kernel is told, and what is then true. */
 export const applyHostname = ({ uts }: { uts: Pick<Kernel['uts'], 'sethostname' | 'setdomainname'> }): Controller =>

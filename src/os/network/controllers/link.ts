@@ -1,19 +1,17 @@
 import { type Controller, defineController, shared, strong, weak } from '../../../cosi/controller.ts'
 import { merge } from '../../../cosi/merge.ts'
-import type { Resource, SpecOf } from '../../../cosi/resource.ts'
+import type { SpecOf } from '../../../cosi/resource.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { type BootNetwork, silentBoot } from '../boot-network.ts'
 import { configuredLinks } from '../configured-links.ts'
 import { onChange } from '../kernel-events.ts'
 import { LinkKeeper } from '../link-keeper.ts'
-import { isPhysical } from '../link-names.ts'
+import { cards } from '../link-names.ts'
 import { DeviceConfigSpec } from '../resources/device-config-spec.ts'
 import { LinkSpec } from '../resources/link-spec.ts'
 import { LinkStatus } from '../resources/link-status.ts'
 import { linkWishes } from '../wishes.ts'
-
-type Links = Resource<SpecOf<typeof LinkStatus>>[]
 
 /** The links of the configuration and the command line; the loopback is up, and on a machine its network cards. */
 export const configLinks = ({ mode }: Pick<Kernel, 'mode'>, boot: BootNetwork = silentBoot): Controller =>
@@ -33,24 +31,23 @@ export const configLinks = ({ mode }: Pick<Kernel, 'mode'>, boot: BootNetwork = 
     },
   })
 
-/** The network cards that are ours to use. */
-export const cards = (present: Links, { ignored }: BootNetwork): string[] =>
-  present
-    .filter(({ metadata, spec }) => isPhysical(spec) && !ignored.has(metadata.id) && !(spec.alias && ignored.has(spec.alias)))
-    .map(({ metadata }) => metadata.id)
-
 /** One wish for each link, field by field: what a stronger layer leaves out a weaker one says. */
-export const mergeLinks: Controller = merge('LinkMergeControllers.net.talos.dev', LinkSpec, (layered) => {
-  let wish: Record<string, unknown> = {}
-  for (const { spec } of layered) {
-    const said = Object.entries(spec).filter(([, value]) => value !== undefined && value !== '' && value !== 0)
-    const logical = wish.logical === true || spec.logical
-    // Only a layer that makes the link knows its type.
-    const type = wish.logical === true && !spec.logical ? { type: wish.type } : {}
-    wish = { ...wish, ...Object.fromEntries(said), logical, ...type }
-  }
-  return { mtu: 0, kind: '', ...wish } as SpecOf<typeof LinkSpec>
-})
+export const mergeLinks: Controller = merge(
+  'LinkMergeControllers.net.talos.dev',
+  LinkSpec,
+  (layered) => {
+    let wish: Record<string, unknown> = {}
+    for (const { spec } of layered) {
+      const said = Object.entries(spec).filter(([, value]) => value !== undefined && value !== '' && value !== 0)
+      const logical = wish.logical === true || spec.logical
+      // Only a layer that makes the link knows its type.
+      const type = wish.logical === true && !spec.logical ? { type: wish.type } : {}
+      wish = { ...wish, ...Object.fromEntries(said), logical, ...type }
+    }
+    return { mtu: 0, kind: '', ...wish } as SpecOf<typeof LinkSpec>
+  },
+  { id: ({ spec }) => spec.name },
+)
 
 /** Makes links what they should be; those nobody speaks of are never touched. */
 export const applyLinks = ({ net, wireguard }: Pick<Kernel, 'net' | 'wireguard'>): Controller => {

@@ -35,13 +35,22 @@ export const configResolvers: Controller = defineController({
   },
 })
 
-/** The strongest layer that names servers, and the strongest that names search domains. */
-export const mergeResolvers: Controller = merge('ResolverMergeControllers.net.talos.dev', ResolverSpec, (layered) => {
-  const servers = layered.findLast(({ spec }) => spec.dnsServers.length > 0)?.spec
-  const domains = layered.findLast(({ spec }) => (spec.searchDomains ?? []).length > 0)?.spec.searchDomains
-  const { dnsServers, layer } = servers ?? layered.at(-1)!.spec
-  return { dnsServers, layer, ...(domains ? { searchDomains: domains } : {}) }
-})
+/** The strongest layer that names servers, and the strongest that names search domains; within it, of all who speak. */
+export const mergeResolvers: Controller = merge(
+  'ResolverMergeControllers.net.talos.dev',
+  ResolverSpec,
+  (layered) => {
+    const strongest = (said: (spec: (typeof layered)[number]['spec']) => readonly string[]) => {
+      const layer = layered.findLast(({ spec }) => said(spec).length > 0)?.spec.layer
+      return { layer, all: [...new Set(layered.flatMap(({ spec }) => (spec.layer === layer ? said(spec) : [])))] }
+    }
+    const servers = strongest(({ dnsServers }) => dnsServers)
+    const domains = strongest(({ searchDomains = [] }) => searchDomains)
+    const layer = servers.layer ?? layered.at(-1)!.spec.layer
+    return { dnsServers: servers.all, layer, ...(domains.all.length > 0 ? { searchDomains: domains.all } : {}) }
+  },
+  { id: () => 'resolvers' },
+)
 
 /** Which name servers are used from now on. */
 export const applyResolvers: Controller = transform({

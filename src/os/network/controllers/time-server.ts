@@ -19,8 +19,17 @@ export const configTimeServers: Controller = defineController({
   },
 })
 
-/** The strongest layer's time servers. */
-export const mergeTimeServers: Controller = merge('TimeServerMergeControllers.net.talos.dev', TimeServerSpec, strongest)
+/** The strongest layer's time servers, of all who speak in it. */
+export const mergeTimeServers: Controller = merge(
+  'TimeServerMergeControllers.net.talos.dev',
+  TimeServerSpec,
+  (layered) => {
+    const layer = strongest(layered)!.layer
+    const timeServers = new Set(layered.flatMap(({ spec }) => (spec.layer === layer ? spec.timeServers : [])))
+    return { timeServers: [...timeServers], layer }
+  },
+  { id: () => 'timeservers' },
+)
 
 /** Which time servers are used from now on. */
 export const applyTimeServers: Controller = transform({

@@ -1,0 +1,143 @@
+import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
+import { merge, strongest } from '../../../cosi/merge.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import type { Kernel } from '../../kernel.ts'
+import { type BootNetwork, silentBoot } from '../boot-network.ts'
+import { configuredLinks } from '../configured-links.ts'
+import { cards } from '../link-names.ts'
+import { type Findings, machineClock, type Operator } from '../operators/operator.ts'
+import { AddressSpec } from '../resources/address-spec.ts'
+import { DeviceConfigSpec } from '../resources/device-config-spec.ts'
+import { HostnameSpec } from '../resources/hostname-spec.ts'
+import { HostnameStatus } from '../resources/hostname-status.ts'
+import { LinkSpec } from '../resources/link-spec.ts'
+import { LinkStatus } from '../resources/link-status.ts'
+import { OperatorSpec } from '../resources/operator-spec.ts'
+import { ResolverSpec } from '../resources/resolver-spec.ts'
+import { RouteSpec } from '../resources/route-spec.ts'
+import { TimeServerSpec } from '../resources/time-server-spec.ts'
+import { defaultMetric, operatorWishes, routeId } from '../wishes.ts'
+
+/** The clients that the configuration and the command line ask for; on a machine also DHCP on each card nobody speaks of. */
+export const configOperators = ({ mode }: Pick<Kernel, 'mode'>, boot: BootNetwork = silentBoot): Controller =>
+  defineController({
+    name: 'network.OperatorConfigController',
+    inputs: {
+      config: weak(MachineConfig, { id: 'v1alpha1' }),
+      devices: weak(DeviceConfigSpec),
+      links: weak(LinkStatus),
+      layered: weak(LinkSpec, 'network-config'),
+    },
+    outputs: { spec: shared(OperatorSpec, 'network-config') },
+    reconcile({ config, devices, links, layered, spec }) {
+      const present = links.list()
+      for (const [id, wish] of operatorWishes(boot.links(present), 'cmdline')) if (wish.operator !== 'vip') spec.put(`cmdline/${id}`, wish)
+      for (const [id, wish] of operatorWishes(configuredLinks({ config, devices, links }, boot), 'configuration'))
+        if (wish.operator !== 'vip') spec.put(`configuration/${id}`, wish)
+      if (mode !== 'metal') return
+      const spokenOf = new Set(
+        layered.list().flatMap(({ spec: { name, layer } }) => (layer === 'default' || layer === 'operator' ? [] : [name])),
+      )
+      for (const linkName of cards(present, boot).filter((name) => !spokenOf.has(name)))
+        spec.put(`default/dhcp4/${linkName}`, {
+          operator: 'dhcp4',
+          linkName,
+          requireUp: true,
+          dhcp4: { routeMetric: defaultMetric, clientIdentifier: { clientIdentifier: 'mac' } },
+          layer: 'default',
+        })
+    },
+  })
+
+/** One wish for each client. */
+export const mergeOperators: Controller = merge('OperatorMergeControllers.net.talos.dev', OperatorSpec, strongest)
+
+interface State {
+  wish: string
+  memory: Map<string, unknown>
+  findings?: Findings
+  /** Counts the times the link came back. */
+  carrier: number
+  up: boolean
+}
+
+/** Runs clients while they are wished, and hands on what they find out. */
+export const applyOperators = (operators: Readonly<Record<string, Operator>>): Controller => {
+  const states = new Map<string, State>()
+  return defineController({
+    name: 'network.OperatorSpecController',
+    inputs: {
+      specs: weak(OperatorSpec),
+      links: weak(LinkStatus),
+      name: weak(HostnameStatus, { id: 'hostname' }),
+      names: weak(HostnameSpec),
+    },
+    outputs: {
+      address: shared(AddressSpec, 'network-config'),
+      link: shared(LinkSpec, 'network-config'),
+      route: shared(RouteSpec, 'network-config'),
+      hostname: shared(HostnameSpec, 'network-config'),
+      resolver: shared(ResolverSpec, 'network-config'),
+      timeServer: shared(TimeServerSpec, 'network-config'),
+    },
+    reconcile({ specs, links, name, names, log, background, wakeIn, ...outputs }) {
+      const wanted = new Map(specs.list().map(({ metadata, spec }) => [metadata.id, spec]))
+      for (const id of states.keys()) if (!wanted.has(id)) states.delete(id)
+      // A name that came from a server is not told to servers as our own.
+      const own = names.get('hostname')?.spec.layer === 'operator' ? '' : (name.get('hostname')?.spec.hostname ?? '')
+      for (const [id, spec] of wanted) {
+        const link = links.get(spec.linkName)?.spec
+        const wish = JSON.stringify([spec, link?.index, link?.hardwareAddr])
+        let state = states.get(id)
+        if (!state || (link && state.wish !== wish)) {
+          state = { wish, memory: new Map(), carrier: 0, up: false }
+          states.set(id, state)
+        }
+        const up = link !== undefined && (!spec.requireUp || ['up', 'unknown'].includes(link.operationalState))
+        if (up && !state.up) state.carrier++
+        state.up = up
+        // What was found out holds while the cable is out: the lease is asked for again when it is back.
+        const left = (state.findings?.until ?? Number.POSITIVE_INFINITY) - machineClock.now()
+        if (!link || (!up && left <= 0)) state.findings = undefined
+        else if (!up && Number.isFinite(left)) wakeIn(Math.min(left, 3_600_000))
+        state.memory.set('hostname', own)
+        put(outputs, id, spec.linkName, state.findings)
+        const run = operators[spec.operator]
+        if (!up || !run || !link) continue
+        const { memory } = state
+        const current = state
+        background(`${id} ${state.carrier} ${wish}`, (signal, wake) =>
+          run({
+            spec,
+            link: { index: link.index, name: spec.linkName, hardwareAddress: link.hardwareAddr },
+            signal,
+            log: log.with({ operator: spec.operator, link: spec.linkName }),
+            clock: machineClock,
+            hostname: () => String(memory.get('hostname') ?? ''),
+            memory,
+            tell(findings) {
+              current.findings = findings
+              wake()
+            },
+          }),
+        )
+      }
+    },
+  })
+}
+
+type Outputs = Record<'address' | 'link' | 'route' | 'hostname' | 'resolver' | 'timeServer', { put(id: string, spec: any): void }>
+
+function put(outputs: Outputs, id: string, linkName: string, findings: Findings | undefined): void {
+  if (!findings) return
+  const layer = 'operator'
+  const at = (what: string) => `${layer}/${id}/${what}`
+  for (const address of findings.addresses) outputs.address.put(at(address.address), address)
+  for (const route of findings.routes) outputs.route.put(at(routeId(route)), route)
+  if (findings.mtu)
+    outputs.link.put(`${layer}/${id}`, { name: linkName, logical: false, up: true, mtu: findings.mtu, kind: '', type: 'ether', layer })
+  if (findings.hostname) outputs.hostname.put(at('hostname'), findings.hostname)
+  if (findings.nameServers.length > 0 || findings.searchDomains.length > 0)
+    outputs.resolver.put(at('resolvers'), { dnsServers: findings.nameServers, searchDomains: findings.searchDomains, layer })
+  if (findings.timeServers.length > 0) outputs.timeServer.put(at('timeservers'), { timeServers: findings.timeServers, layer })
+}
