@@ -9,7 +9,9 @@ import { ConfigContainer } from './container.ts'
 import { foresee } from './foresee.ts'
 import { type Caller, ConfigHistory, itself } from './history.ts'
 import { keepConfig } from './keep.ts'
+import { configOf } from './parse.ts'
 import { MachineConfig } from './resources/machine-config.ts'
+import { isWhole } from './sources/search.ts'
 import { digest, longestTrial, readTrial, remaining, removeTrial, type Trial, writeTrial } from './trial.ts'
 
 /** How a new configuration takes effect. */
@@ -70,7 +72,9 @@ export class ConfigDesk {
   /** Whether the machine still waits for its first configuration. */
   get inMaintenance(): boolean {
     const { store } = this.machine
-    return store.get(MaintenanceServiceRequest, 'maintenance') !== undefined && !store.get(MachineConfig, 'v1alpha1')
+    if (!store.get(MaintenanceServiceRequest, 'maintenance')) return false
+    const config = configOf(store.get(MachineConfig, 'v1alpha1'))
+    return !config || !isWhole(config)
   }
 
   /** Takes a configuration in. Throws ConfigError when it cannot be read, ApplyError when it cannot be used. */

@@ -1,6 +1,6 @@
 import type { Machine } from '../area.ts'
 import { AcquireConfigSpec } from '../config/resources/acquire-config-spec.ts'
-import { AcquireConfigStatus } from '../config/resources/acquire-config-status.ts'
+import { AcquireConfigStatus, acquireId } from '../config/resources/acquire-config-status.ts'
 import type { Phase, Task } from './sequencer.ts'
 import { startService } from './services.ts'
 
@@ -21,7 +21,7 @@ export const initialize = (machine: Machine): Phase[] => [
 const loadConfig = ({ store }: Machine): Task => ({
   name: 'loadConfig',
   async run({ signal }) {
-    store.put(AcquireConfigSpec, 'config', {})
-    await store.until(AcquireConfigStatus, 'config', undefined, { signal })
+    store.put(AcquireConfigSpec, acquireId, {})
+    await store.until(AcquireConfigStatus, acquireId, undefined, { signal })
   },
 })

@@ -8,7 +8,7 @@ import { ConfigDesk } from '../../../src/os/config/desk.ts'
 import { historyPath } from '../../../src/os/config/history.ts'
 import { previousStatePath, statePath } from '../../../src/os/config/keep.ts'
 import { AcquireConfigSpec } from '../../../src/os/config/resources/acquire-config-spec.ts'
-import { AcquireConfigStatus } from '../../../src/os/config/resources/acquire-config-status.ts'
+import { AcquireConfigStatus, acquireId } from '../../../src/os/config/resources/acquire-config-status.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { MachineType } from '../../../src/os/config/resources/machine-type.ts'
 import { trialPath } from '../../../src/os/config/trial.ts'
@@ -36,7 +36,7 @@ function machine(kept: Record<string, string> = {}, at?: { now: Date }) {
   store.register(MachineConfig as never)
   runtime.register(acquireConfig(parts), persistConfig(parts.kernel), configMachineType, endTrial(desk), configKernelParams, configHostname)
   runtime.start()
-  store.put(AcquireConfigSpec, 'config', {})
+  store.put(AcquireConfigSpec, acquireId, {})
   const active = () => store.get(MachineConfig, 'v1alpha1')?.spec
   /** The same disk after a restart, so many seconds later. */
   const restart = async (seconds: number) => {
@@ -58,7 +58,7 @@ test('a machine without a configuration waits for one, takes it and keeps it', a
   expect(active()).toBe(first)
   expect(disk.get(statePath)).toBe(first)
   expect(store.get(MaintenanceServiceRequest, 'maintenance')).toBeUndefined()
-  expect(store.get(AcquireConfigStatus, 'config')).toBeDefined()
+  expect(store.get(AcquireConfigStatus, acquireId)).toBeDefined()
   expect(store.get(MachineType, 'machine-type')?.spec).toBe('worker')
 })
 

@@ -1,53 +1,82 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import type { Logger } from '../../../cosi/log.ts'
 import { ConfigError } from '../../../document/config-error.ts'
 import type { Machine } from '../../area.ts'
 import { MaintenanceServiceRequest } from '../../runtime/resources/maintenance-service-request.ts'
 import { ConfigContainer } from '../container.ts'
 import { previousStatePath, statePath } from '../keep.ts'
+import { configOf } from '../parse.ts'
 import { AcquireConfigSpec } from '../resources/acquire-config-spec.ts'
-import { AcquireConfigStatus } from '../resources/acquire-config-status.ts'
+import { AcquireConfigStatus, acquireId } from '../resources/acquire-config-status.ts'
 import { MachineConfig } from '../resources/machine-config.ts'
+import type { Environment } from '../sources/platform.ts'
+import { isWhole, type Search, search } from '../sources/search.ts'
+import { sourcesOf } from '../sources/sources.ts'
 import { settleTrial } from '../trial.ts'
 
+type Parts = Pick<Machine, 'kernel' | 'store' | 'events'>
+
 /**
- * Finds the configuration: first the one that was kept, then whatever an operator sends while the machine waits in
- * maintenance. A kept one that does not parse is told and passed over for the one before it; when neither does, the machine
- * goes to maintenance and stays reachable.
+ * Finds the configuration: first the one that was kept, then from source to source in the order of the field, then
+ * whatever an operator sends while the machine waits in maintenance. A kept one that does not parse is told and passed
+ * over for the one before it. Parts of a configuration are in force while the rest is looked for.
  */
-export const acquireConfig = ({ kernel: { files }, store, events }: Pick<Machine, 'kernel' | 'store' | 'events'>): Controller => {
+export const acquireConfig = (
+  { kernel, store, events }: Parts,
+  { environment = process.env as Environment, ...given }: Partial<Pick<Search, 'sleep' | 'patience'>> & { environment?: Environment } = {},
+): Controller => {
   let looked = false
+  let searched = false
   return defineController({
     name: 'config.AcquireController',
     inputs: { request: weak(AcquireConfigSpec), config: weak(MachineConfig, { id: 'v1alpha1' }) },
     outputs: { status: exclusive(AcquireConfigStatus), maintenance: exclusive(MaintenanceServiceRequest) },
-    async reconcile({ request, config, status, maintenance, log, now }) {
-      if (!request.get('config')) return
-      if (!config.get('v1alpha1') && !looked) {
-        await settleTrial({ kernel: { files }, log }, now())
+    async reconcile({ request, config, status, maintenance, background, log, now }) {
+      if (!request.get(acquireId)) return
+      if (!looked && !config.get('v1alpha1')) {
+        await settleTrial({ kernel, log }, now())
         looked = true
-        for (const path of [statePath, previousStatePath]) {
-          const kept = files.readTextIfThere(path)
-          if (kept === undefined) continue
-          try {
-            ConfigContainer.parse(kept)
-          } catch (error) {
-            if (!(error instanceof ConfigError)) throw error
-            log.error('kept machine configuration is broken', { path, error })
-            events.publish('machine.ConfigLoadErrorEvent', { error: `${path}: ${error.message}` })
-            continue
-          }
-          log.info('machine configuration found', { source: 'state', path })
+        const kept = readKept({ kernel, store, events }, log)
+        if (kept !== undefined) {
           store.put(MachineConfig, 'persistent', kept)
           store.put(MachineConfig, 'v1alpha1', kept)
-          status.put('config', {})
-          return
         }
       }
-      if (config.get('v1alpha1')) status.put('config', {})
-      else {
+      const present = configOf(config.get('v1alpha1'))
+      if (present && isWhole(present)) return status.put(acquireId, {})
+      const sources = searched ? [] : sourcesOf({ kernel, store }, environment)
+      if (sources.length === 0) {
         log.info('no machine configuration, waiting for one over the API')
-        maintenance.put('maintenance', {})
+        return maintenance.put('maintenance', {})
       }
+      background('search', async (signal, wake, tell) => {
+        const found = (text: string) => {
+          store.put(MachineConfig, 'v1alpha1', text)
+          if (isWhole(ConfigContainer.parse(text))) store.put(MachineConfig, 'persistent', text)
+        }
+        await search({ ...given, sources, mode: kernel.mode, log, events, signal, tell, found }, present)
+        searched = !signal.aborted
+        wake()
+      })
     },
   })
+}
+
+/** The configuration that was kept, or the one before it. */
+function readKept({ kernel: { files }, events }: Parts, log: Logger): string | undefined {
+  for (const path of [statePath, previousStatePath]) {
+    const kept = files.readTextIfThere(path)
+    if (kept === undefined) continue
+    try {
+      ConfigContainer.parse(kept)
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      log.error('kept machine configuration is broken', { path, error })
+      events.publish('machine.ConfigLoadErrorEvent', { error: `${path}: ${error.message}` })
+      continue
+    }
+    log.info('machine configuration found', { source: 'state', path })
+    return kept
+  }
+  return undefined
 }

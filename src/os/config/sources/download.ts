@@ -1,0 +1,46 @@
+/** A configuration fetched over HTTP(S). */
+import type { Store } from '../../../cosi/store.ts'
+import { type Look, largestConfig } from './source.ts'
+import { fillVariables } from './variables.ts'
+
+/** Fetches a text, its address filled in first. Throws one line that says what went wrong, to be tried again. */
+export async function download(address: string, store: Store, { signal, log }: Look): Promise<string> {
+  const url = await fillVariables(address, store, signal)
+  const shown = withoutSecrets(url)
+  log.info('fetching machine configuration', { url: shown })
+  let response: Response
+  try {
+    response = await fetch(url, { signal, headers: { accept: 'application/yaml, text/yaml, */*' } })
+  } catch (error) {
+    throw new Error(`fetch "${shown}": ${signal.aborted ? 'no answer in time' : reason(error)}`)
+  }
+  if (!response.ok) {
+    await response.body?.cancel()
+    throw new Error(`fetch "${shown}": the server answered ${response.status}${response.statusText ? ` ${response.statusText}` : ''}`)
+  }
+  const pieces: Uint8Array[] = []
+  let size = 0
+  try {
+    for await (const piece of (response.body ?? []) as unknown as AsyncIterable<Uint8Array>) {
+      size += piece.length
+      if (size > largestConfig) break
+      pieces.push(piece)
+    }
+  } catch (error) {
+    throw new Error(`fetch "${shown}": ${signal.aborted ? 'it did not end in time' : reason(error)}`)
+  }
+  if (size > largestConfig) throw new Error(`fetch "${shown}": larger than ${largestConfig} bytes`)
+  if (size === 0) throw new Error(`fetch "${shown}": the answer is empty`)
+  return Buffer.concat(pieces).toString()
+}
+
+function reason(error: unknown): string {
+  const { code, message } = error as { code?: string; message?: string }
+  return (message ?? code ?? String(error)).split('\n')[0]!
+}
+
+/** What a log may tell of an address. */
+function withoutSecrets(url: string): string {
+  const { protocol, host, pathname, search } = new URL(url)
+  return `${protocol}//${host}${pathname}${search}`
+}

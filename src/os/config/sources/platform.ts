@@ -1,0 +1,43 @@
+/** What the platform a machine runs on says: by its name on the kernel's command line, or in the environment. */
+import type { Store } from '../../../cosi/store.ts'
+import { type Parameter, parameterValues } from '../../../wire/command-line.ts'
+import { diskLabel, readConfigDisk } from './config-disk.ts'
+import { download } from './download.ts'
+import type { Source } from './source.ts'
+
+/** What the environment tells init. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+interface Parts {
+  readonly kernel: Parameters<typeof readConfigDisk>[0]
+  readonly store: Store
+}
+
+/** A container's: `USERDATA` in its environment, base64 of YAML. */
+export const containerPlatform = (environment: Environment): Source => ({
+  name: 'container',
+  retried: false,
+  look() {
+    const data = environment.USERDATA
+    if (!data) return undefined
+    if (!/^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(data)) throw new Error('read USERDATA: it is not base64')
+    return Buffer.from(data, 'base64').toString()
+  },
+})
+
+/** A machine's: where `talos.config` points. */
+export function machinePlatform({ kernel, store }: Parts, parameters: readonly Parameter[], environment: Environment): Source {
+  const name = environment.PLATFORM || parameterValues(parameters, 'talos.platform').at(-1) || ''
+  const where = parameterValues(parameters, 'talos.config').at(-1) ?? ''
+  return {
+    name: name || 'platform',
+    retried: true,
+    look(look) {
+      if (name === '') throw new Error('read platform: "talos.platform" is not on the kernel command line')
+      if (where === '' || where === 'none') return undefined
+      if (where === diskLabel) return readConfigDisk(kernel, store, look)
+      if (where === 'guestinfo') throw new Error(`read "talos.config": "guestinfo" is for vmware, not for "${name}"`)
+      return download(where, store, look)
+    },
+  }
+}

@@ -1,0 +1,298 @@
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { zstdCompressSync } from 'node:zlib'
+import type { Logger } from '../../../../src/cosi/log.ts'
+import type { Runtime } from '../../../../src/cosi/runtime.ts'
+import { Store } from '../../../../src/cosi/store.ts'
+import { ConfigContainer } from '../../../../src/os/config/container.ts'
+import { acquireConfig } from '../../../../src/os/config/controllers/acquire.ts'
+import { statePath } from '../../../../src/os/config/keep.ts'
+import { AcquireConfigSpec } from '../../../../src/os/config/resources/acquire-config-spec.ts'
+import { AcquireConfigStatus, acquireId } from '../../../../src/os/config/resources/acquire-config-status.ts'
+import { MachineConfig } from '../../../../src/os/config/resources/machine-config.ts'
+import { embeddedPath } from '../../../../src/os/config/sources/embedded.ts'
+import { decodeInline } from '../../../../src/os/config/sources/inline.ts'
+import { patience } from '../../../../src/os/config/sources/search.ts'
+import { largestConfig } from '../../../../src/os/config/sources/source.ts'
+import { fillVariables, variablesOf } from '../../../../src/os/config/sources/variables.ts'
+import { SystemInformation } from '../../../../src/os/hardware/resources/system-information.ts'
+import { HostnameStatus } from '../../../../src/os/network/resources/hostname-status.ts'
+import { MaintenanceServiceRequest } from '../../../../src/os/runtime/resources/maintenance-service-request.ts'
+import { MetaKey } from '../../../../src/os/runtime/resources/meta-key.ts'
+import { config, machineInMemory } from '../machine.ts'
+
+const whole = config('worker', 'machine:\n  install:\n    disk: /dev/sda\n')
+const part = (name: string) => `apiVersion: v1alpha1\nkind: EnvironmentConfig\nvariables:\n  FROM: ${name}\n`
+const inline = (text: string) => zstdCompressSync(Buffer.from(text)).toString('base64')
+
+/** Answers of a server, taken one after the other; the last stays. */
+let answers: (() => Response | Promise<Response>)[] = []
+const asked: string[] = []
+const server = Bun.serve({
+  port: 0,
+  hostname: '127.0.0.1',
+  fetch(request) {
+    const { pathname, search } = new URL(request.url)
+    asked.push(pathname + search)
+    return (answers.length > 1 ? answers.shift()! : answers[0]!)()
+  },
+})
+const here = `http://127.0.0.1:${server.port}`
+afterAll(() => server.stop(true))
+beforeEach(() => {
+  asked.length = 0
+  answers = [() => new Response(whole)]
+})
+
+const running: Runtime[] = []
+afterEach(() => {
+  for (const runtime of running.splice(0)) runtime.stop()
+})
+
+interface Given {
+  kept?: Record<string, string>
+  cmdline?: string
+  environment?: Record<string, string>
+  mode?: 'metal' | 'container'
+  files?: object
+  mount?: object
+  attempt?: number
+  whole?: number
+  /** Called in the place of each pause. */
+  paused?: () => void
+}
+
+/** A machine that looks for its configuration; pauses are noted, not waited for. */
+function machine({
+  kept = {},
+  cmdline = '',
+  environment = {},
+  mode = 'metal',
+  files = {},
+  mount = {},
+  paused = () => {},
+  ...limits
+}: Given) {
+  const parts = machineInMemory(kept)
+  const lines: string[] = []
+  const note =
+    (level: string) =>
+    (message: string, fields: Record<string, unknown> = {}) =>
+      void lines.push([level, message, ...Object.entries(fields).map(([key, value]) => `${key}=${value}`)].join(' '))
+  const log: Logger = { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error'), with: () => log }
+  const runtime = new (parts.runtime.constructor as typeof Runtime)(parts.store, { log, now: () => parts.clock.now })
+  running.push(runtime)
+  const kernel = { mode, files: { ...parts.files, readText: () => cmdline, exists: () => false, mkdirAll: () => {}, ...files }, mount }
+  const pauses: number[] = []
+  const sleep = async (milliseconds: number) => {
+    pauses.push(milliseconds)
+    paused()
+  }
+  runtime.register(acquireConfig({ ...parts.machine, kernel } as never, { environment, sleep, patience: { ...patience, ...limits } }))
+  runtime.start()
+  parts.store.put(AcquireConfigSpec, acquireId, {})
+  const { store, told } = parts
+  return {
+    store,
+    told,
+    lines,
+    pauses,
+    runtime,
+    active: () => store.get(MachineConfig, 'v1alpha1')?.spec,
+    kept: () => store.get(MachineConfig, 'persistent')?.spec,
+    done: () => store.until(AcquireConfigStatus, acquireId, undefined, { signal: AbortSignal.timeout(5000) }),
+    waiting: () => store.until(MaintenanceServiceRequest, 'maintenance', undefined, { signal: AbortSignal.timeout(5000) }),
+  }
+}
+
+const sourcesIn = (lines: string[]) => lines.flatMap((line) => /machine configuration found source=(\S+)/.exec(line)?.[1] ?? [])
+
+describe('the order of the sources', () => {
+  const all = (text: (name: string) => string): Given => ({
+    kept: { [embeddedPath]: text('embedded') },
+    cmdline: `talos.platform=metal talos.config=${here}/x talos.config.early=${inline(text('early'))} talos.config.inline=${inline(text('late'))}`,
+  })
+
+  test('is state, embedded, early, platform, late: the first whole one ends it', async () => {
+    const { kept, cmdline } = all(part)
+    const { done, lines, active, runtime } = machine({ kept: { ...kept, [statePath]: whole }, cmdline })
+    await done()
+    await runtime.settled()
+    expect(sourcesIn(lines)).toEqual(['state'])
+    expect(active()).toBe(whole)
+    expect(asked).toEqual([])
+  })
+
+  test('goes on while only parts are found, each completing the one before, and keeps nothing that is not whole', async () => {
+    const given = all(part)
+    const { done, lines, active, kept, store } = machine(given)
+    const seen: (string | undefined)[] = []
+    store.subscribe(MachineConfig, ({ resource }) => {
+      if (resource?.metadata.id === 'v1alpha1')
+        seen.push(ConfigContainer.parse(resource.spec).documents.find(({ value }) => value.variables)?.value.variables.FROM)
+    })
+    await done()
+    expect(sourcesIn(lines)).toEqual(['embedded', 'cmdline-early', 'metal'])
+    expect(seen).toEqual(['embedded', 'early', 'early'])
+    expect(ConfigContainer.parse(active()!).documents.map(({ label }) => label)).toEqual([
+      'v1alpha1',
+      'EnvironmentConfig',
+      'HostnameConfig',
+    ])
+    expect(kept()).toBe(active()!)
+  })
+
+  test('ends in maintenance when none has a whole one, with the parts in force', async () => {
+    const { cmdline } = all(part)
+    const { waiting, lines, active, kept } = machine({ cmdline: cmdline!.replace(/talos.config=\S+/, 'talos.config=none') })
+    await waiting()
+    expect(sourcesIn(lines)).toEqual(['cmdline-early', 'cmdline-late'])
+    expect(active()).toContain('FROM: late')
+    expect(kept()).toBeUndefined()
+  })
+
+  test('in a container is state, its environment, maintenance', async () => {
+    const { cmdline, kept } = all(() => whole)
+    const none = machine({ kept, cmdline, mode: 'container' })
+    await none.waiting()
+    expect(sourcesIn(none.lines)).toEqual([])
+    const given = config('worker')
+    const some = machine({ kept, cmdline, mode: 'container', environment: { USERDATA: Buffer.from(given).toString('base64') } })
+    await some.done()
+    expect(sourcesIn(some.lines)).toEqual(['container'])
+    expect(some.active()).toBe(given)
+  })
+})
+
+describe('on the command line', () => {
+  test('a configuration may come in pieces', async () => {
+    const text = inline(whole)
+    const { done, active } = machine({
+      cmdline: `talos.config.inline=${text.slice(0, 100)} x talos.config.inline=${text.slice(100)} talos.platform=metal`,
+    })
+    await done()
+    expect(active()).toBe(whole)
+  })
+
+  test('what cannot be read is one line on the console and an event, and the next source is asked', async () => {
+    const { done, told, lines } = machine({ cmdline: `talos.config.early=!!! talos.platform=metal talos.config=${here}/x` })
+    await done()
+    expect(told).toEqual(['machine.ConfigLoadErrorEvent: cmdline-early: read "talos.config.early": it is not base64'])
+    expect(lines.filter((line) => line.startsWith('error'))).toEqual([
+      'error machine configuration could not be read source=cmdline-early error=read "talos.config.early": it is not base64',
+    ])
+  })
+
+  test('what is not zstd, or far too much, is said', () => {
+    expect(() => decodeInline('aGVsbG8=', 'p')).toThrow('read "p": it is base64, but not of something zstd made')
+    expect(() => decodeInline(inline('x'.repeat(largestConfig + 1)), 'p')).toThrow(`read "p": larger than ${largestConfig} bytes`)
+  })
+})
+
+describe('a download', () => {
+  const metal = (url: string, more: Given = {}) => machine({ cmdline: `talos.platform=metal talos.config=${url}`, ...more })
+
+  test('is tried again, less and less often, until it can be used', async () => {
+    answers = [
+      () => new Response('no', { status: 503 }),
+      () => new Response(''),
+      () => new Response('machine: ['),
+      () => new Response('version: v1alpha1\nmachine: {}\ncluster: {}\n'),
+      () => new Response(whole),
+    ]
+    const { done, pauses, told, active, lines } = metal(`${here}/config`)
+    await done()
+    expect(active()).toBe(whole)
+    expect(pauses).toEqual([1000, 2000, 4000, 8000])
+    expect(told[0]).toBe(`machine.ConfigLoadErrorEvent: metal: fetch "${here}/config": the server answered 503 Service Unavailable`)
+    expect(told[1]).toContain('the answer is empty')
+    expect(told[2]).toStartWith('machine.ConfigLoadErrorEvent: metal: line 1, column')
+    expect(told[3]).toStartWith('machine.ConfigValidationErrorEvent: metal:')
+    for (const line of lines) expect(line).not.toContain('\n')
+    expect(lines.filter((line) => line.startsWith('error'))).toHaveLength(4)
+  })
+
+  test('from a server that is not there is told with what went wrong', async () => {
+    const { waiting, told } = metal('http://127.0.0.1:1/x', { whole: 5000 })
+    await waiting()
+    expect(told.length).toBeGreaterThan(1)
+    expect(told[0]).toStartWith('machine.ConfigLoadErrorEvent: metal: fetch "http://127.0.0.1:1/x": ')
+  })
+
+  test('that takes too long is ended', async () => {
+    answers = [() => new Promise<Response>(() => {}), () => new Response(whole)]
+    const { done, told } = metal(`${here}/slow`, { attempt: 50 })
+    await done()
+    expect(told).toEqual([`machine.ConfigLoadErrorEvent: metal: fetch "${here}/slow": no answer in time`])
+  })
+
+  test('that is too large is ended', async () => {
+    answers = [() => new Response('#'.repeat(largestConfig + 1)), () => new Response(whole)]
+    const { done, told } = metal(`${here}/large`)
+    await done()
+    expect(told[0]).toContain(`larger than ${largestConfig} bytes`)
+  })
+
+  test('waits for what its address needs, and says what nobody knows', async () => {
+    const { store, done, told } = metal(`${here}/c?u=\${uuid}&s=\${SERIAL}&uuid=`, {
+      attempt: 10,
+      whole: 1e9,
+      paused: () => void store.put(SystemInformation, 'systeminformation', { uuid: 'u 1', serialnumber: 's&2' }),
+    })
+    await done()
+    expect(told[0]).toBe(
+      `machine.ConfigLoadErrorEvent: metal: fill in "${here}/c?u=\${uuid}&s=\${SERIAL}&uuid=": nothing known for "\${uuid}" (UUID of the machine), "\${serial}" (serial number of the machine)`,
+    )
+    expect(asked.at(-1)).toBe('/c?u=u%201&s=s%262&uuid=u%201')
+  })
+
+  test('by a broken address is told', async () => {
+    const { waiting, told } = metal('ftp://x/y', { whole: 0 })
+    await waiting()
+    expect(told).toEqual([
+      'machine.ConfigLoadErrorEvent: metal: read "talos.config": "ftp://x/y" is neither an http(s) address nor metal-iso nor none',
+    ])
+  })
+})
+
+describe('variables', () => {
+  const never = AbortSignal.abort()
+
+  test('are filled in anywhere in the address, in any case, as the address needs them', async () => {
+    const store = new Store()
+    store.put(HostnameStatus, 'hostname', { hostname: 'a b', domainname: '' })
+    store.put(MetaKey, '0x0b', { value: '1/2' })
+    expect(await fillVariables(`https://x/\${HostName}/\${code}?h=\${hostname}`, store, never)).toBe('https://x/a%20b/1%2F2?h=a%20b')
+  })
+
+  test('that nobody knows are refused by name', () => {
+    expect(() => variablesOf(`http://x/\${disk}`)).toThrow(
+      /unknown variable "\$\{disk\}" in "http:\/\/x\/\$\{disk\}", known are uuid, serial, mac, hostname, code/,
+    )
+  })
+})
+
+test('a disk labelled metal-iso is mounted read only, read and let go', async () => {
+  const calls: string[] = []
+  const { done, active } = machine({
+    cmdline: 'talos.platform=metal talos.config=metal-iso',
+    kept: { '/run/config-disk/config.yaml': whole },
+    files: { exists: (path: string) => path === '/dev/disk/by-label/metal-iso' },
+    mount: {
+      mount({ source, type, flags }: { source: string; type: string; flags: string[] }) {
+        calls.push(`mount ${source} ${type} ${flags[0]}`)
+        if (type === 'iso9660') throw new Error('mount: EINVAL')
+      },
+      umount: (target: string) => void calls.push(`umount ${target}`),
+    },
+  })
+  await done()
+  expect(active()).toBe(whole)
+  const device = '/dev/disk/by-label/metal-iso'
+  expect(calls).toEqual([`mount ${device} iso9660 ro`, `mount ${device} vfat ro`, 'umount /run/config-disk'])
+})
+
+test('a disk that does not come is told', async () => {
+  const { waiting, told } = machine({ cmdline: 'talos.platform=metal talos.config=metal-iso', attempt: 20, whole: 0 })
+  await waiting()
+  expect(told).toEqual(['machine.ConfigLoadErrorEvent: metal: read configuration disk: there is no file system labelled "metal-iso"'])
+})
