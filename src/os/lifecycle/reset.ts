@@ -3,7 +3,7 @@ import { MachineType } from '../config/resources/machine-type.ts'
 import { etcdLeave } from '../etcd/leave.ts'
 import { MachineResetSignal } from '../runtime/resources/machine-reset-signal.ts'
 import type { Phase } from './sequencer.ts'
-import { end, stopAll } from './stop.ts'
+import { drain, end, stopAll } from './stop.ts'
 
 /** How a machine is to be reset. */
 export interface ResetOptions {
@@ -26,6 +26,7 @@ const farewell = 5_000
 
 /** The node takes leave, stops, forgets, and starts anew or stays down. */
 export const reset = (machine: Machine, { graceful, reboot, labels }: ResetOptions): Phase[] => [
+  ...(graceful ? drain(machine) : []),
   ...(graceful && machine.store.get(MachineType, 'machine-type')?.spec !== 'worker'
     ? [{ name: 'leave', tasks: [{ name: 'leaveEtcd', run: () => etcdLeave(machine) }] }]
     : []),

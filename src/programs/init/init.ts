@@ -54,7 +54,10 @@ export async function main(_args: string[]): Promise<number> {
   for (const missing of prepareCgroups()) machine.log.warn('cgroup limit has no place on this kernel', { limit: missing })
   await openSockets(machine, areas)
   machine.runtime.start()
-  process.on('SIGTERM', () => void machine.sequencer.run('shutdown', shutdown(machine)).catch(() => machine.end('shutdown')))
+  process.on(
+    'SIGTERM',
+    () => void machine.sequencer.run('shutdown', shutdown(machine, { force: true })).catch(() => machine.end('shutdown')),
+  )
   await start(machine)
   await new Promise(() => {})
   return 0

@@ -12,8 +12,8 @@ export const powerMethods = (machine: Machine): Method[] => [
     const force = mode === enums.RebootRequest.Mode.FORCE
     return { messages: [{ actorId: begin(machine, 'reboot', rebootPhases(machine, { force })) }] }
   }),
-  unary('machine.MachineService/Shutdown', ['os:admin', 'os:operator'], async () => ({
-    messages: [{ actorId: begin(machine, 'shutdown', shutdownPhases(machine)) }],
+  unary('machine.MachineService/Shutdown', ['os:admin', 'os:operator'], async ({ force }) => ({
+    messages: [{ actorId: begin(machine, 'shutdown', shutdownPhases(machine, { force })) }],
   })),
   unary('machine.MachineService/Reset', ['os:admin'], async ({ graceful, reboot, systemPartitionsToWipe, userDisksToWipe }) => {
     if (userDisksToWipe.length > 0)
