@@ -178,7 +178,8 @@ class Walk {
     return items.map((each, index) => {
       const at = [...path, index]
       const value = this.node(each as Node, item, at)
-      if (value === undefined && !this.failed(at) && unwrap(item).type !== 'any') this.report(at, 'empty list item', each as Node)
+      const lost = this.failed(at) || this.budget.nodes > nodeBudget
+      if (value === undefined && !lost && unwrap(item).type !== 'any') this.report(at, 'empty list item', each as Node)
       return value ?? null
     })
   }

@@ -1,0 +1,23 @@
+/** Twelve broken configurations and all that is said of each, as a node says it. */
+import { expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ConfigDesk } from '../../../src/os/config/desk.ts'
+import { machineInMemory } from './machine.ts'
+
+const folder = join(import.meta.dir, '../../transcripts/config')
+const names = readdirSync(folder)
+  .filter((name) => name.endsWith('.yaml'))
+  .map((name) => name.replace(/\.yaml$/, ''))
+
+test('there are twelve', () => expect(names.length).toBe(12))
+
+for (const name of names)
+  test(name.replaceAll('-', ' '), async () => {
+    const desk = new ConfigDesk(machineInMemory().machine)
+    const said = await desk.apply(readFileSync(join(folder, `${name}.yaml`), 'utf8'), 'auto', { dryRun: true }).then(
+      () => 'it was taken',
+      (error: Error) => error.message,
+    )
+    expect(`${said}\n`).toBe(readFileSync(join(folder, `${name}.txt`), 'utf8'))
+  })
