@@ -12,6 +12,7 @@ import { mergeResolvers } from '../../src/os/network/controllers/resolver.ts'
 import { applyRoutes, configRoutes, mergeRoutes } from '../../src/os/network/controllers/route.ts'
 import { mergeTimeServers } from '../../src/os/network/controllers/time-server.ts'
 import { dhcp4Operator } from '../../src/os/network/operators/dhcp4.ts'
+import { dhcp6Operator } from '../../src/os/network/operators/dhcp6.ts'
 import { HostnameSpec } from '../../src/os/network/resources/hostname-spec.ts'
 import { ResolverSpec } from '../../src/os/network/resources/resolver-spec.ts'
 import { TimeServerSpec } from '../../src/os/network/resources/time-server-spec.ts'
@@ -61,7 +62,7 @@ beforeEach(() => {
     applyRoutes(kernel),
     configOperators(kernel),
     mergeOperators,
-    applyOperators({ dhcp4: dhcp4Operator(kernel.packet) }),
+    applyOperators({ dhcp4: dhcp4Operator(kernel.packet), dhcp6: dhcp6Operator(kernel.packet) }),
     mergeHostname,
     mergeResolvers,
     mergeTimeServers,
@@ -189,4 +190,33 @@ story('a server that comes late is found', async () => {
   await Bun.sleep(300)
   await serve('dhcp-range=10.8.0.50,10.8.0.99,2m')
   await eventually(() => addresses().length > 0, 'the lease')
+})
+
+story('a link is given its IPv6 address by DHCP', async () => {
+  await serve(
+    'dhcp-range=fd00:8::100,fd00:8::100,64,2m',
+    'dhcp-option=option6:dns-server,[fd00:8::1]',
+    'dhcp-option=option6:domain-search,six.example.org',
+  )
+  say('kind: DHCPv6Config\nname: eth0\n')
+  await eventually(() => addresses(10).includes('fd00:8::100/128'), 'the lease')
+  expect(machine.store.get(ResolverSpec, 'resolvers')?.spec).toMatchObject({
+    dnsServers: ['fd00:8::1'],
+    searchDomains: ['six.example.org'],
+  })
+  say()
+  await eventually(() => addresses(10).length === 0, 'it is gone')
+})
+
+story('both families at once, on a bridge', async () => {
+  await serve(
+    'dhcp-range=fd00:8::100,fd00:8::1ff,64,2m',
+    'dhcp-range=10.8.0.50,10.8.0.99,2m',
+    'dhcp-option=option:router,10.8.0.1',
+    'dhcp-option=option6:dns-server,[fd00:8::1]',
+  )
+  say('kind: BridgeConfig\nname: br0\nlinks: [eth0]\n', 'kind: DHCPv4Config\nname: br0\n', 'kind: DHCPv6Config\nname: br0\n')
+  await eventually(() => addresses().length === 1 && addresses(10).length === 1 && route(undefined), 'both leases')
+  expect(node.addresses().find(({ address }) => address === addresses()[0])?.link).toBe(node.indexOf('br0'))
+  expect(machine.store.get(ResolverSpec, 'resolvers')?.spec.dnsServers).toContain('fd00:8::1')
 })

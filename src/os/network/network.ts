@@ -18,6 +18,7 @@ import { applyTimeServers, configTimeServers, mergeTimeServers } from './control
 import { Resolver } from './dns/resolver.ts'
 import { resources } from './nouns.ts'
 import { dhcp4Operator } from './operators/dhcp4.ts'
+import { dhcp6Operator } from './operators/dhcp6.ts'
 
 /** Links, addresses, routes, names: what is declared, what is true. */
 export const network: Area = {
@@ -36,7 +37,7 @@ export const network: Area = {
       applyLinks(kernel),
       configOperators(kernel),
       mergeOperators,
-      applyOperators({ dhcp4: dhcp4Operator(kernel.packet) }),
+      applyOperators({ dhcp4: dhcp4Operator(kernel.packet), dhcp6: dhcp6Operator(kernel.packet) }),
       configRoutingRules,
       mergeRoutingRules,
       applyRoutingRules(kernel),

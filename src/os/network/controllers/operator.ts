@@ -1,5 +1,6 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import { merge, strongest } from '../../../cosi/merge.ts'
+import type { SpecOf } from '../../../cosi/resource.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { type BootNetwork, silentBoot } from '../boot-network.ts'
@@ -7,6 +8,7 @@ import { configuredLinks } from '../configured-links.ts'
 import { cards } from '../link-names.ts'
 import { type Findings, machineClock, type Operator } from '../operators/operator.ts'
 import { AddressSpec } from '../resources/address-spec.ts'
+import { AddressStatus } from '../resources/address-status.ts'
 import { DeviceConfigSpec } from '../resources/device-config-spec.ts'
 import { HostnameSpec } from '../resources/hostname-spec.ts'
 import { HostnameStatus } from '../resources/hostname-status.ts'
@@ -69,6 +71,7 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
     inputs: {
       specs: weak(OperatorSpec),
       links: weak(LinkStatus),
+      addresses: weak(AddressStatus),
       name: weak(HostnameStatus, { id: 'hostname' }),
       names: weak(HostnameSpec),
     },
@@ -80,7 +83,7 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
       resolver: shared(ResolverSpec, 'network-config'),
       timeServer: shared(TimeServerSpec, 'network-config'),
     },
-    reconcile({ specs, links, name, names, log, background, wakeIn, ...outputs }) {
+    reconcile({ specs, links, addresses, name, names, log, background, wakeIn, ...outputs }) {
       const wanted = new Map(specs.list().map(({ metadata, spec }) => [metadata.id, spec]))
       for (const id of states.keys()) if (!wanted.has(id)) states.delete(id)
       // A name that came from a server is not told to servers as our own.
@@ -101,6 +104,7 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
         if (!link || (!up && left <= 0)) state.findings = undefined
         else if (!up && Number.isFinite(left)) wakeIn(Math.min(left, 3_600_000))
         state.memory.set('hostname', own)
+        state.memory.set('linkLocal', spec.operator === 'dhcp6' ? linkLocal(addresses.list(), spec.linkName) : undefined)
         put(outputs, id, spec.linkName, state.findings)
         const run = operators[spec.operator]
         if (!up || !run || !link) continue
@@ -114,6 +118,7 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
             log: log.with({ operator: spec.operator, link: spec.linkName }),
             clock: machineClock,
             hostname: () => String(memory.get('hostname') ?? ''),
+            linkLocal: () => memory.get('linkLocal') as string | undefined,
             memory,
             tell(findings) {
               current.findings = findings
@@ -124,6 +129,14 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
       }
     },
   })
+}
+
+/** The link's own address, once no other station can have it. */
+function linkLocal(addresses: readonly { spec: SpecOf<typeof AddressStatus> }[], name: string): string | undefined {
+  const own = addresses.find(
+    ({ spec }) => spec.linkName === name && spec.family === 'inet6' && spec.scope === 'link' && !/tentative|dadfailed/.test(spec.flags),
+  )
+  return own?.spec.address.split('/')[0]
 }
 
 type Outputs = Record<'address' | 'link' | 'route' | 'hostname' | 'resolver' | 'timeServer', { put(id: string, spec: any): void }>

@@ -116,7 +116,7 @@ export class Dhcp4Client {
       if (!offer) continue
       const { server } = offer.options
       if (server === undefined || offer.message.yourAddress === '0.0.0.0') continue
-      const lease = await this.#request(offer.message.yourAddress, server, signal)
+      const lease = await this.#request(offer.message, server, signal)
       if (lease === 'refused') await this.#clock.sleep(this.#jitter(pause), signal)
       else if (lease && (await this.#door.taken(bare(lease.address), signal))) {
         this.#log.warn('the leased address is taken, it is declined', { address: lease.address, server })
@@ -127,8 +127,10 @@ export class Dhcp4Client {
     return undefined
   }
 
-  async #request(address: string, server: string, signal: AbortSignal): Promise<Dhcp4Lease | 'refused' | undefined> {
+  async #request(offer: Dhcp4Message, server: string, signal: AbortSignal): Promise<Dhcp4Lease | 'refused' | undefined> {
+    const address = offer.yourAddress
     const message = this.#message(dhcp4Type.request, [requested(address), [dhcp4Option.server, optionAddresses(server)]])
+    message.transaction = offer.transaction // RFC 2131 4.4.1, table 5
     for (const pause of requestPauses) {
       if (signal.aborted) return undefined
       this.#send(message, 'everybody')

@@ -36,6 +36,8 @@ export interface Operation {
   readonly clock: Clock
   /** The machine's name as it is now, '' when it has none of its own. */
   hostname(): string
+  /** The link's own IPv6 address, undefined while another station may have it. */
+  linkLocal(): string | undefined
   /** Tells what holds from now on; undefined when nothing does. */
   tell(findings: Findings | undefined): void
   /** What the operator wrote here before its link went away: kept as long as the operator is wished. */
