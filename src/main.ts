@@ -20,7 +20,7 @@ function choose(): { program?: () => Promise<Program>; name: string; args: strin
   const args = process.argv.slice(2)
   if (Object.hasOwn(programs, name)) return { program: programs[name], name, args }
   const first = args[0] ?? ''
-  return { program: Object.hasOwn(programs, first) ? programs[first] : undefined, name: first, args: args.slice(1) }
+  return { program: Object.hasOwn(programs, first) ? programs[first] : undefined, name: first || name, args: args.slice(1) }
 }
 
 const { program, name, args } = choose()
