@@ -14,6 +14,7 @@ import { mergeTimeServers } from '../../src/os/network/controllers/time-server.t
 import { dhcp4Operator } from '../../src/os/network/operators/dhcp4.ts'
 import { dhcp6Operator } from '../../src/os/network/operators/dhcp6.ts'
 import { HostnameSpec } from '../../src/os/network/resources/hostname-spec.ts'
+import { LinkStatus } from '../../src/os/network/resources/link-status.ts'
 import { ResolverSpec } from '../../src/os/network/resources/resolver-spec.ts'
 import { TimeServerSpec } from '../../src/os/network/resources/time-server-spec.ts'
 import { eventually, kernelOf, Namespaces, running, spawnIn } from './namespaces.ts'
@@ -177,7 +178,7 @@ story('a cable that is out keeps the lease, and one that is back asks for it aga
   say('kind: DHCPv4Config\nname: eth0\n')
   const [before] = await eventually(() => addresses().length > 0 && addresses(), 'the lease')
   server.setLink('port0', { up: false })
-  await eventually(() => machine.store.list(HostnameSpec) && node.link('eth0')?.operationalState !== 6, 'the cable is out')
+  await eventually(() => machine.store.get(LinkStatus, 'eth0')?.spec.operationalState !== 'up', 'the cable is out')
   expect(addresses()).toEqual([before!])
   server.setLink('port0', { up: true })
   await eventually(() => machine.entries.filter(({ message }) => message === 'address leased').length === 2, 'the lease is asked for again')
