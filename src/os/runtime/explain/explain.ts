@@ -43,6 +43,7 @@ export async function explainMachine(machinery: Machinery, { signal }: { signal?
   for (const { id, state } of machinery.supervisor.list()) if (state !== 'Finished' && state !== 'Skipped') explainer.resource(service(id))
   for (const { controller, state } of machinery.runtime.controllers())
     if (state.lastError || state.troubles.size > 0) explainer.controller(controller.name)
+  for (const disk of fullDisks(machinery.world)) explainer.causes.set(disk.subject, { ...disk, depth: 0, because: [] })
   return finish(machinery, explainer, 'the machine', signal)
 }
 

@@ -174,7 +174,9 @@ export class Explainer {
 
   /** What the last round asked for in vain. */
   #vain(controller: Controller, { missing }: ControllerState, depth: number): string[] {
-    return missing.flatMap(({ type, namespace, id }) => this.resource({ type, namespace, id: id || (onlyId(controller, type) ?? '') }, depth))
+    return missing.flatMap(({ type, namespace, id }) =>
+      this.resource({ type, namespace, id: id || (onlyId(controller, type) ?? '') }, depth),
+    )
   }
 
   /** Inputs that are there and say themselves that something is wrong. */

@@ -38,12 +38,10 @@ export async function runPatch(io: Io, cluster: Cluster, type: string, id: strin
   const failed: { node: string; error: Error }[] = []
   for (const node of nodes) {
     try {
-      const before = parseConfig(await machineConfig(cluster, node, id))
-      const after = before.patch(...patches)
-      const same = after.toString() === before.toString()
-      if (!same) await applyTo(io, cluster, after.bytes, flags, node)
-      const how = same ? ': nothing changes' : flags.dryRun ? ' (dry run)' : ''
-      io.stderr.write(`patched MachineConfigs.config.talos.dev/${id} at the node ${node}${how}\n`)
+      const { bytes } = parseConfig(await machineConfig(cluster, node, id)).patch(...patches)
+      // Applied even when it changes nothing: that is how a configuration on trial is made to stay.
+      await applyTo(io, cluster, bytes, flags, node)
+      io.stderr.write(`patched MachineConfigs.config.talos.dev/${id} at the node ${node}${flags.dryRun ? ' (dry run)' : ''}\n`)
     } catch (error) {
       // What does not fit one node may fit the next.
       if (io.signal.aborted || nodes.length === 1) throw error
