@@ -1,6 +1,9 @@
-import type { Area } from '../area.ts'
+import { parseCommandLine } from '../../wire/command-line.ts'
+import type { Area, Machine } from '../area.ts'
 import { hostname } from './api/hostname.ts'
 import { netstat } from './api/netstat.ts'
+import { type BootNetwork, silentBoot } from './boot-network.ts'
+import { bootNetwork } from './boot-parameters.ts'
 import { applyAddresses, configAddresses, mergeAddresses } from './controllers/address.ts'
 import { configDevices } from './controllers/device-config.ts'
 import { configNetworkFiles } from './controllers/etc-file.ts'
@@ -25,17 +28,18 @@ export const network: Area = {
   name: 'network',
   resources,
   methods: ({ kernel }) => [hostname, netstat(kernel)],
-  controllers({ kernel }) {
+  controllers({ kernel, log }) {
     const resolver = new Resolver()
+    const boot = bootOf(kernel, log)
     return [
       observeLinks(kernel),
       observeAddresses(kernel),
       observeRoutes(kernel),
-      configDevices(),
-      configLinks(kernel),
+      configDevices(boot),
+      configLinks(kernel, boot),
       mergeLinks,
       applyLinks(kernel),
-      configOperators(kernel),
+      configOperators(kernel, boot),
       mergeOperators,
       applyOperators({ dhcp4: dhcp4Operator(kernel.packet), dhcp6: dhcp6Operator(kernel.packet) }),
       configRoutingRules,
@@ -44,20 +48,20 @@ export const network: Area = {
       observeRoutingRules(kernel),
       configAddressOrder,
       observeNodeAddresses,
-      configHostname,
+      configHostname(boot),
       platformHostname(kernel),
       mergeHostname,
       applyHostname(kernel),
-      configResolvers,
+      configResolvers(boot),
       mergeResolvers,
       applyResolvers,
-      configTimeServers,
+      configTimeServers(boot),
       mergeTimeServers,
       applyTimeServers,
-      configAddresses(),
+      configAddresses(boot),
       mergeAddresses,
       applyAddresses(kernel),
-      configRoutes(),
+      configRoutes(boot),
       mergeRoutes,
       applyRoutes(kernel),
       configHostDns(kernel),
@@ -67,4 +71,12 @@ export const network: Area = {
       observeNetworkStatus,
     ]
   },
+}
+
+/** A machine's command line; a container's is its host's and says nothing to it. */
+function bootOf({ mode, files }: Machine['kernel'], log: Machine['log']): BootNetwork {
+  if (mode === 'container') return silentBoot
+  const boot = bootNetwork(parseCommandLine(files.readText('/proc/cmdline')))
+  for (const complaint of boot.complaints) log.warn('a kernel parameter is passed over', { reason: complaint })
+  return boot
 }

@@ -13,7 +13,7 @@ function machine(given = '') {
   const store = new Store()
   const os = new Runtime(store, { log: silent })
   const uts = { sethostname: (name: string) => void told.push(name), setdomainname: () => {} }
-  os.register(configHostname, mergeHostname, applyHostname({ uts }))
+  os.register(configHostname(), mergeHostname, applyHostname({ uts }))
   os.register(platformHostname({ mode: 'container', uts: { ...uts, gethostname: () => given } as never }))
   os.start()
   return { store, os, told }

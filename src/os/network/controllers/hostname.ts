@@ -6,27 +6,30 @@ import { declared, find } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { PlatformMetadata } from '../../runtime/resources/platform-metadata.ts'
+import { type BootNetwork, silentBoot } from '../boot-network.ts'
 import { HostnameSpec } from '../resources/hostname-spec.ts'
 import { HostnameStatus } from '../resources/hostname-status.ts'
 import { NodeAddress } from '../resources/node-address.ts'
 
 /** What the machine configuration says, and a name made of the node's identity or address where it says nothing. */
-export const configHostname: Controller = defineController({
-  name: 'network.HostnameConfigController',
-  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), addresses: weak(NodeAddress), identity: weak(Identity) },
-  outputs: { spec: shared(HostnameSpec, 'network-config') },
-  reconcile({ config, addresses, identity, spec }) {
-    const found = declared(config.get('v1alpha1'))
-    const document = found && find(found, 'HostnameConfig')
-    const named = document?.hostname || found?.machine.network?.hostname
-    if (named) spec.put('configuration/hostname', { ...split(named), layer: 'configuration' })
-    const auto = document?.auto ?? (found?.machine.features?.stableHostname === false ? 'addr' : 'stable')
-    const id = identity.get('local')?.spec.nodeId
-    const address = addresses.get('default')?.spec.addresses[0]
-    if (auto === 'stable' && id) spec.put('default/hostname', { hostname: stableName(id), domainname: '', layer: 'default' })
-    if (auto === 'addr' && address) spec.put('default/hostname', { hostname: addressName(address), domainname: '', layer: 'default' })
-  },
-})
+export const configHostname = (boot: BootNetwork = silentBoot): Controller =>
+  defineController({
+    name: 'network.HostnameConfigController',
+    inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), addresses: weak(NodeAddress), identity: weak(Identity) },
+    outputs: { spec: shared(HostnameSpec, 'network-config') },
+    reconcile({ config, addresses, identity, spec }) {
+      if (boot.hostname) spec.put('cmdline/hostname', { ...split(boot.hostname), layer: 'cmdline' })
+      const found = declared(config.get('v1alpha1'))
+      const document = found && find(found, 'HostnameConfig')
+      const named = document?.hostname || found?.machine.network?.hostname
+      if (named) spec.put('configuration/hostname', { ...split(named), layer: 'configuration' })
+      const auto = document?.auto ?? (found?.machine.features?.stableHostname === false ? 'addr' : 'stable')
+      const id = identity.get('local')?.spec.nodeId
+      const address = addresses.get('default')?.spec.addresses[0]
+      if (auto === 'stable' && id) spec.put('default/hostname', { hostname: stableName(id), domainname: '', layer: 'default' })
+      if (auto === 'addr' && address) spec.put('default/hostname', { hostname: addressName(address), domainname: '', layer: 'default' })
+    },
+  })
 
 /** In a container the name it was started with is the platform's wish. */
 export const platformHostname = ({ mode, uts }: Pick<Kernel, 'mode' | 'uts'>): Controller => {

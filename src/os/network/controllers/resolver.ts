@@ -3,6 +3,7 @@ import { merge } from '../../../cosi/merge.ts'
 import { transform } from '../../../cosi/transform.ts'
 import { declared, find } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { type BootNetwork, silentBoot } from '../boot-network.ts'
 import { HostnameStatus } from '../resources/hostname-status.ts'
 import { ResolverSpec } from '../resources/resolver-spec.ts'
 import { ResolverStatus } from '../resources/resolver-status.ts'
@@ -11,29 +12,31 @@ import { ResolverStatus } from '../resources/resolver-status.ts'
 const defaultServers = ['1.1.1.1', '8.8.8.8']
 
 /** What the machine configuration says of name servers. */
-export const configResolvers: Controller = defineController({
-  name: 'network.ResolverConfigController',
-  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), hostname: weak(HostnameStatus) },
-  outputs: { spec: shared(ResolverSpec, 'network-config') },
-  reconcile({ config, hostname, spec }) {
-    spec.put('default/resolvers', { dnsServers: defaultServers, layer: 'default' })
-    const found = declared(config.get('v1alpha1'))
-    if (!found) return
-    const document = find(found, 'ResolverConfig')
-    const network = found.machine.network ?? {}
-    const dnsServers: string[] = document?.nameservers?.map((server: { address: string }) => server.address) ?? network.nameservers ?? []
-    const searchDomains: string[] = [...(document?.searchDomains?.domains ?? network.searchDomains ?? [])]
-    const disabled = document?.searchDomains?.disableDefault ?? network.disableSearchDomain ?? false
-    const domain = hostname.get('hostname')?.spec.domainname
-    if (domain && !disabled) searchDomains.push(domain)
-    if (dnsServers.length > 0 || searchDomains.length > 0)
-      spec.put('configuration/resolvers', {
-        dnsServers,
-        layer: 'configuration',
-        ...(searchDomains.length > 0 ? { searchDomains } : {}),
-      })
-  },
-})
+export const configResolvers = (boot: BootNetwork = silentBoot): Controller =>
+  defineController({
+    name: 'network.ResolverConfigController',
+    inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), hostname: weak(HostnameStatus) },
+    outputs: { spec: shared(ResolverSpec, 'network-config') },
+    reconcile({ config, hostname, spec }) {
+      spec.put('default/resolvers', { dnsServers: defaultServers, layer: 'default' })
+      if (boot.nameServers.length > 0) spec.put('cmdline/resolvers', { dnsServers: [...boot.nameServers], layer: 'cmdline' })
+      const found = declared(config.get('v1alpha1'))
+      if (!found) return
+      const document = find(found, 'ResolverConfig')
+      const network = found.machine.network ?? {}
+      const dnsServers: string[] = document?.nameservers?.map((server: { address: string }) => server.address) ?? network.nameservers ?? []
+      const searchDomains: string[] = [...(document?.searchDomains?.domains ?? network.searchDomains ?? [])]
+      const disabled = document?.searchDomains?.disableDefault ?? network.disableSearchDomain ?? false
+      const domain = hostname.get('hostname')?.spec.domainname
+      if (domain && !disabled) searchDomains.push(domain)
+      if (dnsServers.length > 0 || searchDomains.length > 0)
+        spec.put('configuration/resolvers', {
+          dnsServers,
+          layer: 'configuration',
+          ...(searchDomains.length > 0 ? { searchDomains } : {}),
+        })
+    },
+  })
 
 /** The strongest layer that names servers, and the strongest that names search domains; within it, of all who speak. */
 export const mergeResolvers: Controller = merge(

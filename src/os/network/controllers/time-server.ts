@@ -3,21 +3,24 @@ import { merge, strongest } from '../../../cosi/merge.ts'
 import { transform } from '../../../cosi/transform.ts'
 import { declared, find } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { type BootNetwork, silentBoot } from '../boot-network.ts'
 import { TimeServerSpec } from '../resources/time-server-spec.ts'
 import { TimeServerStatus } from '../resources/time-server-status.ts'
 
 /** What the machine configuration says of time servers. */
-export const configTimeServers: Controller = defineController({
-  name: 'network.TimeServerConfigController',
-  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
-  outputs: { spec: shared(TimeServerSpec, 'network-config') },
-  reconcile({ config, spec }) {
-    spec.put('default/timeservers', { timeServers: ['time.cloudflare.com'], layer: 'default' })
-    const found = declared(config.get('v1alpha1'))
-    const timeServers: string[] | undefined = found && (find(found, 'TimeSyncConfig')?.ntp?.servers ?? found.machine.time?.servers)
-    if (timeServers && timeServers.length > 0) spec.put('configuration/timeservers', { timeServers, layer: 'configuration' })
-  },
-})
+export const configTimeServers = (boot: BootNetwork = silentBoot): Controller =>
+  defineController({
+    name: 'network.TimeServerConfigController',
+    inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+    outputs: { spec: shared(TimeServerSpec, 'network-config') },
+    reconcile({ config, spec }) {
+      spec.put('default/timeservers', { timeServers: ['time.cloudflare.com'], layer: 'default' })
+      if (boot.timeServers.length > 0) spec.put('cmdline/timeservers', { timeServers: [...boot.timeServers], layer: 'cmdline' })
+      const found = declared(config.get('v1alpha1'))
+      const timeServers: string[] | undefined = found && (find(found, 'TimeSyncConfig')?.ntp?.servers ?? found.machine.time?.servers)
+      if (timeServers && timeServers.length > 0) spec.put('configuration/timeservers', { timeServers, layer: 'configuration' })
+    },
+  })
 
 /** The strongest layer's time servers, of all who speak in it. */
 export const mergeTimeServers: Controller = merge(

@@ -1,4 +1,4 @@
-import { flag, ip, listOf, mac, oneOf, section, text, unsigned } from '../../../document/fields.ts'
+import { flag, ip, listOf, mac, needed, oneOf, section, text, unsigned } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 import { linkFields, linkRules } from './link-fields.ts'
 
@@ -23,7 +23,7 @@ export const BondConfig = defineDocument({
     name: text,
     hardwareAddr: mac,
     links: listOf(text),
-    bondMode: oneOf(...bondWords.mode),
+    bondMode: needed(oneOf(...bondWords.mode)),
     miimon: unsigned(32),
     updelay: unsigned(32),
     downdelay: unsigned(32),

@@ -1,6 +1,6 @@
 /** What all documents that configure a link have in common. */
 import * as v from 'valibot'
-import { cidr, flag, ip, listOf, section, unsigned } from '../../../document/fields.ts'
+import { cidr, flag, ip, listOf, needed, section, unsigned } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 
 /** A routing table: a number from 1 to 252, or one of the kernel's names. */
@@ -16,7 +16,7 @@ export const routingTable = v.pipe(
 export const linkFields = {
   up: flag,
   mtu: unsigned(32),
-  addresses: listOf(section({ address: cidr, routePriority: unsigned(32) })),
+  addresses: listOf(section({ address: needed(cidr), routePriority: unsigned(32) })),
   routes: listOf(section({ destination: cidr, gateway: ip, source: ip, metric: unsigned(32), mtu: unsigned(32), table: routingTable })),
   multicast: flag,
 }

@@ -1,4 +1,4 @@
-import { cidr, isCidr, oneOf, section, text, unsigned } from '../../../document/fields.ts'
+import { cidr, isCidr, needed, oneOf, section, text, unsigned } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 import { routingTable } from './link-fields.ts'
 
@@ -22,7 +22,7 @@ export const RoutingRuleConfig = defineDocument({
     name: text,
     src: cidr,
     dst: cidr,
-    table: routingTable,
+    table: needed(routingTable),
     action: oneOf('unspec', 'unicast', 'blackhole', 'unreachable', 'prohibit'),
     iifName: text,
     oifName: text,

@@ -1,4 +1,4 @@
-import { duration, integer, section, text } from '../../../document/fields.ts'
+import { duration, integer, needed, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 import { milliseconds } from '../../../document/quantity.ts'
 import { requireName } from './link-fields.ts'
@@ -8,7 +8,7 @@ export const TCPProbeConfig = defineDocument({
   kind: 'TCPProbeConfig',
   description: 'An endpoint that has to be reachable for the network to count as up.',
   nameKey: 'name',
-  schema: section({ name: text, interval: duration, failureThreshold: integer, endpoint: text, timeout: duration }),
+  schema: section({ name: text, interval: duration, failureThreshold: integer, endpoint: needed(text), timeout: duration }),
   rules({ name, interval, failureThreshold, endpoint, timeout }, report) {
     requireName(name, report)
     if (!endpoint) report.error(['endpoint'], 'an endpoint is required, like "example.com:443"')

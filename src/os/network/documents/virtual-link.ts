@@ -1,4 +1,4 @@
-import { listOf, mac, oneOf, section, text, unsigned } from '../../../document/fields.ts'
+import { listOf, mac, needed, oneOf, section, text, unsigned } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 import { linkFields, linkRules, routingTable } from './link-fields.ts'
 
@@ -7,7 +7,7 @@ export const VLANConfig = defineDocument({
   kind: 'VLANConfig',
   description: 'A tagged network on another link.',
   nameKey: 'name',
-  schema: section({ name: text, vlanID: unsigned(16), vlanMode: oneOf('802.1q', '802.1ad'), parent: text, ...linkFields }),
+  schema: section({ name: text, vlanID: needed(unsigned(16)), vlanMode: oneOf('802.1q', '802.1ad'), parent: needed(text), ...linkFields }),
   rules(vlan, report) {
     linkRules(vlan, report)
     if (!vlan.vlanID || vlan.vlanID > 4094) report.error(['vlanID'], 'a VLAN has a number from 1 to 4094')
@@ -20,7 +20,7 @@ export const VRFConfig = defineDocument({
   kind: 'VRFConfig',
   description: 'Links with a routing table of their own.',
   nameKey: 'name',
-  schema: section({ name: text, hardwareAddr: mac, links: listOf(text), table: routingTable, ...linkFields }),
+  schema: section({ name: text, hardwareAddr: mac, links: listOf(text), table: needed(routingTable), ...linkFields }),
   rules(vrf, report) {
     linkRules(vrf, report)
     if (!vrf.table || !/^\d+$/.test(vrf.table)) report.error(['table'], 'a table of its own is required: a number from 1 to 252')

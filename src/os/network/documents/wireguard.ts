@@ -1,4 +1,4 @@
-import { cidr, duration, integer, ipAndPort, listOf, section, text } from '../../../document/fields.ts'
+import { cidr, duration, integer, ipAndPort, listOf, needed, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 import { milliseconds } from '../../../document/quantity.ts'
 import { linkFields, linkRules } from './link-fields.ts'
@@ -13,12 +13,12 @@ export const WireguardConfig = defineDocument({
   nameKey: 'name',
   schema: section({
     name: text,
-    privateKey: text,
+    privateKey: needed(text),
     listenPort: integer,
     firewallMark: integer,
     peers: listOf(
       section({
-        publicKey: text,
+        publicKey: needed(text),
         presharedKey: text,
         endpoint: ipAndPort,
         persistentKeepaliveInterval: duration,

@@ -1,0 +1,99 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { Store } from '../../../src/cosi/store.ts'
+import { bootNetwork } from '../../../src/os/network/boot-parameters.ts'
+import { LinkStatus } from '../../../src/os/network/resources/link-status.ts'
+import { parseCommandLine } from '../../../src/wire/command-line.ts'
+
+const store = new Store()
+for (const [index, [name, type]] of [
+  ['lo', 'loopback'],
+  ['eth1', 'ether'],
+  ['eth0', 'ether'],
+].entries())
+  store.put(LinkStatus, name!, {
+    index,
+    type: type!,
+    linkIndex: 0,
+    flags: '',
+    hardwareAddr: '',
+    permanentAddr: '',
+    broadcastAddr: '',
+    mtu: 1500,
+    queueDisc: '',
+    operationalState: 'up',
+    kind: '',
+    slaveKind: '',
+    linkState: true,
+    port: '',
+    duplex: '',
+  })
+const read = (text: string) => {
+  const boot = bootNetwork(parseCommandLine(text))
+  return { ...boot, found: boot.links(store.list(LinkStatus)) }
+}
+
+test('ip= in its forms', () => {
+  expect(read('ip=dhcp').found).toMatchObject([{ name: 'eth0', dhcp4: { routeMetric: 1024 } }])
+  expect(read('ip=eth1:dhcp ip=off').found).toMatchObject([{ name: 'eth1', dhcp4: {} }])
+  const whole = read('ip=172.20.0.2::172.20.0.1:255.255.255.0:node-1:eth1::10.5.0.1:10.5.0.2:10.5.0.3')
+  expect(whole.found).toMatchObject([
+    { name: 'eth1', addresses: [{ address: '172.20.0.2/24' }], routes: [{ destination: '', gateway: '172.20.0.1' }] },
+  ])
+  expect(whole).toMatchObject({ hostname: 'node-1', nameServers: ['10.5.0.1', '10.5.0.2'], timeServers: ['10.5.0.3'] })
+  expect(whole.found[0]?.dhcp4).toBeUndefined()
+  expect(read('ip=[2001:db8::2]::[2001:DB8::1]:64::eth1').found).toMatchObject([
+    { addresses: [{ address: '2001:db8::2/64' }], routes: [{ gateway: '2001:db8::1' }] },
+  ])
+  expect(read('ip=10.0.0.2').found).toMatchObject([{ name: 'eth0', addresses: [{ address: '10.0.0.2/32' }] }])
+  expect(read('ip=:::::eth1:dhcp').found).toMatchObject([{ name: 'eth1', dhcp4: {} }])
+})
+
+test('names and servers of their own parameters', () => {
+  expect(read('ip=::::from-ip talos.hostname=node-2 nameserver=10.0.0.9 talos.network.interface.ignore=eth1')).toMatchObject({
+    hostname: 'node-2',
+    nameServers: ['10.0.0.9'],
+    ignored: new Set(['eth1']),
+  })
+})
+
+test('bond=, vlan= and bridge=', () => {
+  expect(
+    read('bond=bond1:eth3,eth4:mode=802.3ad,xmit_hash_policy=layer2+3,arp_ip_target=10.0.0.1;10.0.0.2,use_carrier=1:1450 bond=other').found,
+  ).toMatchObject([
+    {
+      name: 'bond1',
+      kind: 'bond',
+      mtu: 1450,
+      members: ['eth3', 'eth4'],
+      bond: { mode: '802.3ad', xmitHashPolicy: 'layer2+3', arpIpTargets: ['10.0.0.1', '10.0.0.2'], useCarrier: true },
+    },
+  ])
+  expect(read('bond=bond0').found).toMatchObject([{ members: ['eth0', 'eth1'], bond: { mode: 'balance-rr' } }])
+  expect(read('vlan=vlan5:eth1 ip=10.0.0.2::::::').found).toMatchObject([
+    { name: 'eth1.5', kind: 'vlan', vlan: { vlanID: 5, parent: 'eth1' } },
+    {},
+  ])
+  expect(read('vlan=x.7:eth0 ip=10.0.0.2:::24::x.7').found.map(({ name }) => name)).toEqual(['eth0.7', 'eth0.7'])
+  expect(read('bridge=br0:eth0,eth1').found).toMatchObject([{ name: 'br0', kind: 'bridge', members: ['eth0', 'eth1'] }])
+})
+
+test('what is wrong is told of and passed over', () => {
+  expect(read('bond=bond0:eth0:colour=red ip=10.0.0.300 vlan=eth0:eth1 ip=10.0.0.1:::255.0.255.0 ip=dhcp')).toMatchObject({
+    complaints: [
+      'kernel parameter "bond=bond0:eth0:colour=red": "colour=red" is not an option of a bond',
+      'kernel parameter "vlan=eth0:eth1": the VLAN has no number from 1 to 4095',
+      'kernel parameter "ip=10.0.0.300": it is neither "dhcp", a link and "dhcp", nor an address',
+      'kernel parameter "ip=10.0.0.1:::255.0.255.0": "255.0.255.0" is not a netmask',
+    ],
+    found: [{ name: 'eth0' }],
+  })
+})
+
+test('any line is read', () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.constantFrom('ip', 'bond', 'vlan', 'bridge', 'nameserver'), fc.string())), (words) => {
+      read(words.map(([name, value]) => `${name}=${value}`).join(' '))
+    }),
+  )
+})
