@@ -5,6 +5,9 @@
 import * as v from 'valibot'
 import { nanoseconds, parseByteSize } from './quantity.ts'
 
+/** A key that may not be left out; said to editors, and checked by the rules of its document. */
+export const needed = <S extends v.GenericSchema<any, any>>(schema: S) => v.pipe(schema, v.metadata({ needed: true }))
+
 /** Any text. */
 export const text = v.string()
 
@@ -63,24 +66,28 @@ export function section<E extends Record<string, v.GenericSchema<any, any>>>(ent
 export const ip = v.pipe(
   v.string(),
   v.check((value) => isIp(value), '{} is not an IP address'),
+  v.metadata({ pattern: '^[0-9a-fA-F.:]+$' }),
 )
 
 /** An address with its prefix length. */
 export const cidr = v.pipe(
   v.string(),
   v.check((value) => isCidr(value), '{} is not an address with a prefix length, like "10.0.0.0/8"'),
+  v.metadata({ pattern: String.raw`^[0-9a-fA-F.:]+/\d{1,3}$` }),
 )
 
 /** A hardware address. */
 export const mac = v.pipe(
   v.string(),
   v.check((value) => /^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2})+$/.test(value), '{} is not a hardware address, like "0c:00:5e:12:34:56"'),
+  v.metadata({ pattern: '^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2})+$' }),
 )
 
 /** A time span, like `1m30s`. */
 export const duration = v.pipe(
   v.string(),
   v.check((value) => nanoseconds(value) !== undefined, '{} is not a time span, like "30s" or "1h30m"'),
+  v.metadata({ pattern: String.raw`^[-+]?(0|(\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$` }),
 )
 
 /** A number of bytes, like `10GiB`. */
@@ -106,18 +113,21 @@ export const url = (...schemes: string[]) =>
       (value) => URL.canParse(value) && (schemes.length === 0 || schemes.includes(new URL(value).protocol.slice(0, -1))),
       schemes.length ? `{} is not a URL that begins with ${schemes.map((scheme) => `"${scheme}://"`).join(' or ')}` : '{} is not a URL',
     ),
+    v.metadata({ pattern: schemes.length ? `^(${schemes.join('|')})://` : '^[a-zA-Z][a-zA-Z0-9+.-]*:' }),
   )
 
 /** Address and port: `10.0.0.1:6443`, `[fd00::1]:6443`. */
 export const ipAndPort = v.pipe(
   v.string(),
   v.check((value) => isIpAndPort(value), '{} is not an address with a port, like "10.0.0.1:51820" or "[fd00::1]:51820"'),
+  v.metadata({ pattern: String.raw`^(\[[0-9a-fA-F:.]+\]|[0-9.]+):\d{1,5}$` }),
 )
 
 /** A text that holds base64. */
 export const base64 = v.pipe(
   v.string(),
   v.check((value) => /^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(value), 'not base64'),
+  v.metadata({ pattern: String.raw`^[A-Za-z0-9+/\s]*={0,2}\s*$` }),
 )
 
 /** A certificate and its key, each base64 of PEM. */

@@ -1,4 +1,4 @@
-import { flag, listOf, section, text, url } from '../../../document/fields.ts'
+import { flag, listOf, needed, section, text, url } from '../../../document/fields.ts'
 import { defineDocument, type Reporter } from '../../../document/kind.ts'
 
 function requireRegistry(name: string | undefined, report: Reporter): void {
@@ -23,7 +23,11 @@ export const RegistryMirrorConfig = defineDocument({
   kind: 'RegistryMirrorConfig',
   description: 'Where to ask before a registry, or instead of it.',
   nameKey: 'name',
-  schema: section({ name: text, endpoints: listOf(section({ url: url('http', 'https'), overridePath: flag })), skipFallback: flag }),
+  schema: section({
+    name: text,
+    endpoints: listOf(section({ url: needed(url('http', 'https')), overridePath: flag })),
+    skipFallback: flag,
+  }),
   rules({ name, endpoints }, report) {
     requireRegistry(name, report)
     for (const [index, endpoint] of (endpoints ?? []).entries()) {

@@ -1,4 +1,4 @@
-import { section, text } from '../../../document/fields.ts'
+import { needed, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 
 /** A PCI device that gets another driver. */
@@ -6,7 +6,7 @@ export const PCIDriverRebindConfig = defineDocument({
   kind: 'PCIDriverRebindConfig',
   description: 'A PCI device that gets another driver.',
   nameKey: 'name',
-  schema: section({ name: text, targetDriver: text }),
+  schema: section({ name: text, targetDriver: needed(text) }),
   rules({ name, targetDriver }, report) {
     if (!name) report.error(['name'], 'the id of the device is required, like "0000:04:00.00"')
     if (!targetDriver) report.error(['targetDriver'], 'the driver is required')

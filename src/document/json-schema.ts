@@ -1,0 +1,64 @@
+/** A declaration as JSON schema (draft 2020-12), for editors: names, types, words, patterns and what each key is for. */
+import { pipeOf, unwrap } from './decode.ts'
+
+/** A JSON schema, or a part of one. */
+export type JsonSchema = { [key: string]: unknown }
+
+/** What a key is for, by its path: `a.b[].c{}.d`. */
+export type Describe = (path: string) => string | undefined
+
+/** The schema of a declaration. */
+export function jsonSchema(schema: unknown, describe: Describe, path = ''): JsonSchema {
+  const inner = unwrap(schema)
+  const { description, pattern } = hintsOf(schema)
+  const told = description ?? (path ? describe(path) : undefined)
+  return { ...(told && { description: told }), ...shape(inner, describe, path), ...(pattern && { pattern }) }
+}
+
+/** What a declaration says beside its type. */
+export function hintsOf(schema: unknown): { description?: string; pattern?: string; needed?: boolean } {
+  const hints: { description?: string; pattern?: string; needed?: boolean } = {}
+  for (const step of pipeOf(schema)) {
+    if (step.type === 'description') hints.description = step.description
+    if (step.type === 'metadata')
+      Object.assign(hints, step.metadata.pattern && { pattern: step.metadata.pattern }, step.metadata.needed && { needed: true })
+  }
+  return hints
+}
+
+function shape(inner: any, describe: Describe, path: string): JsonSchema {
+  switch (inner.type) {
+    case 'string':
+      return { type: 'string' }
+    case 'boolean':
+      return { type: 'boolean' }
+    case 'number':
+      return { type: 'integer' }
+    case 'picklist':
+      return { enum: [...inner.options] }
+    case 'literal':
+      return { const: inner.literal }
+    case 'array':
+      return { type: 'array', items: jsonSchema(inner.item, describe, `${path}[]`) }
+    case 'record':
+      return { type: 'object', additionalProperties: jsonSchema(inner.value, describe, `${path}{}`) }
+    case 'union':
+      return { anyOf: inner.options.map((option: unknown) => jsonSchema(option, () => undefined, path)) }
+    case 'object':
+    case 'strict_object': {
+      const entries = Object.entries<unknown>(inner.entries)
+      const required = entries.filter(([, entry]) => hintsOf(entry).needed).map(([key]) => key)
+      return {
+        type: 'object',
+        properties: Object.fromEntries(entries.map(([key, entry]) => [key, jsonSchema(entry, describe, path ? `${path}.${key}` : key)])),
+        additionalProperties: false,
+        ...(required.length > 0 && { required }),
+      }
+    }
+    case 'any':
+    case 'unknown':
+      return {}
+    default:
+      throw new Error(`no JSON schema is known for "${inner.type}" at "${path}"`)
+  }
+}
