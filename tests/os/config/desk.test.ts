@@ -34,7 +34,14 @@ function machine(kept: Record<string, string> = {}, at?: { now: Date }) {
   const desk = new ConfigDesk(parts, () => reboots.push('reboot'))
   running.push(runtime)
   store.register(MachineConfig as never)
-  runtime.register(acquireConfig(parts), persistConfig(parts.kernel), configMachineType, endTrial(desk), configKernelParams, configHostname())
+  runtime.register(
+    acquireConfig(parts),
+    persistConfig(parts.kernel),
+    configMachineType,
+    endTrial(desk),
+    configKernelParams,
+    configHostname(),
+  )
   runtime.start()
   store.put(AcquireConfigSpec, acquireId, {})
   const active = () => store.get(MachineConfig, 'v1alpha1')?.spec
