@@ -13,7 +13,8 @@ import { anonymous, type Client, clientOf } from './roles.ts'
 import { forwardedHeaders, type Reach, routeOf } from './routing.ts'
 import { localTimes, Upstream, Upstreams } from './upstream.ts'
 
-const settings: http2.Settings = { initialWindowSize: 1 << 20, maxConcurrentStreams: 4096 }
+// The window stays at its usual size, see rpc/client/dial.ts.
+const settings: http2.Settings = { maxConcurrentStreams: 4096 }
 
 /** Where the door is and what lies behind. */
 export interface DoorOptions {

@@ -27,7 +27,8 @@ export interface UnixAddress {
   readonly gid?: number
 }
 
-const settings: http2.Settings = { initialWindowSize: 1 << 20, maxConcurrentStreams: 10_000 }
+// The window stays at its usual size, see client/dial.ts.
+const settings: http2.Settings = { maxConcurrentStreams: 10_000 }
 
 /** Serves on a unix socket; the directory is made, a socket left there before is replaced. */
 export function serveUnix(address: UnixAddress, options: ServerOptions): Promise<Server> {
