@@ -4,7 +4,7 @@ import * as v from 'valibot'
 export const urlParts = v.object({
   scheme: v.string(),
   opaque: v.string(),
-  user: v.optional(v.record(v.string(), v.unknown())),
+  user: v.nullish(v.record(v.string(), v.unknown())),
   host: v.string(),
   path: v.string(),
   fragment: v.string(),
