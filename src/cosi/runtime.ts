@@ -30,6 +30,8 @@ export interface ControllerState {
   readonly name: string
   rounds: number
   failures: number
+  /** Milliseconds that its rounds have taken, waiting included. */
+  spent: number
   /** Set while the last round failed. */
   lastError?: Trouble
   /** What its background tasks cannot do at the moment though they go on trying, by task. */
@@ -70,6 +72,7 @@ class Runner {
       name: controller.name,
       rounds: 0,
       failures: 0,
+      spent: 0,
       troubles: new Map(),
       missing: [],
       alsoReads: [],
@@ -159,6 +162,7 @@ class Runner {
     for (const [key, output] of Object.entries<Output>(controller.outputs))
       round[key] = this.#writer(output, puts.get(output)!, kept.get(output)!)
     state.rounds++
+    const began = performance.now()
     state.roundSince = this.runtime.now()
     try {
       this.#hold()
@@ -184,6 +188,7 @@ class Runner {
       pause = Math.min(longestPause, firstPause * 2 ** (inRow - 1))
       log.warn('controller failed', { error: message, retry_in: `${pause}ms` })
     } finally {
+      state.spent += performance.now() - began
       state.missing = [...missing.values()]
       state.roundSince = undefined
     }

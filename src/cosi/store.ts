@@ -104,6 +104,19 @@ export class Store {
     return [...this.#tables.values()].flatMap((tables) => [...tables.values()].flatMap(({ resources }) => [...resources.values()]))
   }
 
+  /** How much there is of each kind, who watches it and how often it has changed. */
+  usage(): { type: string; namespace: string; resources: number; watchers: number; changes: number }[] {
+    return [...this.#tables].flatMap(([type, tables]) =>
+      [...tables].map(([namespace, { resources, subscribers, next }]) => ({
+        type,
+        namespace,
+        resources: resources.size,
+        watchers: subscribers.size,
+        changes: next,
+      })),
+    )
+  }
+
   get<S>(type: ResourceType<S>, id: string, { namespace = type.namespace }: Scope = {}): Resource<S> | undefined {
     return this.#tables.get(type.type)?.get(namespace)?.resources.get(id) as Resource<S> | undefined
   }

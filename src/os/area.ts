@@ -9,6 +9,7 @@ import type { Spawn } from '../supervise/spawn.ts'
 import type { Supervisor } from '../supervise/supervisor.ts'
 import type { Kernel } from './kernel.ts'
 import type { Sequencer } from './lifecycle/sequencer.ts'
+import type { Calls } from './runtime/calls.ts'
 import type { Events } from './runtime/events.ts'
 
 /** One subject of the operating system: what it knows, does, runs and answers. */
@@ -34,6 +35,8 @@ export interface Machine {
   readonly spawn: Spawn
   readonly events: Events
   readonly sequencer: Sequencer
+  /** What is kept of the calls of the machine API. */
+  readonly calls: Calls
   /** The service with this id, as its area describes it. */
   service(id: string): ServiceDefinition
   /** Name and tag of this build. */

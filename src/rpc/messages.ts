@@ -1029,6 +1029,13 @@ export namespace ichor.v1 {
   export interface ExplainResponse {
     messages: ichor.v1.Explanation[]
   }
+  export interface Metrics {
+    metadata?: common.Metadata
+    text: string
+  }
+  export interface MetricsResponse {
+    messages: ichor.v1.Metrics[]
+  }
 }
 
 export namespace inspect {
@@ -2436,6 +2443,7 @@ export interface Methods {
   'ichor.v1.ConfigService/Show': { kind: 'unary'; request: ichor.v1.ShowRequest; reply: ichor.v1.ShowResponse }
   'ichor.v1.ConfigService/Restore': { kind: 'unary'; request: ichor.v1.RestoreRequest; reply: ichor.v1.ApplyResponse }
   'ichor.v1.ExplainService/Explain': { kind: 'unary'; request: ichor.v1.ExplainRequest; reply: ichor.v1.ExplainResponse }
+  'ichor.v1.MetricsService/Metrics': { kind: 'unary'; request: google.protobuf.Empty; reply: ichor.v1.MetricsResponse }
   'inspect.InspectService/ControllerRuntimeDependencies': {
     kind: 'unary'
     request: google.protobuf.Empty

@@ -6,6 +6,8 @@ import { Store } from '../../src/cosi/store.ts'
 import type { Machine } from '../../src/os/area.ts'
 import type { Kernel, Mode } from '../../src/os/kernel.ts'
 import { Sequencer } from '../../src/os/lifecycle/sequencer.ts'
+import { AuditLog } from '../../src/os/runtime/audit/audit-log.ts'
+import { Calls } from '../../src/os/runtime/calls.ts'
 import { Events } from '../../src/os/runtime/events.ts'
 import { areas } from '../../src/programs/init/areas.ts'
 import { methodShape } from '../../src/rpc/schema.ts'
@@ -55,6 +57,7 @@ function served(mode: Mode): Map<string, Method> {
     supervisor: new Supervisor({ store }),
     events,
     sequencer: new Sequencer(events, silent),
+    calls: new Calls(new AuditLog({ write() {} })),
     version: { name: 'Ichor', tag: 'v1.13.0', sha: '', built: '', arch: 'amd64' },
     spawn() {
       throw new Error('nothing is started here')

@@ -1,3 +1,4 @@
+import { APICall } from './resources/api-call.ts'
 import { APIServiceConfig } from './resources/api-service-config.ts'
 import { BootedEntry } from './resources/booted-entry.ts'
 import { CPUStat } from './resources/cpu-stat.ts'
@@ -36,6 +37,7 @@ import { WatchdogTimerStatus } from './resources/watchdog-timer-status.ts'
 
 /** The kinds of resources of this area. */
 export const resources = [
+  APICall,
   APIServiceConfig,
   BootedEntry,
   CPUStat,

@@ -5,11 +5,13 @@ import { explain } from './api/explain.ts'
 import { controllerDependencies } from './api/inspect.ts'
 import { logMethods } from './api/logs.ts'
 import { memory } from './api/memory.ts'
+import { metrics } from './api/metrics.ts'
 import { mounts } from './api/mounts.ts'
 import { processes } from './api/processes.ts'
 import { serviceMethods } from './api/services.ts'
 import { systemMethods } from './api/system.ts'
 import { version } from './api/version.ts'
+import { observeCalls } from './controllers/api-call.ts'
 import { configApiService, configMaintenance } from './controllers/api-service.ts'
 import { observeDevicesReady } from './controllers/devices.ts'
 import { configEnvironment } from './controllers/environment.ts'
@@ -31,6 +33,7 @@ export const runtime: Area = {
     observeDevicesReady(machine.kernel),
     observeSecurityState(machine.kernel),
     observeServices(machine),
+    observeCalls(machine.calls.audit),
     configEnvironment,
     configMaintenance,
     configApiService,
@@ -52,5 +55,6 @@ export const runtime: Area = {
     ...systemMethods(machine.kernel),
     controllerDependencies(machine),
     explain(machine),
+    metrics(machine),
   ],
 }

@@ -27,6 +27,9 @@ import { initialize } from '../../os/lifecycle/initialize.ts'
 import { Sequencer, TakenOver } from '../../os/lifecycle/sequencer.ts'
 import { reboot, shutdown } from '../../os/lifecycle/stop.ts'
 import { namespaces } from '../../os/namespaces.ts'
+import { auditFile } from '../../os/runtime/audit/audit-file.ts'
+import { AuditLog } from '../../os/runtime/audit/audit-log.ts'
+import { Calls } from '../../os/runtime/calls.ts'
 import { Events } from '../../os/runtime/events.ts'
 import { release } from '../../release.ts'
 import { spawn } from '../../supervise/spawn.ts'
@@ -109,6 +112,7 @@ function assemble(container: boolean): Machine {
     spawn,
     events,
     sequencer: new Sequencer(events, log),
+    calls: new Calls(auditLog(kernel, supervisor, log)),
     service(id) {
       const definition = services.get(id)
       if (!definition) throw new Error(`service "${id}" is not registered`)
@@ -127,6 +131,18 @@ function assemble(container: boolean): Machine {
     for (const definition of area.services?.(machine) ?? []) services.set(definition.id, definition)
   }
   return machine
+}
+
+/** The audit log: in memory for `logs`, and on the disk once there is one. */
+function auditLog(kernel: Kernel, { logs }: Supervisor, log: Machine['log']): AuditLog {
+  const ring = logs.open('audit')
+  const file = auditFile(kernel, (error) => log.warn('audit log is kept in memory only', { error }))
+  return new AuditLog({
+    write(lines) {
+      ring.write(lines)
+      file(lines)
+    },
+  })
 }
 
 /** The lowest OOM score that may be given: without CAP_SYS_RESOURCE nobody gets below init's own. */

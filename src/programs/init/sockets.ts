@@ -13,7 +13,7 @@ export async function openSockets(machine: Machine, areas: readonly Area[]): Pro
   const methods = [...areas.flatMap((area) => area.methods?.(machine) ?? []), ...stateMethods(roleAccess)]
   // The kernel says who is at the other end; what roles it claims is believed as far as that service's go.
   const roles = peerRoles((socket) => serviceOf(machine, socket))
-  await serveUnix({ path: machineSocket, mode: 0o600, uid: 50, gid: 50 }, { methods, store, log, roles })
+  await serveUnix({ path: machineSocket, mode: 0o600, uid: 50, gid: 50 }, { methods, store, log, roles, observer: machine.calls })
   const views = [
     { path: '/system/run/apid/runtime.sock', uid: 50, access: apidAccess },
     { path: '/system/run/trustd/runtime.sock', uid: 51, access: trustdAccess },

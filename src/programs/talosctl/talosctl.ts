@@ -76,6 +76,10 @@ export const commands: Record<string, Entry> = {
     load: async () => (await import('./commands/machineconfig.ts')).machineconfig,
   },
   memory: { summary: 'Show memory', aliases: ['m', 'free'], load: async () => (await import('./commands/memory.ts')).memory },
+  metrics: {
+    summary: 'Show what nodes count, in Prometheus’ text format',
+    load: async () => (await import('./commands/metrics.ts')).metrics,
+  },
   mounts: { summary: 'List mounts', aliases: ['mount'], load: async () => (await import('./commands/mounts.ts')).mounts },
   netstat: { summary: 'List sockets', aliases: ['ss'], load: async () => (await import('./commands/netstat.ts')).netstat },
   patch: { summary: 'Patch the machine configuration of nodes', load: async () => (await import('./commands/patch.ts')).patch },

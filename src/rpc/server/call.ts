@@ -12,7 +12,7 @@ import { drained } from '../drained.ts'
 import { FrameReader, frameHeader, parseTimeout, sealFrame, statusTrailers } from '../frame.ts'
 import { type Metadata, metadataOf } from '../metadata.ts'
 import { type MethodShape, methodShape } from '../schema.ts'
-import { RpcError, toRpcError } from '../status.ts'
+import { RpcError, type StatusName, toRpcError } from '../status.ts'
 import { stopSending } from '../stop-sending.ts'
 import { allRoles, type Context, type Method, type Role } from './method.ts'
 
@@ -22,6 +22,20 @@ export interface Caller {
   readonly socket: Socket | TLSSocket
 }
 
+/** A call as records of calls know it: who asks for what, never with what. */
+export interface AdmittedCall {
+  readonly method: Method
+  readonly roles: ReadonlySet<Role>
+  readonly metadata: Metadata
+  readonly peer: string
+}
+
+/** Is told of every call of a method there is, admitted or not; must be quick, and must not throw. */
+export interface CallObserver {
+  began(call: AdmittedCall): void
+  ended(call: AdmittedCall, status: StatusName | 'OK', milliseconds: number): void
+}
+
 /** What a server serves, and to whom. */
 export interface ServerOptions {
   readonly methods: readonly Method[]
@@ -29,6 +43,7 @@ export interface ServerOptions {
   readonly log: Logger
   /** The roles a caller has. Without it they are those its `talos-role` metadata names: only for sockets that are guarded otherwise. */
   readonly roles?: (caller: Caller) => ReadonlySet<Role>
+  readonly observer?: CallObserver
 }
 
 /** The roles a caller names in its metadata. */
@@ -54,17 +69,23 @@ export function route(method: Method): () => Route {
 
 /** Answers a call; never throws. */
 export async function answer(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, route: Route, options: ServerOptions): Promise<void> {
-  const call = new Call(stream, headers, options)
+  const { observer } = options
+  const call = new Call(stream, headers, route.method, options)
+  const began = observer ? performance.now() : 0
+  let status: StatusName | 'OK' = 'OK'
+  observer?.began(call)
   try {
-    call.admit(route.method)
+    call.admit()
     await run(call, route)
     finish(stream)
   } catch (error) {
     const failure = call.signal.aborted ? toRpcError(call.signal.reason) : toRpcError(error)
+    status = failure.status
     if (failure.status === 'Unknown') options.log.warn('method failed', { method: route.method.path, error: failure })
     finish(stream, failure)
   } finally {
     call.end()
+    observer?.ended(call, status, performance.now() - began)
   }
 }
 
@@ -141,8 +162,9 @@ export function finish(stream: ServerHttp2Stream, error?: RpcError): void {
 }
 
 /** One call while it runs: what its handler sees as context. */
-class Call implements Context {
+class Call implements Context, AdmittedCall {
   readonly stream: ServerHttp2Stream
+  readonly method: Method
   readonly metadata: Metadata
   readonly store: Store
   readonly log: Logger
@@ -151,8 +173,9 @@ class Call implements Context {
   readonly #waiting = new Set<(reason: RpcError) => void>()
   #deadline?: ReturnType<typeof setTimeout>
 
-  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, { store, log, roles }: ServerOptions) {
+  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, method: Method, { store, log, roles }: ServerOptions) {
     this.stream = stream
+    this.method = method
     this.metadata = metadataOf(headers)
     this.store = store
     this.log = log
@@ -177,7 +200,8 @@ class Call implements Context {
   }
 
   /** Throws unless the caller has one of the roles the method asks for. */
-  admit({ access }: Method): void {
+  admit(): void {
+    const { access } = this.method
     if (access !== 'anyone' && !access.some((role) => this.roles.has(role))) throw new RpcError('PermissionDenied', 'not authorized')
   }
 
