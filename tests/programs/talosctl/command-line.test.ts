@@ -92,6 +92,12 @@ test('without nodes the endpoint that answers is the one asked', async () => {
   expect((await talosctl([version], ['version'], { nodes: [] })).stdout).toContain('NODE:        127.0.0.1\n')
 })
 
+test('version as JSON begins with who answers, and leaves out what is empty', async () => {
+  const { stdout } = await talosctl([version], ['--nodes', 'b', 'version', '--json'])
+  expect(stdout).toMatch(/^\{"metadata":\{"hostname":"b"\},"version":\{"tag":"v[^"]+"/)
+  expect(stdout).not.toContain('""')
+})
+
 test('a dead endpoint is passed over', async () => {
   const { code, stdout } = await talosctl([version], ['version'], { endpoints: ['127.0.0.1:1', 'HERE'] })
   expect([code, stdout.includes(node)]).toEqual([0, true])

@@ -40,7 +40,7 @@ export async function runVersion(io: Io, cluster: Cluster, options: VersionOptio
   if (!options.json) {
     io.stdout.write('Client:\n')
     io.stdout.write(options.short ? `${release.name} ${release.tag}\n` : block(client))
-  } else if (options.client) io.stdout.write(`${JSON.stringify({ version: client })}\n`)
+  } else if (options.client) io.stdout.write(`${json({ version: client })}\n`)
   if (options.client) return
   const server = options.insecure ? await cluster.insecure() : cluster
   try {
@@ -48,7 +48,7 @@ export async function runVersion(io: Io, cluster: Cluster, options: VersionOptio
     const messages = await server.ask('machine.MachineService/Version', {})
     const peer = await server.peer()
     for (const message of messages) {
-      if (options.json) io.stdout.write(`${JSON.stringify(message)}\n`)
+      if (options.json) io.stdout.write(`${json(message)}\n`)
       else {
         const enabled = message.features?.rbac ? '\tEnabled:     RBAC\n' : ''
         io.stdout.write(`\tNODE:        ${server.nodeOf(message, peer)}\n${block(message.version ?? {})}${enabled}`)
@@ -57,6 +57,11 @@ export async function runVersion(io: Io, cluster: Cluster, options: VersionOptio
   } finally {
     if (server !== cluster) await server.close()
   }
+}
+
+/** A message as JSON (protobuf's mapping): who answers comes first, and what is empty is left out. */
+function json({ metadata, ...message }: Partial<Version>): string {
+  return JSON.stringify({ metadata, ...message }, (_, value) => (value === '' || value === false ? undefined : value))
 }
 
 function block({ tag = '', sha = '', built = '', goVersion = '', os = '', arch = '' }: NonNullable<Version['version']>): string {
