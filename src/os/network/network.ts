@@ -7,6 +7,7 @@ import { bootNetwork } from './boot-parameters.ts'
 import { applyAddresses, configAddresses, mergeAddresses } from './controllers/address.ts'
 import { configDevices } from './controllers/device-config.ts'
 import { configNetworkFiles } from './controllers/etc-file.ts'
+import { applyFirewall, configFirewall } from './controllers/firewall.ts'
 import { configHostDns, observeDnsUpstreams, serveHostDns } from './controllers/host-dns.ts'
 import { applyHostname, configHostname, mergeHostname, platformHostname } from './controllers/hostname.ts'
 import { applyLinks, configLinks, mergeLinks } from './controllers/link.ts'
@@ -19,6 +20,7 @@ import { applyRoutingRules, configRoutingRules, mergeRoutingRules, observeRoutin
 import { observeNetworkStatus } from './controllers/status.ts'
 import { applyTimeServers, configTimeServers, mergeTimeServers } from './controllers/time-server.ts'
 import { Resolver } from './dns/resolver.ts'
+import { runNft } from './nft.ts'
 import { resources } from './nouns.ts'
 import { dhcp4Operator } from './operators/dhcp4.ts'
 import { dhcp6Operator } from './operators/dhcp6.ts'
@@ -28,7 +30,7 @@ export const network: Area = {
   name: 'network',
   resources,
   methods: ({ kernel }) => [hostname, netstat(kernel)],
-  controllers({ kernel, log }) {
+  controllers({ kernel, log, spawn }) {
     const resolver = new Resolver()
     const boot = bootOf(kernel, log)
     return [
@@ -64,6 +66,8 @@ export const network: Area = {
       configRoutes(boot),
       mergeRoutes,
       applyRoutes(kernel),
+      configFirewall,
+      applyFirewall(runNft({ spawn, kernel })),
       configHostDns(kernel),
       observeDnsUpstreams(resolver),
       serveHostDns(resolver),

@@ -1,0 +1,108 @@
+import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
+import type { SpecOf } from '../../../cosi/resource.ts'
+import { declared, find } from '../../config/declared.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { portRange } from '../documents/firewall.ts'
+import { nftScript } from '../nft-script.ts'
+import { NfTablesChain } from '../resources/nf-tables-chain.ts'
+import { NodeAddress } from '../resources/node-address.ts'
+
+type Chain = SpecOf<typeof NfTablesChain>
+type Rule = NonNullable<Chain['rules']>[number]
+
+/** Links whose other end is this machine, or is known by its key. */
+const trustedLinks = ['lo', 'siderolink', 'kubespan']
+/** IPv6 does not work without: finding neighbours and routers, packet too big (RFC 4890 4.4.1). */
+const neededTypes = [1, 2, 3, 4, 133, 134, 135, 136, 137, 141, 142]
+const pingsPerSecond = 5
+
+const accept = (rule: Omit<Rule, 'verdict'>): Rule => ({ ...rule, verdict: 'accept' })
+const drop = (rule: Omit<Rule, 'verdict'>): Rule => ({ ...rule, verdict: 'drop' })
+
+/**
+ * Who may reach this machine, as `NetworkDefaultActionConfig` and `NetworkRuleConfig` say. What comes in for the machine
+ * itself passes `ingress`; what a service would send elsewhere (node ports) is looked at before that, in `prerouting`.
+ */
+export const configFirewall: Controller = defineController({
+  name: 'network.NfTablesChainConfigController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), addresses: weak(NodeAddress) },
+  outputs: { chain: shared(NfTablesChain) },
+  reconcile({ config, addresses, chain }) {
+    const found = declared(config.get('v1alpha1'))
+    if (!found) return
+    const block = find(found, 'NetworkDefaultActionConfig')?.ingress === 'block'
+    const documents = found.documents.filter(({ kind }) => kind === 'NetworkRuleConfig')
+    if (!block && documents.length === 0) return
+    const network = found.cluster.network ?? {}
+    const inside: string[] = [...(network.podSubnets ?? ['10.244.0.0/16']), ...(network.serviceSubnets ?? ['10.96.0.0/12'])]
+    const always = [
+      accept({ matchIIfName: { interfaceName: trustedLinks, operator: '==' } }),
+      accept({ matchConntrackState: { states: ['established', 'related'] } }),
+      ...(block
+        ? [
+            drop({ matchConntrackState: { states: ['invalid'] } }),
+            accept({ matchLayer4: { protocol: 'icmpv6', matchICMPType: { types: neededTypes } } }),
+            accept({ matchLayer4: { protocol: 'icmp' }, matchLimit: { packetRatePerSecond: pingsPerSecond } }),
+            accept({ matchLayer4: { protocol: 'icmpv6' }, matchLimit: { packetRatePerSecond: pingsPerSecond } }),
+          ]
+        : []),
+      accept({ matchSourceAddress: { includeSubnets: inside } }),
+    ]
+    const rules = documents.map((document) => ruleOf(document, block))
+    const own = (addresses.get('routed-no-k8s') ?? addresses.get('routed'))?.spec.addresses.map(single) ?? []
+    const chains = { type: 'filter', priority: 'mangle' } as const
+    chain.put('ingress', { ...chains, hook: 'input', policy: block ? 'drop' : 'accept', rules: [...always, ...rules] })
+    if (own.length === 0) return
+    const toUs = { matchDestinationAddress: { includeSubnets: own } }
+    chain.put('prerouting', {
+      ...chains,
+      hook: 'prerouting',
+      policy: 'accept',
+      rules: [
+        ...always,
+        ...rules.map((rule) => ({ ...rule, ...toUs })),
+        ...(block ? [drop({ ...toUs, matchLayer4: { protocol: 'tcp' } }), drop({ ...toUs, matchLayer4: { protocol: 'udp' } })] : []),
+      ],
+    })
+  },
+})
+
+const single = (address: string) => `${address.split('/')[0]}/${address.includes(':') ? 128 : 32}`
+
+/** Where nothing else passes a rule lets its sources in; where everything does it keeps all others out. */
+function ruleOf({ portSelector = {}, ingress = [] }: Readonly<Record<string, any>>, block: boolean): Rule {
+  const { protocol = 'tcp', ports = [] } = portSelector
+  const ranges = ports
+    .map(String)
+    .map(portRange)
+    .flatMap((range: [number, number] | undefined) => (range ? [{ lo: range[0], hi: range[1] }] : []))
+  const sources = {
+    includeSubnets: ingress.map(({ subnet }: { subnet: string }) => subnet),
+    excludeSubnets: ingress.flatMap(({ except }: { except?: string }) => (except ? [except] : [])),
+    ...(block ? {} : { invert: true }),
+  }
+  return {
+    matchSourceAddress: sources,
+    matchLayer4: { protocol, ...(protocol === 'tcp' || protocol === 'udp' ? { matchDestinationPort: { ranges } } : {}) },
+    verdict: block ? 'accept' : 'drop',
+  }
+}
+
+/** Gives the kernel its chains, all at once; `run` hands a script to nft and throws nft's words when it refuses. */
+export const applyFirewall = (run: (script: string) => Promise<void>): Controller => {
+  let applied = ''
+  return defineController({
+    name: 'network.NfTablesChainController',
+    inputs: { chains: weak(NfTablesChain) },
+    outputs: {},
+    async reconcile({ chains, log }) {
+      const found = new Map(chains.list().map(({ metadata, spec }) => [metadata.id, spec]))
+      if (found.size === 0 && applied === '') return
+      const script = nftScript(found)
+      if (script === applied) return
+      log.info(found.size === 0 ? 'removing packet filter' : 'setting packet filter', { chains: [...found.keys()].join(', ') })
+      await run(script)
+      applied = found.size === 0 ? '' : script
+    },
+  })
+}
