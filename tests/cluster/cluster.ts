@@ -28,7 +28,13 @@ export class TestCluster {
     const source = process.env.ICHOR_ROOTFS ?? join(repository, 'dist', 'rootfs.node.sqsh')
     const image = statSync(source).isDirectory() ? source : join(this.home, 'rootfs.sqsh')
     if (image !== source) linkOrCopy(source, image)
-    this.env = { ICHOR_ROOTFS: image, TALOS_HOME: this.home, KUBECONFIG: join(this.home, 'kubeconfig'), HOME: this.home }
+    this.env = {
+      ICHOR_ROOTFS: image,
+      TALOS_HOME: this.home,
+      TALOSCONFIG: join(this.home, 'config'),
+      KUBECONFIG: join(this.home, 'kubeconfig'),
+      HOME: this.home,
+    }
   }
 
   /** Starts talosctl, for stories that do not wait for its end. */
