@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import { free, listOf, mapOf, section, text, url } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
+import { runtimeSpecRules } from './runtime-spec.ts'
 
 /** Fields that lie directly in `machine`. */
 export const machineRuntimeFields = {
@@ -25,7 +26,8 @@ export const machineRuntimeFields = {
 const machineRuntime = section(machineRuntimeFields)
 
 /** Rules of these sections. */
-export function machineRuntimeRules({ logging }: v.InferOutput<typeof machineRuntime>, report: Reporter): void {
+export function machineRuntimeRules({ logging, baseRuntimeSpecOverrides }: v.InferOutput<typeof machineRuntime>, report: Reporter): void {
+  if (baseRuntimeSpecOverrides) runtimeSpecRules(baseRuntimeSpecOverrides, report)
   for (const [index, { endpoint, format }] of (logging?.destinations ?? []).entries()) {
     const path = ['machine', 'logging', 'destinations', index]
     if (!endpoint) report.error([...path, 'endpoint'], 'an endpoint is required, like "tcp://192.168.3.7:3478"')
