@@ -1,5 +1,6 @@
 import { parseCommandLine } from '../../wire/command-line.ts'
 import type { Area, Machine } from '../area.ts'
+import { localEtcd } from '../etcd/endpoints.ts'
 import { hostname } from './api/hostname.ts'
 import { netstat } from './api/netstat.ts'
 import { type BootNetwork, silentBoot } from './boot-network.ts'
@@ -19,18 +20,20 @@ import { applyRoutes, configRoutes, mergeRoutes } from './controllers/route.ts'
 import { applyRoutingRules, configRoutingRules, mergeRoutingRules, observeRoutingRules } from './controllers/routing-rule.ts'
 import { observeNetworkStatus } from './controllers/status.ts'
 import { applyTimeServers, configTimeServers, mergeTimeServers } from './controllers/time-server.ts'
+import { configVips } from './controllers/vip.ts'
 import { Resolver } from './dns/resolver.ts'
 import { runNft } from './nft.ts'
 import { resources } from './nouns.ts'
 import { dhcp4Operator } from './operators/dhcp4.ts'
 import { dhcp6Operator } from './operators/dhcp6.ts'
+import { type Elect, vipOperator } from './operators/vip.ts'
 
 /** Links, addresses, routes, names: what is declared, what is true. */
 export const network: Area = {
   name: 'network',
   resources,
   methods: ({ kernel }) => [hostname, netstat(kernel)],
-  controllers({ kernel, log, spawn }) {
+  controllers({ kernel, log, spawn, store }) {
     const resolver = new Resolver()
     const boot = bootOf(kernel, log)
     return [
@@ -42,8 +45,13 @@ export const network: Area = {
       mergeLinks,
       applyLinks(kernel),
       configOperators(kernel, boot),
+      configVips(boot),
       mergeOperators,
-      applyOperators({ dhcp4: dhcp4Operator(kernel.packet), dhcp6: dhcp6Operator(kernel.packet) }),
+      applyOperators({
+        dhcp4: dhcp4Operator(kernel.packet),
+        dhcp6: dhcp6Operator(kernel.packet),
+        vip: vipOperator(kernel.packet, electIn(store)),
+      }),
       configRoutingRules,
       mergeRoutingRules,
       applyRoutingRules(kernel),
@@ -84,3 +92,15 @@ function bootOf({ mode, files }: Machine['kernel'], log: Machine['log']): BootNe
   for (const complaint of boot.complaints) log.warn('a kernel parameter is passed over', { reason: complaint })
   return boot
 }
+
+/** Elections are etcd's: of this machine's own member, so that one without a majority behind it elects nobody. */
+const electIn =
+  (store: Machine['store']): Elect =>
+  async (name, act, signal) => {
+    const etcd = localEtcd(store)
+    try {
+      await etcd.withMutex(name, act, signal)
+    } finally {
+      etcd.close()
+    }
+  }

@@ -1,9 +1,11 @@
 import { defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { sharedAddresses } from '../../network/shared-addresses.ts'
 import { kubernetesConfigOf, podSubnets, serviceSubnets } from '../machine-config.ts'
 import { NodeIPConfig } from '../resources/node-ip-config.ts'
 
-/** From which subnets the node's addresses are taken: never from those of pods and services. */
+/** From which subnets the node's addresses are taken: never from those of pods and services, and never one that nodes share. */
 export const configNodeIP = defineController({
   name: 'k8s.NodeIPConfigController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
@@ -12,9 +14,11 @@ export const configNodeIP = defineController({
     const machineConfig = kubernetesConfigOf(config.get('v1alpha1'))
     if (!machineConfig?.cluster) return
     const { machine, cluster } = machineConfig
+    const found = declared(config.get('v1alpha1'))
+    const shared = sharedAddresses(found?.machine.network?.interfaces, found?.documents ?? [])
     nodeIP.put('kubelet', {
       validSubnets: machine?.kubelet?.nodeIP?.validSubnets ?? [],
-      excludeSubnets: [...podSubnets(cluster), ...serviceSubnets(cluster)],
+      excludeSubnets: [...podSubnets(cluster), ...serviceSubnets(cluster), ...shared],
     })
   },
 })

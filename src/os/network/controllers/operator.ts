@@ -3,6 +3,7 @@ import { merge, strongest } from '../../../cosi/merge.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
+import { MachineStatus } from '../../runtime/resources/machine-status.ts'
 import { type BootNetwork, silentBoot } from '../boot-network.ts'
 import { configuredLinks } from '../configured-links.ts'
 import { cards } from '../link-names.ts'
@@ -54,6 +55,8 @@ export const configOperators = ({ mode }: Pick<Kernel, 'mode'>, boot: BootNetwor
 /** One wish for each client. */
 export const mergeOperators: Controller = merge('OperatorMergeControllers.net.talos.dev', OperatorSpec, strongest)
 
+const leaving = new Set(['rebooting', 'shutting down', 'resetting', 'upgrading'])
+
 interface State {
   wish: string
   memory: Map<string, unknown>
@@ -74,6 +77,7 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
       addresses: weak(AddressStatus),
       name: weak(HostnameStatus, { id: 'hostname' }),
       names: weak(HostnameSpec),
+      machine: weak(MachineStatus, { id: 'machine' }),
     },
     outputs: {
       address: shared(AddressSpec, 'network-config'),
@@ -83,8 +87,11 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
       resolver: shared(ResolverSpec, 'network-config'),
       timeServer: shared(TimeServerSpec, 'network-config'),
     },
-    reconcile({ specs, links, addresses, name, names, log, background, wakeIn, ...outputs }) {
+    reconcile({ specs, links, addresses, name, names, machine, log, background, wakeIn, ...outputs }) {
       const wanted = new Map(specs.list().map(({ metadata, spec }) => [metadata.id, spec]))
+      // A machine that goes hands shared addresses on while the others can still be told.
+      const going = leaving.has(machine.get('machine')?.spec.stage ?? '')
+      for (const [id, { operator }] of wanted) if (going && operator === 'vip') wanted.delete(id)
       for (const id of states.keys()) if (!wanted.has(id)) states.delete(id)
       // A name that came from a server is not told to servers as our own.
       const own = names.get('hostname')?.spec.layer === 'operator' ? '' : (name.get('hostname')?.spec.hostname ?? '')
