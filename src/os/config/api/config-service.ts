@@ -22,16 +22,20 @@ export const configMethods = (desk: ConfigDesk): Method[] => [
   unary('ichor.v1.ConfigService/History', ['os:admin', 'os:operator', 'os:reader'], (_, { store }) => {
     const active = store.get(MachineConfig, 'v1alpha1')?.spec
     const kept = store.get(MachineConfig, 'persistent')?.spec
-    const entries = desk.history.list().map(({ text, by, time, decided, ...entry }) => ({
+    const entries = desk.history.list()
+    // Of several with the same text the last is the one that was applied.
+    const last = (wanted: string | undefined) => entries.findLast(({ text }) => text === wanted)?.id
+    const [inForce, atStart] = [last(active), last(kept)]
+    const told = entries.map(({ text, by, time, decided, ...entry }) => ({
       ...entry,
       ...by,
       time: timestamp(time),
       decided: decided === undefined ? undefined : timestamp(decided),
       sha256: digest(text),
-      active: text === active,
-      kept: text === kept,
+      active: entry.id === inForce,
+      kept: entry.id === atStart,
     }))
-    return { messages: [{ entries: entries.reverse() }] }
+    return { messages: [{ entries: told.reverse() }] }
   }),
 ]
 

@@ -4,6 +4,7 @@ import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { MachineStatus } from '../resources/machine-status.ts'
 import { type Cause, deepestFirst } from './cause.ts'
 import { Explainer, nameOf, type Scene } from './explainer.ts'
+import { lastWords } from './last-words.ts'
 import { fullDisks, silentEndpoint, silentTimeServers, type World } from './outside.ts'
 import { service } from './wellness.ts'
 
@@ -21,7 +22,7 @@ export interface Machinery extends Scene {
   log?(service: string): LogRing | undefined
 }
 
-const logLines = 3
+const logLines = 30
 
 /** Explains one resource. */
 export async function explainResource(
@@ -31,43 +32,55 @@ export async function explainResource(
   { namespace = type.namespace, signal }: { namespace?: string; signal?: AbortSignal } = {},
 ): Promise<Explanation> {
   const explainer = new Explainer(machinery)
-  explainer.resource({ type, namespace, id })
-  return finish(machinery, explainer, nameOf(type, namespace, id), signal)
+  return finish(machinery, explainer, explainer.resource({ type, namespace, id }), nameOf(type, namespace, id), signal)
 }
 
 /** Explains the machine as a whole: why it is not ready, and whatever else fails. */
 export async function explainMachine(machinery: Machinery, { signal }: { signal?: AbortSignal } = {}): Promise<Explanation> {
+  const { store, supervisor, runtime, world } = machinery
   const explainer = new Explainer(machinery)
-  explainer.resource({ type: MachineStatus, id: 'machine' })
-  if (!machinery.store.get(MachineConfig, 'v1alpha1')) explainer.resource({ type: MachineConfig, id: 'v1alpha1' })
-  for (const { id, state } of machinery.supervisor.list()) if (state !== 'Finished' && state !== 'Skipped') explainer.resource(service(id))
-  for (const { controller, state } of machinery.runtime.controllers())
-    if (state.lastError || state.troubles.size > 0) explainer.controller(controller.name)
-  for (const disk of fullDisks(machinery.world)) explainer.causes.set(disk.subject, { ...disk, depth: 0, because: [] })
-  return finish(machinery, explainer, 'the machine', signal)
+  const roots = explainer.resource({ type: MachineStatus, id: 'machine' })
+  if (!store.get(MachineConfig, 'v1alpha1')) roots.push(...explainer.resource({ type: MachineConfig, id: 'v1alpha1' }))
+  for (const { id, state } of supervisor.list())
+    if (state !== 'Finished' && state !== 'Skipped') roots.push(...explainer.resource(service(id)))
+  for (const { controller, state } of runtime.controllers())
+    if (state.lastError || state.troubles.size > 0) roots.push(...explainer.controller(controller.name))
+  for (const disk of fullDisks(world)) {
+    explainer.causes.set(disk.subject, { ...disk, depth: 0, because: [] })
+    roots.push(disk.subject)
+  }
+  return finish(machinery, explainer, roots, 'the machine', signal)
 }
 
-async function finish(machinery: Machinery, explainer: Explainer, subject: string, signal?: AbortSignal): Promise<Explanation> {
+async function finish(
+  machinery: Machinery,
+  explainer: Explainer,
+  roots: readonly string[],
+  subject: string,
+  signal?: AbortSignal,
+): Promise<Explanation> {
+  explainer.keep(roots)
   const { causes } = explainer
   await addLogs(machinery, causes)
   if (causes.size > 0) await addOutside(machinery, causes, signal)
   const sorted = deepestFirst([...causes.values()])
   const [root] = sorted
   if (!root) return { subject, well: true, summary: `${subject} is well`, causes: [] }
-  const error = root.error ? `: ${firstLine(root.error)}` : ''
+  const error = root.error ? `: ${lastLine(root.error)}` : ''
   return { subject, well: false, summary: `${root.subject}: ${root.sentence}${error}`, causes: sorted }
 }
 
 /** A service that does not stay up has often said why. */
 async function addLogs({ log }: Machinery, causes: Map<string, Cause>): Promise<void> {
   for (const cause of causes.values()) {
-    if (cause.kind !== 'service' || !cause.error) continue
+    // Only of one that ran: what it said before says nothing of why it cannot be started.
+    if (cause.kind !== 'service' || !/^(exited|killed|process)\b/i.test(cause.error ?? '')) continue
     const ring = log?.(cause.subject.replace(/^service /, ''))
     if (!ring) continue
     const chunks: Uint8Array[] = []
     for await (const chunk of ring.read({ tailLines: logLines })) chunks.push(chunk)
-    const text = Buffer.concat(chunks).toString().trim()
-    if (text) cause.error = `${cause.error}\n${text}`
+    const text = lastWords(Buffer.concat(chunks).toString())
+    if (text) cause.error = `${text}\n${cause.error}`
   }
 }
 
@@ -82,6 +95,12 @@ async function addOutside({ world, store }: Machinery, causes: Map<string, Cause
   for (const disk of fullDisks(world)) behind(disk, ({ error = '' }) => /ENOSPC|EDQUOT|no space left|disk quota/i.test(error))
   for (const server of await silentTimeServers(world, store, signal)) behind(server, ({ subject }) => /^TimeStatuses\./.test(subject))
   if (![...causes.values()].some(concernsCluster)) return
+  const kept = [...causes.keys()].filter((subject) => subject === 'service etcd' || /^StaticPodStatuses\..*\/kube-apiserver-/.test(subject))
+  if (kept.length > 0) {
+    // This node is to answer there itself, and what keeps it from that is known.
+    for (const cause of causes.values()) if (concernsCluster(cause)) cause.because.push(...kept)
+    return
+  }
   for (const endpoint of await silentEndpoint(store, signal)) behind(endpoint, concernsCluster)
 }
 
@@ -94,4 +113,4 @@ function concernsCluster({ subject, because, kind }: Cause): boolean {
   )
 }
 
-const firstLine = (text: string) => text.split('\n')[0] ?? ''
+const lastLine = (text: string) => text.trimEnd().split('\n').at(-1) ?? ''

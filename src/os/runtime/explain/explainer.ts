@@ -100,6 +100,37 @@ export class Explainer {
     return entry ? this.#maker(entry, depth) : []
   }
 
+  /** Leaves only what can be reached from these. */
+  keep(roots: readonly string[]): void {
+    const reached = new Set<string>()
+    const reach = (key: string) => {
+      if (reached.has(key)) return
+      reached.add(key)
+      for (const next of this.causes.get(key)?.because ?? []) reach(next)
+    }
+    for (const root of roots) reach(root)
+    for (const key of [...this.causes.keys()]) if (!reached.has(key)) this.causes.delete(key)
+  }
+
+  /**
+   * Of what may be behind something, those ways that end at something that fails; when none does, all of them. Controllers
+   * also ask for what need not be there, and that is no cause while there is a better one.
+   */
+  #loudest(keys: readonly string[]): string[] {
+    const all = [...new Set(keys)]
+    const loud = all.filter((key) => this.#isLoud(key, new Set()))
+    return loud.length > 0 ? loud : all
+  }
+
+  #isLoud(key: string, seen: Set<string>): boolean {
+    if (seen.has(key)) return false
+    seen.add(key)
+    const cause = this.causes.get(key)
+    if (!cause) return false
+    if (cause.because.length === 0) return !cause.quiet || cause.error !== undefined
+    return cause.kind === 'failing' || cause.because.some((next) => this.#isLoud(next, seen))
+  }
+
   #present(found: Resource, type: ResourceType, subject: string, depth: number): string[] {
     const complaints = complaintsOf(found)
     if (complaints.length === 0) return []
@@ -116,7 +147,7 @@ export class Explainer {
       times: first?.times,
       since: metadata.updated,
       depth,
-      because: [...new Set([...behind, ...made])],
+      because: this.#loudest([...behind, ...made]),
     })
   }
 
@@ -125,7 +156,7 @@ export class Explainer {
     const there = id === '' ? 'there is none' : 'it is not there'
     if (makers.length === 0)
       return this.#note({ kind: 'absent', subject, sentence: `${there}, and no controller here makes it`, depth, because: [], quiet: true })
-    const because = [...new Set(makers.flatMap((maker) => this.#maker(maker, depth + 1)))]
+    const because = this.#loudest(makers.flatMap((maker) => this.#maker(maker, depth + 1)))
     const names = makers.map(({ controller }) => controller.name).join(' or ')
     if (because.length > 0) return this.#note({ kind: 'absent', subject, sentence: `${there}, ${names} makes it`, depth, because })
     return this.#note({ kind: 'absent', subject, ...this.#unmade(makers, there, names), depth, because: [], quiet: true })
@@ -155,8 +186,10 @@ export class Explainer {
     }
     this.#seen.add(subject)
     const waits = [...this.#vain(controller, state, depth + 1), ...this.#unwellInputs(controller, depth + 1)]
-    const behind = [...new Set(waits)]
-    const own = this.#ownTroubles(subject, state, depth, behind)
+    const behind = this.#loudest(waits)
+    // One that fails by its own word has found what it cannot do without.
+    const loud = behind.filter((key) => this.#isLoud(key, new Set()))
+    const own = this.#ownTroubles(subject, state, depth, loud)
     return own.length > 0 ? own : behind
   }
 
@@ -197,7 +230,7 @@ export class Explainer {
     const services = definition.dependsOn.flatMap((other) => this.service(other, depth + 1))
     const vain: Target[] = []
     definition.wait?.(noting(this.scene.store, vain))
-    return [...new Set([...services, ...vain.flatMap((target) => this.resource(target, depth + 1))])]
+    return this.#loudest([...services, ...vain.flatMap((target) => this.resource(target, depth + 1))])
   }
 
   #unloaded(id: string, subject: string, depth: number): string[] {

@@ -6,6 +6,7 @@ import { NetworkStatus } from '../../network/resources/network-status.ts'
 import { TimeStatus } from '../../time/resources/time-status.ts'
 import { MachineStatus } from '../resources/machine-status.ts'
 import { Service } from '../resources/service.ts'
+import { lastWords } from './last-words.ts'
 
 /** Something to look at next. */
 export interface Target {
@@ -49,7 +50,9 @@ const judges: Readonly<Record<string, Judge>> = {
     running && (healthy || unknown) ? [] : [complaint(`service "${id}" is not well`)],
   [StaticPodStatus.type]: podComplaints,
   [MachineStatus.type]: ({ status, stage }) =>
-    status.ready ? [] : status.unmetConditions.map((unmet: Unmet) => machineComplaint(unmet, stage)),
+    status.ready
+      ? []
+      : status.unmetConditions.map((unmet: Unmet, at: number) => machineComplaint(unmet, at === 0 ? `it is ${stage} and not ready: ` : '')),
 }
 
 /** What is wrong by a resource's own word; nothing when all is well or it does not tell. */
@@ -71,8 +74,8 @@ interface Unmet {
   reason: string
 }
 
-function machineComplaint({ name, reason }: Unmet, stage: string): Complaint {
-  const sentence = `the machine is ${stage === 'running' ? 'running' : `in stage "${stage}"`} and not ready: ${reason}`
+function machineComplaint({ name, reason }: Unmet, before: string): Complaint {
+  const sentence = `${before}${reason}`
   switch (name) {
     case 'time':
       return complaint(sentence, [{ type: TimeStatus, id: 'node' }])
@@ -140,7 +143,7 @@ function containerComplaint({ name, state = {}, lastState = {}, restartCount = 0
   const times = restartCount > 0 ? { times: restartCount } : {}
   if (end) {
     const how = end.exitCode === undefined ? 'ends' : `ends with exit code ${end.exitCode}`
-    const error = end.message?.trim() || (end.reason && end.reason !== 'Error' ? end.reason : message)
+    const error = lastWords(end.message ?? '') || (end.reason && end.reason !== 'Error' ? end.reason : message)
     return complaint(`container "${name}" is started and ${how}`, [], { error, ...times })
   }
   const why = /^(ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull)$/.test(reason)

@@ -59,8 +59,11 @@ function caller({ actor, roles, peer }: ichor.v1.HistoryEntry): string {
   return peer && peer !== 'unix' ? `${who || 'anyone'}@${peer}` : who
 }
 
-function state({ active, kept, outcome, reason }: ichor.v1.HistoryEntry): string {
-  const words = [active ? 'in force' : kept ? 'at the next start' : '', outcome === 'pending' ? 'to be confirmed' : outcome]
+function state({ active, kept, outcome, reason, mode }: ichor.v1.HistoryEntry): string {
+  const words = [
+    active ? 'in force' : kept ? 'at the next start' : '',
+    outcome === 'pending' ? (mode === 'try' ? 'on trial' : 'to be confirmed') : outcome,
+  ]
   return `${words.filter(Boolean).join(', ')}${reason ? `: ${reason}` : ''}`
 }
 
