@@ -31,6 +31,8 @@ export interface Machine {
   readonly runtime: Runtime
   readonly log: Logger
   readonly supervisor: Supervisor
+  /** The lowest OOM score this machine may give to a process; -1000 where nothing holds it back. */
+  readonly oomFloor: number
   /** Starts a program of the image; the reaper knows such children for init's own. */
   readonly spawn: Spawn
   readonly events: Events

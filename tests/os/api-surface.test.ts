@@ -31,7 +31,6 @@ const absent: Record<string, string> = {
   'machine.DebugService/ContainerRun': 'debug containers come with the whole of the API',
   'machine.ImageService/Import': 'images from archives come with the whole of the API',
   'machine.ImageService/Verify': 'checking signatures comes with image verification',
-  'machine.MachineService/PacketCapture': 'capturing packets comes with the whole of the network',
 }
 
 /** Methods that only a container node answers, by refusing them: machines learn them with disks and images. */

@@ -65,7 +65,7 @@ export const k8s: Area = {
     configNodeIP,
     chooseNodeIP,
     configKubelet,
-    specKubelet(machine.kernel),
+    specKubelet({ mode: machine.kernel.mode, oomFloor: machine.oomFloor }),
     startKubelet(machine),
     observeKubeletKubeconfig(machine.kernel),
     observeNode(machine.kernel),

@@ -9,6 +9,8 @@ export interface KubeletSurroundings {
   controlPlane: boolean
   /** What the node registers with. */
   taints: readonly Taint[]
+  /** The lowest OOM score this node may give to a process; asking for less fails again and again. */
+  oomFloor?: number
 }
 
 /** The top level keys an operator may not set in `extraConfig`: the system depends on them. */
@@ -31,7 +33,7 @@ export const reservedKubeletKeys = [
 /** The kubelet's configuration file as an object; times are as Kubernetes writes them. */
 export function kubeletConfiguration(
   config: SpecOf<typeof KubeletConfig>,
-  { mode, controlPlane, taints }: KubeletSurroundings,
+  { mode, controlPlane, taints, oomFloor = -1000 }: KubeletSurroundings,
 ): Record<string, unknown> {
   const registration = config.skipNodeRegistration
     ? { authentication: { webhook: { enabled: false }, anonymous: { enabled: false } }, authorization: { mode: 'AlwaysAllow' } }
@@ -58,7 +60,7 @@ export function kubeletConfiguration(
     ...(taints.length > 0 && {
       registerWithTaints: taints.map(({ key, value, effect }) => ({ key, ...(value && { value }), effect })),
     }),
-    oomScoreAdj: -450,
+    oomScoreAdj: Math.max(-450, oomFloor),
     clusterDomain: config.clusterDomain,
     clusterDNS: config.clusterDNS,
     containerRuntimeEndpoint: 'unix:///run/containerd/containerd.sock',

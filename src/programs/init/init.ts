@@ -80,7 +80,8 @@ async function start(machine: Machine): Promise<void> {
 
 function assemble(container: boolean): Machine {
   const store = new Store()
-  const supervisor = new Supervisor({ store, oomFloor: oomFloor() })
+  const floor = oomFloor()
+  const supervisor = new Supervisor({ store, oomFloor: floor })
   const log = consoleLogger(supervisor.logs.open('machined'))
   supervisor.subscribe(({ id, state, message }) => log.info('service', { service: id, state, message }))
   const runtime = new Runtime(store, { log })
@@ -109,6 +110,7 @@ function assemble(container: boolean): Machine {
     runtime,
     log,
     supervisor,
+    oomFloor: floor,
     spawn,
     events,
     sequencer: new Sequencer(events, log),

@@ -10,7 +10,7 @@ import { NodeTaintSpec } from '../resources/node-taint-spec.ts'
 import { Nodename } from '../resources/nodename.ts'
 
 /** The kubelet's command line and configuration file. */
-export const specKubelet = ({ mode }: { mode: Mode }): Controller =>
+export const specKubelet = ({ mode, oomFloor }: { mode: Mode; oomFloor?: number }): Controller =>
   defineController({
     name: 'k8s.KubeletSpecController',
     inputs: {
@@ -53,7 +53,12 @@ export const specKubelet = ({ mode }: { mode: Mode }): Controller =>
         args,
         ...(given.extraMounts && { extraMounts: given.extraMounts }),
         expectedNodename: given.extraArgs?.['hostname-override'] ? undefined : name,
-        config: kubeletConfiguration(given, { mode, controlPlane: type !== 'worker', taints: nodeTaints.list().map(({ spec }) => spec) }),
+        config: kubeletConfiguration(given, {
+          mode,
+          oomFloor,
+          controlPlane: type !== 'worker',
+          taints: nodeTaints.list().map(({ spec }) => spec),
+        }),
         ...(given.credentialProviderConfig && { credentialProviderConfig: given.credentialProviderConfig }),
       })
     },
