@@ -10,11 +10,11 @@ export function say(text: string): void {
   }
 }
 
-/** A logger that tells the console what changed, and everything to the log that the API serves. */
-export function consoleLogger(log: LogRing): Logger {
+/** A logger that tells the console what changed, with `verbose` everything, and everything to the log that the API serves. */
+export function consoleLogger(log: LogRing, verbose: () => boolean = () => false): Logger {
   return createLogger((entry) => {
     const line = `${entry.time.toISOString()} ${formatEntry(entry)}`
-    if (entry.level !== 'debug') say(`[ichor] ${line}`)
+    if (entry.level !== 'debug' || verbose()) say(`[ichor] ${line}`)
     log.line(line)
   })
 }

@@ -6,6 +6,7 @@ import { describe } from '../../cosi/meta.ts'
 import { Runtime } from '../../cosi/runtime.ts'
 import { Store } from '../../cosi/store.ts'
 import * as capabilities from '../../linux/capabilities.ts'
+import * as capture from '../../linux/capture.ts'
 import * as cgroup from '../../linux/cgroup.ts'
 import * as fifo from '../../linux/fifo.ts'
 import * as files from '../../linux/files.ts'
@@ -31,6 +32,7 @@ import { auditFile } from '../../os/runtime/audit/audit-file.ts'
 import { AuditLog } from '../../os/runtime/audit/audit-log.ts'
 import { Calls } from '../../os/runtime/calls.ts'
 import { Events } from '../../os/runtime/events.ts'
+import { isVerbose } from '../../os/runtime/verbosity.ts'
 import { release } from '../../release.ts'
 import { spawn } from '../../supervise/spawn.ts'
 import { Supervisor } from '../../supervise/supervisor.ts'
@@ -82,7 +84,7 @@ function assemble(container: boolean): Machine {
   const store = new Store()
   const floor = oomFloor()
   const supervisor = new Supervisor({ store, oomFloor: floor })
-  const log = consoleLogger(supervisor.logs.open('machined'))
+  const log = consoleLogger(supervisor.logs.open('machined'), () => isVerbose(store))
   supervisor.subscribe(({ id, state, message }) => log.info('service', { service: id, state, message }))
   const runtime = new Runtime(store, { log })
   const events = new Events()
@@ -94,6 +96,7 @@ function assemble(container: boolean): Machine {
     uts,
     net,
     packet,
+    capture,
     wireguard,
     process: processes,
     cgroup,
