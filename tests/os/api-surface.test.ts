@@ -54,6 +54,7 @@ function served(mode: Mode): Map<string, Method> {
     runtime: new Runtime(store, { log: silent }),
     log: silent,
     supervisor: new Supervisor({ store }),
+    oomFloor: -1000,
     events,
     sequencer: new Sequencer(events, silent),
     calls: new Calls(new AuditLog({ write() {} })),
