@@ -6,7 +6,6 @@ import { describe } from '../../cosi/meta.ts'
 import { Runtime } from '../../cosi/runtime.ts'
 import { Store } from '../../cosi/store.ts'
 import * as capabilities from '../../linux/capabilities.ts'
-import * as capture from '../../linux/capture.ts'
 import * as cgroup from '../../linux/cgroup.ts'
 import * as fifo from '../../linux/fifo.ts'
 import * as files from '../../linux/files.ts'
@@ -96,7 +95,6 @@ function assemble(container: boolean): Machine {
     uts,
     net,
     packet,
-    capture,
     wireguard,
     process: processes,
     cgroup,
