@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test'
-import type { Controller } from '../../../src/cosi/controller.ts'
+import { type Controller, defineController, exclusive } from '../../../src/cosi/controller.ts'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
@@ -7,6 +7,7 @@ import { configMachineType } from '../../../src/os/config/controllers/machine-ty
 import { persistConfig } from '../../../src/os/config/controllers/persistence.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { configStaticEndpoint } from '../../../src/os/k8s/controllers/static-endpoint.ts'
+import { NodeStatus } from '../../../src/os/k8s/resources/node-status.ts'
 import { Nodename } from '../../../src/os/k8s/resources/nodename.ts'
 import { StaticPodStatus } from '../../../src/os/k8s/resources/static-pod-status.ts'
 import { NetworkStatus } from '../../../src/os/network/resources/network-status.ts'
@@ -217,6 +218,30 @@ test('a machine that waits for its configuration says that it does', async () =>
   const { well, causes } = await explainMachine(machinery)
   expect(well).toBe(false)
   expect(causes.find(({ subject }) => subject === 'MachineConfigs.config.talos.dev/v1alpha1')?.sentence).toContain('it is not there')
+})
+
+test('on a control plane whose etcd does not run, nobody is sent to look at the endpoint', async () => {
+  const asks = defineController({
+    name: 'k8s.NodeStatusController',
+    inputs: {},
+    outputs: { status: exclusive(NodeStatus) },
+    reconcile: ({ background }) =>
+      background('watch', async (signal, _, tell) => {
+        tell(new Error('GET https://127.0.0.1:7445/api/v1/nodes: ECONNREFUSED'))
+        await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+      }),
+  })
+  const etcd = service('etcd', { wait: (view) => (view.get(EtcdSecret, 'etcd') ? [] : ['etcd certificates']) })
+  const { store, runtime, machinery } = machine([configMachineType, configRootEtcd, issueEtcdCertificates(), asks], [etcd])
+  well(store)
+  store.put(Nodename, 'nodename', { nodename: 'cp', hostnameVersion: '1', skipNodeRegistration: false })
+  const broken = 'cluster: {etcd: {ca: {$patch: delete}}, controlPlane: {endpoint: "https://127.0.0.1:1"}}'
+  store.put(MachineConfig, 'v1alpha1', config('controlplane', broken))
+  await runtime.settled()
+  const { causes, summary } = await explainMachine(machinery)
+  expect(summary).toStartWith('EtcdRootSecrets.secrets.talos.dev/etcd: ')
+  expect(causes.some(({ subject }) => subject.startsWith('cluster endpoint'))).toBe(false)
+  expect(causes.find(({ subject }) => subject === 'controller k8s.NodeStatusController')?.because).toEqual(['service etcd'])
 })
 
 test('a service that waits for another is explained by the other, and circles end', async () => {
