@@ -3,6 +3,7 @@ import type { Area, Machine } from '../area.ts'
 import { localEtcd } from '../etcd/endpoints.ts'
 import { hostname } from './api/hostname.ts'
 import { netstat } from './api/netstat.ts'
+import { packetCapture } from './api/packet-capture.ts'
 import { type BootNetwork, silentBoot } from './boot-network.ts'
 import { bootNetwork } from './boot-parameters.ts'
 import { applyAddresses, configAddresses, mergeAddresses } from './controllers/address.ts'
@@ -10,11 +11,12 @@ import { configDevices } from './controllers/device-config.ts'
 import { configNetworkFiles } from './controllers/etc-file.ts'
 import { applyFirewall, configFirewall } from './controllers/firewall.ts'
 import { configHostDns, observeDnsUpstreams, serveHostDns } from './controllers/host-dns.ts'
-import { applyHostname, configHostname, mergeHostname, platformHostname } from './controllers/hostname.ts'
+import { applyHostname, configHostname, mergeHostname } from './controllers/hostname.ts'
 import { applyLinks, configLinks, mergeLinks } from './controllers/link.ts'
 import { configAddressOrder, observeNodeAddresses } from './controllers/node-address.ts'
 import { observeAddresses, observeLinks, observeRoutes } from './controllers/observe.ts'
 import { applyOperators, configOperators, mergeOperators } from './controllers/operator.ts'
+import { applyPlatformConfig, loadPlatformConfig } from './controllers/platform.ts'
 import { applyResolvers, configResolvers, mergeResolvers } from './controllers/resolver.ts'
 import { applyRoutes, configRoutes, mergeRoutes } from './controllers/route.ts'
 import { applyRoutingRules, configRoutingRules, mergeRoutingRules, observeRoutingRules } from './controllers/routing-rule.ts'
@@ -32,7 +34,7 @@ import { type Elect, vipOperator } from './operators/vip.ts'
 export const network: Area = {
   name: 'network',
   resources,
-  methods: ({ kernel }) => [hostname, netstat(kernel)],
+  methods: ({ kernel }) => [hostname, netstat(kernel), packetCapture(kernel)],
   controllers({ kernel, log, spawn, store }) {
     const resolver = new Resolver()
     const boot = bootOf(kernel, log)
@@ -59,7 +61,8 @@ export const network: Area = {
       configAddressOrder,
       observeNodeAddresses,
       configHostname(boot),
-      platformHostname(kernel),
+      loadPlatformConfig,
+      applyPlatformConfig(kernel),
       mergeHostname,
       applyHostname(kernel),
       configResolvers(boot),

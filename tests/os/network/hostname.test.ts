@@ -4,7 +4,8 @@ import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { Identity } from '../../../src/os/cluster/resources/identity.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
-import { applyHostname, configHostname, mergeHostname, platformHostname } from '../../../src/os/network/controllers/hostname.ts'
+import { applyHostname, configHostname, mergeHostname } from '../../../src/os/network/controllers/hostname.ts'
+import { applyPlatformConfig } from '../../../src/os/network/controllers/platform.ts'
 import { HostnameSpec } from '../../../src/os/network/resources/hostname-spec.ts'
 import { HostnameStatus } from '../../../src/os/network/resources/hostname-status.ts'
 
@@ -14,7 +15,7 @@ function machine(given = '') {
   const os = new Runtime(store, { log: silent })
   const uts = { sethostname: (name: string) => void told.push(name), setdomainname: () => {} }
   os.register(configHostname(), mergeHostname, applyHostname({ uts }))
-  os.register(platformHostname({ mode: 'container', uts: { ...uts, gethostname: () => given } as never }))
+  os.register(applyPlatformConfig({ mode: 'container', uts: { ...uts, gethostname: () => given } as never }))
   os.start()
   return { store, os, told }
 }

@@ -1,12 +1,12 @@
-import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
+import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import { merge, strongest } from '../../../cosi/merge.ts'
 import { transform } from '../../../cosi/transform.ts'
 import { Identity } from '../../cluster/resources/identity.ts'
 import { declared, find } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
-import { PlatformMetadata } from '../../runtime/resources/platform-metadata.ts'
 import { type BootNetwork, silentBoot } from '../boot-network.ts'
+import { splitName } from '../full-name.ts'
 import { HostnameSpec } from '../resources/hostname-spec.ts'
 import { HostnameStatus } from '../resources/hostname-status.ts'
 import { NodeAddress } from '../resources/node-address.ts'
@@ -18,11 +18,11 @@ export const configHostname = (boot: BootNetwork = silentBoot): Controller =>
     inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), addresses: weak(NodeAddress), identity: weak(Identity) },
     outputs: { spec: shared(HostnameSpec, 'network-config') },
     reconcile({ config, addresses, identity, spec }) {
-      if (boot.hostname) spec.put('cmdline/hostname', { ...split(boot.hostname), layer: 'cmdline' })
+      if (boot.hostname) spec.put('cmdline/hostname', { ...splitName(boot.hostname), layer: 'cmdline' })
       const found = declared(config.get('v1alpha1'))
       const document = found && find(found, 'HostnameConfig')
       const named = document?.hostname || found?.machine.network?.hostname
-      if (named) spec.put('configuration/hostname', { ...split(named), layer: 'configuration' })
+      if (named) spec.put('configuration/hostname', { ...splitName(named), layer: 'configuration' })
       const auto = document?.auto ?? (found?.machine.features?.stableHostname === false ? 'addr' : 'stable')
       const id = identity.get('local')?.spec.nodeId
       const address = addresses.get('default')?.spec.addresses[0]
@@ -30,20 +30,6 @@ export const configHostname = (boot: BootNetwork = silentBoot): Controller =>
       if (auto === 'addr' && address) spec.put('default/hostname', { hostname: addressName(address), domainname: '', layer: 'default' })
     },
   })
-
-/** In a container the name it was started with is the platform's wish. */
-export const platformHostname = ({ mode, uts }: Pick<Kernel, 'mode' | 'uts'>): Controller => {
-  const given = mode === 'container' ? uts.gethostname() : ''
-  return defineController({
-    name: 'network.PlatformConfigApplyController',
-    inputs: {},
-    outputs: { spec: shared(HostnameSpec, 'network-config'), metadata: exclusive(PlatformMetadata) },
-    reconcile({ spec, metadata }) {
-      if (given) spec.put('platform/hostname', { ...split(given), layer: 'platform' })
-      metadata.put('platformmetadata', { platform: mode, ...(given ? { hostname: given } : {}) })
-    },
-  })
-}
 
 /** Which of all the voices wins. */
 export const mergeHostname: Controller = merge('HostnameMergeControllers.net.talos.dev', HostnameSpec, strongest, {
@@ -64,11 +50,6 @@ export const applyHostname = ({ uts }: { uts: Pick<Kernel['uts'], 'sethostname' 
       return { hostname, domainname }
     },
   })
-
-function split(name: string): { hostname: string; domainname: string } {
-  const dot = name.indexOf('.')
-  return dot < 0 ? { hostname: name, domainname: '' } : { hostname: name.slice(0, dot), domainname: name.slice(dot + 1) }
-}
 
 /** A name that stays as long as the node's identity does. */
 function stableName(nodeId: string): string {

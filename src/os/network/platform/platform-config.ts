@@ -1,0 +1,77 @@
+/** Network configuration that a platform hands over: one form for all of them, written as its resource is shown. */
+import * as v from 'valibot'
+import { parse } from 'yaml'
+import type { SpecOf } from '../../../cosi/resource.ts'
+import { canonicalDestination, canonicalPrefix } from '../declared-links.ts'
+import { PlatformConfig } from '../resources/platform-config.ts'
+
+/** A platform's configuration. */
+export type PlatformNetwork = SpecOf<typeof PlatformConfig>
+
+/** Text of a platform that is not what it should be: one line that says where and why. */
+export class PlatformConfigError extends Error {
+  override readonly name = 'PlatformConfigError'
+}
+
+const longest = 256 << 10
+
+/** Parses YAML of a platform into a mapping; aliases do not multiply. */
+export function parseMapping(text: string, what: string): Readonly<Record<string, any>> {
+  if (text.length > longest) throw new PlatformConfigError(`${what}: ${text.length} characters are too many`)
+  let value: unknown
+  try {
+    value = parse(text, { maxAliasCount: 0, logLevel: 'error' })
+  } catch (error) {
+    throw new PlatformConfigError(`${what}: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}`)
+  }
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new PlatformConfigError(`${what}: it is not a mapping`)
+  return value as Record<string, any>
+}
+
+/** Reads the configuration of a machine without a platform of its own (META key 10). What is left out has its usual value. */
+export function readPlatformConfig(text: string, what = 'META key 10'): PlatformNetwork {
+  const given = parseMapping(text, what)
+  const layer = 'platform'
+  const list = (key: string): Record<string, any>[] => {
+    const value = given[key] ?? []
+    if (!Array.isArray(value) || value.some((entry) => entry === null || typeof entry !== 'object'))
+      throw new PlatformConfigError(`${what}: "${key}" is not a list of mappings`)
+    return value
+  }
+  const text_ = (value: unknown) => (typeof value === 'string' ? value : '')
+  const family = (...texts: unknown[]) => (texts.some((value) => text_(value).includes(':')) ? 'inet6' : 'inet4')
+  const whole = {
+    ...given,
+    addresses: list('addresses').map((entry) => ({
+      family: family(entry.address),
+      scope: 'global',
+      flags: 'permanent',
+      ...entry,
+      address: typeof entry.address === 'string' ? canonicalPrefix(entry.address) : entry.address,
+      layer,
+    })),
+    links: list('links').map((entry) => ({ logical: false, up: true, mtu: 0, kind: '', type: 'ether', ...entry, layer })),
+    routes: list('routes').map((entry) => ({
+      family: family(entry.dst, entry.gateway),
+      src: '',
+      gateway: '',
+      table: 'main',
+      priority: 1024,
+      scope: entry.gateway ? 'global' : 'link',
+      type: 'unicast',
+      flags: '',
+      protocol: 'static',
+      ...entry,
+      dst: canonicalDestination(text_(entry.dst)),
+      layer,
+    })),
+    hostnames: list('hostnames').map((entry) => ({ domainname: '', ...entry, layer })),
+    resolvers: list('resolvers').map((entry) => ({ ...entry, layer })),
+    timeServers: list('timeServers').map((entry) => ({ ...entry, layer })),
+    operators: list('operators').map((entry) => ({ requireUp: true, ...entry, layer })),
+  }
+  const read = v.safeParse(PlatformConfig.schema, whole)
+  if (read.success) return read.output
+  const [issue] = read.issues
+  throw new PlatformConfigError(`${what}: ${v.getDotPath(issue) ?? 'value'}: ${issue.message}`)
+}
