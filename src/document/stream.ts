@@ -4,7 +4,8 @@
  * The text is outside data: size, nesting and number of documents are bounded before anything is built from it, so a hostile
  * text costs no more than reading it once. Scalars stay text (schema "failsafe"); what they mean is `scalar.ts`'s business.
  */
-import { Composer, type Document, Lexer, LineCounter, type ParsedNode, Parser } from 'yaml'
+import { Composer, type CST, type Document, Lexer, LineCounter, type ParsedNode, Parser } from 'yaml'
+import { placeComments } from './comment-places.ts'
 import { ConfigError } from './config-error.ts'
 
 /** What a text may cost at most. */
@@ -52,17 +53,21 @@ export function parseStream(input: string | Uint8Array, limits: Limits = configL
       throw new ConfigError([{ message: `more than ${limits.documents} documents` }])
     }
   }
+  const compose = (token: CST.Token) => {
+    placeComments(token)
+    for (const document of composer.next(token)) take(document)
+  }
   let tokens = 0
   for (const lexeme of new Lexer().lex(text)) {
     if (++tokens > limits.tokens)
       throw new ConfigError([{ ...positionOf(lines, parser.offset), message: `more than ${limits.tokens} words and marks` }])
-    for (const token of parser.next(lexeme)) for (const document of composer.next(token)) take(document)
+    for (const token of parser.next(lexeme)) compose(token)
     // the parser's stack is how deep the text is at this point
     if ((parser as unknown as { stack: unknown[] }).stack.length > limits.depth) {
       throw new ConfigError([{ ...positionOf(lines, parser.offset), message: `nested more than ${limits.depth} levels deep` }])
     }
   }
-  for (const token of parser.end()) for (const document of composer.next(token)) take(document)
+  for (const token of parser.end()) compose(token)
   for (const document of composer.end(false, text.length)) take(document)
   // What follows the first error is mostly its echo: the rest of the text is read in the wrong light.
   const [first] = documents.flatMap(({ errors, warnings }) => [...errors, ...warnings]).sort((a, b) => a.pos[0] - b.pos[0])

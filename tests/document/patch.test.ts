@@ -260,3 +260,26 @@ describe('the difference of two configurations', () => {
     )
   })
 })
+
+test('comments stay at their indentation, also after a section that ends in one that is commented out', () => {
+  const text = [
+    '# head',
+    'machine:',
+    '    kubelet:',
+    '        image: a',
+    '        # # an example',
+    '        # extraArgs:',
+    '        #     v: 4',
+    '',
+    '    # what is installed',
+    '    install:',
+    '        disk: /dev/sda # this one',
+    '    # an end',
+    '# the cluster',
+    'cluster:',
+    '    id: b',
+    '',
+  ].join('\n')
+  const patched = ConfigContainer.parse(text).patch('machine: {token: t}').toString()
+  expect(patched.split('\n').filter((line) => !line.includes('token'))).toEqual(text.split('\n'))
+})

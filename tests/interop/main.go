@@ -2,7 +2,8 @@
 //
 //	interop -talosconfig F -endpoint HOST:PORT [-node N | -nodes N,N] COMMAND [ARGUMENT...]
 //
-// Commands: version, services, get NS TYPE ID, list NS TYPE..., watch NS TYPE COUNT, logs ID, copy PATH, read PATH, reboot.
+// Commands: version, services, get NS TYPE ID, list NS TYPE..., watch NS TYPE COUNT, logs ID, copy PATH, read PATH, reboot,
+// config FOLDER KUBERNETES-VERSION (asks nobody).
 // A call that fails prints {"code": "...", "message": "..."} and exits with 3.
 package main
 
@@ -101,6 +102,10 @@ func connect(ctx context.Context) (*client.Client, error) {
 func run(ctx context.Context, args []string) (any, error) {
 	if len(args) == 0 {
 		return nil, errors.New("no command")
+	}
+
+	if args[0] == "config" && len(args) == 3 {
+		return writeConfigs(args[1], args[2])
 	}
 
 	c, err := connect(ctx)
