@@ -74,7 +74,8 @@ function portFilter(family: 'ip4' | 'ip6', port: number): number[][] {
 
 const nothingPasses = [[0x06, 0, 0, 0]]
 
-function attach(fd: number, program: readonly number[][]): void {
+/** Attaches a classic packet filter (SO_ATTACH_FILTER): operation, jump when true, jump when false, value. Throws SystemError. */
+export function attach(fd: number, program: readonly number[][]): void {
   const code = Buffer.alloc(program.length * 8) // struct sock_filter
   program.forEach(([operation = 0, yes = 0, no = 0, value = 0], index) => {
     code.writeUInt16LE(operation, index * 8)

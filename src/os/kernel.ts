@@ -15,6 +15,7 @@ export interface Kernel {
   readonly uts: typeof import('../linux/uts.ts')
   readonly net: typeof import('../linux/net.ts')
   readonly packet: typeof import('../linux/packet.ts')
+  readonly capture: typeof import('../linux/capture.ts')
   readonly wireguard: typeof import('../linux/wireguard.ts')
   readonly process: typeof import('../linux/process.ts')
   readonly cgroup: typeof import('../linux/cgroup.ts')

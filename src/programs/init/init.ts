@@ -6,6 +6,7 @@ import { describe } from '../../cosi/meta.ts'
 import { Runtime } from '../../cosi/runtime.ts'
 import { Store } from '../../cosi/store.ts'
 import * as capabilities from '../../linux/capabilities.ts'
+import * as capture from '../../linux/capture.ts'
 import * as cgroup from '../../linux/cgroup.ts'
 import * as fifo from '../../linux/fifo.ts'
 import * as files from '../../linux/files.ts'
@@ -95,6 +96,7 @@ function assemble(container: boolean): Machine {
     uts,
     net,
     packet,
+    capture,
     wireguard,
     process: processes,
     cgroup,

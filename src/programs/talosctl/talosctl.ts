@@ -65,6 +65,7 @@ export const commands: Record<string, Entry> = {
   health: { summary: 'Wait until the cluster is healthy', load: async () => (await import('./commands/health.ts')).health },
   image: { summary: 'See to container images', aliases: ['images'], load: async () => (await import('./commands/image.ts')).image },
   inspect: { summary: 'Look into the machinery of a node', load: async () => (await import('./commands/inspect.ts')).inspect },
+  inject: { summary: 'Change Kubernetes manifests', local: true, load: async () => (await import('./commands/inject.ts')).inject },
   interfaces: { summary: 'Gone', hidden: true, load: async () => (await import('./commands/deprecated.ts')).interfaces },
   kubeconfig: { summary: 'Get the admin kubeconfig', load: async () => (await import('./commands/kubeconfig.ts')).kubeconfig },
   list: { summary: 'List files', aliases: ['ls'], load: async () => (await import('./commands/list.ts')).list },
@@ -76,6 +77,7 @@ export const commands: Record<string, Entry> = {
     load: async () => (await import('./commands/machineconfig.ts')).machineconfig,
   },
   memory: { summary: 'Show memory', aliases: ['m', 'free'], load: async () => (await import('./commands/memory.ts')).memory },
+  meta: { summary: 'Write and delete keys of the META partition', load: async () => (await import('./commands/meta.ts')).meta },
   metrics: {
     summary: 'Show what nodes count, in Prometheus’ text format',
     load: async () => (await import('./commands/metrics.ts')).metrics,
@@ -83,6 +85,11 @@ export const commands: Record<string, Entry> = {
   mounts: { summary: 'List mounts', aliases: ['mount'], load: async () => (await import('./commands/mounts.ts')).mounts },
   netstat: { summary: 'List sockets', aliases: ['ss'], load: async () => (await import('./commands/netstat.ts')).netstat },
   patch: { summary: 'Patch the machine configuration of nodes', load: async () => (await import('./commands/patch.ts')).patch },
+  pcap: {
+    summary: 'Capture the packets of a link',
+    aliases: ['tcpdump'],
+    load: async () => (await import('./commands/pcap.ts')).pcap,
+  },
   processes: { summary: 'List processes', aliases: ['p', 'ps'], load: async () => (await import('./commands/processes.ts')).processes },
   read: {
     summary: 'Write a file of a node to standard output',
@@ -107,6 +114,7 @@ export const commands: Record<string, Entry> = {
     summary: 'Show the versions of the client and of the nodes',
     load: async () => (await import('./commands/version.ts')).version,
   },
+  wipe: { summary: 'Wipe disks', load: async () => (await import('./commands/wipe.ts')).wipe },
 }
 
 /** The flags that every command talking to a cluster takes. */

@@ -1,0 +1,103 @@
+import type { Method } from '../../../rpc/server/method.ts'
+import { serverStream } from '../../../rpc/server/method.ts'
+import { RpcError } from '../../../rpc/status.ts'
+import { linkType, pcapHeader, pcapRecord } from '../../../wire/pcap.ts'
+import type { Kernel } from '../../kernel.ts'
+
+const maxSnap = 65536
+const maxFilter = 4096
+/** A caller that takes packets slower than they come: so many bytes wait here, what comes then waits in the kernel. */
+const maxWaiting = 1 << 20
+const chunk = 64 << 10
+/** Numbers of links without a header of their own (ARPHRD_NONE, ARPHRD_RAWIP, ARPHRD_TUNNEL, ARPHRD_SIT). */
+const headerless = new Set([65534, 519, 768, 769, 776])
+
+/** The packets of a link as they pass, in the format of libpcap. */
+export const packetCapture = ({ capture, files, net }: Pick<Kernel, 'capture' | 'files' | 'net'>): Method =>
+  serverStream('machine.MachineService/PacketCapture', ['os:admin', 'os:operator'], async function* (request, { signal }) {
+    const { interface: name, promiscuous, snapLen, bpfFilter } = request
+    if (bpfFilter.length > maxFilter)
+      throw new RpcError('InvalidArgument', `packet filter of ${bpfFilter.length} instructions: at most ${maxFilter}`)
+    const snapLength = snapLen === 0 ? maxSnap : Math.min(snapLen, maxSnap)
+    const filter = bpfFilter.map(({ op, jt, jf, k }) => {
+      if (op > 0xffff || jt > 0xff || jf > 0xff) throw new RpcError('InvalidArgument', 'packet filter has an instruction that is none')
+      return [op, jt, jf, k]
+    })
+    const index = indexOf(net, name)
+    let waiting: Uint8Array[] = []
+    let size = 0
+    let wake = () => {}
+    const receive = (bytes: Uint8Array, length: number) => {
+      const record = pcapRecord({ time: Date.now() * 1000, length, bytes })
+      waiting.push(record)
+      size += record.length
+      if (size > maxWaiting) open.pause()
+      wake()
+    }
+    const open = openOn(capture, { index, name }, receive, { promiscuous, filter, snapLength })
+    const stop = () => wake()
+    signal.addEventListener('abort', stop)
+    try {
+      yield { bytes: pcapHeader(headerless.has(hardwareType(files, name)) ? linkType.raw : linkType.ethernet, snapLength) }
+      while (!signal.aborted) {
+        if (waiting.length === 0) {
+          await new Promise<void>((resolve) => {
+            wake = resolve
+          })
+          continue
+        }
+        const taken = waiting
+        waiting = []
+        size = 0
+        for (const bytes of joined(taken)) yield { bytes }
+        open.resume()
+      }
+    } finally {
+      signal.removeEventListener('abort', stop)
+      open.close()
+    }
+  })
+
+function* joined(records: readonly Uint8Array[]): Generator<Uint8Array> {
+  let part: Uint8Array[] = []
+  let size = 0
+  for (const record of records) {
+    part.push(record)
+    size += record.length
+    if (size < chunk) continue
+    yield Buffer.concat(part)
+    part = []
+    size = 0
+  }
+  if (size > 0) yield Buffer.concat(part)
+}
+
+function indexOf({ openNetwork }: Kernel['net'], name: string): number {
+  using network = openNetwork()
+  const links = network.links()
+  const found = links.find((link) => link.name === name)
+  if (!found)
+    throw new RpcError(
+      'NotFound',
+      `capture on "${name}": there is no such link, there are ${links
+        .map((link) => link.name)
+        .sort()
+        .join(', ')}`,
+    )
+  return found.index
+}
+
+function hardwareType(files: Kernel['files'], name: string): number {
+  return Number(files.readTextIfThere(`/sys/class/net/${name}/type`) ?? 1)
+}
+
+function openOn(capture: Kernel['capture'], ...[link, receive, options]: Parameters<Kernel['capture']['openCapture']>) {
+  try {
+    return capture.openCapture(link, receive, options)
+  } catch (error) {
+    const { code } = error as { code?: string }
+    if (code === 'EINVAL' && options?.filter?.length)
+      throw new RpcError('InvalidArgument', 'packet filter is refused by the kernel: check its instructions')
+    throw error
+  }
+}
