@@ -56,7 +56,9 @@ export function renderControlPlanePods(): Controller {
       const server = apiServerPod(api.spec, { ...versions(api.metadata), configFiles: configsReady.version })
       const uid = podUid(server, name)
       const known = !status ? 'starting' : status.nodeReady ? 'ready' : 'registered'
-      const identity = { node: name, progress: answered && answered !== uid ? `${known}, with a new API server` : known }
+      // Said once more when the API server answers: what it refused while it was starting is tried again then.
+      const answers = answered === uid ? ', the API server answers' : answered ? ', with a new API server' : ''
+      const identity = { node: name, progress: `${known}${answers}` }
       pods.put('kube-apiserver', identified(server, identity))
       const kubeconfig = kubeconfigs.get('k8s-certs')?.spec.localhostAdminKubeconfig
       if (answered !== uid && kubeconfig)
