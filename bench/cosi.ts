@@ -4,7 +4,6 @@
  */
 import { parseArgs } from 'node:util'
 import * as v from 'valibot'
-import { defineController, exclusive, weak } from '../src/cosi/controller.ts'
 import { silent } from '../src/cosi/log.ts'
 import { describe } from '../src/cosi/meta.ts'
 import { defineResource } from '../src/cosi/resource.ts'
@@ -17,6 +16,17 @@ const spec = v.object({ name: v.string(), address: v.optional(v.string()), index
 const kind = (index: number) => defineResource({ type: `Things${index}.bench.dev`, namespace: 'bench', spec })
 const thing = (index: number) => ({ name: `thing-${index}`, address: '10.0.0.1/24', index, up: index % 2 === 0 })
 const milliseconds = (since: number) => performance.now() - since
+
+/** Answers every question with nothing. */
+const blank: unknown = new Proxy(() => {}, {
+  get: (_, key) => {
+    if (key === 'then') return undefined
+    if (key === Symbol.toPrimitive) return () => ''
+    return key === Symbol.iterator ? function* () {} : blank
+  },
+  apply: () => undefined,
+})
+const silentKernel = new Proxy({ mode: 'container' }, { get: (kernel, key) => (key === 'mode' ? kernel.mode : blank) })
 
 interface Figure {
   readonly what: string
@@ -97,30 +107,29 @@ const figures: Record<string, Figure> = {
     },
   },
   start: {
-    what: 'start of 200 controllers with 165 kinds, until settled',
+    what: 'start of every controller of a node, over a kernel that says nothing, until settled',
     unit: 'ms',
     aim: '',
     async measure() {
+      const { areas } = await import('../src/programs/init/areas.ts')
+      const { namespaces } = await import('../src/os/namespaces.ts')
       const store = new Store()
-      const kinds = Array.from({ length: 165 }, (_, index) => kind(index))
-      const since = performance.now()
-      describe(store, kinds, { bench: 'what is measured' })
       const runtime = new Runtime(store, { log: silent })
-      for (let index = 0; index < 200; index++)
-        runtime.register(
-          defineController({
-            name: `bench.Controller${index}`,
-            inputs: { a: weak(kinds[index % 165]!), b: weak(kinds[(index * 7 + 1) % 165]!) },
-            outputs: { out: exclusive(kinds[index % 165]!, `bench-${index}`) },
-            reconcile({ a, b, out }) {
-              for (const { metadata, spec } of [...a.list(), ...b.list()]) out.put(metadata.id, spec)
-            },
-          }),
-        )
+      const known: Record<string, unknown> = { store, runtime, log: silent, kernel: silentKernel }
+      const machine = new Proxy(known, { get: (_, key) => known[key as string] ?? blank })
+      const since = performance.now()
+      describe(
+        store,
+        areas.flatMap(({ resources }) => resources),
+        namespaces,
+      )
+      for (const area of areas) runtime.register(...(area.controllers?.(machine as never) ?? []))
       runtime.start()
       await runtime.settled()
+      const took = milliseconds(since)
+      if (runtime.controllers().length < 100) throw new Error('controllers are missing')
       runtime.stop()
-      return milliseconds(since)
+      return took
     },
   },
   memory: {
@@ -151,6 +160,8 @@ if (values.one) {
   process.exit(0)
 }
 
+const shown = (value: number) => (value >= 100 ? String(Math.round(value)) : value.toFixed(2))
+
 const rows = Object.entries(figures).map(([name, { what, unit, aim }]) => {
   const runs = Array.from({ length: Number(values.runs) }, () => {
     const { stdout, stderr, exitCode } = Bun.spawnSync([process.execPath, import.meta.path, '--one', name])
@@ -158,6 +169,7 @@ const rows = Object.entries(figures).map(([name, { what, unit, aim }]) => {
     return Number(stdout.toString())
   }).sort((a, b) => a - b)
   const median = runs[Math.trunc(runs.length / 2)]!
-  return [what, `${median >= 100 ? Math.round(median) : median.toFixed(2)} ${unit}`, aim]
+  const best = unit === 'writes/s' ? runs.at(-1)! : runs[0]!
+  return [what, `${shown(median)} ${unit}`, `${shown(best)} ${unit}`, aim]
 })
-process.stdout.write(`${table([['FIGURE', 'MEDIAN', 'AIM'], ...rows])}`)
+process.stdout.write(`${table([['FIGURE', 'MEDIAN', 'BEST', 'AIM'], ...rows])}`)
