@@ -13,6 +13,7 @@ import { applyFirewall, configFirewall } from './controllers/firewall.ts'
 import { configHostDns, observeDnsUpstreams, serveHostDns } from './controllers/host-dns.ts'
 import { applyHostname, configHostname, mergeHostname } from './controllers/hostname.ts'
 import { applyLinks, configLinks, mergeLinks } from './controllers/link.ts'
+import { applyLinkAliases, configLinkAliases } from './controllers/link-alias.ts'
 import { configAddressOrder, observeNodeAddresses } from './controllers/node-address.ts'
 import { observeAddresses, observeLinks, observeRoutes } from './controllers/observe.ts'
 import { applyOperators, configOperators, mergeOperators } from './controllers/operator.ts'
@@ -46,6 +47,8 @@ export const network: Area = {
       configLinks(kernel, boot),
       mergeLinks,
       applyLinks(kernel),
+      configLinkAliases,
+      applyLinkAliases(kernel),
       configOperators(kernel, boot),
       configVips(boot),
       mergeOperators,

@@ -1,5 +1,7 @@
+import { CelError, compileCel } from '../../../document/cel.ts'
 import { expression, section, text } from '../../../document/fields.ts'
-import { defineDocument } from '../../../document/kind.ts'
+import { defineDocument, type Reporter } from '../../../document/kind.ts'
+import { linkFunctions } from './link-expression.ts'
 import { linkFields, linkRules, requireName } from './link-fields.ts'
 
 /** A link that exists already. */
@@ -23,5 +25,15 @@ export const LinkAliasConfig = defineDocument({
       report.error(['name'], `${JSON.stringify(name)} is not a pattern: it has to end with "%d" after at least one character`)
     }
     if (!selector?.match) report.error(['selector', 'match'], 'an expression that picks the link is required')
+    else expressionRule(selector.match, report)
   },
 })
+
+function expressionRule(match: string, report: Reporter): void {
+  try {
+    compileCel(match, linkFunctions)
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error
+    report.error(['selector', 'match'], error.message)
+  }
+}
