@@ -241,3 +241,12 @@ test('what cannot be read or used is refused with all its errors', async () => {
   )
   expect(active()).toBe(first)
 })
+
+test('two at once are one too many', async () => {
+  const { runtime, desk, active } = machine({ [statePath]: first })
+  await runtime.settled()
+  const [one, other] = await Promise.allSettled([desk.apply(second, 'auto'), desk.apply(first, 'auto')])
+  expect([one.status, other.status]).toEqual(['fulfilled', 'rejected'])
+  expect((other as PromiseRejectedResult).reason.message).toContain('another configuration is being applied')
+  expect(active()).toBe(second)
+})

@@ -53,3 +53,12 @@ test('unknown kinds are told with the nearest', async () => {
   expect((await run('etcdrootsecrt/etcd')).stderr).toContain('did you mean "etcdrootsecret"?')
   expect((await run('a/b', 'c')).stderr).toContain('leave "c" out')
 })
+
+test('a node without certificates is asked without them', async () => {
+  const { code, stdout } = await talosctl([method], ['explain', 'osrootsecret/os', '--insecure', '-n', 'HERE'], {
+    store,
+    maintenance: true,
+    env: { TALOSCONFIG: '/nonexistent' },
+  })
+  expect([code, stdout]).toEqual([0, 'OSRootSecrets.secrets.talos.dev/os is well\n'])
+})

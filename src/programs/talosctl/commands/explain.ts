@@ -10,6 +10,11 @@ import { epoch } from '../units.ts'
 const { Kind } = enums.v1.Cause
 const [red, green, yellow] = [1, 2, 3]
 
+interface ExplainFlags {
+  namespace?: string
+  insecure?: boolean
+}
+
 /** talosctl explain */
 export const explain = (io: Io, cluster: Cluster) =>
   new Command()
@@ -19,9 +24,12 @@ export const explain = (io: Io, cluster: Cluster) =>
     .argument('[resource]', 'TYPE/ID, or a type and an id')
     .argument('[id]', 'the id, when it is given apart')
     .option('--namespace <namespace>', "look in this namespace instead of the type's own")
-    .action((resource: string | undefined, id: string | undefined, flags: { namespace?: string }) =>
-      runExplain(io, cluster, resource, id, flags),
-    )
+    .option('-i, --insecure', 'the node has no certificates yet: one in maintenance mode, or one that cannot join')
+    .action(async (resource: string | undefined, id: string | undefined, flags: ExplainFlags) => {
+      if (!flags.insecure) return runExplain(io, cluster, resource, id, flags)
+      const node = await cluster.insecure()
+      await runExplain(io, node, resource, id, flags).finally(() => node.close())
+    })
 
 /** Asks every named node and writes what each knows. */
 export async function runExplain(
@@ -29,7 +37,7 @@ export async function runExplain(
   cluster: Cluster,
   resource: string | undefined,
   id: string | undefined,
-  { namespace = '' }: { namespace?: string },
+  { namespace = '' }: ExplainFlags,
 ): Promise<void> {
   const messages = await cluster.ask('ichor.v1.ExplainService/Explain', { namespace, ...wanted(resource, id) })
   const peer = await cluster.peer()
