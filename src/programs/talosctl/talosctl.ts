@@ -107,6 +107,10 @@ export const commands: Record<string, Entry> = {
   },
   shutdown: { summary: 'Shut nodes down', load: async () => (await import('./commands/shutdown.ts')).shutdown },
   stats: { summary: 'Show memory and CPU time of containers', load: async () => (await import('./commands/stats.ts')).stats },
+  support: {
+    summary: 'Collect logs and state of nodes into a zip file',
+    load: async () => (await import('./commands/support.ts')).support,
+  },
   time: { summary: 'Show the clocks of nodes', load: async () => (await import('./commands/time.ts')).time },
   usage: { summary: 'Show how much directories hold', aliases: ['du'], load: async () => (await import('./commands/usage.ts')).usage },
   validate: { summary: 'Check a machine configuration', local: true, load: async () => (await import('./commands/validate.ts')).validate },
