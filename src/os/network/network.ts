@@ -18,6 +18,7 @@ import { configAddressOrder, observeNodeAddresses } from './controllers/node-add
 import { observeAddresses, observeLinks, observeRoutes } from './controllers/observe.ts'
 import { applyOperators, configOperators, mergeOperators } from './controllers/operator.ts'
 import { applyPlatformConfig, loadPlatformConfig } from './controllers/platform.ts'
+import { configProbes, connectTcp, mergeProbes, runProbes } from './controllers/probe.ts'
 import { applyResolvers, configResolvers, mergeResolvers } from './controllers/resolver.ts'
 import { applyRoutes, configRoutes, mergeRoutes } from './controllers/route.ts'
 import { applyRoutingRules, configRoutingRules, mergeRoutingRules, observeRoutingRules } from './controllers/routing-rule.ts'
@@ -86,6 +87,9 @@ export const network: Area = {
       observeDnsUpstreams(resolver),
       serveHostDns(resolver),
       configNetworkFiles(kernel),
+      configProbes,
+      mergeProbes,
+      runProbes(connectTcp),
       observeNetworkStatus,
     ]
   },

@@ -1,0 +1,105 @@
+import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
+import { merge, strongest } from '../../../cosi/merge.ts'
+import type { SpecOf } from '../../../cosi/resource.ts'
+import { milliseconds } from '../../../document/quantity.ts'
+import { declared } from '../../config/declared.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { ProbeSpec } from '../resources/probe-spec.ts'
+import { ProbeStatus } from '../resources/probe-status.ts'
+
+/** The checks that the configuration asks for. */
+export const configProbes: Controller = defineController({
+  name: 'network.ProbeConfigController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  outputs: { spec: shared(ProbeSpec, 'network-config') },
+  reconcile({ config, spec }) {
+    for (const document of declared(config.get('v1alpha1'))?.documents ?? []) {
+      if (document.kind !== 'TCPProbeConfig') continue
+      const { endpoint = '', interval = '1s', timeout = '10s', failureThreshold = 0 } = document
+      spec.put(`configuration/tcp:${endpoint}`, { interval, failureThreshold, tcp: { endpoint, timeout }, layer: 'configuration' })
+    }
+  },
+})
+
+/** One wish for each check. */
+export const mergeProbes: Controller = merge('ProbeMergeControllers.net.talos.dev', ProbeSpec, strongest)
+
+/** Connects to `host:port`; rejects with the reason, or when it takes longer than `timeout` milliseconds. */
+export type Connect = (endpoint: string, timeout: number, signal: AbortSignal) => Promise<void>
+
+/** Checks again and again; one that fails counts as failed after as many failures in a row as it may have. */
+export const runProbes = (connect: Connect): Controller => {
+  const found = new Map<string, SpecOf<typeof ProbeStatus>>()
+  return defineController({
+    name: 'network.ProbeController',
+    inputs: { specs: weak(ProbeSpec) },
+    outputs: { status: exclusive(ProbeStatus) },
+    reconcile({ specs, status, background }) {
+      const wanted = specs.list()
+      for (const id of found.keys()) if (!wanted.some(({ metadata }) => metadata.id === id)) found.delete(id)
+      for (const { metadata, spec } of wanted) {
+        background(`${metadata.id} ${JSON.stringify(spec)}`, async (signal, wake) => {
+          let failures = 0
+          const tell = (success: boolean, lastError: string) => {
+            const before = found.get(metadata.id)
+            if (before?.success === success && before.lastError === lastError) return
+            found.set(metadata.id, { success, lastError })
+            wake()
+          }
+          while (!signal.aborted) {
+            try {
+              await connect(spec.tcp?.endpoint ?? '', Math.max(1, milliseconds(spec.tcp?.timeout)), signal)
+              failures = 0
+              tell(true, '')
+            } catch (error) {
+              if (signal.aborted) return
+              if (++failures > spec.failureThreshold) tell(false, error instanceof Error ? error.message : String(error))
+            }
+            await rest(Math.max(10, milliseconds(spec.interval)), signal)
+          }
+        })
+        const outcome = found.get(metadata.id)
+        if (outcome) status.put(metadata.id, outcome)
+      }
+    },
+  })
+}
+
+function rest(time: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, time)
+    signal.addEventListener(
+      'abort',
+      () => {
+        clearTimeout(timer)
+        resolve()
+      },
+      { once: true },
+    )
+  })
+}
+
+/** Connects over TCP and hangs up. */
+export const connectTcp: Connect = (endpoint, timeout, signal) => {
+  const [, host = '', port = ''] = /^\[?([^\]]+?)\]?:(\d{1,5})$/.exec(endpoint) ?? []
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  if (!host) return Promise.reject(new Error(`"${endpoint}" is not an endpoint, like "example.com:443"`))
+  const timer = setTimeout(() => reject(new Error(`connect to "${endpoint}": no answer within ${timeout} ms`)), timeout)
+  const refused = (reason: unknown) =>
+    reject(new Error(`connect to "${endpoint}": ${reason instanceof Error ? reason.message : String(reason)}`))
+  signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  Bun.connect({
+    hostname: host,
+    port: Number(port),
+    socket: {
+      open(socket) {
+        resolve()
+        socket.end()
+      },
+      data() {},
+      error: (_, error) => refused(error),
+      connectError: (_, error) => refused(error),
+    },
+  }).catch(refused)
+  return promise.finally(() => clearTimeout(timer))
+}
