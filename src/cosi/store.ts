@@ -9,7 +9,14 @@ import { matches, type Selector } from './selector.ts'
 
 /** What happened to a resource. `bookmark` orders the events of one (namespace, type). */
 export type StoreEvent<S = unknown> =
-  | { readonly type: 'created' | 'destroyed'; readonly resource: Resource<S>; readonly old?: undefined; readonly bookmark: number }
+  | {
+      readonly type: 'created' | 'destroyed'
+      readonly resource: Resource<S>
+      readonly old?: undefined
+      readonly bookmark: number
+      /** It was there when the watch began: no event of the past. */
+      readonly present?: true
+    }
   | { readonly type: 'updated'; readonly resource: Resource<S>; readonly old: Resource<S>; readonly bookmark: number }
   | { readonly type: 'bootstrapped'; readonly bookmark: number; readonly resource?: undefined; readonly old?: undefined }
 
@@ -162,7 +169,7 @@ export class Store {
 
   /**
    * Replaces all that a writer may say of a resource in one step: spec, labels, annotations, finalizers and phase. Its version
-   * must be the one the writer has seen. Throws as update does; 'phase' also for a finalizer that comes too late, and for a
+   * must be the one the writer has seen. It is one version more each time. Throws as update does; 'phase' also for a
    * resource that is to come back.
    */
   replace<S>(type: ResourceType<S>, next: Resource<S>, options: { owner?: string; expectedPhase?: Phase } = {}): Resource<S> {
@@ -173,15 +180,8 @@ export class Store {
     }
     if (version !== old.metadata.version) refuse('conflict', `it is at version ${old.metadata.version}, not ${version}`)
     if (options.expectedPhase && options.expectedPhase !== old.metadata.phase) refuse('phase', `it is ${old.metadata.phase}`)
-    if (old.metadata.phase !== 'running') {
-      if (phase === 'running') refuse('phase', 'it is being torn down')
-      if (finalizers.some((each) => !old.metadata.finalizers.includes(each)))
-        refuse('phase', 'it is being torn down, nobody can hold it any more')
-    }
-    const spec = parseSpec(type, id, next.spec)
-    const changes = { labels, annotations, finalizers: [...new Set(finalizers)], phase }
-    const same = (Object.keys(changes) as (keyof typeof changes)[]).every((key) => Bun.deepEquals(changes[key], old.metadata[key]))
-    return same && Bun.deepEquals(spec, old.spec) ? old : this.#replace(type, old, changes, spec)
+    if (old.metadata.phase !== 'running' && phase === 'running') refuse('phase', 'it is being torn down')
+    return this.#replace(type, old, { labels, annotations, finalizers: [...new Set(finalizers)], phase }, parseSpec(type, id, next.spec))
   }
 
   /** Creates or updates, whichever it takes. */
@@ -271,6 +271,11 @@ export class Store {
     }
   }
 
+  /** The bookmark of the last event of a kind; -1 before the first. */
+  bookmark(type: Target, namespace: string = type.namespace): number {
+    return (this.#tables.get(type.type)?.get(namespace)?.next ?? 0) - 1
+  }
+
   /** Waits until a resource is there and pleases. Rejects with the signal's reason when it fires first. */
   until<S>(
     type: ResourceType<S>,
@@ -304,7 +309,10 @@ export class Store {
         .filter((resource) => selected(resource, options) && (!only || resource.metadata.id === only))
         .sort(byId)
       const bookmark = table.next - 1
-      return [...present.map((resource): StoreEvent => ({ type: 'created', resource, bookmark })), { type: 'bootstrapped', bookmark }]
+      return [
+        ...present.map((resource): StoreEvent => ({ type: 'created', resource, bookmark, present: true })),
+        { type: 'bootstrapped', bookmark },
+      ]
     }
     if (tail === undefined && after === undefined) return []
     if (after !== undefined && (after < table.oldest - 1 || after >= table.next))

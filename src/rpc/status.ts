@@ -59,7 +59,7 @@ const byReason: Record<string, StatusName> = {
   'not-found': 'NotFound',
   exists: 'AlreadyExists',
   conflict: 'FailedPrecondition',
-  phase: 'FailedPrecondition',
+  phase: 'InvalidArgument',
   finalizers: 'FailedPrecondition',
   owner: 'PermissionDenied',
   invalid: 'InvalidArgument',

@@ -164,9 +164,12 @@ async function* seen(responses: AsyncIterable<cosi.resource.WatchResponse>): Asy
     for (const { eventType, resource, old, bookmark } of event)
       yield {
         type: types[eventType]!,
-        resource: resource?.spec?.protoSpec.length
-          ? (fromMessage(resource) as Resource<Spec>)
-          : resource && gone(resource.metadata?.id ?? ''),
+        resource:
+          eventType > EventType.DESTROYED
+            ? undefined
+            : resource?.spec?.protoSpec.length
+              ? (fromMessage(resource) as Resource<Spec>)
+              : resource && gone(resource.metadata?.id ?? ''),
         old: old && (fromMessage(old) as Resource<Spec>),
         bookmark,
       }

@@ -26,6 +26,8 @@ const cases: [string | undefined, LabelTerm['op'], string[], boolean, boolean][]
   ['900Mi', 'lt-numeric', ['1GiB'], true, false],
   ['2k', 'lte-numeric', ['2000'], true, false],
   ['4 GiB', 'lt-numeric', ['4G'], false, true],
+  ['10kg', 'lt-numeric', ['12000'], true, false],
+  ['10 x', 'lt-numeric', ['12000'], false, false],
   ['many', 'lt-numeric', ['10'], false, false],
   ['1', 'lt-numeric', ['few'], false, false],
   ['1.5', 'lt-numeric', ['2'], false, false],

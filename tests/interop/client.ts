@@ -7,16 +7,21 @@ import { type PemPair, toBase64 } from '../../src/pki/certificate.ts'
 const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'ichor', 'interop')
 
 /** Builds the program; Go's own cache makes a second time quick. */
-export async function buildClient(): Promise<string> {
+export const buildClient = (): Promise<string> => build('interop', 'build')
+
+/** Builds the field's conformance suite for states. */
+export const buildConformance = (): Promise<string> => build('conformance', 'test', '-c')
+
+async function build(name: string, ...command: string[]): Promise<string> {
   mkdirSync(cache, { recursive: true })
-  const program = join(cache, 'interop')
-  const go = Bun.spawn(['go', 'build', '-trimpath', '-o', program, '.'], {
+  const program = join(cache, name)
+  const go = Bun.spawn(['go', ...command, '-trimpath', '-o', program, '.'], {
     cwd: import.meta.dir,
     env: { ...process.env, CGO_ENABLED: '0' },
     stderr: 'pipe',
   })
   const said = await new Response(go.stderr).text()
-  if ((await go.exited) !== 0 || !existsSync(program)) throw new Error(`go build: ${said}`)
+  if ((await go.exited) !== 0 || !existsSync(program)) throw new Error(`go ${command[0]}: ${said}`)
   return program
 }
 

@@ -99,7 +99,7 @@ describe('a watch', () => {
     const watch = await start({ options: { bootstrapContents: true } })
     expect(seen(await watch.next())).toEqual([[EventType.CREATED, 'hostname']])
     expect(seen(await watch.next())).toEqual([[EventType.CREATED, 'other']])
-    expect(seen(await watch.next())).toEqual([[EventType.BOOTSTRAPPED, undefined]])
+    expect(seen(await watch.next())).toEqual([[EventType.BOOTSTRAPPED, '']])
     store.put(HostnameStatus, 'third', { hostname: 'd', domainname: '' })
     store.put(HostnameStatus, 'third', { hostname: 'e', domainname: '' })
     store.destroy(HostnameStatus, 'third')
@@ -115,7 +115,7 @@ describe('a watch', () => {
     expect(seen(await watch.next())).toEqual([
       [EventType.CREATED, 'hostname'],
       [EventType.CREATED, 'other'],
-      [EventType.BOOTSTRAPPED, undefined],
+      [EventType.BOOTSTRAPPED, ''],
     ])
     await watch.end()
   })

@@ -22,7 +22,7 @@ export async function follow(
         pause = 20
         for (const { eventType, resource } of event) {
           if (eventType === EventType.ERRORED) throw new Error('the watch fell behind')
-          if (resource) take(fromMessage(resource), eventType === EventType.DESTROYED)
+          if (resource && eventType <= EventType.DESTROYED) take(fromMessage(resource), eventType === EventType.DESTROYED)
         }
       }
     } catch (error) {

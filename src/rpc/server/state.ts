@@ -73,12 +73,20 @@ async function* watch(
   { store, signal }: Context,
 ): AsyncGenerator<Response, void> {
   const options = watchOptions(request, namespace)
+  const nobody = tombstone(namespace, type.type, '')
   const events = store.watch(type, { ...options, signal })
   // The generator takes its position when first asked, so it is asked before the contents are looked at.
   let next = events.next()
   next.catch(() => {})
   try {
-    const first = beginning(type, namespace, request, options, store.get(type, request.id ?? '', { namespace }))
+    const first = beginning(
+      type,
+      namespace,
+      request,
+      options,
+      store.get(type, request.id ?? '', { namespace }),
+      store.bookmark(type, namespace),
+    )
     yield {}
     if (first) yield { event: [first] }
     // An aggregated watch gets all contents in one response.
@@ -88,9 +96,9 @@ async function* watch(
       if (done) return
       next = events.next()
       next.catch(() => {})
-      gathered?.push(eventMessage(value))
+      gathered?.push(eventMessage(value, nobody))
       if (gathered && value.type !== 'bootstrapped') continue
-      yield { event: gathered ?? [eventMessage(value)] }
+      yield { event: gathered ?? [eventMessage(value, nobody)] }
       gathered = undefined
     }
   } catch (error) {
@@ -126,26 +134,30 @@ function beginning(
   { id, options }: cosi.resource.WatchRequest,
   { tail, after }: WatchOptions,
   resource: Resource | undefined,
+  position: number,
 ): Event | undefined {
   if (id !== undefined && tail === undefined && after === undefined) {
     return resource
       ? { eventType: EventType.CREATED, resource: toMessage(resource) }
       : { eventType: EventType.DESTROYED, resource: tombstone(namespace, type.type, id) }
   }
-  return options?.bootstrapBookmark ? { eventType: EventType.NOOP } : undefined
+  return options?.bootstrapBookmark
+    ? { eventType: EventType.NOOP, resource: tombstone(namespace, type.type, ''), bookmark: writeBookmark(position) }
+    : undefined
 }
 
-function eventMessage(event: StoreEvent): Event {
+/** What a watch begins with has no bookmark of its own: only the end of it, `nobody`'s event, is a place to go on from. */
+function eventMessage(event: StoreEvent, nobody: Event['resource']): Event {
   const bookmark = writeBookmark(event.bookmark)
   switch (event.type) {
     case 'created':
-      return { eventType: EventType.CREATED, resource: toMessage(event.resource), bookmark }
+      return { eventType: EventType.CREATED, resource: toMessage(event.resource), ...(event.present ? {} : { bookmark }) }
     case 'updated':
       return { eventType: EventType.UPDATED, resource: toMessage(event.resource), old: toMessage(event.old), bookmark }
     case 'destroyed':
       return { eventType: EventType.DESTROYED, resource: toMessage(event.resource), bookmark }
     case 'bootstrapped':
-      return { eventType: EventType.BOOTSTRAPPED, bookmark }
+      return { eventType: EventType.BOOTSTRAPPED, resource: nobody, bookmark }
   }
 }
 
