@@ -70,7 +70,7 @@ export const k8s: Area = {
     observeKubeletKubeconfig(machine.kernel),
     observeNode(machine.kernel),
     observeStaticPods(),
-    configurePodNetwork(machine.kernel),
+    configurePodNetwork(machine),
     configNodeLabels,
     configNodeAnnotations,
     configNodeTaints,

@@ -1,14 +1,16 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
 import { addressOnly } from '../../../wire/prefix.ts'
+import type { Machine } from '../../area.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { AddressStatus } from '../../network/resources/address-status.ts'
 import { LinkStatus } from '../../network/resources/link-status.ts'
-import { kubernetesConfigOf } from '../machine-config.ts'
+import { kubernetesConfigOf, serviceSubnets } from '../machine-config.ts'
 import { podNetworkConflist, vxlanOverhead } from '../pod-network.ts'
 import { NodeIP } from '../resources/node-ip.ts'
 import { NodeStatus } from '../resources/node-status.ts'
 import { Nodename } from '../resources/nodename.ts'
+import { serviceGuard, setServiceGuard } from '../service-guard.ts'
 
 const folder = '/etc/cni/net.d'
 const file = `${folder}/10-flannel.conflist`
@@ -20,7 +22,8 @@ type Files = Pick<Kernel['files'], 'mkdirAll' | 'readTextIfThere' | 'writeAtomic
  * Tells the container runtime how to connect pods when the cluster's network is flannel: as soon as the node has its
  * share of the addresses. Another network brings its own file.
  */
-export function configurePodNetwork({ files }: { files: Files }): Controller {
+export function configurePodNetwork({ kernel: { files }, spawn }: Pick<Machine, 'spawn'> & { kernel: { files: Files } }): Controller {
+  let guarded = ''
   return defineController({
     name: 'k8s.PodNetworkController',
     inputs: {
@@ -41,6 +44,11 @@ export function configurePodNetwork({ files }: { files: Files }): Controller {
       }
       const podCIDRs = status.get(nodename.get('nodename')?.spec.nodename ?? '')?.spec.podCIDRs ?? []
       if (podCIDRs.length === 0) return
+      const guard = serviceGuard(serviceSubnets(machineConfig.cluster))
+      if (guard !== guarded) {
+        await setServiceGuard(spawn, guard).catch((error) => log.warn('pods may look for services where there are none', { error }))
+        guarded = guard
+      }
       const own = nodeIP.get('kubelet')?.spec.addresses[0]
       const linkName = addresses.list().find(({ spec }) => addressOnly(spec.address) === own)?.spec.linkName
       const mtu = (linkName ? links.get(linkName)?.spec.mtu : undefined) ?? 1500
