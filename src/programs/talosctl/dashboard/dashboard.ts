@@ -1,0 +1,169 @@
+/** The dashboard: nodes are watched, keys change the view, and the screen is drawn whenever either has changed. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Cluster } from '../cluster.ts'
+import { describe } from '../failure.ts'
+import { cellsOf, type Definition, definitions, specOf } from '../resource/definition.ts'
+import { table } from '../table.ts'
+import { harmless } from './cells.ts'
+import { NodeWatch } from './gather.ts'
+import { keysOf, press } from './keys.ts'
+import { screen } from './screen.ts'
+import { firstView, newNode, type View } from './state.ts'
+import type { Terminal } from './terminal.ts'
+
+const frame = 50
+const seldom = 5
+const keptLines = 2000
+
+/** What the dashboard runs on. */
+export interface DashboardOptions {
+  readonly cluster: Cluster
+  readonly terminal: Terminal
+  readonly interval: number
+  readonly signal: AbortSignal
+  now(): Date
+}
+
+/** Shows nodes until the user quits or the signal fires. */
+export async function showDashboard({ cluster, terminal, interval, signal: outer, now }: DashboardOptions): Promise<void> {
+  const named = await cluster.nodes()
+  const names = named.length > 0 ? named : [await cluster.peer()]
+  const over = new AbortController()
+  const signal = AbortSignal.any([outer, over.signal])
+  const nodes = names.map((name) => newNode(name))
+  const watches = nodes.map((node, index) => new NodeWatch(cluster, node, named[index]))
+  let view = firstView
+  let due: ReturnType<typeof setTimeout> | undefined
+  const draw = () => {
+    due ??= setTimeout(() => {
+      due = undefined
+      if (!signal.aborted) terminal.show(screen(nodes, view, terminal.size(), now()))
+    }, frame)
+  }
+  const side = new SideShow(cluster, signal, (change) => {
+    view = { ...view, ...change }
+    draw()
+  })
+  terminal.onResize(draw)
+  terminal.onKeys((text) => {
+    for (const key of keysOf(text)) {
+      if (key === 'quit' && !view.help) over.abort()
+      else view = press(view, key, nodes.length)
+    }
+    side.turn(view, named[view.node])
+    draw()
+  })
+  terminal.show(screen(nodes, view, terminal.size(), now()))
+  const followed = watches.map((watch) => watch.follow(signal))
+  const looks = watches.map(async (watch) => {
+    for (let round = 0; !signal.aborted; round++) {
+      await Promise.all([watch.look(Math.max(2000, interval), signal), round % seldom === 0 ? watch.identify(5000, signal) : undefined])
+      side.turn(view, named[view.node], true)
+      draw()
+      await sleep(round === 0 ? Math.min(1000, interval) : interval, undefined, { signal }).catch(() => {})
+    }
+  })
+  await Promise.all([...followed, ...looks])
+  clearTimeout(due)
+}
+
+/** What only one screen shows and is asked for only while it does: a log that is followed, a table of resources. */
+class SideShow {
+  #key = ''
+  #stop = new AbortController()
+  #types = new Map<string, readonly Definition[]>()
+  #busy = false
+
+  constructor(
+    readonly cluster: Cluster,
+    readonly signal: AbortSignal,
+    readonly tell: (change: Partial<View>) => void,
+  ) {}
+
+  /** Looks at what the view needs; `tick` asks for a table anew. */
+  turn(view: View, node: string | undefined, tick = false): void {
+    const chosen = view.tab === 'Logs' ? view.logs : view.tab === 'Resources' ? view.types : undefined
+    const item = chosen?.items[chosen.at] ?? ''
+    const key = chosen ? `${view.tab} ${view.node} ${item}` : ''
+    if (key === this.#key) {
+      if (tick && view.tab === 'Resources' && item && !this.#busy) void this.#table(item, node, this.#stop.signal)
+      return
+    }
+    this.#key = key
+    this.#stop.abort()
+    this.#stop = new AbortController()
+    const signal = AbortSignal.any([this.signal, this.#stop.signal])
+    if (view.tab === 'Logs') void (item ? this.#log(item, node, signal) : this.#logs(view, node, signal))
+    if (view.tab === 'Resources') void (item ? this.#table(item, node, signal) : this.#list(view, node, signal))
+  }
+
+  async #logs(view: View, node: string | undefined, signal: AbortSignal): Promise<void> {
+    await this.#telling(signal, 'log', async () => {
+      const { messages } = await this.cluster.unary('machine.MachineService/LogsContainers', {}, { node, timeout: 5000, signal })
+      const items = messages.flatMap(({ ids }) => ids)
+      this.tell({ logs: { items, at: Math.min(view.logs.at, Math.max(0, items.length - 1)) } })
+    })
+  }
+
+  async #log(id: string, node: string | undefined, signal: AbortSignal): Promise<void> {
+    await this.#telling(signal, 'log', async () => {
+      const lines: string[] = []
+      const decoder = new TextDecoder()
+      let rest = ''
+      for await (const { bytes } of this.cluster.stream(
+        'machine.MachineService/Logs',
+        { id, follow: true, tailLines: 500 },
+        { node, signal },
+      )) {
+        const whole = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+        rest = whole.pop() ?? ''
+        lines.push(...whole.map(harmless))
+        lines.splice(0, Math.max(0, lines.length - keptLines))
+        if (!signal.aborted) this.tell({ log: [...lines] })
+      }
+    })
+  }
+
+  async #list(view: View, node: string | undefined, signal: AbortSignal): Promise<void> {
+    await this.#telling(signal, 'table', async () => {
+      const items = (await this.#definitions(node)).map(({ displayType, id }) => displayType || id).sort()
+      this.tell({ types: { items, at: Math.min(view.types.at, Math.max(0, items.length - 1)) } })
+    })
+  }
+
+  async #table(name: string, node: string | undefined, signal: AbortSignal): Promise<void> {
+    this.#busy = true
+    await this.#telling(signal, 'table', async () => {
+      const type = (await this.#definitions(node)).find(({ displayType, id }) => (displayType || id) === name)
+      if (!type) return
+      const cells = cellsOf(type)
+      const rows: string[][] = []
+      const request = { namespace: type.defaultNamespace, type: type.type }
+      for await (const { resource } of this.cluster.stream('cosi.resource.State/List', request, { node, timeout: 5000, signal }))
+        if (resource) rows.push([resource.metadata?.id ?? '', ...cells(specOf(resource))].map((cell) => harmless(cell).slice(0, 60)))
+      const titles = ['ID', ...type.columns.map((column) => column.name.toUpperCase())]
+      if (!signal.aborted)
+        this.tell({
+          table: table([titles, ...rows], 2)
+            .trimEnd()
+            .split('\n'),
+        })
+    })
+    this.#busy = false
+  }
+
+  async #definitions(node = ''): Promise<readonly Definition[]> {
+    const known = this.#types.get(node) ?? (await definitions(this.cluster, node || undefined))
+    this.#types.set(node, known)
+    return known
+  }
+
+  /** What fails is shown where the answer would be. */
+  async #telling(signal: AbortSignal, where: 'log' | 'table', act: () => Promise<void>): Promise<void> {
+    try {
+      await act()
+    } catch (error) {
+      if (!signal.aborted) this.tell({ [where]: describe(error).split('\n').map(harmless) })
+    }
+  }
+}
