@@ -1,0 +1,20 @@
+import { expect, test } from 'bun:test'
+import { CommandLineError, commandLine } from '../../rootfs/image/command-line.ts'
+
+test('what init asks for is there, and where the configuration comes from', () => {
+  const words = commandLine([], 'nocloud').split(' ')
+  for (const word of ['slab_nomerge=', 'pti=on', 'init_on_alloc=1', 'lockdown=confidentiality', 'talos.platform=nocloud'])
+    expect(words).toContain(word)
+})
+
+test('parameters are added, and with a minus taken away', () => {
+  const words = commandLine(['ip=dhcp', '-console=tty0', '-lockdown']).split(' ')
+  expect(words).toContain('ip=dhcp')
+  expect(words).toContain('console=ttyS0')
+  expect(words.filter((word) => /^(console=tty0|lockdown)/.test(word))).toEqual([])
+})
+
+test('what would not stand on a command line is refused', () => {
+  for (const wrong of ['', 'a b', 'a\n', 'ä']) expect(() => commandLine([wrong])).toThrow(CommandLineError)
+  expect(() => commandLine([`x=${'y'.repeat(2048)}`])).toThrow(/the kernel takes 2047/)
+})
