@@ -32,11 +32,10 @@ export const discoverByService = (connect: (config: Config) => Channel): Control
     inputs: {
       config: weak(DiscoveryConfig),
       identity: weak(Identity),
-      local: weak(Affiliate),
       reset: weak(MachineResetSignal),
     },
     outputs: { raw: shared(Affiliate, 'cluster-raw') },
-    async reconcile({ config, identity, local, reset, raw, background, log, now, wakeIn }) {
+    async reconcile({ config, identity, reset, raw, also, background, log, now, wakeIn }) {
       const found = config.get('cluster')?.spec
       const id = identity.get('local')?.spec.nodeId
       if (!found?.registryServiceEnabled || !id) {
@@ -53,7 +52,7 @@ export const discoverByService = (connect: (config: Config) => Channel): Control
         watch({ config: found, self: id, connect, others, forgotten, wake, tell, log }, signal),
       )
       for (const [other, spec] of others) raw.put(`service/${other}`, spec)
-      const spec = local.get(id)?.spec
+      const spec = also(weak(Affiliate, { id })).get(id)?.spec
       if (reset.get('machine')) {
         if (sent)
           await call(found, connect, (channel) => channel.unary('sidero.discovery.server.Cluster/AffiliateDelete', named(found, id)))
