@@ -4,6 +4,7 @@ import { type Parameter, parameterValues } from '../../../wire/command-line.ts'
 import { diskLabel, readConfigDisk } from './config-disk.ts'
 import { download } from './download.ts'
 import type { Source } from './source.ts'
+import { variablesOf } from './variables.ts'
 
 /** What the environment tells init. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -29,15 +30,27 @@ export const containerPlatform = (environment: Environment): Source => ({
 export function machinePlatform({ kernel, store }: Parts, parameters: readonly Parameter[], environment: Environment): Source {
   const name = environment.PLATFORM || parameterValues(parameters, 'talos.platform').at(-1) || ''
   const where = parameterValues(parameters, 'talos.config').at(-1) ?? ''
+  const wrong = problem(name, where)
   return {
     name: name || 'platform',
-    retried: true,
+    // What is wrong on the command line stays wrong.
+    retried: wrong === undefined,
     look(look) {
-      if (name === '') throw new Error('read platform: "talos.platform" is not on the kernel command line')
+      if (wrong) throw wrong
       if (where === '' || where === 'none') return undefined
-      if (where === diskLabel) return readConfigDisk(kernel, store, look)
-      if (where === 'guestinfo') throw new Error(`read "talos.config": "guestinfo" is for vmware, not for "${name}"`)
-      return download(where, store, look)
+      return where === diskLabel ? readConfigDisk(kernel, store, look) : download(where, store, look)
     },
+  }
+}
+
+function problem(name: string, where: string): Error | undefined {
+  if (name === '') return new Error('read platform: "talos.platform" is not on the kernel command line')
+  if (where === 'guestinfo') return new Error(`read "talos.config": "guestinfo" is for vmware, not for "${name}"`)
+  if (['', 'none', diskLabel].includes(where)) return undefined
+  try {
+    variablesOf(where)
+    return undefined
+  } catch (error) {
+    return error as Error
   }
 }

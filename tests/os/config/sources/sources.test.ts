@@ -245,13 +245,19 @@ describe('a download', () => {
     expect(asked.at(-1)).toBe('/c?u=u%201&s=s%262&uuid=u%201')
   })
 
-  test('by a broken address is told', async () => {
-    const { waiting, told } = metal('ftp://x/y', { whole: 0 })
+  test('by a broken address is told once, for it stays broken', async () => {
+    const { waiting, told } = metal('ftp://x/y')
     await waiting()
     expect(told).toEqual([
       'machine.ConfigLoadErrorEvent: metal: read "talos.config": "ftp://x/y" is neither an http(s) address nor metal-iso nor none',
     ])
   })
+})
+
+test('a machine that is not told its platform says so once and waits in maintenance', async () => {
+  const { waiting, told } = machine({ cmdline: 'quiet' })
+  await waiting()
+  expect(told).toEqual(['machine.ConfigLoadErrorEvent: platform: read platform: "talos.platform" is not on the kernel command line'])
 })
 
 describe('variables', () => {
