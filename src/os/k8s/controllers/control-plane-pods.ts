@@ -19,9 +19,16 @@ import { apiServerPod, controllerManagerPod, schedulerPod } from '../static-pods
 /** How long an API server that is told to end may go on answering. */
 const replacement = 5000
 
+/**
+ * How long a pod is not shown to an API server whose node is about to be ready: the cluster sets back what it sees ready on a
+ * node that is not, and the kubelet mends that only every ten seconds.
+ */
+const nearlyReady = 5000
+
 /** The control plane's pods, once their files are on disk and etcd answers. */
 export function renderControlPlanePods(): Controller {
   let answered = ''
+  let since: number | undefined
   return defineController({
     name: 'k8s.ControlPlaneStaticPodController',
     inputs: {
@@ -36,7 +43,8 @@ export function renderControlPlanePods(): Controller {
       node: weak(NodeStatus),
     },
     outputs: { pods: shared(StaticPod) },
-    reconcile({ apiServer, controllerManager, scheduler, secrets, configs, services, kubeconfigs, nodename, node, pods, background }) {
+    reconcile(round) {
+      const { apiServer, controllerManager, scheduler, secrets, configs, services, kubeconfigs, nodename, node, pods, background } = round
       const [api, manager, chooser] = [
         apiServer.get('kube-apiserver'),
         controllerManager.get('kube-controller-manager'),
@@ -55,9 +63,12 @@ export function renderControlPlanePods(): Controller {
       const versions = (metadata: { version: number }) => ({ secrets: secretsReady.version, config: String(metadata.version) })
       const server = apiServerPod(api.spec, { ...versions(api.metadata), configFiles: configsReady.version })
       const uid = podUid(server, name)
-      const known = !status ? 'starting' : status.nodeReady ? 'ready' : 'registered'
+      if (status) since ??= round.now().getTime()
+      const left = status && !status.nodeReady && since !== undefined ? since + nearlyReady - round.now().getTime() : 0
+      if (left > 0) round.wakeIn(left)
+      const known = !status || left > 0 ? 'starting' : status.nodeReady ? 'ready' : 'registered'
       // Said once more when the API server answers: what it refused while it was starting is tried again then.
-      const answers = answered === uid ? ', the API server answers' : answered ? ', with a new API server' : ''
+      const answers = known === 'starting' ? '' : answered === uid ? ', the API server answers' : answered ? ', with a new API server' : ''
       const identity = { node: name, progress: `${known}${answers}` }
       pods.put('kube-apiserver', identified(server, identity))
       const kubeconfig = kubeconfigs.get('k8s-certs')?.spec.localhostAdminKubeconfig
