@@ -1,8 +1,9 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import { day, newCA } from '../../../pki/certificate.ts'
-import { nthAddress, parsePrefix } from '../../../wire/prefix.ts'
+import { addressOnly, nthAddress, parsePrefix } from '../../../wire/prefix.ts'
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { sharedAddresses } from '../../network/shared-addresses.ts'
 import { splitUrl } from '../../url.ts'
 import { encoded } from '../issued.ts'
 import { EtcdRootSecret } from '../resources/etcd-root-secret.ts'
@@ -19,9 +20,11 @@ export const configRootOS: Controller = defineController({
   inputs: { config: weak(MachineConfig, active) },
   outputs: { root: exclusive(OSRootSecret) },
   reconcile({ config, root }) {
-    const machine = declared(config.get('v1alpha1'))?.machine
+    const found = declared(config.get('v1alpha1'))
+    const machine = found?.machine
     if (!machine) return
-    const sans: string[] = machine.certSANs ?? []
+    const shared = sharedAddresses(machine.network?.interfaces, found?.documents ?? []).map(addressOnly)
+    const sans: string[] = [...new Set([...(machine.certSANs ?? []), ...shared])]
     root.put('os', {
       ...(machine.ca?.key ? { issuingCA: { crt: machine.ca.crt, key: machine.ca.key } } : {}),
       acceptedCAs: [...(machine.ca?.crt ? [{ crt: machine.ca.crt }] : []), ...(machine.acceptedCAs ?? [])],
@@ -52,13 +55,15 @@ export const configRootKubernetes: Controller = defineController({
     const found = declared(config.get('v1alpha1'))
     if (!found || !isControlPlane(found.machine)) return
     const { cluster } = found
+    const shared = sharedAddresses(found.machine.network?.interfaces, found.documents).map(addressOnly)
     const [tokenId = '', tokenSecret = ''] = String(cluster.token ?? '').split('.')
     const services: string[] = cluster.network?.serviceSubnets ?? ['10.96.0.0/12']
     root.put('k8s', {
       name: cluster.clusterName ?? '',
       endpoint: splitUrl(cluster.controlPlane.endpoint),
       local_endpoint: splitUrl(`https://localhost:${cluster.controlPlane.localAPIServerPort ?? 6443}`),
-      certSANs: cluster.apiServer?.certSANs ?? [],
+      // A shared address is named always: its coming must not make new certificates, and with them a new API server.
+      certSANs: [...new Set([...(cluster.apiServer?.certSANs ?? []), ...shared])],
       apiServerIPs: services.map((subnet) => nthAddress(parsePrefix(subnet), 1)),
       dnsDomain: cluster.network?.dnsDomain || 'cluster.local',
       issuingCA: cluster.ca,
