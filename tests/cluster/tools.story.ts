@@ -1,0 +1,94 @@
+/** The tools that operators of such clusters know, none of them ours, on a real cluster: openssl, etcdctl, ctr. */
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { succeeded, TestCluster } from './cluster.ts'
+
+const cluster = new TestCluster('tools')
+const node = '10.66.0.2'
+const scratch = mkdtempSync('/var/tmp/ichor-tools-')
+const repository = join(import.meta.dir, '..', '..')
+
+async function run(argv: string[], { cwd = repository, input = '' } = {}) {
+  const child = Bun.spawn(argv, { cwd, stdin: Buffer.from(input), stdout: 'pipe', stderr: 'pipe' })
+  const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
+  return { code, stdout, stderr }
+}
+
+/** Builds a tool of a Go module that is pinned beside us, and gives its path. */
+async function built(name: string, module: string, tool: string): Promise<string> {
+  const path = join(scratch, name)
+  succeeded(await run(['go', 'build', '-o', path, tool], { cwd: join(repository, module) }))
+  return path
+}
+
+let etcdctl = ''
+let ctr = ''
+
+beforeAll(async () => {
+  await cluster.create('--workers', '0', '--cidr', '10.66.0.0/24')
+  etcdctl = await built('etcdctl', 'tests/interop/etcdctl', 'go.etcd.io/etcd/etcdctl/v3')
+  ctr = await built('ctr', 'rootfs/containerd', 'github.com/containerd/containerd/v2/cmd/ctr')
+})
+afterAll(async () => {
+  await cluster.destroy()
+  cluster.close()
+  rmSync(scratch, { recursive: true, force: true })
+})
+
+/** Saves a file of the node in our folder. */
+async function fetched(path: string): Promise<string> {
+  const { stdout } = succeeded(await cluster.talosctl('-n', node, 'read', path))
+  const target = join(scratch, path.replaceAll('/', '-'))
+  writeFileSync(target, stdout, { mode: 0o600 })
+  return target
+}
+
+test('openssl verifies the door’s certificate, and is not let in without one of its own', async () => {
+  const config = Bun.YAML.parse(await Bun.file(join(cluster.home, 'config')).text()) as {
+    context: string
+    contexts: Record<string, { ca: string; crt: string; key: string }>
+  }
+  const context = config.contexts[config.context]!
+  const file = (name: 'ca' | 'crt' | 'key') => {
+    const path = join(scratch, `client.${name}`)
+    const pem = Buffer.from(context[name], 'base64').toString().replaceAll('ED25519 PRIVATE KEY', 'PRIVATE KEY')
+    writeFileSync(path, pem, { mode: 0o600 })
+    return path
+  }
+  const [ca, crt, key] = [file('ca'), file('crt'), file('key')]
+  const connect = ['openssl', 's_client', '-connect', `${node}:50000`, '-tls1_3', '-CAfile', ca, '-verify_ip', node, '-verify_return_error']
+  const known = await run([...connect, '-cert', crt, '-key', key, '-alpn', 'h2'])
+  expect(known.stdout).toContain('Verify return code: 0 (ok)')
+  expect(known.stdout).toContain('ALPN protocol: h2')
+  const stranger = await run([...connect, '-alpn', 'h2', '-ign_eof'])
+  expect(`${stranger.stdout}${stranger.stderr}`).toMatch(/alert (certificate required|bad certificate|handshake failure|unknown ca)/)
+}, 60_000)
+
+test('etcdctl finds one healthy member under the node’s name', async () => {
+  const [ca, crt, key] = [
+    await fetched('/system/secrets/etcd/ca.crt'),
+    await fetched('/system/secrets/etcd/admin.crt'),
+    await fetched('/system/secrets/etcd/admin.key'),
+  ]
+  const flags = ['--endpoints', `https://${node}:2379`, '--cacert', ca, '--cert', crt, '--key', key, '--write-out', 'json']
+  const { members } = JSON.parse(succeeded(await run([etcdctl, ...flags, 'member', 'list'])).stdout)
+  expect(members).toMatchObject([{ name: 'tools-controlplane-1', peerURLs: [`https://${node}:2380`] }])
+  const [health] = JSON.parse(succeeded(await run([etcdctl, ...flags, 'endpoint', 'health'])).stdout)
+  expect(health).toMatchObject({ health: true })
+}, 60_000)
+
+test('ctr sees the services in one namespace, the pods’ containers in another, and images that were never pulled', async () => {
+  const root = `/proc/${cluster.initOf('tools-controlplane-1')}/root`
+  const list = async (socket: string, namespace: string, kind: string) =>
+    succeeded(await run([ctr, '--address', `${root}${socket}`, '--namespace', namespace, kind, 'ls', '-q']))
+      .stdout.trim()
+      .split('\n')
+  expect(await list('/system/run/containerd/containerd.sock', 'system', 'tasks')).toEqual(expect.arrayContaining(['apid', 'trustd']))
+  expect(await list('/run/containerd/containerd.sock', 'system', 'tasks')).toEqual(expect.arrayContaining(['etcd', 'kubelet']))
+  expect((await list('/run/containerd/containerd.sock', 'k8s.io', 'tasks')).length).toBeGreaterThan(6)
+  expect(await list('/run/containerd/containerd.sock', 'k8s.io', 'images')).toEqual(
+    expect.arrayContaining(['registry.k8s.io/kube-apiserver:v1.36.3', 'registry.k8s.io/pause:3.10.1']),
+  )
+}, 60_000)
