@@ -10,7 +10,7 @@ import { applyAddresses, configAddresses, mergeAddresses } from './controllers/a
 import { configDevices } from './controllers/device-config.ts'
 import { configNetworkFiles } from './controllers/etc-file.ts'
 import { applyFirewall, configFirewall } from './controllers/firewall.ts'
-import { configHostDns, observeDnsUpstreams, serveHostDns } from './controllers/host-dns.ts'
+import { configHostDns, observeDnsUpstreams, resolveMembers, serveHostDns } from './controllers/host-dns.ts'
 import { applyHostname, configHostname, mergeHostname } from './controllers/hostname.ts'
 import { applyLinks, configLinks, mergeLinks } from './controllers/link.ts'
 import { applyLinkAliases, configLinkAliases } from './controllers/link-alias.ts'
@@ -85,6 +85,7 @@ export const network: Area = {
       applyFirewall(runNft({ spawn, kernel })),
       configHostDns(kernel),
       observeDnsUpstreams(resolver),
+      resolveMembers(resolver),
       serveHostDns(resolver),
       configNetworkFiles(kernel),
       configProbes,

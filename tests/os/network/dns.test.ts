@@ -1,7 +1,16 @@
 import { expect, test } from 'bun:test'
 import { createSocket } from 'node:dgram'
 import * as fc from 'fast-check'
-import { aged, answerWith, payloadLimit, readLifetime, readQuestion, truncated } from '../../../src/os/network/dns/message.ts'
+import {
+  aged,
+  answerAddresses,
+  answerWith,
+  askedFor,
+  payloadLimit,
+  readLifetime,
+  readQuestion,
+  truncated,
+} from '../../../src/os/network/dns/message.ts'
 import { Resolver } from '../../../src/os/network/dns/resolver.ts'
 import { DecodeError } from '../../../src/wire/decode-error.ts'
 
@@ -44,7 +53,7 @@ test('no message makes the parser do more than refuse', () => {
         fc.nat(answer.length).map((end) => Uint8Array.from(answer.subarray(0, end))),
       ),
       (bytes) => {
-        for (const parse of [readQuestion, readLifetime, payloadLimit])
+        for (const parse of [readQuestion, readLifetime, payloadLimit, askedFor])
           try {
             parse(bytes)
           } catch (error) {
@@ -59,6 +68,20 @@ test('an unanswerable query gets a code, never silence', async () => {
   const resolver = new Resolver()
   expect((await resolver.answer(Buffer.from('junk'))).readUInt8(3) & 15).toBe(1)
   expect((await resolver.answer(query)).readUInt8(3) & 15).toBe(2) // there is no server to ask
+})
+
+test('names that are known here are answered here, for every kind of address', async () => {
+  expect(askedFor(query)).toEqual({ name: 'example.com', type: 1, class: 1 })
+  expect(readLifetime(answerAddresses(query, [Uint8Array.of(10, 0, 0, 5)], 10))).toBe(10)
+  const resolver = new Resolver()
+  resolver.know(new Map([['example.com', [Uint8Array.of(10, 0, 0, 5)]]]))
+  const reply = await resolver.answer(query)
+  expect([reply.readUInt16BE(6), ...reply.subarray(-4)]).toEqual([1, 10, 0, 0, 5])
+  const six = Buffer.from(query)
+  six.writeUInt16BE(28, 25)
+  expect((await resolver.answer(six)).readUInt16BE(6)).toBe(0)
+  resolver.know(new Map())
+  expect((await resolver.answer(query)).readUInt8(3) & 15).toBe(2)
 })
 
 test('the resolver answers on its address over UDP', async () => {

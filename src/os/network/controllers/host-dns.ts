@@ -1,4 +1,6 @@
 import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
+import { parseIp } from '../../../wire/ip.ts'
+import { Member } from '../../cluster/resources/member.ts'
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
@@ -7,6 +9,7 @@ import { AddressSpec } from '../resources/address-spec.ts'
 import { DNSResolveCache } from '../resources/dns-resolve-cache.ts'
 import { DNSUpstream } from '../resources/dns-upstream.ts'
 import { HostDNSConfig } from '../resources/host-dns-config.ts'
+import { HostnameStatus } from '../resources/hostname-status.ts'
 import { ResolverStatus } from '../resources/resolver-status.ts'
 
 /** Where pods reach the node's resolver: an address no network routes. */
@@ -55,6 +58,25 @@ export const observeDnsUpstreams = (resolver: Resolver): Controller =>
         const addr = server.includes(':') ? `[${server}]:53` : `${server}:53`
         upstreams.put(`#${String(index).padStart(2, '0')} ${addr}`, { healthy: resolver.healthy(server) ? 'true' : 'false', addr })
       })
+    },
+  })
+
+/** Which names of machines the resolver answers itself: those of the cluster's members, where the configuration wishes it. */
+export const resolveMembers = (resolver: Resolver): Controller =>
+  defineController({
+    name: 'network.MemberNamesController',
+    inputs: { dns: weak(HostDNSConfig), members: weak(Member), hostname: weak(HostnameStatus) },
+    outputs: {},
+    reconcile({ dns, members, hostname }) {
+      const names = new Map<string, Uint8Array[]>()
+      const domain = hostname.get('hostname')?.spec.domainname
+      if (dns.get('config')?.spec.resolveMemberNames)
+        for (const { metadata, spec } of members.list()) {
+          const addresses = spec.addresses.map(parseIp).filter((bytes) => bytes !== undefined)
+          for (const name of [metadata.id, spec.hostname, domain ? `${metadata.id}.${domain}` : ''])
+            if (name) names.set(name.toLowerCase(), addresses)
+        }
+      resolver.know(names)
     },
   })
 

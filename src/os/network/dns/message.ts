@@ -114,6 +114,38 @@ export function answerWith(query: Uint8Array, code: number): Buffer {
   return answer
 }
 
+/** What is asked for: the name in lower case without its last dot, type and class; undefined when it is no plain name. */
+export function askedFor(message: Uint8Array): { name: string; type: number; class: number } | undefined {
+  const { end } = readQuestion(message)
+  const labels: string[] = []
+  let at = header
+  for (let length = message[at]!; length !== 0; length = message[at]!) {
+    if (length > 63) return undefined // a pointer: nobody writes one in a question
+    labels.push(Buffer.from(message.subarray(at + 1, at + 1 + length)).toString('latin1'))
+    at += length + 1
+  }
+  const view = new DataView(message.buffer, message.byteOffset, message.byteLength)
+  return { name: labels.join('.').toLowerCase(), type: view.getUint16(end - 4), class: view.getUint16(end - 2) }
+}
+
+/** An answer of ours with these addresses (as bytes, all of the asked type), to be kept for `lifetime` seconds; none is an answer too. */
+export function answerAddresses(query: Uint8Array, addresses: readonly Uint8Array[], lifetime: number): Buffer {
+  const head = answerWith(query, responseCode.none)
+  head.writeUInt8(head.readUInt8(2) | 4, 2) // authoritative
+  head.writeUInt16BE(addresses.length, 6)
+  const records = addresses.map((address) => {
+    const record = Buffer.alloc(12 + address.length)
+    record.writeUInt16BE(0xc000 | header, 0) // the name stands in the question
+    record.writeUInt16BE(address.length === 4 ? 1 : 28, 2)
+    record.writeUInt16BE(1, 4)
+    record.writeUInt32BE(lifetime, 6)
+    record.writeUInt16BE(address.length, 10)
+    record.set(address, 12)
+    return record
+  })
+  return Buffer.concat([head, ...records])
+}
+
 /** The same answer without its records, saying that it did not fit. */
 export function truncated(answer: Uint8Array): Buffer {
   const short = Buffer.from(answer.subarray(0, readQuestion(answer).end))

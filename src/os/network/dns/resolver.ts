@@ -4,12 +4,25 @@
  */
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { aged, answerWith, isTruncated, payloadLimit, readLifetime, readQuestion, responseCode, truncated } from './message.ts'
+import {
+  aged,
+  answerAddresses,
+  answerWith,
+  askedFor,
+  isTruncated,
+  payloadLimit,
+  readLifetime,
+  readQuestion,
+  responseCode,
+  truncated,
+} from './message.ts'
 
 const attemptTimeout = 2_000
 const maxEntries = 10_000
 const maxUnderWay = 1_000
 const longestLifetime = 3_600
+/** Members come and go: what is told of them is soon asked again. */
+const ownLifetime = 10
 const tcpIdle = 10_000
 const failuresToIll = 3
 
@@ -26,6 +39,7 @@ export class Resolver {
   readonly #listeners = new Map<string, { udp: UdpSocket; tcp: Server }>()
   readonly #failures = new Map<string, number>()
   #upstreams: readonly string[] = []
+  #names: ReadonlyMap<string, readonly Uint8Array[]> = new Map()
   #healthChanged = () => {}
 
   /** Seconds of a clock that never goes back. */
@@ -37,6 +51,11 @@ export class Resolver {
     this.#upstreams = [...servers]
     this.#kept.clear()
     this.#failures.clear()
+  }
+
+  /** Answers these names (lower case) itself from now on, with their addresses as bytes. */
+  know(names: ReadonlyMap<string, readonly Uint8Array[]>): void {
+    this.#names = names
   }
 
   /** Whether a server answered when it was last asked. */
@@ -82,6 +101,8 @@ export class Resolver {
     } catch {
       return answerWith(query, responseCode.formatError)
     }
+    const own = this.#own(query)
+    if (own) return own
     // All after the question (the OPT record with its DNSSEC bit) makes a different answer.
     const key = `${question.flags} ${question.key} ${Buffer.from(query.subarray(question.end)).toString('latin1')}`
     const kept = this.#kept.get(key)
@@ -97,6 +118,20 @@ export class Resolver {
     if (!answer) return answerWith(query, responseCode.serverFailure)
     this.#keep(key, answer)
     return aged(answer, question.id, 0)
+  }
+
+  /** The answer for a name that is known here; one that has no address of the asked kind is answered without any. */
+  #own(query: Uint8Array): Buffer | undefined {
+    if (this.#names.size === 0) return undefined
+    const asked = askedFor(query)
+    const addresses = asked && asked.class === 1 ? this.#names.get(asked.name) : undefined
+    if (!addresses) return undefined
+    const length = asked?.type === 1 ? 4 : asked?.type === 28 ? 16 : 0
+    return answerAddresses(
+      query,
+      addresses.filter((address) => address.length === length),
+      ownLifetime,
+    )
   }
 
   #keep(key: string, answer: Uint8Array): void {
