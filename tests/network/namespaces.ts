@@ -10,6 +10,7 @@ import * as net from '../../src/linux/net.ts'
 import { createNetns, removeNetns } from '../../src/linux/netns.ts'
 import * as packet from '../../src/linux/packet.ts'
 import type { Kernel } from '../../src/os/kernel.ts'
+import { DevicesStatus } from '../../src/os/runtime/resources/devices-status.ts'
 
 /** Namespaces that go with `close`. */
 export class Namespaces {
@@ -69,6 +70,7 @@ export function running(...controllers: Controller[]) {
   const store = new Store()
   const entries: LogEntry[] = []
   const os = new Runtime(store, { log: createLogger((entry) => entries.push(entry)) })
+  store.put(DevicesStatus, 'devices', { ready: true })
   os.register(...controllers)
   os.start()
   return { store, os, entries, stop: () => os.stop() }

@@ -1,0 +1,144 @@
+/**
+ * What runs inside a virtual machine whose kernel has what the development machine's lacks: the controllers of links over
+ * that kernel. Each check is a line on the console; then the machine ends.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { createLogger } from '../../src/cosi/log.ts'
+import { Runtime } from '../../src/cosi/runtime.ts'
+import { Store } from '../../src/cosi/store.ts'
+import * as files from '../../src/linux/files.ts'
+import { check, cString, libc } from '../../src/linux/libc.ts'
+import * as net from '../../src/linux/net.ts'
+import * as packet from '../../src/linux/packet.ts'
+import { reboot } from '../../src/linux/reboot.ts'
+import * as wireguard from '../../src/linux/wireguard.ts'
+import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
+import type { Kernel } from '../../src/os/kernel.ts'
+import { applyAddresses, configAddresses, mergeAddresses } from '../../src/os/network/controllers/address.ts'
+import { configDevices } from '../../src/os/network/controllers/device-config.ts'
+import { applyLinks, configLinks, mergeLinks } from '../../src/os/network/controllers/link.ts'
+import { observeAddresses, observeLinks } from '../../src/os/network/controllers/observe.ts'
+import { applyRoutes, configRoutes, mergeRoutes } from '../../src/os/network/controllers/route.ts'
+import { LinkStatus } from '../../src/os/network/resources/link-status.ts'
+import { DevicesStatus } from '../../src/os/runtime/resources/devices-status.ts'
+
+const c = libc({ init_module: { args: ['ptr', 'u64', 'ptr'], returns: 'i32' } })
+const say = (line: string) => console.log(`GUEST ${line}`)
+
+for (const file of readdirSync('/modules').sort()) {
+  const image = readFileSync(`/modules/${file}`)
+  check('init_module', c().init_module(image, BigInt(image.length), cString('')), file)
+}
+
+const store = new Store()
+const os = new Runtime(store, {
+  log: createLogger(({ level, message, fields }) => say(`log ${level} ${message} ${JSON.stringify(fields)}`)),
+})
+const kernel = { mode: 'metal', files, net, packet, wireguard } as unknown as Kernel
+os.register(
+  observeLinks(kernel),
+  observeAddresses(kernel),
+  configDevices(),
+  configLinks(kernel),
+  mergeLinks,
+  applyLinks(kernel),
+  configAddresses(),
+  mergeAddresses,
+  applyAddresses(kernel),
+  configRoutes(),
+  mergeRoutes,
+  applyRoutes(kernel),
+)
+store.put(DevicesStatus, 'devices', { ready: true }) // there is no udevd here to wait for
+os.start()
+
+const network = net.openNetwork()
+for (const name of ['eth8', 'eth9']) network.addVeth({ name, peer: { name: `${name}p`, up: true } })
+const key = (letter: string) => Buffer.alloc(32, letter).toString('base64')
+const head = 'version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n'
+const config = (...documents: string[]) =>
+  store.put(MachineConfig, 'v1alpha1', [head, ...documents.map((text) => `apiVersion: v1alpha1\n${text}\n`)].join('---\n'))
+
+async function expectThat(what: string, holds: () => boolean | undefined): Promise<void> {
+  const end = performance.now() + 60_000
+  while (performance.now() < end) {
+    if (holds()) return say(`ok ${what}`)
+    await Bun.sleep(50)
+  }
+  say(
+    `failed ${what}: ${JSON.stringify(network.links().map(({ name, kind, data, master, flags }) => ({ name, kind, data, master, flags })))}`,
+  )
+}
+
+const link = (name: string) => network.link(name)
+const bond = (mode: string, more = '') =>
+  `kind: BondConfig\nname: bond0\nlinks: [eth8, eth9]\nbondMode: ${mode}\nmiimon: 100\nupdelay: 200\n${more}`
+const vlan = (id: number) => `kind: VLANConfig\nname: bond0.5\nvlanID: ${id}\nparent: bond0\nmtu: 1400\naddresses: [{address: 10.5.0.1/24}]`
+
+try {
+  config(
+    bond('active-backup', 'arpValidate: none'),
+    vlan(5),
+    'kind: DummyLinkConfig\nname: dummy9\nhardwareAddr: "02:00:00:00:00:09"\naddresses: [{address: fd00:9::1/64}]',
+    'kind: BridgeConfig\nname: br0\nvlan: {filtering: true}',
+    'kind: VRFConfig\nname: red\ntable: "123"\nlinks: [dummy9]',
+    `kind: WireguardConfig\nname: wg0\nprivateKey: ${key('a')}\nlistenPort: 51820\naddresses: [{address: 10.9.0.1/24}]\npeers: [{publicKey: ${key('p')}, endpoint: "10.5.0.9:51820", persistentKeepaliveInterval: 25s, allowedIPs: [10.9.0.0/24]}]`,
+  )
+  await expectThat(
+    'bond',
+    () => link('bond0')?.data.mode === 1 && link('eth8')?.master === link('bond0')?.index && link('eth9')?.master !== undefined,
+  )
+  await expectThat('bond settings', () => link('bond0')?.data.miimon === 100 && link('bond0')?.data.updelay === 200)
+  await expectThat(
+    'vlan',
+    () => link('bond0.5')?.data.id === 5 && link('bond0.5')?.parent === link('bond0')?.index && link('bond0.5')?.mtu === 1400,
+  )
+  await expectThat('vlan address', () =>
+    network.addresses().some(({ address, link: on }) => address === '10.5.0.1/24' && on === link('bond0.5')?.index),
+  )
+  await expectThat('dummy', () => link('dummy9')?.hardwareAddress === '02:00:00:00:00:09' && link('dummy9')?.kind === 'dummy')
+  await expectThat('vrf', () => link('red')?.data.table === 123 && link('dummy9')?.master === link('red')?.index)
+  await expectThat('bridge with VLAN filtering', () => link('br0')?.data.vlanFiltering === 1)
+  await expectThat('wireguard', () => {
+    const { index = 0 } = link('wg0') ?? {}
+    if (index === 0) return false
+    const { peers, listenPort } = wireguard.wireguardDevice(index)
+    return (
+      listenPort === 51820 &&
+      peers[0]?.endpoint === '10.5.0.9:51820' &&
+      peers[0].keepalive === 25 &&
+      peers[0].allowedIPs[0] === '10.9.0.0/24'
+    )
+  })
+  await expectThat('statuses', () => {
+    const of = (name: string) => store.get(LinkStatus, name)?.spec
+    return (
+      of('bond0')?.bondMaster?.mode === 'active-backup' &&
+      of('bond0.5')?.vlan?.vlanID === 5 &&
+      (of('wg0')?.wireguard?.peers.length ?? 0) === 1
+    )
+  })
+  const before = link('bond0')?.index
+  config(bond('802.3ad', 'lacpRate: fast\nxmitHashPolicy: layer3+4'), vlan(6))
+  await expectThat('a bond of another mode, the same link', () => {
+    const { data, index } = link('bond0') ?? {}
+    return index === before && data?.mode === 4 && data.lacpRate === 1 && data.xmitHashPolicy === 1 && link('eth8')?.master === index
+  })
+  await expectThat('another VLAN number', () => link('bond0.5')?.data.id === 6)
+  await expectThat('what nobody wishes is gone', () => ['wg0', 'dummy9', 'red', 'br0'].every((name) => link(name) === undefined))
+  network.removeLink('bond0')
+  await expectThat(
+    'what was removed by hand is back',
+    () => link('bond0.5')?.data.id === 6 && link('eth9')?.master === link('bond0')?.index,
+  )
+  config()
+  await expectThat(
+    'all gone but the links themselves',
+    () => link('bond0') === undefined && link('eth8') !== undefined && link('eth8')?.master === undefined,
+  )
+} catch (error) {
+  say(`failed with ${error instanceof Error ? error.stack : String(error)}`)
+}
+say('end')
+await Bun.sleep(200)
+reboot('powerOff')
