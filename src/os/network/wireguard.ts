@@ -23,12 +23,21 @@ export function wireguardChange(wish: Settings, device: WireguardDevice): Wiregu
     peers.push({ publicKey, presharedKey, keepalive, allowedIPs, ...(move ? { endpoint } : {}) })
   }
   const change = {
-    ...(wish.privateKey && wish.privateKey !== device.privateKey ? { privateKey: wish.privateKey } : {}),
+    ...(wish.privateKey && clamped(wish.privateKey) !== clamped(device.privateKey) ? { privateKey: wish.privateKey } : {}),
     ...(wish.listenPort && wish.listenPort !== device.listenPort ? { listenPort: wish.listenPort } : {}),
     ...(wish.firewallMark !== device.firewallMark ? { firewallMark: wish.firewallMark } : {}),
     ...(peers.length > 0 ? { peers } : {}),
   }
   return Object.keys(change).length > 0 ? { index: device.index, ...change } : undefined
+}
+
+/** The kernel keeps private keys with the bits set and cleared that Curve25519 asks for (RFC 7748 5). */
+function clamped(key: string): string {
+  const bytes = Buffer.from(key, 'base64')
+  if (bytes.length !== 32) return key
+  bytes[0]! &= 248
+  bytes[31] = (bytes[31]! & 127) | 64
+  return bytes.toString('base64')
 }
 
 /** A WireGuard link as its status shows it: no private or shared key. */

@@ -251,6 +251,9 @@ test('a WireGuard link is told just what differs, and unknown peers go', () => {
   }
   const counters = { receivedBytes: 0, sentBytes: 0 }
   expect(wireguardChange(wish, { ...device, peers: [{ ...present, ...counters }] })).toBeUndefined()
+  const clamped = Buffer.from(key('a'), 'base64')
+  clamped[0]! &= 248
+  expect(wireguardChange(wish, { ...device, privateKey: clamped.toString('base64'), peers: [{ ...present, ...counters }] })).toBeUndefined()
   expect(wireguardChange(wish, { ...device, listenPort: 1, peers: [{ ...present, ...counters, publicKey: key('o') }] })).toEqual({
     index: 4,
     listenPort: 51820,
