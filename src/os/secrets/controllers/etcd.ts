@@ -1,9 +1,12 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import { authorityLifetime, newCertificate } from '../../../pki/certificate.ts'
 import { addressOnly } from '../../../wire/prefix.ts'
+import { declared } from '../../config/declared.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { HostnameStatus } from '../../network/resources/hostname-status.ts'
 import { NetworkStatus } from '../../network/resources/network-status.ts'
 import { NodeAddress } from '../../network/resources/node-address.ts'
+import { sharedAddresses } from '../../network/shared-addresses.ts'
 import { TimeStatus } from '../../time/resources/time-status.ts'
 import { decoded, Issued } from '../issued.ts'
 import { EtcdRootSecret } from '../resources/etcd-root-secret.ts'
@@ -20,13 +23,20 @@ export const issueEtcdCertificates = (): Controller => {
       time: weak(TimeStatus),
       hostname: weak(HostnameStatus),
       addresses: weak(NodeAddress),
+      config: weak(MachineConfig, { id: 'v1alpha1' }),
     },
     outputs: { etcd: exclusive(EtcdSecret) },
-    async reconcile({ root, network, time, hostname, addresses, etcd, now, wakeIn }) {
+    async reconcile({ root, network, time, hostname, addresses, config, etcd, now, wakeIn }) {
       issued ??= new Issued(now)
       const encodedCa = root.get('etcd')?.spec.etcdCA
       const name = hostname.get('hostname')?.spec
-      const own = addresses.get('accumulative-no-k8s')?.spec.addresses.map(addressOnly)
+      // No member is reached by a shared address: its coming must not make new certificates, and with them a new API server.
+      const found = declared(config.get('v1alpha1'))
+      const shared = new Set(sharedAddresses(found?.machine.network?.interfaces, found?.documents ?? []).map(addressOnly))
+      const own = addresses
+        .get('accumulative-no-k8s')
+        ?.spec.addresses.map(addressOnly)
+        .filter((address) => !shared.has(address))
       if (!encodedCa || !name || !own || !network.get('status')?.spec.addressReady || !time.get('node')?.spec.synced) return
       const ca = decoded(encodedCa)
       const fqdn = name.domainname ? [`${name.hostname}.${name.domainname}`] : []
