@@ -6,6 +6,7 @@ import type { Stats } from 'node:fs'
 import type { Kernel } from '../kernel.ts'
 
 const block = 512
+const largestMade = 4 << 20
 
 type Files = Pick<Kernel['files'], 'walk' | 'readlink' | 'openRead'>
 
@@ -34,9 +35,25 @@ export async function* archive(
     else if (stats.isCharacterDevice()) yield* headers(name, '3', stats)
     else if (stats.isBlockDevice()) yield* headers(name, '4', stats)
     else if (stats.isFIFO()) yield* headers(name, '6', stats)
-    else yield* contents(files, path, name, stats)
+    else if (path.startsWith('/sys/')) {
+      const bytes = await madeContents(files, path).catch((failure: Error) => failure)
+      if (bytes instanceof Error) skipped(path, bytes)
+      else yield* made(name, stats, bytes)
+    } else yield* contents(files, path, name, stats)
   }
   yield new Uint8Array(2 * block)
+}
+
+/** Of a file that the kernel makes when it is read the size is known only then. */
+async function madeContents(files: Files, path: string): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of files.openRead(path, { end: largestMade - 1 })) chunks.push(chunk as Uint8Array)
+  return Buffer.concat(chunks)
+}
+
+function* made(name: string, stats: Stats, bytes: Buffer): Generator<Uint8Array, void> {
+  yield* headers(name, '0', stats, { size: bytes.length })
+  if (bytes.length > 0) yield Buffer.concat([bytes, Buffer.alloc((block - (bytes.length % block)) % block)])
 }
 
 /** A file that shrinks while it is read is filled up, one that grows is cut: the header has promised its size. */

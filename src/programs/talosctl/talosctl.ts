@@ -29,6 +29,7 @@ export const commands: Record<string, Entry> = {
     load: async () => (await import('./commands/apply-config.ts')).applyConfig,
   },
   bootstrap: { summary: 'Start etcd on the first control plane', load: async () => (await import('./commands/bootstrap.ts')).bootstrap },
+  cgroups: { summary: 'Show control groups', aliases: ['cg'], load: async () => (await import('./commands/cgroups.ts')).cgroups },
   cluster: {
     summary: 'Create, show and destroy clusters on this machine',
     local: true,

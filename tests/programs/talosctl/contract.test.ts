@@ -16,7 +16,7 @@ const rows = (name: string) => {
 
 /** Commands of the table that are not there yet, or never will be. */
 const absent = [
-  /^cgroups|^conformance|^debug|^rollback|^rotate-ca|^upgrade/,
+  /^conformance|^debug|^rollback|^rotate-ca|^upgrade/,
   /-launch$|^debug-tool|^image (cache-|integration|talos-bundle)|^cluster create (dev|docker|qemu)|^gen secureboot|^help/,
 ]
 /** Flags of the table that are not there yet. */
