@@ -70,7 +70,8 @@ export async function takeKernel(relock: boolean): Promise<Kernel> {
     if (lock.size && before?.sha256 !== each.sha256)
       console.error(`Debian package ${each.name}: the archive has moved on${before ? ` from ${before.version}` : ''} to ${each.version}`)
   }
-  if (relock || !existsSync(lockPath)) writeFileSync(lockPath, formatLock(packages))
+  if (relock || !existsSync(lockPath))
+    writeFileSync(lockPath, formatLock(packages).replace(/^#.*/, '# Debian packages of the kernel; written by `./mkimage.sh --lock`.'))
   const release = name.slice('linux-image-'.length)
   const image = join(taken.folder, 'boot', `vmlinuz-${release}`)
   const source = join(taken.folder, 'lib/modules', release)

@@ -11,6 +11,7 @@ export interface Kernel {
   readonly mode: Mode
   readonly files: typeof import('../linux/files.ts')
   readonly xattr: typeof import('../linux/xattr.ts')
+  readonly modules: typeof import('../linux/modules.ts')
   readonly mount: typeof import('../linux/mount.ts')
   readonly uts: typeof import('../linux/uts.ts')
   readonly net: typeof import('../linux/net.ts')

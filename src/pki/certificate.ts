@@ -163,9 +163,9 @@ export function issuedBy(certificate: DecodedCertificate, authority: DecodedCert
 /** True when the private key belongs to the certificate. */
 export const matches = ({ crt, key }: PemPair): boolean => Buffer.compare(parseCertificate(crt).publicKey, parseKey(key).spki) === 0
 
-/** SHA-256 over the whole certificate, as `--cert-fingerprint` takes it: base64. */
+/** SHA-256 of the public key (SubjectPublicKeyInfo), as `--cert-fingerprint` takes it: base64. */
 export function fingerprint(pem: string): string {
-  return createHash('sha256').update(parseCertificate(pem).raw).digest('base64')
+  return createHash('sha256').update(parseCertificate(pem).publicKey).digest('base64')
 }
 
 /** When half of a certificate's life is over and it is to be replaced. */

@@ -1,8 +1,24 @@
 import { createLogger, formatEntry, type Logger } from '../../cosi/log.ts'
+import { writeKernelLog } from '../../linux/kmsg.ts'
 import type { LogRing } from '../../supervise/log-ring.ts'
+
+let toKernel = false
+
+/** From here on, what is said goes to the kernel's log, which shows it on every console and keeps it for dmesg. */
+export function sayToKernel(): void {
+  toKernel = true
+}
 
 /** Writes one line to the console; a console that is gone is no reason to stop. */
 export function say(text: string): void {
+  try {
+    if (toKernel) {
+      writeKernelLog(text)
+      return
+    }
+  } catch {
+    // without a kernel log there is still the console
+  }
   try {
     process.stdout.write(`${text}\n`)
   } catch {

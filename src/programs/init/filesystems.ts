@@ -15,6 +15,24 @@ const wanted: readonly MountRequest[] = [
   { source: 'tmpfs', target: '/tmp', type: 'tmpfs', flags: ['nosuid', 'nodev'], data: 'mode=0755,size=64M' },
 ]
 
+/**
+ * What only a machine of its own needs; a container is handed the like by its host. As long as nothing is installed on a
+ * disk, /var is in memory, so a machine that is turned off forgets everything.
+ */
+const wantedOnMachine: readonly MountRequest[] = [
+  {
+    source: 'cgroup2',
+    target: '/sys/fs/cgroup',
+    type: 'cgroup2',
+    flags: ['nosuid', 'nodev', 'noexec'],
+    data: 'nsdelegate,memory_recursiveprot',
+  },
+  { source: 'securityfs', target: '/sys/kernel/security', type: 'securityfs', flags: ['nosuid', 'nodev', 'noexec'] },
+  { source: 'bpf', target: '/sys/fs/bpf', type: 'bpf', flags: ['nosuid', 'nodev', 'noexec'], data: 'mode=0700' },
+  { source: 'mqueue', target: '/dev/mqueue', type: 'mqueue', flags: ['nosuid', 'nodev', 'noexec'] },
+  { source: 'tmpfs', target: '/var', type: 'tmpfs', flags: ['nosuid', 'nodev'], data: 'mode=0755,size=50%' },
+]
+
 /** Folders that services expect, with the modes they rely on. */
 const folders: readonly [path: string, mode: number, uid?: number][] = [
   ['/system/etc', 0o700],
@@ -41,8 +59,8 @@ const folders: readonly [path: string, mode: number, uid?: number][] = [
 ]
 
 /** Mounts what is missing and makes the system's folders. */
-export function prepareFilesystems(): void {
-  for (const request of wanted) {
+export function prepareFilesystems(container: boolean): void {
+  for (const request of container ? wanted : [...wanted, ...wantedOnMachine]) {
     if (request.target !== '/proc' && mount.mountAt(request.target)) continue
     if (request.target === '/proc' && files.exists('/proc/self')) continue
     try {

@@ -11,11 +11,13 @@ import * as cgroup from '../../linux/cgroup.ts'
 import * as fifo from '../../linux/fifo.ts'
 import * as files from '../../linux/files.ts'
 import * as kmsg from '../../linux/kmsg.ts'
+import * as modules from '../../linux/modules.ts'
 import * as mount from '../../linux/mount.ts'
 import * as net from '../../linux/net.ts'
 import * as packet from '../../linux/packet.ts'
 import * as processes from '../../linux/process.ts'
 import { reboot as rebootKernel } from '../../linux/reboot.ts'
+import { setrlimit } from '../../linux/rlimit.ts'
 import * as sysctl from '../../linux/sysctl.ts'
 import * as time from '../../linux/time.ts'
 import * as uts from '../../linux/uts.ts'
@@ -38,10 +40,13 @@ import { spawn } from '../../supervise/spawn.ts'
 import { Supervisor } from '../../supervise/supervisor.ts'
 import { areas } from './areas.ts'
 import { prepareCgroups } from './cgroups.ts'
-import { consoleLogger, say } from './console.ts'
+import { consoleLogger, say, sayToKernel } from './console.ts'
 import { prepareFilesystems } from './filesystems.ts'
 import { keepReaping } from './reaper.ts'
 import { openSockets } from './sockets.ts'
+
+/** Open files each process of a machine may have; a container's limits are its host's. */
+const openFiles = 1 << 20
 
 /** Runs the machine. Ends only by `end`, or by dying, which is said on the console. */
 export async function main(_args: string[]): Promise<number> {
@@ -52,8 +57,12 @@ export async function main(_args: string[]): Promise<number> {
   }
   process.on('uncaughtException', (error) => die('uncaught exception', error, container))
   process.on('unhandledRejection', (error) => die('unhandled rejection', error, container))
+  prepareFilesystems(container)
+  if (!container) {
+    sayToKernel()
+    setrlimit('nofile', { soft: openFiles, hard: openFiles })
+  }
   say(`${release.name} ${release.tag} (${release.sha})`)
-  prepareFilesystems()
   keepReaping()
   const machine = assemble(container)
   for (const missing of prepareCgroups()) machine.log.warn('cgroup limit has no place on this kernel', { limit: missing })
@@ -92,6 +101,7 @@ function assemble(container: boolean): Machine {
     mode: container ? 'container' : 'metal',
     files,
     xattr,
+    modules,
     mount,
     uts,
     net,

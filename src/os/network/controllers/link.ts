@@ -3,6 +3,7 @@ import { merge } from '../../../cosi/merge.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
+import { DevicesStatus } from '../../runtime/resources/devices-status.ts'
 import { type BootNetwork, silentBoot } from '../boot-network.ts'
 import { configuredLinks } from '../configured-links.ts'
 import { onChange } from '../kernel-events.ts'
@@ -50,14 +51,16 @@ export const mergeLinks: Controller = merge(
 )
 
 /** Makes links what they should be; those nobody speaks of are never touched. */
-export const applyLinks = ({ net, wireguard }: Pick<Kernel, 'net' | 'wireguard'>): Controller => {
+export const applyLinks = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 'wireguard'>): Controller => {
   const keeper = new LinkKeeper(wireguard)
   return defineController({
     name: 'network.LinkSpecController',
-    inputs: { specs: strong(LinkSpec) },
+    inputs: { specs: strong(LinkSpec), settled: weak(DevicesStatus) },
     outputs: {},
     start: onChange(net, ['links']),
-    reconcile({ specs, log }) {
+    reconcile({ specs, settled, log }) {
+      // udevd gives cards their lasting names, which it cannot once they are up.
+      if (mode === 'metal' && !settled.get('devices')?.spec.ready) return
       using network = net.openNetwork()
       keeper.converge(
         network,
