@@ -380,3 +380,52 @@ async function timeServer(hostname: string): Promise<{ close(): void }> {
     },
   })
 }
+
+describe('what the node keeps of itself', () => {
+  test('calls are in its audit log, as text and as resources, with who called and how it ended', async () => {
+    await onControlPlane('memory')
+    const refused = await on([controlPlane], 'wipe', 'disk', 'sda')
+    expect(refused.stderr).toMatch(/method is not supported in container mode/)
+    const line = /method=machine\.MachineService\/Memory outcome=OK from=[\d.]+ by=".*" roles=os:admin ms=/
+    const log = await eventually(async () => {
+      const text = await onControlPlane('logs', 'audit')
+      expect(text).toMatch(line)
+      expect(text).toContain('BlockDeviceWipe outcome=FailedPrecondition')
+      return text
+    }, 10)
+    expect(log).not.toContain('PRIVATE KEY')
+    expect(titles(await onControlPlane('get', 'audit')).slice(5)).toEqual(['TIME', 'METHOD', 'OUTCOME', 'FROM', 'BY', 'ROLES', 'CALLS'])
+  })
+
+  test('metrics of both nodes are one text that Prometheus reads', async () => {
+    const { stdout } = succeeded(await on([controlPlane, worker], 'metrics', '--name', 'ichor_controller_failures_in_row'))
+    expect(stdout.match(/^# TYPE /gm)).toHaveLength(1)
+    for (const node of [controlPlane, worker]) expect(stdout).toContain(`{node="${node}",controller="`)
+  })
+
+  test('a support bundle of both nodes holds no key', async () => {
+    const path = join(cluster.home, 'support.zip')
+    const { stderr } = succeeded(await on([controlPlane, worker], 'support', '-O', path, '-w', '8'))
+    expect(stderr).toMatch(/support bundle with \d{3} files/)
+    const bundle = Bun.spawnSync([
+      'python3',
+      '-c',
+      'import sys,zipfile\nz=zipfile.ZipFile(sys.argv[1])\nassert z.testzip() is None\nfor n in z.namelist(): sys.stdout.buffer.write(n.encode()+b"\\n"+z.read(n))',
+      path,
+    ])
+    const text = bundle.stdout.toString()
+    expect(text).toContain(`${worker}/service-logs/kubelet.log`)
+    expect(text).not.toMatch(/PRIVATE KEY-----\n(?!\*\*REDACTED)/)
+  })
+
+  test('packets of its link are captured, those of a filter alone', async () => {
+    const path = join(cluster.home, 'api.pcap')
+    const [{ stderr }] = await Promise.all([
+      on([controlPlane], 'pcap', '--bpf-filter', 'tcp dst port 6443', '--duration', '3s', '-o', path),
+      Bun.sleep(1000).then(() => fetch(`https://${controlPlane}:6443/version`, { tls: { rejectUnauthorized: false } })),
+    ])
+    expect(stderr).toMatch(/^captured [1-9]\d* packets?, /m)
+    expect(readFileSync(path).readUInt32LE(0)).toBe(0xa1b2c3d4)
+    expect((await on([controlPlane], 'pcap', '-i', 'nosuch')).stderr).toContain('there is no such link, there are ')
+  })
+})

@@ -2,7 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
+import { Events } from '../../../src/os/runtime/events.ts'
 import { bar, bare, fit, graph, harmless, line, right } from '../../../src/programs/talosctl/dashboard/cells.ts'
+import { timeOf } from '../../../src/programs/talosctl/dashboard/gather.ts'
 import { keysOf, press } from '../../../src/programs/talosctl/dashboard/keys.ts'
 import { screen } from '../../../src/programs/talosctl/dashboard/screen.ts'
 import { firstView, type NodeState, newNode, tabs, type View } from '../../../src/programs/talosctl/dashboard/state.ts'
@@ -140,6 +142,12 @@ test('keys of terminals are known by name, and what they do', () => {
   expect(after('2jjk\u001b[H').scroll).toBe(0)
   expect(after('?')).toMatchObject({ help: true })
   expect(after('?x')).toMatchObject({ help: false, tab: 'Summary' })
+})
+
+test('the time of an event is in its id', () => {
+  const id = new Events(() => now)
+  id.publish('machine.SequenceEvent', {})
+  expect(timeOf(id.last('machine.SequenceEvent')!.id)).toBe('12:00:00')
 })
 
 test('only lines that differ are written', () => {

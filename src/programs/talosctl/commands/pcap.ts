@@ -21,7 +21,7 @@ interface PcapOptions {
 
 const examples = `
 Examples:
-  talosctl pcap -n 10.5.0.2                                        every packet of eth0, a line each
+  talosctl pcap -n 10.5.0.2                                        the packets of eth0, a line each
   talosctl pcap -n 10.5.0.2 --bpf-filter 'tcp port 6443'           those of the Kubernetes API
   talosctl pcap -n 10.5.0.2 --duration 10s -o api.pcap             ten seconds, for Wireshark
   talosctl pcap -n 10.5.0.2 -o - | tcpdump -r -                    read by tcpdump as they come
@@ -43,11 +43,18 @@ export const pcap = (io: Io, cluster: Cluster) =>
     .addHelpText('after', examples)
     .action((options: PcapOptions) => runPcap(io, cluster, options))
 
+/** What is captured when nothing is chosen: a capture of its own packets would make ever more of them. */
+const withoutItself = 'not tcp port 50000'
+
 /** Captures until the time is over or Ctrl-C; either is a good end. */
 export async function runPcap(io: Io, cluster: Cluster, options: PcapOptions): Promise<void> {
   await cluster.single('pcap')
-  const bpfFilter = instructions(options.bpfFilter).map(([op, jt, jf, k]) => ({ op, jt, jf, k }))
+  const bpfFilter = instructions(options.bpfFilter || withoutItself).map(([op, jt, jf, k]) => ({ op, jt, jf, k }))
   const request = { interface: options.interface, promiscuous: options.promiscuous === true, snapLen: options.snaplen, bpfFilter }
+  if (!options.bpfFilter)
+    io.stderr.write(
+      'packets of the machine API (TCP port 50000) are left out, as this capture makes some itself: --bpf-filter chooses others\n',
+    )
   const over = new AbortController()
   const signal = AbortSignal.any([io.signal, over.signal])
   const timer = options.duration > 0 ? setTimeout(() => over.abort(), options.duration) : undefined
@@ -109,6 +116,7 @@ class Counter {
   }
 
   end(): void {
+    if (this.#bytes === 0) return
     this.io.stderr.write(`${this.live && this.io.stderr.isTTY ? '\r\u001b[K' : ''}captured ${this.#text()}\n`)
   }
 

@@ -196,9 +196,10 @@ async function persistently(signal: AbortSignal, act: () => Promise<void>): Prom
 }
 
 /** The time of day in an event's id (xid: its first 4 bytes are seconds). */
-function timeOf(id: string): string {
+export function timeOf(id: string): string {
   const alphabet = '0123456789abcdefghijklmnopqrstuv'
-  let seconds = 0
-  for (const character of id.slice(0, 6)) seconds = seconds * 32 + Math.max(0, alphabet.indexOf(character))
-  return new Date(Math.floor(seconds / 4) * 1000).toISOString().slice(11, 19)
+  // Seven characters are 35 bits: those of the seconds and three more.
+  let bits = 0
+  for (const character of id.slice(0, 7)) bits = bits * 32 + Math.max(0, alphabet.indexOf(character))
+  return new Date(Math.floor(bits / 8) * 1000).toISOString().slice(11, 19)
 }
