@@ -69,6 +69,7 @@ describe('an expression lets pass what it says', () => {
     ['dst net 10.5.0.3/32', ['udp4']],
     ['net fd00::/64', ['tcp6']],
     ['tcp and not port 6443', ['later', 'tcp6']],
+    ['not tcp port 6443', ['udp4', 'later', 'icmp', 'arp', 'tcp6']],
     ['!(tcp || udp) && host 10.5.0.1', ['icmp', 'arp']],
   ])('%s', (text, passing) => {
     const program = packetFilter(text)

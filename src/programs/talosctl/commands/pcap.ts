@@ -51,14 +51,14 @@ export async function runPcap(io: Io, cluster: Cluster, options: PcapOptions): P
   await cluster.single('pcap')
   const bpfFilter = instructions(options.bpfFilter || withoutItself).map(([op, jt, jf, k]) => ({ op, jt, jf, k }))
   const request = { interface: options.interface, promiscuous: options.promiscuous === true, snapLen: options.snaplen, bpfFilter }
-  if (!options.bpfFilter)
-    io.stderr.write(
-      'packets of the machine API (TCP port 50000) are left out, as this capture makes some itself: --bpf-filter chooses others\n',
-    )
   const over = new AbortController()
   const signal = AbortSignal.any([io.signal, over.signal])
   const timer = options.duration > 0 ? setTimeout(() => over.abort(), options.duration) : undefined
   const file = options.output && options.output !== '-' ? await create(options.output) : undefined
+  if (!options.bpfFilter)
+    io.stderr.write(
+      'packets of the machine API (TCP port 50000) are left out, as this capture makes some itself: --bpf-filter chooses others\n',
+    )
   const count = new Counter(io, options.output !== '')
   const reader = new PcapReader()
   try {
