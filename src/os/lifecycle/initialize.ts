@@ -35,7 +35,9 @@ const systemRequirements = ({ kernel, log }: Machine): Phase => ({
         const parameters = parseCommandLine(kernel.files.readText('/proc/cmdline'))
         for (const [name, value] of required) {
           if (parameterValues(parameters, name).at(-1) === value) continue // the last one counts
-          throw new Error(`kernel parameter "${value ? `${name}=${value}` : name}" is missing: the machine starts only with it on the kernel command line`)
+          throw new Error(
+            `kernel parameter "${value ? `${name}=${value}` : name}" is missing: the machine starts only with it on the kernel command line`,
+          )
         }
         log.warn('nothing is installed on a disk: state and volumes are in memory and are lost when the machine goes off')
       },
