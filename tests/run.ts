@@ -89,6 +89,14 @@ if (process.platform !== 'linux') skip(real, 'needs Linux')
 else if (process.getuid?.() !== 0) skip(real, 'needs root: run the test command with sudo')
 else if (await check('build', [process.execPath, 'rootfs/build.ts']))
   for (const file of real) await suite(file, [file, '--timeout', '900000'])
+
+// An emulated machine started from the image; root only to install what is missing.
+const machines = stories('vm')
+if (process.platform !== 'linux') skip(machines, 'needs Linux')
+else if (!Bun.which('qemu-system-x86_64') && process.getuid?.() !== 0)
+  skip(machines, 'needs QEMU: install it, or run the test command with sudo')
+else if ((await check('QEMU', [process.execPath, 'tests/vm/prepare.ts'])) && (await check('image', [process.execPath, 'rootfs/image.ts'])))
+  for (const file of machines) await suite(file, [file, '--timeout', '900000'])
 finish()
 
 function finish(): never {

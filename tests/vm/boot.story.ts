@@ -1,0 +1,74 @@
+/** Kernel and initramfs, as `./mkimage.sh` makes them, on an emulated machine: from power-on to maintenance and off again. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { TestMachine } from './machine.ts'
+
+const dist = join(import.meta.dir, '../../dist')
+const folder = mkdtempSync(join(tmpdir(), 'ichor-vm-'))
+const minutes = 60_000
+let machine: TestMachine
+
+beforeAll(async () => {
+  machine = await TestMachine.start({ image: dist, console: join(folder, 'boot.log') })
+  console.log(`console: ${join(folder, 'boot.log')}`)
+})
+afterAll(() => machine.unplug())
+
+async function talosctl(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  const child = Bun.spawn([join(dist, 'talosctl'), '--nodes', `127.0.0.1:${machine.port}`, ...args], { stdout: 'pipe', stderr: 'pipe' })
+  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  return { code: await child.exited, stdout, stderr }
+}
+
+let fingerprint = ''
+
+test(
+  'the machine comes up and says on its console where it is reached',
+  async () => {
+    // The certificate is made anew once there is an address: the last line is the one that counts.
+    await machine.shows(/addresses=10\.0\.2\.15 port=50000/, 5 * minutes)
+    await machine.shows(/service=apid .*"Health check successful"/, 5 * minutes)
+    expect(machine.console).toContain('phase=systemRequirements')
+    expect(machine.console).not.toMatch(/init dies|Kernel panic/)
+  },
+  6 * minutes,
+)
+
+test(
+  'the API answers in maintenance, known by the fingerprint on the console',
+  async () => {
+    fingerprint = [...machine.console.matchAll(/fingerprint="?([A-Za-z0-9+/]{43}=)/g)].at(-1)?.[1] ?? ''
+    const version = await talosctl('version', '--insecure')
+    expect(version.stderr).toBe('')
+    expect(version.stdout).toMatch(/Server:[\s\S]*v1\.13\.0/)
+    const file = join(folder, 'config.yaml')
+    await Bun.write(file, 'version: v1alpha1\n')
+    const wrong = await talosctl('apply-config', '--insecure', '--file', file, '--cert-fingerprint', `${'A'.repeat(43)}=`)
+    expect(wrong.code).toBe(1)
+    expect(wrong.stderr).toContain(fingerprint)
+  },
+  2 * minutes,
+)
+
+test(
+  'udevd has named the card, and it has its address by DHCP',
+  async () => {
+    const links = await talosctl('get', 'links', '--insecure')
+    expect(links.stdout).toMatch(/enp0s\d+ .* up /)
+    const addresses = await talosctl('get', 'addresses', '--insecure')
+    expect(addresses.stdout).toContain('10.0.2.15/24')
+  },
+  2 * minutes,
+)
+
+test(
+  'a machine without the hardening that is asked for does not start',
+  async () => {
+    await machine.unplug()
+    machine = await TestMachine.start({ image: dist, console: join(folder, 'refused.log'), append: 'pti=off' })
+    await machine.shows(/kernel parameter \\?"pti=on\\?" is missing/, 5 * minutes)
+  },
+  6 * minutes,
+)
