@@ -3,7 +3,7 @@ import type { Parameter } from '../../wire/command-line.ts'
 import { parameterValues } from '../../wire/command-line.ts'
 import { formatIp, parseIp } from '../../wire/ip.ts'
 import type { BootNetwork } from './boot-network.ts'
-import { bondOf, type DeclaredLink } from './declared-links.ts'
+import { bondOf, type DeclaredLink, declaredLink } from './declared-links.ts'
 import { bondWords } from './documents/bond.ts'
 
 /** What was read, and what of it could not be: one sentence each. */
@@ -18,18 +18,6 @@ interface Addressing {
   address?: string
   gateway?: string
 }
-
-const link = (name: string, more: Partial<DeclaredLink> = {}): DeclaredLink => ({
-  name,
-  kind: '',
-  up: true,
-  mtu: 0,
-  members: [],
-  addresses: [],
-  routes: [],
-  vips: [],
-  ...more,
-})
 
 /** Reads the parameters. What is wrong is passed over and told of. */
 export function bootNetwork(parameters: readonly Parameter[]): ParsedBoot {
@@ -70,7 +58,7 @@ export function bootNetwork(parameters: readonly Parameter[]): ParsedBoot {
         const name = device ? (names.get(device) ?? device) : first
         if (!name) return [] // a link's coming wakes us
         return [
-          link(name, {
+          declaredLink(name, {
             ...(dhcp ? { dhcp4: { routeMetric: 1024, clientIdentifier: { clientIdentifier: 'mac' } } } : {}),
             addresses: address ? [{ address }] : [],
             routes: gateway ? [{ destination: '', gateway, source: '', table: 'main' }] : [],
@@ -183,7 +171,7 @@ function readBond(value: string): DeclaredLink {
     else if (!/^\d{1,9}$/.test(text)) throw new Error(`"${text}" is not a number`)
     else said[key] = key === 'useCarrier' ? text !== '0' : Number(text)
   }
-  return link(name, {
+  return declaredLink(name, {
     kind: 'bond',
     bond: bondOf(said),
     members: members(slaves || 'eth0,eth1'),
@@ -199,7 +187,11 @@ function mtuOf(text: string): number {
 function readBridge(value: string): DeclaredLink {
   const [name = '', ports = ''] = fields(value)
   if (!name) throw new Error('the bridge has no name')
-  return link(name, { kind: 'bridge', bridge: { stp: { enabled: false }, vlan: { filteringEnabled: false } }, members: members(ports) })
+  return declaredLink(name, {
+    kind: 'bridge',
+    bridge: { stp: { enabled: false }, vlan: { filteringEnabled: false } },
+    members: members(ports),
+  })
 }
 
 /** `<link>.<id>:<parent>` or `vlan<id>:<parent>`: the link is called `<parent>.<id>` from here on, whatever was written. */
@@ -210,5 +202,5 @@ function readVlan(value: string, names: Map<string, string>): DeclaredLink {
   if (!parent) throw new Error('the link that carries the VLAN is missing')
   const name = `${parent}.${id}`
   names.set(written, name)
-  return link(name, { kind: 'vlan', vlan: { vlanID: id, vlanProtocol: '802.1q', parent } })
+  return declaredLink(name, { kind: 'vlan', vlan: { vlanID: id, vlanProtocol: '802.1q', parent } })
 }

@@ -41,6 +41,19 @@ export interface DeclaredLink {
   vips: { ip: string; refused?: string }[]
 }
 
+/** A link that is up and has nothing but what is said. */
+export const declaredLink = (name: string, more: Partial<DeclaredLink> = {}): DeclaredLink => ({
+  name,
+  kind: '',
+  up: true,
+  mtu: 0,
+  members: [],
+  addresses: [],
+  routes: [],
+  vips: [],
+  ...more,
+})
+
 const defaultMetric = 1024
 
 /** Reads the resolved interfaces of `machine.network` and the documents; `resolve` gives a link's own name. */

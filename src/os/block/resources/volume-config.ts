@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
-import { bytes, integer } from '../../values.ts'
+import { integer } from '../../values.ts'
+import { mountSpec } from './mount-spec.ts'
 
 /** What a volume should be: where, how large, which file system. */
 export const VolumeConfig = defineResource({
@@ -52,22 +53,7 @@ export const VolumeConfig = defineResource({
       }),
     ),
     locator: v.object({ match: v.optional(v.string()), diskMatch: v.optional(v.string()) }),
-    mount: v.optional(
-      v.object({
-        targetPath: v.string(),
-        selinuxLabel: v.string(),
-        projectQuotaSupport: v.boolean(),
-        parentId: v.optional(v.string()),
-        fileMode: v.optional(integer),
-        uid: v.optional(integer),
-        gid: v.optional(integer),
-        recursiveRelabel: v.optional(v.boolean()),
-        bindTarget: v.optional(v.string()),
-        parameters: v.optional(
-          v.array(v.object({ type: v.string(), name: v.string(), string: v.optional(v.string()), binary: v.optional(bytes) })),
-        ),
-      }),
-    ),
+    mount: v.optional(mountSpec),
     symlink: v.optional(v.object({ symlinkTargetPath: v.string(), force: v.boolean() })),
   }),
 })

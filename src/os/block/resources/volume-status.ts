@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
-import { bytes, integer } from '../../values.ts'
+import { integer } from '../../values.ts'
+import { mountSpec } from './mount-spec.ts'
 
 /** How far a volume has come: located, prepared, ready, or why not. */
 export const VolumeStatus = defineResource({
@@ -28,22 +29,7 @@ export const VolumeStatus = defineResource({
     encryptionLockedToState: v.optional(v.boolean()),
     encryptionSlot: v.optional(integer),
     tpmEncryptionOptions: v.optional(v.object({ pcrs: v.optional(v.array(integer)), pubKeyPcrs: v.optional(v.array(integer)) })),
-    mountSpec: v.optional(
-      v.object({
-        targetPath: v.string(),
-        selinuxLabel: v.string(),
-        projectQuotaSupport: v.boolean(),
-        parentId: v.optional(v.string()),
-        fileMode: v.optional(integer),
-        uid: v.optional(integer),
-        gid: v.optional(integer),
-        recursiveRelabel: v.optional(v.boolean()),
-        bindTarget: v.optional(v.string()),
-        parameters: v.optional(
-          v.array(v.object({ type: v.string(), name: v.string(), string: v.optional(v.string()), binary: v.optional(bytes) })),
-        ),
-      }),
-    ),
+    mountSpec: v.optional(mountSpec),
     symlink: v.optional(v.object({ symlinkTargetPath: v.string(), force: v.boolean() })),
     errorMessage: v.optional(v.string()),
   }),

@@ -1,5 +1,5 @@
 /** Network configuration as cloud-init's NoCloud and its like have it: versions 1 and 2 of `network-config`. */
-import { bondOf, canonicalDestination, canonicalPrefix, type DeclaredLink, type DhcpSettings } from '../declared-links.ts'
+import { bondOf, canonicalDestination, canonicalPrefix, type DeclaredLink, type DhcpSettings, declaredLink } from '../declared-links.ts'
 import { bondWords } from '../documents/bond.ts'
 import { addressWishes, linkWishes, operatorWishes, routeWishes } from '../wishes.ts'
 import { PlatformConfigError, type PlatformNetwork, parseMapping } from './platform-config.ts'
@@ -22,18 +22,6 @@ interface Read {
 
 const what = 'network-config'
 const dhcp: DhcpSettings = { routeMetric: 1024, clientIdentifier: { clientIdentifier: 'mac' } }
-
-const link = (name: string, more: Partial<DeclaredLink> = {}): DeclaredLink => ({
-  name,
-  kind: '',
-  up: true,
-  mtu: 0,
-  members: [],
-  addresses: [],
-  routes: [],
-  vips: [],
-  ...more,
-})
 
 /** Reads either version. A link that is told by its hardware address and not there is passed over. Throws PlatformConfigError. */
 export function readNetworkConfig(text: string, known: readonly KnownLink[], hostname = ''): PlatformNetwork {
@@ -159,23 +147,23 @@ function version1(config: Loose, known: readonly KnownLink[]): Read {
         const found = mac ? known.find(({ hardwareAddress }) => hardwareAddress === mac)?.name : name
         if (!found) break
         named.set(name, found)
-        read.links.push(link(found, own))
+        read.links.push(declaredLink(found, own))
         break
       }
       case 'bond': {
         const members = strings(entry.bond_interfaces).map((member) => named.get(member) ?? member)
-        read.links.push(link(name, { ...own, kind: 'bond', bond: bond(entry.params ?? {}), members }))
+        read.links.push(declaredLink(name, { ...own, kind: 'bond', bond: bond(entry.params ?? {}), members }))
         break
       }
       case 'bridge': {
         const members = strings(entry.bridge_interfaces).map((member) => named.get(member) ?? member)
         const stp = { enabled: ['on', 'true', '1'].includes(String(entry.params?.bridge_stp ?? '')) }
-        read.links.push(link(name, { ...own, kind: 'bridge', bridge: { stp, vlan: { filteringEnabled: false } }, members }))
+        read.links.push(declaredLink(name, { ...own, kind: 'bridge', bridge: { stp, vlan: { filteringEnabled: false } }, members }))
         break
       }
       case 'vlan': {
         const parent = named.get(String(entry.vlan_link ?? '')) ?? String(entry.vlan_link ?? '')
-        read.links.push(link(name, { ...own, kind: 'vlan', vlan: vlan(entry.vlan_id, parent, name) }))
+        read.links.push(declaredLink(name, { ...own, kind: 'vlan', vlan: vlan(entry.vlan_id, parent, name) }))
         break
       }
       case 'nameserver':
@@ -243,23 +231,32 @@ function version2(config: Loose, known: readonly KnownLink[]): Read {
     const found = matching(id, entry, known)
     if (found === undefined) continue
     named.set(id, found)
-    read.links.push(link(found, settings(entry, `ethernets.${id}`, read)))
+    read.links.push(declaredLink(found, settings(entry, `ethernets.${id}`, read)))
   }
   for (const [id, entry] of mappings(config.bonds, 'bonds')) {
     const own = settings(entry, `bonds.${id}`, read)
     read.links.push(
-      link(id, { ...own, kind: 'bond', bond: bond(entry.parameters ?? {}), members: strings(entry.interfaces).map(realName) }),
+      declaredLink(id, { ...own, kind: 'bond', bond: bond(entry.parameters ?? {}), members: strings(entry.interfaces).map(realName) }),
     )
   }
   for (const [id, entry] of mappings(config.bridges, 'bridges')) {
     const bridge = { stp: { enabled: entry.parameters?.stp === true }, vlan: { filteringEnabled: false } }
     read.links.push(
-      link(id, { ...settings(entry, `bridges.${id}`, read), kind: 'bridge', bridge, members: strings(entry.interfaces).map(realName) }),
+      declaredLink(id, {
+        ...settings(entry, `bridges.${id}`, read),
+        kind: 'bridge',
+        bridge,
+        members: strings(entry.interfaces).map(realName),
+      }),
     )
   }
   for (const [id, entry] of mappings(config.vlans, 'vlans'))
     read.links.push(
-      link(id, { ...settings(entry, `vlans.${id}`, read), kind: 'vlan', vlan: vlan(entry.id, realName(String(entry.link ?? '')), id) }),
+      declaredLink(id, {
+        ...settings(entry, `vlans.${id}`, read),
+        kind: 'vlan',
+        vlan: vlan(entry.id, realName(String(entry.link ?? '')), id),
+      }),
     )
   return read
 }

@@ -2,6 +2,19 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { integer } from '../../values.ts'
 
+const times = v.object({
+  user: v.number(),
+  nice: v.number(),
+  system: v.number(),
+  idle: v.number(),
+  iowait: v.number(),
+  irq: v.number(),
+  softIrq: v.number(),
+  steal: v.number(),
+  guest: v.number(),
+  guestNice: v.number(),
+})
+
 /** Time the processors spent, by use. */
 export const CPUStat = defineResource({
   type: 'CPUStats.perf.talos.dev',
@@ -9,35 +22,8 @@ export const CPUStat = defineResource({
   displayType: 'CPUStat',
   columns: { User: '{.cpuTotal.user}', System: '{.cpuTotal.system}' },
   spec: v.object({
-    cpu: v.optional(
-      v.array(
-        v.object({
-          user: v.number(),
-          nice: v.number(),
-          system: v.number(),
-          idle: v.number(),
-          iowait: v.number(),
-          irq: v.number(),
-          softIrq: v.number(),
-          steal: v.number(),
-          guest: v.number(),
-          guestNice: v.number(),
-        }),
-      ),
-      [],
-    ),
-    cpuTotal: v.object({
-      user: v.number(),
-      nice: v.number(),
-      system: v.number(),
-      idle: v.number(),
-      iowait: v.number(),
-      irq: v.number(),
-      softIrq: v.number(),
-      steal: v.number(),
-      guest: v.number(),
-      guestNice: v.number(),
-    }),
+    cpu: v.optional(v.array(times), []),
+    cpuTotal: times,
     irqTotal: integer,
     contextSwitches: integer,
     processCreated: integer,

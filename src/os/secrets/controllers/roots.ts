@@ -5,6 +5,7 @@ import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { sharedAddresses } from '../../network/shared-addresses.ts'
 import { splitUrl } from '../../url.ts'
+import { isAddress } from '../alternative-names.ts'
 import { encoded } from '../issued.ts'
 import { EtcdRootSecret } from '../resources/etcd-root-secret.ts'
 import { KubeletSecret } from '../resources/kubelet-secret.ts'
@@ -112,8 +113,4 @@ export const configMaintenanceRoot: Controller = defineController({
 
 function isControlPlane({ type }: { type?: string }): boolean {
   return type === 'controlplane' || type === 'init'
-}
-
-function isAddress(name: string): boolean {
-  return name.includes(':') || /^\d+(\.\d+){3}$/.test(name)
 }

@@ -3,6 +3,7 @@ import type { SpecOf } from '../../../cosi/resource.ts'
 import { addressOnly } from '../../../wire/prefix.ts'
 import { HostnameStatus } from '../../network/resources/hostname-status.ts'
 import { NodeAddress } from '../../network/resources/node-address.ts'
+import { isAddress } from '../alternative-names.ts'
 import { CertSAN } from '../resources/cert-san.ts'
 import { KubernetesRootSecret } from '../resources/kubernetes-root-secret.ts'
 import { OSRootSecret } from '../resources/os-root-secret.ts'
@@ -80,8 +81,4 @@ function names(name: Hostname): string[] {
 
 function unique(values: readonly string[]): string[] {
   return [...new Set(values)]
-}
-
-function isAddress(name: string): boolean {
-  return name.includes(':') || /^\d+(\.\d+){3}$/.test(name)
 }
