@@ -33,3 +33,21 @@ export function parseByteSize(size: string): number | undefined {
   const unit = match && sizes[match[2]!.toLowerCase()]
   return unit ? Math.round(Number(match[1]) * unit) : undefined
 }
+
+/** Nanoseconds as Go prints a time span: "1m30s", "1.5ms", "0s". */
+export function formatSpan(total: number): string {
+  if (total === 0) return '0s'
+  const sign = total < 0 ? '-' : ''
+  let left = Math.abs(total)
+  for (const [unit, size] of [
+    ['ns', 1],
+    ['µs', 1e3],
+    ['ms', 1e6],
+  ] as const)
+    if (left < size * 1000) return `${sign}${left / size}${unit}`
+  const hours = Math.floor(left / 3600e9)
+  left -= hours * 3600e9
+  const minutes = Math.floor(left / 60e9)
+  left -= minutes * 60e9
+  return `${sign}${hours > 0 ? `${hours}h` : ''}${hours > 0 || minutes > 0 ? `${minutes}m` : ''}${left / 1e9}s`
+}

@@ -1,5 +1,6 @@
 import type { Area } from '../area.ts'
 import { timeMethods } from './api/time.ts'
+import { observeAdjtime } from './controllers/adjtime.ts'
 import { syncTime } from './controllers/sync.ts'
 import { resources } from './nouns.ts'
 
@@ -7,6 +8,6 @@ import { resources } from './nouns.ts'
 export const time: Area = {
   name: 'time',
   resources,
-  controllers: ({ kernel }) => [syncTime(kernel)],
+  controllers: ({ kernel }) => [syncTime(kernel), ...(kernel.mode === 'container' ? [] : [observeAdjtime(kernel)])],
   methods: ({ kernel }) => timeMethods(kernel),
 }

@@ -24,6 +24,7 @@ import { CertSAN } from '../../../src/os/secrets/resources/cert-san.ts'
 import { EtcdSecret } from '../../../src/os/secrets/resources/etcd-secret.ts'
 import { syncTime } from '../../../src/os/time/controllers/sync.ts'
 import { TimeStatus } from '../../../src/os/time/resources/time-status.ts'
+import { TimeServerError } from '../../../src/os/time/time-server.ts'
 import type { ServiceDefinition } from '../../../src/supervise/definition.ts'
 import { Supervisor } from '../../../src/supervise/supervisor.ts'
 import { config } from '../config/machine.ts'
@@ -62,6 +63,17 @@ function machine(controllers: Controller[], services: ServiceDefinition[] = [], 
     log: (id) => supervisor.logs.get(id),
   }
   return { store, runtime, supervisor, machinery }
+}
+
+/** A clock that nobody may move: no server answers here. */
+const untouched = {
+  clock: () => BigInt(Date.now()) * 1_000_000n,
+  setClock: () => fail(),
+  adjustClock: () => fail(),
+}
+
+function fail(): never {
+  throw new Error('the clock was moved')
 }
 
 const online = { addressReady: true, connectivityReady: true, hostnameReady: true, etcFilesReady: true }
@@ -170,13 +182,23 @@ describe('finds the true cause of', () => {
   })
 
   test('a time source that does not answer', async () => {
-    const { store, runtime, machinery } = machine([syncTime({ mode: 'metal' }), configMachineType])
+    const asked = Promise.withResolvers<void>()
+    const ask = async (server: string): Promise<never> => {
+      setImmediate(asked.resolve)
+      throw new TimeServerError(server, 'timeout', 'no answer within 3 s')
+    }
+    const { store, runtime, machinery } = machine([syncTime({ mode: 'metal', time: untouched }, { ask }), configMachineType])
     store.put(NetworkStatus, 'status', online)
     store.put(MachineConfig, 'v1alpha1', config('worker'))
     store.put(TimeServerStatus, 'timeservers', { timeServers: ['127.0.0.1:1'] })
+    await asked.promise
     await runtime.settled()
     const { causes, summary } = await explainResource(machinery, TimeStatus, 'node')
-    expect(causes.map(({ subject }) => subject)).toEqual(['time server 127.0.0.1:1', 'TimeStatuses.v1alpha1.talos.dev/node'])
+    expect(causes.map(({ subject }) => subject)).toEqual([
+      'time server 127.0.0.1:1',
+      'controller time.SyncController',
+      'TimeStatuses.v1alpha1.talos.dev/node',
+    ])
     expect(summary).toContain('it does not answer: check machine.time.servers')
     expect(causes[1]?.because).toEqual(['time server 127.0.0.1:1'])
   })

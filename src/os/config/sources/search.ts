@@ -3,6 +3,7 @@
  * completed by the next; one that fails is told in one line, and tried again where that can help.
  */
 import type { Logger } from '../../../cosi/log.ts'
+import { pause } from '../../../cosi/pause.ts'
 import { ConfigError, formatIssue, type Issue } from '../../../document/config-error.ts'
 import type { Mode } from '../../../document/kind.ts'
 import type { Events } from '../../runtime/events.ts'
@@ -108,10 +109,3 @@ function refuse(source: Source, error: unknown, { log, events }: Search, again?:
 }
 
 const oneLine = (lines: readonly string[]): string => `${lines[0]}${lines.length > 1 ? `, and ${lines.length - 1} more` : ''}`
-
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, milliseconds)
-  signal.addEventListener('abort', () => resolve(), { once: true })
-  return promise.finally(() => clearTimeout(timer))
-}

@@ -84,6 +84,9 @@ async function addLogs({ log }: Machinery, causes: Map<string, Cause>): Promise<
   }
 }
 
+/** Who asks the time servers. */
+const timeKeeper = 'time.SyncController'
+
 /** What lies outside is put behind those whose failures speak of it. */
 async function addOutside({ world, store }: Machinery, causes: Map<string, Cause>, signal?: AbortSignal): Promise<void> {
   const behind = (finding: Omit<Cause, 'depth' | 'because'>, speaksOfIt: (cause: Cause) => boolean) => {
@@ -93,7 +96,9 @@ async function addOutside({ world, store }: Machinery, causes: Map<string, Cause
     causes.set(finding.subject, { ...finding, depth, because: [] })
   }
   for (const disk of fullDisks(world)) behind(disk, ({ error = '' }) => /ENOSPC|EDQUOT|no space left|disk quota/i.test(error))
-  for (const server of await silentTimeServers(world, store, signal)) behind(server, ({ subject }) => /^TimeStatuses\./.test(subject))
+  const troubled = causes.has(`controller ${timeKeeper}`)
+  for (const server of await silentTimeServers(world, store, troubled, signal))
+    behind(server, ({ subject }) => subject === `controller ${timeKeeper}` || /^TimeStatuses\./.test(subject))
   if (![...causes.values()].some(concernsCluster)) return
   const kept = [...causes.keys()].filter((subject) => subject === 'service etcd' || /^StaticPodStatuses\..*\/kube-apiserver-/.test(subject))
   if (kept.length > 0) {

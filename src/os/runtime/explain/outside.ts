@@ -38,10 +38,15 @@ export function fullDisks({ files }: Pick<World, 'files'>): Finding[] {
   })
 }
 
-/** Time servers that do not answer, asked now, while the clock is not in step. */
-export async function silentTimeServers({ time }: Pick<World, 'time'>, store: Store, signal?: AbortSignal): Promise<Finding[]> {
+/** Time servers that do not answer, asked now, while the clock is not in step or who keeps it is in trouble. */
+export async function silentTimeServers(
+  { time }: Pick<World, 'time'>,
+  store: Store,
+  troubled: boolean,
+  signal?: AbortSignal,
+): Promise<Finding[]> {
   const status = store.get(TimeStatus, 'node')?.spec
-  if (!status || status.synced) return []
+  if (!status || (status.synced && !troubled)) return []
   const servers = store.list(TimeServerStatus).flatMap(({ spec }) => spec.timeServers)
   if (servers.length === 0)
     return [{ kind: 'outside', subject: 'time servers', sentence: 'none is known: set machine.time.servers or machine.time.disabled' }]

@@ -1,0 +1,12 @@
+/** Waits so many milliseconds, or until the signal; never rejects. */
+export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const done = () => resolve()
+  const timer = setTimeout(done, milliseconds)
+  signal.addEventListener('abort', done, { once: true })
+  return promise.finally(() => {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', done)
+  })
+}
