@@ -1,29 +1,100 @@
 /** A machine under emulation: QEMU without hardware help, its console in a file, its API on a port of the loopback. */
-import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { machineFirmware } from '../../src/programs/keeper/machine/host-firmware.ts'
+import {
+  type DiskBus,
+  type Firmware,
+  type MachineDisk,
+  type MachineNetwork,
+  qemuArguments,
+  type VirtualMachine,
+} from '../../src/programs/keeper/machine/qemu-arguments.ts'
+
+/** What `./mkimage.sh` has made. */
+export const dist = join(import.meta.dir, '../../dist')
 
 /** What to start. */
 export interface MachineOptions {
-  /** Folder with ichor-vmlinuz, ichor-initramfs and ichor-cmdline. */
-  image: string
+  /** Folder with ichor-vmlinuz, ichor-initramfs and ichor-cmdline: the emulator hands them over, without any boot loader. */
+  image?: string
   /** Where the console is kept. */
   console: string
-  /** One more kernel parameter, or several. */
+  /** One more kernel parameter, or several; for a kernel that is handed over. */
   append?: string
   /** Mebibytes. */
   memory?: number
+  firmware?: Firmware
+  disks?: readonly MachineDisk[]
+  cdrom?: string
+  /** Networks besides the first, which leads to the API. */
+  networks?: readonly MachineNetwork[]
+  /** What the first network does besides: let out to the host (10.0.2.2) and its network, or offer a boot file. */
+  outside?: boolean
+  pxe?: { folder: string; file: string }
+  /** Ports of the machine that are wanted on the loopback besides its API. */
+  ports?: readonly number[]
+  watchdog?: boolean
+  /** Whether the machine may restart itself; otherwise a restart ends it. */
+  restarts?: boolean
+  smbios?: readonly string[]
+  control?: string
 }
 
-/** Arguments of QEMU for a machine whose API is reached at 127.0.0.1:`port`. */
-export function qemuArguments({ image, console, append = '', memory = 2048 }: MachineOptions, port: number): string[] {
-  const line = `${readFileSync(join(image, 'ichor-cmdline'), 'utf8').trim()} ${append}`.trim()
-  return [
-    ...['-machine', 'q35', '-cpu', 'max', '-accel', 'tcg,thread=multi', '-smp', '2', '-m', String(memory)],
-    ...['-display', 'none', '-monitor', 'none', '-no-reboot', '-nodefaults', '-serial', `file:${console}`],
-    ...['-kernel', join(image, 'ichor-vmlinuz'), '-initrd', join(image, 'ichor-initramfs'), '-append', line],
-    ...['-netdev', `user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:${port}-:50000`, '-device', 'virtio-net-pci,netdev=net,romfile='],
-    ...['-device', 'virtio-rng-pci'],
-  ]
+/** What a machine's story keeps between its chapters, and between two tellings: `$ICHOR_VM_STATE/<name>`, or a fresh folder. */
+export function stateFolder(name: string): string {
+  const kept = process.env.ICHOR_VM_STATE
+  if (!kept) return mkdtempSync(join(tmpdir(), `ichor-vm-${name}-`))
+  const folder = join(kept, name)
+  mkdirSync(folder, { recursive: true })
+  return folder
+}
+
+/** Takes a story's folder away unless it is to be kept. */
+export function forgetState(folder: string): void {
+  if (!process.env.ICHOR_VM_STATE) rmSync(folder, { recursive: true, force: true })
+}
+
+/** An empty disk of a size in mebibytes; one that is there is left as it is. */
+export function disk(file: string, mebibytes: number, bus: DiskBus = 'virtio', serial?: string): MachineDisk {
+  if (!existsSync(file)) {
+    writeFileSync(file, '')
+    truncateSync(file, mebibytes * 1024 * 1024)
+  }
+  return { file, format: 'raw', bus, serial }
+}
+
+/** UEFI with variables of its own in the folder. */
+export function uefi(folder: string, secure = false): Firmware {
+  return machineFirmware(join(folder, secure ? 'variables-secure.fd' : 'variables.fd'), secure)
+}
+
+/** The machine an option's words describe, with its API at 127.0.0.1:`port`. */
+export function virtualMachine(options: MachineOptions, port: number, others: ReadonlyMap<number, number> = new Map()): VirtualMachine {
+  const { image, append = '' } = options
+  const kernel = image && {
+    kernel: join(image, 'ichor-vmlinuz'),
+    initramfs: join(image, 'ichor-initramfs'),
+    commandLine: `${readFileSync(join(image, 'ichor-cmdline'), 'utf8').trim()} ${append}`.trim(),
+  }
+  const forwards = [{ hostPort: port, port: 50_000 }, ...[...others].map(([to, hostPort]) => ({ hostPort, port: to }))]
+  return {
+    name: 'ichor-test',
+    cpus: 2,
+    memory: options.memory ?? 2048,
+    accelerator: 'tcg',
+    firmware: options.firmware ?? { kind: 'bios' },
+    disks: options.disks ?? [],
+    cdrom: options.cdrom,
+    kernel: kernel || undefined,
+    networks: [{ kind: 'user', forwards, outside: options.outside ?? false, pxe: options.pxe }, ...(options.networks ?? [])],
+    console: options.console,
+    control: options.control,
+    watchdog: options.watchdog,
+    restarts: options.restarts ?? false,
+    smbios: options.smbios,
+  }
 }
 
 /** A port that is free right now. */
@@ -36,29 +107,53 @@ export async function freePort(): Promise<number> {
 
 /** A running machine. */
 export class TestMachine {
+  /** Where its API is on the loopback. */
   readonly port: number
-  readonly #console: string
+  /** Where its other ports are. */
+  readonly ports: ReadonlyMap<number, number>
+  readonly #file: string
   readonly #qemu: Bun.Subprocess
+  #seen: number
 
-  private constructor(port: number, console: string, qemu: Bun.Subprocess) {
+  private constructor(port: number, ports: ReadonlyMap<number, number>, file: string, seen: number, qemu: Bun.Subprocess) {
     this.port = port
-    this.#console = console
+    this.ports = ports
+    this.#file = file
+    this.#seen = seen
     this.#qemu = qemu
   }
 
-  /** Powers a machine on. */
+  /** Powers a machine on; its console goes on in the same file. */
   static async start(options: MachineOptions): Promise<TestMachine> {
     const port = await freePort()
-    const output = openSync(`${options.console}.qemu`, 'w')
-    const argv = ['qemu-system-x86_64', ...qemuArguments(options, port)]
+    const ports = new Map<number, number>()
+    for (const wanted of options.ports ?? []) ports.set(wanted, await freePort())
+    const before = existsSync(options.console) ? readFileSync(options.console).length : 0
+    const output = openSync(`${options.console}.qemu`, 'a')
+    const argv = ['qemu-system-x86_64', ...qemuArguments(virtualMachine(options, port, ports))]
     const qemu = Bun.spawn(argv, { stdin: 'ignore', stdout: output, stderr: output })
     closeSync(output)
-    return new TestMachine(port, options.console, qemu)
+    return new TestMachine(port, ports, options.console, before, qemu)
   }
 
-  /** What the console has shown so far. */
+  /** What the console has shown since power-on, or since `forget`. */
   get console(): string {
-    return existsSync(this.#console) ? readFileSync(this.#console, 'utf8') : ''
+    return existsSync(this.#file) ? readFileSync(this.#file).subarray(this.#seen).toString() : ''
+  }
+
+  /** From here on only what the console shows anew counts. */
+  forget(): void {
+    this.#seen = existsSync(this.#file) ? readFileSync(this.#file).length : 0
+  }
+
+  /** Whether it still has power. */
+  get on(): boolean {
+    return this.#qemu.exitCode === null && this.#qemu.signalCode === null
+  }
+
+  /** The emulator's process. */
+  get pid(): number {
+    return this.#qemu.pid
   }
 
   /** Waits until the console shows something. */
@@ -68,16 +163,45 @@ export class TestMachine {
       const found = what.exec(this.console)
       if (found) return found
       const end = this.console.trim().split('\n').slice(-15).join('\n')
-      if (this.#qemu.exitCode !== null) throw new Error(`the machine went off (${this.#qemu.exitCode}) before it showed ${what}:\n${end}`)
-      if (performance.now() > until) throw new Error(`the console does not show ${what}; its end (all of it in ${this.#console}):\n${end}`)
+      if (!this.on) throw new Error(`the machine went off (${this.#qemu.exitCode}) before it showed ${what}:\n${end}`)
+      if (performance.now() > until) throw new Error(`the console does not show ${what}; its end (all of it in ${this.#file}):\n${end}`)
       await Bun.sleep(200)
     }
+  }
+
+  /** Waits until a condition that is asked for again and again holds; what it threw last is told when it never does. */
+  async until<T>(what: string, ask: () => Promise<T | undefined | false>, deadline: number): Promise<T> {
+    const until = performance.now() + deadline
+    for (let last: unknown; ; ) {
+      try {
+        const answer = await ask()
+        if (answer) return answer
+        last = undefined
+      } catch (error) {
+        last = error
+      }
+      const end = this.console.trim().split('\n').slice(-10).join('\n')
+      const why = last ? `: ${(last as Error).message}` : ''
+      if (!this.on) throw new Error(`the machine went off before ${what}${why}; the end of its console:\n${end}`)
+      if (performance.now() > until) throw new Error(`not in time: ${what}${why}; the end of its console (all in ${this.#file}):\n${end}`)
+      await Bun.sleep(500)
+    }
+  }
+
+  /** Runs talosctl against the machine. */
+  async talosctl(...args: string[]): Promise<Result> {
+    return talosctl(['--endpoints', `127.0.0.1:${this.port}`, ...args])
+  }
+
+  /** Runs talosctl against the machine in maintenance. */
+  async insecurely(...args: string[]): Promise<Result> {
+    return talosctl(['--nodes', `127.0.0.1:${this.port}`, ...args, '--insecure'])
   }
 
   /** Waits until the machine has gone off by itself. */
   async off(deadline: number): Promise<void> {
     const late = Bun.sleep(deadline).then(() => {
-      throw new Error(`the machine is still on; its console is in ${this.#console}`)
+      throw new Error(`the machine is still on; its console is in ${this.#file}`)
     })
     await Promise.race([this.#qemu.exited, late])
   }
@@ -87,6 +211,26 @@ export class TestMachine {
     this.#qemu.kill('SIGKILL')
     await this.#qemu.exited
   }
+}
+
+/** How a command ended and what it said. */
+export interface Result {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+/** Runs the talosctl that was built, with at most ten minutes for it. */
+export async function talosctl(args: readonly string[], env: Record<string, string> = {}): Promise<Result> {
+  const child = Bun.spawn([join(dist, 'talosctl'), ...args], {
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+    timeout: 600_000,
+    env: { ...process.env, ...env },
+  })
+  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  return { code: await child.exited, stdout, stderr }
 }
 
 /** Seconds after power-on, by the kernel's clock, at which a line was written. */

@@ -3,7 +3,11 @@ import { failed } from '../../rootfs/build/failure.ts'
 import { prepareHost } from '../../rootfs/build/host.ts'
 
 try {
-  await prepareHost([{ name: 'qemu-system-x86', why: 'runs machines under emulation', shown: '/usr/bin/qemu-system-x86_64' }])
+  await prepareHost([
+    { name: 'qemu-system-x86', why: 'runs machines under emulation', shown: '/usr/bin/qemu-system-x86_64' },
+    { name: 'ovmf', why: 'is the UEFI of emulated machines', shown: '/usr/share/OVMF/OVMF_CODE_4M.fd' },
+    { name: 'qemu-utils', why: 'makes and judges disk images', shown: '/usr/bin/qemu-img' },
+  ])
 } catch (error) {
   failed(error)
 }
