@@ -1,0 +1,146 @@
+import { expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { parseDirectory } from '../../../src/wire/fat/directory.ts'
+import { parseBootSector } from '../../../src/wire/fat/geometry.ts'
+import { FatVolume, formatFat } from '../../../src/wire/fat/volume.ts'
+import { memoryDisk } from './memory-disk.ts'
+
+const megabytes = 1 << 20
+
+async function fresh(size = 34 * megabytes) {
+  const disk = memoryDisk(size)
+  await formatFat(disk, { label: 'EFI', serial: 0x1234abcd, hidden: 2048 })
+  return { disk, volume: await FatVolume.open(disk) }
+}
+
+/** What fsck.vfat of dosfstools says, where it is installed. */
+function judged(bytes: Uint8Array): string {
+  const fsck = Bun.which('fsck.vfat') ?? Bun.which('/usr/sbin/fsck.vfat')
+  if (!fsck) return ''
+  const folder = mkdtempSync(join(tmpdir(), 'ichor-fat-'))
+  try {
+    const path = join(folder, 'image')
+    writeFileSync(path, bytes)
+    const { exitCode, stdout } = Bun.spawnSync([fsck, '-n', path])
+    return exitCode === 0 ? '' : stdout.toString()
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+const text = (bytes: Uint8Array) => Buffer.from(bytes).toString()
+
+test('a new file system is empty, and right in the eyes of fsck', async () => {
+  const { disk, volume } = await fresh()
+  expect(await volume.list('/')).toEqual([])
+  expect(volume.geometry.label).toBe('EFI')
+  expect(judged(disk.bytes())).toBe('')
+})
+
+test('files of every size come back from a file system opened anew', async () => {
+  const { disk, volume } = await fresh()
+  await volume.mkdirAll('/EFI/BOOT')
+  await volume.mkdirAll('/loader/entries')
+  const contents = new Map<string, Uint8Array>()
+  for (const size of [0, 1, 511, 512, 513, 4096, 1_500_000]) contents.set(`/EFI/BOOT/of-${size}-bytes.bin`, Buffer.alloc(size, size))
+  for (let index = 0; index < 30; index++) contents.set(`/loader/entries/ichor-00000${index}-a+3.conf`, Buffer.from(`entry ${index}`))
+  for (const [path, bytes] of contents) await volume.create(path, bytes)
+  const again = await FatVolume.open(disk)
+  for (const [path, bytes] of contents) expect(Buffer.compare(await again.read(path), bytes)).toBe(0)
+  expect(text(await again.read('/LOADER/entries/ICHOR-000007-a+3.CONF'))).toBe('entry 7')
+  expect(judged(disk.bytes())).toBe('')
+})
+
+test('a file that comes in pieces is whole, one that ends early is not there', async () => {
+  const { volume } = await fresh()
+  const pieces = async function* () {
+    for (let index = 0; index < 5; index++) yield Buffer.alloc(300_007, index)
+  }
+  await volume.create('/pieces', pieces(), 5 * 300_007)
+  expect((await volume.read('/pieces')).length).toBe(5 * 300_007)
+  const free = volume.free
+  await expect(volume.create('/short', pieces(), 6 * 300_007)).rejects.toThrow('has 1500035 bytes, not 1800042')
+  await expect(volume.create('/long', pieces(), 300_007)).rejects.toThrow('longer than its 300007 bytes')
+  expect(await volume.has('/short')).toBe(false)
+  expect(volume.free).toBe(free)
+})
+
+test('without room nothing changes', async () => {
+  const { disk, volume } = await fresh()
+  await volume.create('/kept', Buffer.from('kept'))
+  const before = disk.bytes()
+  await expect(volume.create('/large', new Uint8Array(40 * megabytes))).rejects.toThrow('no room for "/large"')
+  expect(Buffer.compare(disk.bytes(), before)).toBe(0)
+})
+
+test('what is there is not made twice, what is not there is not read', async () => {
+  const { volume } = await fresh()
+  await volume.create('/file', Buffer.from('1'))
+  await expect(volume.create('/FILE', Buffer.from('2'))).rejects.toThrow('is there already')
+  await expect(volume.create('/folder/file', Buffer.from('2'))).rejects.toThrow('no directory for')
+  await expect(volume.read('/absent')).rejects.toThrow('there is no file "/absent"')
+  await expect(volume.create('/a*b', Buffer.from('2'))).rejects.toThrow('is not one of FAT32')
+  await volume.remove('/absent')
+})
+
+test('bytes are changed in place, only where they differ', async () => {
+  const { disk, volume } = await fresh()
+  await volume.create('/env', Buffer.alloc(1024, '#'))
+  const wrote = disk.writes.length
+  await volume.overwrite('/env', Buffer.concat([Buffer.alloc(512, '#'), Buffer.alloc(512, 'x')]))
+  expect(disk.writes.slice(wrote).filter((call) => call !== 'flush').length).toBe(1)
+  expect(text(await volume.read('/env'))).toBe('#'.repeat(512) + 'x'.repeat(512))
+})
+
+test('any order of creating and removing gives what a map gives', async () => {
+  const name = fc.constantFrom('A.TXT', 'a-long-name.conf', 'ichor-000001-a+3.conf', 'ichor-000002-b+2-1.conf', 'NOTE', 'x.efi')
+  const step = fc.record({ name, size: fc.integer({ min: 0, max: 3000 }), remove: fc.boolean() })
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+      const { disk, volume } = await fresh()
+      await volume.mkdirAll('/d')
+      const model = new Map<string, number>()
+      for (const { name, size, remove } of steps) {
+        if (remove || model.has(name)) {
+          await volume.remove(`/d/${name}`)
+          model.delete(name)
+        } else {
+          await volume.create(`/d/${name}`, Buffer.alloc(size, size))
+          model.set(name, size)
+        }
+      }
+      const again = await FatVolume.open(disk)
+      const found = (await again.list('/d')).map(({ name, size }) => [name, size] as const)
+      expect(new Map(found)).toEqual(model)
+      for (const [name, size] of model) expect(Buffer.compare(await again.read(`/d/${name}`), Buffer.alloc(size, size))).toBe(0)
+    }),
+    { numRuns: 25 },
+  )
+})
+
+test('bytes that are no file system are refused in one line', () => {
+  expect(() => parseBootSector(new Uint8Array(100), 1000)).toThrow('too short')
+  expect(() => parseBootSector(new Uint8Array(512), 1 << 30)).toThrow('no signature')
+  fc.assert(
+    fc.property(fc.uint8Array({ minLength: 512, maxLength: 512 }), (bytes) => {
+      bytes.set([0x55, 0xaa], 510)
+      try {
+        parseBootSector(bytes, 1 << 30)
+      } catch (error) {
+        expect((error as Error).name).toBe('DecodeError')
+      }
+    }),
+  )
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 1024 }), (bytes) => {
+      try {
+        parseDirectory(bytes)
+      } catch (error) {
+        expect((error as Error).name).toBe('DecodeError')
+      }
+    }),
+  )
+})
