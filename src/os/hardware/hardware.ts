@@ -1,5 +1,11 @@
 import type { Area } from '../area.ts'
+import { observePciDevices } from './controllers/pci-devices.ts'
+import { observeSystemInfo } from './controllers/system-info.ts'
 import { resources } from './nouns.ts'
 
-/** What the machine is built of. */
-export const hardware: Area = { name: 'hardware', resources }
+/** What the machine is built of; a container is told nothing of its host. */
+export const hardware: Area = {
+  name: 'hardware',
+  resources,
+  controllers: ({ kernel }) => (kernel.mode === 'container' ? [] : [observeSystemInfo(kernel), observePciDevices(kernel)]),
+}
