@@ -4,6 +4,7 @@
  */
 import type { Logger } from '../../cosi/log.ts'
 import type { Events } from '../runtime/events.ts'
+import { PhaseLog } from './phase-log.ts'
 
 /** Sequences by name, numbered as the field numbers them. */
 export const sequenceIds = {
@@ -17,6 +18,7 @@ export const sequenceIds = {
   maintenanceUpgrade: 7,
   reset: 8,
   reboot: 9,
+  emergencyVolumeCleanup: 10,
 } as const
 
 /** The name of a sequence. */
@@ -42,8 +44,8 @@ export interface Phase {
 
 /** Who may push whom aside. */
 const takeover: Partial<Record<SequenceName, readonly SequenceName[]>> = {
-  initialize: ['maintenanceUpgrade', 'reboot', 'shutdown', 'reset'],
-  boot: ['reboot', 'reset', 'upgrade', 'shutdown'],
+  initialize: ['maintenanceUpgrade', 'reboot', 'shutdown', 'reset', 'emergencyVolumeCleanup'],
+  boot: ['reboot', 'reset', 'upgrade', 'shutdown', 'emergencyVolumeCleanup'],
   reboot: ['reboot'],
   reset: ['reboot'],
 }
@@ -67,6 +69,7 @@ export class Sequencer {
   constructor(
     readonly events: Events,
     readonly log: Logger,
+    readonly phases: PhaseLog = new PhaseLog(),
   ) {}
 
   /** What runs now. */
@@ -101,7 +104,7 @@ export class Sequencer {
     try {
       for (const phase of phases) {
         abort.signal.throwIfAborted()
-        await this.#phase(phase, { log, signal: abort.signal }, actorId)
+        await this.#phase(name, phase, { log, signal: abort.signal }, actorId)
       }
       log.info('sequence done', { took: `${Math.round(performance.now() - began)}ms` })
       tell(2)
@@ -116,8 +119,13 @@ export class Sequencer {
     }
   }
 
-  async #phase(phase: Phase, context: TaskContext, actorId: string): Promise<void> {
+  async #phase(sequence: SequenceName, phase: Phase, context: TaskContext, actorId: string): Promise<void> {
     const began = performance.now()
+    const ended = this.phases.begin(
+      sequence,
+      phase.name,
+      phase.tasks.map(({ name }) => name),
+    )
     this.events.publish('machine.PhaseEvent', { phase: phase.name, action: 0 }, actorId)
     const outcomes = await Promise.allSettled(
       phase.tasks.map(async (task) => {
@@ -133,6 +141,7 @@ export class Sequencer {
     context.log.info('phase done', { phase: phase.name, took: `${Math.round(performance.now() - began)}ms` })
     this.events.publish('machine.PhaseEvent', { phase: phase.name, action: 1 }, actorId)
     const failed = outcomes.find((outcome) => outcome.status === 'rejected')
+    ended(failed && text(failed.reason))
     if (failed) throw failed.reason
   }
 

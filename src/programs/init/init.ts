@@ -27,6 +27,7 @@ import type { Ending, Machine } from '../../os/area.ts'
 import type { Kernel } from '../../os/kernel.ts'
 import { boot } from '../../os/lifecycle/boot.ts'
 import { initialize } from '../../os/lifecycle/initialize.ts'
+import { PhaseLog } from '../../os/lifecycle/phase-log.ts'
 import { Sequencer, TakenOver } from '../../os/lifecycle/sequencer.ts'
 import { reboot, shutdown } from '../../os/lifecycle/stop.ts'
 import { namespaces } from '../../os/namespaces.ts'
@@ -126,7 +127,7 @@ function assemble(container: boolean): Machine {
     oomFloor: floor,
     spawn,
     events,
-    sequencer: new Sequencer(events, log),
+    sequencer: new Sequencer(events, log, phaseLog(container)),
     calls: new Calls(auditLog(kernel, supervisor, log)),
     service(id) {
       const definition = services.get(id)
@@ -146,6 +147,15 @@ function assemble(container: boolean): Machine {
     for (const definition of area.services?.(machine) ?? []) services.set(definition.id, definition)
   }
   return machine
+}
+
+/** Phases with their times: since power-on, or since this container started. */
+function phaseLog(container: boolean): PhaseLog {
+  if (container) return new PhaseLog()
+  const phases = new PhaseLog(() => Number(time.clock('boottime') / 1000n) / 1000)
+  // What came before init: firmware and boot loader have no clock of ours, the kernel's begins at its own start.
+  phases.before('start', 'kernel', ['kernel', 'stage0', 'runtime'])
+  return phases
 }
 
 /** The audit log: in memory for `logs`, and on the disk once there is one. */
