@@ -9,6 +9,13 @@ export interface ServerTime {
   /** The time on the way, there and back. */
   readonly delay: bigint
   readonly stratum: number
+  /** 1 and 2: at the end of this day (UTC) a second is added or left out. */
+  readonly leap: number
+  /** Seconds to the clock that all ask in the end, and how far off that may be. */
+  readonly rootDelay: number
+  readonly rootDispersion: number
+  /** Which of the server's addresses answered. */
+  readonly address: string
 }
 
 /** A time server that does not answer, or not well; the message names it. */
@@ -18,6 +25,8 @@ export class TimeServerError extends Error {
     readonly server: string,
     readonly reason: 'address' | 'timeout' | 'refused' | 'answer',
     detail: string,
+    /** What a server says that refuses (RFC 5905 section 7.4): `RATE`, `DENY`, `RSTR`, … */
+    readonly code = '',
   ) {
     super(`time server "${server}": ${detail}`)
   }
@@ -30,16 +39,18 @@ export interface AskOptions {
   /** Milliseconds for one address; it is asked twice in this time, as packets get lost. */
   readonly timeout?: number
   readonly signal?: AbortSignal
+  /** The address to ask alone, when the name was resolved before. */
+  readonly address?: string
 }
 
 const usualPort = 123
 const mostAddresses = 4
 
 /** Asks a server given as `host`, `host:port` or an address; of several addresses the first that answers. */
-export async function askTimeServer(server: string, { now, timeout = 3_000, signal }: AskOptions): Promise<ServerTime> {
+export async function askTimeServer(server: string, { now, timeout = 3_000, signal, address: only }: AskOptions): Promise<ServerTime> {
   const { host, port } = target(server)
   let last: unknown
-  for (const address of await addressesOf(server, host)) {
+  for (const address of only ? [only] : await addressesOf(server, host)) {
     signal?.throwIfAborted()
     try {
       return await exchange(server, address, port, now, timeout, signal)
@@ -79,7 +90,8 @@ async function exchange(
 ): Promise<ServerTime> {
   const done = Promise.withResolvers<ServerTime>()
   done.promise.catch(() => {}) // it may fail before anybody waits
-  const fail = (reason: TimeServerError['reason'], detail: string) => done.reject(new TimeServerError(server, reason, detail))
+  const fail = (reason: TimeServerError['reason'], detail: string, code?: string) =>
+    done.reject(new TimeServerError(server, reason, detail, code))
   // What an answer must bring back: numbers of chance instead of our clock, so that nobody can answer who has not seen the question.
   const asked = new Map<bigint, bigint>()
   const socket = await Bun.udpSocket({
@@ -91,9 +103,10 @@ async function exchange(
         const sent = packet && asked.get(packet.originTime)
         if (!packet || sent === undefined) return // not an answer to us
         const problem = problemOf(packet)
-        if (problem) return fail('answer', problem)
+        if (problem) return fail('answer', problem, refusal(packet))
         const { offset, delay } = clockOffset({ sent, received: packet.receiveTime, transmitted: packet.transmitTime, arrived })
-        done.resolve({ offset, delay, stratum: packet.stratum })
+        const { stratum, leap, rootDelay, rootDispersion } = packet
+        done.resolve({ offset, delay, stratum, leap, rootDelay, rootDispersion, address: hostname })
       },
       // Bun hands over the error alone, whatever its types say
       error(...given) {
@@ -134,10 +147,13 @@ function readAnswer(datagram: Uint8Array): NtpPacket | undefined {
 /** Why an answer is not to be believed (RFC 5905 sections 7.4 and 9.2); undefined when it is. */
 function problemOf({ leap, stratum, reference, receiveTime, transmitTime }: NtpPacket): string | undefined {
   if (stratum === 0) {
-    const code = String.fromCharCode(...reference).replace(/[^ -~]/g, '')
+    const code = refusal({ stratum, reference })
     return `refuses to tell the time${code && `: ${code}`}`
   }
   if (leap === 3 || stratum > 15) return 'its own clock is not set'
   if (receiveTime === 0n || transmitTime === 0n) return 'the answer holds no time'
   return undefined
 }
+
+const refusal = ({ stratum, reference }: Pick<NtpPacket, 'stratum' | 'reference'>) =>
+  stratum === 0 ? String.fromCharCode(...reference).replace(/[^ -~]/g, '') : ''

@@ -1,6 +1,7 @@
 import type { Area } from '../area.ts'
 import { timeMethods } from './api/time.ts'
 import { observeAdjtime } from './controllers/adjtime.ts'
+import { keepTimeFloor, raiseClock } from './controllers/floor.ts'
 import { syncTime } from './controllers/sync.ts'
 import { resources } from './nouns.ts'
 
@@ -8,6 +9,12 @@ import { resources } from './nouns.ts'
 export const time: Area = {
   name: 'time',
   resources,
-  controllers: ({ kernel }) => [syncTime(kernel), ...(kernel.mode === 'container' ? [] : [observeAdjtime(kernel)])],
+  controllers({ kernel, version, log }) {
+    // No machine runs this before it was built.
+    const built = Date.parse(version.built)
+    if (kernel.mode === 'metal' && Number.isFinite(built) && raiseClock(kernel.time, BigInt(built) * 1_000_000n))
+      log.warn('the clock was behind the day this system was built, it was set to that', { time: version.built })
+    return [syncTime(kernel), observeAdjtime(kernel), keepTimeFloor(kernel)]
+  },
   methods: ({ kernel }) => timeMethods(kernel),
 }

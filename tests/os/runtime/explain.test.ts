@@ -70,6 +70,7 @@ const untouched = {
   clock: () => BigInt(Date.now()) * 1_000_000n,
   setClock: () => fail(),
   adjustClock: () => fail(),
+  deviceClock: () => fail(),
 }
 
 function fail(): never {
@@ -183,11 +184,15 @@ describe('finds the true cause of', () => {
 
   test('a time source that does not answer', async () => {
     const asked = Promise.withResolvers<void>()
-    const ask = async (server: string): Promise<never> => {
-      setImmediate(asked.resolve)
-      throw new TimeServerError(server, 'timeout', 'no answer within 3 s')
-    }
-    const { store, runtime, machinery } = machine([syncTime({ mode: 'metal', time: untouched }, { ask }), configMachineType])
+    const source = (name: string) => ({
+      name,
+      async ask(): Promise<never> {
+        setImmediate(asked.resolve)
+        throw new TimeServerError(name, 'timeout', 'no answer within 3 s')
+      },
+    })
+    const parts = { source, clock: { slew() {}, step() {} }, time: { now: () => 0, sleep: () => new Promise<void>(() => {}) } }
+    const { store, runtime, machinery } = machine([syncTime({ mode: 'metal', time: untouched }, parts), configMachineType])
     store.put(NetworkStatus, 'status', online)
     store.put(MachineConfig, 'v1alpha1', config('worker'))
     store.put(TimeServerStatus, 'timeservers', { timeServers: ['127.0.0.1:1'] })

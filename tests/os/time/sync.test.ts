@@ -2,86 +2,98 @@ import { describe, expect, test } from 'bun:test'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
+import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { TimeServerStatus } from '../../../src/os/network/resources/time-server-status.ts'
+import { DevicesStatus } from '../../../src/os/runtime/resources/devices-status.ts'
+import { keepTimeFloor, lastTimePath } from '../../../src/os/time/controllers/floor.ts'
 import { syncTime } from '../../../src/os/time/controllers/sync.ts'
 import { TimeStatus } from '../../../src/os/time/resources/time-status.ts'
-import { type askTimeServer, TimeServerError } from '../../../src/os/time/time-server.ts'
 
 const second = 1_000_000_000n
+const kernelTime = {
+  clock: () => 0n,
+  setClock: () => {},
+  adjustClock: () => {
+    throw new Error('not asked for')
+  },
+  deviceClock: () => ({ offset: 0n, window: 0n }),
+}
 
-/** A machine whose clock and time server are scripted: each answer an offset in nanoseconds, or none. */
-function machine(answers: (bigint | undefined)[], config?: string) {
+/** A machine whose clock and time servers are scripted: each answer an offset in seconds, or none. */
+function machine(answers: (number | undefined)[], config?: string) {
   const store = new Store()
   const runtime = new Runtime(store, { log: silent })
   const told: string[] = []
-  const slept: number[] = []
-  const clock = { realtime: 1_795_292_960n * second, monotonic: 0n }
-  const ask: typeof askTimeServer = async (server) => {
-    const offset = answers.shift()
-    if (offset === undefined) throw new TimeServerError(server, 'timeout', 'no answer')
-    return { offset, delay: 0n, stratum: 2 }
-  }
-  // The waiting ends with the script: a keeper that sleeps then sleeps for good.
-  const sleep = (milliseconds: number, signal: AbortSignal) => {
-    slept.push(milliseconds)
-    if (answers.length > 0) return Promise.resolve()
-    return new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
-  }
-  const time = {
-    clock: (which: 'realtime' | 'monotonic' | 'boottime') => clock[which as 'realtime'],
-    setClock(to: bigint) {
-      told.push(`set ${(to - clock.realtime) / 1_000_000n}ms`)
-      clock.realtime = to
-    },
-    adjustClock({ offset }: { offset?: bigint } = {}) {
-      if (offset !== undefined) told.push(`lead ${offset / 1_000_000n}ms`)
-      return { state: 0, status: 0, nano: true, offset: 0n, frequency: 0n, maxError: 0n, estimatedError: 0n, constant: 0n, tai: 0 }
-    },
-  }
-  runtime.register(syncTime({ mode: 'metal', time }, { ask, sleep }))
+  const asked: string[] = []
+  const now = { seconds: 0 }
+  const drained = Promise.withResolvers<void>()
+  runtime.register(
+    syncTime(
+      { mode: 'metal', time: kernelTime },
+      {
+        source: (name) => ({
+          name,
+          async ask() {
+            asked.push(name)
+            const offset = answers.shift()
+            if (offset === undefined) throw new Error('no answer')
+            return { offset, delay: 0.001, leap: 0, rootDelay: 0, rootDispersion: 0 }
+          },
+        }),
+        clock: {
+          slew: ({ offset }) => void told.push(`lead ${offset}`),
+          step: (offset) => void told.push(`set ${offset}`),
+        },
+        time: {
+          now: () => now.seconds,
+          // The waiting ends with the script: who sleeps then sleeps for good.
+          async sleep(seconds, signal) {
+            if (answers.length === 0) {
+              drained.resolve()
+              await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+            }
+            now.seconds += seconds
+          },
+        },
+      },
+    ),
+  )
   if (config) store.put(MachineConfig, 'v1alpha1', config)
   store.put(TimeServerStatus, 'timeservers', { timeServers: ['ntp.example'] })
   const status = () => store.get(TimeStatus, 'node')?.spec
-  return { store, runtime, told, slept, clock, status }
+  return { store, runtime, told, asked, now, drained: drained.promise, status }
 }
 
-/** Runs until the keeper has gone through its script. */
-async function through({ runtime, slept, status }: ReturnType<typeof machine>, sleeps: number) {
+async function through({ runtime, drained, status }: ReturnType<typeof machine>) {
   runtime.start()
-  for (let turn = 0; turn < 1000 && slept.length < sleeps; turn++) await new Promise(setImmediate)
+  await drained
   await runtime.settled()
-  expect(slept.length).toBe(sleeps)
   return status()
 }
 
 describe('the clock of a machine', () => {
-  test('that is a little off is led, and asked after less and less often', async () => {
-    const one = machine([100_000_000n, 1_000_000n, 0n])
-    expect(await through(one, 3)).toEqual({ synced: true, epoch: 0, syncDisabled: false })
-    expect(one.told).toEqual(['lead 100ms', 'lead 1ms', 'lead 0ms'])
-    expect(one.slept).toEqual([64_000, 128_000, 256_000])
+  test('that is near is in step after the first answer, and led from the fourth', async () => {
+    const one = machine([0.1, 0.1, 0.1, 0.1])
+    expect(await through(one)).toEqual({ synced: true, epoch: 0, syncDisabled: false })
+    expect(one.told).toEqual(['lead 0.1'])
     one.runtime.stop()
   })
 
   test('that is far off is set, and when it was very far off a new epoch begins', async () => {
-    const one = machine([2n * second, -3600n * second])
-    expect(await through(one, 2)).toEqual({ synced: true, epoch: 1, syncDisabled: false })
-    expect(one.told).toEqual(['set 2000ms', 'set -3600000ms'])
-    one.runtime.stop()
-  })
-
-  test('is asked after again, with growing pauses, when no server answers', async () => {
-    const one = machine([undefined, undefined, undefined, 0n])
-    expect(await through(one, 4)).toEqual({ synced: true, epoch: 0, syncDisabled: false })
-    expect(one.slept.slice(0, 3)).toEqual([1000, 2000, 4000])
-    one.runtime.stop()
+    const near = machine([2])
+    expect(await through(near)).toEqual({ synced: true, epoch: 0, syncDisabled: false })
+    expect(near.told).toEqual(['set 2'])
+    near.runtime.stop()
+    const far = machine([-3600])
+    expect(await through(far)).toEqual({ synced: true, epoch: 1, syncDisabled: false })
+    far.runtime.stop()
   })
 
   test('that no server answers for counts as right once the patience of the configuration is over', async () => {
     const one = machine([undefined], 'version: v1alpha1\nmachine:\n  time:\n    bootTimeout: 5m\n')
-    expect(await through(one, 1)).toMatchObject({ synced: false })
-    one.clock.monotonic = 301n * second
+    expect(await through(one)).toMatchObject({ synced: false })
+    one.now.seconds = 301
     // Anything that wakes the controller shows it.
     one.store.put(TimeServerStatus, 'timeservers', { timeServers: ['ntp.example', 'ntp2.example'] })
     await one.runtime.settled()
@@ -90,8 +102,80 @@ describe('the clock of a machine', () => {
   })
 
   test('is left alone where the configuration says so', async () => {
-    const one = machine([], 'version: v1alpha1\nmachine:\n  time:\n    disabled: true\n')
-    expect(await through(one, 0)).toEqual({ synced: true, epoch: 0, syncDisabled: true })
+    for (const config of [
+      'version: v1alpha1\nmachine:\n  time:\n    disabled: true\n',
+      'version: v1alpha1\nmachine: {}\n---\napiVersion: v1alpha1\nkind: TimeSyncConfig\nenabled: false\n',
+    ]) {
+      const one = machine([], config)
+      one.runtime.start()
+      await one.runtime.settled()
+      expect(one.status()).toEqual({ synced: true, epoch: 0, syncDisabled: true })
+      expect(one.asked).toEqual([])
+      one.runtime.stop()
+    }
+  })
+
+  test("that a device tells is led when the machine's devices are there", async () => {
+    const one = machine([0, 0])
+    one.store.put(TimeServerStatus, 'timeservers', { timeServers: ['/dev/ptp0'] })
+    one.runtime.start()
+    await one.runtime.settled()
+    expect(one.asked).toEqual([])
+    one.store.put(DevicesStatus, 'devices', { ready: true })
+    await one.drained
+    expect(one.asked).toEqual(['/dev/ptp0', '/dev/ptp0'])
     one.runtime.stop()
+  })
+})
+
+describe('the time known last', () => {
+  function floor(kept: string | undefined, clock: bigint) {
+    const store = new Store()
+    const runtime = new Runtime(store, { log: silent })
+    const state = { clock, written: [] as string[] }
+    const setClock = (to: bigint) => {
+      state.clock = to
+    }
+    const time = { ...kernelTime, clock: () => state.clock, setClock }
+    const files = {
+      readTextIfThere: () => kept,
+      writeAtomic: async (path: string, text: string) => {
+        expect(path).toBe(lastTimePath)
+        state.written.push(text)
+      },
+    }
+    runtime.register(keepTimeFloor({ mode: 'metal', time, files } as never))
+    runtime.start()
+    return { store, runtime, state }
+  }
+
+  test('is the floor of a clock that is behind, once STATE is there', async () => {
+    const { store, runtime, state } = floor('1795292960\n', 0n)
+    await runtime.settled()
+    expect(state.clock).toBe(0n)
+    store.put(VolumeStatus, 'STATE', { phase: 'ready', type: 'partition' } as never)
+    await runtime.settled()
+    expect(state.clock).toBe(1_795_292_960n * second)
+    expect(state.written).toEqual([])
+    runtime.stop()
+  })
+
+  test('leaves a clock alone that is ahead of it, or when it is not a time', async () => {
+    for (const kept of ['5', undefined, 'never', '99999999999999999999']) {
+      const { store, runtime, state } = floor(kept, 100n * second)
+      store.put(VolumeStatus, 'STATE', { phase: 'ready', type: 'partition' } as never)
+      await runtime.settled()
+      expect(state.clock).toBe(100n * second)
+      runtime.stop()
+    }
+  })
+
+  test('is written down when servers told the time', async () => {
+    const { store, runtime, state } = floor(undefined, 100n * second)
+    store.put(VolumeStatus, 'STATE', { phase: 'ready', type: 'partition' } as never)
+    store.put(TimeStatus, 'node', { synced: true, epoch: 0, syncDisabled: false })
+    await runtime.settled()
+    expect(state.written).toEqual(['100\n'])
+    runtime.stop()
   })
 })

@@ -17,7 +17,8 @@ export const configTimeServers = (boot: BootNetwork = silentBoot): Controller =>
       spec.put('default/timeservers', { timeServers: ['time.cloudflare.com'], layer: 'default' })
       if (boot.timeServers.length > 0) spec.put('cmdline/timeservers', { timeServers: [...boot.timeServers], layer: 'cmdline' })
       const found = declared(config.get('v1alpha1'))
-      const timeServers: string[] | undefined = found && (find(found, 'TimeSyncConfig')?.ntp?.servers ?? found.machine.time?.servers)
+      const synced = found && find(found, 'TimeSyncConfig')
+      const timeServers: string[] | undefined = synced?.ntp?.servers ?? synced?.ptp?.devices ?? found?.machine.time?.servers
       if (timeServers && timeServers.length > 0) spec.put('configuration/timeservers', { timeServers, layer: 'configuration' })
     },
   })
