@@ -4,6 +4,7 @@ import {
   readWireguard,
   type WireguardChange,
   type WireguardDevice,
+  type WireguardPeer,
   wireguardFamily,
   writeWireguard,
   writeWireguardQuery,
@@ -11,7 +12,7 @@ import {
 import { NetlinkSocket, netlinkProtocol } from './netlink-socket.ts'
 import { failedWith, SystemError } from './system-error.ts'
 
-export type { WireguardChange, WireguardDevice }
+export type { WireguardChange, WireguardDevice, WireguardPeer }
 
 function withFamily<T>(act: (socket: NetlinkSocket, family: number) => T): T {
   using socket = new NetlinkSocket(netlinkProtocol.generic)
@@ -26,6 +27,16 @@ function familyOf(socket: NetlinkSocket): number {
     if (!failedWith(error, 'ENOENT')) throw error
   }
   throw new SystemError('find family', 95, `"${wireguardFamily}"`, 'this kernel has no WireGuard') // EOPNOTSUPP
+}
+
+/** Whether this kernel can make WireGuard links now; asking makes one that has it as a module load it where it can. */
+export function hasWireguard(): boolean {
+  try {
+    return withFamily(() => true)
+  } catch (error) {
+    if (failedWith(error, 'EOPNOTSUPP')) return false
+    throw error
+  }
 }
 
 /** The settings and peers of a link. */

@@ -1,5 +1,14 @@
 import type { Area } from '../area.ts'
+import { configKubeSpan } from './controllers/config.ts'
+import { harvestEndpoints } from './controllers/endpoint.ts'
+import { configKubeSpanIdentity } from './controllers/identity.ts'
+import { runMesh } from './controllers/manager.ts'
+import { configPeers } from './controllers/peer-spec.ts'
 import { resources } from './nouns.ts'
 
 /** The mesh between nodes. */
-export const kubespan: Area = { name: 'kubespan', resources }
+export const kubespan: Area = {
+  name: 'kubespan',
+  resources,
+  controllers: ({ kernel }) => [configKubeSpan, configKubeSpanIdentity(kernel), configPeers, harvestEndpoints, runMesh(kernel)],
+}

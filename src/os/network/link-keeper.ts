@@ -23,6 +23,8 @@ const bondEmpty = new Set(['mode', 'failOverMac'])
 export class LinkKeeper {
   readonly #made = new Map<string, string>()
   readonly #members = new Map<string, string>()
+  /** Endpoints that were told, by link and peer. */
+  readonly #endpoints = new Map<string, Map<string, string>>()
   readonly #wireguard: Kernel['wireguard'] | undefined
 
   constructor(wireguard?: Kernel['wireguard']) {
@@ -108,6 +110,7 @@ export class LinkKeeper {
       ...(hardwareAddr ? { hardwareAddress: hardwareAddr } : {}),
     })
     this.#made.set(name, kind)
+    this.#endpoints.delete(name)
     return true
   }
 
@@ -133,11 +136,13 @@ export class LinkKeeper {
       changed = true
     }
     if (wish.wireguard && link.kind === 'wireguard' && this.#wireguard) {
-      const change = wireguardChange(wish.wireguard, { ...this.#wireguard.wireguardDevice(link.index), index: link.index })
+      const told = this.#endpoints.get(name)
+      const change = wireguardChange(wish.wireguard, { ...this.#wireguard.wireguardDevice(link.index), index: link.index }, { told })
       if (change) {
         log.info('changing wireguard', { link: name, peers: change.peers?.length ?? 0 })
         this.#wireguard.setWireguard(change)
       }
+      this.#endpoints.set(name, new Map(wish.wireguard.peers.map(({ publicKey, endpoint }) => [publicKey, endpoint])))
     }
     return changed
   }

@@ -10,6 +10,7 @@ import { applyAddresses, configAddresses, mergeAddresses } from './controllers/a
 import { configDevices } from './controllers/device-config.ts'
 import { configNetworkFiles } from './controllers/etc-file.ts'
 import { applyFirewall, configFirewall } from './controllers/firewall.ts'
+import { observeHardwareAddress } from './controllers/hardware-address.ts'
 import { configHostDns, observeDnsUpstreams, resolveMembers, serveHostDns } from './controllers/host-dns.ts'
 import { applyHostname, configHostname, mergeHostname } from './controllers/hostname.ts'
 import { applyLinks, configLinks, mergeLinks } from './controllers/link.ts'
@@ -42,6 +43,7 @@ export const network: Area = {
     const boot = bootOf(kernel, log)
     return [
       observeLinks(kernel),
+      observeHardwareAddress,
       observeAddresses(kernel),
       observeRoutes(kernel),
       configDevices(boot),

@@ -62,7 +62,9 @@ function rulesOf(rule: Rule): string[] {
     const destinations = family && rule.matchDestinationAddress ? addressMatches('daddr', rule.matchDestinationAddress, family) : ['']
     for (const source of sources)
       for (const destination of destinations) {
-        const line = [...links(rule), source, destination, ...layer4(rule, family), ...rest(rule)].filter((part) => part !== '').join(' ')
+        const line = [...links(rule), source, destination, ...layer4(rule, family), ...rest(rule, family)]
+          .filter((part) => part !== '')
+          .join(' ')
         if (line !== '') lines.push(line)
       }
   }
@@ -120,12 +122,16 @@ function layer4({ matchLayer4 }: Rule, family: Family | undefined): string[] {
   return family === undefined || parts.length === 0 ? [`meta l4proto ${number}`] : []
 }
 
-function rest({ matchConntrackState, matchMark, matchLimit, clampMSS, setMark, anonymousCounter, verdict }: Rule): string[] {
+function rest(
+  { matchConntrackState, matchMark, matchLimit, clampMSS, setMark, anonymousCounter, verdict }: Rule,
+  family?: Family,
+): string[] {
   const parts: string[] = []
   if (matchConntrackState) parts.push(`ct state ${set(matchConntrackState.states.map(word))}`)
   if (matchMark) parts.push(`meta mark ${bits(matchMark)}== ${hex(matchMark.value)}`)
   if (matchLimit) parts.push(`limit rate ${matchLimit.packetRatePerSecond}/second`)
-  if (clampMSS) parts.push(`tcp flags syn tcp option maxseg size set ${clampMSS.mtu - 40}`)
+  // Headers of IP and TCP take 40 bytes, 60 with IPv6; the kernel only ever makes the option less.
+  if (clampMSS) parts.push(`tcp flags syn tcp option maxseg size set ${clampMSS.mtu - (family === 4 ? 40 : 60)}`)
   if (setMark) parts.push(`meta mark set meta mark ${bits(setMark)}`.trim())
   if (anonymousCounter) parts.push('counter')
   if (verdict) parts.push(word(verdict))

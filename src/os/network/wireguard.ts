@@ -6,8 +6,19 @@ import type { LinkSpec } from './resources/link-spec.ts'
 
 type Settings = NonNullable<SpecOf<typeof LinkSpec>['wireguard']>
 
-/** What has to change; undefined when nothing has to. Peers that are not wished go. */
-export function wireguardChange(wish: Settings, device: WireguardDevice): WireguardChange | undefined {
+/** Seconds after which no session of a handshake is of use any more. */
+const sessionEnd = 180
+
+/**
+ * What has to change; undefined when nothing has to. Peers that are not wished go. `told` holds the endpoints that were told
+ * before, by peer: one roams, so it is told once, and again when the wish names another. A peer without a session is made
+ * anew where it moves, so that the kernel tries at once; it would wait for seconds since its last attempt.
+ */
+export function wireguardChange(
+  wish: Settings,
+  device: WireguardDevice,
+  { told = new Map(), now = Date.now() / 1000 }: { told?: ReadonlyMap<string, string>; now?: number } = {},
+): WireguardChange | undefined {
   const wanted = new Map(wish.peers.map((peer) => [peer.publicKey, peer]))
   const present = new Map(device.peers.map((peer) => [peer.publicKey, peer]))
   const peers: NonNullable<WireguardChange['peers']>[number][] = device.peers
@@ -16,10 +27,11 @@ export function wireguardChange(wish: Settings, device: WireguardDevice): Wiregu
   for (const { publicKey, presharedKey, endpoint, persistentKeepaliveInterval, allowedIPs } of wanted.values()) {
     const before = present.get(publicKey)
     const keepalive = Math.round(milliseconds(persistentKeepaliveInterval || '0s') / 1000)
-    // An endpoint roams: it is told once, and again only when the wish names another than the one it has and no packet came.
-    const move = endpoint && (!before || before.endpoint === '' || (before.endpoint !== endpoint && before.lastHandshake === 0))
+    const another = (told.get(publicKey) ?? endpoint) !== endpoint || before?.lastHandshake === 0
+    const move = endpoint && (!before || before.endpoint === '' || (before.endpoint !== endpoint && another))
     const sameIPs = before && Bun.deepEquals([...before.allowedIPs].sort(), [...allowedIPs].sort())
     if (before && sameIPs && !move && before.keepalive === keepalive && before.presharedKey === presharedKey) continue
+    if (before && before.endpoint !== '' && move && now - before.lastHandshake > sessionEnd) peers.push({ publicKey, remove: true })
     peers.push({ publicKey, presharedKey, keepalive, allowedIPs, ...(move ? { endpoint } : {}) })
   }
   const change = {

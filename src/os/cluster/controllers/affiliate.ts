@@ -1,10 +1,16 @@
 import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
+import { addressOnly, selects } from '../../../wire/prefix.ts'
 import type { Machine } from '../../area.ts'
 import { MachineType } from '../../config/resources/machine-type.ts'
 import { APIServerConfig } from '../../k8s/resources/api-server-config.ts'
 import { Endpoint } from '../../k8s/resources/endpoint.ts'
+import { NodeStatus } from '../../k8s/resources/node-status.ts'
 import { Nodename } from '../../k8s/resources/nodename.ts'
+import { endpointOf } from '../../kubespan/mesh.ts'
+import { KubeSpanConfig } from '../../kubespan/resources/kube-span-config.ts'
+import { KubeSpanIdentity } from '../../kubespan/resources/kube-span-identity.ts'
+import { AddressStatus } from '../../network/resources/address-status.ts'
 import { HostnameStatus } from '../../network/resources/hostname-status.ts'
 import { NodeAddress } from '../../network/resources/node-address.ts'
 import { Affiliate } from '../resources/affiliate.ts'
@@ -24,9 +30,13 @@ export const configLocalAffiliate = ({ version }: Pick<Machine, 'version'>): Con
       addresses: weak(NodeAddress),
       type: weak(MachineType),
       apiServer: weak(APIServerConfig),
+      nodes: weak(NodeStatus),
+      seen: weak(AddressStatus, 'cluster'),
+      mesh: weak(KubeSpanConfig),
+      meshIdentity: weak(KubeSpanIdentity),
     },
     outputs: { affiliate: shared(Affiliate) },
-    reconcile({ discovery, identity, hostname, nodename, addresses, type, apiServer, affiliate }) {
+    reconcile({ discovery, identity, hostname, nodename, addresses, type, apiServer, nodes, seen, mesh, meshIdentity, affiliate }) {
       if (!discovery.get('cluster')?.spec.discoveryEnabled) return
       const id = identity.get('local')?.spec.nodeId
       const name = hostname.get('hostname')?.spec
@@ -34,17 +44,41 @@ export const configLocalAffiliate = ({ version }: Pick<Machine, 'version'>): Con
       const current = (addresses.get('routed-no-k8s') ?? addresses.get('routed'))?.spec.addresses
       if (!id || !name || !kind || !current) return
       const port = apiServer.get('kube-apiserver')?.spec.localPort
+      const own = nodename.get('nodename')?.spec.nodename
+      const reachable = current.map(addressOnly)
+      const config = mesh.get('kubespan')?.spec
+      const key = meshIdentity.get('local')?.spec
+      const podNetworks = (own && nodes.get(own)?.spec.podCIDRs) || []
+      const public_ = seen.list().map(({ spec }) => addressOnly(spec.address))
       affiliate.put(id, {
         nodeId: id,
-        addresses: current.map((address) => address.slice(0, address.indexOf('/'))),
+        addresses: reachable,
         hostname: name.domainname ? `${name.hostname}.${name.domainname}` : name.hostname,
-        nodename: nodename.get('nodename')?.spec.nodename,
+        nodename: own,
         operatingSystem: `${version.name} (${version.tag})`,
         machineType: kind === 'init' ? 'controlplane' : kind,
+        ...(config?.enabled && key ? { kubespan: meshPart(config, key, [...reachable, ...public_], podNetworks) } : {}),
         ...(kind !== 'worker' && port ? { controlPlane: { port } } : {}),
       })
     },
   })
+
+/** How this node is reached over the mesh: at its own addresses and at those others see it from, as far as the filters let them be told. */
+function meshPart(
+  { endpointFilters = [], extraEndpoints = [], advertiseKubernetesNetworks, excludeAdvertisedNetworks = [] }: SpecOf<typeof KubeSpanConfig>,
+  { publicKey, address }: SpecOf<typeof KubeSpanIdentity>,
+  reachable: readonly string[],
+  podNetworks: readonly string[],
+) {
+  const told = [...new Set(reachable)].filter((one) => selects(endpointFilters, one))
+  return {
+    publicKey,
+    address: addressOnly(address),
+    additionalAddresses: advertiseKubernetesNetworks ? [...podNetworks] : [],
+    endpoints: [...new Set([...told.map((one) => endpointOf(one)), ...extraEndpoints])],
+    excludeAdvertisedNetworks: [...excludeAdvertisedNetworks],
+  }
+}
 
 /** What the registries tell of others, joined by node. */
 export const mergeAffiliates: Controller = defineController({
@@ -55,11 +89,27 @@ export const mergeAffiliates: Controller = defineController({
     const merged = new Map<string, SpecOf<typeof Affiliate>>()
     for (const { spec } of raw.list()) {
       const known = merged.get(spec.nodeId)
-      merged.set(spec.nodeId, known ? { ...known, ...spec, addresses: [...new Set([...known.addresses, ...spec.addresses])] } : spec)
+      merged.set(spec.nodeId, known ? joined(known, spec) : spec)
     }
     for (const [id, spec] of merged) affiliates.put(id, spec)
   },
 })
+
+const both = (a: readonly string[], b: readonly string[]) => [...new Set([...a, ...b])]
+
+function joined(known: SpecOf<typeof Affiliate>, spec: SpecOf<typeof Affiliate>): SpecOf<typeof Affiliate> {
+  const [one, other] = [known.kubespan, spec.kubespan]
+  const kubespan =
+    one && other?.publicKey === one.publicKey
+      ? {
+          ...other,
+          additionalAddresses: both(one.additionalAddresses, other.additionalAddresses),
+          endpoints: both(one.endpoints, other.endpoints),
+          excludeAdvertisedNetworks: both(one.excludeAdvertisedNetworks, other.excludeAdvertisedNetworks),
+        }
+      : (other ?? one)
+  return { ...known, ...spec, addresses: both(known.addresses, spec.addresses), ...(kubespan ? { kubespan } : {}) }
+}
 
 /** Affiliates that have a name in Kubernetes are members. */
 export const observeMembers: Controller = defineController({

@@ -1,189 +1,124 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
-import type { Logger } from '../../../cosi/log.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Channel } from '../../../rpc/client/channel.ts'
-import { decode, encode } from '../../../rpc/codec.ts'
-import type { sidero } from '../../../rpc/messages.ts'
-import { messageType } from '../../../rpc/schema.ts'
-import { formatIp, parseIp } from '../../../wire/ip.ts'
+import { KubeSpanEndpoint } from '../../kubespan/resources/kube-span-endpoint.ts'
+import { AddressStatus } from '../../network/resources/address-status.ts'
 import { MachineResetSignal } from '../../runtime/resources/machine-reset-signal.ts'
-import { SealError, seal, unseal } from '../discovery/sealed.ts'
+import { writeAffiliate, writeEndpoint } from '../discovery/record.ts'
+import { type ConnectService, ServiceView, watchService } from '../discovery/watch-service.ts'
 import { Affiliate } from '../resources/affiliate.ts'
 import { DiscoveryConfig } from '../resources/discovery-config.ts'
 import { Identity } from '../resources/identity.ts'
 
-type AffiliateSpec = SpecOf<typeof Affiliate>
-type Config = SpecOf<typeof DiscoveryConfig>
-
 /** How long the service keeps an affiliate that is not heard of, in seconds; it is told again at half of it. */
 const lifetime = 30 * 60
+const again = (lifetime * 1000) / 2
 
-/** Pause between attempts to reach the service, in milliseconds, doubling up to the last. */
-const pauses = [250, 15_000] as const
+/** What was told, and when. */
+interface Told {
+  readonly what: unknown
+  readonly time: number
+}
 
-const messageName = 'sidero.discovery.client.Affiliate'
-
-/** Tells the discovery service of this node, and learns of the others from it. */
-export const discoverByService = (connect: (config: Config) => Channel): Controller => {
-  const others = new Map<string, AffiliateSpec>()
-  let sent: { key: string; spec: AffiliateSpec; time: number } | undefined
+/** Tells the discovery service of this node and of where others were reached, and learns of them from it. */
+export const discoverByService = (connect: ConnectService): Controller => {
+  let view: ServiceView | undefined
+  /** By affiliate: this node's own record, others' endpoints. */
+  const told = new Map<string, Told>()
   return defineController({
     name: 'cluster.DiscoveryServiceController',
     inputs: {
       config: weak(DiscoveryConfig),
       identity: weak(Identity),
+      harvested: weak(KubeSpanEndpoint),
       reset: weak(MachineResetSignal),
     },
-    outputs: { raw: shared(Affiliate, 'cluster-raw') },
-    async reconcile({ config, identity, reset, raw, also, background, log, now, wakeIn }) {
+    outputs: { raw: shared(Affiliate, 'cluster-raw'), addresses: shared(AddressStatus, 'cluster') },
+    async reconcile({ config, identity, harvested, reset, raw, addresses, also, background, log, now, wakeIn }) {
       const found = config.get('cluster')?.spec
       const id = identity.get('local')?.spec.nodeId
       if (!found?.registryServiceEnabled || !id) {
-        others.clear()
-        sent = undefined
+        view = undefined
+        told.clear()
         return
       }
-      const key = `${found.serviceEndpoint} ${found.serviceClusterID}`
-      // A service that was started anew has forgotten everybody: it is told again at once.
-      const forgotten = () => {
-        sent = undefined
+      if (!view || view.self !== id || !Bun.deepEquals(view.config, found)) {
+        view = new ServiceView(found, id, connect)
+        told.clear()
       }
-      background(`watch ${key}`, (signal, wake, tell) =>
-        watch({ config: found, self: id, connect, others, forgotten, wake, tell, log }, signal),
-      )
-      for (const [other, spec] of others) raw.put(`service/${other}`, spec)
+      const seen = view
+      background(`watch ${digest(found)}`, (signal, wake, tell) => watchService(seen, { wake, tell, log }, signal))
+      for (const [other, spec] of seen.others) raw.put(`service/${other}`, spec)
+      if (seen.ownAddress) {
+        const family = seen.ownAddress.includes(':') ? 'inet6' : 'inet4'
+        const address = `${seen.ownAddress}/${family === 'inet4' ? 32 : 128}`
+        addresses.put(`service/${found.serviceEndpoint}`, {
+          address,
+          linkIndex: 0,
+          linkName: '',
+          family,
+          scope: 'global',
+          flags: '',
+          priority: 0,
+        })
+      }
+      if (!seen.known) {
+        told.clear()
+        seen.known = true
+      }
       const spec = also(weak(Affiliate, { id })).get(id)?.spec
       if (reset.get('machine')) {
-        if (sent)
-          await call(found, connect, (channel) => channel.unary('sidero.discovery.server.Cluster/AffiliateDelete', named(found, id)))
-        sent = undefined
-      } else if (spec) {
-        const due = !sent || sent.key !== key || !Bun.deepEquals(sent.spec, spec) || now().getTime() - sent.time >= (lifetime * 1000) / 2
-        if (due) {
-          const data = seal(found.serviceEncryptionKey, encode(messageType(messageName), toWire(spec)))
-          await call(found, connect, (channel) =>
-            channel.unary('sidero.discovery.server.Cluster/AffiliateUpdate', {
-              ...named(found, id),
-              affiliateData: data,
-              affiliateEndpoints: [],
-              ttl: { seconds: lifetime, nanos: 0 },
-            }),
-          )
-          sent = { key, spec, time: now().getTime() }
-        }
-        wakeIn((lifetime * 1000) / 2)
+        if (told.delete(id))
+          await call(seen, (channel) => channel.unary('sidero.discovery.server.Cluster/AffiliateDelete', named(seen, id)))
+        return
       }
+      const due = new Map<string, { data?: Buffer; endpoints: string[]; what: unknown }>()
+      const isDue = (key: string, what: unknown) => {
+        const before = told.get(key)
+        return !before || !Bun.deepEquals(before.what, what) || now().getTime() - before.time >= again
+      }
+      if (spec && isDue(id, spec))
+        due.set(id, { data: writeAffiliate(found.serviceEncryptionKey, spec), endpoints: spec.kubespan?.endpoints ?? [], what: spec })
+      for (const [other, endpoints] of byAffiliate(harvested.list().map((each) => each.spec)))
+        if (other !== id && isDue(other, endpoints)) due.set(other, { endpoints, what: endpoints })
+      if (due.size > 0)
+        await call(seen, async (channel) => {
+          for (const [affiliateId, { data, endpoints, what }] of due) {
+            await channel.unary('sidero.discovery.server.Cluster/AffiliateUpdate', {
+              ...named(seen, affiliateId),
+              ...(data ? { affiliateData: data } : {}),
+              affiliateEndpoints: endpoints.flatMap((endpoint) => writeEndpoint(found.serviceEncryptionKey, endpoint) ?? []),
+              ttl: { seconds: lifetime, nanos: 0 },
+            })
+            told.set(affiliateId, { what, time: now().getTime() })
+          }
+        })
+      wakeIn(again)
     },
   })
 }
 
-const named = (config: Config, affiliateId: string) => ({ clusterId: config.serviceClusterID, affiliateId })
+const named = ({ config }: ServiceView, affiliateId: string) => ({ clusterId: config.serviceClusterID, affiliateId })
 
-async function call(config: Config, connect: (config: Config) => Channel, run: (channel: Channel) => Promise<unknown>): Promise<void> {
-  const channel = connect(config)
+/** Another configuration is another watch; the key in it goes nowhere as it is. */
+const digest = (config: SpecOf<typeof DiscoveryConfig>): string => {
+  const { serviceEndpoint, serviceEndpointInsecure, serviceClusterID, serviceEncryptionKey } = config
+  const parts = [serviceEndpoint, serviceEndpointInsecure === true, serviceClusterID, Buffer.from(serviceEncryptionKey).toString('hex')]
+  return new Bun.CryptoHasher('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16)
+}
+
+/** Endpoints by the affiliate they are of. */
+function byAffiliate(harvested: readonly SpecOf<typeof KubeSpanEndpoint>[]): Map<string, string[]> {
+  const found = new Map<string, string[]>()
+  for (const { affiliateID, endpoint } of harvested) found.set(affiliateID, [...(found.get(affiliateID) ?? []), endpoint].sort())
+  return found
+}
+
+async function call(view: ServiceView, run: (channel: Channel) => Promise<unknown>): Promise<void> {
+  const channel = view.channel()
   try {
     await run(channel)
   } finally {
     channel.close()
-  }
-}
-
-interface Watching {
-  readonly config: Config
-  /** Our own id. */
-  readonly self: string
-  readonly connect: (config: Config) => Channel
-  readonly others: Map<string, AffiliateSpec>
-  /** Called when the service does not know us. */
-  forgotten(): void
-  wake(): void
-  tell(error?: unknown): void
-  readonly log: Logger
-}
-
-/** Follows the service for as long as it is wanted; after a loss it begins again with all there is. */
-async function watch({ config, self, connect, others, forgotten, wake, tell, log }: Watching, signal: AbortSignal): Promise<void> {
-  let pause: number = pauses[0]
-  while (!signal.aborted) {
-    const channel = connect(config)
-    try {
-      const clusterId = config.serviceClusterID
-      await channel.unary('sidero.discovery.server.Cluster/Hello', { clusterId, clientVersion: 'v1.13.0' })
-      let first = true
-      for await (const { affiliates, deleted } of channel.serverStream(
-        'sidero.discovery.server.Cluster/Watch',
-        { clusterId },
-        { signal },
-      )) {
-        if (first) {
-          others.clear()
-          if (!affiliates.some(({ id }) => id === self)) forgotten()
-        }
-        first = false
-        tell()
-        pause = pauses[0]
-        for (const { id, data } of affiliates) {
-          if (id === self) continue
-          if (deleted) others.delete(id)
-          else {
-            const spec = open(config, data, log)
-            if (spec) others.set(id, spec)
-          }
-        }
-        wake()
-      }
-    } catch (error) {
-      if (signal.aborted) return
-      tell(error)
-      log.warn('discovery service is out of reach', { endpoint: config.serviceEndpoint, error, retry_in: `${pause}ms` })
-    } finally {
-      channel.close()
-    }
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, pause)
-      const stop = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-      signal.addEventListener('abort', stop, { once: true })
-    })
-    pause = Math.min(pause * 2, pauses[1])
-  }
-}
-
-function open(config: Config, data: Uint8Array, log: Logger): AffiliateSpec | undefined {
-  try {
-    return fromWire(
-      decode(messageType(messageName), unseal(config.serviceEncryptionKey, data)) as unknown as sidero.discovery.client.Affiliate,
-    )
-  } catch (error) {
-    // One bad record, by mistake or malice, must not hide the others.
-    if (!(error instanceof SealError)) log.debug('affiliate does not decode', { error })
-    return undefined
-  }
-}
-
-function toWire({ nodeId, addresses, hostname, nodename, machineType, operatingSystem, controlPlane }: AffiliateSpec) {
-  return {
-    nodeId,
-    addresses: addresses.map(parseIp).filter((bytes) => bytes !== undefined),
-    hostname,
-    nodename: nodename ?? '',
-    machineType,
-    operatingSystem,
-    ...(controlPlane ? { controlPlane: { apiServerPort: controlPlane.port } } : {}),
-  }
-}
-
-function fromWire(message: sidero.discovery.client.Affiliate): AffiliateSpec {
-  const types = ['init', 'controlplane', 'worker'] as const
-  return {
-    nodeId: message.nodeId,
-    addresses: message.addresses.filter(({ length }) => length === 4 || length === 16).map((bytes) => formatIp(bytes)),
-    hostname: message.hostname,
-    ...(message.nodename ? { nodename: message.nodename } : {}),
-    operatingSystem: message.operatingSystem,
-    machineType: types.find((type) => type === message.machineType) ?? 'unknown',
-    ...(message.controlPlane ? { controlPlane: { port: message.controlPlane.apiServerPort } } : {}),
   }
 }

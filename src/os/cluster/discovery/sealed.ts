@@ -31,3 +31,26 @@ export function unseal(key: Uint8Array, sealed: Uint8Array): Buffer {
     throw new SealError('open affiliate: the record was not made with the key of this cluster')
   }
 }
+
+const blockLength = 16
+
+/** An endpoint's bytes with their length before them, filled to whole blocks: equal ones give equal bytes under one key. */
+export function sealEndpoint(key: Uint8Array, endpoint: Uint8Array): Buffer {
+  if (endpoint.length > 255) throw new RangeError(`an endpoint of ${endpoint.length} bytes is too long`)
+  const padded = Buffer.alloc(Math.ceil((1 + endpoint.length) / blockLength) * blockLength)
+  padded[0] = endpoint.length
+  padded.set(endpoint, 1)
+  const cipher = createCipheriv('aes-256-ecb', key, null).setAutoPadding(false)
+  return Buffer.concat([cipher.update(padded), cipher.final()])
+}
+
+/** Opens what `sealEndpoint` closed; throws SealError when it cannot be such. */
+export function unsealEndpoint(key: Uint8Array, sealed: Uint8Array): Buffer {
+  if (sealed.length === 0 || sealed.length % blockLength !== 0) throw new SealError('open endpoint: it is not of whole blocks')
+  const decipher = createDecipheriv('aes-256-ecb', key, null).setAutoPadding(false)
+  const padded = Buffer.concat([decipher.update(sealed), decipher.final()])
+  const length = padded[0] ?? 0
+  if (length > padded.length - 1 || padded.subarray(1 + length).some((byte) => byte !== 0))
+    throw new SealError('open endpoint: it was not made with the key of this cluster')
+  return padded.subarray(1, 1 + length)
+}

@@ -44,12 +44,14 @@ export const observeNodeAddresses: Controller = defineController({
     const usable = addresses.list().filter(({ spec }) => spec.scope === 'global' && spec.linkName !== 'lo' && up.has(spec.linkName))
     const found = usable.map(({ spec }) => spec).filter(({ address, flags }) => !/tentative|dadfailed/.test(flags) && !isLocal(address))
     const current = [...new Set(found.sort(sort).map(({ address }) => address))]
+    const tunnelled = new Set(found.flatMap(({ address, linkName }) => (tunnels.has(linkName) ? [address] : [])))
+    const direct = current.filter((address) => !isSharedAddress(address) && !tunnelled.has(address))
     const before = sets.get('default')?.spec.addresses[0]
-    const first = before && current.includes(before) ? before : current[0]
+    const first = before && current.includes(before) ? before : (direct[0] ?? current[0])
     const accumulated = [...new Set([...(sets.get('accumulative')?.spec.addresses ?? []), ...current])]
     const bases: Record<string, string[]> = {
       current,
-      routed: current.filter((address) => !isSharedAddress(address)),
+      routed: direct,
       accumulative: accumulated,
     }
     if (first) sets.put('default', { addresses: [first], sortAlgorithm: algorithm })
@@ -60,6 +62,9 @@ export const observeNodeAddresses: Controller = defineController({
     }
   },
 })
+
+/** Links to those who are reached by other addresses: what these have is nothing to be reached at. */
+const tunnels = new Set(['kubespan', 'siderolink'])
 
 /** A KubeSpan or management address (one unique local address of its own) is no address that others route to. */
 function isSharedAddress(address: string): boolean {

@@ -1,0 +1,32 @@
+import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { declared, find } from '../../config/declared.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { KubeSpanConfig } from '../resources/kube-span-config.ts'
+
+/** Whether and how this node is part of the mesh, as the configuration says. */
+export const configKubeSpan: Controller = defineController({
+  name: 'kubespan.ConfigController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  outputs: { mesh: exclusive(KubeSpanConfig) },
+  reconcile({ config, mesh }) {
+    const found = declared(config.get('v1alpha1'))
+    const wish = found && (find(found, 'KubeSpanConfig') ?? found.machine.network?.kubespan)
+    if (!found || !wish) return
+    const { enabled = false, advertiseKubernetesNetworks, allowDownPeerBypass, harvestExtraEndpoints, mtu, filters } = wish
+    const announced: string[] = found.documents
+      .filter(({ kind }) => kind === 'KubeSpanEndpoints')
+      .flatMap(({ extraAnnouncedEndpoints }) => extraAnnouncedEndpoints ?? [])
+    mesh.put('kubespan', {
+      enabled,
+      clusterId: found.cluster.id ?? '',
+      sharedSecret: found.cluster.secret ?? '',
+      forceRouting: allowDownPeerBypass !== true,
+      advertiseKubernetesNetworks: advertiseKubernetesNetworks === true,
+      ...(mtu ? { mtu } : {}),
+      ...(filters?.endpoints?.length ? { endpointFilters: filters.endpoints } : {}),
+      harvestExtraEndpoints: harvestExtraEndpoints === true,
+      ...(announced.length > 0 ? { extraEndpoints: announced } : {}),
+      ...(filters?.excludeAdvertisedNetworks?.length ? { excludeAdvertisedNetworks: filters.excludeAdvertisedNetworks } : {}),
+    })
+  },
+})

@@ -1,0 +1,21 @@
+import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { Affiliate } from '../../cluster/resources/affiliate.ts'
+import { KubeSpanConfig } from '../resources/kube-span-config.ts'
+import { KubeSpanEndpoint } from '../resources/kube-span-endpoint.ts'
+import { KubeSpanPeerStatus } from '../resources/kube-span-peer-status.ts'
+
+/** Where peers were reached, for others to try too: an address translation on the way is seen only from its far side. */
+export const harvestEndpoints: Controller = defineController({
+  name: 'kubespan.EndpointController',
+  inputs: { config: weak(KubeSpanConfig, { id: 'kubespan' }), affiliates: weak(Affiliate), statuses: weak(KubeSpanPeerStatus) },
+  outputs: { endpoints: exclusive(KubeSpanEndpoint) },
+  reconcile({ config, affiliates, statuses, endpoints }) {
+    const mesh = config.get('kubespan')?.spec
+    if (!mesh?.enabled || !mesh.harvestExtraEndpoints) return
+    const nodes = new Map(affiliates.list().map(({ spec }) => [spec.kubespan?.publicKey, spec.nodeId]))
+    for (const { metadata, spec } of statuses.list()) {
+      const affiliateID = nodes.get(metadata.id)
+      if (spec.state === 'up' && spec.endpoint !== '' && affiliateID) endpoints.put(metadata.id, { affiliateID, endpoint: spec.endpoint })
+    }
+  },
+})

@@ -1,0 +1,180 @@
+import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
+import type { SpecOf } from '../../../cosi/resource.ts'
+import type { WireguardPeer } from '../../../linux/wireguard.ts'
+import { addressOnly } from '../../../wire/prefix.ts'
+import { PrefixSet } from '../../../wire/prefix-set.ts'
+import type { Kernel } from '../../kernel.ts'
+import { AddressSpec } from '../../network/resources/address-spec.ts'
+import { LinkSpec } from '../../network/resources/link-spec.ts'
+import { NfTablesChain } from '../../network/resources/nf-tables-chain.ts'
+import { RouteSpec } from '../../network/resources/route-spec.ts'
+import { RoutingRuleSpec } from '../../network/resources/routing-rule-spec.ts'
+import { Diagnostic } from '../../runtime/resources/diagnostic.ts'
+import { KernelModuleSpec } from '../../runtime/resources/kernel-module-spec.ts'
+import { defaultMtu, keepalive, marks, meshLink, meshPort, meshRule, meshTable } from '../mesh.ts'
+import { meshChains } from '../packet-filter.ts'
+import { PeerKeeper, type PeerState } from '../peer-keeper.ts'
+import { KubeSpanConfig } from '../resources/kube-span-config.ts'
+import { KubeSpanIdentity } from '../resources/kube-span-identity.ts'
+import { KubeSpanPeerSpec } from '../resources/kube-span-peer-spec.ts'
+import { KubeSpanPeerStatus } from '../resources/kube-span-peer-status.ts'
+
+/** Milliseconds between two looks at peers that are well. */
+const lookInterval = 15_000
+/** Until the link is there, or while a handshake is expected. */
+const soon = 500
+
+const layer = 'operator' as const
+
+type Peer = { key: string; spec: SpecOf<typeof KubeSpanPeerSpec>; state: PeerState }
+
+/** The mesh as the kernel should have it: link, address, routes, rule and packet filter, and how each peer fares. */
+export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 'wireguard'>): Controller => {
+  const keeper = new PeerKeeper()
+  return defineController({
+    name: 'kubespan.ManagerController',
+    inputs: {
+      config: weak(KubeSpanConfig, { id: 'kubespan' }),
+      identity: weak(KubeSpanIdentity, { id: 'local' }),
+      peers: weak(KubeSpanPeerSpec),
+    },
+    outputs: {
+      link: shared(LinkSpec, 'network-config'),
+      address: shared(AddressSpec, 'network-config'),
+      routes: shared(RouteSpec, 'network-config'),
+      rules: shared(RoutingRuleSpec, 'network-config'),
+      chains: shared(NfTablesChain),
+      modules: shared(KernelModuleSpec),
+      statuses: exclusive(KubeSpanPeerStatus),
+      diagnostics: shared(Diagnostic),
+    },
+    reconcile({ config, identity, peers, link, address, routes, rules, chains, modules, statuses, diagnostics, now, wakeIn, log }) {
+      const mesh = config.get('kubespan')?.spec
+      const own = identity.get('local')?.spec
+      if (!mesh?.enabled || !own) return
+      if (mode === 'metal') modules.put('wireguard', { string: 'wireguard', parameters: [] })
+      if (!wireguard.hasWireguard()) {
+        if (!diagnostics.get('kubespan-wireguard')) log.error('the mesh needs WireGuard, which this kernel does not have')
+        diagnostics.put('kubespan-wireguard', {
+          message: 'KubeSpan is enabled, but this kernel has no WireGuard: traffic between nodes goes its normal way',
+          details: ['load the module "wireguard" into the kernel, or set "enabled: false" in KubeSpanConfig'],
+        })
+        wakeIn(lookInterval)
+        return
+      }
+      const time = now().getTime()
+      const told = kernelPeers(net, wireguard)
+      const found: Peer[] = peers.list().map(({ metadata, spec }) => ({
+        key: metadata.id,
+        spec,
+        state: keeper.look(metadata.id, spec.endpoints, told?.get(metadata.id), time),
+      }))
+      keeper.keep(new Set(found.map(({ key }) => key)))
+      const mtu = mesh.mtu ?? defaultMtu
+
+      link.put(`${layer}/${meshLink}`, linkSpec(found, own.privateKey, mesh.sharedSecret, mtu))
+      const subnetBits = own.subnet.slice(own.subnet.indexOf('/'))
+      const meshAddress = `${addressOnly(own.address)}${subnetBits}`
+      address.put(`${layer}/${meshLink}/${meshAddress}`, {
+        address: meshAddress,
+        linkName: meshLink,
+        family: 'inet6',
+        scope: 'global',
+        flags: 'permanent',
+        layer,
+      })
+      for (const family of ['inet4', 'inet6']) {
+        routes.put(`${layer}/${meshTable}/${family}`, routeSpec(family, mtu))
+        rules.put(`${layer}/${family}/${meshRule}`, ruleSpec(family))
+      }
+      // Without the whole mesh a peer that is down is reached the normal way, if there is one.
+      const meshed = found.filter(({ state }) => mesh.forceRouting || state.state === 'up')
+      const networks = PrefixSet.of(meshed.flatMap(({ spec }) => spec.allowedIPs)).networks()
+      for (const [name, chain] of meshChains(networks, mtu)) chains.put(name, chain)
+
+      for (const { key, spec, state } of found) {
+        const before = statuses.get(key)?.spec
+        if (before && before.state !== state.state)
+          log.info('peer changes', { peer: spec.label, state: state.state, endpoint: state.endpoint })
+        statuses.put(key, statusOf(spec.label, state))
+      }
+      const wait = keeper.next(time)
+      const expecting = !told || found.some(({ state }) => state.state === 'unknown')
+      wakeIn(Math.min(wait ?? lookInterval, expecting ? soon : lookInterval))
+    },
+  })
+}
+
+/** The peers the kernel has, by key; undefined while the link is not there. */
+function kernelPeers(net: Kernel['net'], wireguard: Kernel['wireguard']): Map<string, WireguardPeer> | undefined {
+  using network = net.openNetwork()
+  const link = network.link(meshLink)
+  if (link?.kind !== 'wireguard') return undefined
+  return new Map(wireguard.wireguardDevice(link.index).peers.map((peer) => [peer.publicKey, peer]))
+}
+
+function linkSpec(peers: readonly Peer[], privateKey: string, presharedKey: string, mtu: number): SpecOf<typeof LinkSpec> {
+  return {
+    name: meshLink,
+    logical: true,
+    up: true,
+    mtu,
+    kind: 'wireguard',
+    type: 'nohdr',
+    layer,
+    wireguard: {
+      privateKey,
+      listenPort: meshPort,
+      firewallMark: marks.wireguard,
+      peers: peers.map(({ key, spec: { allowedIPs }, state: { endpoint } }) => ({
+        publicKey: key,
+        presharedKey,
+        endpoint,
+        persistentKeepaliveInterval: `${keepalive}s`,
+        allowedIPs,
+      })),
+    },
+  }
+}
+
+const routeSpec = (family: string, mtu: number): SpecOf<typeof RouteSpec> => ({
+  family,
+  dst: '',
+  src: '',
+  gateway: '',
+  outLinkName: meshLink,
+  table: String(meshTable),
+  priority: 1,
+  scope: 'global',
+  type: 'unicast',
+  flags: '',
+  protocol: 'static',
+  layer,
+  mtu,
+})
+
+const ruleSpec = (family: string): SpecOf<typeof RoutingRuleSpec> => ({
+  family,
+  src: '',
+  dst: '',
+  table: String(meshTable),
+  priority: meshRule,
+  action: 'unicast',
+  fwMark: marks.force,
+  fwMask: marks.mask,
+  layer,
+})
+
+const statusOf = (label: string, state: PeerState): SpecOf<typeof KubeSpanPeerStatus> => ({
+  endpoint: state.endpoint,
+  label,
+  state: state.state,
+  receiveBytes: state.receiveBytes,
+  transmitBytes: state.transmitBytes,
+  lastHandshakeTime: moment(state.lastHandshake),
+  lastUsedEndpoint: state.lastUsedEndpoint,
+  lastEndpointChange: moment(state.lastEndpointChange),
+})
+
+/** Go's zero time stands for never. */
+const moment = (milliseconds: number) => (milliseconds > 0 ? new Date(milliseconds).toISOString() : '0001-01-01T00:00:00Z')

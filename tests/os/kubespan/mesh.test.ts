@@ -1,0 +1,94 @@
+import { expect, test } from 'bun:test'
+import { newPrivateKey, publicKeyOf } from '../../../src/os/kubespan/keys.ts'
+import { meshAddress } from '../../../src/os/kubespan/mesh.ts'
+import { meshChains } from '../../../src/os/kubespan/packet-filter.ts'
+import { PeerKeeper, patience } from '../../../src/os/kubespan/peer-keeper.ts'
+import { nftScript } from '../../../src/os/network/nft-script.ts'
+
+test('the address follows from the id of the cluster and the network card', () => {
+  // The pair that the field's own tests use.
+  expect(meshAddress('8XuV9TZHW08DOk3bVxQjH9ih_TBKjnh-j44tsCLSBzo=', 'ea:71:1b:b2:cc:ee')).toEqual({
+    address: 'fd7f:175a:b97c:5602:e871:1bff:feb2:ccee/128',
+    subnet: 'fd7f:175a:b97c:5602::/64',
+  })
+  expect(() => meshAddress('c', '00:11')).toThrow('is no hardware address of six bytes')
+})
+
+test('keys are those of Curve25519', () => {
+  // RFC 7748 6.1
+  const alice = Buffer.from('77076d0a7318a57d3c16c17251b26645c6c2f29f5e2e2a1a0c4b0b1d3cd1e6e3', 'hex').toString('base64')
+  expect(Buffer.from(publicKeyOf(alice), 'base64')).toHaveLength(32)
+  const bob = Buffer.from('5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb', 'hex').toString('base64')
+  expect(Buffer.from(publicKeyOf(bob), 'base64').toString('hex')).toBe('de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f')
+  expect(newPrivateKey()).not.toBe(newPrivateKey())
+  expect(() => publicKeyOf('short')).toThrow(RangeError)
+})
+
+test('packets to peers are marked for the link, those of WireGuard itself are left alone', () => {
+  const script = nftScript(meshChains(['10.2.0.0/16', 'fd00::1/128'], 1420))
+  const lines = script.split('\n').map((line) => line.trim())
+  expect(lines).toContain('type filter hook prerouting priority 0; policy accept;')
+  expect(lines).toContain('type route hook output priority 0; policy accept;')
+  expect(lines.filter((line) => line === 'meta mark and 0x60 == 0x20 accept')).toHaveLength(2)
+  expect(lines).toContain('ip daddr { 10.2.0.0/16 } meta l4proto 6 tcp flags syn tcp option maxseg size set 1380')
+  expect(lines).toContain('ip6 daddr { fd00::1/128 } meta l4proto 6 tcp flags syn tcp option maxseg size set 1360')
+  expect(lines).toContain('ip daddr { 10.2.0.0/16 } meta mark set meta mark and 0xffffff9f xor 0x40 accept')
+  expect(nftScript(meshChains([], 1420))).not.toContain('0x40')
+})
+
+const peer = (more: object) => ({
+  publicKey: 'k',
+  presharedKey: '',
+  endpoint: '',
+  keepalive: 25,
+  allowedIPs: [],
+  lastHandshake: 0,
+  receivedBytes: 0,
+  sentBytes: 0,
+  ...more,
+})
+
+test('a peer never heard of is tried everywhere at once, then slowly', () => {
+  const keeper = new PeerKeeper()
+  const endpoints = ['a:1', 'b:1', 'c:1']
+  const tried = [0, 1, 2, 3].map((step) => keeper.look('k', endpoints, peer({}), step * patience.first).endpoint)
+  expect(tried).toEqual(['a:1', 'b:1', 'c:1', 'a:1'])
+  expect(keeper.look('k', endpoints, peer({}), patience.first * 3 + 1).state).toBe('unknown')
+  expect(keeper.next(patience.first * 3 + 1)).toBe(patience.first - 1)
+  const late = patience.eager + 1
+  expect(keeper.look('k', endpoints, peer({}), late)).toMatchObject({ state: 'down', endpoint: 'b:1' })
+  expect(keeper.look('k', endpoints, peer({}), late + patience.first).endpoint).toBe('b:1')
+  expect(keeper.look('k', endpoints, peer({}), late + patience.lost).endpoint).toBe('c:1')
+  // A new endpoint may be the right one.
+  expect(keeper.look('k', [...endpoints, 'd:1'], peer({}), late + patience.lost + patience.first).endpoint).toBe('d:1')
+})
+
+test('a peer that answers is followed where it goes, and looked for when it falls silent', () => {
+  const keeper = new PeerKeeper()
+  const endpoints = ['a:1', 'b:1']
+  let now = 1_000_000
+  keeper.look('k', endpoints, undefined, now)
+  const up = keeper.look('k', endpoints, peer({ endpoint: 'b:1', lastHandshake: 1000, receivedBytes: 90 }), now)
+  expect(up).toMatchObject({ state: 'up', endpoint: 'b:1', lastHandshake: 1_000_000, receiveBytes: 90 })
+  expect(keeper.next(now)).toBeUndefined()
+  now += 60_000
+  const roamed = { endpoint: 'x:9', lastHandshake: 1000, receivedBytes: 120 }
+  expect(keeper.look('k', endpoints, peer(roamed), now)).toMatchObject({ state: 'up', endpoint: 'x:9', lastEndpointChange: now })
+  now += patience.silent
+  expect(keeper.look('k', endpoints, peer(roamed), now).endpoint).toBe('x:9')
+  now += 1
+  expect(keeper.look('k', endpoints, peer(roamed), now)).toMatchObject({ state: 'up', endpoint: 'a:1' })
+  expect(keeper.next(now)).toBe(patience.lost)
+  // Made anew the kernel knows of no handshake; we do.
+  now += patience.handshake
+  expect(keeper.look('k', endpoints, peer({ endpoint: 'a:1' }), now)).toMatchObject({ state: 'down', endpoint: 'b:1' })
+  expect(keeper.look('k', endpoints, peer({ endpoint: 'b:1', lastHandshake: now / 1000, receivedBytes: 7 }), now).state).toBe('up')
+})
+
+test('a peer without endpoints is waited for', () => {
+  const keeper = new PeerKeeper()
+  expect(keeper.look('k', [], peer({}), 0)).toMatchObject({ state: 'unknown', endpoint: '' })
+  expect(keeper.next(5)).toBeUndefined()
+  keeper.keep(new Set())
+  expect(keeper.look('k', ['a:1'], peer({}), 9).endpoint).toBe('a:1')
+})
