@@ -181,25 +181,44 @@ export type NetlinkEvent = { lost: false; messages: NetlinkMessage[] } | { lost:
 export async function* watchNetlink(
   protocol: number,
   groups: readonly number[],
-  { netns = '', signal = undefined as AbortSignal | undefined } = {},
+  options: { netns?: string; signal?: AbortSignal } = {},
 ): AsyncGenerator<NetlinkEvent> {
+  for await (const bytes of watchGroups(protocol, groups, options)) {
+    if (!bytes) {
+      yield { lost: true }
+      continue
+    }
+    try {
+      yield { lost: false, messages: readMessages(bytes) }
+    } catch (error) {
+      if (!(error instanceof DecodeError)) throw error // a datagram may have been cut where the reader's buffer ended
+      yield { lost: true }
+    }
+  }
+}
+
+/** The bytes that come from multicast groups until the signal, one datagram or several at a time; undefined where some may have been missed. */
+export async function* watchGroups(
+  protocol: number,
+  groups: readonly number[],
+  { netns = '', signal }: { netns?: string; signal?: AbortSignal } = {},
+): AsyncGenerator<Uint8Array | undefined> {
   const fd = openNetlink(protocol, { netns, groups, nonBlocking: true })
   try {
     setOption(fd, SOL_SOCKET, option.receiveBuffer, 1 << 20)
-    yield { lost: true } // nothing is known from before
+    yield undefined // nothing is known from before
     while (!signal?.aborted) {
       const reader = Bun.file(fd).stream().getReader()
       const stop = () => void reader.cancel().catch(() => {}) // it ends the loop; a second failure says nothing more
       signal?.addEventListener('abort', stop, { once: true })
       try {
-        for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read())
-          yield { lost: false, messages: readMessages(chunk.value) }
+        for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) yield chunk.value
         if (signal?.aborted) return
         throw new SystemError('read', 5, 'netlink', 'the stream ended')
       } catch (error) {
         if (signal?.aborted) return
-        if (!failedWith(error, 'ENOBUFS') && !(error instanceof DecodeError)) throw error // a datagram may have been cut where the reader's buffer ended
-        yield { lost: true }
+        if (!failedWith(error, 'ENOBUFS')) throw error
+        yield undefined
       } finally {
         signal?.removeEventListener('abort', stop)
         reader.releaseLock()

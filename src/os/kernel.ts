@@ -12,6 +12,8 @@ export interface Kernel {
   readonly files: typeof import('../linux/files.ts')
   readonly xattr: typeof import('../linux/xattr.ts')
   readonly modules: typeof import('../linux/modules.ts')
+  readonly block: typeof import('../linux/block.ts')
+  readonly uevent: typeof import('../linux/uevent.ts')
   readonly mount: typeof import('../linux/mount.ts')
   readonly uts: typeof import('../linux/uts.ts')
   readonly net: typeof import('../linux/net.ts')
@@ -25,4 +27,5 @@ export interface Kernel {
   readonly time: typeof import('../linux/time.ts')
   readonly capabilities: typeof import('../linux/capabilities.ts')
   readonly fifo: typeof import('../linux/fifo.ts')
+  readonly watchdog: typeof import('../linux/watchdog.ts')
 }

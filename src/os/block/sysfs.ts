@@ -4,6 +4,7 @@ import type * as v from 'valibot'
 import type { Kernel } from '../kernel.ts'
 import type { BlockDevice } from './resources/block-device.ts'
 import type { Disk } from './resources/disk.ts'
+import { prettySize } from './sizes.ts'
 
 /** The files and links that are read here. */
 export type SysFiles = Pick<Kernel['files'], 'list' | 'readlink' | 'readTextIfThere' | 'exists'>
@@ -91,15 +92,4 @@ function transportOf(name: string, devicePath: string): string | undefined {
   if (name.startsWith('mmcblk')) return 'mmc'
   const [, kind] = /\/(virtio|usb|ata|mmc|nvme|rport|session)\d*[/-]/.exec(devicePath) ?? []
   return kind && ({ ata: 'sata', rport: 'fc', session: 'iscsi' }[kind] ?? kind)
-}
-
-const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB']
-
-/** A size for people, in powers of a thousand; a half is rounded to the even number, as the field's tools do. */
-function prettySize(bytes: number): string {
-  const power = bytes < 10 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3))
-  const value = Math.round((bytes / 1000 ** power) * 10) / 10
-  if (power > 0 && value < 10) return `${value.toFixed(1)} ${units[power]}`
-  const whole = value % 1 === 0.5 && Math.floor(value) % 2 === 0 ? Math.floor(value) : Math.round(value)
-  return `${whole} ${units[power]}`
 }

@@ -5,6 +5,7 @@
 import { describe } from '../../cosi/meta.ts'
 import { Runtime } from '../../cosi/runtime.ts'
 import { Store } from '../../cosi/store.ts'
+import * as block from '../../linux/block.ts'
 import * as capabilities from '../../linux/capabilities.ts'
 import * as capture from '../../linux/capture.ts'
 import * as cgroup from '../../linux/cgroup.ts'
@@ -20,7 +21,9 @@ import { reboot as rebootKernel } from '../../linux/reboot.ts'
 import { setrlimit } from '../../linux/rlimit.ts'
 import * as sysctl from '../../linux/sysctl.ts'
 import * as time from '../../linux/time.ts'
+import * as uevent from '../../linux/uevent.ts'
 import * as uts from '../../linux/uts.ts'
+import * as watchdog from '../../linux/watchdog.ts'
 import * as wireguard from '../../linux/wireguard.ts'
 import * as xattr from '../../linux/xattr.ts'
 import type { Ending, Machine } from '../../os/area.ts'
@@ -103,6 +106,8 @@ function assemble(container: boolean): Machine {
     files,
     xattr,
     modules,
+    block,
+    uevent,
     mount,
     uts,
     net,
@@ -116,6 +121,7 @@ function assemble(container: boolean): Machine {
     time,
     capabilities,
     fifo,
+    watchdog,
   }
   const services = new Map<string, ReturnType<Machine['service']>>()
   const machine: Machine = {

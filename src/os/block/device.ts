@@ -1,0 +1,67 @@
+/** What is on a block device, as far as this area reads and writes it itself. */
+import { DecodeError } from '../../wire/decode-error.ts'
+import { type GptTable, readTable, type WriteStep, writeTable } from '../../wire/gpt/table.ts'
+import { type Probed, probe, probedStretch } from '../../wire/probe/probe.ts'
+import { type DeviceView, viewOf } from '../../wire/probe/view.ts'
+import type { Kernel } from '../kernel.ts'
+
+/** An open device, as linux/ gives it; a test gives one in memory. */
+export type Device = Awaited<ReturnType<Kernel['block']['openDevice']>>
+
+/** Front and end of a device, where every signature lies. */
+export async function viewDevice(device: Pick<Device, 'size' | 'read'>): Promise<DeviceView> {
+  const { size } = device
+  const length = Math.min(size, probedStretch)
+  const stretch = async (offset: number) => ({ offset, bytes: await device.read(offset, length) })
+  return viewOf(size, length < size ? [await stretch(0), await stretch(size - length)] : [await stretch(0)])
+}
+
+/** What a device holds: size, sectors and signature. */
+export interface Content {
+  size: number
+  sectorSize: number
+  found?: Probed
+}
+
+/** Looks at a device that is open. */
+export async function contentOf(device: Device): Promise<Content> {
+  const { size, sectorSize } = device
+  const found = size > 0 ? probe(await viewDevice(device), sectorSize) : undefined
+  return { size, sectorSize, ...(found && { found }) }
+}
+
+/** Opens a device, looks at it and closes it again. */
+export async function probeDevice(block: Pick<Kernel['block'], 'openDevice'>, path: string): Promise<Content> {
+  const device = await block.openDevice(path)
+  try {
+    return await contentOf(device)
+  } finally {
+    await device.close()
+  }
+}
+
+/** The partition table of a device; undefined where there is none that can be read. */
+export async function readDiskTable(device: Device): Promise<(GptTable & { damaged?: 'first' | 'backup' }) | undefined> {
+  try {
+    return readTable(await viewDevice(device), device.sectorSize)
+  } catch (error) {
+    if (error instanceof DecodeError) return undefined
+    throw error
+  }
+}
+
+/** Writes in steps, each on the medium before the next begins: a power cut leaves what was before or what comes after. */
+export async function writeSteps(device: Pick<Device, 'write' | 'flush'>, steps: readonly WriteStep[]): Promise<void> {
+  for (const step of steps) {
+    for (const { offset, bytes } of step) await device.write(offset, bytes)
+    await device.flush()
+  }
+}
+
+/** Writes a partition table; `fresh` for a disk that had none, or none that counts. */
+export async function writeDiskTable(device: Device, table: GptTable, { fresh = false } = {}): Promise<void> {
+  await writeSteps(device, writeTable(table, { protective: fresh }))
+}
+
+/** The device of a partition: a disk whose name ends with a digit has a p between. */
+export const partitionPath = (disk: string, index: number): string => `${disk}${/\d$/.test(disk) ? 'p' : ''}${index}`

@@ -1,0 +1,114 @@
+/** Which disk the system is put on: the one the configuration names, or the only one its selector fits. */
+import type * as v from 'valibot'
+import { parseByteSize } from '../../document/quantity.ts'
+import type { install } from '../lifecycle/documents/install.ts'
+import type { DiskContent } from './disk-content.ts'
+import { describeContent } from './disk-content.ts'
+import type { Disk } from './resources/disk.ts'
+
+/** A disk of the machine and what is on it. */
+export interface KnownDisk {
+  id: string
+  spec: v.InferOutput<(typeof Disk)['schema']>
+  /** Absent when it was not looked at. */
+  content?: DiskContent
+}
+
+type Section = v.InferOutput<typeof install>
+type Selector = NonNullable<Section['diskSelector']>
+type Wish = Pick<Section, 'disk' | 'diskSelector'>
+
+/** No disk, or more than one, fits; the message lists all there are. */
+export class InstallDiskError extends Error {
+  override name = 'InstallDiskError'
+}
+
+/** The disk to install on. Throws InstallDiskError. */
+export function chooseInstallDisk(disks: readonly KnownDisk[], { disk, diskSelector }: Wish): KnownDisk {
+  const usable = disks.filter(({ spec }) => !spec.readonly && !spec.cdrom && spec.size > 0)
+  const refuse = (why: string): never => {
+    throw new InstallDiskError(`${why}; the disks of this machine are: ${describeDisks(disks)}`)
+  }
+  if (diskSelector && Object.values(diskSelector).some((value) => value !== undefined)) {
+    const found = usable.filter(({ spec }) => fits(spec, diskSelector))
+    const said = JSON.stringify(diskSelector)
+    if (found.length === 0) return refuse(`choose install disk: no disk fits machine.install.diskSelector ${said}`)
+    if (found.length > 1)
+      return refuse(
+        `choose install disk: ${found.map(({ spec }) => spec.dev_path).join(' and ')} fit machine.install.diskSelector ${said}, make it fit one`,
+      )
+    return found[0]!
+  }
+  if (!disk) return refuse('choose install disk: the configuration names none, set machine.install.disk or diskSelector')
+  const found = disks.find(({ id, spec }) => spec.dev_path === disk || id === disk || spec.symlinks?.includes(disk))
+  if (!found) return refuse(`choose install disk: there is no disk "${disk}"`)
+  if (found.spec.cdrom || found.spec.readonly) return refuse(`choose install disk: "${disk}" cannot be written to`)
+  return found
+}
+
+/** All disks in one line: name, model, serial, size and what is on each. */
+export function describeDisks(disks: readonly KnownDisk[]): string {
+  if (disks.length === 0) return 'none'
+  return disks
+    .map(({ spec, content }) => {
+      const told = [
+        spec.model && `model "${spec.model}"`,
+        spec.serial && `serial "${spec.serial}"`,
+        spec.pretty_size,
+        spec.readonly && 'read-only',
+      ]
+      return `${spec.dev_path} (${told.filter(Boolean).join(', ')}${content ? `, holds ${describeContent(content)}` : ''})`
+    })
+    .join('; ')
+}
+
+/** Whether a disk is all that a selector asks for. */
+function fits(spec: KnownDisk['spec'], selector: Selector): boolean {
+  const { size, type, name, model, serial, modalias, uuid, wwid, busPath } = selector
+  const texts = [
+    [model, spec.model],
+    [serial, spec.serial],
+    [modalias, spec.modalias],
+    [uuid, spec.uuid],
+    [wwid, spec.wwid],
+    [busPath, spec.bus_path],
+  ] as const
+  if (texts.some(([wanted, present]) => wanted && !matchesPattern(present ?? '', wanted))) return false
+  if (name && ![spec.dev_path, spec.dev_path.replace('/dev/', '')].some((each) => matchesPattern(each, name))) return false
+  if (type && type !== diskType(spec)) return false
+  return !size || matchesSize(spec.size, size)
+}
+
+/** What kind of disk, in the words of the configuration. */
+export function diskType({ transport, rotational }: Pick<KnownDisk['spec'], 'transport' | 'rotational'>): 'nvme' | 'sd' | 'hdd' | 'ssd' {
+  if (transport === 'nvme') return 'nvme'
+  if (transport === 'mmc') return 'sd'
+  return rotational ? 'hdd' : 'ssd'
+}
+
+/** A text against a pattern in which * stands for anything and ? for one character. */
+function matchesPattern(text: string, pattern: string): boolean {
+  const parts = pattern
+    .split(/([*?])/)
+    .map((part) => (part === '*' ? '.*' : part === '?' ? '.' : part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')))
+  return new RegExp(`^${parts.join('')}$`, 's').test(text)
+}
+
+/** A size against a condition like ">= 10GB"; without a sign it has to be just that. */
+function matchesSize(size: number, condition: string): boolean {
+  const [, sign = '==', amount = ''] = /^\s*(==|>=|<=|>|<)?\s*(.*?)\s*$/.exec(condition) ?? []
+  const wanted = parseByteSize(amount)
+  if (wanted === undefined) return false
+  switch (sign) {
+    case '>=':
+      return size >= wanted
+    case '<=':
+      return size <= wanted
+    case '>':
+      return size > wanted
+    case '<':
+      return size < wanted
+    default:
+      return size === wanted
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * What a machine keeps in its META partition: small values under tags. Two copies of 256 KiB stand at its beginning; a
+ * reader takes the first that is whole. The last 1024 bytes hold the area boot loaders of old used (syslinux' ADV), also
+ * twice; a value that is not in the new area is looked for there.
+ */
+import { createHash } from 'node:crypto'
+import { DecodeError } from './decode-error.ts'
+
+/** Bytes of one copy. */
+export const metaCopySize = 256 << 10
+/** Bytes the values of a copy may take together, each with 8 for its tag and length. */
+export const metaCapacity = metaCopySize - 40
+
+const firstMagic = 0x5a4b3c2d
+const lastMagic = 0xa5b4c3d2
+const hashSize = 32
+const hashAt = metaCopySize - 4 - hashSize
+
+/** Values by tag, 1 to 255. */
+export type MetaValues = ReadonlyMap<number, Uint8Array>
+
+/** Bytes that values take. */
+export const metaSize = (values: MetaValues): number => [...values.values()].reduce((sum, value) => sum + 8 + value.length, 0)
+
+/** One copy. Throws DecodeError when the values do not fit. */
+export function writeMeta(values: MetaValues): Uint8Array {
+  if (metaSize(values) > metaCapacity) throw new DecodeError('META', 0, `its values take more than ${metaCapacity} bytes`)
+  const copy = Buffer.alloc(metaCopySize)
+  copy.writeUInt32BE(firstMagic, 0)
+  let at = 4
+  for (const [tag, value] of [...values].sort(([a], [b]) => a - b)) {
+    copy.writeUInt32BE(tag, at)
+    copy.writeUInt32BE(value.length, at + 4)
+    copy.set(value, at + 8)
+    at += 8 + value.length
+  }
+  copy.writeUInt32BE(lastMagic, metaCopySize - 4)
+  copy.set(createHash('sha256').update(copy).digest(), hashAt)
+  return new Uint8Array(copy)
+}
+
+/** The values of one copy. Throws DecodeError when it is not whole. */
+export function readMeta(bytes: Uint8Array): Map<number, Uint8Array> {
+  if (bytes.length < metaCopySize) throw new DecodeError('META', bytes.length, 'it ends too soon')
+  const copy = Buffer.from(bytes.subarray(0, metaCopySize))
+  if (copy.readUInt32BE(0) !== firstMagic) throw new DecodeError('META', 0, 'no magic in front')
+  if (copy.readUInt32BE(metaCopySize - 4) !== lastMagic) throw new DecodeError('META', metaCopySize - 4, 'no magic at the end')
+  const hash = Buffer.from(copy.subarray(hashAt, hashAt + hashSize))
+  copy.fill(0, hashAt, hashAt + hashSize)
+  if (!createHash('sha256').update(copy).digest().equals(hash)) throw new DecodeError('META', hashAt, 'its sum is wrong')
+  const values = new Map<number, Uint8Array>()
+  for (let at = 4; at + 4 <= hashAt; ) {
+    const tag = copy.readUInt32BE(at)
+    if (tag === 0) break
+    if (at + 8 > hashAt) throw new DecodeError('META', at, 'a value without a length')
+    const length = copy.readUInt32BE(at + 4)
+    if (at + 8 + length > hashAt) throw new DecodeError('META', at, 'a value that goes beyond the end')
+    values.set(tag, new Uint8Array(copy.subarray(at + 8, at + 8 + length)))
+    at += 8 + length
+  }
+  return values
+}
+
+/** Bytes of one copy of the legacy area, of which there are two. */
+export const advSize = 512
+
+const adv = { head: 0x5a2d2fa5, sum: 0xa3041767, tail: 0xdd28bf64, data: 8, end: advSize - 4 }
+
+/** One copy of the legacy area. Throws DecodeError when the values do not fit: each takes 2 bytes more than its own. */
+export function writeAdv(values: MetaValues): Uint8Array {
+  const copy = Buffer.alloc(advSize)
+  let at = adv.data
+  for (const [tag, value] of [...values].sort(([a], [b]) => a - b)) {
+    if (value.length > 255 || at + 2 + value.length > adv.end) throw new DecodeError('ADV', at, 'its values do not fit')
+    copy.set([tag, value.length, ...value], at)
+    at += 2 + value.length
+  }
+  copy.writeUInt32LE(adv.head, 0)
+  copy.writeUInt32LE(advSum(copy), 4)
+  copy.writeUInt32LE(adv.tail, adv.end)
+  return new Uint8Array(copy)
+}
+
+/** What the sum of the words of the data has to be filled up with. */
+function advSum(copy: Buffer): number {
+  let sum = adv.sum
+  for (let at = adv.data; at < adv.end; at += 4) sum = (sum - copy.readUInt32LE(at)) >>> 0
+  return sum
+}
+
+/** The values of one copy of the legacy area. Throws DecodeError when it is not whole. */
+export function readAdv(bytes: Uint8Array): Map<number, Uint8Array> {
+  if (bytes.length < advSize) throw new DecodeError('ADV', bytes.length, 'it ends too soon')
+  const copy = Buffer.from(bytes.buffer, bytes.byteOffset, advSize)
+  if (copy.readUInt32LE(0) !== adv.head || copy.readUInt32LE(adv.end) !== adv.tail) throw new DecodeError('ADV', 0, 'no magic')
+  if (copy.readUInt32LE(4) !== advSum(copy)) throw new DecodeError('ADV', 4, 'its sum is wrong')
+  const values = new Map<number, Uint8Array>()
+  for (let at = adv.data; at + 1 < adv.end; ) {
+    const tag = copy[at]!
+    if (tag === 0) break
+    const length = copy[at + 1]!
+    if (at + 2 + length > adv.end) throw new DecodeError('ADV', at, 'a value that goes beyond the end')
+    values.set(tag, new Uint8Array(copy.subarray(at + 2, at + 2 + length)))
+    at += 2 + length
+  }
+  return values
+}

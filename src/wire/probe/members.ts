@@ -1,0 +1,67 @@
+/** Devices that are a part of something else: encrypted ones, members of volume groups, arrays and pools, and META. */
+import { labelText, type Signature, signature, uuidText } from './signature.ts'
+import type { DeviceView } from './view.ts'
+
+type Probe = (view: DeviceView) => Signature | undefined
+
+const buffer = (bytes: Uint8Array | undefined): Buffer | undefined => bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+
+/** LUKS 1 and 2 (LUKS2 On-Disk Format Specification, 2.1). */
+const luks: Probe = (view) => {
+  const header = buffer(view.bytes(0, 512))
+  if (header?.toString('latin1', 0, 6) !== 'LUKS\xba\xbe') return undefined
+  const version = header.readUInt16BE(6)
+  if (version !== 1 && version !== 2) return undefined
+  return signature({
+    name: 'luks',
+    uuid: labelText(header.subarray(168, 208)),
+    label: version === 2 ? labelText(header.subarray(24, 72)) : undefined,
+  })
+}
+
+/** Physical volumes of LVM 2: a label in one of the first four sectors, 32 characters of id behind it. */
+const lvm: Probe = (view) => {
+  for (let sector = 0; sector < 4; sector++) {
+    const header = buffer(view.bytes(sector * 512, 512))
+    if (header?.toString('latin1', 0, 8) !== 'LABELONE' || header.toString('latin1', 24, 32) !== 'LVM2 001') continue
+    const at = header.readUInt32LE(20)
+    const id = at + 32 <= header.length ? header.toString('latin1', at, at + 32) : ''
+    const parts = /^(.{6})(.{4})(.{4})(.{4})(.{4})(.{4})(.{6})$/.exec(id)
+    return signature({ name: 'lvm2-pv', uuid: parts?.slice(1).join('-') })
+  }
+  return undefined
+}
+
+const mdMagic = 0xa92b4efc
+
+/** Members of Linux' software RAID, by superblocks of version 1 (drivers/md, md_p.h) and of version 0.90 at the end. */
+const raid: Probe = (view) => {
+  const nearEnd = Math.floor((view.size - 8192) / 4096) * 4096
+  for (const at of [0, 4096, nearEnd]) {
+    const block = buffer(view.bytes(at, 256))
+    if (block?.readUInt32LE(0) !== mdMagic || block.readUInt32LE(4) !== 1) continue
+    return signature({ name: 'linux_raid_member', uuid: uuidText(block.subarray(16, 32)), label: labelText(block.subarray(32, 64)) })
+  }
+  const old = buffer(view.bytes(Math.floor(view.size / 65536) * 65536 - 65536, 64))
+  if (old?.readUInt32LE(0) !== mdMagic || old.readUInt32LE(4) !== 0) return undefined
+  return signature({ name: 'linux_raid_member' })
+}
+
+/** Members of a ZFS pool: the magic of an uberblock, in either order of bytes, in the ring of the first label. */
+const zfs: Probe = (view) => {
+  for (let at = 128 << 10; at < 256 << 10; at += 1024) {
+    const word = buffer(view.bytes(at, 8))
+    if (word && (word.readBigUInt64LE() === 0x00bab10cn || word.readBigUInt64BE() === 0x00bab10cn)) return signature({ name: 'zfs' })
+  }
+  return undefined
+}
+
+/** Devices of a Ceph OSD. */
+const bluestore: Probe = (view) =>
+  buffer(view.bytes(0, 22))?.toString('latin1') === 'bluestore block device' ? signature({ name: 'bluestore' }) : undefined
+
+/** What the machine keeps about itself. */
+const meta: Probe = (view) => (buffer(view.bytes(0, 4))?.readUInt32BE() === 0x5a4b3c2d ? signature({ name: 'talosmeta' }) : undefined)
+
+/** All of them. */
+export const members: readonly Probe[] = [luks, lvm, raid, zfs, bluestore, meta]
