@@ -50,7 +50,7 @@ export function geometryFor(bytes: number, label: string): Geometry {
   const reserved = 32
   const tables = 2
   // Each table needs 4 bytes a cluster and two entries more; growing it leaves fewer clusters, so this converges.
-  let tableSectors = 1
+  let tableSectors = 4
   for (;;) {
     const clusters = Math.floor((sectors - reserved - tables * tableSectors) / perCluster)
     const needed = Math.ceil(((clusters + 2) * 4) / sectorSize)
@@ -58,7 +58,8 @@ export function geometryFor(bytes: number, label: string): Geometry {
       if (clusters < leastClusters) throw new FatSizeError(`FAT32 needs 34 MiB or more, this is ${Math.floor(bytes / (1 << 20))} MiB`)
       return { sectors, reserved, tables, tableSectors, perCluster, clusters, rootCluster: 2, info: 1, label }
     }
-    tableSectors = needed
+    // Tables of 2 KiB each time keep the clusters behind them aligned to 4 KiB.
+    tableSectors = Math.ceil(needed / 4) * 4
   }
 }
 

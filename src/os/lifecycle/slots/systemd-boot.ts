@@ -1,0 +1,120 @@
+import type { FatVolume } from '../../../wire/fat/volume.ts'
+import { type BootEntry, formatEntry, formatEntryName, inBootOrder, parseEntry } from './boot-entry.ts'
+import {
+  type BootLoader,
+  type BootState,
+  collectRoots,
+  putByContent,
+  replaceFile,
+  requireRoom,
+  rootFile,
+  type Slot,
+  type SlotContent,
+  SlotError,
+  type SlotRelease,
+  trialStarts,
+  withSlot,
+} from './slot.ts'
+
+const entries = '/loader/entries'
+const kernels = '/EFI/ichor'
+const entryLimit = 4096
+
+/** Two slots as entries of systemd-boot on the EFI partition. */
+export function systemdBoot(volume: FatVolume): BootLoader {
+  /** Written, and not named by an entry yet. */
+  const written = new Map<Slot, SlotContent & { kernel: string; commandLine: string }>()
+
+  const read = async () => {
+    const found: (BootEntry & { commandLine: string })[] = []
+    for (const { name, size, directory } of await volume.list(entries)) {
+      if (directory || size > entryLimit) continue
+      const entry = parseEntry(name, Buffer.from(await volume.read(`${entries}/${name}`)).toString())
+      if (entry && (await volume.has(entry.kernel))) found.push(entry)
+    }
+    return inBootOrder(found)
+  }
+
+  const state = async (): Promise<BootState> => {
+    const found = await read()
+    const [next] = found
+    const newest = found.toSorted((a, b) => b.generation - a.generation)
+    const good = newest.find(({ left }) => left === undefined)
+    const slots: Partial<Record<Slot, SlotContent>> = {}
+    for (const { slot, version, rootHash } of newest) slots[slot] ??= { version, rootHash }
+    const trial = newest[0]?.left === undefined ? undefined : { slot: newest[0].slot, left: newest[0].left }
+    return { slots, ...(good && { good: good.slot }), ...(trial && { trial }), ...(next && { next: next.slot }) }
+  }
+
+  /** Names a slot with a new entry, then takes its older ones away. */
+  const name = async (slot: Slot, left?: number) => {
+    const found = await read()
+    const content = written.get(slot) ?? found.filter((entry) => entry.slot === slot).toSorted((a, b) => b.generation - a.generation)[0]
+    if (!content) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
+    const generation = Math.max(0, ...(await generations(volume))) + 1
+    const { version, rootHash, kernel } = content
+    const entry = { version, rootHash, kernel, generation, slot, ...(left !== undefined && { left, done: 0 }) }
+    await volume.mkdirAll(entries)
+    await volume.create(`${entries}/${formatEntryName(entry)}`, Buffer.from(formatEntry(entry, content.commandLine)))
+    // A good entry makes the others of its slot superfluous; one on trial leaves the last good one of its slot alone.
+    const older = found.filter((other) => other.slot === slot && (left === undefined || other.left !== undefined))
+    for (const { file } of older) await volume.remove(`${entries}/${file}`)
+    written.delete(slot)
+  }
+
+  return {
+    kind: 'systemd-boot',
+    state,
+
+    async prepare(open, size) {
+      await volume.mkdirAll('/EFI/BOOT')
+      await volume.mkdirAll(entries)
+      await volume.mkdirAll(kernels)
+      await volume.mkdirAll('/ichor')
+      await replaceFile(volume, '/loader/loader.conf', 'timeout 0\nconsole-mode keep\neditor no\nauto-entries no\n')
+      if (!(await volume.has('/EFI/BOOT/BOOTX64.EFI')))
+        await volume.create('/EFI/BOOT/BOOTX64.EFI', open('systemd-boot.efi'), size('systemd-boot.efi'))
+    },
+
+    async write(slot, release) {
+      const found = await read()
+      if ((await state()).good === slot) throw new SlotError(`slot ${slot.toUpperCase()} is the one last marked good and is not written`)
+      for (const { file } of found.filter((entry) => entry.slot === slot)) await volume.remove(`${entries}/${file}`)
+      written.delete(slot)
+      const kept = found.filter((entry) => entry.slot !== slot)
+      await collectKernels(volume, kept)
+      await collectRoots(
+        volume,
+        kept.map(({ rootHash }) => rootHash),
+      )
+      requireRoom(volume, release, ['vmlinuz.efi', 'root.sqsh'])
+      const kernel = kernelFile(release)
+      await volume.mkdirAll(kernels)
+      await volume.mkdirAll('/ichor')
+      await putByContent(volume, kernel, release, 'vmlinuz.efi')
+      await putByContent(volume, rootFile(release.rootHash), release, 'root.sqsh')
+      const { version, rootHash, commandLine } = release
+      written.set(slot, { version, rootHash, kernel, commandLine: withSlot(commandLine, slot) })
+    },
+
+    try: (slot) => name(slot, trialStarts),
+    keep: (slot) => name(slot),
+  }
+}
+
+function kernelFile(release: SlotRelease): string {
+  return `${kernels}/${release.sha256('vmlinuz.efi').slice(0, 16)}.efi`
+}
+
+async function generations(volume: FatVolume): Promise<number[]> {
+  const names = (await volume.list(entries)).map(({ name }) => /^ichor-(\d{6,9})-/i.exec(name)?.[1])
+  return names.filter((number) => number !== undefined).map(Number)
+}
+
+async function collectKernels(volume: FatVolume, kept: readonly BootEntry[]): Promise<void> {
+  const names = new Set(kept.map(({ kernel }) => kernel.toLowerCase()))
+  for (const { name, directory } of await volume.list(kernels)) {
+    const path = `${kernels}/${name}`
+    if (!directory && !names.has(path.toLowerCase())) await volume.remove(path)
+  }
+}
