@@ -15,13 +15,14 @@ import { observeCalls } from './controllers/api-call.ts'
 import { configApiService, configMaintenance } from './controllers/api-service.ts'
 import { observeDevicesReady } from './controllers/devices.ts'
 import { configEnvironment } from './controllers/environment.ts'
-import { applyKernelModules, configKernelModules } from './controllers/kernel-module.ts'
+import { applyKernelModules, configKernelModules, observeKernelModules } from './controllers/kernel-module.ts'
 import { applyKernelParams, configKernelParams, defaultKernelParams } from './controllers/kernel-param.ts'
 import { observeMachineStatus } from './controllers/machine-status.ts'
 import { tellMaintenance } from './controllers/maintenance.ts'
 import { observeSecurityState } from './controllers/security-state.ts'
 import { observeServices } from './controllers/service.ts'
 import { observeVersion } from './controllers/version.ts'
+import { applyWatchdog, configWatchdog } from './controllers/watchdog.ts'
 import { resources } from './nouns.ts'
 import { apidService } from './services/apid.ts'
 import { machinedService } from './services/machined.ts'
@@ -44,7 +45,15 @@ export const runtime: Area = {
     defaultKernelParams(machine.kernel),
     configKernelParams,
     applyKernelParams(machine.kernel),
-    ...(machine.kernel.mode === 'container' ? [] : [configKernelModules, applyKernelModules(machine.kernel)]),
+    ...(machine.kernel.mode === 'container'
+      ? []
+      : [
+          configKernelModules,
+          applyKernelModules(machine.kernel),
+          observeKernelModules(machine.kernel),
+          configWatchdog,
+          applyWatchdog(machine.kernel),
+        ]),
     tellMaintenance(),
   ],
   services: (machine) => [machinedService(), apidService(machine), ...(machine.kernel.mode === 'container' ? [] : [udevdService(machine)])],

@@ -5,6 +5,7 @@ import { parseDiskstats } from '../../../src/wire/proc/disks.ts'
 import { parseKernelRecord } from '../../../src/wire/proc/kmsg.ts'
 import { parseLoadavg } from '../../../src/wire/proc/load.ts'
 import { parseMeminfo } from '../../../src/wire/proc/memory.ts'
+import { parseModules } from '../../../src/wire/proc/modules.ts'
 import { parseMountinfo } from '../../../src/wire/proc/mountinfo.ts'
 import { parseNetworkDevices } from '../../../src/wire/proc/network-devices.ts'
 import { parseCommandLine, parseProcessCgroups, parseProcessStat, parseProcessStatus } from '../../../src/wire/proc/process.ts'
@@ -25,6 +26,10 @@ const samples: Record<string, { parse: (text: string) => unknown; text: string }
   cpuinfo: {
     parse: parseCpuinfo,
     text: 'processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu MHz\t\t: 2596.122\nflags\t\t: fpu vme\npower management:\n\nprocessor\t: 1\nBogoMIPS\t: 48.00\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\n',
+  },
+  modules: {
+    parse: parseModules,
+    text: 'nf_tables 372736 221 nft_ct,nft_chain_nat, Live 0x0000000000000000\nloop 40960 - - Loading 0xffffffffc0a00000 (E)\n',
   },
   diskstats: {
     parse: parseDiskstats,
@@ -82,6 +87,10 @@ describe('files of /proc', () => {
     expect(parsed('diskstats')).toMatchObject([
       { name: 'vda', readCompleted: 1, ioTimeWeightedMs: 11, discardTimeMs: 15 },
       { name: 'loop0', discardCompleted: 0 },
+    ])
+    expect(parsed('modules')).toMatchObject([
+      { name: 'nf_tables', size: 372736, referenceCount: 221, dependencies: ['nft_ct', 'nft_chain_nat'], state: 'Live' },
+      { name: 'loop', referenceCount: 0, dependencies: [], state: 'Loading', address: '0xffffffffc0a00000' },
     ])
     expect(parsed('net/dev')).toMatchObject([{ name: 'eth0', rxBytes: 1, rxMulticast: 8, txBytes: 9, txCompressed: 16 }])
     expect(parsed('tcp')).toMatchObject([

@@ -1,12 +1,12 @@
-import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
-import { moduleName, moduleOrder, parseModulesDep } from '../../../wire/modules-dep.ts'
+import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
+import { parseModules } from '../../../wire/proc/modules.ts'
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
+import { lock, ModulesLocked, moduleLoader } from '../module-loader.ts'
+import { DevicesStatus } from '../resources/devices-status.ts'
 import { KernelModuleSpec } from '../resources/kernel-module-spec.ts'
-
-/** Bytes of modules.dep and modules.builtin that are read at most. */
-const limit = 4 << 20
+import { LoadedKernelModule } from '../resources/loaded-kernel-module.ts'
 
 /** Modules by the operator's wish: `machine.kernel.modules`. */
 export const configKernelModules: Controller = defineController({
@@ -20,7 +20,7 @@ export const configKernelModules: Controller = defineController({
 })
 
 /** Loads modules with all they need. What is loaded stays: the kernel may be using it. */
-export const applyKernelModules = ({ files, modules, uts }: Pick<Kernel, 'files' | 'modules' | 'uts'>): Controller =>
+export const applyKernelModules = (kernel: Pick<Kernel, 'files' | 'modules' | 'uts' | 'sysctl'>): Controller =>
   defineController({
     name: 'runtime.KernelModuleSpecController',
     inputs: { specs: weak(KernelModuleSpec) },
@@ -28,22 +28,34 @@ export const applyKernelModules = ({ files, modules, uts }: Pick<Kernel, 'files'
     reconcile({ specs, log }) {
       const wanted = specs.list().map(({ spec }) => spec)
       if (wanted.length === 0) return
-      const folder = `/usr/lib/modules/${uts.uname().release}`
-      const dependencies = parseModulesDep(files.readText(`${folder}/modules.dep`, { limit }))
-      const builtin = new Set(files.readText(`${folder}/modules.builtin`, { limit }).split('\n').filter(Boolean).map(moduleName))
+      const locked = kernel.sysctl.getSysctl(lock) === '1'
+      const loaded = new Set(locked ? loadedModules(kernel).map(({ name }) => name) : [])
+      const load = moduleLoader(kernel)
       const failures: unknown[] = []
       for (const { string: name, parameters } of wanted) {
-        if (builtin.has(name.replaceAll('-', '_'))) continue
         try {
-          const paths = moduleOrder(dependencies, [name])
-          paths.forEach((path, at) => {
-            const loaded = modules.loadModule(`${folder}/${path}`, at === paths.length - 1 ? parameters : [])
-            if (loaded) log.info('kernel module loaded', { module: moduleName(path) })
-          })
+          if (loaded.has(name.replaceAll('-', '_'))) continue
+          for (const module of load(name, parameters)) log.info('kernel module loaded', { module })
         } catch (error) {
-          failures.push(error)
+          failures.push(locked ? new ModulesLocked(name) : error)
         }
       }
       if (failures.length > 0) throw failures[0]
     },
   })
+
+const interval = 30_000
+
+/** What is loaded: looked at when devices have got their drivers, and again from time to time. */
+export const observeKernelModules = (kernel: Pick<Kernel, 'files'>): Controller =>
+  defineController({
+    name: 'runtime.LoadedKernelModuleController',
+    inputs: { devices: weak(DevicesStatus, { id: 'devices' }) },
+    outputs: { modules: exclusive(LoadedKernelModule) },
+    reconcile({ modules, wakeIn }) {
+      for (const { name, ...module } of loadedModules(kernel)) modules.put(name, module)
+      wakeIn(interval)
+    },
+  })
+
+const loadedModules = ({ files }: Pick<Kernel, 'files'>) => parseModules(files.readText('/proc/modules', { limit: 1 << 20 }))

@@ -1,0 +1,37 @@
+import type { Machine } from '../../area.ts'
+import { lock, moduleLoader } from '../../runtime/module-loader.ts'
+import { KernelModuleSpec } from '../../runtime/resources/kernel-module-spec.ts'
+import type { Task } from '../sequencer.ts'
+
+/** Drivers of what may be plugged in later, and of what Kubernetes asks the kernel for: one name a line, part of the image. */
+const hotPlugList = '/usr/share/ichor/hot-plug-modules'
+
+/**
+ * The machine's hardware is up: what may be needed later is loaded now, then the kernel takes no module any more. What
+ * cannot be loaded is told and holds nothing up.
+ */
+export const lockModules = (machine: Pick<Machine, 'kernel' | 'store'>): Task => ({
+  name: 'lockModules',
+  async run({ log, signal }) {
+    const { kernel, store } = machine
+    const load = moduleLoader(kernel)
+    const listed = (kernel.files.readTextIfThere(hotPlugList) ?? '').split('\n').filter((line) => line && !line.startsWith('#'))
+    const wanted = new Map<string, readonly string[]>(listed.map((name) => [name, []]))
+    for (const { spec } of store.list(KernelModuleSpec)) wanted.set(spec.string, spec.parameters ?? [])
+    const missing: string[] = []
+    for (const [name, parameters] of wanted) {
+      // Loading holds this thread up; the API is to answer in between.
+      await new Promise(setImmediate)
+      signal.throwIfAborted()
+      try {
+        load(name, parameters)
+      } catch (error) {
+        missing.push(name)
+        log.debug('kernel module is not loaded', { module: name, error })
+      }
+    }
+    if (missing.length > 0) log.warn('kernel modules could not be loaded', { modules: missing.join() })
+    kernel.sysctl.setSysctl(lock, '1')
+    log.info('kernel takes no more modules until the next start', { loaded: wanted.size - missing.length })
+  },
+})
