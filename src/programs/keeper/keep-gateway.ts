@@ -1,7 +1,9 @@
 /** The cluster's own address on its bridge: it leads to whichever control plane answers, and to the host's resolvers when they are loopback. */
 
+import { serveAddresses } from './gateway/serve-addresses.ts'
+import { serveConfigs } from './gateway/serve-configs.ts'
 import { type ClusterRecord, readCluster } from './layout.ts'
-import { type Forward, type Forwarding, forward } from './port-forward.ts'
+import { type Forward, forward } from './port-forward.ts'
 
 const API_SERVER = 6443
 const MACHINE_API = 50_000
@@ -12,9 +14,14 @@ export async function keepGateway(directory: string, signal: AbortSignal, onChan
   onChange(() => {
     cluster = readCluster(directory) ?? cluster
   })
-  const opened: Forwarding[] = []
+  const opened: { close(): void }[] = []
   try {
     for (const one of gatewayForwards(() => cluster)) opened.push(await forward(one))
+    if (cluster.machines) {
+      opened.push(serveAddresses(() => cluster))
+      const configs = serveConfigs(directory, () => cluster)
+      if (configs) opened.push(configs)
+    }
     await new Promise<void>((resolve) => {
       if (signal.aborted) resolve()
       signal.addEventListener('abort', () => resolve())

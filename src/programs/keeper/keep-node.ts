@@ -6,8 +6,10 @@ import { nodeCgroup } from './cgroup-names.ts'
 import { ConsoleLog } from './console-log.ts'
 import type { ContainerPlan } from './container-spec.ts'
 import { type ClusterRecord, clusterPaths, type NodeRecord, nodePaths, readCluster } from './layout.ts'
+import { runMachine } from './machine/run-machine.ts'
 import { type Forwarding, forward } from './port-forward.ts'
 import type { ProcessIdentity } from './process-identity.ts'
+import type { Life } from './run-again.ts'
 import { runNode } from './run-node.ts'
 import { writeStatus } from './status.ts'
 
@@ -25,24 +27,27 @@ export async function keepNode(directory: string, self: ProcessIdentity, signal:
       const targets = [{ address: node.ip, port: nodePort }]
       forwards.push(await forward({ protocol, hostAddress: cluster.hostAddress, hostPort, targets: () => targets }))
     }
-    await runNode({
-      runc: process.env.ICHOR_RUNC ?? `${all.rootfs}/usr/bin/runc`,
-      runcRoot: all.runc,
-      id: node.name,
-      bundle: paths.bundle,
-      plan: planOf(cluster, node, all.rootfs, paths),
-      console,
-      signal,
-      report(state, restarts, last) {
-        if (!existsSync(directory)) return
-        try {
-          writeStatus(paths.status, { keeper: self, state, restarts, last, since: new Date().toISOString() })
-        } catch (error) {
-          // The node matters more than what is told of it: a full disk is said where there is room, on the console.
-          console.note(`status ${state} is not written: ${(error as Error).message}`)
-        }
-      },
-    })
+    const report: Life['report'] = (state, restarts, last) => {
+      if (!existsSync(directory)) return
+      try {
+        writeStatus(paths.status, { keeper: self, state, restarts, last, since: new Date().toISOString() })
+      } catch (error) {
+        // The node matters more than what is told of it: a full disk is said where there is room, on the console.
+        console.note(`status ${state} is not written: ${(error as Error).message}`)
+      }
+    }
+    if (cluster.machines) await runMachine({ cluster, machines: cluster.machines, node, directory, console, signal, report })
+    else
+      await runNode({
+        runc: process.env.ICHOR_RUNC ?? `${all.rootfs}/usr/bin/runc`,
+        runcRoot: all.runc,
+        id: node.name,
+        bundle: paths.bundle,
+        plan: planOf(cluster, node, all.rootfs, paths),
+        console,
+        signal,
+        report,
+      })
   } catch (error) {
     console.note(`keeper ends: ${(error as Error).message}`)
     throw error

@@ -3,6 +3,7 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import * as v from 'valibot'
+import { diskBuses } from './machine/qemu-arguments.ts'
 
 const address = v.pipe(v.string(), v.ipv4())
 const port = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(65535))
@@ -23,8 +24,25 @@ export const NodeRecord = v.object({
   ports: v.array(v.object({ hostPort: port, nodePort: port, protocol })),
   /** Its removal was begun; whoever changes the cluster next finishes it. */
   leaving: v.optional(v.boolean()),
+  /** Of a virtual machine: its identity and its disks, sizes in bytes. */
+  uuid: v.optional(v.pipe(v.string(), v.uuid())),
+  disks: v.optional(v.array(v.object({ bus: v.picklist(diskBuses), size: v.number() }))),
 })
 export type NodeRecord = v.InferOutput<typeof NodeRecord>
+
+/** How a cluster's virtual machines are made; a cluster without it has containers. */
+export const MachinesRecord = v.object({
+  /** The folder with what `mkimage.sh` made. */
+  images: v.string(),
+  /** What a machine whose disk is empty starts from. */
+  start: v.picklist(['iso', 'disk-image', 'pxe']),
+  firmware: v.picklist(['uefi', 'bios']),
+  secureBoot: v.boolean(),
+  accelerator: v.picklist(['kvm', 'tcg']),
+  /** Where the gateway serves machine configurations; only for machines that are told so by their kernel's command line. */
+  configPort: v.optional(port),
+})
+export type MachinesRecord = v.InferOutput<typeof MachinesRecord>
 
 /** One cluster as it was asked for. */
 export const ClusterRecord = v.object({
@@ -47,6 +65,7 @@ export const ClusterRecord = v.object({
   discovery: v.optional(v.object({ port })),
   /** The root file system's image, the one nodes of this cluster run. */
   image: v.string(),
+  machines: v.optional(MachinesRecord),
   nodes: v.array(NodeRecord),
 })
 export type ClusterRecord = v.InferOutput<typeof ClusterRecord>

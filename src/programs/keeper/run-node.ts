@@ -1,4 +1,4 @@
-/** One node's life: its container is run again whenever it ends, until it was shut down or the keeper is told to end. */
+/** A node as a container. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -6,12 +6,12 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { killCgroup, removeCgroup } from '../../linux/cgroup.ts'
-import type { ConsoleLog } from './console-log.ts'
 import type { ContainerPlan } from './container-spec.ts'
 import { containerSpec, diskDirectories } from './container-spec.ts'
+import { type Ending, type Life, runAgain } from './run-again.ts'
 
 /** What running a node takes. */
-export interface NodeRun {
+export interface NodeRun extends Pick<Life, 'console' | 'signal' | 'report'> {
   /** Path of runc. */
   runc: string
   runcRoot: string
@@ -19,38 +19,13 @@ export interface NodeRun {
   id: string
   bundle: string
   plan: ContainerPlan
-  console: ConsoleLog
-  signal: AbortSignal
-  report(state: 'starting' | 'running' | 'waiting' | 'stopped', restarts: number, last?: string): void
 }
 
-/** How a run of a node ended, and whether it is to be started again. */
-export type Ending = { again: boolean; text: string }
-
 const STOP_TIMEOUT = 30_000
-const SHORT_LIFE = 10_000
-const LONGEST_PAUSE = 10_000
 
 /** Runs the node until it is shut down from inside or the signal says so. */
-export async function runNode(run: NodeRun): Promise<void> {
-  let pause = 0
-  let restarts = 0
-  let last: string | undefined
-  while (!run.signal.aborted) {
-    run.report('starting', restarts, last)
-    await clean(run)
-    const started = Date.now()
-    const ending = await runOnce(run, () => run.report('running', restarts, last))
-    last = ending.text
-    run.console.note(`node ended: ${ending.text}`)
-    if (!ending.again || run.signal.aborted) break
-    pause = Date.now() - started < SHORT_LIFE ? Math.min(LONGEST_PAUSE, pause * 2 || 250) : 0
-    restarts++
-    run.report('waiting', restarts, last)
-    await sleep(pause, run.signal)
-  }
-  await clean(run)
-  run.report('stopped', restarts, last)
+export function runNode(run: NodeRun): Promise<void> {
+  return runAgain({ ...run, clean: () => clean(run), once: (running) => runOnce(run, running) })
 }
 
 /** Says what an exit of the container's first process means: 0 and the two ways of switching off end it, all else starts it again. */
@@ -108,16 +83,4 @@ function prepareBundle({ bundle, plan }: NodeRun): void {
   mkdirSync(bundle, { recursive: true, mode: 0o700 })
   for (const { source, mode } of diskDirectories) mkdirSync(join(plan.disk, source), { recursive: true, mode })
   writeFileSync(join(bundle, 'config.json'), JSON.stringify(containerSpec(plan)), { mode: 0o600 })
-}
-
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, ms)
-    function done() {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    signal.addEventListener('abort', done)
-  })
 }

@@ -51,8 +51,8 @@ export interface VirtualMachine {
   /** A kernel handed over by the emulator instead of read from a disk. */
   kernel?: { kernel: string; initramfs: string; commandLine: string }
   networks: readonly MachineNetwork[]
-  /** The serial line's file; what is there is kept. */
-  console: string
+  /** The serial line's file, in which what is there is kept; without one it is the emulator's own output. */
+  console?: string
   /** A socket that takes QMP commands. */
   control?: string
   /** Has an i6300esb, which resets the machine. */
@@ -76,7 +76,8 @@ export function qemuArguments(machine: VirtualMachine): string[] {
     ...['-smp', String(machine.cpus), '-m', String(machine.memory)],
     ...(machine.uuid ? ['-uuid', machine.uuid] : []),
     ...(machine.restarts ? [] : ['-no-reboot']),
-    ...['-chardev', `file,id=console,path=${quoted(machine.console)},append=on`, '-serial', 'chardev:console'],
+    ...['-chardev', machine.console ? `file,id=console,path=${quoted(machine.console)},append=on` : 'stdio,id=console,signal=off'],
+    ...['-serial', 'chardev:console'],
     ...(machine.control ? ['-qmp', `unix:${quoted(machine.control)},server=on,wait=off`] : ['-monitor', 'none']),
     ...firmware(machine.firmware),
     ...['-device', 'virtio-rng-pci', '-device', 'qemu-xhci,id=usb'],

@@ -8,6 +8,7 @@ import { type ClusterRecord, clusterPaths, type NodeRecord, writeAtomically } fr
 import { UsageError } from '../failure.ts'
 import type { Context } from '../talosconfig.ts'
 import type { Credentials } from './node-api.ts'
+import { installDisk } from './qemu/request.ts'
 
 /** What machine configurations are to say beyond what the cluster's record says. */
 export interface ConfigRequest {
@@ -120,7 +121,7 @@ async function makeConfig(
   const options = generateOptions(cluster, request, secrets)
   const all = [...registryPatches(request), ...patches.all]
   const made = generate(role, options, { all, controlPlane: patches.controlplane, worker: patches.worker })
-  const { errors } = made.validate('container')
+  const { errors } = made.validate(cluster.machines ? 'metal' : 'container')
   if (errors.length > 0)
     throw new Error(
       `the configuration for ${role}s is not valid: ${errors.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')}`,
@@ -155,7 +156,7 @@ function generateOptions(cluster: ClusterRecord, request: ConfigRequest, secrets
     kubernetesVersion: kubernetes.version,
     dnsDomain: request.dnsDomain,
     additionalSans: [...new Set(names)],
-    install: false as const,
+    install: cluster.machines ? { disk: installDisk(cluster.nodes[0]?.disks ?? []) } : (false as const),
     registryMirrors: Object.fromEntries([...mirrors].map(([registry, entries]) => [registry, entries.map(({ endpoint }) => endpoint)])),
     nameservers: network.nameservers,
     discovery: discovery !== undefined,

@@ -3,7 +3,7 @@
  * from nothing to a cluster, from an interrupted attempt, from a host that was restarted, and from other counts of nodes.
  */
 
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openJournal } from '../../keeper/journal.ts'
 import {
@@ -33,6 +33,8 @@ import { type ClusterRequest, planChange, planCluster } from './plan.ts'
 import { checkDisk, checkImage, checkKernel, checkLoop, checkNetwork, checkPorts, checkRoot } from './preflight.ts'
 import { Progress } from './progress.ts'
 import { nodeTrouble, provideCluster, provideNode } from './provision.ts'
+import { chooseAccelerator } from './qemu/accelerator.ts'
+import { checkMachines, checkRoom } from './qemu/preflight.ts'
 import { holdCluster } from './run-destroy.ts'
 import { type Asked, checkSettled } from './settled.ts'
 import { isRunning } from './show.ts'
@@ -46,31 +48,31 @@ export interface CreateOptions {
   /** What was asked for that an existing cluster cannot be given any more. */
   asked: Asked
   wait: boolean
-  waitTimeout: number
+  /** Milliseconds; by default as long as nodes of the kind may take. */
+  waitTimeout?: number
   checkReadiness: boolean
   kubeconfig: boolean
   talosconfig?: string
   yes: boolean
 }
 
+const PATIENCE = { usual: 20 * 60_000, emulated: 90 * 60_000 }
+
 /** Creates a cluster, or brings one that exists to what was asked. */
 export async function createCluster(io: Io, options: CreateOptions): Promise<void> {
   const { request } = options
-  checkRoot()
-  checkKernel()
-  checkLoop()
-  checkImage(request.image)
   const directory = join(request.state, request.name)
   const present = readCluster(directory)
-  const counts = request.controlplanes.count + request.workers.count
-  checkDisk(request.state, present ? Math.max(0, counts - present.nodes.length) : counts)
-  const record = present ?? (await newCluster(options))
+  if (present) checkSameKind(present, request)
+  checkHost(request, present)
+  const record = present ?? (await newCluster(io, options))
   if (existsSync(clusterPaths(directory).tombstone))
     throw new UsageError(`cluster "${request.name}" is half destroyed: finish it with "talosctl cluster destroy --name ${request.name}"`)
   const unlock = holdCluster(directory)
   try {
     const progress = new Progress(io)
-    const abort = AbortSignal.any([io.signal, AbortSignal.timeout(options.waitTimeout)])
+    const waitTimeout = options.waitTimeout ?? (record.machines?.accelerator === 'tcg' ? PATIENCE.emulated : PATIENCE.usual)
+    const abort = AbortSignal.any([io.signal, AbortSignal.timeout(waitTimeout)])
     const change = present ? planChange(record, withPresentCounts(options, record)) : { added: [], removed: [] }
     if (present) {
       checkSettled(record, request, options.asked, change.added)
@@ -93,17 +95,42 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
     // The nodes start while the secrets are made: neither needs the other yet.
     const making = progress.phase('configuration', () => provideConfigs(directory, wanted, options.configs))
     making.catch(() => {})
-    const configs = await start(directory, wanted, making, progress, abort)
+    const configs = await start(directory, wanted, making, request.machines?.unconfigured === true, progress, abort)
     const remaining = await leave(directory, wanted, change.removed, configs, progress, abort)
     const { context, file } = await mergeTalosconfig(io, directory, record.name, configs.context(remaining), options.talosconfig)
     progress.line(`client configuration: context "${context}" in ${file}`)
-    await settle(io, directory, remaining, configs, options, progress, abort)
+    if (request.machines?.unconfigured) return maintenance(io, remaining)
+    await settle(io, directory, remaining, configs, { ...options, waitTimeout }, progress, abort)
     closing(io, remaining, progress)
   } catch (error) {
     throw existsSync(join(directory, 'secrets.yaml')) ? withWayOut(error as Error, request) : error
   } finally {
     if (existsSync(directory)) unlock()
   }
+}
+
+/** A cluster's nodes are all of one kind. */
+function checkSameKind({ name, machines }: ClusterRecord, request: ClusterRequest): void {
+  if ((machines !== undefined) === (request.machines !== undefined)) return
+  const [has, say] = machines ? ['virtual machines', 'create qemu'] : ['containers', 'create']
+  throw new UsageError(`cluster "${name}" consists of ${has}: say "talosctl cluster ${say}", or choose another name with --name`)
+}
+
+/** What this host lacks for the nodes that are to be made. */
+function checkHost(request: ClusterRequest, present: ClusterRecord | undefined): void {
+  const { controlplanes, workers, machines, state, image } = request
+  const added = Math.max(0, controlplanes.count + workers.count - (present?.nodes.length ?? 0))
+  if (machines) {
+    checkMachines(machines)
+    mkdirSync(state, { recursive: true, mode: 0o700 })
+    checkRoom(state, added * machines.disks.reduce((sum, { size }) => sum + size, 0))
+    return
+  }
+  checkRoot()
+  checkKernel()
+  checkLoop()
+  checkImage(image)
+  checkDisk(state, added)
 }
 
 /** What broke off half-way can be gone on with, or be taken away. */
@@ -113,7 +140,7 @@ function withWayOut(error: Error, { name }: ClusterRequest): Error {
   return Object.assign(new Error(text, { cause: error }), { code: (error as NodeJS.ErrnoException).code })
 }
 
-async function newCluster({ request, configs, asked }: CreateOptions): Promise<ClusterRecord> {
+async function newCluster(io: Io, { request, configs, asked }: CreateOptions): Promise<ClusterRecord> {
   await checkKubernetesVersion(
     request.kubernetesVersion,
     configs.mirrors.map(({ registry }) => registry),
@@ -121,7 +148,10 @@ async function newCluster({ request, configs, asked }: CreateOptions): Promise<C
   const cidr = checkNetwork(request.cidr, request.state, asked.cidr)
   await checkPorts(request.hostAddress, request.exposedPorts)
   const ports = { kubernetes: await freePort(request.hostAddress), machineApi: await freePort(request.hostAddress) }
-  return planCluster({ ...request, cidr }, ports)
+  if (!request.machines) return planCluster({ ...request, cidr }, ports)
+  const { accelerator, reason } = await chooseAccelerator(request.machines.images)
+  if (reason) io.stderr.write(`machines are emulated, which is about ten times slower: ${reason}\n`)
+  return planCluster({ ...request, cidr }, { ...ports, accelerator })
 }
 
 /** Counts left to their defaults are those a cluster has. */
@@ -151,28 +181,32 @@ async function start(
   directory: string,
   record: ClusterRecord,
   making: Promise<Configs>,
+  unconfigured: boolean,
   progress: Progress,
   signal: AbortSignal,
 ): Promise<Configs> {
   const outside = await progress.phase('host', async () => (await provideCluster(directory, record)).outside)
   if (!outside) progress.line('no nftables on this host: nodes reach each other and this host, nothing beyond')
+  reloadGateway(directory)
   const nodes = record.nodes.filter(({ leaving }) => !leaving)
   await progress.phase('nodes', async (detail) => {
     let up = 0
     await together(nodes, async (node) => {
       await provideNode(directory, record, node)
+      if (unconfigured) return
       const marker = join(nodeDirectory(directory, node.name), 'configured')
       if (!existsSync(marker)) {
         const config = nodeConfig(await making, node)
         writeAtomically(nodePaths(nodeDirectory(directory, node.name)).config, config)
-        await applyConfiguration(node.ip, config, signal, () => nodeTrouble(nodeDirectory(directory, node.name)))
+        const trouble = () => nodeTrouble(nodeDirectory(directory, node.name))
+        await applyConfiguration(node.ip, config, signal, { installs: record.machines !== undefined, trouble })
         writeFileSync(marker, '')
       }
       detail(`${++up} of ${nodes.length}`)
     })
   })
-  reloadGateway(directory)
   const configs = await making
+  if (unconfigured) return configs
   const controlPlanes = nodes.filter(({ role }) => role === 'controlplane')
   await progress.phase('machine API', () => together(controlPlanes, ({ ip }) => awaitApi(ip, configs.credentials, signal)))
   const marker = join(directory, 'bootstrapped')
@@ -219,7 +253,7 @@ async function settle(
   directory: string,
   record: ClusterRecord,
   configs: Configs,
-  options: CreateOptions,
+  options: CreateOptions & { waitTimeout: number },
   progress: Progress,
   signal: AbortSignal,
 ): Promise<void> {
@@ -232,6 +266,13 @@ async function settle(
     progress.line(`kubeconfig: context "${context}" in ${file}`)
   }
   if (options.checkReadiness) writeFileSync(join(directory, 'healthy'), '')
+}
+
+/** How to go on with machines that nobody has configured yet. */
+function maintenance(io: Io, { nodes, name }: ClusterRecord): void {
+  const talosctl = callable('talosctl')
+  const lines = nodes.map(({ ip, role }) => `  ${talosctl} apply-config --insecure -n ${ip} --file ${role}.yaml`)
+  io.stderr.write(`\nthe machines of cluster "${name}" start up to maintenance and wait for their configuration:\n${lines.join('\n')}\n`)
 }
 
 /** How to go on: where things are, and three commands as they can be typed here. */

@@ -3,10 +3,11 @@
 import { existsSync } from 'node:fs'
 import { type Network, openNetwork } from '../../../linux/net.ts'
 import { createNetns, removeNetns } from '../../../linux/netns.ts'
+import { createTap } from '../../../linux/tap.ts'
 import type { Journal } from '../../keeper/journal.ts'
 import type { ClusterRecord, NodeRecord } from '../../keeper/layout.ts'
+import { macOf } from '../../keeper/node-address.ts'
 import { parseCidr } from './cidr.ts'
-import { macOf } from './plan.ts'
 
 const NODE_LINK = 'eth0'
 
@@ -49,6 +50,16 @@ export function plugNode({ network }: ClusterRecord, node: NodeRecord, netns: st
   inside.addAddress({ link, address: `${node.ip}/${parseCidr(network.cidr).bits}` })
   inside.setLink(link, { up: true })
   inside.putRoute({ gateway: network.gateway, link })
+}
+
+/** Makes the link that a virtual machine's card is plugged into, on the bridge. */
+export function plugMachine({ network }: ClusterRecord, node: NodeRecord, journal: Journal): void {
+  using host = openNetwork()
+  if (!host.link(node.link)) {
+    journal.write({ kind: 'link', name: node.link, node: node.name })
+    createTap(node.link)
+  }
+  host.setLink(node.link, { master: host.indexOf(network.bridge), mtu: network.mtu, up: true })
 }
 
 /** Removes a link; its other end goes with it. Absent is fine. */

@@ -19,7 +19,7 @@ export async function applyConfiguration(
   ip: string,
   config: string,
   signal: AbortSignal,
-  trouble: () => string | undefined,
+  { installs, trouble }: { installs: boolean; trouble(): string | undefined },
 ): Promise<void> {
   const { connect } = await import('../../../rpc/client/channel.ts')
   await insist(`node ${ip} takes no configuration`, signal, async () => {
@@ -27,8 +27,9 @@ export async function applyConfiguration(
     if (why) throw new HopelessError(why)
     const channel = connect({ address: `${ip}:${API_PORT}`, tls: { insecure: true } })
     try {
-      const mode = machine.ApplyConfigurationRequest.Mode.NO_REBOOT
-      await channel.unary('machine.MachineService/ApplyConfiguration', { data: Buffer.from(config), mode }, { deadline: 10_000, signal })
+      // A machine puts the system on its disk first, and comes back from there.
+      const mode = installs ? machine.ApplyConfigurationRequest.Mode.AUTO : machine.ApplyConfigurationRequest.Mode.NO_REBOOT
+      await channel.unary('machine.MachineService/ApplyConfiguration', { data: Buffer.from(config), mode }, { deadline: 60_000, signal })
     } finally {
       channel.close()
     }
@@ -38,7 +39,7 @@ export async function applyConfiguration(
 /** Waits until a node answers to its cluster's credentials. */
 export async function awaitApi(ip: string, credentials: Credentials, signal: AbortSignal): Promise<void> {
   await insist(`the API of node ${ip} does not answer`, signal, () =>
-    withNode(ip, credentials, (channel) => channel.unary('machine.MachineService/Version', {}, { deadline: 2_000, signal })),
+    withNode(ip, credentials, (channel) => channel.unary('machine.MachineService/Version', {}, { deadline: 10_000, signal })),
   )
 }
 

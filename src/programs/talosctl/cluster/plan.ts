@@ -1,11 +1,12 @@
 /** Turns what was asked for into a cluster's record: names, addresses, links and who is added or removed. */
 
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import type { ClusterRecord, NodeRecord } from '../../keeper/layout.ts'
+import type { ClusterRecord, MachinesRecord, NodeRecord } from '../../keeper/layout.ts'
 import { UsageError } from '../failure.ts'
 import { addressOf, type Cidr, contains, formatCidr, parseCidr, sizeOf } from './cidr.ts'
 import type { ExposedPort } from './exposed-ports.ts'
+import type { MachinesRequest } from './qemu/request.ts'
 
 /** How a node of one role is made. */
 export interface RoleRequest {
@@ -32,15 +33,19 @@ export interface ClusterRequest {
   forwardDns: string[]
   discovery: boolean
   image: string
+  /** Of virtual machines; without it nodes are containers. */
+  machines?: MachinesRequest
 }
 
-/** The ports of the host that were found free for the cluster's interfaces. */
-export interface HostPorts {
+/** What was found on the host: ports that are free for the cluster's interfaces, and how its virtual machines run. */
+export interface Found {
   kubernetes: number
   machineApi: number
+  accelerator?: MachinesRecord['accelerator']
 }
 
 const DISCOVERY_PORT = 3000
+const CONFIG_PORT = 3001
 const MIB = 1024 * 1024
 // The memory floors of the machine itself, less what firmware and kernel take of it.
 const MINIMUM = { controlplane: (2048 - 200) * MIB, worker: (1024 - 150) * MIB }
@@ -51,7 +56,7 @@ export function clusterId(state: string, name: string): string {
 }
 
 /** A cluster that does not exist yet. */
-export function planCluster(request: ClusterRequest, ports: HostPorts): ClusterRecord {
+export function planCluster(request: ClusterRequest, ports: Found): ClusterRecord {
   const { name, state, cidr, mtu } = request
   checkName(name)
   if (request.controlplanes.count < 1) throw new UsageError('--controlplanes: a cluster needs at least one control plane')
@@ -74,6 +79,7 @@ export function planCluster(request: ClusterRequest, ports: HostPorts): ClusterR
     hostAddress: request.hostAddress,
     discovery: request.discovery ? { port: DISCOVERY_PORT } : undefined,
     image: request.image,
+    machines: request.machines && planMachines(request.machines, ports),
     nodes: [],
   }
   const { added } = planChange(empty, request)
@@ -107,20 +113,20 @@ export function planChange(cluster: ClusterRecord, request: ClusterRequest): { a
         cpus,
         memory,
         ports: [],
+        ...(request.machines ? { uuid: randomUUID(), disks: request.machines.disks } : {}),
       })
     }
   }
   return { added, removed }
 }
 
+function planMachines({ images, start, firmware, secureBoot }: MachinesRequest, { accelerator = 'tcg' }: Found): MachinesRecord {
+  return { images, start, firmware, secureBoot, accelerator, ...(start === 'pxe' ? { configPort: CONFIG_PORT } : {}) }
+}
+
 /** The name of the host's end of a node's cable, within the 15 bytes that a link's name may have. */
 export function linkName(id: string, node: string): string {
   return `ich${createHash('sha256').update(`${id}/${node}`).digest('hex').slice(0, 10)}`
-}
-
-/** The hardware address of a node, the same whenever it is started. */
-export function macOf(ip: string): string {
-  return ['02', '1c', ...ip.split('.').map((part) => Number(part).toString(16).padStart(2, '0'))].join(':')
 }
 
 /** Refuses a name that could not be part of host names, links and paths. */

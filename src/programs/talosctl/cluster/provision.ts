@@ -21,7 +21,7 @@ import { isAlive } from '../../keeper/process-identity.ts'
 import { readStatus } from '../../keeper/status.ts'
 import { acceptBridge, hostIptables } from './host-filter.ts'
 import { mountImage } from './image-mount.ts'
-import { makeBridge, plugNode } from './links.ts'
+import { makeBridge, plugMachine, plugNode } from './links.ts'
 import { addMasquerade } from './masquerade.ts'
 
 const START_TIMEOUT = 15_000
@@ -30,7 +30,8 @@ const START_TIMEOUT = 15_000
 export async function provideCluster(directory: string, cluster: ClusterRecord): Promise<{ outside: boolean }> {
   const paths = clusterPaths(directory)
   const journal = new Journal(paths.journal)
-  mountImage(cluster.image, paths.rootfs, journal)
+  // A virtual machine has its own; of the host's side only nftables may be taken from it.
+  if (!cluster.machines || existsSync(cluster.image)) mountImage(cluster.image, paths.rootfs, journal)
   makeBridge(cluster, journal)
   journal.write({ kind: 'cgroup', path: clusterCgroup(cluster.id) })
   await openInside(cluster, journal)
@@ -52,7 +53,8 @@ export async function provideNode(directory: string, cluster: ClusterRecord, nod
   rmSync(paths.status, { force: true })
   journal.write({ kind: 'directory', path: paths.directory, node: node.name })
   mkdirSync(paths.disk, { recursive: true, mode: 0o700 })
-  plugNode(cluster, node, paths.netns, journal)
+  if (cluster.machines) plugMachine(cluster, node, journal)
+  else plugNode(cluster, node, paths.netns, journal)
   journal.write({ kind: 'cgroup', path: nodeCgroup(cluster.id, node.name), node: node.name })
   const log = join(paths.directory, 'keeper.log')
   startNodeKeeper(paths.directory, journal)

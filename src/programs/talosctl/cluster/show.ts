@@ -15,7 +15,7 @@ export function showCluster(state: string, name: string): string {
     )
   const { network, kubernetes } = cluster
   const head = table([
-    ['PROVISIONER', 'container'],
+    ['PROVISIONER', cluster.machines ? 'qemu' : 'container'],
     ['NAME', cluster.name],
     ['NETWORK NAME', network.bridge],
     ['NETWORK CIDR', network.cidr],
@@ -23,7 +23,10 @@ export function showCluster(state: string, name: string): string {
     ['NETWORK MTU', network.mtu],
     ['KUBERNETES ENDPOINT', `https://${network.gateway}:${kubernetes.port}`],
   ])
-  const rows = cluster.nodes.map(({ name: node, role, ip, cpus, memory }) => [node, role, ip, (cpus / 1000).toFixed(2), bytes(memory), '-'])
+  const rows = cluster.nodes.map(({ name: node, role, ip, cpus, memory, disks = [] }) => {
+    const size = disks.reduce((sum, disk) => sum + disk.size, 0)
+    return [node, role, ip, (cpus / 1000).toFixed(2), bytes(memory), disks.length > 0 ? bytes(size) : '-']
+  })
   const remarks = cluster.nodes
     .map(({ name: node }) => [node, nodeState(nodeDirectory(directory, node))])
     .filter(([, state]) => state !== 'running')

@@ -10,11 +10,20 @@ export function stateDirectory(flag: string | undefined, env: Io['env']): string
   return resolve(flag.startsWith('~/') ? join(env.HOME || homedir(), flag.slice(2)) : flag)
 }
 
+/** Where what `mkimage.sh` made is looked for: beside this binary unless said otherwise. */
+export function imagesFolder(flag: string | undefined): string {
+  return flag ? resolve(flag) : besideThisProgram()
+}
+
+function besideThisProgram(): string {
+  const compiled = Bun.main.startsWith('/$bunfs/')
+  return compiled ? dirname(process.execPath) : new URL('../../../../dist', import.meta.url).pathname
+}
+
 /** The nodes' root file system: named by the flag or the environment, else beside this binary, packed for speed when it is there. */
 export function imagePath(flag: string | undefined, env: Io['env']): string {
   if (flag || env.ICHOR_ROOTFS) return resolve(flag || env.ICHOR_ROOTFS || '')
-  const compiled = Bun.main.startsWith('/$bunfs/')
-  const directory = compiled ? dirname(process.execPath) : new URL('../../../../dist', import.meta.url).pathname
+  const directory = besideThisProgram()
   const packedForNodes = join(directory, 'rootfs.node.sqsh')
   return existsSync(packedForNodes) ? packedForNodes : join(directory, 'rootfs.sqsh')
 }

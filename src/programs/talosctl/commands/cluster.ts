@@ -2,7 +2,8 @@ import net from 'node:net'
 import { Argument, Command, Option } from 'commander'
 import { kubernetesVersion } from '../../../os/k8s/images.ts'
 import type { CreateOptions } from '../cluster/create.ts'
-import { imagePath, stateDirectory } from '../cluster/state-paths.ts'
+import type { MachinesRequest } from '../cluster/qemu/request.ts'
+import { imagePath, imagesFolder, stateDirectory } from '../cluster/state-paths.ts'
 import { UsageError } from '../failure.ts'
 import { array, duration, integer, list } from '../flags.ts'
 import type { Io } from '../io.ts'
@@ -29,13 +30,13 @@ function common(command: Command): Command {
   return command
     .addOption(new Option('--name <name>', 'name of the cluster').default(DEFAULT_NAME))
     .addOption(new Option('--state <folder>', 'folder that clusters are kept in (default: ~/.talos/clusters)'))
-    .addOption(new Option('--provisioner <kind>', 'how nodes are made').default('container'))
+    .addOption(new Option('--provisioner <kind>', 'how nodes are made: container or qemu').default('container'))
 }
 
 function create(io: Io): Command {
   return common(new Command('create'))
-    .description('Create a cluster of containers on this machine, or bring one to other counts of nodes')
-    .addArgument(new Argument('[provisioner]', 'how nodes are made').default('container', 'container'))
+    .description('Create a cluster of containers or virtual machines on this machine, or bring one to other counts of nodes')
+    .addArgument(new Argument('[provisioner]', 'how nodes are made: container or qemu').default('container', 'container'))
     .option('--controlplanes <count>', 'control planes', integer(0, 99))
     .option('--workers <count>', 'workers', integer(0, 1000))
     .option('--cidr, --subnet <network>', `network of the nodes (default: ${DEFAULT_CIDR}, or a free one)`)
@@ -67,19 +68,32 @@ function create(io: Io): Command {
     .option('--wait', 'wait until the cluster is healthy', true)
     .option('--no-wait', 'return when the nodes have their configuration')
     .addOption(
-      new Option('--wait-timeout <duration>', 'how long to wait for a healthy cluster').argParser(duration).default(20 * 60_000, '20m0s'),
+      new Option(
+        '--wait-timeout <duration>',
+        'how long to wait for a healthy cluster (default: 20m0s, of emulated machines 90m0s)',
+      ).argParser(duration),
     )
     .option('--skip-kubeconfig', 'leave the kubeconfig alone')
     .option('--skip-k8s-node-readiness-check', 'do not wait for nodes to be ready')
     .option('--talosconfig, --talosconfig-destination <file>', 'client configuration to add the cluster to')
     .option('--image <file>', "the nodes' root file system (default: rootfs.sqsh beside this program)")
     .option('-y, --yes', 'remove nodes without asking')
+    .optionsGroup('Virtual machines (create qemu):')
+    .option('--disks <disks>', 'disks of a machine: driver:size,…; the first is installed to', 'virtio:10GiB,virtio:6GiB')
+    .option(
+      '--presets <presets>',
+      'what machines start from: iso, iso-secureboot, pxe, disk-image; with maintenance they stay unconfigured',
+      list(),
+    )
+    .option('--images <folder>', 'folder with what mkimage.sh made (default: beside this program)')
+    .option('--uefi', 'machines have UEFI', true)
+    .option('--no-uefi', 'machines have a BIOS')
     .action(async (kind: string, own: CreateFlags, command: Command) => {
       const flags = withGroup(own, command)
-      checkProvisioner(kind)
-      checkProvisioner(flags.provisioner)
+      for (const each of [kind, flags.provisioner]) checkProvisioner(each)
       const { createCluster } = await import('../cluster/create.ts')
-      const wanted = await options(io, flags, (name) => command.getOptionValueSource(name) === 'cli')
+      const provisioner = kind === 'qemu' ? kind : flags.provisioner
+      const wanted = await options(io, { ...flags, provisioner }, (name) => command.getOptionValueSource(name) === 'cli')
       await createCluster(io, wanted).catch((error) => {
         throw isFull(error)
           ? new UsageError(`the disk of "${wanted.request.state}" is full: make room and run the same command again`)
@@ -152,12 +166,16 @@ export interface CreateFlags extends CommonFlags {
   endpoint?: string
   withClusterDiscovery: boolean
   wait: boolean
-  waitTimeout: number
+  waitTimeout?: number
   skipKubeconfig?: boolean
   skipK8sNodeReadinessCheck?: boolean
   talosconfigDestination?: string
   image?: string
   yes?: boolean
+  disks: string
+  presets?: string[]
+  images?: string
+  uefi: boolean
 }
 
 /** Flags that say what machine configurations hold. */
@@ -173,13 +191,13 @@ const configurationFlags: (keyof CreateFlags)[] = [
 ]
 
 function checkProvisioner(kind: string): void {
-  if (kind === 'container') return
-  if (kind === 'docker' || kind === 'qemu' || kind === 'dev') {
+  if (kind === 'container' || kind === 'qemu') return
+  if (kind === 'docker' || kind === 'dev') {
     throw new UsageError(
       `provisioner "${kind}" is not in this version: nodes are containers without Docker, leave "${kind}" out or say "container"`,
     )
   }
-  throw new UsageError(`there is no provisioner "${kind}": say "container", or leave it out`)
+  throw new UsageError(`there is no provisioner "${kind}": say "container" or "qemu", or leave it out`)
 }
 
 /** What the flags of create ask for, checked. */
@@ -220,6 +238,7 @@ export async function options(io: Io, flags: CreateFlags, asked: (flag: keyof Cr
       ...resolvers,
       discovery: flags.withClusterDiscovery,
       image: imagePath(flags.image, io.env),
+      machines: flags.provisioner === 'qemu' ? await machines(flags) : undefined,
     },
     configs: {
       dnsDomain: flags.dnsDomain,
@@ -252,6 +271,16 @@ export async function options(io: Io, flags: CreateFlags, asked: (flag: keyof Cr
     kubeconfig: flags.skipKubeconfig !== true,
     talosconfig: flags.talosconfigDestination,
     yes: flags.yes === true,
+  }
+}
+
+async function machines(flags: CreateFlags): Promise<MachinesRequest> {
+  const { parseDisks, readPresets } = await import('../cluster/qemu/request.ts')
+  return {
+    ...readPresets(flags.presets ?? ['iso']),
+    images: imagesFolder(flags.images),
+    firmware: flags.uefi ? 'uefi' : 'bios',
+    disks: parseDisks(flags.disks),
   }
 }
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
+import { macOf } from '../../../../src/programs/keeper/node-address.ts'
 import { parseCidr } from '../../../../src/programs/talosctl/cluster/cidr.ts'
-import { type ClusterRequest, linkName, macOf, planChange, planCluster } from '../../../../src/programs/talosctl/cluster/plan.ts'
+import { type ClusterRequest, linkName, planChange, planCluster } from '../../../../src/programs/talosctl/cluster/plan.ts'
 
 const GIB = 1024 ** 3
 const request = (change: Partial<ClusterRequest> = {}): ClusterRequest => ({

@@ -1,0 +1,158 @@
+/** A node as a virtual machine. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { createCgroup, removeCgroup } from '../../../linux/cgroup.ts'
+import { nodeCgroup } from '../cgroup-names.ts'
+import { selfCommand } from '../detached.ts'
+import { configUrl } from '../gateway/serve-configs.ts'
+import { type ClusterRecord, type MachinesRecord, type NodeRecord, nodePaths } from '../layout.ts'
+import { macOf } from '../node-address.ts'
+import { type Ending, type Life, runAgain } from '../run-again.ts'
+import { machineFirmware } from './host-firmware.ts'
+import { machineImages, readCommandLine } from './images.ts'
+import { qemuArguments, type VirtualMachine } from './qemu-arguments.ts'
+import { Control, type Shutdown } from './qmp.ts'
+
+/** What running a machine takes. */
+export interface MachineRun extends Pick<Life, 'console' | 'signal' | 'report'> {
+  cluster: ClusterRecord
+  machines: MachinesRecord
+  node: NodeRecord
+  /** The node's directory. */
+  directory: string
+}
+
+const STOP_TIMEOUT = 30_000
+const MIB = 1024 * 1024
+
+/** Runs the machine until it is shut down from inside or the signal says so. */
+export function runMachine(run: MachineRun): Promise<void> {
+  const cgroup = nodeCgroup(run.cluster.id, run.node.name)
+  return runAgain({ ...run, clean: () => removeCgroup(cgroup, { deadlineMs: 20_000 }), once: (running) => runOnce(run, cgroup, running) })
+}
+
+/** Says what the end of an emulator means, by its exit code and what it said itself before. */
+export function machineEnding(code: number | null, signal: NodeJS.Signals | null, said: Shutdown | undefined): Ending {
+  if (signal) return { again: true, text: `the emulator was killed by ${signal}` }
+  if (code !== 0) return { again: true, text: `the emulator exited with code ${code}` }
+  if (said?.reason === 'guest-reset' || said?.reason === 'host-qmp-system-reset') return { again: true, text: 'rebooted' }
+  if (said?.reason === 'guest-panic') return { again: true, text: 'its kernel panicked' }
+  if (said?.reason === 'subsystem-reset') return { again: true, text: 'reset by its watchdog' }
+  return { again: false, text: said?.guest ? 'powered off' : 'shut down' }
+}
+
+async function runOnce(run: MachineRun, cgroup: string, running: () => void): Promise<Ending> {
+  const control = new Control()
+  const over = new AbortController()
+  const machine = machineOf(run)
+  if (machine.control) rmSync(machine.control, { force: true })
+  createCgroup(cgroup)
+  const [command, ...before] = selfCommand()
+  // Within the node's group it ends with the node, whoever takes that away.
+  const args = [...before, 'exec', '--cgroup', cgroup, '--', 'qemu-system-x86_64', ...qemuArguments(machine)]
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], argv0: before.length === 0 ? 'ichor' : undefined })
+  child.stdout.on('data', (bytes: Buffer) => run.console.write(bytes))
+  child.stderr.on('data', (bytes: Buffer) => run.console.write(bytes))
+  const stop = () => void powerOff(child, control)
+  try {
+    child.once('spawn', running)
+    if (machine.control) void control.connect(machine.control, over.signal)
+    const end = new Promise<Ending>((resolve) => {
+      child.once('error', (error) => resolve({ again: true, text: error.message }))
+      child.once('close', (code, signal) => resolve(machineEnding(code, signal, control.ended)))
+    })
+    run.signal.addEventListener('abort', stop)
+    if (run.signal.aborted) stop()
+    return await end
+  } finally {
+    run.signal.removeEventListener('abort', stop)
+    over.abort()
+    control.close()
+  }
+}
+
+/** Presses the power button, and pulls the plug when that does not help. */
+async function powerOff(child: ChildProcess, control: Control): Promise<void> {
+  const gone = once(child, 'exit')
+  control.pressPower()
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT)
+  await gone
+  clearTimeout(timer)
+}
+
+/** A node as a machine, its disks and variables made when they are not there. */
+function machineOf({ cluster, machines, node, directory }: MachineRun): VirtualMachine {
+  const paths = nodePaths(directory)
+  const images = machineImages(machines.images)
+  mkdirSync(paths.disk, { recursive: true, mode: 0o700 })
+  const disks = (node.disks ?? []).map(({ bus, size }, index) => ({
+    file: provideDisk(join(paths.disk, `disk${index}.raw`), size, index === 0 && machines.start === 'disk-image' ? images.disk : undefined),
+    format: 'raw' as const,
+    bus,
+    serial: `${node.uuid?.slice(0, 8) ?? node.name}-${index}`,
+  }))
+  const installed = disks[0] !== undefined && hasTable(disks[0].file)
+  const { network } = cluster
+  return {
+    name: node.name,
+    cpus: Math.max(1, Math.round(node.cpus / 1000)),
+    memory: Math.floor(node.memory / MIB),
+    accelerator: machines.accelerator,
+    firmware: machines.firmware === 'bios' ? { kind: 'bios' } : machineFirmware(join(paths.disk, 'variables.fd'), machines.secureBoot),
+    disks,
+    cdrom: machines.start === 'iso' ? images.iso : undefined,
+    kernel:
+      machines.start === 'pxe' && !installed
+        ? {
+            kernel: images.kernel,
+            initramfs: images.initramfs,
+            commandLine: `${readCommandLine(images.commandLine)} talos.config=${configUrl(cluster, machines, node)}`,
+          }
+        : undefined,
+    networks: [{ kind: 'tap', link: node.link, hardwareAddress: macOf(node.ip), mtu: network.mtu }],
+    control: join(directory, 'qmp'),
+    watchdog: true,
+    // Each start is the keeper's, which counts them.
+    restarts: false,
+    uuid: node.uuid,
+  }
+}
+
+/** A disk of a size, empty or a copy of an image; one that is there is left as it is. */
+function provideDisk(file: string, size: number, image: string | undefined): string {
+  if (existsSync(file)) return file
+  const next = `${file}.next`
+  rmSync(next, { force: true })
+  if (image) copyFileSync(image, next)
+  else writeFileSync(next, '', { mode: 0o600 })
+  truncateSync(next, size)
+  // Only a whole disk gets the name, so that an interrupted copy is never started from.
+  renameSync(next, file)
+  return file
+}
+
+/** Whether a disk has a partition table, so that it was installed to (UEFI 5.3.2: the header is in the second block). */
+function hasTable(file: string): boolean {
+  const fd = openSync(file, 'r')
+  try {
+    const signature = Buffer.alloc(8)
+    readSync(fd, signature, 0, 8, 512)
+    return signature.toString('latin1') === 'EFI PART'
+  } finally {
+    closeSync(fd)
+  }
+}

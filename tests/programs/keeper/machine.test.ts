@@ -1,0 +1,71 @@
+import { expect, test } from 'bun:test'
+import { answer } from '../../../src/programs/keeper/gateway/serve-addresses.ts'
+import { configUrl, nodeAsking } from '../../../src/programs/keeper/gateway/serve-configs.ts'
+import type { ClusterRecord } from '../../../src/programs/keeper/layout.ts'
+import { shutdownOf } from '../../../src/programs/keeper/machine/qmp.ts'
+import { machineEnding } from '../../../src/programs/keeper/machine/run-machine.ts'
+import { macOf } from '../../../src/programs/keeper/node-address.ts'
+import { Dhcp4Options, dhcp4Option, dhcp4Type, newRequest, optionAddresses, optionNumber } from '../../../src/wire/dhcp4.ts'
+
+const uuid = '0c5f3b8e-7a52-4a0f-9a5e-2f1f6f1d7c11'
+const cluster: ClusterRecord = {
+  version: 1,
+  name: 'demo',
+  id: '01234567',
+  network: { cidr: '10.5.0.0/24', gateway: '10.5.0.1', mtu: 1450, bridge: 'ichor01234567', nameservers: ['10.5.0.1'], forwardDns: [] },
+  kubernetes: { version: '1.36.3', port: 6443, hostPort: 40001 },
+  machineApi: { hostPort: 40002 },
+  hostAddress: '127.0.0.1',
+  image: '/image',
+  machines: { images: '/dist', start: 'pxe', firmware: 'uefi', secureBoot: false, accelerator: 'tcg', configPort: 3001 },
+  nodes: [{ name: 'demo-controlplane-1', role: 'controlplane', ip: '10.5.0.2', link: 'ich1', cpus: 2000, memory: 1, ports: [], uuid }],
+}
+
+const ask = (type: number, from = macOf('10.5.0.2'), more: [number, Uint8Array][] = []) =>
+  answer(cluster, newRequest(7, from, [[dhcp4Option.messageType, optionNumber(type, 1)], ...more]))
+
+test('a machine is offered the address that it is known by, with the network around it', () => {
+  const offer = ask(dhcp4Type.discover)
+  const options = new Dhcp4Options(offer?.options ?? new Map())
+  expect(offer?.yourAddress).toBe('10.5.0.2')
+  expect([options.type, options.prefixLength, options.mtu]).toEqual([dhcp4Type.offer, 24, 1450])
+  expect([options.routers, options.nameServers, options.server]).toEqual([['10.5.0.1'], ['10.5.0.1'], '10.5.0.1'])
+})
+
+test('a stranger on the bridge is not answered', () => {
+  expect(ask(dhcp4Type.discover, '02:00:00:00:00:09')).toBeUndefined()
+})
+
+test('a request for another server is left to it, one for another address is refused', () => {
+  expect(ask(dhcp4Type.request, undefined, [[dhcp4Option.server, optionAddresses('10.5.0.9')]])).toBeUndefined()
+  const refusal = ask(dhcp4Type.request, undefined, [[dhcp4Option.requestedAddress, optionAddresses('10.5.0.77')]])
+  expect(new Dhcp4Options(refusal?.options ?? new Map()).type).toBe(dhcp4Type.nak)
+  const taken = ask(dhcp4Type.request, undefined, [[dhcp4Option.requestedAddress, optionAddresses('10.5.0.2')]])
+  expect(new Dhcp4Options(taken?.options ?? new Map()).type).toBe(dhcp4Type.ack)
+})
+
+test('a configuration is handed to its own machine alone', () => {
+  const [node] = cluster.nodes
+  const url = configUrl(cluster, cluster.machines!, node!)
+  expect(url).toBe(`http://10.5.0.1:3001/configuration/${uuid}`)
+  expect(nodeAsking(cluster, `/configuration/${uuid}`, '10.5.0.2')).toBe(node!)
+  expect(nodeAsking(cluster, `/configuration/${uuid}`, '10.5.0.3')).toBeUndefined()
+  expect(nodeAsking(cluster, '/configuration/undefined', '10.5.0.2')).toBeUndefined()
+})
+
+test('a machine that restarted is started again, one that was switched off is not', () => {
+  expect(machineEnding(0, null, { guest: true, reason: 'guest-reset' })).toEqual({ again: true, text: 'rebooted' })
+  expect(machineEnding(0, null, { guest: true, reason: 'guest-shutdown' })).toEqual({ again: false, text: 'powered off' })
+  expect(machineEnding(0, null, { guest: true, reason: 'guest-panic' }).again).toBe(true)
+  expect(machineEnding(1, null, undefined)).toEqual({ again: true, text: 'the emulator exited with code 1' })
+  expect(machineEnding(null, 'SIGKILL', undefined).again).toBe(true)
+})
+
+test('only a line that tells of an end is taken for one', () => {
+  expect(shutdownOf('{"timestamp": {}, "event": "SHUTDOWN", "data": {"guest": true, "reason": "guest-reset"}}')).toEqual({
+    guest: true,
+    reason: 'guest-reset',
+  })
+  for (const line of ['{"event": "RESET"}', '{"event": "SHUTDOWN"', '{"event": "SHUTDOWN"}', '{"return": {}}'])
+    expect(shutdownOf(line)).toBeUndefined()
+})
