@@ -87,7 +87,10 @@ else skip(stories('interop'), 'needs Go')
 const real = [...stories('linux'), ...stories('network'), ...stories('cluster')]
 if (process.platform !== 'linux') skip(real, 'needs Linux')
 else if (process.getuid?.() !== 0) skip(real, 'needs root: run the test command with sudo')
-else if (await check('build', [process.execPath, 'rootfs/build.ts']))
+else if (
+  (await check('judges', [process.execPath, 'tests/linux/prepare.ts'])) &&
+  (await check('build', [process.execPath, 'rootfs/build.ts']))
+)
   for (const file of real) await suite(file, [file, '--timeout', '900000'])
 
 // An emulated machine started from the image; root only to install what is missing.

@@ -1,3 +1,4 @@
+import { formatFat } from '../../wire/fat/volume.ts'
 import type { Machine } from '../area.ts'
 import type { Kernel } from '../kernel.ts'
 import { probeDevice } from './device.ts'
@@ -20,28 +21,29 @@ const smallestSupportedXfs = 300 * mebibyte
 /** Makes a file system over whatever is on a device: whoever calls has made sure that nothing is lost. */
 export async function format(
   parts: Pick<Machine, 'spawn'> & { kernel: { block: Pick<Kernel['block'], 'openDevice'> } },
-  device: string,
-  { type, label }: Format,
+  path: string,
+  { type, label = '' }: Format,
+  { offset = 0 }: { offset?: number } = {},
 ): Promise<void> {
-  if (type === 'swap') return writeSwapArea(parts.kernel.block, device, label)
-  const { size } = await probeDevice(parts.kernel.block, device)
-  await runProgram(parts, [...program(type, label, size), device])
+  if (type === 'swap') return writeSwapArea(parts.kernel.block, path, label)
+  if (type === 'vfat') return formatVfat(parts.kernel.block, path, label, offset)
+  const { size } = await probeDevice(parts.kernel.block, path)
+  await runProgram(parts, [...program(type, label, size), path])
 }
 
-function program(type: Exclude<FileSystem, 'swap'>, label: string | undefined, size: number): string[] {
-  switch (type) {
-    case 'xfs':
-      // Labels of XFS have room for twelve characters; the partition has the whole name.
-      return [
-        'mkfs.xfs',
-        '-q',
-        '-f',
-        ...(size < smallestSupportedXfs ? ['--unsupported'] : []),
-        ...(label ? ['-L', label.slice(0, 12)] : []),
-      ]
-    case 'ext4':
-      return ['mkfs.ext4', '-q', '-F', ...(label ? ['-L', label.slice(0, 16)] : [])]
-    case 'vfat':
-      return ['mkfs.vfat', '-F', '32', ...(label ? ['-n', label.slice(0, 11)] : [])]
+function program(type: 'xfs' | 'ext4', label: string, size: number): string[] {
+  if (type === 'ext4') return ['mkfs.ext4', '-q', '-F', ...(label ? ['-L', label.slice(0, 16)] : [])]
+  // Labels of XFS have room for twelve characters; the partition has the whole name.
+  return ['mkfs.xfs', '-q', '-f', ...(size < smallestSupportedXfs ? ['--unsupported'] : []), ...(label ? ['-L', label.slice(0, 12)] : [])]
+}
+
+async function formatVfat(block: Pick<Kernel['block'], 'openDevice'>, path: string, label: string, offset: number): Promise<void> {
+  const device = await block.openDevice(path, { write: true, exclusive: true })
+  try {
+    const serial = crypto.getRandomValues(new Uint32Array(1))[0]!
+    await formatFat(device, { label: label.slice(0, 11) || 'NO NAME', serial, hidden: Math.floor(offset / 512) })
+    await device.flush()
+  } finally {
+    await device.close()
   }
 }

@@ -138,7 +138,7 @@ export async function layOutDisk(
   }
   block.syncPartitions(path, kernelView(path, planned.table))
   for (const [index, { format: wanted }] of plan.partitions.entries())
-    if (wanted) await format(parts, planned.partitions[index]!.device, wanted)
+    if (wanted) await format(parts, planned.partitions[index]!.device, wanted, planned.partitions[index])
   return planned.partitions
 }
 

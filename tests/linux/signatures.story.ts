@@ -1,0 +1,166 @@
+/** What others make is recognised as blkid recognises it, and what we make is recognised by them. */
+import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import * as block from '../../src/linux/block.ts'
+import { attachLoop } from '../../src/linux/loop.ts'
+import { probeDevice } from '../../src/os/block/device.ts'
+import { format } from '../../src/os/block/format.ts'
+import { spawn } from '../../src/supervise/spawn.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'ichor-signatures-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+const mebibyte = 1 << 20
+let count = 0
+
+function image(size: number): string {
+  const path = join(folder, `${++count}.img`)
+  writeFileSync(path, '')
+  truncateSync(path, size)
+  return path
+}
+
+async function run(argv: string[], stdin?: string): Promise<string> {
+  const child = Bun.spawn(argv, { stdin: stdin === undefined ? 'ignore' : Buffer.from(stdin), stdout: 'pipe', stderr: 'pipe' })
+  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  if ((await child.exited) !== 0) throw new Error(`${argv.join(' ')}: ${stderr}${stdout}`)
+  return stdout
+}
+
+/** What blkid says of a file, by key. */
+async function blkid(path: string): Promise<Record<string, string>> {
+  const said = await run(['blkid', '-p', '-o', 'export', path])
+  return Object.fromEntries(
+    said
+      .trim()
+      .split('\n')
+      .map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1).replaceAll('\\ ', ' ')]),
+  )
+}
+
+/** Where our names are not blkid's. */
+const theirs: Record<string, string> = { extfs: 'ext4', luks: 'crypto_LUKS', 'lvm2-pv': 'LVM2_member' }
+
+async function bothAgree(path: string): Promise<Record<string, unknown>> {
+  const { found } = await probeDevice(block, path)
+  const told = await blkid(path)
+  expect({ type: theirs[found?.name ?? ''] ?? found?.name, uuid: found?.uuid, label: found?.label }).toEqual({
+    type: told.TYPE,
+    uuid: told.TYPE === 'iso9660' ? undefined : told.UUID,
+    label: told.LABEL,
+  })
+  return { ...found }
+}
+
+const made: [name: string, size: number, make: (path: string) => Promise<unknown>][] = [
+  ['XFS', 320, (path) => run(['mkfs.xfs', '-q', '-L', 'twelve-chars', path])],
+  ['XFS without a label', 320, (path) => run(['mkfs.xfs', '-q', path])],
+  ['ext4', 64, (path) => run(['mkfs.ext4', '-q', '-L', 'a label of ext4', path])],
+  ['FAT32', 64, (path) => run(['mkfs.vfat', '-F', '32', '-n', 'BOOT', path])],
+  ['FAT16', 16, (path) => run(['mkfs.vfat', '-F', '16', '-n', 'SMALL', path])],
+  ['FAT12', 2, (path) => run(['mkfs.vfat', '-F', '12', path])],
+  ['swap', 16, (path) => run(['mkswap', '-q', '-L', 's-fast', path])],
+  ['btrfs', 128, (path) => run(['mkfs.btrfs', '-q', '-L', 'tree', path])],
+  [
+    'LUKS 2',
+    32,
+    (path) =>
+      run(
+        [
+          'cryptsetup',
+          'luksFormat',
+          '-q',
+          '--type',
+          'luks2',
+          '--pbkdf',
+          'pbkdf2',
+          '--pbkdf-force-iterations',
+          '1000',
+          '--label',
+          'safe',
+          path,
+          '-',
+        ],
+        'secret',
+      ),
+  ],
+]
+
+describe('is recognised as blkid does', () => {
+  test.each(made)('%s', async (_, size, make) => {
+    const path = image(size * mebibyte)
+    await make(path)
+    await bothAgree(path)
+  })
+
+  test('SquashFS and ISO 9660', async () => {
+    const content = join(folder, 'content')
+    mkdirSync(content)
+    writeFileSync(join(content, 'file'), 'x'.repeat(100_000))
+    const squash = join(folder, 'root.sqsh')
+    await run(['mksquashfs', content, squash, '-quiet', '-no-progress'])
+    expect(await bothAgree(squash)).toMatchObject({ name: 'squashfs', filesystemBlockSize: 131072 })
+    const iso = join(folder, 'disc.iso')
+    await run(['xorriso', '-as', 'mkisofs', '-quiet', '-V', 'metal-iso', '-o', iso, content])
+    expect(await bothAgree(iso)).toMatchObject({ name: 'iso9660', label: 'metal-iso' })
+  })
+
+  test('members of LVM and of an array, on devices', async () => {
+    for (const make of [
+      (device: string) => run(['pvcreate', '-q', '--config', 'devices { use_devicesfile=0 } global { locking_type=1 }', '-y', device]),
+      (device: string) =>
+        run(['mdadm', '--zero-superblock', '--force', device])
+          .catch(() => '')
+          .then(() => writeRaidMember(device)),
+    ]) {
+      const loop = attachLoop(image(64 * mebibyte), { autoclear: true })
+      try {
+        await make(loop.device)
+        await bothAgree(loop.device)
+      } finally {
+        loop.release()
+      }
+    }
+  })
+
+  /** An array of one, which is taken apart at once: assembling takes a module that not every kernel has. */
+  async function writeRaidMember(device: string): Promise<void> {
+    const head = Buffer.alloc(256)
+    head.writeUInt32LE(0xa92b4efc, 0)
+    head.writeUInt32LE(1, 4)
+    head.set(Buffer.from('00112233445566778899aabbccddeeff', 'hex'), 16)
+    head.write('node:0', 32, 'latin1')
+    head.writeUInt32LE(1, 92)
+    head.writeBigUInt64LE(131072n, 80)
+    head.writeBigUInt64LE(2048n, 128)
+    head.writeBigUInt64LE(100000n, 136)
+    head.writeBigUInt64LE(8n, 144)
+    head.writeUInt32LE(raidSum(head), 216)
+    const open = await block.openDevice(device, { write: true })
+    await open.write(0, new Uint8Array(4096))
+    await open.write(4096, head)
+    await open.close()
+  }
+
+  function raidSum(head: Buffer): number {
+    let sum = 0n
+    for (let at = 0; at < 256; at += 4) sum += BigInt(head.readUInt32LE(at))
+    return Number((sum & 0xffffffffn) + (sum >> 32n)) >>> 0
+  }
+})
+
+describe('what is made here', () => {
+  test.each(['xfs', 'ext4', 'vfat', 'swap'] as const)('%s is what blkid and the checkers take', async (type) => {
+    const path = image(100 * mebibyte)
+    const loop = attachLoop(path, { autoclear: true })
+    try {
+      await format({ spawn, kernel: { block } }, loop.device, { type, label: 'STATE' })
+    } finally {
+      loop.release()
+    }
+    expect(await bothAgree(path)).toMatchObject({ name: type === 'ext4' ? 'extfs' : type, label: 'STATE' })
+    const check = { xfs: ['xfs_repair', '-n', '-f', path], ext4: ['e2fsck', '-fn', path], vfat: ['fsck.vfat', '-n', path], swap: [] }[type]
+    if (check.length > 0) await run(check)
+  })
+})
