@@ -43,10 +43,9 @@ export class FatSizeError extends Error {
   override name = 'FatSizeError'
 }
 
-/** The measures of a new file system of so many bytes. */
-export function geometryFor(bytes: number, label: string): Geometry {
+/** The measures of a new file system of so many bytes; `perCluster` is how many sectors a cluster has, when it matters. */
+export function geometryFor(bytes: number, label: string, perCluster = bytes <= 260 << 20 ? 1 : 8): Geometry {
   const sectors = Math.floor(bytes / sectorSize)
-  const perCluster = bytes <= 260 << 20 ? 1 : 8
   const reserved = 32
   const tables = 2
   // Each table needs 4 bytes a cluster and two entries more; growing it leaves fewer clusters, so this converges.

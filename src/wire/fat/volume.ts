@@ -58,9 +58,19 @@ const slotsPerSector = sectorSize / slotSize
 const directoryLimit = 256
 const chunk = 1 << 20
 
+/** How a file system is made. */
+export interface FatFormat {
+  label: string
+  serial: number
+  /** Where its partition begins on the disk, in sectors. */
+  hidden?: number
+  /** Sectors of a cluster, when it matters. */
+  perCluster?: number
+}
+
 /** Makes an empty file system, whatever was there before. */
-export async function formatFat(device: BlockAccess, { label, serial, hidden = 0 }: { label: string; serial: number; hidden?: number }) {
-  const geometry = geometryFor(device.size, label)
+export async function formatFat(device: BlockAccess, { label, serial, hidden = 0, perCluster }: FatFormat): Promise<void> {
+  const geometry = geometryFor(device.size, label, perCluster)
   const tables = geometry.tables * geometry.tableSectors * sectorSize
   // The boot sector comes last: until then nobody takes it for a file system.
   const start = Buffer.alloc(geometry.reserved * sectorSize)
