@@ -39,7 +39,7 @@ export function formatEntryName({ generation, slot, left, done }: EntryName): st
 }
 
 /** The text of an entry. The parameters are what the kernel is given where Secure Boot does not hold it to its own. */
-export function formatEntry({ generation, slot, kernel, version, rootHash }: Omit<BootEntry, 'file'>, commandLine: string): string {
+export function formatEntry({ generation, slot, kernel, version, rootHash, image }: Omit<BootEntry, 'file'>, commandLine: string): string {
   return [
     `title Ichor ${version} (slot ${slot.toUpperCase()})`,
     'sort-key ichor',
@@ -48,6 +48,7 @@ export function formatEntry({ generation, slot, kernel, version, rootHash }: Omi
     `options ${commandLine}`,
     `# release ${version}`,
     `# root ${rootHash}`,
+    `# image ${image}`,
     '',
   ].join('\n')
 }
@@ -59,8 +60,10 @@ export function parseEntry(file: string, text: string): (BootEntry & { commandLi
   const kernel = value('efi')
   const version = value('# release')
   const rootHash = value('# root')
-  if (!name || !kernel || !version || !rootHash || !/^[0-9a-f]{64}$/.test(rootHash)) return undefined
-  return { ...name, file, kernel, version, rootHash, commandLine: value('options') ?? '' }
+  const image = value('# image')
+  if (!name || !kernel || !version || !rootHash || !/^[0-9a-f]{64}$/.test(rootHash) || !image || !/^[0-9a-f]{16}$/.test(image))
+    return undefined
+  return { ...name, file, kernel, version, rootHash, image, commandLine: value('options') ?? '' }
 }
 
 /** The order in which systemd-boot tries entries: those used up last, then the newest first. */

@@ -35,10 +35,11 @@ menuentry "Ichor, slot B" --id b {
 }
 
 /** What a slot starts. */
-export function slotConfig(slot: Slot, { version, rootHash }: SlotContent, commandLine: string): string {
+export function slotConfig(slot: Slot, { version, rootHash, image }: SlotContent, commandLine: string): string {
   return [
     `# release ${version}`,
     `# root ${rootHash}`,
+    `# image ${image}`,
     `linux ($root)/${slot}/vmlinuz ${commandLine.split(/\s+/).filter(Boolean).map(quoted).join(' ')}`,
     `initrd ($root)/${slot}/initramfs.xz`,
     '',
@@ -49,7 +50,8 @@ export function slotConfig(slot: Slot, { version, rootHash }: SlotContent, comma
 export function parseSlotConfig(text: string): SlotContent | undefined {
   const version = /^# release (.+)$/m.exec(text)?.[1]
   const rootHash = /^# root ([0-9a-f]{64})$/m.exec(text)?.[1]
-  return version && rootHash && /^initrd .+\n$/m.test(text) ? { version, rootHash } : undefined
+  const image = /^# image ([0-9a-f]{16})$/m.exec(text)?.[1]
+  return version && rootHash && image && /^initrd .+\n$/m.test(text) ? { version, rootHash, image } : undefined
 }
 
 /** A word as GRUB reads it. */

@@ -85,6 +85,8 @@ export function grub(volume: FatVolume): BootLoader {
       if (!(await contentOf(slot))) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
       await change({ good: slot, next: '', tries: '' })
     },
+
+    giveUp: () => change({ next: '', tries: '' }),
   }
 }
 

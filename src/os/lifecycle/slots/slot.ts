@@ -17,6 +17,8 @@ export interface SlotContent {
   readonly version: string
   /** Of the hash tree over the root file system, in hex. */
   readonly rootHash: string
+  /** Beginning of the SHA-256 of the manifest, 16 digits: two images of one version differ in it. */
+  readonly image: string
 }
 
 /** What the boot loader will do. */
@@ -52,6 +54,8 @@ export interface BootLoader {
   try(slot: Slot): Promise<void>
   /** Marks a slot good. */
   keep(slot: Slot): Promise<void>
+  /** Ends a trial without success: the slot last marked good starts next. */
+  giveUp(): Promise<void>
 }
 
 /** Thrown when a step would endanger what starts. */

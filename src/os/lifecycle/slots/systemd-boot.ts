@@ -41,7 +41,7 @@ export function systemdBoot(volume: FatVolume): BootLoader {
     const newest = found.toSorted((a, b) => b.generation - a.generation)
     const good = newest.find(({ left }) => left === undefined)
     const slots: Partial<Record<Slot, SlotContent>> = {}
-    for (const { slot, version, rootHash } of newest) slots[slot] ??= { version, rootHash }
+    for (const { slot, version, rootHash, image } of newest) slots[slot] ??= { version, rootHash, image }
     const trial = newest[0]?.left === undefined ? undefined : { slot: newest[0].slot, left: newest[0].left }
     return { slots, ...(good && { good: good.slot }), ...(trial && { trial }), ...(next && { next: next.slot }) }
   }
@@ -52,8 +52,8 @@ export function systemdBoot(volume: FatVolume): BootLoader {
     const content = written.get(slot) ?? found.filter((entry) => entry.slot === slot).toSorted((a, b) => b.generation - a.generation)[0]
     if (!content) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
     const generation = Math.max(0, ...(await generations(volume))) + 1
-    const { version, rootHash, kernel } = content
-    const entry = { version, rootHash, kernel, generation, slot, ...(left !== undefined && { left, done: 0 }) }
+    const { version, rootHash, image, kernel } = content
+    const entry = { version, rootHash, image, kernel, generation, slot, ...(left !== undefined && { left, done: 0 }) }
     await volume.mkdirAll(entries)
     await volume.create(`${entries}/${formatEntryName(entry)}`, Buffer.from(formatEntry(entry, content.commandLine)))
     // A good entry makes the others of its slot superfluous; one on trial leaves the last good one of its slot alone.
@@ -93,12 +93,16 @@ export function systemdBoot(volume: FatVolume): BootLoader {
       await volume.mkdirAll('/ichor')
       await putByContent(volume, kernel, release, 'vmlinuz.efi')
       await putByContent(volume, rootFile(release.rootHash), release, 'root.sqsh')
-      const { version, rootHash, commandLine } = release
-      written.set(slot, { version, rootHash, kernel, commandLine: withSlot(commandLine, slot) })
+      const { version, rootHash, image, commandLine } = release
+      written.set(slot, { version, rootHash, image, kernel, commandLine: withSlot(commandLine, slot) })
     },
 
     try: (slot) => name(slot, trialStarts),
     keep: (slot) => name(slot),
+
+    async giveUp() {
+      for (const { file, left } of await read()) if (left !== undefined) await volume.remove(`${entries}/${file}`)
+    },
   }
 }
 

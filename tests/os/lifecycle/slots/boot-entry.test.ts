@@ -40,6 +40,7 @@ test('an entry is read as it was written, and one that is cut off is none', () =
     kernel: '/EFI/ichor/0123.efi',
     version: 'v1.13.1',
     rootHash: 'ab'.repeat(32),
+    image: '0123456789abcdef',
   }
   const text = formatEntry(entry, 'console=ttyS0 pti=on')
   const file = formatEntryName(entry)

@@ -14,7 +14,7 @@ function inFolder<T>(work: (folder: string) => T): T {
   }
 }
 
-const content = { version: 'v1.13.0', rootHash: 'cd'.repeat(32) }
+const content = { version: 'v1.13.0', rootHash: 'cd'.repeat(32), image: '0123456789abcdef' }
 
 test('variables come back, and all of them stand in the first sector', () => {
   const variables = new Map([

@@ -7,6 +7,7 @@ export function testRelease(version: string, size = 3000): SlotRelease {
   return {
     version,
     rootHash: sha256(`root of ${version}`),
+    image: sha256(`image of ${version}`).slice(0, 16),
     commandLine: 'console=ttyS0 slab_nomerge pti=on',
     size: () => size,
     sha256: (name) => sha256(bytes(name)),

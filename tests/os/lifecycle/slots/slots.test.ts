@@ -41,7 +41,11 @@ async function whole(kind: keyof typeof loaders, disk: BlockAccess, slot: Slot, 
 describe.each(['systemd-boot', 'grub'] as const)('%s', (kind) => {
   test('what is installed is good, and next', async () => {
     const { loader } = await installed(kind)
-    expect(await loader.state()).toEqual({ slots: { a: { version: 'v1.13.0', rootHash: one.rootHash } }, good: 'a', next: 'a' })
+    expect(await loader.state()).toEqual({
+      slots: { a: { version: 'v1.13.0', rootHash: one.rootHash, image: one.image } },
+      good: 'a',
+      next: 'a',
+    })
   })
 
   test('a new release is on trial until it is kept', async () => {
@@ -65,6 +69,17 @@ describe.each(['systemd-boot', 'grub'] as const)('%s', (kind) => {
     expect(await loader.state()).toMatchObject({ good: 'b', next: 'a', trial: { slot: 'a', left: 3 } })
     await loader.keep('a')
     expect(await loader.state()).toMatchObject({ good: 'a', next: 'a' })
+  })
+
+  test('a trial that is given up leads back at once, and the slot can be written again', async () => {
+    const { loader } = await installed(kind)
+    await loader.write('b', two)
+    await loader.try('b')
+    await loader.giveUp()
+    const state = await loader.state()
+    expect(state).toMatchObject({ good: 'a', next: 'a' })
+    expect(state.trial).toBeUndefined()
+    await loader.write('b', two)
   })
 
   test('the slot last marked good is never written', async () => {

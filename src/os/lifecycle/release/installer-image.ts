@@ -1,0 +1,128 @@
+/**
+ * An installer image in the OCI image layout: blobs by digest, wherever they lie. Its layers hold `/usr/install/<arch>/`;
+ * nothing is unpacked, files are read where they lie in the layers.
+ */
+import { indexTar } from '../../../oci/tar-index.ts'
+import type { Kernel } from '../../kernel.ts'
+import { ReleaseError, type ReleaseFiles } from './release.ts'
+
+/** A stretch of a file. */
+export interface Stretch {
+  readonly path: string
+  readonly offset: number
+  readonly size: number
+}
+
+/** What this file needs of the kernel. */
+export type Reading = { readonly files: Pick<Kernel['files'], 'openRead'> }
+
+/** Where the blobs of an image are. */
+export interface Blobs {
+  readonly origin: string
+  find(digest: string): Promise<Stretch | undefined>
+}
+
+interface Descriptor {
+  mediaType?: string
+  digest: string
+  size: number
+  platform?: { os?: string; architecture?: string }
+}
+
+const documentLimit = 4 << 20
+const depthLimit = 4
+
+/** The install files of the image that `top` (manifest or index) describes. */
+export async function imageFiles(kernel: Reading, blobs: Blobs, top: string, arch: string): Promise<ReleaseFiles> {
+  const wrong = (why: string) => new ReleaseError(`image from ${blobs.origin}: ${why}; nothing was changed`)
+  const locate = async (digest: string) => {
+    if (!/^sha256:[0-9a-f]{64}$/.test(digest)) throw wrong('a digest is not one of SHA-256')
+    const found = await blobs.find(digest)
+    if (!found) throw wrong(`blob "${digest}" is missing, it was not transferred whole`)
+    return found
+  }
+  const document = async (digest: string): Promise<{ manifests?: Descriptor[]; layers?: Descriptor[] }> => {
+    const place = await locate(digest)
+    if (place.size > documentLimit) throw wrong(`blob "${digest}" is too large for a manifest`)
+    const bytes = await readStretch(kernel, place)
+    if (`sha256:${new Bun.CryptoHasher('sha256').update(bytes).digest('hex')}` !== digest) throw wrong(`blob "${digest}" is damaged`)
+    try {
+      return JSON.parse(Buffer.from(bytes).toString())
+    } catch {
+      throw wrong(`blob "${digest}" is no JSON`)
+    }
+  }
+  let manifest = await document(top)
+  for (let depth = 0; manifest.manifests; depth++) {
+    if (depth === depthLimit) throw wrong('its indexes lead to indexes')
+    const named = manifest.manifests.filter(({ platform }) => !platform || platform.architecture === arch)
+    if (!named[0]) throw wrong(`it has nothing for ${arch}`)
+    manifest = await document(named[0].digest)
+  }
+  const places = new Map<string, Stretch>()
+  const folder = `usr/install/${arch}/`
+  for (const { digest, mediaType = '' } of manifest.layers ?? []) {
+    if (/gzip|zstd/.test(mediaType)) throw wrong('its layers are compressed: push it with uncompressed layers, or send its archive')
+    const layer = await locate(digest)
+    const read = (offset: number, length: number) => readStretch(kernel, { path: layer.path, offset: layer.offset + offset, size: length })
+    for (const { name, offset, size } of await indexTar(read, layer.size).catch((error: Error) => Promise.reject(wrong(error.message)))) {
+      if (name.startsWith(folder)) places.set(name.slice(folder.length), { path: layer.path, offset: layer.offset + offset, size })
+    }
+  }
+  return {
+    origin: blobs.origin,
+    size: (name) => places.get(name)?.size,
+    open(name) {
+      const place = places.get(name)
+      if (!place) throw wrong(`"${name}" is missing`)
+      return openStretch(kernel, place)
+    },
+  }
+}
+
+/** An image in an archive: a tar of the OCI image layout. */
+export async function archiveFiles(kernel: Reading, path: string, size: number, origin: string, arch: string): Promise<ReleaseFiles> {
+  const wrong = (why: string) => new ReleaseError(`image from ${origin}: ${why}; nothing was changed`)
+  const read = (offset: number, length: number) => readStretch(kernel, { path, offset, size: length })
+  const places = await indexTar(read, size).catch((error: Error) => Promise.reject(wrong(`${error.message}, it was not transferred whole`)))
+  const byName = new Map(places.map(({ name, offset, size }) => [name, { path, offset, size }]))
+  const index = byName.get('index.json')
+  if (!index || index.size > documentLimit) throw wrong('it is no archive of an OCI image layout: "index.json" is missing')
+  const top = topOf(Buffer.from(await readStretch(kernel, index)).toString())
+  if (!top) throw wrong('its "index.json" names no image')
+  const find = async (digest: string) => byName.get(`blobs/${digest.replace(':', '/')}`)
+  return imageFiles(kernel, { origin, find }, top, arch)
+}
+
+/** The install files as they lie in a folder, as on a medium. */
+export function folderFiles(kernel: { files: Pick<Kernel['files'], 'openRead' | 'lstatIfThere'> }, folder: string): ReleaseFiles {
+  return {
+    origin: `"${folder}"`,
+    size: (name) => kernel.files.lstatIfThere(`${folder}/${name}`)?.size,
+    open: (name) => chunks(kernel.files.openRead(`${folder}/${name}`)),
+  }
+}
+
+function topOf(index: string): string | undefined {
+  try {
+    return (JSON.parse(index) as { manifests?: Descriptor[] }).manifests?.[0]?.digest
+  } catch {
+    return undefined
+  }
+}
+
+function openStretch({ files }: Reading, { path, offset, size }: Stretch): AsyncIterable<Uint8Array> {
+  return size === 0 ? none() : chunks(files.openRead(path, { start: offset, end: offset + size - 1 }))
+}
+
+async function* none(): AsyncGenerator<Uint8Array> {}
+
+async function* chunks(stream: AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
+  for await (const chunk of stream) yield chunk as Uint8Array
+}
+
+async function readStretch(kernel: Reading, place: Stretch): Promise<Uint8Array> {
+  const parts: Uint8Array[] = []
+  for await (const part of openStretch(kernel, place)) parts.push(part)
+  return Buffer.concat(parts)
+}

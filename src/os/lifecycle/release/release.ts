@@ -1,0 +1,122 @@
+/**
+ * A release of the system: the files that `/usr/install/<arch>/` of an installer image or a medium holds. Opening one checks
+ * its signature first; `verify` then reads every file once and compares it with the manifest, before anything is written.
+ */
+import { checkManifest, type ImageManifest, ManifestError } from '../../../oci/image-manifest.ts'
+import type { SlotRelease } from '../slots/slot.ts'
+
+/** Files by their names relative to `/usr/install/<arch>/`. */
+export interface ReleaseFiles {
+  /** Where they come from, for people. */
+  readonly origin: string
+  /** Bytes of a file; undefined when it is not there. */
+  size(name: string): number | undefined
+  open(name: string): AsyncIterable<Uint8Array>
+}
+
+/** A release that is signed by whom this system trusts. */
+export interface Release {
+  readonly origin: string
+  readonly manifest: ImageManifest
+  /** Beginning of the manifest's SHA-256. */
+  readonly image: string
+  size(name: string): number
+  open(name: string): AsyncIterable<Uint8Array>
+}
+
+/** A release that cannot be used; nothing was changed. */
+export class ReleaseError extends Error {
+  override name = 'ReleaseError'
+}
+
+const documentLimit = 64 * 1024
+
+/** Files without which nothing is installed or upgraded. */
+const needed: Readonly<Record<'systemd-boot' | 'grub', readonly string[]>> = {
+  'systemd-boot': ['vmlinuz.efi', 'systemd-boot.efi', 'root.sqsh', 'cmdline'],
+  grub: ['vmlinuz', 'initramfs.xz', 'grub/boot.img', 'grub/core.img', 'root.sqsh', 'cmdline'],
+}
+
+/** The files of a boot loader that a release must have. */
+export const filesFor = (kind: 'systemd-boot' | 'grub'): readonly string[] => needed[kind]
+
+/** Checks signature, architecture and presence of all files. Throws ReleaseError. */
+export async function openRelease(files: ReleaseFiles, publicKey: string, arch: string): Promise<Release> {
+  const wrong = (why: string) => new ReleaseError(`image from ${files.origin}: ${why}; nothing was changed`)
+  for (const name of ['manifest', 'manifest.sig']) {
+    const size = files.size(name)
+    if (size === undefined) throw wrong(`it has no "${name}", so it is no signed image of this system`)
+    if (size > documentLimit) throw wrong(`its "${name}" is too large`)
+  }
+  const text = await whole(files.open('manifest'))
+  let manifest: ImageManifest
+  try {
+    manifest = checkManifest(text, Buffer.from(await whole(files.open('manifest.sig'))).toString('utf8'), publicKey)
+  } catch (error) {
+    if (error instanceof ManifestError) throw wrong(error.message)
+    throw error
+  }
+  if (manifest.arch !== arch) throw wrong(`it is for ${manifest.arch}, this machine is ${arch}`)
+  const sizes = new Map(manifest.files.map(({ name, size }) => [name, size]))
+  for (const [name, size] of sizes) {
+    const found = files.size(name)
+    if (found !== size) throw wrong(found === undefined ? `"${name}" is missing` : `"${name}" has ${found} bytes instead of ${size}`)
+  }
+  const image = new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16)
+  return {
+    origin: files.origin,
+    manifest,
+    image,
+    size(name) {
+      const size = sizes.get(name)
+      if (size === undefined) throw wrong(`its manifest does not name "${name}"`)
+      return size
+    },
+    open: (name) => files.open(name),
+  }
+}
+
+/** Reads these files once and compares them with the manifest. Throws ReleaseError. */
+export async function verifyFiles(release: Release, names: readonly string[], tell: (name: string) => void = () => {}): Promise<void> {
+  for (const name of names) {
+    tell(name)
+    const said = release.manifest.files.find((file) => file.name === name)
+    const hash = new Bun.CryptoHasher('sha256')
+    for await (const part of release.open(name)) hash.update(part)
+    if (hash.digest('hex') !== said?.sha256)
+      throw new ReleaseError(`image from ${release.origin}: "${name}" is damaged; nothing was changed, take the image again`)
+  }
+}
+
+/** A release as a slot takes it. */
+export async function slotRelease(release: Release, parameters: readonly string[] = []): Promise<SlotRelease> {
+  const own = Buffer.from(await whole(release.open('cmdline'))).toString('utf8')
+  const { version, rootHash, files } = release.manifest
+  const sums = new Map(files.map(({ name, sha256 }) => [name, sha256]))
+  return {
+    version,
+    rootHash,
+    image: release.image,
+    commandLine: mergeParameters(own, parameters),
+    size: release.size,
+    sha256: (name) => sums.get(name) ?? '',
+    open: release.open,
+  }
+}
+
+/** The image's parameters, then those of this machine that it does not have in these words already. */
+export function mergeParameters(own: string, more: readonly string[]): string {
+  const words = own.split(/\s+/).filter(Boolean)
+  return [...words, ...more.filter((word) => !words.includes(word))].join(' ')
+}
+
+async function whole(parts: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const all: Uint8Array[] = []
+  let size = 0
+  for await (const part of parts) {
+    size += part.length
+    if (size > documentLimit) throw new ReleaseError(`a document of the image is larger than ${documentLimit} bytes`)
+    all.push(part)
+  }
+  return Buffer.concat(all)
+}
