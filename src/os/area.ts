@@ -7,6 +7,7 @@ import type { Method } from '../rpc/server/method.ts'
 import type { ServiceDefinition } from '../supervise/definition.ts'
 import type { Spawn } from '../supervise/spawn.ts'
 import type { Supervisor } from '../supervise/supervisor.ts'
+import type { Meta } from './block/meta/meta.ts'
 import type { Kernel } from './kernel.ts'
 import type { Sequencer } from './lifecycle/sequencer.ts'
 import type { Calls } from './runtime/calls.ts'
@@ -37,6 +38,8 @@ export interface Machine {
   readonly spawn: Spawn
   readonly events: Events
   readonly sequencer: Sequencer
+  /** What is kept beside the configuration, on the META partition once there is one. */
+  readonly meta: Meta
   /** What is kept of the calls of the machine API. */
   readonly calls: Calls
   /** The service with this id, as its area describes it. */

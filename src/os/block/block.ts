@@ -1,5 +1,6 @@
 import type { Area } from '../area.ts'
 import { disks, wipeRefused } from './api/disks.ts'
+import { metaMethods } from './api/meta.ts'
 import { observeContainerVolumes } from './controllers/container-volumes.ts'
 import { observeDevices, observeDisks, observeSystemDisk } from './controllers/devices.ts'
 import { resources } from './nouns.ts'
@@ -10,5 +11,5 @@ export const block: Area = {
   resources,
   controllers: ({ kernel }) =>
     kernel.mode === 'container' ? [observeContainerVolumes(kernel)] : [observeDevices(kernel), observeDisks(kernel), observeSystemDisk],
-  methods: ({ kernel }) => (kernel.mode === 'container' ? [disks, wipeRefused] : [disks]),
+  methods: ({ kernel, meta }) => (kernel.mode === 'container' ? [disks, wipeRefused] : [disks, ...metaMethods(meta)]),
 }

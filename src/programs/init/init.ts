@@ -27,6 +27,7 @@ import * as watchdog from '../../linux/watchdog.ts'
 import * as wireguard from '../../linux/wireguard.ts'
 import * as xattr from '../../linux/xattr.ts'
 import type { Ending, Machine } from '../../os/area.ts'
+import { Meta } from '../../os/block/meta/meta.ts'
 import type { Kernel } from '../../os/kernel.ts'
 import { boot } from '../../os/lifecycle/boot.ts'
 import { initialize } from '../../os/lifecycle/initialize.ts'
@@ -134,6 +135,7 @@ function assemble(container: boolean): Machine {
     spawn,
     events,
     sequencer: new Sequencer(events, log, phaseLog(container)),
+    meta: new Meta({ kernel, store, log }),
     calls: new Calls(auditLog(kernel, supervisor, log)),
     service(id) {
       const definition = services.get(id)

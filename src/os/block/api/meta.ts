@@ -1,0 +1,34 @@
+import { type Method, unary } from '../../../rpc/server/method.ts'
+import { RpcError } from '../../../rpc/status.ts'
+import { DecodeError } from '../../../wire/decode-error.ts'
+import type { Meta } from '../meta/meta.ts'
+
+const roles = ['os:admin', 'os:meta:writer'] as const
+
+/** Writing and deleting values of META; they are in memory only until the machine is installed. */
+export const metaMethods = (meta: Meta): Method[] => [
+  unary('machine.MachineService/MetaWrite', [...roles], async ({ key, value }) => {
+    checkKey('meta write', key)
+    const before = meta.get(key)
+    meta.set(key, Buffer.from(value).toString())
+    try {
+      await meta.flush()
+    } catch (error) {
+      if (before === undefined) meta.delete(key)
+      else meta.set(key, before)
+      if (error instanceof DecodeError) throw new RpcError('ResourceExhausted', `meta write: key ${key} does not fit: ${error.message}`)
+      throw error
+    }
+    return { messages: [{}] }
+  }),
+  unary('machine.MachineService/MetaDelete', [...roles], async ({ key }) => {
+    checkKey('meta delete', key)
+    if (!meta.delete(key)) throw new RpcError('NotFound', `meta delete: there is no key ${key}`)
+    await meta.flush()
+    return { messages: [{}] }
+  }),
+]
+
+function checkKey(what: string, key: number): void {
+  if (key < 1 || key > 255) throw new RpcError('InvalidArgument', `${what}: keys go from 1 to 255: ${key}`)
+}

@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'bun:test'
+import { silent } from '../../../src/cosi/log.ts'
+import { Store } from '../../../src/cosi/store.ts'
+import { metaMethods } from '../../../src/os/block/api/meta.ts'
+import { Meta } from '../../../src/os/block/meta/meta.ts'
+import { readMetaPartition, writeMetaPartition } from '../../../src/os/block/meta/partition.ts'
+import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
+import { MetaKey } from '../../../src/os/runtime/resources/meta-key.ts'
+import { MetaLoad } from '../../../src/os/runtime/resources/meta-load.ts'
+import { writeAdv } from '../../../src/wire/meta.ts'
+import { type MemoryDisk, memoryDisk } from '../../wire/fat/memory-disk.ts'
+
+const mebibyte = 1 << 20
+
+function machine(disk: MemoryDisk = memoryDisk(mebibyte)) {
+  const store = new Store()
+  const openDevice = async (path: string) => ({ ...disk, path, sectorSize: 512, close: async () => {} })
+  const meta = new Meta({ store, log: silent, kernel: { block: { openDevice } } })
+  const keys = () => Object.fromEntries(store.list(MetaKey).map(({ metadata, spec }) => [metadata.id, spec.value]))
+  return { store, meta, disk, keys }
+}
+
+const kept = async (disk: MemoryDisk) =>
+  Object.fromEntries([...(await readMetaPartition(disk)).values].map(([tag, value]) => [tag, Buffer.from(value).toString()]))
+
+describe('META', () => {
+  test('is in memory until there is a partition, and written to it then', async () => {
+    const { meta, disk, keys } = machine()
+    meta.set(0x0a, 'addresses: []')
+    expect(await meta.flush()).toBe(false)
+    expect(disk.writes).toEqual([])
+    await meta.use('/dev/vda3')
+    expect(await kept(disk)).toEqual({ 10: 'addresses: []' })
+    meta.set(0x0b, 'code')
+    expect(meta.delete(0x0a)).toBe(true)
+    expect(await meta.flush()).toBe(true)
+    expect(await kept(disk)).toEqual({ 11: 'code' })
+    expect(keys()).toEqual({ '0x0b': 'code' })
+  })
+
+  test('what the partition holds is known; what was set before it was found counts more', async () => {
+    const disk = memoryDisk(mebibyte)
+    const text = (value: string) => new Uint8Array(Buffer.from(value))
+    await writeMetaPartition(disk, {
+      values: new Map([
+        [12, text('old')],
+        [13, text('stays')],
+        [14, text('goes')],
+      ]),
+      legacy: new Map(),
+    })
+    const { meta, keys } = machine(disk)
+    meta.set(12, 'new')
+    meta.set(14, 'x')
+    meta.delete(14)
+    await meta.use('/dev/vda3')
+    expect(keys()).toEqual({ '0x0c': 'new', '0x0d': 'stays' })
+    expect(await kept(disk)).toEqual({ 12: 'new', 13: 'stays' })
+  })
+
+  test('a value of the legacy area is found where the new one has none, and stays away once it is deleted', async () => {
+    const disk = memoryDisk(mebibyte)
+    const legacy = writeAdv(
+      new Map([
+        [6, new Uint8Array(Buffer.from('A'))],
+        [7, new Uint8Array(Buffer.from('image'))],
+      ]),
+    )
+    await disk.write(mebibyte - 1024, legacy)
+    await disk.write(mebibyte - 512, legacy)
+    const { meta } = machine(disk)
+    await meta.use('/dev/vda3')
+    expect([meta.get(6), meta.get(7)]).toEqual(['A', 'image'])
+    meta.delete(6)
+    await meta.flush()
+    const again = machine(disk).meta
+    await again.use('/dev/vda3')
+    expect([again.get(6), again.get(7)]).toEqual([undefined, 'image'])
+  })
+
+  test('a second copy that is broken is mended before the first one is touched', async () => {
+    const { meta, disk } = machine()
+    await meta.use('/dev/vda3')
+    meta.set(12, 'one')
+    await meta.flush()
+    await disk.write(300_000, new Uint8Array([1]))
+    disk.writes.length = 0
+    meta.set(12, 'two')
+    await meta.flush()
+    expect(disk.writes.map((call) => (call === 'flush' ? call : call.offset))).toEqual([262144, 'flush', 0, 'flush', 262144, 'flush'])
+  })
+
+  test('reading it waits until it is known whether there is a partition', async () => {
+    const { meta, store } = machine()
+    const status = { type: 'partition' as const, phase: 'waiting' as const }
+    store.put(VolumeStatus, 'META', status)
+    const loaded = meta.reload()
+    expect(store.get(MetaLoad, 'meta-loaded')).toBeUndefined()
+    store.put(VolumeStatus, 'META', { ...status, phase: 'missing' })
+    await loaded
+    expect(store.get(MetaLoad, 'meta-loaded')?.spec).toEqual({ done: true })
+  })
+})
+
+describe('over the API', () => {
+  const call = (meta: Meta, name: string, request: object) => {
+    const method = metaMethods(meta).find(({ path }) => path === `machine.MachineService/${name}`)!
+    return (method as unknown as { handle(request: object): Promise<unknown> }).handle(request)
+  }
+
+  test('keys are written and deleted; those out of range and those that are not there are refused', async () => {
+    const { meta, keys } = machine()
+    await call(meta, 'MetaWrite', { key: 12, value: Buffer.from('hello') })
+    expect(keys()).toEqual({ '0x0c': 'hello' })
+    await call(meta, 'MetaDelete', { key: 12 })
+    await expect(call(meta, 'MetaDelete', { key: 12 })).rejects.toThrow('there is no key 12')
+    await expect(call(meta, 'MetaWrite', { key: 256, value: Buffer.from('x') })).rejects.toThrow('from 1 to 255')
+  })
+
+  test('a value that does not fit is refused and leaves the old one', async () => {
+    const { meta } = machine()
+    await meta.use('/dev/vda3')
+    await call(meta, 'MetaWrite', { key: 12, value: Buffer.from('old') })
+    await expect(call(meta, 'MetaWrite', { key: 12, value: Buffer.alloc(262_144, 'x') })).rejects.toThrow('does not fit')
+    expect(meta.get(12)).toBe('old')
+    expect(await meta.flush()).toBe(true)
+  })
+})
