@@ -220,13 +220,13 @@ export interface Result {
   stderr: string
 }
 
-/** Runs the talosctl that was built, with at most ten minutes for it. */
-export async function talosctl(args: readonly string[], env: Record<string, string> = {}): Promise<Result> {
+/** Runs the talosctl that was built, with at most ten minutes for it unless told. */
+export async function talosctl(args: readonly string[], env: Record<string, string> = {}, timeout = 600_000): Promise<Result> {
   const child = Bun.spawn([join(dist, 'talosctl'), ...args], {
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
-    timeout: 600_000,
+    timeout,
     env: { ...process.env, ...env },
   })
   const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
