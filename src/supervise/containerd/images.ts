@@ -21,6 +21,7 @@ export interface ImageContents {
   readonly env: readonly string[]
   readonly entrypoint: readonly string[]
   readonly cmd: readonly string[]
+  readonly workingDir: string
   /** Bytes of manifest, configuration and layers as they were sent. */
   readonly size: number
 }
@@ -40,10 +41,16 @@ export interface PullProgress {
 type Descriptor = { mediaType: string; digest: string; size: number; platform?: { os: string; architecture: string } }
 type Index = { manifests?: Descriptor[] }
 type Manifest = { config: Descriptor; layers: Descriptor[] }
-type Config = { config?: { Env?: string[]; Entrypoint?: string[]; Cmd?: string[] }; rootfs: { diff_ids: string[] } }
+type Config = { config?: { Env?: string[]; Entrypoint?: string[]; Cmd?: string[]; WorkingDir?: string }; rootfs: { diff_ids: string[] } }
 
 /** OCI's names of processor architectures are Go's. */
-const architecture = process.arch === 'x64' ? 'amd64' : process.arch
+export const architecture = process.arch === 'x64' ? 'amd64' : process.arch
+
+/** The digest a reference stands for in this namespace, unpacked or not. */
+export async function imageDigest(channel: Channel, reference: string): Promise<string | undefined> {
+  const found = await unlessGone(channel.unary('containerd.services.images.v1.Images/Get', { name: reference }))
+  return found?.image?.target?.digest
+}
 
 /** The image, if containerd has it, unpacked, in this namespace. */
 export async function imageContents(channel: Channel, reference: string): Promise<ImageContents | undefined> {
@@ -68,6 +75,7 @@ async function contentsOf(channel: Channel, reference: string, target: container
     env: config.Env ?? [],
     entrypoint: config.Entrypoint ?? [],
     cmd: config.Cmd ?? [],
+    workingDir: config.WorkingDir || '/',
     size: sizes.reduce((sum, size) => sum + size, 0),
   }
 }
@@ -90,12 +98,14 @@ export interface PullOptions {
   credentials?: Credentials
   progress?: (progress: PullProgress) => void
   labels?: Record<string, string>
+  /** Whether a file system is made of it, as containers need; without, only its blobs are kept. */
+  unpack?: boolean
   signal?: AbortSignal
 }
 
-/** Fetches an image, mirrors first, and unpacks it. */
+/** Fetches an image, mirrors first, and unpacks it unless told otherwise. */
 export async function pullImage(channel: Channel, reference: string, options: PullOptions): Promise<void> {
-  const { hostsDir, credentials, progress, labels = {}, signal } = options
+  const { hostsDir, credentials, progress, labels = {}, unpack = true, signal } = options
   const auth = credentials && (await openStream(channel, 'auth', (message) => answerAuth(message, credentials)))
   const told = progress && (await openStream(channel, 'progress', (message) => void tellProgress(message, progress)))
   try {
@@ -109,7 +119,7 @@ export async function pullImage(channel: Channel, reference: string, options: Pu
           name: reference,
           labels,
           platforms: [platform],
-          unpacks: [{ platform, snapshotter }],
+          ...(unpack && { unpacks: [{ platform, snapshotter }] }),
         }),
         options: { progressStream: told?.id ?? '' },
       },

@@ -1,0 +1,138 @@
+/** Puts the system on a disk: partitions, boot loader, the first slot, META. */
+
+import { FatVolume, formatFat } from '../../../wire/fat/volume.ts'
+import type { Machine } from '../../area.ts'
+import { type LaidOut, layOutDisk } from '../../block/layout.ts'
+import { declared } from '../../config/declared.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { findRelease, isOwnRelease, releaseOfMedium } from '../release/find-release.ts'
+import { filesFor, type Release, ReleaseError, slotRelease, verifyFiles } from '../release/release.ts'
+import type { TaskContext } from '../sequencer.ts'
+import { isInstalled } from '../slots/boot-disk.ts'
+import { grub } from '../slots/grub.ts'
+import { grubBlocks } from '../slots/grub-core.ts'
+import { systemdBoot } from '../slots/systemd-boot.ts'
+import { installPartitions, ownParameters } from './layout.ts'
+import { type InstallPlan, type InstallWish, planInstall } from './plan.ts'
+
+type Installing = Pick<Machine, 'kernel' | 'store' | 'supervisor' | 'version' | 'log' | 'spawn' | 'meta'>
+
+/** `machine.install` of the configuration in force. */
+export function installWish({ store }: Pick<Machine, 'store'>): InstallWish {
+  return (declared(store.get(MachineConfig, 'v1alpha1'))?.machine.install ?? {}) as InstallWish
+}
+
+/** Why this machine could not be installed as a configuration says, in one line; nothing when it could, or is installed already. */
+export async function refuseInstall(
+  machine: Pick<Machine, 'kernel' | 'store'>,
+  wish: InstallWish | undefined,
+): Promise<string | undefined> {
+  if (machine.kernel.mode === 'container' || isInstalled(machine)) return undefined
+  try {
+    await planInstall(machine, wish ?? {})
+    return undefined
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+/** The task "install": as the configuration in force says. */
+export async function installSystem(machine: Installing, { signal, log }: TaskContext): Promise<void> {
+  const wish = installWish(machine)
+  await installOn(machine, wish, await releaseToInstall(machine, wish, { signal, tell: (message) => log.info(message) }), {
+    signal,
+    tell: (message) => log.info(message),
+  })
+}
+
+/** What to install: the image of the configuration, unless the medium carries it, or it cannot be had and the medium carries another. */
+export async function releaseToInstall(
+  machine: Installing,
+  { image }: Pick<InstallWish, 'image'>,
+  { signal, tell }: { signal: AbortSignal; tell: (message: string) => void },
+): Promise<Release> {
+  const own = await releaseOfMedium(machine)
+  if (own && (!image || isOwnRelease(machine, image))) return own
+  if (!image) throw new ReleaseError('the medium carries no release to install: set machine.install.image')
+  try {
+    return await findRelease(machine, image, { signal, tell })
+  } catch (error) {
+    if (!own || !(error instanceof ReleaseError) || !error.message.startsWith('pull ')) throw error
+    tell(`${error.message}: installing ${own.manifest.version} of the medium instead`)
+    return own
+  }
+}
+
+/** Installs a release on the disk of a wish. Nothing is written before the release is verified and the disk is found fit. */
+export async function installOn(
+  machine: Installing,
+  wish: InstallWish,
+  release: Release,
+  { signal, tell }: { signal: AbortSignal; tell: (message: string) => void },
+): Promise<InstallPlan> {
+  const plan = await planInstall(machine, wish)
+  const kind = plan.firmware === 'uefi' ? 'systemd-boot' : 'grub'
+  await verifyFiles(release, filesFor(kind), (name) => tell(`checking ${name}`))
+  signal.throwIfAborted()
+  const path = plan.disk.spec.dev_path
+  tell(`laying out ${path}`)
+  const partitions = await layOutDisk(machine, path, { partitions: installPartitions(plan.firmware) }, { wipe: plan.wipe })
+  const parameters = ownParameters(machine.kernel.files.readTextIfThere('/proc/cmdline') ?? '', wish.extraKernelArgs ?? [])
+  tell(`writing ${release.manifest.version} to slot A`)
+  for (const partition of partitions.filter(({ label }) => label === 'EFI' || label === 'BOOT')) {
+    await writeBootPartition(machine, partition, kind, release, parameters)
+  }
+  if (kind === 'grub') await writeGrubCore(machine, path, partitions, release, wish.legacyBIOSSupport === true)
+  const meta = partitions.find(({ label }) => label === 'META')
+  if (meta) await machine.meta.use(meta.device)
+  tell(`installed ${release.manifest.version} on ${path}`)
+  return plan
+}
+
+async function writeBootPartition(
+  { kernel }: Pick<Installing, 'kernel'>,
+  { label, device: path, offset }: LaidOut,
+  kind: 'systemd-boot' | 'grub',
+  release: Release,
+  parameters: readonly string[],
+): Promise<void> {
+  const device = await kernel.block.openDevice(path, { write: true, exclusive: true })
+  try {
+    const serial = crypto.getRandomValues(new Uint32Array(1))[0] ?? 0
+    await formatFat(device, { label, serial, hidden: offset / 512 })
+    if (kind === 'grub' && label === 'EFI') return // kept free for a machine that changes to UEFI
+    const volume = await FatVolume.open(device)
+    const loader = kind === 'grub' ? grub(volume) : systemdBoot(volume)
+    await loader.prepare(release.open, release.size)
+    await loader.write('a', await slotRelease(release, parameters))
+    await loader.keep('a')
+  } finally {
+    await device.close()
+  }
+}
+
+const activePartition = { offset: 446, value: 0x80 } as const
+
+async function writeGrubCore(
+  { kernel }: Pick<Installing, 'kernel'>,
+  path: string,
+  partitions: readonly LaidOut[],
+  release: Release,
+  active: boolean,
+): Promise<void> {
+  const home = partitions.find(({ label }) => label === 'BIOS')
+  if (!home) throw new Error(`disk "${path}" was given no BIOS partition`)
+  const [boot, core] = await Promise.all(['grub/boot.img', 'grub/core.img'].map((name) => Array.fromAsync(release.open(name))))
+  const device = await kernel.block.openDevice(path, { write: true })
+  try {
+    for (const { offset, bytes } of grubBlocks(Buffer.concat(boot ?? []), Buffer.concat(core ?? []), home)) {
+      await device.write(offset, bytes)
+      await device.flush()
+    }
+    // Some firmwares start only from a disk on which a partition is marked so.
+    if (active) await device.write(activePartition.offset, Uint8Array.of(activePartition.value))
+    await device.flush()
+  } finally {
+    await device.close()
+  }
+}
