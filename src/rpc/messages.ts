@@ -422,6 +422,17 @@ export namespace containerd.services.tasks.v1 {
     signal: number
     all: boolean
   }
+  export interface ResizePtyRequest {
+    containerId: string
+    execId: string
+    width: number
+    height: number
+  }
+  export interface CloseIORequest {
+    containerId: string
+    execId: string
+    stdin: boolean
+  }
   export interface ListPidsRequest {
     containerId: string
   }
@@ -2369,6 +2380,16 @@ export interface Methods {
   'containerd.services.tasks.v1.Tasks/Kill': {
     kind: 'unary'
     request: containerd.services.tasks.v1.KillRequest
+    reply: google.protobuf.Empty
+  }
+  'containerd.services.tasks.v1.Tasks/ResizePty': {
+    kind: 'unary'
+    request: containerd.services.tasks.v1.ResizePtyRequest
+    reply: google.protobuf.Empty
+  }
+  'containerd.services.tasks.v1.Tasks/CloseIO': {
+    kind: 'unary'
+    request: containerd.services.tasks.v1.CloseIORequest
     reply: google.protobuf.Empty
   }
   'containerd.services.tasks.v1.Tasks/ListPids': {

@@ -29,8 +29,6 @@ const table = (await Bun.file(`${import.meta.dir}/../proto/contract/api-services
 
 /** Methods that no node serves yet. */
 const absent: Record<string, string> = {
-  'machine.DebugService/ContainerRun': 'debug containers come with the whole of the API',
-  'machine.ImageService/Import': 'images from archives come with the whole of the API',
   'machine.ImageService/Verify': 'checking signatures comes with image verification',
 }
 

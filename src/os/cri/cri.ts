@@ -1,5 +1,6 @@
 import type { Area } from '../area.ts'
 import { containerMethods } from './api/containers.ts'
+import { debugContainer } from './api/debug.ts'
 import { imageMethods } from './api/images.ts'
 import { writeBaseSpec, writeConfig } from './controllers/config-files.ts'
 import { configImageCache } from './controllers/image-cache.ts'
@@ -29,5 +30,5 @@ export const cri: Area = {
     collectImages(),
   ],
   services: (machine) => [containerdService(machine), criService(machine), registrydService(machine)],
-  methods: (machine) => [...containerMethods(machine), ...imageMethods()],
+  methods: (machine) => [...containerMethods(machine), ...imageMethods(), debugContainer(machine)],
 }

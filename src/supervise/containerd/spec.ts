@@ -27,6 +27,8 @@ export interface SpecOptions {
   /** Names with CAP_; none unless said. */
   readonly capabilities?: readonly string[]
   readonly readonlyRoot?: boolean
+  /** The program has a terminal of its own. */
+  readonly terminal?: boolean
   /** How mounts spread from and into the container. */
   readonly rootPropagation?: 'private' | 'rslave' | 'rshared' | 'shared'
   readonly mounts?: readonly SpecMount[]
@@ -85,6 +87,7 @@ export function ociSpec(options: SpecOptions): object {
   return {
     ociVersion,
     process: {
+      terminal: options.terminal,
       user: { uid, gid },
       args,
       env: env.some((entry) => entry.startsWith('PATH=')) ? env : [defaultPath, ...env],

@@ -9,6 +9,9 @@ type Any = google.protobuf.Any
 /** A stream that containerd knows by its name. */
 export interface NamedStream {
   readonly id: string
+  send(message: Any): void
+  /** Nothing more is sent; the other side may still answer. */
+  end(): void
   close(): void
 }
 
@@ -34,6 +37,8 @@ export async function openStream(channel: Channel, name: string, handle: (messag
   await ready.promise
   return {
     id,
+    send: (message) => outgoing.push(message),
+    end: () => outgoing.end(),
     close: () => {
       outgoing.end()
       abort.abort()

@@ -3,12 +3,11 @@
  * outlives containerd's own end (its shim is a process of its own), so a broken connection is no news about it.
  */
 
-import { packAny } from '../../rpc/client/any.ts'
 import type { Channel } from '../../rpc/client/channel.ts'
-import { containerd as enums } from '../../rpc/enums.ts'
 import type { containerd } from '../../rpc/messages.ts'
 import { type Containerd, failedAs, unlessGone } from '../containerd/client.ts'
-import { type ImageContents, imageContents, snapshotter } from '../containerd/images.ts'
+import { createContainer, createDeadline, prepareSnapshot, removeContainer, signals } from '../containerd/containers.ts'
+import { type ImageContents, imageContents } from '../containerd/images.ts'
 import type { Exit, Life, Run, Runner } from '../definition.ts'
 import type { LogRing } from '../log-ring.ts'
 
@@ -35,10 +34,6 @@ export interface ContainerOptions {
 }
 
 type Mount = containerd.types.Mount
-const signals = { SIGTERM: 15, SIGKILL: 9 } as const
-const { RUNNING, CREATED, PAUSED, PAUSING } = enums.v1.types.Status
-const alive = new Set<number>([RUNNING, CREATED, PAUSED, PAUSING])
-const createDeadline = 60_000
 const retryDelay = 300
 const drainDelay = 20
 
@@ -115,62 +110,8 @@ async function imageOf(channel: Channel, reference: string): Promise<ImageConten
   return image
 }
 
-async function prepareSnapshot(channel: Channel, id: string, { chainId }: ImageContents): Promise<Mount[]> {
-  const { mounts } = await channel.unary('containerd.services.snapshots.v1.Snapshots/Prepare', {
-    snapshotter,
-    key: id,
-    parent: chainId,
-    labels: { 'containerd.io/gc.root': new Date().toISOString() },
-  })
-  return mounts
-}
-
 function folderMount({ folder, readonly }: { folder: string; readonly?: boolean }): Mount[] {
   return [{ type: 'bind', source: folder, target: '', options: ['bind', readonly ? 'ro' : 'rw'] }]
-}
-
-async function createContainer(
-  channel: Channel,
-  id: string,
-  spec: object,
-  image: ImageContents | undefined,
-  labels: Readonly<Record<string, string>>,
-): Promise<void> {
-  await channel.unary('containerd.services.containers.v1.Containers/Create', {
-    container: {
-      id,
-      labels: { ...labels },
-      image: image?.reference ?? '',
-      runtime: { name: 'io.containerd.runc.v2', options: packAny('containerd.runc.v1.Options', {}) },
-      spec: { type_url: 'types.containerd.io/opencontainers/runtime-spec/1/Spec', value: Buffer.from(JSON.stringify(spec)) },
-      ...(image && { snapshotter, snapshotKey: id }),
-    },
-  })
-}
-
-/** Kills and removes task, container and snapshot of that name, whichever there are. */
-export async function removeContainer(channel: Channel, id: string, { clock }: Pick<Life, 'clock'>): Promise<void> {
-  const task = await unlessGone(channel.unary('containerd.services.tasks.v1.Tasks/Get', { containerId: id }))
-  if (task?.process && alive.has(task.process.status)) {
-    await unlessGone(channel.unary('containerd.services.tasks.v1.Tasks/Kill', { containerId: id, signal: signals.SIGKILL, all: true }))
-    await unlessGone(channel.unary('containerd.services.tasks.v1.Tasks/Wait', { containerId: id }, { deadline: 10_000 }))
-  }
-  if (task) await deleteTask(channel, id, clock)
-  await unlessGone(channel.unary('containerd.services.containers.v1.Containers/Delete', { id }))
-  await unlessGone(channel.unary('containerd.services.snapshots.v1.Snapshots/Remove', { snapshotter, key: id }))
-}
-
-/** A task that has just ended may not be deletable for a moment. */
-async function deleteTask(channel: Channel, id: string, clock: Life['clock']): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    try {
-      await unlessGone(channel.unary('containerd.services.tasks.v1.Tasks/Delete', { containerId: id }))
-      return
-    } catch (error) {
-      if (!failedAs(error, 'FailedPrecondition') || tries === 10) throw error
-      await clock.sleep(retryDelay)
-    }
-  }
 }
 
 async function copy(stream: ReadableStream<Uint8Array>, output: LogRing): Promise<void> {

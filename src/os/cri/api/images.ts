@@ -1,32 +1,40 @@
 import type { Channel } from '../../../rpc/client/channel.ts'
 import { common, machine as enums } from '../../../rpc/enums.ts'
-import { type Method, type Role, serverStream, unary } from '../../../rpc/server/method.ts'
+import type { machine } from '../../../rpc/messages.ts'
+import { clientStream, type Method, type Role, serverStream, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { listImages, type PullProgress, pullImage, removeImage } from '../../../supervise/containerd/images.ts'
+import { importImage } from '../../../supervise/containerd/import-image.ts'
 import type { StoreView } from '../../../supervise/definition.ts'
+import { channelOfInstance } from '../containerd-instance.ts'
 import { credentialsOf } from '../credentials.ts'
-import { criDaemon, hostsFolder, systemDaemon } from '../daemons.ts'
+import { criDaemon, hostsFolder } from '../daemons.ts'
 import { fullReference } from '../image-table.ts'
 import { RegistryConfig } from '../resources/registry-config.ts'
 
 const readers: Role[] = ['os:admin', 'os:operator', 'os:reader']
 const operators: Role[] = ['os:admin', 'os:operator']
 const { NS_CRI, NS_SYSTEM } = common.ContainerdNamespace
-const { CRI } = common.ContainerDriver
 const { Status } = enums.ImageServicePullLayerProgress
 
-/** Images of pods (`cri`), of the system's services (`system`) and of the system's own daemon: listed, pulled, removed. */
+/** Images of pods (`cri`), of the system's services (`system`) and of the system's own daemon: listed, pulled, imported, removed. */
 export const imageMethods = (): Method[] => [
   serverStream('machine.ImageService/List', readers, async function* ({ containerd }) {
-    for (const { created, ...image } of await listImages(channelOf(containerd))) yield { ...image, createdAt: created }
+    for (const { created, ...image } of await listImages(channelOfInstance(containerd))) yield { ...image, createdAt: created }
   }),
   serverStream('machine.ImageService/Pull', operators, async function* ({ containerd, imageRef }, { store, signal }) {
     const name = referenceOf(imageRef)
-    for await (const progress of pulling(channelOf(containerd), name, store, signal)) yield { pullProgress: progress }
+    for await (const progress of pulling(channelOfInstance(containerd), name, store, signal)) yield { pullProgress: progress }
     yield { name }
   }),
+  clientStream('machine.ImageService/Import', ['os:admin'], async (messages, { signal }) => {
+    const requests = messages[Symbol.asyncIterator]()
+    const { value: first } = await requests.next()
+    if (!first?.containerd) throw new RpcError('InvalidArgument', 'the first message must say which daemon the image is for')
+    return { name: await importImage(channelOfInstance(first.containerd), chunksOf(requests), signal) }
+  }),
   unary('machine.ImageService/Remove', ['os:admin'], async ({ containerd, imageRef }) => {
-    await removeImage(channelOf(containerd), referenceOf(imageRef))
+    await removeImage(channelOfInstance(containerd), referenceOf(imageRef))
     return {}
   }),
   serverStream('machine.MachineService/ImageList', readers, async function* ({ namespace }) {
@@ -41,10 +49,13 @@ export const imageMethods = (): Method[] => [
   }),
 ]
 
-function channelOf(instance: { driver: number; namespace: number } | undefined): Channel {
-  const { driver, namespace } = instance ?? { driver: CRI, namespace: NS_CRI }
-  if (namespace === NS_CRI || (namespace !== NS_SYSTEM && driver === CRI)) return criDaemon.in('k8s.io')
-  return namespace === NS_SYSTEM ? criDaemon.in('system') : systemDaemon.in('system')
+/** The archive that the caller sends, piece by piece. */
+async function* chunksOf(requests: AsyncIterator<machine.ImageServiceImportRequest>): AsyncGenerator<Uint8Array> {
+  for (let next = await requests.next(); !next.done; next = await requests.next()) {
+    const { containerd, imageChunk } = next.value
+    if (containerd) throw new RpcError('InvalidArgument', 'the daemon is said once, in the first message')
+    if (imageChunk) yield imageChunk.bytes
+  }
 }
 
 function legacyChannel(namespace: number): Channel {

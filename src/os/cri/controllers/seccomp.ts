@@ -1,8 +1,9 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { VolumeMountStatus } from '../../block/resources/volume-mount-status.ts'
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
-import { RuntimeMountStatus } from '../../runtime/resources/mount-status.ts'
+import { mountId } from '../../lifecycle/volumes.ts'
 import { SeccompProfile } from '../resources/seccomp-profile.ts'
 
 const folder = '/var/lib/kubelet/seccomp/profiles'
@@ -22,10 +23,10 @@ export const configSeccompProfiles: Controller = defineController({
 export const writeSeccompProfiles = ({ mode, files }: Pick<Kernel, 'mode' | 'files'>): Controller =>
   defineController({
     name: 'cri.SeccompProfileFileController',
-    inputs: { disk: weak(RuntimeMountStatus, { id: 'EPHEMERAL' }), profiles: weak(SeccompProfile) },
+    inputs: { disk: weak(VolumeMountStatus, { id: mountId('EPHEMERAL') }), profiles: weak(SeccompProfile) },
     outputs: {},
     async reconcile({ disk, profiles }) {
-      if (mode !== 'container' && !disk.get('EPHEMERAL')) return
+      if (mode !== 'container' && !disk.get(mountId('EPHEMERAL'))) return
       files.mkdirAll(folder, { mode: 0o700 })
       const wanted = profiles.list()
       for (const { spec } of wanted) await files.writeAtomic(`${folder}/${spec.name}`, JSON.stringify(spec.value), { mode: 0o600 })

@@ -2,10 +2,11 @@ import type { ServiceDefinition, StoreView } from '../../../supervise/definition
 import { containerdProbe } from '../../../supervise/probe.ts'
 import { program } from '../../../supervise/runner/program.ts'
 import type { Machine } from '../../area.ts'
+import { VolumeMountStatus } from '../../block/resources/volume-mount-status.ts'
 import { EtcFileStatus } from '../../files/resources/etc-file-status.ts'
 import type { Mode } from '../../kernel.ts'
+import { mountId } from '../../lifecycle/volumes.ts'
 import { networkConditions } from '../../network/conditions.ts'
-import { RuntimeMountStatus } from '../../runtime/resources/mount-status.ts'
 import { programEnvironment } from '../../runtime/service-environment.ts'
 import { noteConfigRead } from '../config-read.ts'
 import { criDaemon } from '../daemons.ts'
@@ -21,7 +22,7 @@ const wait =
   (store: StoreView): string[] => {
     const files = configFiles.filter((id) => !store.get(EtcFileStatus, id)).map((id) => `file "/etc/${id}" to be written`)
     // In a container the disk is there before init is.
-    const disk = mode === 'container' || store.get(RuntimeMountStatus, 'EPHEMERAL') ? [] : ['volume "EPHEMERAL" to be mounted']
+    const disk = mode === 'container' || store.get(VolumeMountStatus, mountId('EPHEMERAL')) ? [] : ['volume "EPHEMERAL" to be mounted']
     return [...networkConditions(store, ['address', 'hostname', 'etcfiles']), ...files, ...disk]
   }
 

@@ -1,0 +1,20 @@
+import { machine as enums } from '../../../rpc/enums.ts'
+import { bidi, type Method } from '../../../rpc/server/method.ts'
+import { RpcError } from '../../../rpc/status.ts'
+import type { Machine } from '../../area.ts'
+import { channelOfInstance } from '../containerd-instance.ts'
+import { runDebugContainer } from '../debug-container.ts'
+
+const { PROFILE_PRIVILEGED } = enums.DebugContainerRunRequestSpec.Profile
+
+/** A container with the whole machine in sight, for as long as the caller stays. */
+export const debugContainer = ({ kernel }: Pick<Machine, 'kernel'>): Method =>
+  bidi('machine.DebugService/ContainerRun', ['os:admin'], async function* (messages, { signal, log }) {
+    const requests = messages[Symbol.asyncIterator]()
+    const { value: first } = await requests.next()
+    const spec = first?.spec
+    if (!spec) throw new RpcError('InvalidArgument', 'the first message must describe the container')
+    if (spec.profile !== PROFILE_PRIVILEGED) throw new RpcError('InvalidArgument', 'profile is not known: there is PROFILE_PRIVILEGED')
+    log.info('running debug container', { image: spec.imageName })
+    yield* runDebugContainer(kernel, channelOfInstance(spec.containerd), spec, requests, signal)
+  })

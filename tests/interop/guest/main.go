@@ -1,0 +1,67 @@
+// Guest is what the tests run in containers: it tells its arguments and environment, gives its input back in capitals, and
+// ends with the code that it is told.
+//
+//	guest echo | guest exit CODE | guest list FOLDER | guest size | guest wait
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+)
+
+func main() {
+	arg := func(n int) string {
+		if len(os.Args) > n {
+			return os.Args[n]
+		}
+
+		return ""
+	}
+
+	switch arg(1) {
+	case "echo":
+		fmt.Println("ready", os.Getenv("GREETING"))
+
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			fmt.Println(strings.ToUpper(lines.Text()))
+		}
+
+		fmt.Println("end of input")
+	case "exit":
+		code, _ := strconv.Atoi(arg(2)) //nolint:errcheck
+		fmt.Fprintln(os.Stderr, "ends with", code)
+		os.Exit(code)
+	case "list":
+		entries, err := os.ReadDir(arg(2))
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+
+		for _, entry := range entries {
+			fmt.Println(entry.Name())
+		}
+	case "size":
+		resized := make(chan os.Signal, 1)
+		signal.Notify(resized, syscall.SIGWINCH)
+		fmt.Println("terminal")
+		<-resized
+
+		var size [4]uint16
+
+		syscall.Syscall(syscall.SYS_IOCTL, 0, syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size))) //nolint:errcheck
+		fmt.Printf("%d columns, %d rows\n", size[1], size[0])
+	case "wait":
+		hungUp := make(chan os.Signal, 1)
+		signal.Notify(hungUp, syscall.SIGHUP)
+		fmt.Println("waits")
+		<-hungUp
+		os.Exit(129)
+	}
+}
