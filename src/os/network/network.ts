@@ -1,4 +1,4 @@
-import { parseCommandLine } from '../../wire/command-line.ts'
+import { parameterValues, parseCommandLine } from '../../wire/command-line.ts'
 import type { Area, Machine } from '../area.ts'
 import { localEtcd } from '../etcd/endpoints.ts'
 import { hostname } from './api/hostname.ts'
@@ -18,7 +18,7 @@ import { applyLinkAliases, configLinkAliases } from './controllers/link-alias.ts
 import { configAddressOrder, observeNodeAddresses } from './controllers/node-address.ts'
 import { observeAddresses, observeLinks, observeRoutes } from './controllers/observe.ts'
 import { applyOperators, configOperators, mergeOperators } from './controllers/operator.ts'
-import { applyPlatformConfig, loadPlatformConfig } from './controllers/platform.ts'
+import { applyPlatformConfig, keepPlatformConfig, loadPlatformConfig, recallPlatformConfig } from './controllers/platform.ts'
 import { configProbes, connectTcp, mergeProbes, runProbes } from './controllers/probe.ts'
 import { applyResolvers, configResolvers, mergeResolvers } from './controllers/resolver.ts'
 import { applyRoutes, configRoutes, mergeRoutes } from './controllers/route.ts'
@@ -32,6 +32,8 @@ import { resources } from './nouns.ts'
 import { dhcp4Operator } from './operators/dhcp4.ts'
 import { dhcp6Operator } from './operators/dhcp6.ts'
 import { type Elect, vipOperator } from './operators/vip.ts'
+import { openPlatform } from './platform/door.ts'
+import { platforms } from './platform/platforms.ts'
 
 /** Links, addresses, routes, names: what is declared, what is true. */
 export const network: Area = {
@@ -40,7 +42,9 @@ export const network: Area = {
   methods: ({ kernel }) => [hostname, netstat(kernel), packetCapture(kernel)],
   controllers({ kernel, log, spawn, store }) {
     const resolver = new Resolver()
-    const boot = bootOf(kernel, log)
+    const commandLine = kernel.mode === 'container' ? '' : kernel.files.readText('/proc/cmdline')
+    const boot = bootOf(commandLine, log)
+    const platform = kernel.mode === 'container' ? kernel.mode : platformOf(commandLine)
     return [
       observeLinks(kernel),
       observeHardwareAddress,
@@ -67,8 +71,13 @@ export const network: Area = {
       configAddressOrder,
       observeNodeAddresses,
       configHostname(boot),
-      loadPlatformConfig,
-      applyPlatformConfig(kernel),
+      loadPlatformConfig({
+        platform: platforms[platform],
+        store,
+        open: (signal) => openPlatform({ ...kernel, store, commandLine }, signal),
+      }),
+      ...(kernel.mode === 'container' ? [] : [recallPlatformConfig(kernel), keepPlatformConfig(kernel)]),
+      applyPlatformConfig(kernel, platform),
       mergeHostname,
       applyHostname(kernel),
       configResolvers(boot),
@@ -98,13 +107,17 @@ export const network: Area = {
   },
 }
 
-/** A machine's command line; a container's is its host's and says nothing to it. */
-function bootOf({ mode, files }: Machine['kernel'], log: Machine['log']): BootNetwork {
-  if (mode === 'container') return silentBoot
-  const boot = bootNetwork(parseCommandLine(files.readText('/proc/cmdline')))
+/** What a machine's command line says; a container's is its host's and says nothing to it. */
+function bootOf(commandLine: string, log: Machine['log']): BootNetwork {
+  if (commandLine === '') return silentBoot
+  const boot = bootNetwork(parseCommandLine(commandLine))
   for (const complaint of boot.complaints) log.warn('a kernel parameter is passed over', { reason: complaint })
   return boot
 }
+
+/** On which platform a machine runs; on none of its own unless it is told. */
+const platformOf = (commandLine: string): string =>
+  process.env.PLATFORM || parameterValues(parseCommandLine(commandLine), 'talos.platform').at(-1) || 'metal'
 
 /** Elections are etcd's: of this machine's own member, so that one without a majority behind it elects nobody. */
 const electIn =

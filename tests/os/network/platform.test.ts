@@ -28,7 +28,10 @@ operators:
 test('META key 10 is the platform layer, and goes with the key', async () => {
   const store = new Store()
   const os = new Runtime(store, { log: silent })
-  os.register(loadPlatformConfig, applyPlatformConfig({ mode: 'metal', uts: {} as never }))
+  const open = () => {
+    throw new Error('nobody speaks for this machine')
+  }
+  os.register(loadPlatformConfig({ platform: undefined, store, open }), applyPlatformConfig({ mode: 'metal', uts: {} as never }))
   os.start()
   store.put(MetaKey, '0x0a', { value: meta })
   await os.settled()

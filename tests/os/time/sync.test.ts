@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
-import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
+import { VolumeMountStatus } from '../../../src/os/block/resources/volume-mount-status.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { TimeServerStatus } from '../../../src/os/network/resources/time-server-status.ts'
 import { DevicesStatus } from '../../../src/os/runtime/resources/devices-status.ts'
@@ -128,6 +128,16 @@ describe('the clock of a machine', () => {
   })
 })
 
+const mounted = {
+  volumeID: 'STATE',
+  requester: 'machined',
+  target: '/system/state',
+  readOnly: false,
+  detached: false,
+  disableAccessTime: false,
+  secure: false,
+}
+
 describe('the time known last', () => {
   function floor(kept: string | undefined, clock: bigint) {
     const store = new Store()
@@ -153,7 +163,7 @@ describe('the time known last', () => {
     const { store, runtime, state } = floor('1795292960\n', 0n)
     await runtime.settled()
     expect(state.clock).toBe(0n)
-    store.put(VolumeStatus, 'STATE', { phase: 'ready', type: 'partition' } as never)
+    store.put(VolumeMountStatus, 'machined-STATE', mounted)
     await runtime.settled()
     expect(state.clock).toBe(1_795_292_960n * second)
     expect(state.written).toEqual([])
@@ -163,7 +173,7 @@ describe('the time known last', () => {
   test('leaves a clock alone that is ahead of it, or when it is not a time', async () => {
     for (const kept of ['5', undefined, 'never', '99999999999999999999']) {
       const { store, runtime, state } = floor(kept, 100n * second)
-      store.put(VolumeStatus, 'STATE', { phase: 'ready', type: 'partition' } as never)
+      store.put(VolumeMountStatus, 'machined-STATE', mounted)
       await runtime.settled()
       expect(state.clock).toBe(100n * second)
       runtime.stop()
@@ -172,7 +182,7 @@ describe('the time known last', () => {
 
   test('is written down when servers told the time', async () => {
     const { store, runtime, state } = floor(undefined, 100n * second)
-    store.put(VolumeStatus, 'STATE', { phase: 'ready', type: 'partition' } as never)
+    store.put(VolumeMountStatus, 'machined-STATE', mounted)
     store.put(TimeStatus, 'node', { synced: true, epoch: 0, syncDisabled: false })
     await runtime.settled()
     expect(state.written).toEqual(['100\n'])

@@ -9,9 +9,21 @@ import { variablesOf } from './variables.ts'
 /** What the environment tells init. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
+/** Platforms that are given the configuration of their machines. */
+export interface Clouds {
+  readonly names: readonly string[]
+  /** What the machine was given; undefined when that is nothing. */
+  userData(name: string, commandLine: string, signal: AbortSignal): Promise<string | undefined>
+}
+
+const noClouds: Clouds = { names: [], userData: async () => undefined }
+
 interface Parts {
   readonly kernel: Parameters<typeof readConfigDisk>[0]
   readonly store: Store
+  /** The kernel's command line as it is written. */
+  readonly commandLine?: string
+  readonly clouds?: Clouds
 }
 
 /** A container's: `USERDATA` in its environment, base64 of YAML. */
@@ -26,27 +38,35 @@ export const containerPlatform = (environment: Environment): Source => ({
   },
 })
 
-/** A machine's: where `talos.config` points. */
-export function machinePlatform({ kernel, store }: Parts, parameters: readonly Parameter[], environment: Environment): Source {
+/** A machine's: where `talos.config` points, else what the platform was given for it. */
+export function machinePlatform(
+  { kernel, store, commandLine = '', clouds = noClouds }: Parts,
+  parameters: readonly Parameter[],
+  environment: Environment,
+): Source {
   const name = environment.PLATFORM || parameterValues(parameters, 'talos.platform').at(-1) || ''
   const where = parameterValues(parameters, 'talos.config').at(-1) ?? ''
-  const wrong = problem(name, where)
+  const wrong = problem(name, where, clouds)
   return {
     name: name || 'platform',
     // What is wrong on the command line stays wrong.
     retried: wrong === undefined,
     look(look) {
       if (wrong) throw wrong
-      if (where === '' || where === 'none') return undefined
+      if (where === 'none') return undefined
+      if (where === '' || where === 'guestinfo')
+        return clouds.names.includes(name) ? clouds.userData(name, commandLine, look.signal) : undefined
       return where === diskLabel ? readConfigDisk(kernel, store, look) : download(where, store, look)
     },
   }
 }
 
-function problem(name: string, where: string): Error | undefined {
+function problem(name: string, where: string, { names }: Clouds): Error | undefined {
   if (name === '') return new Error('read platform: "talos.platform" is not on the kernel command line')
-  if (where === 'guestinfo') return new Error(`read "talos.config": "guestinfo" is for vmware, not for "${name}"`)
-  if (['', 'none', diskLabel].includes(where)) return undefined
+  if (names.length > 0 && name !== 'metal' && !names.includes(name))
+    return new Error(`read platform: "${name}" is not known: use one of metal, ${names.join(', ')}`)
+  if (where === 'guestinfo' && name !== 'vmware') return new Error(`read "talos.config": "guestinfo" is for vmware, not for "${name}"`)
+  if (['', 'none', 'guestinfo', diskLabel].includes(where)) return undefined
   try {
     variablesOf(where)
     return undefined

@@ -11,6 +11,8 @@ type Parts = Parameters<typeof machinePlatform>[0] & { kernel: { mode: Kernel['m
 /** A container has no command line of its own: its host's says nothing about it. */
 export function sourcesOf(parts: Parts, environment: Environment): Source[] {
   if (parts.kernel.mode === 'container') return environment.USERDATA ? [containerPlatform(environment)] : []
-  const parameters = parseCommandLine(parts.kernel.files.readText('/proc/cmdline'))
-  return [embedded(parts.kernel), cmdlineEarly(parameters), machinePlatform(parts, parameters, environment), cmdlineLate(parameters)]
+  const commandLine = parts.kernel.files.readText('/proc/cmdline')
+  const parameters = parseCommandLine(commandLine)
+  const platform = machinePlatform({ ...parts, commandLine }, parameters, environment)
+  return [embedded(parts.kernel), cmdlineEarly(parameters), platform, cmdlineLate(parameters)]
 }

@@ -41,13 +41,17 @@ export const observeNodeAddresses: Controller = defineController({
     const up = new Set(
       links.list().flatMap(({ metadata, spec }) => (spec.linkState || spec.operationalState === 'unknown' ? [metadata.id] : [])),
     )
-    const usable = addresses.list().filter(({ spec }) => spec.scope === 'global' && spec.linkName !== 'lo' && up.has(spec.linkName))
+    const usable = addresses
+      .list()
+      .filter(({ spec }) => spec.scope === 'global' && spec.linkName !== 'lo' && (up.has(spec.linkName) || isExternal(spec)))
     const found = usable.map(({ spec }) => spec).filter(({ address, flags }) => !/tentative|dadfailed/.test(flags) && !isLocal(address))
     const current = [...new Set(found.sort(sort).map(({ address }) => address))]
     const tunnelled = new Set(found.flatMap(({ address, linkName }) => (tunnels.has(linkName) ? [address] : [])))
-    const direct = current.filter((address) => !isSharedAddress(address) && !tunnelled.has(address))
+    const external = new Set(found.flatMap((status) => (isExternal(status) ? [status.address] : [])))
+    const own = current.filter((address) => !external.has(address))
+    const direct = own.filter((address) => !isSharedAddress(address) && !tunnelled.has(address))
     const before = sets.get('default')?.spec.addresses[0]
-    const first = before && current.includes(before) ? before : (direct[0] ?? current[0])
+    const first = before && own.includes(before) ? before : (direct[0] ?? own[0])
     const accumulated = [...new Set([...(sets.get('accumulative')?.spec.addresses ?? []), ...current])]
     const bases: Record<string, string[]> = {
       current,
@@ -62,6 +66,9 @@ export const observeNodeAddresses: Controller = defineController({
     }
   },
 })
+
+/** An address that the platform maps to one of the machine's: others reach it there, and it has it nowhere. */
+const isExternal = ({ linkName }: Status) => linkName === 'external'
 
 /** Links to those who are reached by other addresses: what these have is nothing to be reached at. */
 const tunnels = new Set(['kubespan', 'siderolink'])

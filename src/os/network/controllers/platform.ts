@@ -1,14 +1,27 @@
+import { stringify } from 'yaml'
 import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
+import { pause } from '../../../cosi/pause.ts'
+import type { SpecOf } from '../../../cosi/resource.ts'
+import type { Store } from '../../../cosi/store.ts'
+import { formatIp, parseIp } from '../../../wire/ip.ts'
+import { VolumeMountStatus } from '../../block/resources/volume-mount-status.ts'
+import { SystemInformation } from '../../hardware/resources/system-information.ts'
 import type { Kernel } from '../../kernel.ts'
+import { mountId } from '../../lifecycle/volumes.ts'
 import { MetaKey } from '../../runtime/resources/meta-key.ts'
 import { PlatformMetadata } from '../../runtime/resources/platform-metadata.ts'
 import { splitName } from '../full-name.ts'
+import { knownLinks } from '../platform/door.ts'
+import type { Platform, PlatformDoor } from '../platform/platform.ts'
 import { readPlatformConfig } from '../platform/platform-config.ts'
 import { AddressSpec } from '../resources/address-spec.ts'
+import { AddressStatus } from '../resources/address-status.ts'
 import { HostnameSpec } from '../resources/hostname-spec.ts'
 import { LinkSpec } from '../resources/link-spec.ts'
+import { LinkStatus } from '../resources/link-status.ts'
 import { OperatorSpec } from '../resources/operator-spec.ts'
 import { PlatformConfig } from '../resources/platform-config.ts'
+import { ProbeSpec } from '../resources/probe-spec.ts'
 import { ResolverSpec } from '../resources/resolver-spec.ts'
 import { RouteSpec } from '../resources/route-spec.ts'
 import { TimeServerSpec } from '../resources/time-server-spec.ts'
@@ -17,23 +30,99 @@ import { routeId } from '../wishes.ts'
 /** META tag 10: the network of a machine that no platform speaks for. */
 const networkTag = '0x0a'
 
-/** What was written into META for the network. */
-export const loadPlatformConfig: Controller = defineController({
-  name: 'network.PlatformConfigController',
-  inputs: { meta: weak(MetaKey, { id: networkTag }) },
-  outputs: { config: shared(PlatformConfig) },
-  reconcile({ meta, config }) {
-    const text = meta.get(networkTag)?.spec.value
-    if (text) config.put('active', readPlatformConfig(text))
-  },
-})
+/** Between looks at a platform that cannot be read, in milliseconds. */
+const retry = { first: 500, longest: 30_000 }
+
+/** The platform a machine runs on, and the way to it. */
+export interface PlatformParts {
+  readonly platform: Platform | undefined
+  readonly store: Pick<Store, 'list'>
+  open(signal: AbortSignal): PlatformDoor
+}
+
+/** What the platform says of the network: its metadata, or on a machine of its own what was written into META. */
+export const loadPlatformConfig = ({ platform, open, store }: PlatformParts): Controller => {
+  let found: SpecOf<typeof PlatformConfig> | undefined
+  return defineController({
+    name: 'network.PlatformConfigController',
+    inputs: { meta: weak(MetaKey, { id: networkTag }), links: weak(LinkStatus), firmware: weak(SystemInformation) },
+    outputs: { config: shared(PlatformConfig) },
+    reconcile({ meta, links, firmware, config, log, background }) {
+      if (!platform) {
+        const text = meta.get(networkTag)?.spec.value
+        if (text) config.put('active', readPlatformConfig(text))
+        return
+      }
+      if (found) config.put('active', found)
+      const cards = knownLinks(store).map(({ name, hardwareAddress }) => `${name} ${hardwareAddress}`)
+      if (links.list().length === 0 || cards.length === 0) return // nothing to be told of, and no way to ask
+      // A card that comes later has its part in what is told already; a serial number may point to who tells.
+      const serial = firmware.list()[0]?.spec.serialnumber ?? ''
+      background(`read ${cards.join(', ')} ${serial}`, async (signal, wake, tell) => {
+        for (let wait = retry.first; !signal.aborted; wait = Math.min(retry.longest, wait * 2)) {
+          try {
+            found = await platform.network(open(signal))
+            log.info('the platform has told of the network', { links: found.links.length, hostname: found.hostnames[0]?.hostname })
+            tell()
+            wake()
+            await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+            return
+          } catch (error) {
+            if (signal.aborted) return
+            tell(error)
+            await pause(wait, signal)
+          }
+        }
+      })
+    },
+  })
+}
+
+/** Where what the platform said is kept over restarts, on STATE. */
+const keptPath = '/system/state/platform-network.yaml'
+
+type KeptFiles = Pick<Kernel['files'], 'readTextIfThere' | 'writeAtomic'>
+
+/** What the platform said before the machine was started anew, for as long as it has not spoken. */
+export const recallPlatformConfig = ({ files }: { files: Pick<KeptFiles, 'readTextIfThere'> }): Controller =>
+  defineController({
+    name: 'network.PlatformConfigLoadController',
+    inputs: { state: weak(VolumeMountStatus, { id: mountId('STATE') }) },
+    outputs: { config: shared(PlatformConfig) },
+    reconcile({ state, config, log }) {
+      if (!state.get(mountId('STATE'))) return
+      const text = files.readTextIfThere(keptPath)
+      if (!text) return
+      try {
+        config.put('cached', readPlatformConfig(text, keptPath))
+      } catch (error) {
+        log.warn('what was kept of the platform cannot be read, it is passed over', { error: (error as Error).message })
+      }
+    },
+  })
+
+/** Keeps what the platform says. */
+export const keepPlatformConfig = ({ files }: { files: KeptFiles }): Controller =>
+  defineController({
+    name: 'network.PlatformConfigStoreController',
+    inputs: { state: weak(VolumeMountStatus, { id: mountId('STATE') }), config: weak(PlatformConfig, { id: 'active' }) },
+    outputs: {},
+    async reconcile({ state, config, log }) {
+      const active = config.get('active')?.spec
+      if (!active || !state.get(mountId('STATE'))) return
+      const text = stringify(active)
+      if (files.readTextIfThere(keptPath) === text) return
+      await files.writeAtomic(keptPath, text, { mode: 0o600 })
+      log.debug('what the platform said is kept', { path: keptPath })
+    },
+  })
 
 /** What the platform says, a layer above the command line; in a container also the name it was started with. */
-export const applyPlatformConfig = ({ mode, uts }: Pick<Kernel, 'mode' | 'uts'>): Controller => {
+export const applyPlatformConfig = ({ mode, uts }: Pick<Kernel, 'mode' | 'uts'>, platform: string = mode): Controller => {
   const given = mode === 'container' ? uts.gethostname() : ''
   return defineController({
     name: 'network.PlatformConfigApplyController',
-    inputs: { config: weak(PlatformConfig, { id: 'active' }) },
+    inputs: { config: weak(PlatformConfig) },
     outputs: {
       address: shared(AddressSpec, 'network-config'),
       link: shared(LinkSpec, 'network-config'),
@@ -42,12 +131,14 @@ export const applyPlatformConfig = ({ mode, uts }: Pick<Kernel, 'mode' | 'uts'>)
       resolver: shared(ResolverSpec, 'network-config'),
       timeServer: shared(TimeServerSpec, 'network-config'),
       operator: shared(OperatorSpec, 'network-config'),
+      probe: shared(ProbeSpec, 'network-config'),
+      external: shared(AddressStatus),
       metadata: exclusive(PlatformMetadata),
     },
-    reconcile({ config, address, link, route, hostname, resolver, timeServer, operator, metadata }) {
-      const found = config.get('active')?.spec
+    reconcile({ config, address, link, route, hostname, resolver, timeServer, operator, probe, external, metadata }) {
+      const found = (config.get('active') ?? config.get('cached'))?.spec
       if (given) hostname.put('platform/hostname', { ...splitName(given), layer: 'platform' })
-      metadata.put('platformmetadata', { platform: mode, ...(given ? { hostname: given } : {}), ...found?.metadata })
+      metadata.put('platformmetadata', { platform, ...(given ? { hostname: given } : {}), ...found?.metadata })
       if (!found) return
       for (const spec of found.addresses) address.put(`platform/${spec.linkName}/${spec.address}`, spec)
       for (const spec of found.links) link.put(`platform/${spec.name}`, spec)
@@ -56,6 +147,18 @@ export const applyPlatformConfig = ({ mode, uts }: Pick<Kernel, 'mode' | 'uts'>)
       for (const [index, spec] of found.resolvers.entries()) resolver.put(`platform/resolvers/${index}`, spec)
       for (const [index, spec] of found.timeServers.entries()) timeServer.put(`platform/timeservers/${index}`, spec)
       for (const spec of found.operators) operator.put(`platform/${spec.operator}/${spec.linkName}`, spec)
+      for (const [index, spec] of (found.probes ?? []).entries()) probe.put(`platform/probes/${index}`, spec)
+      for (const ip of found.externalIPs) {
+        const whole = prefixOf(ip)
+        if (whole) external.put(`external/${whole.address}`, { ...whole, linkIndex: 0, linkName: 'external', ...plainAddress })
+      }
     },
   })
+}
+
+const plainAddress = { scope: 'global', flags: 'permanent', priority: 0 }
+
+function prefixOf(ip: string): { address: string; family: string } | undefined {
+  const bytes = parseIp(ip)
+  return bytes && { address: `${formatIp(bytes)}/${bytes.length * 8}`, family: bytes.length === 4 ? 'inet4' : 'inet6' }
 }

@@ -1,18 +1,10 @@
 /** Network configuration as cloud-init's NoCloud and its like have it: versions 1 and 2 of `network-config`. */
-import { bondOf, canonicalDestination, canonicalPrefix, type DeclaredLink, type DhcpSettings, declaredLink } from '../declared-links.ts'
+import { bondOf, canonicalPrefix, type DeclaredLink, type DhcpSettings, declaredLink } from '../declared-links.ts'
 import { bondWords } from '../documents/bond.ts'
-import { addressWishes, linkWishes, operatorWishes, routeWishes } from '../wishes.ts'
+import { dhcp, type KnownLink, linkWith, platformNetwork, route, withMask } from './declare.ts'
 import { PlatformConfigError, type PlatformNetwork, parseMapping } from './platform-config.ts'
 
 type Loose = Readonly<Record<string, any>>
-
-/** A link of the machine, as far as configurations pick one. */
-export interface KnownLink {
-  name: string
-  hardwareAddress: string
-  index: number
-  driver?: string
-}
 
 interface Read {
   links: DeclaredLink[]
@@ -21,7 +13,6 @@ interface Read {
 }
 
 const what = 'network-config'
-const dhcp: DhcpSettings = { routeMetric: 1024, clientIdentifier: { clientIdentifier: 'mac' } }
 
 /** Reads either version. A link that is told by its hardware address and not there is passed over. Throws PlatformConfigError. */
 export function readNetworkConfig(text: string, known: readonly KnownLink[], hostname = ''): PlatformNetwork {
@@ -30,24 +21,7 @@ export function readNetworkConfig(text: string, known: readonly KnownLink[], hos
   if (config.version !== 1 && config.version !== 2)
     throw new PlatformConfigError(`${what}: version ${JSON.stringify(config.version)} is not known: use 1 or 2`)
   const read = config.version === 1 ? version1(config, known) : version2(config, known)
-  const layer = 'platform'
-  const dot = hostname.indexOf('.')
-  const indexOf = (name: string) => known.find((one) => one.name === name)?.index
-  const all = <T>(wishes: Map<string, T>) => [...wishes.values()]
-  const servers = [...new Set(read.nameServers)]
-  const domains = [...new Set(read.searchDomains)]
-  return {
-    links: all(linkWishes(read.links, layer, indexOf)),
-    addresses: all(addressWishes(read.links, layer)),
-    routes: all(routeWishes(read.links, layer)),
-    operators: all(operatorWishes(read.links, layer)),
-    hostnames: hostname
-      ? [{ hostname: dot < 0 ? hostname : hostname.slice(0, dot), domainname: dot < 0 ? '' : hostname.slice(dot + 1), layer }]
-      : [],
-    resolvers: servers.length + domains.length > 0 ? [{ dnsServers: servers, searchDomains: domains, layer }] : [],
-    timeServers: [],
-    externalIPs: [],
-  }
+  return platformNetwork({ ...read, hostname }, known)
 }
 
 function strings(value: unknown): string[] {
@@ -65,25 +39,6 @@ function mappings(value: unknown, where: string): [string, Loose][] {
 }
 
 const number = (value: unknown) => (typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined)
-
-function withMask(address: string, mask: unknown): string {
-  if (address.includes('/') || mask === undefined) return canonicalPrefix(address)
-  const text = String(mask)
-  if (/^\d{1,3}$/.test(text)) return canonicalPrefix(`${address}/${text}`)
-  const bits = text
-    .split('.')
-    .map((part) => Number(part).toString(2).padStart(8, '0'))
-    .join('')
-  if (!/^1*0*$/.test(bits) || bits.length !== 32) throw new PlatformConfigError(`${what}: "${text}" is not a netmask`)
-  return canonicalPrefix(`${address}/${bits.lastIndexOf('1') + 1}`)
-}
-
-type Route = DeclaredLink['routes'][number]
-
-function route(destination: string, gateway: string, metric?: unknown, mtu?: unknown): Route {
-  const dst = destination === 'default' || destination === '' ? '' : canonicalDestination(destination)
-  return { destination: dst, gateway, source: '', table: 'main', metric: number(metric) || undefined, mtu: number(mtu) || undefined }
-}
 
 const snake = (text: string) => text.replaceAll(/[-_](\w)/g, (_, letter: string) => letter.toUpperCase())
 /** Other names that netplan and cloud-init have for settings of a bond. */
@@ -143,8 +98,8 @@ function version1(config: Loose, known: readonly KnownLink[]): Read {
     const name = String(entry.name ?? '')
     switch (entry.type) {
       case 'physical': {
-        const mac = String(entry.mac_address ?? '').toLowerCase()
-        const found = mac ? known.find(({ hardwareAddress }) => hardwareAddress === mac)?.name : name
+        const mac = String(entry.mac_address ?? '')
+        const found = mac ? linkWith(mac, known)?.name : name
         if (!found) break
         named.set(name, found)
         read.links.push(declaredLink(found, own))
@@ -264,10 +219,10 @@ function version2(config: Loose, known: readonly KnownLink[]): Read {
 /** The link that an entry means: by what it must match, else by its name. */
 function matching(id: string, { match }: Loose, known: readonly KnownLink[]): string | undefined {
   if (!match) return id
-  const mac = match.macaddress === undefined ? undefined : String(match.macaddress).toLowerCase()
+  const mac = match.macaddress
   const fits = (pattern: unknown, text = '') => pattern === undefined || strings(pattern).some((one) => new Bun.Glob(one).match(text))
   return known.find(
-    (one) => (mac === undefined || one.hardwareAddress === mac) && fits(match.name, one.name) && fits(match.driver, one.driver),
+    (one) => (mac === undefined || linkWith(mac, [one]) !== undefined) && fits(match.name, one.name) && fits(match.driver, one.driver),
   )?.name
 }
 

@@ -1,6 +1,7 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
-import { VolumeStatus } from '../../block/resources/volume-status.ts'
+import { VolumeMountStatus } from '../../block/resources/volume-mount-status.ts'
 import type { Kernel } from '../../kernel.ts'
+import { mountId } from '../../lifecycle/volumes.ts'
 import { TimeStatus } from '../resources/time-status.ts'
 
 /** Where the time that was known last is kept, on STATE. */
@@ -27,10 +28,10 @@ export const keepTimeFloor = ({ mode, time, files }: Pick<Kernel, 'mode' | 'time
   const write = () => files.writeAtomic(lastTimePath, `${time.clock('realtime') / second}\n`, { mode: 0o600 })
   return defineController({
     name: 'time.FloorController',
-    inputs: { state: weak(VolumeStatus, { id: 'STATE' }), status: weak(TimeStatus, { id: 'node' }) },
+    inputs: { state: weak(VolumeMountStatus, { id: mountId('STATE') }), status: weak(TimeStatus, { id: 'node' }) },
     outputs: {},
     async reconcile({ state, status, log, wakeIn, background }) {
-      if (mode === 'container' || state.get('STATE')?.spec.phase !== 'ready') return
+      if (mode === 'container' || !state.get(mountId('STATE'))) return
       if (!raised) {
         raised = true
         const text = files.readTextIfThere(lastTimePath)?.trim() ?? ''

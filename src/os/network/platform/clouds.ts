@@ -1,0 +1,9 @@
+import { openPlatform } from './door.ts'
+import { platforms } from './platforms.ts'
+
+/** The platforms as those see them who look for the machine's configuration. */
+export const clouds = (parts: Omit<Parameters<typeof openPlatform>[0], 'commandLine'>) => ({
+  names: Object.keys(platforms),
+  userData: async (name: string, commandLine: string, signal: AbortSignal): Promise<string | undefined> =>
+    platforms[name]?.userData(openPlatform({ ...parts, commandLine }, signal)),
+})

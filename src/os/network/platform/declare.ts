@@ -1,0 +1,112 @@
+/** What platforms say of links, addresses and routes, in one form; and that as the resource of their layer. */
+import { formatIp, parseIp } from '../../../wire/ip.ts'
+import { canonicalDestination, canonicalPrefix, type DeclaredLink, type DhcpSettings } from '../declared-links.ts'
+import { splitName } from '../full-name.ts'
+import { addressWishes, linkWishes, operatorWishes, routeWishes } from '../wishes.ts'
+import { PlatformConfigError, type PlatformNetwork } from './platform-config.ts'
+
+/** A link of the machine, as far as configurations pick one. */
+export interface KnownLink {
+  name: string
+  hardwareAddress: string
+  index: number
+  driver?: string
+}
+
+/** All that a platform can say. */
+export interface Said {
+  readonly links?: readonly DeclaredLink[]
+  readonly nameServers?: readonly string[]
+  readonly searchDomains?: readonly string[]
+  readonly timeServers?: readonly string[]
+  /** With its domain, or without. */
+  readonly hostname?: string
+  /** Addresses that others reach the machine by and that it does not have itself. */
+  readonly externalIPs?: readonly string[]
+  readonly metadata?: PlatformNetwork['metadata']
+}
+
+/** The platform layer that follows from it. Addresses, servers and so on that are none are refused in one line. */
+export function platformNetwork(said: Said, known: readonly KnownLink[]): PlatformNetwork {
+  const { links = [], nameServers = [], searchDomains = [], timeServers = [], hostname = '', externalIPs = [], metadata } = said
+  const layer = 'platform'
+  const indexOf = (name: string) => known.find((one) => one.name === name)?.index
+  const all = <T>(wishes: Map<string, T>) => [...wishes.values()]
+  const servers = unique(nameServers)
+  const domains = unique(searchDomains)
+  for (const { name, addresses, routes } of links) {
+    for (const { address } of addresses) mustBe(address.split('/')[0]!, `an address of "${name}"`)
+    for (const { gateway } of routes) if (gateway !== '') mustBe(gateway, `a gateway of "${name}"`)
+  }
+  for (const server of servers) mustBe(server, 'a name server')
+  const external = unique(externalIPs)
+  for (const address of external) mustBe(address, 'an external address')
+  return {
+    links: all(linkWishes(links, layer, indexOf)),
+    addresses: all(addressWishes(links, layer)),
+    routes: all(routeWishes(links, layer)),
+    operators: all(operatorWishes(links, layer)),
+    hostnames: hostname ? [{ ...splitName(hostname), layer }] : [],
+    resolvers: servers.length + domains.length > 0 ? [{ dnsServers: servers, searchDomains: domains, layer }] : [],
+    timeServers: timeServers.length > 0 ? [{ timeServers: unique(timeServers), layer }] : [],
+    externalIPs: external,
+    ...(metadata ? { metadata } : {}),
+  }
+}
+
+const unique = (list: readonly string[]) => [...new Set(list.filter((one) => one !== ''))]
+
+function mustBe(address: string, what: string): void {
+  if (!parseIp(address)) throw new PlatformConfigError(`platform: ${what}: ${JSON.stringify(address)} is no address`)
+}
+
+/** How platforms have their links ask for addresses. */
+export const dhcp: DhcpSettings = { routeMetric: 1024, clientIdentifier: { clientIdentifier: 'mac' } }
+
+/** The same with routes of this metric. */
+export const dhcpAt = (routeMetric: number): DhcpSettings => ({ ...dhcp, routeMetric })
+
+/** The link with a hardware address, however that is written. */
+export function linkWith(mac: unknown, known: readonly KnownLink[]): KnownLink | undefined {
+  const wanted = String(mac ?? '')
+    .toLowerCase()
+    .replaceAll(/[^0-9a-f]/g, '')
+  return wanted === '' ? undefined : known.find(({ hardwareAddress }) => hardwareAddress.replaceAll(':', '') === wanted)
+}
+
+/** An address as canonical text, undefined when it is none. */
+export function canonicalAddress(value: unknown): string | undefined {
+  const bytes = typeof value === 'string' ? parseIp(value.trim()) : undefined
+  return bytes && formatIp(bytes)
+}
+
+/** An address with its prefix length: from itself, a length or a netmask. */
+export function withMask(address: string, mask: unknown): string {
+  if (address.includes('/') || mask === undefined) return canonicalPrefix(address)
+  const text = String(mask)
+  if (/^\d{1,3}$/.test(text)) return canonicalPrefix(`${address}/${text}`)
+  const bits = text
+    .split('.')
+    .map((part) => Number(part).toString(2).padStart(8, '0'))
+    .join('')
+  if (!/^1*0*$/.test(bits) || bits.length !== 32) throw new PlatformConfigError(`network configuration: "${text}" is not a netmask`)
+  return canonicalPrefix(`${address}/${bits.lastIndexOf('1') + 1}`)
+}
+
+/** A route of a link. */
+export type Route = DeclaredLink['routes'][number]
+
+const number = (value: unknown) => (typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined)
+
+/** A route: to everywhere when the destination is empty or `default`. */
+export function route(destination: string, gateway: string, metric?: unknown, mtu?: unknown): Route {
+  const dst = destination === 'default' || destination === '' ? '' : canonicalDestination(destination)
+  return {
+    destination: dst,
+    gateway: canonicalAddress(gateway) ?? gateway,
+    source: '',
+    table: 'main',
+    metric: number(metric) || undefined,
+    mtu: number(mtu) || undefined,
+  }
+}

@@ -1,0 +1,106 @@
+/** The ways to a platform as a machine has them: HTTP with bounds, and disks by their labels. */
+import type { Store } from '../../../cosi/store.ts'
+import { DiscoveredVolume } from '../../block/resources/discovered-volume.ts'
+import { SystemInformation } from '../../hardware/resources/system-information.ts'
+import type { Kernel } from '../../kernel.ts'
+import { LinkStatus } from '../resources/link-status.ts'
+import type { KnownLink } from './declare.ts'
+import type { PlatformDoor } from './platform.ts'
+
+const longest = 4 << 20
+const patience = 10_000
+const place = '/run/platform-disk'
+const fileSystems = ['iso9660', 'vfat', 'ext4']
+
+interface Parts {
+  readonly files: Pick<Kernel['files'], 'exists' | 'readTextIfThere' | 'mkdirAll'>
+  readonly mount: Pick<Kernel['mount'], 'mount' | 'umount'>
+  readonly store: Pick<Store, 'list'>
+  readonly commandLine: string
+}
+
+/** Opens them for one look. */
+export function openPlatform({ files, mount, store, commandLine }: Parts, signal: AbortSignal): PlatformDoor {
+  return {
+    fetch: (url, options) => fetchText(url, { ...options, signal }),
+    disk: async (labels, names) => readDisk({ files, mount, store }, labels, names),
+    guestinfo() {
+      throw new Error(
+        'read guestinfo: this system cannot ask the hypervisor: give talos.config an address, or use talos.platform=nocloud with a disk labelled "cidata"',
+      )
+    },
+    links: knownLinks(store),
+    serial: store.list(SystemInformation)[0]?.spec.serialnumber ?? '',
+    commandLine,
+  }
+}
+
+/** The cards of the machine, by which platforms tell links apart. */
+export const knownLinks = (store: Pick<Store, 'list'>): KnownLink[] =>
+  store
+    .list(LinkStatus)
+    .filter(({ spec }) => spec.type === 'ether' && spec.kind === '')
+    .map(({ metadata, spec }) => ({
+      name: metadata.id,
+      hardwareAddress: spec.permanentAddr || spec.hardwareAddr,
+      index: spec.index,
+      ...(spec.driver ? { driver: spec.driver } : {}),
+    }))
+
+/** Fetches a text; undefined when the server says there is none. Throws one line otherwise. */
+export async function fetchText(
+  url: string,
+  { method = 'GET', headers = {}, signal }: { method?: string; headers?: Readonly<Record<string, string>>; signal: AbortSignal },
+): Promise<string | undefined> {
+  const failed = (why: string) => new Error(`fetch "${url}": ${why}`)
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(patience)])
+  let response: Response
+  try {
+    response = await fetch(url, { method, headers: { ...headers }, signal: limit, redirect: 'manual' })
+  } catch (error) {
+    throw failed(limit.aborted ? `no answer within ${patience / 1000} s` : String((error as Error).message).split('\n')[0]!)
+  }
+  if (!response.ok) {
+    await response.body?.cancel()
+    if (response.status === 404 || response.status === 410) return undefined
+    throw failed(`the server answered ${response.status}`)
+  }
+  const pieces: Uint8Array[] = []
+  let size = 0
+  try {
+    for await (const piece of (response.body ?? []) as unknown as AsyncIterable<Uint8Array>) {
+      size += piece.length
+      if (size > longest) throw new RangeError(`larger than ${longest} bytes`)
+      pieces.push(piece)
+    }
+  } catch (error) {
+    throw failed(limit.aborted ? 'it did not end in time' : (error as Error).message)
+  }
+  return Buffer.concat(pieces).toString()
+}
+
+type Disks = Pick<Parts, 'files' | 'mount' | 'store'>
+
+function readDisk({ files, mount, store }: Disks, labels: readonly string[], names: readonly string[]): Map<string, string> | undefined {
+  const volume = store.list(DiscoveredVolume).find(({ spec }) => spec.label !== undefined && labels.includes(spec.label))?.spec
+  const label = labels.find((one) => files.exists(`/dev/disk/by-label/${one}`))
+  const device = volume?.dev_path ?? (label && `/dev/disk/by-label/${label}`)
+  if (!device) return undefined
+  files.mkdirAll(place, { mode: 0o700 })
+  let last: unknown
+  for (const type of volume?.name ? [volume.name] : fileSystems) {
+    try {
+      mount.mount({ source: device, target: place, type, flags: ['ro', 'nosuid', 'nodev', 'noexec'] })
+    } catch (error) {
+      last = error
+      continue
+    }
+    try {
+      const found = names.map((name) => [name, files.readTextIfThere(`${place}/${name}`)] as const)
+      return new Map(found.filter((entry): entry is [string, string] => entry[1] !== undefined))
+    } finally {
+      mount.umount(place)
+    }
+  }
+  throw last
+}

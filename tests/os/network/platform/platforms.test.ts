@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { PlatformDoor } from '../../../../src/os/network/platform/platform.ts'
+import { PlatformConfigError } from '../../../../src/os/network/platform/platform-config.ts'
+import { platforms } from '../../../../src/os/network/platform/platforms.ts'
+import { cards, inWords, platformIn, type Said, said, userData, wanted } from './said.ts'
+
+/** A machine on a platform that says so. */
+function on({ answers = {}, disks = {}, guestinfo = {}, serial = '' }: Omit<Said, 'want'>): PlatformDoor {
+  return {
+    async fetch(url, { method = 'GET', headers = {} } = {}) {
+      const answer = answers[url]
+      return typeof answer === 'function' ? answer({ method, headers }) : answer
+    },
+    async disk(labels, files) {
+      const label = labels.find((one) => one in disks)
+      return label && new Map(files.flatMap((name) => (disks[label]![name] === undefined ? [] : [[name, disks[label]![name]!]])))
+    },
+    guestinfo: async (key) => guestinfo[key],
+    links: cards,
+    serial,
+    commandLine: '',
+  } as PlatformDoor
+}
+
+describe('what a platform says', () => {
+  for (const [name, one] of Object.entries(said)) {
+    const platform = platforms[platformIn(name)]!
+    test(`${name}: becomes its layer`, async () => {
+      expect(inWords(await platform.network(on(one)))).toEqual(wanted(one))
+    })
+    test(`${name}: holds the machine configuration`, async () => {
+      expect(await platform.userData(on(one))).toBe(userData)
+    })
+    test(`${name}: may be nearly nothing`, async () => {
+      if (Object.keys(one.answers ?? {}).length === 0) return
+      const found = inWords(await platform.network(on({ serial: one.serial })))
+      expect(found.addresses).toEqual([])
+      expect(found.metadata).toEqual({ platform: platformIn(name) })
+      expect(await platform.userData(on({ serial: one.serial }))).toBeUndefined()
+    })
+  }
+
+  test('every platform that is known is told of here', () => {
+    expect(Object.keys(platforms).toSorted()).toEqual([...new Set(Object.keys(said).map(platformIn))].toSorted())
+  })
+})
+
+/** Bends a text here and there. */
+const bent = (text: string) =>
+  fc.oneof(
+    fc.nat(text.length).map((end) => text.slice(0, end)),
+    fc.tuple(fc.nat(text.length), fc.string({ maxLength: 8 })).map(([at, what]) => text.slice(0, at) + what + text.slice(at + what.length)),
+    fc.json().map((value) => value),
+    fc.constant(text.replaceAll(/\d+\.\d+\.\d+\.\d+/g, '999.1.2.3')),
+    fc.constant(text.replaceAll(/:\s*"/g, ':["')),
+    fc.constant('x'.repeat(2 << 20)),
+  )
+
+describe('a platform that lies', () => {
+  for (const [name, one] of Object.entries(said))
+    test(`${name}: is refused in one line, or believed, and never more`, async () => {
+      const platform = platforms[platformIn(name)]!
+      const twisted = fc.record({
+        answers: fc.record(
+          Object.fromEntries(
+            Object.entries(one.answers ?? {}).map(([url, answer]) => {
+              const text = typeof answer === 'string' ? answer : (answer({ method: 'GET', headers: headersOf(url, one) }) ?? 'token')
+              return [url, fc.oneof({ weight: 3, arbitrary: fc.constant(text) }, { weight: 1, arbitrary: bent(text) })]
+            }),
+          ),
+        ),
+        disks: fc.record(
+          Object.fromEntries(
+            Object.entries(one.disks ?? {}).map(([label, files]) => [
+              label,
+              fc.record(Object.fromEntries(Object.entries(files).map(([file, text]) => [file, fc.oneof(fc.constant(text), bent(text))]))),
+            ]),
+          ),
+        ),
+        guestinfo: fc.record(
+          Object.fromEntries(Object.entries(one.guestinfo ?? {}).map(([key, text]) => [key, fc.oneof(fc.constant(text), bent(text))])),
+        ),
+      })
+      await fc.assert(
+        fc.asyncProperty(twisted, async (lies) => {
+          for (const read of [platform.network, platform.userData])
+            try {
+              await read(on({ ...lies, serial: one.serial }))
+            } catch (error) {
+              if (!(error instanceof PlatformConfigError) && !(error as Error).message.startsWith('opennebula')) throw error
+              expect((error as Error).message).not.toContain('\n')
+            }
+        }),
+        { numRuns: 60 },
+      )
+    })
+})
+
+/** What a platform's own requests carry: the answers of the real ones ask for it. */
+function headersOf(_url: string, { answers = {} }: Said): Record<string, string> {
+  const all = {
+    'x-aws-ec2-metadata-token': 'token-1',
+    metadata: 'true',
+    'metadata-flavor': 'Google',
+    authorization: 'Bearer Oracle',
+    'metadata-token': 'token-2',
+  }
+  return Object.keys(answers).length === 0 ? {} : all
+}
