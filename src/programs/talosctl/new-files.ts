@@ -6,7 +6,7 @@ import { UsageError } from './failure.ts'
 /** One file to be made. */
 export interface NewFile {
   path: string
-  content: string
+  content: string | Uint8Array
   /** Default: 0600. */
   mode?: number
 }

@@ -117,3 +117,23 @@ test('ca, key, csr and crt work together, and openssl agrees', async () => {
   expect(openssl('x509', '-in', 'pair.crt', '-noout', '-ext', 'subjectAltName')).toContain('IP Address:10.0.0.1')
   expect(readFileSync('org.sha256', 'utf8')).toMatch(/^sha256:[0-9a-f]{64}$/)
 })
+
+test('keys for signed images, and the variables that enroll them', async () => {
+  expect(await talosctl('gen', 'secureboot', 'uki')).toEqual({ code: 0, out: '', err: '' })
+  expect(await talosctl('gen', 'secureboot', 'pcr')).toEqual({ code: 0, out: '', err: '' })
+  expect(await talosctl('gen', 'secureboot', 'database')).toEqual({ code: 0, out: '', err: '' })
+  const modes = readdirSync('_out').map((name) => [name, statSync(`_out/${name}`).mode & 0o777])
+  expect(Object.fromEntries(modes)).toEqual({
+    'KEK.auth': 0o644,
+    'PK.auth': 0o644,
+    'db.auth': 0o644,
+    'pcr-signing-key.pem': 0o600,
+    'uki-signing-cert.der': 0o644,
+    'uki-signing-cert.pem': 0o644,
+    'uki-signing-key.pem': 0o600,
+  })
+  expect((await talosctl('gen', 'secureboot', 'uki')).err).toContain('is there already: use --force')
+  expect((await talosctl('gen', 'secureboot', 'database', '--signing-key', 'none.pem')).err).toBe(
+    'read "none.pem": ENOENT: make it with "talosctl gen secureboot uki", or name another file\n',
+  )
+})

@@ -34,7 +34,9 @@ function common(command: Command): Command {
 }
 
 function create(io: Io): Command {
-  return common(new Command('create'))
+  const command = new Command('create')
+  for (const { flag } of elsewhere) command.addOption(new Option(`${flag} <value>`).hideHelp())
+  return common(command)
     .description('Create a cluster of containers or virtual machines on this machine, or bring one to other counts of nodes')
     .addArgument(new Argument('[provisioner]', 'how nodes are made: container or qemu').default('container', 'container'))
     .option('--controlplanes <count>', 'control planes', integer(0, 99))
@@ -91,6 +93,7 @@ function create(io: Io): Command {
     .action(async (kind: string, own: CreateFlags, command: Command) => {
       const flags = withGroup(own, command)
       for (const each of [kind, flags.provisioner]) checkProvisioner(each)
+      refuseElsewhere(command)
       const { createCluster } = await import('../cluster/create.ts')
       const provisioner = kind === 'qemu' ? kind : flags.provisioner
       const wanted = await options(io, { ...flags, provisioner }, (name) => command.getOptionValueSource(name) === 'cli')
@@ -133,6 +136,22 @@ function destroy(io: Io): Command {
         logs: flags.saveClusterLogsArchivePath,
       })
     })
+}
+
+/** Flags of the field's tool for services that are not here: images are made by mkimage.sh, with what they are to hold. */
+const elsewhere = [
+  { flag: '--image-factory-auth', instead: 'images are made with "./mkimage.sh" and found with --images' },
+  { flag: '--image-factory-url', instead: 'images are made with "./mkimage.sh" and found with --images' },
+  { flag: '--schematic-id', instead: 'make the image with "./mkimage.sh --extra-kernel-arg" and the like, and name it with --images' },
+  { flag: '--talos-version', instead: 'machines start from the image that is found with --images' },
+  { flag: '--omni-api-endpoint', instead: 'leave machines for another manager to configure with --presets maintenance' },
+] as const
+
+function refuseElsewhere(command: Command): void {
+  for (const { flag, instead } of elsewhere) {
+    const given = command.options.some((option) => option.long === flag && command.getOptionValueSource(option.attributeName()) === 'cli')
+    if (given) throw new UsageError(`${flag} is not for clusters made here: ${instead}`)
+  }
 }
 
 interface CommonFlags {

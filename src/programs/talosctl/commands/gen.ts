@@ -7,6 +7,7 @@ import { genCrt } from './gen/crt.ts'
 import { genCsr } from './gen/csr.ts'
 import { genKey, genKeypair } from './gen/key.ts'
 import { genSecrets } from './gen/secrets.ts'
+import { secureboot } from './gen/secureboot.ts'
 
 /** The flag that all of these share. */
 export interface GenFlags {
@@ -69,6 +70,7 @@ export function gen(io: Io): Command {
     .option('-t, --kubernetes-bootstrap-token <token>', 'bootstrap token to use with --from-kubernetes-pki')
     .option('--talos-version <version>', 'version of the machines they are for')
     .action((options) => genSecrets(io, flags(), options))
+  group.addCommand(secureboot(io, flags))
   return group
 }
 
