@@ -162,6 +162,18 @@ export class Cluster {
     return channel.clientStream(path, requests, { metadata, deadline: timeout, signal })
   }
 
+  /** Both sides send as they like; leaving the loop early cancels the call. Only for methods that ask one node. */
+  async *bidi<P extends Path<'bidi'>>(
+    path: P,
+    requests: AsyncIterable<Request<P>>,
+    options: CallOptions = {},
+  ): AsyncGenerator<Reply<P>, void> {
+    const { timeout, signal = this.#io.signal } = options
+    const metadata = await this.#metadata(path, options.node)
+    const { channel } = await this.#connected()
+    yield* channel.bidi(path, requests, { metadata, deadline: timeout, signal })
+  }
+
   /** Runs a call that takes one node only on each of the named ones, in order; failures are collected until all were asked. */
   async *each<T>(act: (node: string | undefined, name: string) => AsyncIterable<T>): AsyncGenerator<T> {
     const nodes = await this.nodes()

@@ -49,6 +49,7 @@ export const commands: Record<string, Entry> = {
   copy: { summary: 'Copy files from a node', aliases: ['cp'], load: async () => (await import('./commands/copy.ts')).copy },
   crashdump: { summary: 'Gone', hidden: true, load: async () => (await import('./commands/deprecated.ts')).crashdump },
   dashboard: { summary: 'Watch nodes on the whole terminal', load: async () => (await import('./commands/dashboard.ts')).dashboard },
+  debug: { summary: 'Run a container that sees the whole node', load: async () => (await import('./commands/debug.ts')).debug },
   disks: { summary: 'Gone', hidden: true, load: async () => (await import('./commands/deprecated.ts')).disks },
   dmesg: { summary: 'Show the kernel log', load: async () => (await import('./commands/dmesg.ts')).dmesg },
   docs: {

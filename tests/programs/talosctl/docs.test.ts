@@ -49,9 +49,10 @@ describe('examples in help are command lines that exist', () => {
     const { name, args } = hoist(words.map((word) => word.replace(/^(['"])(.*)\1$/, '$2')))
     const found = find(name)
     expect(found).toBeDefined()
-    // With --help at its end the line is parsed, its flags known or refused, and nothing is done.
+    // With --help at the end of its flags the line is parsed, its flags known or refused, and nothing is done.
     const io = textIo()
-    const code = await run([name, ...args, '--help'], io)
+    const flagsEnd = args.includes('--') ? args.indexOf('--') : args.length
+    const code = await run([name, ...args.toSpliced(flagsEnd, 0, '--help')], io)
     expect([code, io.written.err]).toEqual([0, ''])
     const known = new Set([...io.written.out.matchAll(/(?<![\w-])--?[a-zA-Z][\w-]*/g)].map(([flag]) => flag))
     const used = args.filter((word) => /^--?[a-zA-Z]/.test(word)).map((word) => word.split('=')[0]!)

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { Command } from 'commander'
+import { ByteProgress, writeBytes } from '../action/byte-progress.ts'
 import type { Cluster } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
@@ -19,27 +20,13 @@ export const copy = (io: Io, cluster: Cluster) =>
 export async function runCopy(io: Io, cluster: Cluster, source: string, target: string): Promise<void> {
   await cluster.single('copy')
   const chunks = received(cluster, source)
-  if (target === '-') {
-    for await (const chunk of chunks) {
-      io.stdout.write(chunk)
-      await io.stdout.drained()
-    }
-    return
-  }
+  if (target === '-') return writeBytes(io, chunks, 'copying')
   const present = await stat(target).catch(() => undefined)
   if (present && !present.isDirectory()) throw new UsageError(`"${target}" is not a folder: name one, or "-" for standard output`)
   const { extract } = await import('../archive/extract.ts')
   const { gunzip } = await import('../archive/gunzip.ts')
-  const started = performance.now()
-  let told = 0
-  const progress = (bytes: number) => {
-    const passed = performance.now() - started
-    if (!io.stderr.isTTY || passed - told < 200) return
-    told = passed
-    io.stderr.write(`\r\u001b[K${humanSize(bytes)} at ${humanSize(Math.round((bytes * 1000) / passed))}/s`)
-  }
-  const { files, bytes, skipped } = await extract(gunzip(chunks), target, progress)
-  if (io.stderr.isTTY) io.stderr.write('\r\u001b[K')
+  const progress = new ByteProgress(io, 'copying')
+  const { files, bytes, skipped } = await extract(gunzip(chunks), target, (done) => progress.at(done)).finally(() => progress.end())
   for (const name of skipped) io.stderr.write(`skipped "${name}": it is neither a file, a folder nor a link\n`)
   io.stderr.write(`copied ${files} file${files === 1 ? '' : 's'}, ${humanSize(bytes)}, into "${target}"\n`)
 }

@@ -1,21 +1,19 @@
 import { Command, Option } from 'commander'
-import { common, machine as wire } from '../../../rpc/enums.ts'
-import type { machine } from '../../../rpc/messages.ts'
+import { pullOn } from '../action/pull-image.ts'
 import type { Cluster } from '../cluster.ts'
 import { failedWith } from '../failure.ts'
+import { type ImageNamespace, imageInstance, imageNamespaceOption, legacyImageNamespace } from '../image-instance.ts'
 import type { Io } from '../io.ts'
 import { kubernetesImages, type Versions, versions } from '../kubernetes-images.ts'
 import { type OutputFlags, outputOption, structured } from '../output.ts'
 import { type Row, table } from '../table.ts'
 import { humanSize, rfc3339, type Timestamp } from '../units.ts'
 
-type Namespace = 'cri' | 'system' | 'inmem'
-
 /** talosctl image */
 export const image = (io: Io, cluster: Cluster) => {
   const command = new Command().description('See to the container images of nodes.')
-  const namespace = () => command.opts<{ namespace: Namespace }>().namespace
-  command.addOption(new Option('--namespace <namespace>', 'whose images').choices(['cri', 'system', 'inmem']).default('cri'))
+  const namespace = () => command.opts<{ namespace: ImageNamespace }>().namespace
+  command.addOption(imageNamespaceOption('cri'))
   command
     .command('list')
     .aliases(['l', 'ls'])
@@ -57,8 +55,8 @@ export function runImageBundle(io: Io, options: Record<string, string>): void {
 }
 
 /** Prints name, digest, size and age of each image. */
-export async function runImageList(io: Io, cluster: Cluster, namespace: Namespace, { output }: OutputFlags): Promise<void> {
-  const request = { containerd: instance(namespace) }
+export async function runImageList(io: Io, cluster: Cluster, namespace: ImageNamespace, { output }: OutputFlags): Promise<void> {
+  const request = { containerd: imageInstance(namespace) }
   const rows: Row[] = [['NODE', 'IMAGE', 'DIGEST', 'SIZE', 'LABELS', 'CREATED']]
   const images: object[] = []
   try {
@@ -79,22 +77,15 @@ export async function runImageList(io: Io, cluster: Cluster, namespace: Namespac
 }
 
 /** Pulls on every node, with progress on stderr, and prints what was pulled. */
-export async function runImagePull(io: Io, cluster: Cluster, namespace: Namespace, reference: string): Promise<void> {
-  const request = { containerd: instance(namespace), imageRef: reference }
+export async function runImagePull(io: Io, cluster: Cluster, namespace: ImageNamespace, reference: string): Promise<void> {
   const pulls = cluster.each(async function* (node, name) {
-    const layers = new Map<string, machine.ImageServicePullLayerProgress>()
-    for await (const { name: pulled, pullProgress } of cluster.stream('machine.ImageService/Pull', request, { node })) {
-      if (pullProgress?.progress) layers.set(pullProgress.layerId, pullProgress.progress)
-      if (pullProgress && io.stderr.isTTY) io.stderr.write(`\r\u001b[K${name}: ${progress([...layers.values()])}`)
-      if (pulled) yield { name, pulled }
-    }
-    if (io.stderr.isTTY) io.stderr.write('\r\u001b[K')
+    yield { name, pulled: await pullOn(io, cluster, namespace, reference, { node, name }) }
   })
   try {
     for await (const { name, pulled } of pulls) io.stdout.write(`${name}: ${pulled}\n`)
   } catch (error) {
     if (!failedWith(error, 'Unimplemented')) throw error
-    const legacy = { namespace: legacyNamespace(namespace), reference }
+    const legacy = { namespace: legacyImageNamespace(namespace), reference }
     const messages = await cluster.ask('machine.MachineService/ImagePull', legacy, { timeout: 30 * 60_000 })
     const peer = await cluster.peer()
     for (const message of messages) io.stdout.write(`${cluster.nodeOf(message, peer)}: ${reference}\n`)
@@ -102,34 +93,25 @@ export async function runImagePull(io: Io, cluster: Cluster, namespace: Namespac
 }
 
 /** Removes an image from every named node. */
-export async function runImageRemove(cluster: Cluster, namespace: Namespace, reference: string): Promise<void> {
+export async function runImageRemove(cluster: Cluster, namespace: ImageNamespace, reference: string): Promise<void> {
   await cluster.named(`removing "${reference}"`)
   const removals = cluster.each(async function* (node) {
-    yield await cluster.unary('machine.ImageService/Remove', { containerd: instance(namespace), imageRef: reference }, { node })
+    yield await cluster.unary('machine.ImageService/Remove', { containerd: imageInstance(namespace), imageRef: reference }, { node })
   })
   for await (const _ of removals);
 }
 
-async function listByMachine(io: Io, cluster: Cluster, namespace: Namespace): Promise<void> {
+async function listByMachine(io: Io, cluster: Cluster, namespace: ImageNamespace): Promise<void> {
   const rows: Row[] = [['NODE', 'IMAGE', 'DIGEST', 'SIZE', 'CREATED']]
   const peer = await cluster.peer()
   for await (const one of cluster.stream(
     'machine.MachineService/ImageList',
-    { namespace: legacyNamespace(namespace) },
+    { namespace: legacyImageNamespace(namespace) },
     { timeout: 60_000 },
   )) {
     rows.push([cluster.nodeOf(one, peer), one.name, one.digest, humanSize(one.size), created(one.createdAt)])
   }
   io.stdout.write(table(rows))
-}
-
-function instance(namespace: Namespace): { driver: number; namespace: number } {
-  const driver = namespace === 'cri' ? common.ContainerDriver.CRI : common.ContainerDriver.CONTAINERD
-  return { driver, namespace: namespace === 'inmem' ? common.ContainerdNamespace.NS_UNKNOWN : legacyNamespace(namespace) }
-}
-
-function legacyNamespace(namespace: Namespace): number {
-  return namespace === 'cri' ? common.ContainerdNamespace.NS_CRI : common.ContainerdNamespace.NS_SYSTEM
 }
 
 function labels(all: Record<string, string>): string {
@@ -141,11 +123,4 @@ function labels(all: Record<string, string>): string {
 
 function created(time: Timestamp | undefined): string {
   return rfc3339(time)
-}
-
-function progress(layers: machine.ImageServicePullLayerProgress[]): string {
-  const status = wire.ImageServicePullLayerProgress.Status
-  const done = layers.filter(({ status: one }) => one === status.EXTRACT_COMPLETE || one === status.ALREADY_EXISTS).length
-  const sum = (pick: (one: machine.ImageServicePullLayerProgress) => number) => layers.reduce((total, one) => total + pick(one), 0)
-  return `${done} of ${layers.length} layers, ${humanSize(sum((one) => one.offset))} of ${humanSize(sum((one) => one.total))}`
 }

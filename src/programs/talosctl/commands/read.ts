@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { writeBytes } from '../action/byte-progress.ts'
 import type { Cluster } from '../cluster.ts'
 import type { Io } from '../io.ts'
 import { LiveArgument } from '../live-argument.ts'
@@ -14,8 +15,9 @@ export const read = (io: Io, cluster: Cluster) =>
 /** Streams the file, no faster than it is taken. */
 export async function runRead(io: Io, cluster: Cluster, path: string): Promise<void> {
   await cluster.single('read')
-  for await (const { bytes } of cluster.stream('machine.MachineService/Read', { path })) {
-    io.stdout.write(bytes)
-    await io.stdout.drained()
-  }
+  await writeBytes(io, received(cluster, path), 'reading')
+}
+
+async function* received(cluster: Cluster, path: string): AsyncGenerator<Uint8Array, void> {
+  for await (const { bytes } of cluster.stream('machine.MachineService/Read', { path })) yield bytes
 }
