@@ -1,4 +1,5 @@
 import type { Area, Machine } from '../area.ts'
+import { refuseInstall } from '../lifecycle/install/install-system.ts'
 import { reboot } from '../lifecycle/stop.ts'
 import { applyConfiguration } from './api/apply.ts'
 import { configMethods } from './api/config-service.ts'
@@ -25,7 +26,7 @@ function deskOf(machine: Machine): ConfigDesk {
   if (!desk) {
     const restart = () =>
       void machine.sequencer.run('reboot', reboot(machine)).catch((error) => machine.log.error('reboot failed', { error }))
-    desk = new ConfigDesk(machine, restart)
+    desk = new ConfigDesk(machine, restart, (config) => refuseInstall(machine, config.v1alpha1?.machine?.install))
     desks.set(machine, desk)
   }
   return desk

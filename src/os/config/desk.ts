@@ -65,6 +65,8 @@ export class ConfigDesk {
     readonly machine: Parts,
     /** Starts the machine anew, for configurations that were applied with a reboot. */
     readonly reboot: () => void = () => {},
+    /** Why a machine that waits for its first configuration cannot be installed as one says; nothing when it can. */
+    readonly refuseFirst: (config: ConfigContainer) => Promise<string | undefined> = async () => undefined,
   ) {
     this.history = new ConfigHistory(machine.kernel.files, machine.log)
   }
@@ -165,6 +167,8 @@ export class ConfigDesk {
     const config = ConfigContainer.parse(input)
     const { errors, warnings } = config.validate(this.machine.kernel.mode)
     if (errors.length > 0) throw new ApplyError('invalid', errors.map(formatIssue).join('\n'))
+    const refusal = this.inMaintenance && isWhole(config) ? await this.refuseFirst(config) : undefined
+    if (refusal !== undefined) throw new ApplyError('invalid', refusal)
     const text = config.toString()
     const before = this.#before()
     this.#check(mode, options, before)

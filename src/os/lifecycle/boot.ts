@@ -2,15 +2,39 @@ import type { Machine } from '../area.ts'
 import { MachineType } from '../config/resources/machine-type.ts'
 import type { Phase, Task } from './sequencer.ts'
 import { startService } from './services.ts'
+import { lockModules } from './start/lock-modules.ts'
+import { sizeChecks } from './start/size-checks.ts'
+import { writeUdevRules } from './start/udev-rules.ts'
+import { putUserFiles } from './start/user-files.ts'
+import { mountVolume } from './volumes.ts'
 
 /** All services must be up within this time, in milliseconds. */
 const servicesLimit = 70 * 60_000
 
+/** A disk that is slow, or has much to check, gets this long, in milliseconds. */
+const ephemeralLimit = 35 * 60_000
+
 /** What happens once there is a configuration: everything the machine is for is started. */
 export const boot = (machine: Machine): Phase[] => [
+  ...(machine.kernel.mode === 'container' ? [] : sizeChecks(machine)),
   { name: 'sharedFilesystems', tasks: [{ name: 'shareFilesystems', run: () => machine.kernel.mount.propagate('/', 'rshared') }] },
+  ...(machine.kernel.mode === 'container' ? [] : ownDisk(machine)),
+  { name: 'userSetup', tasks: [putUserFiles(machine)] },
   { name: 'startEverything', tasks: [startAllServices(machine)] },
 ]
+
+const ownDisk = (machine: Machine): Phase[] => [
+  { name: 'ephemeral', tasks: [mountEphemeral(machine)] },
+  { name: 'udevSetup', tasks: [writeUdevRules(machine)] },
+  { name: 'modules', tasks: [lockModules(machine)] },
+]
+
+const mountEphemeral = ({ store }: Machine): Task => ({
+  name: 'mountEphemeralPartition',
+  async run({ log, signal }) {
+    await mountVolume(store, 'EPHEMERAL', { log, signal: AbortSignal.any([signal, AbortSignal.timeout(ephemeralLimit)]) })
+  },
+})
 
 const startAllServices = (machine: Machine): Task => ({
   name: 'startAllServices',

@@ -2,54 +2,57 @@ import { parameterValues, parseCommandLine } from '../../wire/command-line.ts'
 import type { Machine } from '../area.ts'
 import { AcquireConfigSpec } from '../config/resources/acquire-config-spec.ts'
 import { AcquireConfigStatus, acquireId } from '../config/resources/acquire-config-status.ts'
-import type { Phase, Task } from './sequencer.ts'
+import { DevicesStatus } from '../runtime/resources/devices-status.ts'
+import type { Phase, Task, TaskContext } from './sequencer.ts'
 import { startService } from './services.ts'
+import { haltIfInstalled } from './start/halt-if-installed.ts'
+import { enforceHardening } from './start/hardening.ts'
+import { beginVolumes } from './volumes.ts'
 
 /** What happens before there is a configuration: the API comes up, then a configuration is looked for. */
-export const initialize = (machine: Machine): Phase[] => [
-  ...(machine.kernel.mode === 'container' ? [] : [systemRequirements(machine)]),
-  {
-    name: machine.kernel.mode === 'container' ? 'machined' : 'earlyServices',
-    tasks: [
-      ...(machine.kernel.mode === 'container' ? [] : [{ name: 'startUdevd', run: () => startService(machine, 'udevd') }]),
-      { name: 'startMachined', run: () => startService(machine, 'machined') },
-      { name: 'startContainerd', run: () => startService(machine, 'containerd') },
-      { name: 'startApid', run: () => startService(machine, 'apid') },
-    ],
-  },
+export const initialize = (machine: Machine): Phase[] => (machine.kernel.mode === 'container' ? inContainer(machine) : onMachine(machine))
+
+const inContainer = (machine: Machine): Phase[] => [
+  { name: 'machined', tasks: ['machined', 'containerd', 'apid'].map((id) => serviceTask(machine, id)) },
   { name: 'config', tasks: [loadConfig(machine)] },
 ]
 
-/** Kernel parameters without which no machine is started, after the Kernel Self Protection Project. */
-const required: readonly [name: string, value: string][] = [
-  ['slab_nomerge', ''],
-  ['pti', 'on'],
-]
+const onMachine = (machine: Machine): Phase[] => {
+  const parameters = parseCommandLine(machine.kernel.files.readText('/proc/cmdline'))
+  const last = (name: string) => parameterValues(parameters, name).at(-1)
+  return [
+    { name: 'systemRequirements', tasks: [enforceHardening(machine)] },
+    { name: 'earlyServices', tasks: ['udevd', 'machined', 'containerd', 'apid'].map((id) => serviceTask(machine, id)) },
+    { name: 'usb', tasks: [{ name: 'waitForUSB', run: ({ signal }) => waitForDevices(machine, signal) }] },
+    { name: 'meta', tasks: [{ name: 'reloadMeta', run: (context) => reloadMeta(machine, context) }] },
+    ...(isOn(last('talos.halt_if_installed')) ? [{ name: 'haltIfInstalled', tasks: [haltIfInstalled(machine)] }] : []),
+    { name: 'config', tasks: [loadConfig(machine)] },
+  ]
+}
 
-const systemRequirements = ({ kernel, log }: Machine): Phase => ({
-  name: 'systemRequirements',
-  tasks: [
-    {
-      name: 'enforceKSPPRequirements',
-      run() {
-        const parameters = parseCommandLine(kernel.files.readText('/proc/cmdline'))
-        for (const [name, value] of required) {
-          if (parameterValues(parameters, name).at(-1) === value) continue // the last one counts
-          throw new Error(
-            `kernel parameter "${value ? `${name}=${value}` : name}" is missing: the machine starts only with it on the kernel command line`,
-          )
-        }
-        log.warn('nothing is installed on a disk: state and volumes are in memory and are lost when the machine goes off')
-      },
-    },
-  ],
-})
+function serviceTask(machine: Machine, id: string): Task {
+  return { name: `start${id.charAt(0).toUpperCase()}${id.slice(1)}`, run: () => startService(machine, id) }
+}
+
+/** Devices that are there when the power comes on have their drivers and names once udevd has been through them. */
+async function waitForDevices({ store }: Machine, signal: AbortSignal): Promise<void> {
+  await store.until(DevicesStatus, 'devices', ({ spec }) => spec.ready, { signal })
+}
+
+/** Volumes may be used from here on; whether there is a META is known when all disks have been looked at. */
+async function reloadMeta({ store, meta }: Machine, { signal }: TaskContext): Promise<void> {
+  beginVolumes(store)
+  await meta.reload(signal)
+}
 
 /** Asks for a configuration and waits for as long as it takes: a machine without one stays in maintenance. */
-const loadConfig = ({ store }: Machine): Task => ({
+export const loadConfig = ({ store }: Machine): Task => ({
   name: 'loadConfig',
   async run({ signal }) {
     store.put(AcquireConfigSpec, acquireId, {})
     await store.until(AcquireConfigStatus, acquireId, undefined, { signal })
   },
 })
+
+/** What counts as yes on a kernel command line. */
+const isOn = (value: string | undefined): boolean => ['1', 't', 'T', 'true', 'TRUE', 'True'].includes(value ?? '')

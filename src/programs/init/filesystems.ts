@@ -1,7 +1,10 @@
 import * as files from '../../linux/files.ts'
+import * as modules from '../../linux/modules.ts'
 import type { MountRequest } from '../../linux/mount.ts'
 import * as mount from '../../linux/mount.ts'
 import { failedWith } from '../../linux/system-error.ts'
+import * as uts from '../../linux/uts.ts'
+import { moduleLoader } from '../../os/runtime/module-loader.ts'
 
 /** What must be mounted for the machine to run; what is there already, as in a container, is left alone. */
 const wanted: readonly MountRequest[] = [
@@ -15,10 +18,7 @@ const wanted: readonly MountRequest[] = [
   { source: 'tmpfs', target: '/tmp', type: 'tmpfs', flags: ['nosuid', 'nodev'], data: 'mode=0755,size=64M' },
 ]
 
-/**
- * What only a machine of its own needs; a container is handed the like by its host. As long as nothing is installed on a
- * disk, /var is in memory, so a machine that is turned off forgets everything.
- */
+/** What only a machine of its own needs; a container is handed the like by its host. */
 const wantedOnMachine: readonly MountRequest[] = [
   {
     source: 'cgroup2',
@@ -30,11 +30,27 @@ const wantedOnMachine: readonly MountRequest[] = [
   { source: 'securityfs', target: '/sys/kernel/security', type: 'securityfs', flags: ['nosuid', 'nodev', 'noexec'] },
   { source: 'bpf', target: '/sys/fs/bpf', type: 'bpf', flags: ['nosuid', 'nodev', 'noexec'], data: 'mode=0700' },
   { source: 'mqueue', target: '/dev/mqueue', type: 'mqueue', flags: ['nosuid', 'nodev', 'noexec'] },
-  { source: 'tmpfs', target: '/var', type: 'tmpfs', flags: ['nosuid', 'nodev'], data: 'mode=0755,size=50%' },
 ]
 
+/** What not every kernel and firmware has, with the module it takes where that is one. */
+const wantedWherePossible: readonly (MountRequest & { module?: string; only?: string })[] = [
+  {
+    source: 'efivarfs',
+    target: '/sys/firmware/efi/efivars',
+    type: 'efivarfs',
+    flags: ['nosuid', 'nodev', 'noexec'],
+    module: 'efivarfs',
+    only: '/sys/firmware/efi',
+  },
+  { source: 'tracefs', target: '/sys/kernel/tracing', type: 'tracefs', flags: ['nosuid', 'nodev', 'noexec'] },
+  { source: 'configfs', target: '/sys/kernel/config', type: 'configfs', flags: ['nosuid', 'nodev', 'noexec'], module: 'configfs' },
+  { source: 'hugetlbfs', target: '/dev/hugepages', type: 'hugetlbfs', flags: ['nosuid', 'nodev'] },
+]
+
+type Folder = readonly [path: string, mode: number, uid?: number]
+
 /** Folders that services expect, with the modes they rely on. */
-const folders: readonly [path: string, mode: number, uid?: number][] = [
+const folders: readonly Folder[] = [
   ['/system/etc', 0o700],
   ['/system/var', 0o700],
   ['/system/state', 0o700],
@@ -46,6 +62,10 @@ const folders: readonly [path: string, mode: number, uid?: number][] = [
   ['/system/libexec', 0o755],
   ['/run/containerd', 0o711],
   ['/run/lock', 0o755],
+]
+
+/** In a container /var is there from the start; a machine of its own gets it with its disk, and these folders with it. */
+const foldersOfVar: readonly Folder[] = [
   ['/var/log', 0o755],
   ['/var/log/audit', 0o700],
   ['/var/log/audit/kube', 0o700, 65534],
@@ -71,10 +91,29 @@ export function prepareFilesystems(container: boolean): void {
       if (!failedWith(error, 'EBUSY')) throw error
     }
   }
-  for (const [path, mode, uid] of folders) {
+  if (!container) mountWherePossible()
+  for (const [path, mode, uid] of container ? [...folders, ...foldersOfVar] : folders) {
     files.mkdirAll(path, { mode })
     files.chmod(path, mode)
     if (uid !== undefined) files.chown(path, uid, uid)
   }
-  if (!files.lstatIfThere('/var/run')) files.symlink('/run', '/var/run')
+  if (container && !files.lstatIfThere('/var/run')) files.symlink('/run', '/var/run')
+}
+
+/** What cannot be mounted here is left out: nothing the machine must have is among it. */
+function mountWherePossible(): void {
+  let load: ReturnType<typeof moduleLoader> | undefined
+  for (const { module, only, ...request } of wantedWherePossible) {
+    if ((only && !files.exists(only)) || mount.mountAt(request.target)) continue
+    try {
+      if (module) {
+        load ??= moduleLoader({ files, modules, uts })
+        load(module)
+      }
+      files.mkdirAll(request.target)
+      mount.mount(request)
+    } catch {
+      // The kernel or its firmware has no such thing.
+    }
+  }
 }

@@ -30,9 +30,11 @@ import type { Ending, Machine } from '../../os/area.ts'
 import { Meta } from '../../os/block/meta/meta.ts'
 import type { Kernel } from '../../os/kernel.ts'
 import { boot } from '../../os/lifecycle/boot.ts'
-import { initialize } from '../../os/lifecycle/initialize.ts'
+import { install, withdrawConfig } from '../../os/lifecycle/first-install.ts'
+import { initialize, loadConfig } from '../../os/lifecycle/initialize.ts'
 import { PhaseLog } from '../../os/lifecycle/phase-log.ts'
 import { Sequencer, TakenOver } from '../../os/lifecycle/sequencer.ts'
+import { isInstalled } from '../../os/lifecycle/slots/boot-disk.ts'
 import { reboot, shutdown } from '../../os/lifecycle/stop.ts'
 import { namespaces } from '../../os/namespaces.ts'
 import { auditFile } from '../../os/runtime/audit/audit-file.ts'
@@ -84,13 +86,29 @@ export async function main(_args: string[]): Promise<number> {
 
 /** A start that fails is told and tried from the beginning; one that is taken over leaves the machine to the other sequence. */
 async function start(machine: Machine): Promise<void> {
+  const { sequencer, log } = machine
   try {
-    await machine.sequencer.run('initialize', initialize(machine))
-    await machine.sequencer.run('boot', boot(machine))
+    await sequencer.run('initialize', initialize(machine))
+    while (machine.kernel.mode !== 'container' && !isInstalled(machine)) if (await installed(machine)) return
+    await sequencer.run('boot', boot(machine))
   } catch (error) {
     if (error instanceof TakenOver) return
-    machine.log.error('the machine did not start, it begins anew', { error })
-    await machine.sequencer.run('reboot', reboot(machine))
+    log.error('the machine did not start, it begins anew', { error })
+    await sequencer.run('reboot', reboot(machine))
+  }
+}
+
+/** Installs, which ends in a reboot. Where it could not even begin the machine is in maintenance again: another configuration may be right. */
+async function installed(machine: Machine): Promise<boolean> {
+  try {
+    await machine.sequencer.run('install', install(machine))
+    return true
+  } catch (error) {
+    if (error instanceof TakenOver || isInstalled(machine)) throw error
+    machine.log.error('the machine was not installed, send a configuration that fits it', { error })
+    await withdrawConfig(machine)
+    await machine.sequencer.run('initialize', [{ name: 'config', tasks: [loadConfig(machine)] }])
+    return false
   }
 }
 

@@ -1,21 +1,28 @@
 import { randomBytes } from 'node:crypto'
 import { parse } from 'yaml'
-import { type Controller, defineController, shared } from '../../../cosi/controller.ts'
+import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
+import { VolumeMountStatus } from '../../block/resources/volume-mount-status.ts'
+import { VolumeStatus } from '../../block/resources/volume-status.ts'
 import { EtcFileSpec } from '../../files/resources/etc-file-spec.ts'
 import type { Kernel } from '../../kernel.ts'
+import { mountId } from '../../lifecycle/volumes.ts'
 import { Identity } from '../resources/identity.ts'
 
 /** Where the identity is kept over restarts, on STATE. */
 const identityPath = '/system/state/node-identity.yaml'
 
 /** Who this node is: made once, kept for as long as STATE is. The machine id follows from it. */
-export const configIdentity = ({ files }: Pick<Kernel, 'files'>): Controller =>
+export const configIdentity = ({ mode, files }: Pick<Kernel, 'mode' | 'files'>): Controller =>
   defineController({
     name: 'cluster.NodeIdentityController',
-    inputs: {},
+    inputs: { volumes: weak(VolumeStatus, { id: 'STATE' }), mounts: weak(VolumeMountStatus, { id: mountId('STATE') }) },
     outputs: { identity: shared(Identity), etc: shared(EtcFileSpec) },
-    async reconcile({ identity, etc, log }) {
-      const nodeId = keptIdentity(files.readTextIfThere(identityPath)) ?? base62(randomBytes(32))
+    async reconcile({ volumes, mounts, identity, etc, log }) {
+      // A machine that has a STATE is who it was; one that gets a STATE stays who it is.
+      const mayBeKept = mode !== 'container' && volumes.get('STATE')?.spec.phase !== 'missing' && !mounts.get(mountId('STATE'))
+      const before = identity.get('local')?.spec.nodeId
+      if (mayBeKept && before === undefined) return
+      const nodeId = keptIdentity(files.readTextIfThere(identityPath)) ?? before ?? base62(randomBytes(32))
       if (keptIdentity(files.readTextIfThere(identityPath)) !== nodeId) {
         await files.writeAtomic(identityPath, `nodeId: ${nodeId}\n`, { mode: 0o600 })
         log.info('node identity established', { node_id: nodeId })

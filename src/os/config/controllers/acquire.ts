@@ -2,6 +2,10 @@ import { type Controller, defineController, exclusive, weak } from '../../../cos
 import type { Logger } from '../../../cosi/log.ts'
 import { ConfigError } from '../../../document/config-error.ts'
 import type { Machine } from '../../area.ts'
+import { VolumeMountStatus } from '../../block/resources/volume-mount-status.ts'
+import { VolumeStatus } from '../../block/resources/volume-status.ts'
+import { mountId } from '../../lifecycle/volumes.ts'
+import { clouds } from '../../network/platform/clouds.ts'
 import { MaintenanceServiceRequest } from '../../runtime/resources/maintenance-service-request.ts'
 import { ConfigContainer } from '../container.ts'
 import { previousStatePath, statePath } from '../keep.ts'
@@ -29,10 +33,18 @@ export const acquireConfig = (
   let searched = false
   return defineController({
     name: 'config.AcquireController',
-    inputs: { request: weak(AcquireConfigSpec), config: weak(MachineConfig, { id: 'v1alpha1' }) },
+    inputs: {
+      request: weak(AcquireConfigSpec),
+      config: weak(MachineConfig, { id: 'v1alpha1' }),
+      volumes: weak(VolumeStatus, { id: 'STATE' }),
+      mounts: weak(VolumeMountStatus, { id: mountId('STATE') }),
+    },
     outputs: { status: exclusive(AcquireConfigStatus), maintenance: exclusive(MaintenanceServiceRequest) },
-    async reconcile({ request, config, status, maintenance, background, log, now }) {
+    async reconcile({ request, config, volumes, mounts, status, maintenance, background, log, now }) {
       if (!request.get(acquireId)) return
+      // Until the disks have been looked at nobody knows whether a configuration is kept.
+      const mayBeKept = kernel.mode !== 'container' && volumes.get('STATE')?.spec.phase !== 'missing' && !mounts.get(mountId('STATE'))
+      if (!looked && mayBeKept) return
       if (!looked && !config.get('v1alpha1')) {
         await settleTrial({ kernel, log }, now())
         looked = true
@@ -44,7 +56,7 @@ export const acquireConfig = (
       }
       const present = configOf(config.get('v1alpha1'))
       if (present && isWhole(present)) return status.put(acquireId, {})
-      const sources = searched ? [] : sourcesOf({ kernel, store }, environment)
+      const sources = searched ? [] : sourcesOf({ kernel, store, clouds: clouds({ ...kernel, store }) }, environment)
       if (sources.length === 0) {
         log.info('no machine configuration, waiting for one over the API')
         return maintenance.put('maintenance', {})

@@ -1,5 +1,7 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
+import { VolumeMountStatus } from '../../block/resources/volume-mount-status.ts'
 import type { Kernel } from '../../kernel.ts'
+import { mountId } from '../../lifecycle/volumes.ts'
 import { keepConfig } from '../keep.ts'
 import { MachineConfig } from '../resources/machine-config.ts'
 
@@ -7,7 +9,8 @@ import { MachineConfig } from '../resources/machine-config.ts'
 export const persistConfig = ({ files }: Pick<Kernel, 'files'>): Controller =>
   defineController({
     name: 'config.PersistenceController',
-    inputs: { config: weak(MachineConfig, { id: 'persistent' }) },
+    // STATE is mounted over what was written before there was one.
+    inputs: { config: weak(MachineConfig, { id: 'persistent' }), state: weak(VolumeMountStatus, { id: mountId('STATE') }) },
     outputs: {},
     async reconcile({ config, log }) {
       const wanted = config.get('persistent')?.spec

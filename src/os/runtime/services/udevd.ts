@@ -1,6 +1,7 @@
 import type { ServiceDefinition } from '../../../supervise/definition.ts'
 import { program } from '../../../supervise/runner/program.ts'
 import type { Machine } from '../../area.ts'
+import { udevadm } from '../udevadm.ts'
 
 const control = '/run/udev/control'
 
@@ -33,9 +34,9 @@ export const udevdService = ({ kernel: { files }, spawn }: Machine): ServiceDefi
       async check(signal) {
         if (!files.exists(control)) throw new Error(`"${control}" is not there yet`)
         if (settled) return
-        for (const question of questions) await ask(question, signal)
+        for (const question of questions) await udevadm(spawn, question, signal)
         settled = true
-        await ask(rest, signal)
+        await udevadm(spawn, rest, signal)
       },
       initialDelay: 100,
       period: 60_000,
@@ -43,15 +44,5 @@ export const udevdService = ({ kernel: { files }, spawn }: Machine): ServiceDefi
     },
     restart: 'always',
     cgroup: '/system/udevd',
-  }
-
-  async function ask(question: readonly string[], signal: AbortSignal): Promise<void> {
-    const child = spawn({ argv: ['/usr/bin/udevadm', ...question], env: { PATH: '/usr/bin:/usr/sbin' } })
-    const stop = () => child.kill('SIGKILL')
-    signal.addEventListener('abort', stop)
-    const said = await Promise.all(child.output.map((stream) => new Response(stream).text()))
-    const { code } = await child.exited
-    signal.removeEventListener('abort', stop)
-    if (code !== 0) throw new Error(`udevadm ${question[0]}: ${said.join('').trim().split('\n').at(-1) || 'it was killed'}`)
   }
 }

@@ -3,6 +3,7 @@ import { zstdCompressSync } from 'node:zlib'
 import type { Logger } from '../../../../src/cosi/log.ts'
 import type { Runtime } from '../../../../src/cosi/runtime.ts'
 import { Store } from '../../../../src/cosi/store.ts'
+import { VolumeStatus } from '../../../../src/os/block/resources/volume-status.ts'
 import { ConfigContainer } from '../../../../src/os/config/container.ts'
 import { acquireConfig } from '../../../../src/os/config/controllers/acquire.ts'
 import { statePath } from '../../../../src/os/config/keep.ts'
@@ -90,6 +91,7 @@ function machine({
   runtime.register(acquireConfig({ ...parts.machine, kernel } as never, { environment, sleep, patience: { ...patience, ...limits } }))
   runtime.start()
   parts.store.put(AcquireConfigSpec, acquireId, {})
+  if (mode === 'metal') parts.store.put(VolumeStatus, 'STATE', { phase: 'missing', type: 'partition' })
   const { store, told } = parts
   return {
     store,

@@ -1,0 +1,76 @@
+/** From the first configuration to a machine that starts from its own disk. */
+import type { Machine } from '../area.ts'
+import { AcquireConfigStatus, acquireId } from '../config/resources/acquire-config-status.ts'
+import { MachineConfig } from '../config/resources/machine-config.ts'
+import { installSystem } from './install/install-system.ts'
+import type { Phase, Task } from './sequencer.ts'
+import { end, stopEverything } from './stop.ts'
+import { endVolumes, mountVolume } from './volumes.ts'
+
+/** Where the machine keeps what it knows of itself: in memory until there is a STATE to mount here. */
+const stateFolder = '/system/state'
+
+/** Partitions are made, formatted and mounted within this time, in milliseconds. */
+const stateLimit = 10 * 60_000
+const unmountLimit = 60_000
+
+/** Puts the system on its disk, and on STATE what was learned before there was one; then the machine starts anew from there. */
+export const install = (machine: Machine): Phase[] => {
+  const { store, meta } = machine
+  const known = new Map<string, Uint8Array>()
+  return [
+    {
+      name: 'install',
+      tasks: [
+        {
+          name: 'install',
+          async run(context) {
+            for (const [path, content] of remembered(machine)) known.set(path, content)
+            await installSystem(machine, context)
+          },
+        },
+      ],
+    },
+    { name: 'meta', tasks: [{ name: 'reloadMeta', run: ({ signal }) => meta.reload(signal) }] },
+    { name: 'saveMeta', tasks: [{ name: 'flushMeta', run: async () => void (await meta.flush()) }] },
+    { name: 'saveState', tasks: [carryState(machine, known)] },
+    {
+      name: 'volumeFinalize',
+      tasks: [
+        { name: 'teardownLifecycle', run: ({ signal }) => endVolumes(store, AbortSignal.any([signal, AbortSignal.timeout(unmountLimit)])) },
+      ],
+    },
+    stopEverything(machine),
+    end(machine, 'reboot'),
+  ]
+}
+
+/** The files there are now; STATE will be mounted over them. */
+function remembered({ kernel: { files } }: Machine): [string, Uint8Array][] {
+  return files
+    .listEntries(stateFolder)
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => [`${stateFolder}/${name}`, files.read(`${stateFolder}/${name}`)])
+}
+
+const carryState = ({ kernel: { files }, store }: Machine, known: ReadonlyMap<string, Uint8Array>): Task => ({
+  name: 'saveStatePartition',
+  async run({ log, signal }) {
+    await mountVolume(store, 'STATE', { log, signal: AbortSignal.any([signal, AbortSignal.timeout(stateLimit)]) })
+    for (const [path, content] of known) await files.writeAtomic(path, content, { mode: 0o600 })
+    log.info('what the machine knows of itself is kept on its disk', { files: known.size })
+  },
+})
+
+/**
+ * After an installation that did not come to pass: nothing is in force, and the machine is in maintenance as before, where
+ * another configuration can be sent.
+ */
+export async function withdrawConfig({ store, kernel: { files } }: Machine): Promise<void> {
+  for (const id of ['v1alpha1', 'persistent']) if (store.get(MachineConfig, id)) store.destroy(MachineConfig, id)
+  await files.remove(`${stateFolder}/config.yaml`)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const stop = store.subscribe(AcquireConfigStatus, () => !store.get(AcquireConfigStatus, acquireId) && resolve(), { only: acquireId })
+  if (!store.get(AcquireConfigStatus, acquireId)) resolve()
+  await promise.finally(stop)
+}

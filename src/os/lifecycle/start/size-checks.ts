@@ -1,0 +1,43 @@
+import type { Machine } from '../../area.ts'
+import { Disk } from '../../block/resources/disk.ts'
+import { SystemDisk } from '../../block/resources/system-disk.ts'
+import { MachineType } from '../../config/resources/machine-type.ts'
+import type { Phase } from '../sequencer.ts'
+
+const mebibyte = 1024 * 1024
+/** What firmware and kernel keep to themselves, allowed for. */
+const reserve = 150
+const memoryFor = { controlPlane: 1848 - reserve, worker: 1024 - reserve }
+const smallestDisk = 6 * 1024
+
+/** A machine that is too small is told so: it may still do for what little it is asked. */
+export const sizeChecks = ({ kernel, store }: Pick<Machine, 'kernel' | 'store'>): Phase[] => [
+  {
+    name: 'memorySizeCheck',
+    tasks: [
+      {
+        name: 'memorySizeCheck',
+        run({ log }) {
+          const [, kibibytes = '0'] = /^MemTotal:\s+(\d+)/m.exec(kernel.files.readText('/proc/meminfo')) ?? []
+          const found = Math.floor(Number(kibibytes) / 1024)
+          const least = store.get(MachineType, 'machine-type')?.spec === 'worker' ? memoryFor.worker : memoryFor.controlPlane
+          if (found < least) log.warn('the machine has too little memory', { memory: `${found} MiB`, least: `${least} MiB` })
+        },
+      },
+    ],
+  },
+  {
+    name: 'diskSizeCheck',
+    tasks: [
+      {
+        name: 'diskSizeCheck',
+        run({ log }) {
+          const id = store.get(SystemDisk, 'system-disk')?.spec.diskID
+          const size = id && store.get(Disk, id)?.spec.size
+          if (!size || size >= smallestDisk * mebibyte) return
+          log.warn('the system disk is too small', { disk: id, size: `${Math.floor(size / mebibyte)} MiB`, least: `${smallestDisk} MiB` })
+        },
+      },
+    ],
+  },
+]

@@ -1,0 +1,18 @@
+import type { Machine } from '../../area.ts'
+import { declared } from '../../config/declared.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { type UserFile, writeUserFiles } from '../../files/user-files.ts'
+import type { Task } from '../sequencer.ts'
+
+/** Puts the operator's files in place; what is wrong with them is told, and the machine starts without them. */
+export const putUserFiles = ({ kernel, store }: Pick<Machine, 'kernel' | 'store'>): Task => ({
+  name: 'writeUserFiles',
+  async run({ log }) {
+    const files = (declared(store.get(MachineConfig, 'v1alpha1'))?.machine.files ?? []) as UserFile[]
+    try {
+      await writeUserFiles(kernel, files)
+    } catch (error) {
+      log.error('files of the configuration could not all be written: correct machine.files', { error })
+    }
+  },
+})
