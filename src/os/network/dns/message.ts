@@ -17,11 +17,23 @@ export interface Question {
   readonly key: string
   /** Offset behind the question. */
   readonly end: number
-  /** Whether the asker wants DNSSEC records or has checking disabled: their answers differ. */
+  /** Recursion desired, authentic data, checking disabled (RFC 4035 3.2): other bits, another answer. */
+  readonly flags: number
+}
+
+/** What the OPT record of a query says (RFC 6891). */
+export interface Extension {
+  /** The payload the asker can take over UDP. */
+  readonly payload: number
+  readonly version: number
+  /** The flags, of which the first is "DNSSEC records wanted". */
   readonly flags: number
 }
 
 const header = 12
+const askedFlags = 0x0130 // RD, AD, CD
+/** What we can take over UDP: no answer of this size is cut into fragments on its way. */
+const ownPayload = 1232
 
 /** Reads the question of a message with exactly one. Throws DecodeError. */
 export function readQuestion(message: Uint8Array): Question {
@@ -34,7 +46,7 @@ export function readQuestion(message: Uint8Array): Question {
     id: view.getUint16(0),
     key: Buffer.from(message.subarray(header, end)).toString('latin1').toLowerCase(),
     end,
-    flags: view.getUint16(2) & 0x0110, // RD and CD
+    flags: view.getUint16(2) & askedFlags,
   }
 }
 
@@ -54,11 +66,11 @@ export function isTruncated(message: Uint8Array): boolean {
  */
 export function readLifetime(message: Uint8Array): number {
   const code = readCode(message)
+  let at = readQuestion(message).end
   if (isTruncated(message) || (code !== responseCode.none && code !== responseCode.nameError)) return 0
   const view = new DataView(message.buffer, message.byteOffset, message.byteLength)
   const answers = view.getUint16(6)
   const authority = view.getUint16(8)
-  let at = readQuestion(message).end
   let least = Number.POSITIVE_INFINITY
   for (let index = 0; index < answers + authority; index++) {
     const record = readRecord(message, at)
@@ -73,9 +85,9 @@ export function readLifetime(message: Uint8Array): number {
 /** A copy with another id and every record's lifetime less by `age` seconds; the OPT record's (RFC 6891) is no lifetime. */
 export function aged(message: Uint8Array, id: number, age: number): Buffer {
   const copy = Buffer.from(message)
+  let at = readQuestion(copy).end
   copy.writeUInt16BE(id, 0)
   const records = copy.readUInt16BE(6) + copy.readUInt16BE(8) + copy.readUInt16BE(10)
-  let at = readQuestion(copy).end
   for (let index = 0; index < records; index++) {
     const record = readRecord(copy, at)
     if (record.type !== 41) copy.writeUInt32BE(Math.max(0, record.lifetime - age), record.end - record.length - 6)
@@ -84,17 +96,52 @@ export function aged(message: Uint8Array, id: number, age: number): Buffer {
   return copy
 }
 
-/** The payload an asker can take over UDP: 512 bytes, or what its OPT record says. */
-export function payloadLimit(query: Uint8Array): number {
+/** The OPT record of a query; undefined when it has none. */
+export function readExtension(query: Uint8Array): Extension | undefined {
+  let at = readQuestion(query).end
   const view = new DataView(query.buffer, query.byteOffset, query.byteLength)
   const before = view.getUint16(6) + view.getUint16(8)
-  let at = readQuestion(query).end
   for (let index = 0; index < before + view.getUint16(10); index++) {
     const record = readRecord(query, at)
-    if (index >= before && record.type === 41) return Math.max(512, record.class)
+    if (index >= before && record.type === 41) {
+      const field = record.end - record.length - 6 // extended code, version, flags lie where others have their lifetime
+      return { payload: Math.max(512, record.class), version: query[field + 1]!, flags: view.getUint16(field + 2) }
+    }
     at = record.end
   }
-  return 512
+  return undefined
+}
+
+/**
+ * The query that asks a server for what was asked here: question and DNSSEC bits as they came; an OPT record of ours for
+ * the asker's, for its other options are between the two of us.
+ */
+export function queryFor(query: Uint8Array, id: number): Buffer {
+  const { end, flags } = readQuestion(query)
+  const extension = readExtension(query)
+  const asked = Buffer.alloc(end + (extension ? 11 : 0))
+  asked.set(query.subarray(header, end), header)
+  asked.writeUInt16BE(id, 0)
+  asked.writeUInt16BE(flags, 2)
+  asked.writeUInt16BE(1, 4)
+  if (extension) {
+    asked.writeUInt16BE(1, 10)
+    asked.writeUInt16BE(41, end + 1)
+    asked.writeUInt16BE(ownPayload, end + 3)
+    asked.writeUInt16BE(extension.flags & 0x8000, end + 7)
+  }
+  return asked
+}
+
+/** The answer to a version of EDNS that is not spoken here (RFC 6891 6.1.3): code 16, whose upper bits lie in the OPT record. */
+export function answerBadVersion(query: Uint8Array): Buffer {
+  const answer = answerWith(query, responseCode.none)
+  answer.writeUInt16BE(1, 10)
+  const own = Buffer.alloc(11)
+  own.writeUInt16BE(41, 1)
+  own.writeUInt16BE(ownPayload, 3)
+  own.writeUInt8(1, 5)
+  return Buffer.concat([answer, own])
 }
 
 /** An answer to a query that has only a code. */

@@ -1,0 +1,13 @@
+/** A name server for measurements: one A record for whatever is asked, to be kept for an hour. Listens on 127.0.0.1:53 of its namespace. */
+import { answerAddresses } from '../src/os/network/dns/message.ts'
+
+await Bun.udpSocket({
+  hostname: '127.0.0.1',
+  port: 53,
+  socket: {
+    data(socket, query, port, address) {
+      socket.send(answerAddresses(query, [Uint8Array.of(10, 0, 0, 1)], 3600), port, address)
+    },
+  },
+})
+console.log('ready')

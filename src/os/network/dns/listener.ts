@@ -1,0 +1,75 @@
+/** Where the resolver is asked: UDP and TCP at one address. */
+import { createServer, type Server, type Socket } from 'node:net'
+import { LengthReader, withLength } from './framing.ts'
+
+/** Milliseconds that a TCP connection may say nothing. */
+const idle = 10_000
+const mostConnections = 256
+/** Questions under way on one connection; more are read when some are answered (RFC 7766 6.2.1). */
+const mostUnderWay = 64
+
+/** Answers queries; what fits into an asker's packet is what `udp` says. */
+export interface Answering {
+  udp(query: Buffer): Buffer | Promise<Buffer>
+  tcp(query: Buffer): Promise<Buffer>
+}
+
+/** Listens until it is closed. Rejects when the address cannot be bound. */
+export async function listen(host: string, port: number, answering: Answering): Promise<{ close(): void }> {
+  const tcp = await listenTcp(host, port, answering)
+  try {
+    const udp = await listenUdp(host, port, answering)
+    return {
+      close() {
+        udp.close()
+        tcp.close()
+      },
+    }
+  } catch (error) {
+    tcp.close()
+    throw error
+  }
+}
+
+const listenUdp = (hostname: string, port: number, answering: Answering) =>
+  Bun.udpSocket({
+    hostname,
+    port,
+    socket: {
+      data(socket, query, fromPort, from) {
+        // What does not get out is asked again: that is how UDP is.
+        const send = (answer: Buffer) => void socket.send(answer, fromPort, from)
+        const answer = answering.udp(query)
+        if (answer instanceof Promise) void answer.then((late) => !socket.closed && send(late))
+        else send(answer)
+      },
+      error() {}, // an asker that went away
+    },
+  })
+
+function listenTcp(host: string, port: number, answering: Answering): Promise<Server> {
+  const { promise, resolve, reject } = Promise.withResolvers<Server>()
+  const server = createServer((socket) => serve(socket, answering))
+  server.maxConnections = mostConnections
+  server.once('error', reject)
+  server.listen(port, host, () => {
+    server.off('error', reject)
+    server.on('error', () => {})
+    resolve(server)
+  })
+  return promise
+}
+
+function serve(socket: Socket, answering: Answering): void {
+  let underWay = 0
+  socket.setTimeout(idle, () => socket.destroy())
+  socket.on('error', () => socket.destroy())
+  const reader = new LengthReader((query) => {
+    if (++underWay >= mostUnderWay) socket.pause()
+    void answering.tcp(query).then((answer) => {
+      if (--underWay < mostUnderWay) socket.resume()
+      if (socket.writable) socket.write(withLength(answer))
+    })
+  })
+  socket.on('data', (chunk: Buffer) => reader.push(chunk))
+}
