@@ -2,12 +2,10 @@
  * What runs inside a virtual machine whose kernel has what the development machine's lacks: the controllers of links over
  * that kernel. Each check is a line on the console; then the machine ends.
  */
-import { readdirSync, readFileSync } from 'node:fs'
 import { createLogger } from '../../src/cosi/log.ts'
 import { Runtime } from '../../src/cosi/runtime.ts'
 import { Store } from '../../src/cosi/store.ts'
 import * as files from '../../src/linux/files.ts'
-import { check, cString, libc } from '../../src/linux/libc.ts'
 import * as net from '../../src/linux/net.ts'
 import * as packet from '../../src/linux/packet.ts'
 import { reboot } from '../../src/linux/reboot.ts'
@@ -21,14 +19,11 @@ import { observeAddresses, observeLinks } from '../../src/os/network/controllers
 import { applyRoutes, configRoutes, mergeRoutes } from '../../src/os/network/controllers/route.ts'
 import { LinkStatus } from '../../src/os/network/resources/link-status.ts'
 import { DevicesStatus } from '../../src/os/runtime/resources/devices-status.ts'
+import { loadGuestModules } from './guest-modules.ts'
 
-const c = libc({ init_module: { args: ['ptr', 'u64', 'ptr'], returns: 'i32' } })
 const say = (line: string) => console.log(`GUEST ${line}`)
 
-for (const file of readdirSync('/modules').sort()) {
-  const image = readFileSync(`/modules/${file}`)
-  check('init_module', c().init_module(image, BigInt(image.length), cString('')), file)
-}
+loadGuestModules()
 
 const store = new Store()
 const os = new Runtime(store, {

@@ -1,0 +1,110 @@
+/** A small virtual machine with Debian's kernel (a part of the image's build), whose only program is a script of ours. */
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import { $ } from 'bun'
+
+const parts = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'ichor/parts')
+const part = existsSync(parts)
+  ? readdirSync(parts).find(
+      (name) => /^debian-linux-image-[\d.]+-\d+-(cloud-)?amd64-/.test(name) && existsSync(join(parts, name, 'files/boot')),
+    )
+  : undefined
+
+/** Where a program of this host is, undefined when it is not installed. */
+export const hostProgram = (name: string): string | undefined =>
+  Bun.which(name, { PATH: `${process.env.PATH}:/usr/sbin:/sbin` }) ?? undefined
+
+/** What is missing on this host for such a machine, beside these programs. */
+export function missingFor(...programs: string[]): string[] {
+  const missing = ['qemu-system-x86_64', 'cpio', 'gcc', 'modinfo', ...programs].filter((program) => !hostProgram(program))
+  return part ? missing : [...missing, "Debian's kernel among the parts of the image"]
+}
+
+/** The guest's PID 1 needs these before its runtime can begin. */
+const first = `#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+int main(void) {
+  mkdir("/proc", 0755), mkdir("/sys", 0755), mkdir("/dev", 0755), mkdir("/tmp", 0777), mkdir("/run", 0755);
+  mount("proc", "/proc", "proc", 0, 0), mount("sysfs", "/sys", "sysfs", 0, 0), mount("devtmpfs", "/dev", "devtmpfs", 0, 0);
+  char *argv[] = {"/guest", 0}, *env[] = {"HOME=/tmp", "PATH=/usr/sbin", 0};
+  execve("/guest", argv, env);
+  return 1;
+}
+`
+
+/** Modules and what they depend on, in the order in which the kernel takes them. */
+async function withDependencies(folder: string, modules: readonly string[]): Promise<string[]> {
+  const files = new Map(
+    (await $`find ${folder} -name ${'*.ko'}`.text())
+      .trim()
+      .split('\n')
+      .map((path) => [basename(path, '.ko').replaceAll('-', '_'), path]),
+  )
+  const ordered: string[] = []
+  const take = async (name: string): Promise<void> => {
+    const path = files.get(name.replaceAll('-', '_'))
+    if (!path || ordered.includes(path)) return // built into the kernel
+    const depends = (await $`${hostProgram('modinfo')!} -F depends ${path}`.text()).trim()
+    for (const needed of depends.split(',').filter((one) => one !== '')) await take(needed)
+    ordered.push(path)
+  }
+  for (const name of modules) await take(name)
+  return ordered
+}
+
+/** Copies a program of this host and the libraries it needs. */
+async function copyProgram(root: string, program: string): Promise<void> {
+  const path = hostProgram(program)!
+  const libraries = [...(await $`ldd ${path}`.text()).matchAll(/(\/\S+) \(0x/g)].map(([, library]) => library!)
+  const into = (target: string, from: string) => {
+    mkdirSync(dirname(join(root, target)), { recursive: true })
+    cpSync(from, join(root, target), { dereference: true })
+  }
+  into(`usr/sbin/${program}`, path)
+  for (const library of libraries)
+    into(library.startsWith('/lib64/') ? `lib/${basename(library)}` : `lib/x86_64-linux-gnu/${basename(library)}`, library)
+}
+
+/** Runs a script (a file of this folder) as the machine's only program with these modules; gives its lines that begin with GUEST. */
+export async function runGuest(
+  script: string,
+  modules: readonly string[],
+  { programs = [] as string[], memory = 1024, deadline = 400_000 } = {},
+) {
+  const folder = mkdtempSync(join(tmpdir(), 'ichor-guest-'))
+  try {
+    const root = join(folder, 'root')
+    const kernel = join(parts, part!, 'files')
+    for (const path of ['modules', 'lib/x86_64-linux-gnu']) mkdirSync(join(root, path), { recursive: true })
+    symlinkSync('lib', join(root, 'lib64'))
+    cpSync('/lib64/ld-linux-x86-64.so.2', join(root, 'lib/ld-linux-x86-64.so.2'), { dereference: true })
+    for (const name of ['libc.so.6', 'libm.so.6', 'libdl.so.2', 'libpthread.so.0'])
+      cpSync(`/lib/x86_64-linux-gnu/${name}`, join(root, 'lib/x86_64-linux-gnu', name), { dereference: true })
+    for (const program of programs) await copyProgram(root, program)
+    for (const [index, path] of (await withDependencies(kernel, modules)).entries())
+      cpSync(path, join(root, 'modules', `${String(index).padStart(2, '0')}-${basename(path)}`))
+    writeFileSync(join(folder, 'first.c'), first)
+    await $`gcc -static -Os -o ${join(root, 'init')} ${join(folder, 'first.c')}`.quiet()
+    await $`${process.execPath} build --compile --minify ${join(import.meta.dir, script)} --outfile ${join(root, 'guest')}`.quiet()
+    await $`cd ${root} && find . | cpio -o -H newc > ${join(folder, 'initramfs')}`.quiet()
+    const image = readdirSync(join(kernel, 'boot')).find((name) => name.startsWith('vmlinuz'))!
+    const machine = Bun.spawn(
+      [
+        ['qemu-system-x86_64', '-cpu', 'max', '-accel', 'tcg,thread=multi', '-smp', '2', '-m', String(memory)],
+        ['-nographic', '-no-reboot', '-nic', 'none', '-kernel', join(kernel, 'boot', image), '-initrd', join(folder, 'initramfs')],
+        ['-append', 'console=ttyS0 quiet panic=-1'],
+      ].flat(),
+      { stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' },
+    )
+    const timer = setTimeout(() => machine.kill('SIGKILL'), deadline)
+    const console_ = await new Response(machine.stdout).text()
+    await machine.exited
+    clearTimeout(timer)
+    if (process.env.SHOW) console.log(console_)
+    return [...console_.matchAll(/GUEST (.*?)\r?\n/g)].map(([, line]) => line!)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,298 @@
+/**
+ * What runs inside a virtual machine whose kernel has WireGuard. Network namespaces stand for two nodes, each behind an
+ * address translation of its own, each with a pod; between them lies what stands for the outside, with a discovery
+ * server. Each node is a process of its own with the controllers of the mesh. Each check is a line on the console.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { createLogger, silent } from '../../src/cosi/log.ts'
+import { Runtime } from '../../src/cosi/runtime.ts'
+import { Store } from '../../src/cosi/store.ts'
+import * as files from '../../src/linux/files.ts'
+import * as net from '../../src/linux/net.ts'
+import { createNetns, inNetns } from '../../src/linux/netns.ts'
+import * as packet from '../../src/linux/packet.ts'
+import { reboot } from '../../src/linux/reboot.ts'
+import * as wireguard from '../../src/linux/wireguard.ts'
+import { configLocalAffiliate, mergeAffiliates } from '../../src/os/cluster/controllers/affiliate.ts'
+import { configDiscovery } from '../../src/os/cluster/controllers/config.ts'
+import { discoverByService } from '../../src/os/cluster/controllers/discovery-service.ts'
+import { configIdentity } from '../../src/os/cluster/controllers/identity.ts'
+import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
+import { MachineType } from '../../src/os/config/resources/machine-type.ts'
+import { NodeStatus } from '../../src/os/k8s/resources/node-status.ts'
+import { Nodename } from '../../src/os/k8s/resources/nodename.ts'
+import type { Kernel } from '../../src/os/kernel.ts'
+import { kubespan } from '../../src/os/kubespan/kubespan.ts'
+import { applyAddresses, configAddresses, mergeAddresses } from '../../src/os/network/controllers/address.ts'
+import { configDevices } from '../../src/os/network/controllers/device-config.ts'
+import { applyFirewall } from '../../src/os/network/controllers/firewall.ts'
+import { observeHardwareAddress } from '../../src/os/network/controllers/hardware-address.ts'
+import { applyLinks, configLinks, mergeLinks } from '../../src/os/network/controllers/link.ts'
+import { configAddressOrder, observeNodeAddresses } from '../../src/os/network/controllers/node-address.ts'
+import { observeAddresses, observeLinks } from '../../src/os/network/controllers/observe.ts'
+import { applyRoutes, configRoutes, mergeRoutes } from '../../src/os/network/controllers/route.ts'
+import { applyRoutingRules, configRoutingRules, mergeRoutingRules } from '../../src/os/network/controllers/routing-rule.ts'
+import { HostnameStatus } from '../../src/os/network/resources/hostname-status.ts'
+import { NodeAddressFilter } from '../../src/os/network/resources/node-address-filter.ts'
+import { DevicesStatus } from '../../src/os/runtime/resources/devices-status.ts'
+import { discoveryMethods } from '../../src/programs/discovery/methods.ts'
+import { Registry } from '../../src/programs/discovery/registry.ts'
+import { connect } from '../../src/rpc/client/channel.ts'
+import { servePlain } from '../../src/rpc/server/server.ts'
+import { loadGuestModules } from './guest-modules.ts'
+
+/** The two sites: networks that know nothing of each other, and the address each is seen at. */
+const sites = {
+  a: { lan: '192.168.1', outside: '198.51.100', pods: '10.244.1' },
+  b: { lan: '192.168.2', outside: '203.0.113', pods: '10.244.2' },
+} as const
+type Site = keyof typeof sites
+
+const say = (line: string) => console.log(`GUEST ${line}`)
+const space = (name: string) => `/run/net-${name}`
+
+async function nft(script: string): Promise<void> {
+  const child = Bun.spawn(['/usr/sbin/nft', '-f', '-'], { stdin: Buffer.from(script), stdout: 'pipe', stderr: 'pipe' })
+  const [said, code] = await Promise.all([new Response(child.stderr).text(), child.exited])
+  if (code !== 0) throw new Error(`nft: ${said.trim().split('\n')[0]}`)
+}
+
+/** One node, alone with its namespace. */
+async function node(site: Site): Promise<never> {
+  const { lan, pods } = sites[site]
+  const state = (path: string) => `/state-${site}${path}`
+  mkdirSync(state('/system/state'), { recursive: true })
+  const own = {
+    ...files,
+    readTextIfThere: (path: string) => files.readTextIfThere(path.startsWith('/system/') ? state(path) : path),
+    writeAtomic: (path: string, ...rest: [string, object?]) => files.writeAtomic(state(path), ...rest),
+  }
+  const kernel = { mode: 'metal', files: own, net, packet, wireguard } as unknown as Kernel
+  const store = new Store()
+  const log = createLogger(({ level, message, fields }) => say(`log ${site} ${level} ${message} ${JSON.stringify(fields)}`))
+  const os = new Runtime(store, { log })
+  os.register(
+    observeLinks(kernel),
+    observeHardwareAddress,
+    observeAddresses(kernel),
+    configAddressOrder,
+    observeNodeAddresses,
+    configDevices(),
+    configLinks(kernel),
+    mergeLinks,
+    applyLinks(kernel),
+    configAddresses(),
+    mergeAddresses,
+    applyAddresses(kernel),
+    configRoutes(),
+    mergeRoutes,
+    applyRoutes(kernel),
+    configRoutingRules,
+    mergeRoutingRules,
+    applyRoutingRules(kernel),
+    applyFirewall(nft),
+    configIdentity(kernel),
+    configDiscovery,
+    configLocalAffiliate({ version: { name: 'Ichor', tag: 'v1', sha: '', built: '', arch: 'amd64' } }),
+    discoverByService(({ serviceEndpoint }) => connect({ address: serviceEndpoint })),
+    mergeAffiliates,
+    ...kubespan.controllers!({ kernel } as never),
+  )
+  store.put(DevicesStatus, 'devices', { ready: true })
+  store.put(HostnameStatus, 'hostname', { hostname: `node-${site}`, domainname: '' })
+  store.put(Nodename, 'nodename', { nodename: `node-${site}`, hostnameVersion: '1', skipNodeRegistration: false })
+  store.put(NodeAddressFilter, 'no-k8s', { includeSubnets: [], excludeSubnets: ['10.244.0.0/16'] })
+  store.put(MachineType, 'machine-type', 'worker')
+  const status = { nodename: `node-${site}`, nodeReady: true, unschedulable: false, labels: {}, annotations: {} }
+  store.put(NodeStatus, `node-${site}`, { ...status, podCIDRs: [`${pods}.0/24`] })
+  const secret = Buffer.alloc(32, 5).toString('base64')
+  store.put(
+    MachineConfig,
+    'v1alpha1',
+    `version: v1alpha1
+machine:
+  type: worker
+  network: {interfaces: [{interface: eth0, addresses: [${lan}.10/24], routes: [{network: 0.0.0.0/0, gateway: ${lan}.1}]}]}
+cluster:
+  id: mesh
+  secret: ${secret}
+  discovery: {enabled: true, registries: {service: {endpoint: "http://198.51.100.1:3000/"}}}
+---
+apiVersion: v1alpha1
+kind: KubeSpanConfig
+enabled: true
+advertiseKubernetesNetworks: true
+harvestExtraEndpoints: true
+`,
+  )
+  os.start()
+  return new Promise<never>(() => {})
+}
+
+/** Links of a site: node and pod, and the router that hides them. */
+async function build(site: Site): Promise<void> {
+  const { lan, outside, pods } = sites[site]
+  for (const name of [`nat-${site}`, `node-${site}`, `pod-${site}`]) createNetns(space(name))
+  const root = net.openNetwork()
+  const nat = net.openNetwork({ netns: space(`nat-${site}`) })
+  const host = net.openNetwork({ netns: space(`node-${site}`) })
+  const pod = net.openNetwork({ netns: space(`pod-${site}`) })
+  const address = (network: net.Network, link: string, text: string) => network.addAddress({ link: network.indexOf(link), address: text })
+  const route = (network: net.Network, gateway: string) =>
+    network.addRoute({ family: 2, gateway, table: 254, priority: 0, scope: 0, type: 1, protocol: 4 })
+  for (const network of [nat, host, pod]) network.setLink('lo', { up: true })
+  root.addVeth({ name: `to-${site}`, up: true, peer: { name: 'wan', up: true }, peerNetns: space(`nat-${site}`) })
+  nat.addVeth({ name: 'lan', up: true, peer: { name: 'eth0', up: true }, peerNetns: space(`node-${site}`) })
+  host.addVeth({ name: 'pods', up: true, peer: { name: 'eth0', up: true }, peerNetns: space(`pod-${site}`) })
+  address(root, `to-${site}`, `${outside}.1/24`)
+  address(nat, 'wan', `${outside}.2/24`)
+  address(nat, 'lan', `${lan}.1/24`)
+  address(host, 'pods', `${pods}.1/24`)
+  address(pod, 'eth0', `${pods}.2/24`)
+  route(nat, `${outside}.1`)
+  route(pod, `${pods}.1`)
+  for (const name of [`nat-${site}`, `node-${site}`]) inNetns(space(name), () => writeFileSync('/proc/sys/net/ipv4/ip_forward', '1'))
+  const child = inNetns(
+    space(`nat-${site}`),
+    () =>
+      nft(`table ip nat {
+  chain out { type nat hook postrouting priority 100; oifname "wan" masquerade; }
+}
+table ip guard {
+  chain in { type filter hook input priority 0; policy drop; ct state established,related accept; iifname "lan" accept; }
+  chain through { type filter hook forward priority 0; policy drop; ct state established,related accept; iifname "lan" accept; }
+}
+`) as never,
+  ) as Promise<void>
+  await child
+}
+
+async function holds(what: string, probe: () => unknown | Promise<unknown>, told: () => unknown = () => ''): Promise<void> {
+  const begin = performance.now()
+  const end = begin + 120_000
+  while (performance.now() < end) {
+    if (await probe()) return say(`ok ${what} (${Math.round(performance.now() - begin)} ms)`)
+    await Bun.sleep(100)
+  }
+  say(`failed ${what}: ${JSON.stringify(told())}`)
+}
+
+/** Asks a server from inside a namespace; it says from which address it was asked. */
+async function ask(from: string, hostname: string, port: number): Promise<string> {
+  const heard = Promise.withResolvers<string>()
+  const timer = setTimeout(() => heard.resolve(''), 5_000)
+  inNetns(space(from), () => {
+    Bun.connect({
+      hostname,
+      port,
+      socket: {
+        data: (socket, data) => {
+          heard.resolve(data.toString())
+          socket.end()
+        },
+        close: () => heard.resolve(''),
+        error: () => heard.resolve(''),
+        connectError: () => heard.resolve(''),
+      },
+    }).catch(() => heard.resolve(''))
+    return undefined
+  })
+  const answer = await heard.promise
+  clearTimeout(timer)
+  return answer
+}
+
+const answering = (hostname: string, port: number) =>
+  Bun.listen({ hostname, port, socket: { open: (socket) => void socket.end(socket.remoteAddress), data() {} } })
+
+function meshOf(site: Site) {
+  using network = net.openNetwork({ netns: space(`node-${site}`) })
+  const link = network.link('kubespan')
+  const mesh = network.addresses().find(({ link: on, address }) => on === link?.index && address.startsWith('fd'))
+  const peers = link ? inNetns(space(`node-${site}`), () => wireguard.wireguardDevice(link.index)).peers : []
+  return { address: mesh?.address.split('/')[0] ?? '', mtu: link?.mtu, peer: peers[0], rules: network.rules(), routes: network.routes() }
+}
+
+async function story(): Promise<void> {
+  using root = net.openNetwork()
+  root.setLink('lo', { up: true })
+  writeFileSync('/proc/sys/net/ipv4/ip_forward', '1')
+  await build('a')
+  await build('b')
+  const registry = new Registry()
+  await servePlain(
+    { host: '198.51.100.1', port: 3000 },
+    { methods: discoveryMethods(registry), store: new Store(), log: silent, roles: () => new Set<never>() },
+  )
+  answering('203.0.113.1', 8080)
+  inNetns(space('pod-b'), () => answering('0.0.0.0', 7000))
+  inNetns(space('pod-a'), () => answering('0.0.0.0', 7000))
+  for (const site of ['a', 'b'])
+    inNetns(space(`node-${site}`), () =>
+      Bun.spawn([process.execPath, 'node', site], { stdin: 'ignore', stdout: 'inherit', stderr: 'inherit' }),
+    )
+  inNetns(space('node-b'), () => answering('::', 7001))
+
+  await holds('both nodes have told of themselves', () => registry.list('mesh').filter(({ data }) => data.length > 0).length === 2)
+  const both = () => [meshOf('a'), meshOf('b')]
+  await holds('a handshake through both translations', () => both().every(({ peer }) => (peer?.lastHandshake ?? 0) > 0), both)
+  await holds('the peer is seen at the address of its translation', () => meshOf('a').peer?.endpoint === '203.0.113.2:51820', both)
+  await holds('a pod reaches a pod, as itself', async () => (await ask('pod-a', '10.244.2.2', 7000)) === '10.244.1.2', both)
+  await holds('and back', async () => (await ask('pod-b', '10.244.1.2', 7000)) === '10.244.2.2', both)
+  await holds(
+    'a node reaches a node at its mesh address',
+    async () => (await ask('node-a', meshOf('b').address, 7001)) === meshOf('a').address,
+    both,
+  )
+  await holds(
+    'a node reaches a node at its own, hidden address',
+    async () => (await ask('node-a', '192.168.2.10', 7001)).endsWith('192.168.1.10'),
+    both,
+  )
+  await holds('an outside host is reached the normal way', async () => (await ask('node-a', '203.0.113.1', 8080)) === '198.51.100.2', both)
+  await holds('rule, table and size of packets are as they should be', () => {
+    const { mtu, rules, routes } = meshOf('a')
+    const rule = rules.filter(({ priority, table, mark, mask }) => priority === 32500 && table === 180 && mark === 0x40 && mask === 0x60)
+    return mtu === 1420 && rule.length === 2 && routes.filter(({ table }) => table === 180).length >= 2
+  })
+  await holds(
+    'what nodes tell of their peers lies at the server',
+    () => registry.list('mesh').every(({ endpoints }) => endpoints.length === 2),
+    () => registry.list('mesh').map(({ endpoints }) => endpoints.length),
+  )
+
+  const router = net.openNetwork({ netns: space('nat-a') })
+  router.removeAddress({ link: router.indexOf('wan'), address: '198.51.100.2/24' })
+  router.addAddress({ link: router.indexOf('wan'), address: '198.51.100.77/24' })
+  router.addRoute({ family: 2, gateway: '198.51.100.1', table: 254, priority: 0, scope: 0, type: 1, protocol: 4 })
+  await holds(
+    'a pod still reaches a pod after its site has another address',
+    async () => (await ask('pod-a', '10.244.2.2', 7000)) === '10.244.1.2',
+    both,
+  )
+  await holds('the change of the endpoint was followed', () => meshOf('b').peer?.endpoint === '198.51.100.77:51820', both)
+
+  await holds(
+    'the peer tells where it sees the node now',
+    () => registry.list('mesh').some(({ endpoints }) => endpoints.length === 3),
+    () => registry.list('mesh').map(({ endpoints }) => endpoints.length),
+  )
+
+  using host = net.openNetwork({ netns: space('node-a') })
+  host.removeLink('kubespan')
+  await holds('a link removed by hand comes back and works', async () => (await ask('pod-a', '10.244.2.2', 7000)) === '10.244.1.2', both)
+}
+
+const [role = '', site = ''] = process.argv.slice(2)
+if (role === 'node') await node(site as Site)
+else {
+  try {
+    loadGuestModules()
+    await story()
+  } catch (error) {
+    say(`failed with ${error instanceof Error ? error.stack?.replaceAll('\n', ' | ') : String(error)}`)
+  }
+  say('end')
+  await Bun.sleep(200)
+  reboot('powerOff')
+}
