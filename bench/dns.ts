@@ -24,7 +24,7 @@ const started: ReturnType<typeof start>[] = []
 /** Work beside this must not be measured: the two have precedence over it. */
 function start(core: number, argv: string[]) {
   const child = inNetns(netns, () =>
-    Bun.spawn(['nice', '-n', '-15', 'taskset', '-c', String(core), ...argv], { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' }),
+    Bun.spawn(['chrt', '--fifo', '10', 'taskset', '-c', String(core), ...argv], { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' }),
   )
   return child
 }

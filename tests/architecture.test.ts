@@ -190,7 +190,8 @@ const doors: Record<string, (path: string) => boolean> = {
 
 /** Rooms' one exception each, and why. */
 const exceptions: Record<string, string[]> = {
-  'os/network/dns/resolver.ts': ['node:net', 'node:dgram'], // the host DNS is a socket that answers
+  'os/network/dns/listener.ts': ['node:net'], // the host DNS is a socket that answers
+  'os/network/dns/upstream.ts': ['node:net', 'node:dgram'], // and others that ask
 }
 
 /** Packages and the rooms that use them. */

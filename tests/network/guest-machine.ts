@@ -99,10 +99,15 @@ export async function runGuest(
       { stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' },
     )
     const timer = setTimeout(() => machine.kill('SIGKILL'), deadline)
-    const console_ = await new Response(machine.stdout).text()
+    let console_ = ''
+    const decoder = new TextDecoder()
+    for await (const chunk of machine.stdout) {
+      const text = decoder.decode(chunk, { stream: true })
+      console_ += text
+      if (process.env.SHOW) process.stdout.write(text)
+    }
     await machine.exited
     clearTimeout(timer)
-    if (process.env.SHOW) console.log(console_)
     return [...console_.matchAll(/GUEST (.*?)\r?\n/g)].map(([, line]) => line!)
   } finally {
     rmSync(folder, { recursive: true, force: true })

@@ -2,8 +2,8 @@ import type { Area } from '../area.ts'
 import { configKubeSpan } from './controllers/config.ts'
 import { harvestEndpoints } from './controllers/endpoint.ts'
 import { configKubeSpanIdentity } from './controllers/identity.ts'
-import { runMesh } from './controllers/manager.ts'
 import { configPeers } from './controllers/peer-spec.ts'
+import { runMesh } from './controllers/run-mesh.ts'
 import { resources } from './nouns.ts'
 
 /** The mesh between nodes. */
