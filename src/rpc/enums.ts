@@ -167,6 +167,13 @@ export const ichor = {
         OUTSIDE: 4,
       },
     },
+    PlanItem: {
+      Verdict: {
+        FINE: 0,
+        NOTE: 1,
+        REFUSED: 2,
+      },
+    },
   },
 } as const
 

@@ -1047,6 +1047,41 @@ export namespace ichor.v1 {
   export interface MetricsResponse {
     messages: ichor.v1.Metrics[]
   }
+  export interface SendRequest {
+    data: Uint8Array
+  }
+  export interface SendResponse {
+    imageName: string
+  }
+  export interface PlanRequest {
+    imageName: string
+    disk: string
+    wipe: boolean
+    install: boolean
+    force: boolean
+  }
+  export interface PlanItem {
+    subject: string
+    text: string
+    verdict: number
+  }
+  export interface PlanResponse {
+    progress: string
+    items: ichor.v1.PlanItem[]
+  }
+  export interface UpgradeRequest {
+    imageName: string
+    force: boolean
+  }
+  export interface InstallRequest {
+    imageName: string
+    disk: string
+    wipe: boolean
+    reboot: boolean
+  }
+  export interface ReleaseProgress {
+    message: string
+  }
 }
 
 export namespace inspect {
@@ -2465,6 +2500,10 @@ export interface Methods {
   'ichor.v1.ConfigService/Restore': { kind: 'unary'; request: ichor.v1.RestoreRequest; reply: ichor.v1.ApplyResponse }
   'ichor.v1.ExplainService/Explain': { kind: 'unary'; request: ichor.v1.ExplainRequest; reply: ichor.v1.ExplainResponse }
   'ichor.v1.MetricsService/Metrics': { kind: 'unary'; request: google.protobuf.Empty; reply: ichor.v1.MetricsResponse }
+  'ichor.v1.ReleaseService/Send': { kind: 'client'; request: ichor.v1.SendRequest; reply: ichor.v1.SendResponse }
+  'ichor.v1.ReleaseService/Plan': { kind: 'server'; request: ichor.v1.PlanRequest; reply: ichor.v1.PlanResponse }
+  'ichor.v1.ReleaseService/Upgrade': { kind: 'server'; request: ichor.v1.UpgradeRequest; reply: ichor.v1.ReleaseProgress }
+  'ichor.v1.ReleaseService/Install': { kind: 'server'; request: ichor.v1.InstallRequest; reply: ichor.v1.ReleaseProgress }
   'inspect.InspectService/ControllerRuntimeDependencies': {
     kind: 'unary'
     request: google.protobuf.Empty

@@ -108,6 +108,11 @@ export class Supervisor {
     return this.#services.get(id)?.snapshot()
   }
 
+  /** Whether a service is running, and well if that is watched. */
+  isUp(id: string): boolean {
+    return this.#services.get(id)?.isUp ?? false
+  }
+
   /** Calls back for every event of every service. Returns how to stop. */
   subscribe(listener: (event: ServiceEvent) => void): () => void {
     this.#listeners.add(listener)

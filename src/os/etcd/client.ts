@@ -34,6 +34,10 @@ export interface EtcdClient {
   downgrade(action: keyof typeof enums.DowngradeRequest.DowngradeAction, version: string): Promise<string>
   /** Runs `act` while nobody else holds the mutex of this name; `act`'s signal fires when the hold is lost. */
   withMutex<T>(name: string, act: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T>
+  /** Takes a name for a holder that outlives this connection, for at most so many seconds; gives who holds it now. */
+  claim(name: string, holder: string, seconds: number): Promise<string>
+  /** Gives a name back, if this holder has it. */
+  release(name: string, holder: string): Promise<void>
   close(): void
 }
 
@@ -82,8 +86,41 @@ export function etcdClient(endpoints: readonly string[], { ca, cert, key }: Etcd
       return (await channel.unary('etcdserverpb.Maintenance/Downgrade', { action: number, version }, short)).version
     },
     withMutex: (name, act, signal) => withMutex(channel, name, act, signal),
+    claim: (name, holder, seconds) => claim(channel, name, holder, seconds),
+    async release(name, holder) {
+      const { EQUAL } = enums.Compare.CompareResult
+      const key = Buffer.from(name)
+      await channel.unary(
+        'etcdserverpb.KV/Txn',
+        {
+          compare: [{ target: enums.Compare.CompareTarget.VALUE, result: EQUAL, key, value: Buffer.from(holder) }],
+          success: [{ requestDeleteRange: { key } }],
+        },
+        short,
+      )
+    },
     close: () => channel.close(),
   }
+}
+
+/** A key that is made only where there is none, and goes with its lease; the holder's own is made anew. */
+async function claim(channel: Channel, name: string, holder: string, seconds: number): Promise<string> {
+  const { CREATE, VALUE } = enums.Compare.CompareTarget
+  const { EQUAL } = enums.Compare.CompareResult
+  const key = Buffer.from(name)
+  const value = Buffer.from(holder)
+  const { ID: lease } = await channel.unary('etcdserverpb.Lease/LeaseGrant', { TTL: seconds }, short)
+  const put = { requestPut: { key, value, lease } }
+  for (const compare of [
+    { target: CREATE, result: EQUAL, key, createRevision: 0 },
+    { target: VALUE, result: EQUAL, key, value },
+  ]) {
+    const { succeeded } = await channel.unary('etcdserverpb.KV/Txn', { compare: [compare], success: [put] }, short)
+    if (succeeded) return holder
+  }
+  await channel.unary('etcdserverpb.Lease/LeaseRevoke', { ID: lease }, short)
+  const { kvs } = await channel.unary('etcdserverpb.KV/Range', { key }, short)
+  return kvs[0] ? Buffer.from(kvs[0].value).toString() : 'another node, which has just let go'
 }
 
 /** The address under which every member knows the id of the one it is. */

@@ -38,6 +38,11 @@ export function otherEtcd(store: StoreReader): EtcdClient | undefined {
   return endpoints.length === 0 ? undefined : etcdClient(endpoints, needed(etcdCredentials(store)))
 }
 
+/** A client of the etcd at these endpoints. Throws when the secrets are not there yet. */
+export function etcdClientOf(store: StoreReader, endpoints: readonly string[]): EtcdClient {
+  return etcdClient(endpoints, needed(etcdCredentials(store)))
+}
+
 function needed(credentials: EtcdCredentials | undefined): EtcdCredentials {
   if (!credentials) throw new Error('the certificates of etcd are not there yet')
   return credentials

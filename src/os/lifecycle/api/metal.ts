@@ -1,4 +1,4 @@
-import { type Method, serverStream, unary } from '../../../rpc/server/method.ts'
+import { clientStream, type Method, serverStream, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 
 /** Refuses, in one line, what needs a disk of the node's own. */
@@ -17,4 +17,8 @@ export const refusedInContainer: readonly Method[] = [
   unary('machine.MachineService/MetaDelete', ['os:admin', 'os:meta:writer'], refused('meta delete', meta)),
   serverStream('machine.LifecycleService/Install', ['os:admin'], refused('install', image)),
   serverStream('machine.LifecycleService/Upgrade', ['os:admin'], refused('upgrade', image)),
+  clientStream('ichor.v1.ReleaseService/Send', ['os:admin'], refused('send image', image)),
+  serverStream('ichor.v1.ReleaseService/Plan', ['os:admin'], refused('plan', image)),
+  serverStream('ichor.v1.ReleaseService/Upgrade', ['os:admin'], refused('upgrade', image)),
+  serverStream('ichor.v1.ReleaseService/Install', ['os:admin'], refused('install', image)),
 ]

@@ -1,0 +1,24 @@
+import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
+import type { Machine } from '../../area.ts'
+import { SystemDisk } from '../../block/resources/system-disk.ts'
+import { MetaLoad } from '../../runtime/resources/meta-load.ts'
+import { reboot } from '../stop.ts'
+import { watchTrial } from '../upgrade/trial.ts'
+
+/** Once it is known what the machine was started from: a release on trial is marked good, or the machine goes back. */
+export const dropUpgradeFallback = (machine: Machine): Controller => {
+  let over = false
+  return defineController({
+    name: 'runtime.DropUpgradeFallbackController',
+    inputs: { meta: weak(MetaLoad), disk: weak(SystemDisk) },
+    outputs: {},
+    reconcile({ meta, disk, background }) {
+      if (over || !meta.list().some(({ spec }) => spec.done) || !disk.get('system-disk')) return
+      background('trial', async (signal) => {
+        const outcome = await watchTrial(machine, signal)
+        over = true
+        if (outcome === 'back') await machine.sequencer.run('reboot', reboot(machine))
+      })
+    },
+  })
+}

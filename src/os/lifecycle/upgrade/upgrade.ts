@@ -1,0 +1,140 @@
+/** An upgrade up to the moment the machine starts anew: checked, written into the other slot, and put on trial. */
+import { NodeStatus } from '../../k8s/resources/node-status.ts'
+import { Nodename } from '../../k8s/resources/nodename.ts'
+import { findRelease, forgetRelease } from '../release/find-release.ts'
+import { filesFor, type Release, slotRelease, verifyFiles } from '../release/release.ts'
+import { withBootLoader } from '../slots/boot-disk.ts'
+import type { Slot } from '../slots/slot.ts'
+import { otherSlot } from '../slots/slot.ts'
+import { claimant, dropClaim, takeClaim } from './claim.ts'
+import { planUpgrade, type UpgradePlan, type Upgrading } from './prepare.ts'
+import { hasEtcd } from './quorum.ts'
+import { recordTrial, type Trial } from './records.ts'
+
+/** Something speaks against the upgrade; nothing was changed. */
+export class UpgradeRefused extends Error {
+  override name = 'UpgradeRefused'
+}
+
+/** How an upgrade is done. */
+export interface UpgradeOptions {
+  readonly force: boolean
+  readonly inMemory?: boolean
+  readonly signal: AbortSignal
+  readonly tell: (message: string) => void
+}
+
+/** A release that lies in its slot, and what begins its trial. */
+export interface WrittenUpgrade {
+  readonly slot: Slot
+  readonly release: Release
+  /** The next start tries it. */
+  begin(): Promise<void>
+  /** It is not to be tried after all. */
+  withdraw(): Promise<void>
+}
+
+let busy = false
+
+/** Finds a release and all there is to say about it. */
+export async function examine(
+  machine: Upgrading,
+  reference: string,
+  options: UpgradeOptions,
+): Promise<{ release: Release; plan: UpgradePlan }> {
+  const release = await findRelease(machine, reference, options)
+  const plan = await withBootLoader(machine, async (loader, running) =>
+    planUpgrade(machine, release, { ...(await loader.state()), kind: loader.kind }, running, options),
+  )
+  return { release, plan }
+}
+
+/** Verifies a release whole and writes it; the machine goes on as before. Throws UpgradeRefused or ReleaseError with nothing changed. */
+export async function writeUpgrade(machine: Upgrading, reference: string, options: UpgradeOptions): Promise<WrittenUpgrade> {
+  if (busy) throw new UpgradeRefused('another upgrade of this node is under way: wait until it is done')
+  busy = true
+  try {
+    return await writing(machine, reference, options)
+  } finally {
+    busy = false
+  }
+}
+
+async function writing(machine: Upgrading, reference: string, options: UpgradeOptions): Promise<WrittenUpgrade> {
+  const { tell, signal } = options
+  const { release, plan } = await examine(machine, reference, options)
+  const against = plan.findings.filter(({ verdict }) => verdict === 'refused')
+  if (against.length > 0)
+    throw new UpgradeRefused(`${against.map(({ subject, text }) => `${subject}: ${text}`).join('; ')}; nothing was changed`)
+  for (const { subject, text } of plan.findings.filter(({ verdict }) => verdict === 'note')) tell(`${subject}: ${text}`)
+  const claimed = hasEtcd(machine)
+  if (claimed) {
+    const holder = await takeClaim(machine)
+    if (holder) throw new UpgradeRefused(`control plane "${holder}" is upgrading: wait until it is done; nothing was changed`)
+  }
+  try {
+    await withBootLoader(machine, async (loader) => {
+      await verifyFiles(release, filesFor(loader.kind), (name) => tell(`checking ${name}`))
+      signal.throwIfAborted()
+      tell(`writing ${release.manifest.version} to slot ${plan.target.toUpperCase()}`)
+      await loader.write(plan.target, await slotRelease(release, plan.parameters))
+    })
+  } catch (error) {
+    if (claimed) await dropClaim(machine, claimant(machine)).catch(() => {}) // it ends by itself
+    throw error
+  }
+  await forgetRelease(machine, reference)
+  const { version } = release.manifest
+  return {
+    slot: plan.target,
+    release,
+    async begin() {
+      await recordTrial(machine, {
+        ...standing(machine),
+        slot: plan.target,
+        version,
+        image: release.image,
+        ...(claimed && { claim: claimant(machine) }),
+      })
+      await withBootLoader(machine, (loader) => loader.try(plan.target))
+      tell(`slot ${plan.target.toUpperCase()} is tried at the next start`)
+    },
+    async withdraw() {
+      await withBootLoader(machine, (loader) => loader.giveUp())
+      await recordTrial(machine, undefined)
+      if (claimed) await dropClaim(machine, claimant(machine)).catch(() => {}) // it ends by itself
+    },
+  }
+}
+
+/** Puts the other slot on trial: the way back. Throws UpgradeRefused. */
+export async function beginRollback(machine: Upgrading): Promise<{ slot: Slot; version: string }> {
+  if (busy) throw new UpgradeRefused('an upgrade of this node is under way: wait until it is done')
+  return withBootLoader(machine, async (loader, running) => {
+    const state = await loader.state()
+    const slot = otherSlot(running ?? state.good ?? 'a')
+    const content = state.slots[slot]
+    if (!content) throw new UpgradeRefused(`slot ${slot.toUpperCase()} holds no release to go back to`)
+    if (state.trial && state.trial.slot === running) {
+      // The release that runs is not good yet: the one before it is, and starts without a trial.
+      await loader.giveUp()
+      await recordTrial(machine, undefined)
+    } else {
+      await recordTrial(machine, { ...standing(machine), slot, version: content.version, image: content.image })
+      await loader.try(slot)
+    }
+    return { slot, version: content.version }
+  })
+}
+
+/** What is well now, and must be again. */
+function standing({ supervisor, store }: Pick<Upgrading, 'supervisor' | 'store'>): Pick<Trial, 'services' | 'nodeReady'> {
+  const name = store.get(Nodename, 'nodename')?.spec.nodename
+  return {
+    services: supervisor
+      .list()
+      .map(({ id }) => id)
+      .filter((id) => supervisor.isUp(id)),
+    nodeReady: (name && store.get(NodeStatus, name)?.spec.nodeReady) || false,
+  }
+}
