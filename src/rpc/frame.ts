@@ -2,6 +2,7 @@
  * gRPC over HTTP/2: messages in length-prefixed frames, and the status in trailers.
  * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
  */
+import type { Stream } from './http2/stream.ts'
 import { RpcError, type StatusName, statusCode, statusName } from './status.ts'
 
 /** Bytes before each message: one flag, four of length. */
@@ -74,6 +75,16 @@ export function statusTrailers(error?: RpcError): Record<string, string> {
   if (!error) return { 'grpc-status': '0' }
   const message = percentEncode(error.message)
   return message === '' ? { 'grpc-status': String(error.code) } : { 'grpc-status': String(error.code), 'grpc-message': message }
+}
+
+/** The headers of an answer that has messages. */
+export const responseHeaders = { ':status': 200, 'content-type': 'application/grpc' } as const
+
+/** Ends an answer with its status: in trailers behind messages, in the only headers without. */
+export function endWith(stream: Stream, error?: RpcError): void {
+  const trailers = statusTrailers(error)
+  if (stream.headersSent) stream.end(undefined, trailers)
+  else stream.respond({ ...responseHeaders, ...trailers }, true)
 }
 
 /** How a call ended by its trailers; undefined when well. A missing status is a failure. */

@@ -21,8 +21,8 @@ export function metadataOf(headers: Record<string, string | readonly string[] | 
   for (const name in headers) {
     const value = headers[name]
     if (value === undefined || name.startsWith(':') || reserved.has(name)) continue
-    // http2 joins repeated headers with commas
-    metadata[name] = typeof value === 'string' ? value.split(',').map((part) => part.trim()) : value
+    // Binary values may be joined with commas, which base64 has not.
+    metadata[name] = name.endsWith('-bin') ? [value].flat().flatMap((joined) => joined.split(',')) : [value].flat()
   }
   return metadata
 }

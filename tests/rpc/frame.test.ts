@@ -106,5 +106,6 @@ test('a timeout fits its header, whatever its size', () => {
 })
 
 test('metadata holds what the caller sent, not what the transport did', () => {
-  expect({ ...metadataOf({ ':path': '/x', te: 'trailers', node: 'a, b', 'grpc-timeout': '1S' }) }).toEqual({ node: ['a', 'b'] })
+  const headers = { ':path': '/x', te: 'trailers', nodes: ['a', 'b'], text: 'c, d', 'data-bin': 'AA,BB', 'grpc-timeout': '1S' }
+  expect({ ...metadataOf(headers) }).toEqual({ nodes: ['a', 'b'], text: ['c, d'], 'data-bin': ['AA', 'BB'] })
 })

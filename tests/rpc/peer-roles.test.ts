@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
-import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { silent } from '../../src/cosi/log.ts'
 import { Store } from '../../src/cosi/store.ts'
 import { connect } from '../../src/rpc/client/channel.ts'
+import type { PeerSocket } from '../../src/rpc/http2/output.ts'
 import { allRoles, type Role, unary } from '../../src/rpc/server/method.ts'
 import { peerRoles, serviceRoles } from '../../src/rpc/server/peer-roles.ts'
 import { serveUnix } from '../../src/rpc/server/server.ts'
@@ -20,7 +20,7 @@ test('apid speaks for anyone, the dashboard looks and writes META, others do not
 test('a claim beyond the service at the other end of the socket is not believed', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'ichor-peer-'))
   const path = join(folder, 'machine.sock')
-  const sockets = new Set<Socket>()
+  const sockets = new Set<PeerSocket>()
   let roles: Role[] = []
   const methods = [
     unary('machine.MachineService/Hostname', 'anyone', (_, context) => {
@@ -28,7 +28,7 @@ test('a claim beyond the service at the other end of the socket is not believed'
       return {}
     }),
   ]
-  const lookUp = (socket: Socket) => {
+  const lookUp = (socket: PeerSocket) => {
     sockets.add(socket)
     return 'dashboard'
   }

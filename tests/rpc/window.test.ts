@@ -1,60 +1,79 @@
-/** A reader that pauses holds the sender up: what has come meanwhile stays within a window. */
-import { afterAll, expect, test } from 'bun:test'
+/** A reader that pauses holds its own stream up, and no other: what has come meanwhile stays within a window. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
-import http2, { type Http2Stream } from 'node:http2'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { dial } from '../../src/rpc/client/dial.ts'
+import { largestWindow, streamBuffer } from '../../src/rpc/http2/limits.ts'
+import { type Listener, listen } from '../../src/rpc/http2/listen.ts'
+import type { Session } from '../../src/rpc/http2/session.ts'
+import type { Stream } from '../../src/rpc/http2/stream.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-window-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
-
+const path = join(folder, 'server')
 const size = 12 << 20
 const piece = 32 << 10
-const bound = 1 << 20
+let listener: Listener
+let session: Session
 
-function send(stream: Http2Stream): void {
-  let left = size
+beforeAll(async () => {
+  listener = listen({ unix: path }, { maxStreams: 1000, welcome: () => serve })
+  session = await dial({ unix: path })
+})
+afterAll(async () => {
+  session.close()
+  await listener.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** What the servers of all streams have handed over. */
+const written = new Map<string, number>()
+
+function serve(stream: Stream, headers: Record<string, string | string[]>): void {
+  const name = String(headers[':path'])
+  stream.respond({ ':status': 200 })
+  stream.read({ data: (bytes) => stream.release(bytes.length), end: () => {} })
+  let left = name === '/small' ? piece : size
   const more = () => {
-    while (left > 0) {
+    while (left > 0 && !stream.closed) {
       left -= piece
-      if (!stream.write(Buffer.alloc(piece))) return void stream.once('drain', more)
+      written.set(name, (written.get(name) ?? 0) + piece)
+      if (!stream.write(Buffer.alloc(piece))) return stream.drained(more)
     }
     stream.end()
   }
   more()
 }
 
-/** Reads in gulps with a pause after each; the most that waited. */
-function sip(stream: Http2Stream): Promise<{ read: number; held: number }> {
-  let [read, held, gulp] = [0, 0, 0]
-  return new Promise((resolve, reject) => {
-    stream.on('error', reject)
-    stream.on('data', (chunk: Buffer) => {
-      read += chunk.length
-      held = Math.max(held, stream.readableLength)
-      if (read - gulp < 2 * piece) return
-      gulp = read
-      stream.pause()
-      setTimeout(() => stream.resume(), 1)
-    })
-    stream.on('end', () => resolve({ read, held }))
-  })
+function ask(name: string): Stream {
+  const stream = session.request({ ':method': 'POST', ':scheme': 'http', ':path': name, ':authority': 'test' })
+  stream.end()
+  return stream
+}
+
+/** Reads all, one piece a turn of the event loop; the most that waited. */
+async function sip(stream: Stream): Promise<{ read: number; held: number }> {
+  let [read, held] = [0, 0]
+  for await (const bytes of stream.chunks()) {
+    held = Math.max(held, stream.held)
+    read += bytes.length
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  return { read, held }
 }
 
 test('what a client does not read is not sent', async () => {
-  const path = join(folder, 'download')
-  const server = http2.createServer()
-  server.on('stream', (stream: http2.ServerHttp2Stream) => {
-    stream.respond({ ':status': 200 })
-    stream.resume()
-    send(stream)
-  })
-  await new Promise<void>((resolve) => server.listen(path, () => resolve()))
-  const session = await dial({ unix: path })
-  const { read, held } = await sip(session.request({ ':method': 'POST', ':path': '/' }))
+  const { read, held } = await sip(ask('/slow'))
   expect(read).toBe(size)
-  expect(held).toBeLessThan(bound)
-  session.close()
-  server.close()
+  expect(held).toBeLessThanOrEqual(largestWindow)
+})
+
+test('readers that take nothing hold up nobody else', async () => {
+  const stuck = Array.from({ length: 100 }, (_, n) => ask(`/stuck-${n}`))
+  for (let n = 0; n < 10; n++) expect((await sip(ask('/small'))).read).toBe(piece)
+  expect((await sip(ask('/large'))).read).toBe(size)
+  for (let n = 0; n < 100; n++) expect(written.get(`/stuck-${n}`)).toBeLessThanOrEqual(65_535 + streamBuffer + 2 * piece)
+  for (const stream of stuck) stream.reset()
+  expect((await sip(ask('/small'))).read).toBe(piece)
+  expect(session.size).toBe(0)
 })

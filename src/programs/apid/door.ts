@@ -2,19 +2,22 @@
  * The machine API's door: a TLS listener that knows who calls and sends each call where it belongs.
  * Renewed certificates take effect for new connections; only a change between maintenance and service opens it anew.
  */
-import http2, { type Http2SecureServer, type ServerHttp2Session } from 'node:http2'
-import type { TLSSocket } from 'node:tls'
 import type { Logger } from '../../cosi/log.ts'
+import { endWith } from '../../rpc/frame.ts'
+import { type Listener, listen, type Peer, type ServerTls } from '../../rpc/http2/listen.ts'
+import type { SessionOptions } from '../../rpc/http2/session.ts'
+import type { Stream } from '../../rpc/http2/stream.ts'
 import { RpcError, toRpcError } from '../../rpc/status.ts'
+import type { Headers } from '../../wire/http2/hpack.ts'
 import { gather, interleave } from './fan-out.ts'
-import { forward, refuse } from './forward.ts'
+import { forward } from './forward.ts'
 import type { Identity } from './identity.ts'
 import { anonymous, type Client, clientOf } from './roles.ts'
 import { forwardedHeaders, type Reach, routeOf } from './routing.ts'
 import { localTimes, Upstream, Upstreams } from './upstream.ts'
 
-// The window stays at its usual size, see rpc/client/dial.ts.
-const settings: http2.Settings = { maxConcurrentStreams: 4096 }
+/** Calls that one connection may have running at a time. */
+const maxStreams = 4096
 
 /** Where the door is and what lies behind. */
 export interface DoorOptions {
@@ -32,9 +35,8 @@ export class Door implements Reach {
   readonly #options: DoorOptions
   readonly #local: Upstream
   readonly #remotes: Upstreams
-  readonly #sessions = new Set<ServerHttp2Session>()
   #identity?: Identity
-  #server?: Http2SecureServer
+  #listener?: Listener
 
   constructor(options: DoorOptions) {
     this.#options = options
@@ -57,8 +59,7 @@ export class Door implements Reach {
 
   /** The port it listens on. */
   get port(): number {
-    const address = this.#server?.address()
-    return address && typeof address === 'object' ? address.port : 0
+    return this.#listener?.port ?? 0
   }
 
   /** Serves as who the node now is. */
@@ -66,96 +67,71 @@ export class Door implements Reach {
     const before = this.#identity
     this.#identity = identity
     if (before && before.client?.certificate !== identity.client?.certificate) this.#remotes.drain()
-    if (this.#server && before?.maintenance === identity.maintenance) {
+    if (this.#listener && before?.maintenance === identity.maintenance) {
       if (before.server.certificate === identity.server.certificate && before.authorities === identity.authorities) return
-      this.#server.setSecureContext(secureContext(identity))
+      this.#listener.renew(serverTls(identity))
       this.#options.log.info('certificates renewed')
       return
     }
     const port = this.port || this.#options.port
     await this.close()
-    await this.#listen(identity, port)
+    this.#listen(identity, port)
     this.#options.log.info('apid serves', { port: this.port, maintenance: identity.maintenance })
   }
 
   /** Stops listening and ends all connections. */
   async close(grace = 100): Promise<void> {
-    const server = this.#server
-    this.#server = undefined
-    if (!server) return
+    const listener = this.#listener
+    this.#listener = undefined
+    if (!listener) return
     this.#remotes.drain()
     this.#local.drain()
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-    for (const session of this.#sessions) session.close()
-    const late = setTimeout(() => {
-      for (const session of this.#sessions) session.destroy()
-    }, grace)
-    await closed
-    clearTimeout(late)
+    await listener.close(grace)
   }
 
-  #listen(identity: Identity, port: number): Promise<void> {
-    const server = http2.createSecureServer({
-      ...secureContext(identity),
-      settings,
-      minVersion: 'TLSv1.3',
-      requestCert: true,
-      rejectUnauthorized: !identity.maintenance,
-    })
-    server.on('session', (session: ServerHttp2Session) => this.#greet(session, identity.maintenance))
-    // Callers that vanish without a word are noticed by the kernel.
-    server.on('secureConnection', (socket: TLSSocket) => socket.setKeepAlive(true, 30_000))
-    server.on('tlsClientError', (error: Error) => this.#options.log.debug('client was turned away', { error }))
-    server.on('sessionError', (error: Error) => this.#options.log.debug('connection failed', { error }))
-    this.#server = server
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    server.once('error', reject)
-    server.listen(port, this.#options.host, () => resolve())
-    return promise
+  #listen(identity: Identity, port: number): void {
+    const { host, log } = this.#options
+    this.#listener = listen(
+      { host, port, tls: serverTls(identity) },
+      {
+        maxStreams,
+        welcome: (peer) => this.#welcome(peer, identity.maintenance),
+        trouble: (what, details) => log.debug(what, { ...details }),
+      },
+    )
   }
 
-  #greet(session: ServerHttp2Session, maintenance: boolean): void {
-    const known = maintenance ? anonymous : verified(session.socket as TLSSocket)
-    const client = known && { ...known, address: session.socket.remoteAddress?.replace(/^::ffff:/, '') }
-    if (!client) {
-      this.#options.log.info('client was turned away: its certificate is not for clients only', { peer: session.socket.remoteAddress })
-      session.destroy()
-      return
+  #welcome({ socket, certificate }: Peer, maintenance: boolean): SessionOptions['request'] | undefined {
+    const known = maintenance ? anonymous : certificate && clientOf(certificate)
+    const address = socket.remoteAddress?.replace(/^::ffff:/, '')
+    if (!known) {
+      this.#options.log.info('client was turned away: its certificate is not for clients only', { peer: address })
+      return undefined
     }
-    this.#sessions.add(session)
-    session.on('close', () => this.#sessions.delete(session))
-    // Of a connection that is cut off its streams learn; there is nothing more to say.
-    session.on('error', () => {})
-    session.on('stream', (stream, headers) => {
-      // A caller that goes away is no error of ours.
-      stream.on('error', () => {})
+    const client = { ...known, ...(address && { address }) }
+    return (stream, headers) => {
       try {
         this.#serve(stream, headers, client)
       } catch (error) {
-        refuse(stream, toRpcError(error))
+        endWith(stream, toRpcError(error))
       }
-    })
+    }
   }
 
-  #serve(stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders, client: Client): void {
+  #serve(stream: Stream, headers: Headers, client: Client): void {
     if (headers[':method'] !== 'POST' || !String(headers['content-type']).startsWith('application/grpc')) {
-      stream.respond({ ':status': 415 }, { endStream: true })
+      stream.respond({ ':status': 415 }, true)
       return
     }
     const route = routeOf(headers, this)
     if (route.kind === 'local') forward(stream, forwardedHeaders(headers, client, false), this.#local)
     else if (route.kind === 'one') forward(stream, forwardedHeaders(headers, client, true), this.#remotes.to(route.target))
-    else this.#fanOut(stream, headers, client, route.targets).catch((error) => refuse(stream, toRpcError(error)))
+    else this.#fanOut(stream, headers, client, route.targets).catch((error) => endWith(stream, toRpcError(error)))
   }
 
-  async #fanOut(
-    stream: http2.ServerHttp2Stream,
-    headers: http2.IncomingHttpHeaders,
-    client: Client,
-    targets: readonly string[],
-  ): Promise<void> {
+  async #fanOut(stream: Stream, headers: Headers, client: Client, targets: readonly string[]): Promise<void> {
     const { methodShape } = await import('../../rpc/schema.ts')
-    const path = headers[':path'] ?? ''
+    const path = String(headers[':path'])
     let shape: ReturnType<typeof methodShape>
     try {
       shape = methodShape(path)
@@ -170,10 +146,7 @@ export class Door implements Reach {
   }
 }
 
-function verified(socket: TLSSocket): Client | undefined {
-  return socket.authorized ? clientOf(socket.getPeerCertificate()) : undefined
-}
-
-function secureContext({ server, authorities, maintenance }: Identity): { cert: string; key: string; ca?: string } {
-  return { cert: server.certificate, key: server.key, ...(!maintenance && { ca: authorities }) }
+function serverTls({ server, authorities, maintenance }: Identity): ServerTls {
+  const own = { cert: server.certificate, key: server.key }
+  return maintenance ? { ...own, clients: 'asked' } : { ...own, clients: 'required', ca: authorities }
 }

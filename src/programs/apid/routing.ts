@@ -1,8 +1,8 @@
 /** Where a call goes: read from its metadata alone, before anything is sent anywhere. */
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http2'
 import { isIP } from 'node:net'
 import { allRoles } from '../../rpc/server/method.ts'
 import { RpcError } from '../../rpc/status.ts'
+import type { Headers } from '../../wire/http2/hpack.ts'
 import type { Client } from './roles.ts'
 
 /** This node, one node, or several whose replies become one. */
@@ -24,11 +24,11 @@ const fanOut =
 const maxTargets = 1000
 
 /** The route of a call. Throws RpcError. */
-export function routeOf(headers: IncomingHttpHeaders, reach: Reach): Route {
+export function routeOf(headers: Headers, reach: Reach): Route {
   if (headers.proxyfrom !== undefined) return { kind: 'local' }
   const many = values(headers.nodes)
   if (many.length > 0) {
-    if (!fanOut.test(headers[':path'] ?? ''))
+    if (!fanOut.test(String(headers[':path'])))
       throw new RpcError('InvalidArgument', `method ${headers[':path']} takes one node: send "node" metadata instead of "nodes"`)
     if (many.length > maxTargets)
       throw new RpcError('InvalidArgument', `${many.length} nodes are too many for one call: at most ${maxTargets}`)
@@ -50,17 +50,17 @@ function check(target: string, reach: Reach): void {
 }
 
 /** What of a call's headers goes on, and as whom. */
-export function forwardedHeaders(headers: IncomingHttpHeaders, client: Client, remote: boolean): OutgoingHttpHeaders {
-  const out: OutgoingHttpHeaders = { ':method': 'POST', ':path': headers[':path'] }
-  for (const name in headers) if (!dropped.has(name) && !name.startsWith(':')) out[name] = headers[name]
+export function forwardedHeaders(headers: Headers, client: Client, remote: boolean): Headers {
+  const out: Headers = { ':method': 'POST', ':scheme': 'http', ':path': String(headers[':path']), ':authority': 'localhost' }
+  for (const name in headers) if (!dropped.has(name) && !name.startsWith(':')) out[name] = headers[name]!
   const named = client.impersonator ? values(headers['talos-role']) : client.roles
   const roles = allRoles.filter((role) => named.includes(role))
   if (roles.length > 0) out['talos-role'] = roles as string[]
   // Who called first: another node's apid knows better than we do.
-  const caller = client.impersonator
-    ? headers
-    : { [callerAddress]: client.address, [callerName]: client.name && encodeURIComponent(client.name) }
-  for (const name of [callerAddress, callerName]) if (caller[name]) out[name] = caller[name]
+  const address = client.impersonator ? headers[callerAddress] : client.address
+  const name = client.impersonator ? headers[callerName] : client.name && encodeURIComponent(client.name)
+  if (address) out[callerAddress] = address
+  if (name) out[callerName] = name
   if (remote) out.proxyfrom = headers[':authority'] ?? 'unknown'
   else if (headers.proxyfrom !== undefined) out.proxyfrom = headers.proxyfrom
   return out

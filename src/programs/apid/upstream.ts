@@ -2,8 +2,8 @@
  * The way to one backend: a single HTTP/2 connection for all calls, dialed when first needed. After a failed dial
  * further calls fail at once until a growing pause is over; an unused connection is closed.
  */
-import type { ClientHttp2Session } from 'node:http2'
 import { dial, type Target } from '../../rpc/client/dial.ts'
+import type { Session } from '../../rpc/http2/session.ts'
 import { RpcError, toRpcError } from '../../rpc/status.ts'
 
 /** How long things take, in milliseconds. */
@@ -32,8 +32,8 @@ export const localTimes: UpstreamTimes = { connectTimeout: 5_000, firstBackoff: 
 export class Upstream {
   readonly #target: () => Target
   readonly #times: UpstreamTimes
-  #session?: ClientHttp2Session
-  #dialing?: Promise<ClientHttp2Session>
+  #session?: Session
+  #dialing?: Promise<Session>
   #failure?: RpcError
   #failures = 0
   #retryAt = 0
@@ -46,13 +46,13 @@ export class Upstream {
   }
 
   /** The open connection, if there is one now. */
-  get open(): ClientHttp2Session | undefined {
+  get open(): Session | undefined {
     const session = this.#session
-    return session && !session.closed && !session.destroyed ? session : undefined
+    return session?.open ? session : undefined
   }
 
   /** The connection, dialed when there is none. Throws RpcError Unavailable. */
-  connection(): ClientHttp2Session | Promise<ClientHttp2Session> {
+  connection(): Session | Promise<Session> {
     this.#touch()
     const open = this.open
     if (open) return open
@@ -70,10 +70,10 @@ export class Upstream {
     this.#failure = undefined
   }
 
-  async #dial(): Promise<ClientHttp2Session> {
+  async #dial(): Promise<Session> {
     try {
       const session = await dial(this.#target(), { timeout: this.#times.connectTimeout })
-      session.on('close', () => {
+      session.whenClosed(() => {
         if (this.#session === session) this.#session = undefined
       })
       this.#session = session
@@ -106,7 +106,7 @@ export class Upstream {
 }
 
 /** A node that lost its power says no goodbye: calls to it would wait for as long as TCP does. */
-function keepAsking(session: ClientHttp2Session, every: number): void {
+function keepAsking(session: Session, every: number): void {
   if (every === 0) return
   let answered = true
   const timer = setInterval(() => {
@@ -115,12 +115,12 @@ function keepAsking(session: ClientHttp2Session, every: number): void {
       return
     }
     answered = false
-    session.ping((error) => {
-      answered = !error
+    session.ping(() => {
+      answered = true
     })
   }, every)
   timer.unref()
-  session.on('close', () => clearInterval(timer))
+  session.whenClosed(() => clearInterval(timer))
 }
 
 /** Every other node's backend, by its name; those unused for long are forgotten. */

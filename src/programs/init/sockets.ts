@@ -1,7 +1,7 @@
-import type { Socket } from 'node:net'
 import { peerCredentials } from '../../linux/socket.ts'
 import type { Area, Machine } from '../../os/area.ts'
 import { machineSocket } from '../../os/runtime/services/machined.ts'
+import type { PeerSocket } from '../../rpc/http2/output.ts'
 import { peerRoles } from '../../rpc/server/peer-roles.ts'
 import { apidAccess, roleAccess, trustdAccess } from '../../rpc/server/resource-access.ts'
 import { serveUnix } from '../../rpc/server/server.ts'
@@ -23,10 +23,8 @@ export async function openSockets(machine: Machine, areas: readonly Area[]): Pro
 }
 
 /** The service whose process opened a connection. */
-function serviceOf({ supervisor }: Machine, socket: Socket): string | undefined {
-  // node:net has no public way to a socket's descriptor.
-  const fd = (socket as { _handle?: { fd?: number } })._handle?.fd
-  if (fd === undefined || fd < 0) return undefined
+function serviceOf({ supervisor }: Machine, { fd }: PeerSocket): string | undefined {
+  if (fd < 0) return undefined
   const { pid } = peerCredentials(fd)
   return supervisor.list().find((service) => service.pid === pid)?.id
 }

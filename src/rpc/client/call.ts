@@ -1,8 +1,8 @@
 /** One call of a client: requests sent no faster than the server takes them, replies, and the status it ended with. */
-import http2 from 'node:http2'
+import type { Headers } from '../../wire/http2/hpack.ts'
 import { decode, encode } from '../codec.ts'
-import { drained } from '../drained.ts'
 import { FrameReader, frameHeader, sealFrame, statusOf, statusOfHttp } from '../frame.ts'
+import type { Stream } from '../http2/stream.ts'
 import type { MethodShape } from '../schema.ts'
 import { RpcError } from '../status.ts'
 
@@ -16,40 +16,40 @@ export interface CallOptions {
 
 /** One call on its stream. */
 export class Call {
-  readonly stream: http2.ClientHttp2Stream
+  readonly stream: Stream
   readonly #shape: MethodShape
+  readonly #frames = new FrameReader()
+  readonly #pieces: Buffer[] = []
+  #wake: (() => void) | undefined
   #failure?: RpcError
   #answered = false
-  #trailers?: Record<string, unknown>
+  #ended = false
+  #trailers?: Headers
 
-  constructor(stream: http2.ClientHttp2Stream, shape: MethodShape, { deadline, signal }: CallOptions) {
+  constructor(stream: Stream, shape: MethodShape, { deadline, signal }: CallOptions) {
     this.stream = stream
     this.#shape = shape
-    const stop = (failure: RpcError) => {
-      this.#failure ??= failure
-      stream.close(http2.constants.NGHTTP2_CANCEL)
-    }
     const timer = deadline
-      ? setTimeout(() => stop(new RpcError('DeadlineExceeded', `call "${shape.path}": no answer within ${deadline} ms`)), deadline)
+      ? setTimeout(() => this.#stop(new RpcError('DeadlineExceeded', `call "${shape.path}": no answer within ${deadline} ms`)), deadline)
       : undefined
-    const abort = () => stop(new RpcError('Canceled', `call "${shape.path}": canceled`))
+    const abort = () => this.#stop(new RpcError('Canceled', `call "${shape.path}": canceled`))
     signal?.addEventListener('abort', abort)
-    stream.on('response', (headers) => {
-      this.#answered = true
-      const status = Number(headers[':status'])
-      if (status !== 200) stop(new RpcError(statusOfHttp(status), `server answered with HTTP status ${status}`))
-      else if (headers['grpc-status'] !== undefined) this.#trailers = headers
-    })
-    stream.on('trailers', (trailers) => {
-      this.#trailers = trailers
-    })
-    stream.on('error', (error: Error) => {
-      // One that was never answered is told of below: the reason is mostly a certificate that was refused.
-      if (this.#answered) this.#failure ??= new RpcError('Unavailable', `call "${shape.path}": ${error.message}`)
-    })
-    stream.on('close', () => {
+    stream.whenClosed(() => {
       clearTimeout(timer)
       signal?.removeEventListener('abort', abort)
+      this.#wake?.()
+    })
+    stream.read({
+      headers: (headers) => this.#head(headers),
+      data: (piece) => {
+        this.#pieces.push(piece)
+        this.#wake?.()
+      },
+      end: (trailers) => {
+        this.#ended = true
+        if (trailers) this.#trailers = trailers
+        this.#wake?.()
+      },
     })
   }
 
@@ -58,44 +58,57 @@ export class Call {
     const { stream } = this
     try {
       for await (const request of requests) {
-        if (stream.destroyed || stream.closed) return
-        if (stream.write(sealFrame(encode(this.#shape.request, request, frameHeader)))) continue
-        await drained(stream)
+        if (stream.closed) return
+        if (!stream.write(sealFrame(encode(this.#shape.request, request, frameHeader))))
+          await new Promise<void>((resolve) => stream.drained(resolve))
       }
       stream.end()
     } catch (error) {
-      this.#failure ??= new RpcError('Canceled', `call "${this.#shape.path}": ${(error as Error).message}`, { cause: error })
-      stream.close(http2.constants.NGHTTP2_CANCEL)
+      this.#stop(new RpcError('Canceled', `call "${this.#shape.path}": ${(error as Error).message}`, { cause: error }))
     }
   }
 
   /** The replies, then the status as a throw unless it is OK. */
   async *replies(): AsyncGenerator<object, void> {
     const { stream } = this
-    const frames = new FrameReader()
-    let whole = false
     try {
-      for await (const chunk of stream) for (const message of frames.push(chunk as Buffer)) yield decode(this.#shape.reply, message)
-      whole = true
-    } catch (error) {
-      // The loop throws for a stream that was cut off; why is known better by its other events.
-      this.#failure ??= error instanceof RpcError ? error : this.#status()
-      throw this.#failure ?? new RpcError('Unavailable', `call "${this.#shape.path}": ${(error as Error).message}`, { cause: error })
+      for (;;) {
+        const piece = this.#pieces.shift()
+        if (piece) {
+          for (const message of this.#frames.push(piece)) yield decode(this.#shape.reply, message)
+          stream.release(piece.length)
+        } else if (this.#ended || stream.closed) break
+        else
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve
+          })
+      }
+      const failure = this.#failure ?? this.#status()
+      if (failure) throw failure
+      this.#frames.end()
     } finally {
       // Also when it has all its answers and would still send.
-      if (!whole || !stream.writableFinished) stream.close(http2.constants.NGHTTP2_CANCEL)
+      stream.reset()
     }
-    const failure = this.#failure ?? this.#status()
-    if (failure) throw failure
-    frames.end()
+  }
+
+  #head(headers: Headers): void {
+    this.#answered = true
+    const status = Number(headers[':status'])
+    if (headers['grpc-status'] !== undefined) this.#trailers = headers
+    else if (status !== 200) this.#stop(new RpcError(statusOfHttp(status), `server answered with HTTP status ${status}`))
+  }
+
+  #stop(failure: RpcError): void {
+    this.#failure ??= failure
+    this.stream.reset()
   }
 
   #status(): RpcError | undefined {
     if (this.#trailers) return statusOf(this.#trailers)
-    if (this.#answered) return statusOf({})
-    return new RpcError(
-      'Unavailable',
-      `call "${this.#shape.path}": connection ended without an answer; the server may have refused our certificate`,
-    )
+    const { failure } = this.stream
+    const lost = failure?.message ?? 'connection ended without an answer'
+    if (!this.#ended) return new RpcError('Unavailable', `call "${this.#shape.path}": ${lost}`, { cause: failure })
+    return this.#answered ? statusOf({}) : new RpcError('Unavailable', `call "${this.#shape.path}": ${lost}`)
   }
 }

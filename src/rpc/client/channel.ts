@@ -2,9 +2,10 @@
  * Calls to a server over one HTTP/2 connection, opened at the first call and again after it was lost.
  * Every call has a deadline unless told otherwise; an answer without a status counts as a failure.
  */
-import type http2 from 'node:http2'
+import type { OutgoingHeaders } from '../../wire/http2/hpack.ts'
 import { encode } from '../codec.ts'
 import { formatTimeout, frameHeader, sealFrame } from '../frame.ts'
+import type { Session } from '../http2/session.ts'
 import type { Methods } from '../messages.ts'
 import { type MethodShape, methodShape } from '../schema.ts'
 import type { Init } from '../server/method.ts'
@@ -52,8 +53,8 @@ export function connect(target: Target | readonly Target[], options: ChannelOpti
 class HttpChannel implements Channel {
   readonly #targets: readonly Target[]
   readonly #options: ChannelOptions
-  #session?: http2.ClientHttp2Session
-  #dialing?: Promise<http2.ClientHttp2Session>
+  #session?: Session
+  #dialing?: Promise<Session>
   #closed = false
 
   constructor(targets: readonly Target[], options: ChannelOptions) {
@@ -107,23 +108,25 @@ class HttpChannel implements Channel {
   async #start(shape: MethodShape, options: CallOptions): Promise<Call> {
     if (options.signal?.aborted) throw new RpcError('Canceled', `call "${shape.path}": canceled`)
     const session = await this.#connected(options)
-    const headers: http2.OutgoingHttpHeaders = {
+    const headers: OutgoingHeaders = {
       ':method': 'POST',
+      ':scheme': 'http',
       ':path': shape.path,
+      ':authority': 'localhost',
       'content-type': 'application/grpc',
       te: 'trailers',
-      ...(this.#options.metadata as http2.OutgoingHttpHeaders),
-      ...(options.metadata as http2.OutgoingHttpHeaders),
+      ...this.#options.metadata,
+      ...options.metadata,
+      ...(options.deadline && { 'grpc-timeout': formatTimeout(options.deadline) }),
     }
-    if (options.deadline) headers['grpc-timeout'] = formatTimeout(options.deadline)
     return new Call(session.request(headers), shape, options)
   }
 
   /** All calls that find no connection wait for the same one. */
-  async #connected(options: CallOptions): Promise<http2.ClientHttp2Session> {
+  async #connected(options: CallOptions): Promise<Session> {
     if (this.#closed) throw new RpcError('Canceled', 'channel is closed')
     const known = this.#session
-    if (known && !known.closed && !known.destroyed) return known
+    if (known?.open) return known
     this.#dialing ??= this.#dial().finally(() => {
       this.#dialing = undefined
     })
@@ -131,7 +134,7 @@ class HttpChannel implements Channel {
     return this.#session
   }
 
-  async #dial(): Promise<http2.ClientHttp2Session> {
+  async #dial(): Promise<Session> {
     const { connectTimeout: timeout = 20_000 } = this.#options
     let failure: unknown
     for (const target of this.#targets) {

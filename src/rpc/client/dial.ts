@@ -3,9 +3,10 @@
  * A bare IP address is no valid TLS server name, so it is not sent as one and is looked for in the certificate here.
  */
 import { createHash, X509Certificate } from 'node:crypto'
-import http2 from 'node:http2'
-import net from 'node:net'
-import tls from 'node:tls'
+import { isIP } from 'node:net'
+import type { PeerCertificate } from 'node:tls'
+import type { PeerSocket } from '../http2/output.ts'
+import { Session } from '../http2/session.ts'
 import { RpcError } from '../status.ts'
 
 /** How to prove who is who. */
@@ -33,64 +34,89 @@ export function splitAddress(address: string, defaultPort: number): { host: stri
   return { host, port: match?.[3] ? Number(match[3]) : defaultPort }
 }
 
-// The window stays at its usual size: a larger one is granted again and again to a stream that is paused (Bun 1.4.5), and memory with it.
-const settings: http2.Settings = { enablePush: false }
+type Socket = Bun.Socket<undefined> & PeerSocket
 
-/** Connects within `timeout` milliseconds. Throws RpcError Unavailable. */
-export function dial(
-  target: Target,
-  { timeout = 20_000, signal }: { timeout?: number; signal?: AbortSignal } = {},
-): Promise<http2.ClientHttp2Session> {
-  const { promise, resolve, reject } = Promise.withResolvers<http2.ClientHttp2Session>()
+/** Connects within `timeout` milliseconds, until the server has said that it speaks HTTP/2. Throws RpcError Unavailable. */
+export function dial(target: Target, { timeout = 20_000, signal }: { timeout?: number; signal?: AbortSignal } = {}): Promise<Session> {
+  const { promise, resolve, reject } = Promise.withResolvers<Session>()
   const where = 'unix' in target ? target.unix : target.address
-  const socket = openSocket(target)
-  let session: http2.ClientHttp2Session | undefined
-  const fail = (error: unknown) => {
+  const tls = 'tls' in target ? target.tls : undefined
+  let session: Session | undefined
+  let raw: Socket | undefined
+  let over = false
+  const settle = () => {
+    over = true
     clearTimeout(timer)
     signal?.removeEventListener('abort', abort)
+  }
+  const fail = (error: unknown) => {
+    if (over) return
+    settle()
     session?.destroy()
-    socket.destroy()
+    raw?.terminate()
     const detail = error instanceof Error ? error.message : String(error)
     reject(error instanceof RpcError ? error : new RpcError('Unavailable', `connect to "${where}": ${detail}`, { cause: error }))
   }
   const abort = () => fail(new RpcError('Canceled', `connect to "${where}": canceled`))
   const timer = setTimeout(() => fail(new RpcError('Unavailable', `connect to "${where}": no answer within ${timeout} ms`)), timeout)
   signal?.addEventListener('abort', abort)
-  socket.once('error', fail)
-  socket.once('close', () => fail(new Error('connection closed')))
-  socket.once('tls' in target && target.tls ? 'secureConnect' : 'connect', () => {
-    const refusal = 'tls' in target && target.tls ? refuse(socket as tls.TLSSocket, target.tls, where) : undefined
-    if (refusal) return fail(refusal)
-    session = http2.connect('http://localhost', { createConnection: () => socket, settings })
-    session.once('error', fail)
-    session.once('connect', () => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', abort)
-      session!.off('error', fail)
-      session!.on('error', () => {})
+  const begin = (socket: Socket) => {
+    if (over) return
+    session = new Session(socket, { side: 'client' })
+    // With TLS 1.3 a client hears only now that its certificate was refused.
+    const hint = tls?.cert ? '; the server may have refused our certificate' : ''
+    session.whenClosed((error) => fail(new Error(`${error?.message ?? 'connection closed'}${hint}`, { cause: error })))
+    session.whenSettled(() => {
+      if (over) return
+      settle()
       resolve(session!)
     })
-  })
+  }
+  const gone = (error?: Error | null) => {
+    session?.gone(error ?? undefined)
+    fail(error ?? new Error('connection closed'))
+  }
+  const handlers: Bun.SocketHandler<undefined> = {
+    open(socket) {
+      raw = socket as Socket
+      if (over) socket.terminate()
+      else if (!tls) begin(raw)
+    },
+    handshake(opened, _, error) {
+      const socket = opened as Socket
+      const refusal = refuse(socket, tls!, where, error)
+      if (refusal) return fail(refusal)
+      socket.setKeepAlive(true, 30_000)
+      socket.setNoDelay(true)
+      begin(socket)
+    },
+    data: (_, chunk) => session?.receive(chunk),
+    drain: () => session?.drained(),
+    close: (_, error) => gone(error),
+    error: (_, error) => gone(error),
+    connectError: (_, error) => fail(error),
+  }
+  open(target, handlers).catch(fail)
   return promise
 }
 
-function openSocket(target: Target): net.Socket {
-  if ('unix' in target) return net.connect(target.unix)
-  const { host, port } = splitAddress(target.address, target.defaultPort ?? 50_000)
-  if (!target.tls) return net.connect({ host, port })
-  const { ca, cert, key, insecure, fingerprint, serverName = host } = target.tls
-  return tls.connect({
-    host,
-    port,
-    ca: ca as string,
-    cert: cert as string,
-    key: key === undefined ? undefined : relabelled(key),
-    ALPNProtocols: ['h2'],
-    minVersion: 'TLSv1.2',
-    servername: net.isIP(serverName) ? '' : serverName,
-    rejectUnauthorized: !insecure && !fingerprint,
-    checkServerIdentity: (_, certificate) => identityError(serverName, certificate),
-  })
+function open(target: Target, socket: Bun.SocketHandler<undefined>): Promise<unknown> {
+  if ('unix' in target) return Bun.connect({ unix: target.unix, socket })
+  const { host: hostname, port } = splitAddress(target.address, target.defaultPort ?? 50_000)
+  if (!target.tls) return Bun.connect({ hostname, port, socket })
+  const { ca, cert, key, serverName = hostname } = target.tls
+  const tls = {
+    ...(ca !== undefined && { ca: ca as string }),
+    ...(cert !== undefined && { cert: cert as string }),
+    ...(key !== undefined && { key: relabelled(key) }),
+    ALPNProtocols: Buffer.from('\x02h2'),
+    minVersion: 0x0303, // TLS 1.2
+    // An address is no name of a server: there is none to send then.
+    ...(!isIP(serverName) && { serverName }),
+    // Whether the server is the right one is judged below, of every connection, by all that it has shown.
+    rejectUnauthorized: false,
+  }
+  return Bun.connect({ hostname, port, tls: tls as Bun.TLSOptions, socket })
 }
 
 /** The field's label for Ed25519 keys is none that TLS knows; what it wraps is PKCS #8. */
@@ -98,24 +124,31 @@ function relabelled(key: string | Uint8Array): string {
   return Buffer.from(key).toString('latin1').replaceAll('ED25519 PRIVATE KEY', 'PRIVATE KEY')
 }
 
-function identityError(name: string, certificate: tls.PeerCertificate): Error | undefined {
-  const x509 = new X509Certificate(certificate.raw)
-  const holds = net.isIP(name) ? x509.checkIP(name) : x509.checkHost(name)
+function identityError(name: string, certificate: Uint8Array): Error | undefined {
+  const x509 = new X509Certificate(certificate)
+  const holds = isIP(name) ? x509.checkIP(name) : x509.checkHost(name)
   if (holds) return undefined
   return new Error(`certificate is not for "${name}" but for ${x509.subjectAltName ?? 'no address at all'}`)
 }
 
 /** Why the server is not to be trusted after the handshake, if so. */
-function refuse(socket: tls.TLSSocket, options: TlsOptions, where: string): Error | undefined {
+function refuse(socket: Socket, options: TlsOptions, where: string, error: Error | null): Error | undefined {
+  const certificate = (socket.getPeerCertificate() as PeerCertificate | undefined)?.raw
+  if (!certificate) return error ?? new Error('the server shows no certificate')
   if (socket.alpnProtocol !== 'h2') return new Error('server does not speak HTTP/2')
   if (options.fingerprint) {
-    const seen = fingerprintOf(socket.getPeerCertificate().raw)
+    const seen = fingerprintOf(certificate)
     const accepted = [options.fingerprint].flat()
     return accepted.includes(seen) ? undefined : new Error(`certificate has fingerprint "${seen}", which is not among those accepted`)
   }
   if (options.insecure) return undefined
-  if (!socket.authorized) return new Error(`certificate is not trusted: ${socket.authorizationError}`)
-  return identityError(options.serverName ?? splitAddress(where, 0).host, socket.getPeerCertificate())
+  if (error || !socket.authorized) {
+    const other = identityError(options.serverName ?? splitAddress(where, 0).host, certificate)
+    if ((error as { code?: string } | null)?.code === 'ERR_TLS_CERT_ALTNAME_INVALID' && other) return other
+    const known = (error ?? socket.getAuthorizationError()) as (Error & { code?: string }) | null
+    return new Error(`certificate is not trusted: ${known?.code ?? known?.message ?? 'unknown authority'}`)
+  }
+  return identityError(options.serverName ?? splitAddress(where, 0).host, certificate)
 }
 
 /** Base64 of the SHA-256 of a certificate's public key. */

@@ -2,24 +2,22 @@
  * One call on a server: admitted by its roles, its messages decoded, its handler run, its replies sent no faster than
  * the caller takes them; whatever the handler throws becomes its status.
  */
-import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
-import type { Socket } from 'node:net'
-import type { TLSSocket } from 'node:tls'
 import type { Logger } from '../../cosi/log.ts'
 import type { Store } from '../../cosi/store.ts'
+import type { Headers } from '../../wire/http2/hpack.ts'
 import { decode, encode } from '../codec.ts'
-import { drained } from '../drained.ts'
-import { FrameReader, frameHeader, parseTimeout, sealFrame, statusTrailers } from '../frame.ts'
+import { endWith, FrameReader, frameHeader, parseTimeout, responseHeaders, sealFrame } from '../frame.ts'
+import type { PeerSocket } from '../http2/output.ts'
+import type { Stream } from '../http2/stream.ts'
 import { type Metadata, metadataOf } from '../metadata.ts'
 import { type MethodShape, methodShape } from '../schema.ts'
 import { RpcError, type StatusName, toRpcError } from '../status.ts'
-import { stopSending } from '../stop-sending.ts'
 import { allRoles, type Context, type Method, type Role } from './method.ts'
 
 /** Who is calling, before anything is decided. */
 export interface Caller {
   readonly metadata: Metadata
-  readonly socket: Socket | TLSSocket
+  readonly socket: PeerSocket
 }
 
 /** A call as records of calls know it: who asks for what, never with what. */
@@ -68,7 +66,7 @@ export function route(method: Method): () => Route {
 }
 
 /** Answers a call; never throws. */
-export async function answer(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, route: Route, options: ServerOptions): Promise<void> {
+export async function answer(stream: Stream, headers: Headers, route: Route, options: ServerOptions): Promise<void> {
   const { observer } = options
   const call = new Call(stream, headers, route.method, options)
   const began = observer ? performance.now() : 0
@@ -77,12 +75,12 @@ export async function answer(stream: ServerHttp2Stream, headers: IncomingHttpHea
   try {
     call.admit()
     await run(call, route)
-    finish(stream)
+    endWith(stream)
   } catch (error) {
     const failure = call.signal.aborted ? toRpcError(call.signal.reason) : toRpcError(error)
     status = failure.status
     if (failure.status === 'Unknown') options.log.warn('method failed', { method: route.method.path, error: failure })
-    finish(stream, failure)
+    endWith(stream, failure)
   } finally {
     call.end()
     observer?.ended(call, status, performance.now() - began)
@@ -95,7 +93,7 @@ async function run(call: Call, { method, shape }: Route): Promise<void> {
   const request = shape.clientStreams ? requests(call, shape) : decode(shape.request, await single(call))
   if (!shape.serverStreams) {
     const reply = await call.unlessGone(handle(request, call))
-    respond(stream)
+    stream.respond(responseHeaders)
     stream.write(sealFrame(encode(shape.reply, reply as object, frameHeader)))
     return
   }
@@ -104,8 +102,9 @@ async function run(call: Call, { method, shape }: Route): Promise<void> {
     for (;;) {
       const next = await call.unlessGone(replies.next())
       if (next.done) return
-      respond(stream)
-      if (!stream.write(sealFrame(encode(shape.reply, next.value, frameHeader)))) await call.unlessGone(drained(stream))
+      stream.respond(responseHeaders)
+      if (!stream.write(sealFrame(encode(shape.reply, next.value, frameHeader))))
+        await call.unlessGone(new Promise<void>((resolve) => stream.drained(resolve)))
     }
   } finally {
     // Ends the handler's generator too; one that never yields again must not hold this call.
@@ -119,51 +118,35 @@ function single(call: Call): Promise<Buffer> {
   const frames = new FrameReader()
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   let message: Buffer | undefined
-  stream.on('data', (chunk: Buffer) => {
-    try {
-      for (const next of frames.push(chunk)) {
-        if (message) throw new RpcError('Internal', 'more than one request for a method that takes one')
-        message = next
+  stream.read({
+    data(piece) {
+      try {
+        for (const next of frames.push(piece)) {
+          if (message) throw new RpcError('Internal', 'more than one request for a method that takes one')
+          message = next
+        }
+        stream.release(piece.length)
+      } catch (error) {
+        reject(error)
       }
-    } catch (error) {
-      reject(error)
-    }
-  })
-  stream.on('end', () => {
-    if (message) resolve(message)
-    else reject(new RpcError('Internal', 'the request is missing'))
+    },
+    end() {
+      if (message) resolve(message)
+      else reject(new RpcError('Internal', 'the request is missing'))
+    },
   })
   return call.unlessGone(promise)
 }
 
 async function* requests(call: Call, { request }: MethodShape): AsyncGenerator<object, void> {
   const frames = new FrameReader()
-  const chunks = call.stream.iterator({ destroyOnReturn: false })
-  for await (const chunk of chunks) for (const message of frames.push(chunk as Buffer)) yield decode(request, message)
+  for await (const chunk of call.stream.chunks()) for (const message of frames.push(chunk)) yield decode(request, message)
   frames.end()
-}
-
-function respond(stream: ServerHttp2Stream): void {
-  if (stream.headersSent || stream.destroyed) return
-  stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
-}
-
-/** Sends the status: as trailers after replies, in the only headers without. */
-export function finish(stream: ServerHttp2Stream, error?: RpcError): void {
-  if (stream.destroyed || stream.closed) return
-  stopSending(stream)
-  const trailers = statusTrailers(error)
-  if (!stream.headersSent) {
-    stream.respond({ ':status': 200, 'content-type': 'application/grpc', ...trailers }, { endStream: true })
-    return
-  }
-  stream.once('wantTrailers', () => stream.sendTrailers(trailers))
-  stream.end()
 }
 
 /** One call while it runs: what its handler sees as context. */
 class Call implements Context, AdmittedCall {
-  readonly stream: ServerHttp2Stream
+  readonly stream: Stream
   readonly method: Method
   readonly metadata: Metadata
   readonly store: Store
@@ -173,14 +156,14 @@ class Call implements Context, AdmittedCall {
   readonly #waiting = new Set<(reason: RpcError) => void>()
   #deadline?: ReturnType<typeof setTimeout>
 
-  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, method: Method, { store, log, roles }: ServerOptions) {
+  constructor(stream: Stream, headers: Headers, method: Method, { store, log, roles }: ServerOptions) {
     this.stream = stream
     this.method = method
     this.metadata = metadataOf(headers)
     this.store = store
     this.log = log
-    this.roles = (roles ?? namedRoles)({ metadata: this.metadata, socket: stream.session?.socket as Socket })
-    stream.on('close', () => this.#leave(new RpcError('Canceled', 'the caller is gone')))
+    this.roles = (roles ?? namedRoles)({ metadata: this.metadata, socket: stream.connection.socket })
+    stream.whenClosed(() => this.#leave(new RpcError('Canceled', 'the caller is gone')))
     const timeout = parseTimeout(headers['grpc-timeout'])
     if (timeout !== undefined)
       this.#deadline = setTimeout(() => this.#leave(new RpcError('DeadlineExceeded', 'deadline exceeded')), Math.min(timeout, 0x7fff_ffff))
@@ -191,7 +174,7 @@ class Call implements Context, AdmittedCall {
   }
 
   get peer(): string {
-    const { remoteAddress = '', remotePort } = (this.stream.session?.socket ?? {}) as Partial<Socket>
+    const { remoteAddress = '', remotePort } = this.stream.connection.socket
     return remotePort === undefined
       ? 'unix'
       : remoteAddress.includes(':')

@@ -2,7 +2,7 @@
  * What a process on this machine may do through machined's socket: roles are claimed in metadata, and believed only as
  * far as the service goes that the process belongs to. A process of no service may do nothing.
  */
-import type { Socket } from 'node:net'
+import type { PeerSocket } from '../http2/output.ts'
 import { type Caller, namedRoles } from './call.ts'
 import { allRoles, type Role } from './method.ts'
 
@@ -21,8 +21,8 @@ export function serviceRoles(service: string | undefined): readonly Role[] {
 }
 
 /** A server's `roles`: those claimed, within the limits of the service at the other end, which is looked up once a connection. */
-export function peerRoles(serviceOf: (socket: Socket) => string | undefined): (caller: Caller) => ReadonlySet<Role> {
-  const known = new WeakMap<Socket, readonly Role[]>()
+export function peerRoles(serviceOf: (socket: PeerSocket) => string | undefined): (caller: Caller) => ReadonlySet<Role> {
+  const known = new WeakMap<PeerSocket, readonly Role[]>()
   return (caller) => {
     let allowed = known.get(caller.socket)
     if (!allowed) {

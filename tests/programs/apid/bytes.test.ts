@@ -106,7 +106,15 @@ describe('routing metadata', () => {
       fc.property(header, header, (role, node) => {
         const headers = { ':path': '/x', ':authority': 'door', 'talos-role': role ?? '', node: node ?? '', nodes: 'x', other: 'kept' }
         const out = forwardedHeaders(headers, { roles: ['os:reader'], impersonator: false }, true)
-        expect(out).toEqual({ ':method': 'POST', ':path': '/x', 'talos-role': ['os:reader'], proxyfrom: 'door', other: 'kept' } as never)
+        expect(out).toEqual({
+          ':method': 'POST',
+          ':scheme': 'http',
+          ':path': '/x',
+          ':authority': 'localhost',
+          'talos-role': ['os:reader'],
+          proxyfrom: 'door',
+          other: 'kept',
+        } as never)
       }),
     )
   })

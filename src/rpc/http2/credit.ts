@@ -1,0 +1,77 @@
+/**
+ * The receiving windows of a connection. A stream's is given back as its reader releases what came; the connection's on
+ * arrival, as long as its streams together do not hold too much.
+ */
+import { ConnectionError } from '../../wire/http2/error.ts'
+import { frameType } from '../../wire/http2/frame.ts'
+import { connectionWindow, firstWindow, largestWindow, maxHeld, windowBudget } from './limits.ts'
+import type { Output } from './output.ts'
+import type { Stream } from './stream.ts'
+
+/** Windows smaller than this are not worth a frame. */
+const smallest = 16_384
+
+/** Keeps account of what the other side may send. */
+export class Credit {
+  readonly #output: Output
+  #window = connectionWindow
+  #arrived = 0
+  #held = 0
+
+  constructor(output: Output) {
+    this.#output = output
+  }
+
+  /** A DATA frame of this length begins. Throws ConnectionError when it may not. */
+  take(length: number): void {
+    this.#window -= length
+    if (this.#window < 0) throw new ConnectionError('FLOW_CONTROL_ERROR', 'more bytes than the window of the connection')
+    this.#arrived += length
+  }
+
+  /** Its stream holds these bytes until they are released. */
+  hold(stream: Stream, bytes: number): void {
+    stream.held += bytes
+    this.#held += bytes
+  }
+
+  /** A stream's reader has taken bytes, while so many streams share the connection. */
+  release(stream: Stream, bytes: number, streams: number): void {
+    // What a stream held is forgotten at its end.
+    if (stream.closed) return
+    stream.held -= bytes
+    this.#held -= bytes
+    this.giveBack()
+    if (stream.remoteEnded || stream.receiveWindow > stream.granted / 2) return
+    const target = Math.min(largestWindow, Math.max(firstWindow, Math.floor(windowBudget / streams)))
+    const room = target - stream.held - stream.receiveWindow
+    if (room < smallest) return
+    stream.receiveWindow += room
+    stream.granted = stream.receiveWindow
+    this.#output.number(frameType.WINDOW_UPDATE, stream.id, room)
+    this.#output.schedule()
+  }
+
+  /** The padding of a frame came, which nobody reads. */
+  giveBackPadding(stream: Stream, bytes: number): void {
+    if (bytes === 0 || stream.remoteEnded) return
+    stream.receiveWindow += bytes
+    this.#output.number(frameType.WINDOW_UPDATE, stream.id, bytes)
+  }
+
+  /** A stream has ended: what it held is forgotten. */
+  forget(stream: Stream): void {
+    this.#held -= stream.held
+    stream.held = 0
+    this.giveBack()
+  }
+
+  /** Widens the window of the connection when much has come. */
+  giveBack(): void {
+    if (this.#arrived < connectionWindow / 2 || this.#held > maxHeld) return
+    this.#window += this.#arrived
+    this.#output.number(frameType.WINDOW_UPDATE, 0, this.#arrived)
+    this.#arrived = 0
+    this.#output.schedule()
+  }
+}

@@ -1,0 +1,58 @@
+/** How much of everything the other side of a connection may make us hold or do. */
+
+/** Bytes of an uncompressed header list, each header counted with 32 more. A thousand node names of 30 letters fit. */
+export const maxHeaderList = 65_536
+
+/** Frames that may continue one header block; a block of the largest list needs four. */
+export const maxContinuations = 16
+
+/** Bytes of a frame that we take: large enough for a message of Read or Copy at once. */
+export const maxFrame = 65_536
+
+/** The window that a stream begins with, and the one it may grow to while few share the connection. */
+export const firstWindow = 65_535
+export const largestWindow = 262_144
+
+/** What the windows of all streams of a connection may add up to, as long as each has its first. */
+export const windowBudget = 8 * 1024 * 1024
+
+/** The window of the whole connection: given back on arrival, so that a slow reader holds back nobody else. */
+export const connectionWindow = 1024 * 1024
+
+/** Bytes that the streams of a connection may hold unread together; beyond it the connection waits for its readers. */
+export const maxHeld = 32 * 1024 * 1024
+
+/** Bytes a stream takes from its sender before it says that it is full. */
+export const streamBuffer = 65_536
+
+/** Bytes that wait for the socket before streams have to wait, and before we stop reading from a client that reads nothing. */
+export const softOutput = 131_072
+export const hardOutput = 1024 * 1024
+
+/** Streams that a client may break off, or have broken off, at once, and each second. */
+export const resetBurst = 5000
+export const resetsPerSecond = 200
+
+/** Frames that move no call which may come one after another. */
+export const maxIdleFrames = 10_000
+
+/** Numbers of streams that are remembered after their end. */
+export const remembered = 1024
+
+/** Milliseconds from a client's connect to its first settings. */
+export const greetingTime = 10_000
+
+/** Milliseconds without any call after which a client's connection is ended; clients dial again without notice. */
+export const idleTime = 30 * 60_000
+
+/** Milliseconds of silence of a client after which it is asked whether it is there; it has as long again to answer. */
+export const silentTime = 60_000
+
+/** Connections that may be greeting at a time, before anyone knows who they are. */
+export const maxGreeting = 512
+
+/** Connections of one listener; for one more an idle one is ended, and without such it is turned away. */
+export const maxConnections = 4096
+
+/** Milliseconds that a client has to hang up after we did. */
+export const lingerTime = 1000

@@ -1,0 +1,132 @@
+/** What waits to be sent on a connection: frames side by side in one buffer, handed to the socket once a turn of the event loop. */
+import { frameType, headerSize, writeHeader } from '../../wire/http2/frame.ts'
+
+/** Where the other end of a connection is. */
+export interface PeerSocket {
+  /** The descriptor, by which the kernel tells whose process it is; negative when it is closed. */
+  readonly fd: number
+  /** Of TCP. */
+  readonly remoteAddress?: string | undefined
+  readonly remotePort?: number | undefined
+}
+
+/** What a connection needs of a socket; Bun's sockets are such. */
+export interface Socket extends PeerSocket {
+  /** Gives how many bytes were taken; `drained` follows when they were not all. Negative when the socket is closed. */
+  write(bytes: Uint8Array, from: number, length: number): number
+  end(): void
+  /** Ends our side only. */
+  shutdown(): void
+  terminate(): void
+  pause(): void
+  resume(): void
+}
+
+const usual = 16_384
+const kept = 262_144
+
+/** The outgoing side of a connection. */
+export class Output {
+  #buffer: Buffer = Buffer.allocUnsafeSlow(usual)
+  #start = 0
+  #end = 0
+  #scheduled = false
+  #blocked = false
+  #over = false
+  readonly #socket: Socket
+  readonly #refill: () => void
+
+  /** `refill` is asked for more whenever all was sent. */
+  constructor(socket: Socket, refill: () => void) {
+    this.#socket = socket
+    this.#refill = refill
+  }
+
+  /** Bytes that wait. */
+  get size(): number {
+    return this.#end - this.#start
+  }
+
+  /** Adds a frame. */
+  frame(type: number, flags: number, stream: number, payload: Buffer): void {
+    this.#room(headerSize + payload.length)
+    const at = writeHeader(this.#buffer, this.#end, payload.length, type, flags, stream)
+    this.#end = at + payload.copy(this.#buffer, at)
+  }
+
+  /** Adds a frame whose payload is one number. */
+  number(type: number, stream: number, value: number): void {
+    this.#room(headerSize + 4)
+    const at = writeHeader(this.#buffer, this.#end, 4, type, 0, stream)
+    this.#end = this.#buffer.writeUInt32BE(value >>> 0, at)
+  }
+
+  /** Adds a DATA frame with a part of a chunk. */
+  data(flags: number, stream: number, chunk: Buffer, from: number, to: number): void {
+    this.#room(headerSize + to - from)
+    const at = writeHeader(this.#buffer, this.#end, to - from, frameType.DATA, flags, stream)
+    this.#end = at + chunk.copy(this.#buffer, at, from, to)
+  }
+
+  /** Adds bytes as they are. */
+  raw(bytes: Buffer): void {
+    this.#room(bytes.length)
+    this.#end += bytes.copy(this.#buffer, this.#end)
+  }
+
+  /** Sends at the end of this turn, with all that is added until then. */
+  schedule(): void {
+    if (this.#scheduled || this.#blocked || this.#over) return
+    this.#scheduled = true
+    queueMicrotask(this.#run)
+  }
+
+  readonly #run = () => {
+    this.#scheduled = false
+    this.flush()
+  }
+
+  /** Sends as much as the socket takes. */
+  flush(): void {
+    while (this.#end > this.#start && !this.#blocked && !this.#over) {
+      const written = this.#socket.write(this.#buffer, this.#start, this.#end - this.#start)
+      if (written < 0) {
+        this.#over = true
+        return
+      }
+      this.#start += written
+      if (this.#start < this.#end) {
+        this.#blocked = true
+        return
+      }
+      this.#start = this.#end = 0
+      if (this.#buffer.length > kept) this.#buffer = Buffer.allocUnsafeSlow(usual)
+      this.#refill()
+    }
+  }
+
+  /** The socket takes bytes again. */
+  drained(): void {
+    this.#blocked = false
+    this.flush()
+  }
+
+  /** Nothing is sent any more. */
+  close(): void {
+    this.#over = true
+    this.#start = this.#end = 0
+    this.#buffer = Buffer.alloc(0)
+  }
+
+  #room(size: number): void {
+    if (this.#end + size <= this.#buffer.length) return
+    const waiting = this.#end - this.#start
+    const wanted = waiting + size
+    // Moved to the front when that is enough, into a larger one otherwise.
+    const target = wanted <= this.#buffer.length ? this.#buffer : Buffer.allocUnsafeSlow(Math.max(wanted, this.#buffer.length * 2))
+    this.#buffer.copy(target, 0, this.#start, this.#end)
+    this.#buffer = target
+    this.#start = 0
+    this.#end = waiting
+  }
+}

@@ -1,0 +1,172 @@
+/** The sending side of a connection: headers at once, bytes as windows and socket allow, each stream in its turn. */
+import type { ErrorName } from '../../wire/http2/error.ts'
+import { errorCode } from '../../wire/http2/error.ts'
+import { flag, frameType } from '../../wire/http2/frame.ts'
+import { HpackEncoder, type OutgoingHeaders } from '../../wire/http2/hpack.ts'
+import { defaultSettings, maxInt31, type Settings } from '../../wire/http2/settings.ts'
+import { maxFrame, softOutput } from './limits.ts'
+import { Output, type Socket } from './output.ts'
+import { compact, type Stream } from './stream.ts'
+
+const nothing = Buffer.alloc(0)
+
+/** Sends for all streams of a connection. */
+export class Sender {
+  readonly output: Output
+  /** What the other side said of itself. */
+  readonly peer: Settings = defaultSettings()
+  readonly #encoder = new HpackEncoder()
+  /** Streams that have bytes and a window for them. */
+  readonly #ready = new Set<Stream>()
+  readonly #ended: (stream: Stream) => void
+  #window = 65_535
+  /** Frames that moved no call since a call moved last. */
+  idleFrames = 0
+
+  /** `ended` is told when a stream's end was sent. */
+  constructor(socket: Socket, ended: (stream: Stream) => void) {
+    this.output = new Output(socket, () => this.#pump())
+    this.#ended = ended
+  }
+
+  /** Headers go at once; no window is for them. */
+  headers(stream: Stream, headers: OutgoingHeaders, end: boolean): void {
+    this.idleFrames = 0
+    const block = this.#encoder.encode(headers)
+    const size = this.peer.maxFrameSize
+    for (let at = 0, type: number = frameType.HEADERS; at === 0 || at < block.length; at += size, type = frameType.CONTINUATION) {
+      const last = at + size >= block.length
+      const flags = (last ? flag.END_HEADERS : 0) | (end && at === 0 ? flag.END_STREAM : 0)
+      this.output.frame(type, flags, stream.id, block.subarray(at, at + size))
+    }
+    this.output.schedule()
+    if (end) this.#end(stream)
+  }
+
+  /** Sends bytes or keeps them; false when the stream is full. */
+  data(stream: Stream, chunk: Buffer): boolean {
+    if (
+      stream.id > 0 &&
+      stream.pendingBytes === 0 &&
+      chunk.length <= stream.sendWindow &&
+      chunk.length <= this.#window &&
+      this.output.size < softOutput
+    ) {
+      this.#frames(stream, chunk)
+      return true
+    }
+    stream.pending.push(compact(chunk))
+    stream.pendingBytes += chunk.length
+    this.#enter(stream)
+    return !stream.full
+  }
+
+  /** Sends the end of a stream, once all its bytes are sent. */
+  end(stream: Stream): void {
+    if (stream.id === 0 || stream.pendingBytes > 0) return
+    if (stream.trailers) this.headers(stream, stream.trailers, true)
+    else {
+      this.output.frame(frameType.DATA, flag.END_STREAM, stream.id, nothing)
+      this.output.schedule()
+      this.#end(stream)
+    }
+  }
+
+  reset(id: number, code: ErrorName): void {
+    this.output.number(frameType.RST_STREAM, id, errorCode[code])
+    this.output.schedule()
+  }
+
+  /** A stream sends nothing any more. */
+  leave(stream: Stream): void {
+    this.#ready.delete(stream)
+  }
+
+  /** A stream's request was sent: now its bytes may follow. */
+  begin(stream: Stream): void {
+    stream.sendWindow = this.peer.initialWindowSize
+    this.#enter(stream)
+    if (stream.ending) this.end(stream)
+  }
+
+  /** Widens the window of the connection; false when it would be larger than any may be. */
+  widen(bytes: number): boolean {
+    this.#window += bytes
+    this.#pump()
+    return this.#window <= maxInt31
+  }
+
+  /** Widens the window of a stream; false when it would be larger than any may be. */
+  widenStream(stream: Stream, bytes: number): boolean {
+    stream.sendWindow += bytes
+    if (stream.sendWindow > maxInt31) return false
+    this.#enter(stream)
+    return true
+  }
+
+  /** The other side allows a table of another size. */
+  resizeTable(): void {
+    this.#encoder.tableLimit = this.peer.headerTableSize
+  }
+
+  #enter(stream: Stream): void {
+    if (stream.pendingBytes === 0 || stream.sendWindow <= 0 || stream.id === 0) return
+    this.#ready.add(stream)
+    this.#pump()
+  }
+
+  /** One frame of each stream in turn. A stream that is entered again comes after all others. */
+  #pump(): void {
+    for (const stream of this.#ready) {
+      if (this.#window <= 0 || this.output.size >= softOutput) return
+      this.#ready.delete(stream)
+      this.#next(stream)
+      if (stream.pendingBytes > 0 && stream.sendWindow > 0) this.#ready.add(stream)
+    }
+  }
+
+  #next(stream: Stream): void {
+    const chunk = stream.pending[0]!
+    const from = stream.pendingFrom
+    const size = Math.min(chunk.length - from, stream.sendWindow, this.#window, this.#frameSize)
+    const last = size === stream.pendingBytes && stream.ending && !stream.trailers
+    this.#frame(stream, chunk, from, from + size, last)
+    stream.pendingBytes -= size
+    if (from + size === chunk.length) {
+      stream.pending.shift()
+      stream.pendingFrom = 0
+    } else stream.pendingFrom = from + size
+    if (last) this.#end(stream)
+    else if (stream.pendingBytes === 0 && stream.ending) this.end(stream)
+    stream.wake()
+  }
+
+  /** All of a chunk, in as many frames as it needs. */
+  #frames(stream: Stream, chunk: Buffer): void {
+    const size = this.#frameSize
+    const ends = stream.ending && !stream.trailers
+    for (let at = 0; at < chunk.length; at += size) {
+      const to = Math.min(at + size, chunk.length)
+      this.#frame(stream, chunk, at, to, ends && to === chunk.length)
+    }
+    if (ends) this.#end(stream)
+    else if (stream.ending) this.end(stream)
+  }
+
+  #frame(stream: Stream, chunk: Buffer, from: number, to: number, end: boolean): void {
+    this.idleFrames = 0
+    stream.sendWindow -= to - from
+    this.#window -= to - from
+    this.output.data(end ? flag.END_STREAM : 0, stream.id, chunk, from, to)
+    this.output.schedule()
+  }
+
+  get #frameSize(): number {
+    return Math.min(this.peer.maxFrameSize, maxFrame)
+  }
+
+  #end(stream: Stream): void {
+    stream.localEnded = true
+    this.#ended(stream)
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * Frames of HTTP/2: nine bytes of header, then the payload. RFC 9113, sections 4 and 6.
+ * Payloads of DATA are handed on in the pieces they come in; all others are collected, and are bounded by the frame size.
+ */
+import { ConnectionError } from './error.ts'
+
+/** Frame types. */
+export const frameType = {
+  DATA: 0,
+  HEADERS: 1,
+  PRIORITY: 2,
+  RST_STREAM: 3,
+  SETTINGS: 4,
+  PUSH_PROMISE: 5,
+  PING: 6,
+  GOAWAY: 7,
+  WINDOW_UPDATE: 8,
+  CONTINUATION: 9,
+} as const
+
+/** Flags; ACK and END_STREAM share a bit. */
+export const flag = { ACK: 0x1, END_STREAM: 0x1, END_HEADERS: 0x4, PADDED: 0x8, PRIORITY: 0x20 } as const
+
+/** Bytes before each payload. */
+export const headerSize = 9
+
+/** What every endpoint takes without having said so. */
+export const defaultFrameSize = 16_384
+
+/** What a client says first. */
+export const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
+
+/** Is told of frames as they come; may throw ConnectionError. */
+export interface FrameSink {
+  /** A frame's header, before any of its payload. */
+  begin(type: number, flags: number, stream: number, length: number): void
+  /** A piece of an unpadded DATA frame, of which `left` bytes are still to come. */
+  data(stream: number, piece: Buffer, left: number, flags: number): void
+  /** Any other frame, whole. */
+  frame(type: number, flags: number, stream: number, payload: Buffer): void
+}
+
+const empty = Buffer.alloc(0)
+
+/** Cuts a byte stream into frames, whatever the pieces it comes in. */
+export class FrameReader {
+  readonly #sink: FrameSink
+  readonly #limit: number
+  readonly #header = Buffer.alloc(headerSize)
+  #headerFill = 0
+  #inPayload = false
+  #type = 0
+  #flags = 0
+  #stream = 0
+  #left = 0
+  /** The payload that is being collected. */
+  #payload: Buffer = empty
+
+  /** `limit` is the largest payload that was allowed to the other side. */
+  constructor(sink: FrameSink, limit: number) {
+    this.#sink = sink
+    this.#limit = limit
+  }
+
+  /** Throws ConnectionError for a frame that is too large, and whatever the sink throws. */
+  push(chunk: Buffer): void {
+    let at = 0
+    while (at < chunk.length || (this.#inPayload && this.#left === 0)) {
+      if (!this.#inPayload) at = this.#takeHeader(chunk, at)
+      else at = this.#takePayload(chunk, at)
+    }
+  }
+
+  #takeHeader(chunk: Buffer, at: number): number {
+    if (this.#headerFill === 0 && chunk.length - at >= headerSize) {
+      this.#begin(chunk, at)
+      return at + headerSize
+    }
+    const take = Math.min(headerSize - this.#headerFill, chunk.length - at)
+    chunk.copy(this.#header, this.#headerFill, at, at + take)
+    this.#headerFill += take
+    if (this.#headerFill === headerSize) {
+      this.#headerFill = 0
+      this.#begin(this.#header, 0)
+    }
+    return at + take
+  }
+
+  #begin(bytes: Buffer, at: number): void {
+    const length = (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!
+    this.#type = bytes[at + 3]!
+    this.#flags = bytes[at + 4]!
+    // The highest bit is reserved and has no meaning.
+    this.#stream = ((bytes[at + 5]! & 0x7f) << 24) | (bytes[at + 6]! << 16) | (bytes[at + 7]! << 8) | bytes[at + 8]!
+    if (length > this.#limit)
+      throw new ConnectionError('FRAME_SIZE_ERROR', `frame of ${length} bytes is larger than the limit of ${this.#limit}`)
+    this.#sink.begin(this.#type, this.#flags, this.#stream, length)
+    this.#left = length
+    this.#inPayload = true
+    this.#payload = empty
+  }
+
+  #takePayload(chunk: Buffer, at: number): number {
+    const take = Math.min(this.#left, chunk.length - at)
+    if (this.#type === frameType.DATA && (this.#flags & flag.PADDED) === 0) {
+      this.#left -= take
+      if (this.#left === 0) this.#inPayload = false
+      this.#sink.data(this.#stream, chunk.subarray(at, at + take), this.#left, this.#flags)
+      return at + take
+    }
+    if (this.#payload === empty && take === this.#left) {
+      this.#inPayload = false
+      this.#sink.frame(this.#type, this.#flags, this.#stream, chunk.subarray(at, at + take))
+      return at + take
+    }
+    if (this.#payload === empty) this.#payload = Buffer.allocUnsafe(this.#left)
+    chunk.copy(this.#payload, this.#payload.length - this.#left, at, at + take)
+    this.#left -= take
+    if (this.#left === 0) {
+      this.#inPayload = false
+      this.#sink.frame(this.#type, this.#flags, this.#stream, this.#payload)
+      this.#payload = empty
+    }
+    return at + take
+  }
+}
+
+/** Writes a frame's header; gives the offset behind it. */
+export function writeHeader(out: Buffer, at: number, length: number, type: number, flags: number, stream: number): number {
+  out[at] = length >>> 16
+  out[at + 1] = length >>> 8
+  out[at + 2] = length
+  out[at + 3] = type
+  out[at + 4] = flags
+  out[at + 5] = stream >>> 24
+  out[at + 6] = stream >>> 16
+  out[at + 7] = stream >>> 8
+  out[at + 8] = stream
+  return at + headerSize
+}
+
+/** The content of a padded or prioritised frame. Throws ConnectionError for padding longer than the frame. */
+export function content(type: number, flags: number, payload: Buffer): Buffer {
+  let from = 0
+  let padding = 0
+  if (flags & flag.PADDED) {
+    if (payload.length < 1) throw new ConnectionError('FRAME_SIZE_ERROR', 'padded frame without a padding length')
+    padding = payload[0]!
+    from = 1
+  }
+  if (type === frameType.HEADERS && flags & flag.PRIORITY) from += 5
+  if (from + padding > payload.length) throw new ConnectionError('PROTOCOL_ERROR', 'padding is longer than the frame')
+  return payload.subarray(from, payload.length - padding)
+}

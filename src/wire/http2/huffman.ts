@@ -1,0 +1,111 @@
+/**
+ * The Huffman code of HPACK. RFC 7541, appendix B.
+ * The code is canonical: codes of one length follow one another in the order of their symbols, so the lengths tell all of it.
+ */
+import { ConnectionError } from './error.ts'
+
+/** Bits of the code of each byte, and of the end of a string. */
+// biome-ignore format: a table of numbers
+const lengths = [
+  13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
+  28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,
+  6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6,
+  5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10,
+  13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+  7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6,
+  15, 5, 6, 5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6, 6, 5,
+  6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7, 15, 11, 14, 13, 28,
+  20, 22, 20, 20, 22, 22, 22, 23, 22, 23, 23, 23, 23, 23, 24, 23,
+  24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24,
+  22, 21, 20, 22, 22, 23, 23, 21, 23, 22, 22, 24, 21, 22, 23, 23,
+  21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23,
+  26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25,
+  19, 21, 26, 27, 27, 26, 27, 24, 21, 21, 26, 26, 28, 27, 27, 27,
+  20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23,
+  26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26,
+  30,
+]
+
+const endOfString = 256
+
+/** What a nibble does in a state: the next state in the low bits, then the byte it completes. */
+const emits = 0x1_0000
+const fails = 0x2_0000
+
+interface Machine {
+  /** By state and nibble: `next | emits | byte << 8`, or `fails`. */
+  readonly steps: Int32Array
+  /** States in which a text may end: less than eight bits, all ones, of a code begun. */
+  readonly ends: Uint8Array
+}
+
+let built: Machine | undefined
+
+/** The text behind a Huffman code, as Latin-1. Throws ConnectionError for what is none. */
+export function decodeHuffman(bytes: Uint8Array): string {
+  built ??= build()
+  const { steps, ends } = built
+  // The shortest code has five bits.
+  const out = Buffer.allocUnsafe(Math.ceil((bytes.length * 8) / 5))
+  let size = 0
+  let state = 0
+  let seen = 0
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at]!
+    let step = steps[(state << 4) | (byte >> 4)]!
+    if (step & emits) out[size++] = (step >> 8) & 0xff
+    seen |= step
+    step = steps[((step & 0xff) << 4) | (byte & 0xf)]!
+    if (step & emits) out[size++] = (step >> 8) & 0xff
+    seen |= step
+    state = step & 0xff
+  }
+  if (seen & fails || !ends[state]) throw new ConnectionError('COMPRESSION_ERROR', 'header text is no Huffman code')
+  return out.toString('latin1', 0, size)
+}
+
+/** A tree of the codes, walked four bits at a time. The inner nodes are the states; there are just 256 of them. */
+function build(): Machine {
+  const tree: [number, number][] = [[0, 0]] // positive: inner node; negative: -1 - symbol; 0: nothing yet
+  const symbols = lengths.map((_, symbol) => symbol).sort((a, b) => lengths[a]! - lengths[b]! || a - b)
+  let code = 0
+  let before = 0
+  for (const symbol of symbols) {
+    const length = lengths[symbol]!
+    code = (code << (length - before)) >>> 0
+    before = length
+    let node = 0
+    for (let bit = length - 1; bit > 0; bit--) {
+      const side = ((code >>> bit) & 1) as 0 | 1
+      if (tree[node]![side] === 0) tree[node]![side] = tree.push([0, 0]) - 1
+      node = tree[node]![side]
+    }
+    tree[node]![(code & 1) as 0 | 1] = -1 - symbol
+    code++
+  }
+  const steps = new Int32Array(tree.length * 16)
+  for (let state = 0; state < tree.length; state++)
+    for (let nibble = 0; nibble < 16; nibble++) steps[state * 16 + nibble] = walk(tree, state, nibble)
+  const ends = new Uint8Array(tree.length)
+  for (let node = 0, depth = 0; depth < 8; depth++) {
+    ends[node] = 1
+    node = tree[node]![1]
+  }
+  return { steps, ends }
+}
+
+function walk(tree: readonly (readonly [number, number])[], state: number, nibble: number): number {
+  let node = state
+  let emitted = 0
+  for (let bit = 3; bit >= 0; bit--) {
+    const next = tree[node]![((nibble >> bit) & 1) as 0 | 1]
+    if (next >= 0) node = next
+    else {
+      const symbol = -1 - next
+      if (symbol === endOfString) return fails
+      emitted = emits | (symbol << 8)
+      node = 0
+    }
+  }
+  return emitted | node
+}

@@ -1,0 +1,76 @@
+/** Headers that need no telling: an index stands for each. RFC 7541, appendix A. */
+
+/** A header, as tables hold it. */
+export interface HeaderEntry {
+  readonly name: string
+  readonly value: string
+}
+
+/** By index; the first is 1. */
+export const staticTable: readonly HeaderEntry[] = [
+  '',
+  ':authority',
+  ':method=GET',
+  ':method=POST',
+  ':path=/',
+  ':path=/index.html',
+  ':scheme=http',
+  ':scheme=https',
+  ':status=200',
+  ':status=204',
+  ':status=206',
+  ':status=304',
+  ':status=400',
+  ':status=404',
+  ':status=500',
+  'accept-charset',
+  'accept-encoding=gzip, deflate',
+  'accept-language',
+  'accept-ranges',
+  'accept',
+  'access-control-allow-origin',
+  'age',
+  'allow',
+  'authorization',
+  'cache-control',
+  'content-disposition',
+  'content-encoding',
+  'content-language',
+  'content-length',
+  'content-location',
+  'content-range',
+  'content-type',
+  'cookie',
+  'date',
+  'etag',
+  'expect',
+  'expires',
+  'from',
+  'host',
+  'if-match',
+  'if-modified-since',
+  'if-none-match',
+  'if-range',
+  'if-unmodified-since',
+  'last-modified',
+  'link',
+  'location',
+  'max-forwards',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'range',
+  'referer',
+  'refresh',
+  'retry-after',
+  'server',
+  'set-cookie',
+  'strict-transport-security',
+  'transfer-encoding',
+  'user-agent',
+  'vary',
+  'via',
+  'www-authenticate',
+].map((text) => {
+  const at = text.indexOf('=')
+  return at < 0 ? { name: text, value: '' } : { name: text.slice(0, at), value: text.slice(at + 1) }
+})
