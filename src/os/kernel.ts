@@ -19,6 +19,7 @@ export interface Kernel {
   readonly net: typeof import('../linux/net.ts')
   readonly packet: typeof import('../linux/packet.ts')
   readonly capture: typeof import('../linux/capture.ts')
+  readonly ethtool: typeof import('../linux/ethtool.ts')
   readonly wireguard: typeof import('../linux/wireguard.ts')
   readonly process: typeof import('../linux/process.ts')
   readonly cgroup: typeof import('../linux/cgroup.ts')

@@ -9,6 +9,7 @@ import { bootNetwork } from './boot-parameters.ts'
 import { applyAddresses, configAddresses, mergeAddresses } from './controllers/address.ts'
 import { configDevices } from './controllers/device-config.ts'
 import { configNetworkFiles } from './controllers/etc-file.ts'
+import { applyEthernet, configEthernet, observeEthernet } from './controllers/ethernet.ts'
 import { applyFirewall, configFirewall } from './controllers/firewall.ts'
 import { observeHardwareAddress } from './controllers/hardware-address.ts'
 import { configHostDns, observeDnsUpstreams, resolveMembers, serveHostDns } from './controllers/host-dns.ts'
@@ -54,6 +55,9 @@ export const network: Area = {
       configLinks(kernel, boot),
       mergeLinks,
       applyLinks(kernel),
+      configEthernet,
+      applyEthernet(kernel),
+      observeEthernet(kernel),
       configLinkAliases,
       applyLinkAliases(kernel),
       configOperators(kernel, boot),

@@ -9,6 +9,7 @@ import * as block from '../../linux/block.ts'
 import * as capabilities from '../../linux/capabilities.ts'
 import * as capture from '../../linux/capture.ts'
 import * as cgroup from '../../linux/cgroup.ts'
+import * as ethtool from '../../linux/ethtool.ts'
 import * as fifo from '../../linux/fifo.ts'
 import * as files from '../../linux/files.ts'
 import * as kmsg from '../../linux/kmsg.ts'
@@ -132,6 +133,7 @@ function assemble(container: boolean): Machine {
     net,
     packet,
     capture,
+    ethtool,
     wireguard,
     process: processes,
     cgroup,

@@ -1,0 +1,81 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { openEthernet } from '../../src/linux/ethtool.ts'
+import type { Network } from '../../src/linux/net.ts'
+import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
+import { applyEthernet, configEthernet, observeEthernet } from '../../src/os/network/controllers/ethernet.ts'
+import { observeLinks } from '../../src/os/network/controllers/observe.ts'
+import { EthernetStatus } from '../../src/os/network/resources/ethernet-status.ts'
+import { eventually, kernelOf, Namespaces, running, spawnIn } from './namespaces.ts'
+
+const ethtool = Bun.which('ethtool') ?? Bun.which('/usr/sbin/ethtool')
+const story = test.skipIf(!ethtool)
+if (!ethtool) console.log('skipped: needs ethtool: bun tests/network/prepare.ts installs it')
+
+let spaces: Namespaces
+let node: Network
+let path: string
+let machine: ReturnType<typeof running>
+
+beforeEach(() => {
+  spaces = new Namespaces()
+  path = spaces.make('node')
+  spaces.make('peer')
+  node = spaces.network(path)
+  node.addVeth({ name: 'eth0', up: true, peer: { name: 'peer0' }, peerNetns: `${spaces.folder}/peer` })
+  const kernel = { ...kernelOf(path), ethtool: { openEthernet: () => openEthernet({ netns: path }) } } as unknown as ReturnType<
+    typeof kernelOf
+  >
+  machine = running(observeLinks(kernel), configEthernet, applyEthernet(kernel), observeEthernet(kernel))
+})
+afterEach(() => {
+  machine.stop()
+  spaces.close()
+})
+
+const say = (...documents: string[]) =>
+  machine.store.put(
+    MachineConfig,
+    'v1alpha1',
+    ['version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n', ...documents.map((text) => `apiVersion: v1alpha1\n${text}`)].join(
+      '---\n',
+    ),
+  )
+
+/** What the judge says of the card. */
+async function judged(...what: string[]): Promise<string> {
+  const judge = spawnIn(path, [ethtool!, ...what])
+  const text = await new Response(judge.stdout).text()
+  expect(await judge.exited).toBe(0)
+  return text
+}
+
+story('features are as they are wished, also after somebody changed them by hand', async () => {
+  say('kind: EthernetConfig\nname: eth0\nfeatures: {tx-tcp-segmentation: false, tx-udp-segmentation: false}\n')
+  await eventually(async () => /tx-tcp-segmentation: off/.test(await judged('-k', 'eth0')), 'the judge sees it')
+  expect(await judged('-k', 'eth0')).toMatch(/tx-udp-segmentation: off/)
+  await eventually(() => machine.store.get(EthernetStatus, 'eth0')?.spec.features?.['tx-tcp-segmentation'] === 'off', 'its status')
+  await judged('-K', 'eth0', 'tx-tcp-segmentation', 'on')
+  await eventually(() => machine.entries.filter(({ message }) => message === 'changing network card').length >= 2, 'it is changed again')
+  expect(await judged('-k', 'eth0')).toMatch(/tx-tcp-segmentation: off/)
+})
+
+story('the status says of every feature what the judge says', async () => {
+  const status = await eventually(() => machine.store.get(EthernetStatus, 'eth0')?.spec, 'a status')
+  const lines = (await judged('-k', 'eth0')).matchAll(/^\t?([a-z0-9_-]+): (.*)$/gm)
+  const said = Object.fromEntries([...lines].map(([, name, state]) => [name!, state!.trim()]))
+  for (const [name, state] of Object.entries(status.features ?? {}))
+    if (said[name] !== undefined) expect(`${name} ${state}`).toBe(`${name} ${said[name]}`)
+  expect(Object.keys(status.features ?? {}).length).toBeGreaterThan(30)
+  expect(status).toMatchObject({ linkState: false, port: 'TwistedPair', duplex: 'Full', speedMbit: 10_000 })
+})
+
+story('what a card cannot do is told once, and the rest is done', async () => {
+  say(
+    'kind: EthernetConfig\nname: eth0\nfeatures: {tx-tcp-segmentation: false, loopback: true, nonsense: true}\nrings: {rx: 512}\nwakeOnLan: [magic]\n',
+  )
+  const told = await eventually(() => machine.entries.find(({ message }) => message.includes('not as it is wished')), 'a word about it')
+  expect(String(told.fields.error)).toContain('"nonsense" is not known')
+  expect(String(told.fields.error)).toContain('"loopback" is fixed off')
+  expect(String(told.fields.error)).toContain('wake on LAN')
+  expect(await judged('-k', 'eth0')).toMatch(/tx-tcp-segmentation: off/)
+})

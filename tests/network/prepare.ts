@@ -1,0 +1,26 @@
+/** Installs the judges of the network's stories where they are missing; none of them is started as a service. */
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { failed } from '../../rootfs/build/failure.ts'
+import { prepareHost } from '../../rootfs/build/host.ts'
+
+/** Asked by Debian's packages whether their services may be started (invoke-rc.d(8)): 101 means no. */
+const policy = '/usr/sbin/policy-rc.d'
+
+const packages = [
+  { name: 'dnsmasq-base', why: 'serves DHCP to the stories', shown: '/usr/sbin/dnsmasq' },
+  { name: 'kea-dhcp4-server', why: 'serves DHCP to the stories', shown: '/usr/sbin/kea-dhcp4' },
+  { name: 'kea-dhcp6-server', why: 'serves DHCPv6 to the stories', shown: '/usr/sbin/kea-dhcp6' },
+  { name: 'isc-dhcp-server', why: 'serves DHCP to the stories', shown: '/usr/sbin/dhcpd' },
+  { name: 'chrony', why: 'tells the time to the stories', shown: '/usr/sbin/chronyd' },
+  { name: 'ethtool', why: 'judges what network cards were told', shown: '/usr/sbin/ethtool' },
+]
+
+const ours = process.getuid?.() === 0 && !existsSync(policy)
+try {
+  if (ours) writeFileSync(policy, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
+  await prepareHost(packages)
+} catch (error) {
+  failed(error)
+} finally {
+  if (ours) rmSync(policy, { force: true })
+}
