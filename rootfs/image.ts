@@ -1,105 +1,100 @@
-/** `./mkimage.sh`: kernel, initramfs and command line of a machine, in dist/. `--help` says what can be chosen. */
-import { copyFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
-import { dist } from './build/binary.ts'
+/** `./mkimage.sh`: everything a machine starts from, in dist/. `--help` says what can be chosen. */
+import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { hashFile } from './build/cache.ts'
 import { failed } from './build/failure.ts'
-import { buildPackages, prepareHost } from './build/host.ts'
+import { buildPackages, type HostPackage, prepareHost } from './build/host.ts'
 import { formatSize, formatTime, task } from './build/progress.ts'
-import { buildRootfs } from './build/rootfs.ts'
+import { sizeTable, table } from './build/size-table.ts'
 import { commandLine } from './image/command-line.ts'
-import { writeInitramfs } from './image/initramfs.ts'
-import { takeKernel } from './image/kernel.ts'
-import { modulesImage, packModules } from './image/modules-image.ts'
+import { takeStarters } from './image/kernel.ts'
+import { imageKey, signatureLine } from './image/key.ts'
+import { help, type ImageOptions, imageOptions } from './image/options.ts'
+import { writeInstaller, writeIso, writeNetworkInitramfs } from './image/products.ts'
+import { makeRelease } from './image/release.ts'
+import { makeRoot } from './image/root.ts'
+import { enrollment } from './image/secure-boot.ts'
 import { buildStage0 } from './image/stage0.ts'
 
-const help = `Makes the files a machine starts from, in dist/:
-  ichor-vmlinuz      the kernel
-  ichor-initramfs    stage 0, the root file system and the kernel's modules
-  ichor-cmdline      what the kernel is to be started with
-  ichor-SHA256SUMS   their hashes
+/** Debian packages an image takes besides those of the root file system. */
+const imagePackages: readonly HostPackage[] = [
+  { name: 'kmod', why: 'works out which modules need which', shown: '/usr/sbin/depmod' },
+  { name: 'grub-common', why: 'puts GRUB together for BIOS', shown: '/usr/bin/grub-mkimage' },
+]
 
-usage: ./mkimage.sh [flags]
+const signingPackage: HostPackage = { name: 'sbsigntool', why: 'signs for Secure Boot', shown: '/usr/bin/sbsign' }
 
-  --arch amd64               the only architecture so far
-  --output FOLDER            where the files go (dist/)
-  --platform NAME            where the configuration comes from (metal)
-  --extra-kernel-arg ARG     one more kernel parameter, or with "-" before its name one less; may be repeated
-  --small                    the root file system that is packed smallest: 30 MB less, slower to start
-  --lock                     takes the archive's present kernel and writes rootfs/image.lock anew
-  --help                     this text
-`
-
-/** Something is asked for that cannot be done; the message says what can. */
-class UsageError extends Error {
-  override name = 'UsageError'
-}
-
-const options = {
-  arch: { type: 'string', default: 'amd64' },
-  output: { type: 'string', default: dist },
-  platform: { type: 'string', default: 'metal' },
-  'extra-kernel-arg': { type: 'string', multiple: true, default: [] as string[] },
-  small: { type: 'boolean', default: false },
-  lock: { type: 'boolean', default: false },
-  help: { type: 'boolean', default: false },
-} as const
-
-function chosen() {
-  try {
-    return parseArgs({ options, strict: true }).values
-  } catch (error) {
-    throw new UsageError(`${(error as Error).message.split('\n')[0]}; ./mkimage.sh --help lists the flags`)
-  }
-}
-
-async function main(): Promise<void> {
-  const values = chosen()
-  if (values.help) {
-    process.stdout.write(help)
-    return
-  }
+async function make(options: ImageOptions): Promise<void> {
   const started = performance.now()
-  if (values.arch !== 'amd64') throw new UsageError(`--arch ${values.arch}: images are made for amd64 only`)
-  if (!/^[a-z][a-z0-9-]*$/.test(values.platform)) throw new UsageError(`--platform "${values.platform}": must be a name like "metal"`)
-  const line = commandLine(values['extra-kernel-arg'], values.platform)
-  await prepareHost([...buildPackages, { name: 'kmod', why: 'works out which modules need which', shown: '/usr/sbin/depmod' }])
-  await buildRootfs({ nodesOnly: !values.small })
-  const kernel = await takeKernel(values.lock)
+  const { output, secureBoot, only } = options
+  const line = commandLine(options.extraKernelArgs, options.platform)
+  await prepareHost([...buildPackages, ...imagePackages, ...(secureBoot ? [signingPackage] : [])])
+  const { key, path: keyPath, made } = imageKey(options.key)
+  if (made) console.error(`a key to sign with was made: "${keyPath}"; machines take upgrades only from whoever has it, so keep it`)
+  const starters = await takeStarters({ relock: options.relock, locked: options.locked })
+  const root = await makeRoot(starters, options)
   const stage0 = await buildStage0()
-  await packModules(kernel)
 
-  const folder = resolve(values.output)
-  mkdirSync(folder, { recursive: true })
-  const initramfs = join(folder, 'ichor-initramfs')
-  const unfinished = `${initramfs}.${process.pid}`
-  const shown = task('writing the initramfs')
-  try {
-    await writeInitramfs(unfinished, {
-      kernel,
-      stage0,
-      rootfs: join(dist, values.small ? 'rootfs.sqsh' : 'rootfs.node.sqsh'),
-      modules: join(dist, modulesImage),
-    })
-    renameSync(unfinished, initramfs)
-  } finally {
-    rmSync(unfinished, { force: true })
+  mkdirSync(output, { recursive: true })
+  sweep(output)
+  const work = join(output, `.image-${process.pid}`)
+  const done: string[] = []
+  const shown = task('making images')
+  /** Whatever is made appears under its name only when it is whole. */
+  const product = async (name: string, write: (path: string) => unknown) => {
+    shown.at(name)
+    await write(join(work, name))
+    renameSync(join(work, name), join(output, name))
+    done.push(name)
   }
-  shown.done()
-  copyFileSync(kernel.image, join(folder, 'ichor-vmlinuz'))
-  writeFileSync(join(folder, 'ichor-cmdline'), `${line}\n`)
+  try {
+    const release = await makeRelease(
+      join(work, 'release'),
+      { starters, stage0, root: root.path, commandLine: line, key, secureBoot },
+      (what) => shown.at(what),
+    )
+    const of = (name: string) => (path: string) => copyFileSync(join(release.folder, name), path)
+    const keys = { how: options.enroll, files: secureBoot && options.enroll !== 'off' ? await enrollment(secureBoot, work) : [] }
+    if (only.has('iso')) await product('ichor-amd64.iso', (path) => writeIso(path, release, keys))
+    if (only.has('pxe')) {
+      await product('ichor-vmlinuz', of('vmlinuz'))
+      await product('ichor-initramfs', (path) => writeNetworkInitramfs(path, release))
+      await product('ichor-cmdline', of('cmdline'))
+    }
+    if (only.has('installer')) await product('ichor-installer-amd64.tar', (path) => writeInstaller(path, release))
+    await product('ichor-amd64.efi', of('vmlinuz.efi'))
+    await product('ichor-amd64.manifest', of('manifest'))
+    await product('ichor-amd64.manifest.sig', of('manifest.sig'))
+    await product('ichor-amd64.spdx.json', (path) => writeFileSync(path, root.sbom))
+    const sums = await Promise.all(done.map(async (name) => ({ name, ...(await hashFile(join(output, name))) })))
+    const text = sums.map(({ name, sha256 }) => `${sha256}  ${name}\n`).join('')
+    await product('ichor-SHA256SUMS', (path) => writeFileSync(path, text))
+    await product('ichor-SHA256SUMS.sig', (path) => writeFileSync(path, signatureLine(Buffer.from(text), key)))
+    shown.done()
+    console.log(`${sizeTable(root.rows)}\n`)
+    console.log(table([['FILE', 'SIZE', 'SHA256'], ...sums.map(({ name, size, sha256 }) => [name, formatSize(size), sha256.slice(0, 16)])]))
+    console.log(`\nkernel ${starters.kernel.release}, root ${release.verity.rootHash}, in "${output}"`)
+    console.log(`${formatTime(performance.now() - started)} in all`)
+  } catch (error) {
+    shown.failed()
+    throw error
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}
 
-  const names = ['ichor-vmlinuz', 'ichor-initramfs', 'ichor-cmdline']
-  const sums = await Promise.all(names.map(async (name) => ({ name, ...(await hashFile(join(folder, name))) })))
-  writeFileSync(join(folder, 'ichor-SHA256SUMS'), sums.map(({ name, sha256 }) => `${sha256}  ${name}\n`).join(''))
-  console.log(`kernel ${kernel.release}`)
-  for (const { name, size } of sums) console.log(`${join(folder, name).padEnd(48)} ${formatSize(size).padStart(10)}`)
-  console.log(`${formatTime(performance.now() - started)} in all`)
+/** Takes away what runs that were killed have left. */
+function sweep(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    const pid = name.match(/^\.image-(\d+)$/)?.[1]
+    if (pid && !existsSync(`/proc/${pid}`)) rmSync(join(folder, name), { recursive: true, force: true })
+  }
 }
 
 try {
-  await main()
+  const options = imageOptions(process.argv.slice(2))
+  if (options) await make(options)
+  else process.stdout.write(help)
 } catch (error) {
   failed(error)
 }

@@ -5,7 +5,7 @@ import packageJson from '../../package.json'
 import { addDebianFiles, librariesOf } from '../debian/files.ts'
 import { formatLock, parseLock } from '../debian/lock.ts'
 import { addImages } from '../images.ts'
-import { sbomOf, sbomPath } from '../sbom.ts'
+import { type SbomPart, sbomOf, sbomPath } from '../sbom.ts'
 import { addBase, addBinary } from './base.ts'
 import { described } from './binary.ts'
 import { cni, cniPlugins, containerd, kube, releases, runc } from './go-recipes.ts'
@@ -30,8 +30,27 @@ const kubeNames = [
   'kubelet',
 ]
 
+/** How a tree is put together. */
+export interface AssembleOptions {
+  /** Write debian.lock anew from what the archive offers. */
+  relock?: boolean
+  /** Take exactly what debian.lock names, or nothing. */
+  locked?: boolean
+  /** What the SBOM says besides. */
+  also?: readonly SbomPart[]
+}
+
+/** The archive no longer has what debian.lock names. */
+export class MovedError extends Error {
+  override name = 'MovedError'
+}
+
 /** The tree of the root file system, and its SBOM as text. */
-export async function assemble(binary: string, parts: Parts, relock: boolean): Promise<{ tree: Tree; sbom: string; images: number }> {
+export async function assemble(
+  binary: string,
+  parts: Parts,
+  { relock = false, locked = false, also = [] }: AssembleOptions = {},
+): Promise<{ tree: Tree; sbom: string; images: number }> {
   const tree = new Tree()
   addBase(tree, packageJson.version)
   addBinary(tree, binary)
@@ -49,7 +68,9 @@ export async function assemble(binary: string, parts: Parts, relock: boolean): P
   const debian = await addDebianFiles(tree, lock, [binary])
   if (relock) writeFileSync(lockPath, formatLock(debian.packages))
   for (const { name, from, to } of relock ? [] : debian.moved) {
-    console.error(`Debian package ${name}: ${from ? `the archive has moved on from ${from} to` : 'not in debian.lock, taken in'} ${to}`)
+    const said = `Debian package ${name}: ${from ? `the archive has moved on from ${from} to` : 'not in debian.lock, taken in'} ${to}`
+    if (locked) throw new MovedError(`${said}: --locked takes only what rootfs/debian.lock names`)
+    console.error(said)
   }
 
   const { images } = await addImages(tree, (path) => librariesOf(tree, path))
@@ -63,7 +84,8 @@ export async function assemble(binary: string, parts: Parts, relock: boolean): P
     await goPart(runc, dirname(parts.runc), 'runc', releases.runc, await linkedFromHost(['libc6-dev', 'libseccomp-dev'])),
     await goPart(cni, dirname(parts.cni), 'cni', releases.cni),
     await pausePart(dirname(parts.pause)),
-    ...debianPartsOf(debian),
+    ...debianPartsOf(debian.packages),
+    ...also,
   ])
   const text = `${JSON.stringify(sbom, null, 1)}\n`
   tree.text('sbom', sbomPath, text)

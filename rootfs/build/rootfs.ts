@@ -8,10 +8,10 @@ import { hashFile, hashOf } from './cache.ts'
 import { installDependencies } from './dependencies.ts'
 import { prepareHost } from './host.ts'
 import { pack } from './pack.ts'
-import { buildParts } from './parts.ts'
+import { buildParts, type Parts } from './parts.ts'
 import { formatSize, formatTime } from './progress.ts'
 import { pruneCache } from './prune.ts'
-import { sizeTable } from './size-table.ts'
+import { sizeRows, sizeTable } from './size-table.ts'
 
 /** What is shipped: as small as it gets. */
 const shipped = { name: 'rootfs.sqsh', blockSize: 1 << 20 }
@@ -33,6 +33,40 @@ export interface RootfsOptions {
 export async function buildRootfs({ nodesOnly = false, relock = false, binary }: RootfsOptions = {}): Promise<void> {
   const started = performance.now()
   const took = () => formatTime(performance.now() - started)
+  await withParts(binary, async ({ program, parts, inputs }) => {
+    const wanted = nodesOnly ? [forNodes.name] : [forNodes.name, shipped.name]
+    if (!relock && wanted.every((name) => isFrom(name, inputs))) {
+      console.log(
+        `${wanted.map((name) => `dist/${name} (${formatSize(Bun.file(join(dist, name)).size)})`).join(', ')}: nothing has changed, ${took()}`,
+      )
+      return
+    }
+    const { tree, sbom, images } = await assemble(program, parts, { relock })
+    const entries = tree.entries()
+    let stored = await pack(forNodes.name, entries, zstd(forNodes.level), forNodes.blockSize)
+    stamp(forNodes.name, inputs)
+    if (!nodesOnly) {
+      stored = await pack(shipped.name, entries, await xz(shipped.blockSize), shipped.blockSize)
+      stamp(shipped.name, inputs)
+    }
+    writeFileSync(join(dist, 'rootfs.spdx.json'), sbom)
+    pruneCache()
+    if (!nodesOnly) console.log(sizeTable(sizeRows(tree, stored)))
+    console.log(`${images} container images inside, ${took()} in all`)
+  })
+}
+
+/** Everything a tree is assembled from. */
+export interface BuiltParts {
+  /** The binary, under a name that no other build replaces. */
+  program: string
+  parts: Parts
+  /** Hash of all that decides about the tree. */
+  inputs: string
+}
+
+/** Builds what is missing and hands it to `use`. */
+export async function withParts<T>(binary: string | undefined, use: (built: BuiltParts) => Promise<T>): Promise<T> {
   await installDependencies()
   await prepareHost()
   const program = binary ?? (await buildBinary()).path
@@ -53,25 +87,7 @@ export async function buildRootfs({ nodesOnly = false, relock = false, binary }:
       lock: existsSync(lockPath) && readFileSync(lockPath, 'utf8'),
       recipes: recipes(),
     })
-    const wanted = nodesOnly ? [forNodes.name] : [forNodes.name, shipped.name]
-    if (!relock && wanted.every((name) => isFrom(name, inputs))) {
-      console.log(
-        `${wanted.map((name) => `dist/${name} (${formatSize(Bun.file(join(dist, name)).size)})`).join(', ')}: nothing has changed, ${took()}`,
-      )
-      return
-    }
-    const { tree, sbom, images } = await assemble(held, parts, relock)
-    const entries = tree.entries()
-    let stored = await pack(forNodes.name, entries, zstd(forNodes.level), forNodes.blockSize)
-    stamp(forNodes.name, inputs)
-    if (!nodesOnly) {
-      stored = await pack(shipped.name, entries, await xz(shipped.blockSize), shipped.blockSize)
-      stamp(shipped.name, inputs)
-    }
-    writeFileSync(join(dist, 'rootfs.spdx.json'), sbom)
-    pruneCache()
-    if (!nodesOnly) console.log(sizeTable(tree, stored))
-    console.log(`${images} container images inside, ${took()} in all`)
+    return await use({ program: held, parts, inputs })
   } finally {
     rmSync(held, { force: true })
   }

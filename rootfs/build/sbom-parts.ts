@@ -1,7 +1,7 @@
 /** Gathers what the root file system is made of, for its SBOM. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DebianFiles } from '../debian/files.ts'
+import type { LockedPackage } from '../debian/lock.ts'
 import type { SbomPart } from '../sbom.ts'
 import { repository } from './binary.ts'
 import { hashFile, hashOf } from './cache.ts'
@@ -99,7 +99,7 @@ export async function linkedFromHost(names: readonly string[]): Promise<SbomPart
 const debianUrl = (name: string, version: string) => `pkg:deb/debian/${name}@${encodeURIComponent(version)}?arch=amd64`
 
 /** The Debian packages that files were taken from. */
-export function debianPartsOf({ packages }: DebianFiles): SbomPart[] {
+export function debianPartsOf(packages: readonly LockedPackage[]): SbomPart[] {
   return packages
     .map(
       ({ name, version, sha256 }): SbomPart => ({

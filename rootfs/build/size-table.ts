@@ -1,21 +1,38 @@
-/** What takes how much of the image. */
 import { formatSize } from './progress.ts'
 import type { Tree } from './tree.ts'
 
-/** A table of the parts by stored size, with the size of their files before compression. */
-export function sizeTable(tree: Tree, stored: ReadonlyMap<string, number>): string {
-  const parts = new Map<string, { files: number; size: number; stored: number }>()
+/** How much of an image one part is. */
+export interface SizeRow {
+  part: string
+  files: number
+  /** Bytes of its files. */
+  size: number
+  /** Bytes they take in the image. */
+  stored: number
+}
+
+/** The parts of a tree by stored size. */
+export function sizeRows(tree: Tree, stored: ReadonlyMap<string, number>): SizeRow[] {
+  const parts = new Map<string, SizeRow>()
   for (const entry of tree.entries()) {
     if (entry.type !== 'file' || entry.linkTo) continue
-    const sum = parts.get(entry.part) ?? { files: 0, size: 0, stored: 0 }
+    const sum = parts.get(entry.part) ?? { part: entry.part, files: 0, size: 0, stored: 0 }
     sum.files++
     sum.size += entry.bytes?.length ?? Bun.file(entry.source!).size
     sum.stored += stored.get(entry.path) ?? 0
     parts.set(entry.part, sum)
   }
-  const rows = [...parts].sort(([, a], [, b]) => b.stored - a.stored)
-  const lines = rows.map(([name, sum]) => [name, String(sum.files), formatSize(sum.size), formatSize(sum.stored)])
-  const all = [['PART', 'FILES', 'SIZE', 'STORED'], ...lines]
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...all.map((row) => row[column]!.length)))
-  return all.map((row) => row.map((cell, n) => (n ? cell.padStart(widths[n]!) : cell.padEnd(widths[n]!))).join('  ')).join('\n')
+  return [...parts.values()].sort((a, b) => b.stored - a.stored)
+}
+
+/** A table of the parts by stored size, with the size of their files before compression. */
+export function sizeTable(rows: readonly SizeRow[]): string {
+  const lines = rows.map(({ part, files, size, stored }) => [part, String(files), formatSize(size), formatSize(stored)])
+  return table([['PART', 'FILES', 'SIZE', 'STORED'], ...lines])
+}
+
+/** Rows of text in columns, all but the first to the right. */
+export function table(rows: readonly (readonly string[])[]): string {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)))
+  return rows.map((row) => row.map((cell, n) => (n ? cell.padStart(widths[n]!) : cell.padEnd(widths[n]!))).join('  ')).join('\n')
 }

@@ -15,6 +15,8 @@ const always: readonly string[] = [
   'ima_appraise=fix',
   'ima_hash=sha512',
   'lockdown=confidentiality',
+  'panic=10',
+  'gpt',
 ]
 
 /** Somebody asks for a parameter that cannot stand on a kernel command line. */

@@ -1,61 +1,98 @@
-/** The initramfs: stage 0, the modules it loads, and the SquashFS images of the root and of all other modules. */
-import { readFileSync, statSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+/**
+ * The initramfs: stage 0, the modules that reading the root may take, what the root must be and whose releases are trusted.
+ * For machines that are started through a network, the root itself follows in a second archive.
+ */
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cpioHeader, cpioPadding, cpioTrailer, cpioTypes } from '../../src/wire/cpio.ts'
-import { moduleOrder, parseModulesDep } from '../../src/wire/modules-dep.ts'
+import { moduleName, moduleOrder, parseModulesDep } from '../../src/wire/modules-dep.ts'
 import type { Kernel } from './kernel.ts'
+import { early, KernelError, mayHoldRoot } from './modules.ts'
+import { rootName, type Verity, verityLine } from './verity.ts'
 
-/** What reading the root takes; everything else is loaded by init and udevd from the image of modules. */
-const early: readonly string[] = ['loop', 'squashfs']
-
-/** The files an initramfs is made of. */
+/** What an initramfs is made of. */
 export interface InitramfsParts {
   kernel: Kernel
   stage0: string
-  rootfs: string
-  modules: string
+  verity: Verity
+  /** As base64 in a line. */
+  publicKey: string
 }
 
 interface Entry {
   name: string
   mode: number
   content?: Uint8Array
-  source?: string
 }
 
-/** Writes the archive; equal parts give equal bytes. */
-export async function writeInitramfs(path: string, { kernel, stage0, rootfs, modules }: InitramfsParts): Promise<void> {
-  const tree = join(kernel.modules, kernel.release)
-  const order = moduleOrder(parseModulesDep(readFileSync(join(tree, 'modules.dep'), 'utf8')), early)
-  const dir = (name: string): Entry => ({ name, mode: cpioTypes.dir | 0o755 })
-  const entries: Entry[] = [
-    dir('dev'),
-    dir('modules'),
-    dir('proc'),
-    dir('root'),
-    dir('sys'),
-    { name: 'init', mode: cpioTypes.file | 0o755, source: stage0 },
-    { name: 'modules/order', mode: cpioTypes.file | 0o644, content: Buffer.from(order.map((each) => `${base(each)}\n`).join('')) },
-    ...order.map((each) => ({ name: `modules/${base(each)}`, mode: cpioTypes.file | 0o644, source: join(tree, each) })),
-    { name: 'modules.sqsh', mode: cpioTypes.file | 0o444, source: modules },
-    { name: 'rootfs.sqsh', mode: cpioTypes.file | 0o444, source: rootfs },
-  ]
-  const output = await open(path, 'w', 0o644)
-  try {
-    let inode = 0
-    for (const { name, mode, content, source } of entries) {
-      const size = content?.length ?? (source ? statSync(source).size : 0)
-      inode++
-      await output.write(cpioHeader({ name, mode, size }, inode))
-      if (content) await output.write(content)
-      if (source) for await (const chunk of Bun.file(source).stream()) await output.write(chunk)
-      await output.write(cpioPadding(size))
-    }
-    await output.write(cpioTrailer())
-  } finally {
-    await output.close()
+const dir = (name: string): Entry => ({ name, mode: cpioTypes.dir | 0o755 })
+const file = (name: string, content: Uint8Array | string, mode = 0o444): Entry => ({
+  name,
+  mode: cpioTypes.file | mode,
+  content: Buffer.from(content),
+})
+
+function archive(entries: readonly Entry[]): Buffer {
+  const parts = entries.flatMap(({ name, mode, content = new Uint8Array() }, at) => [
+    cpioHeader({ name, mode, size: content.length }, at + 1),
+    content,
+    cpioPadding(content.length),
+  ])
+  return Buffer.concat([...parts, cpioTrailer()])
+}
+
+/** Kinds of names that devices on the way to a medium give themselves. */
+const aliased = /^(acpi|mmc|nvme|pci|platform|scsi|sdio|usb|virtio|vmbus|xen):/
+
+/** The list stage 0 reads: a module a line, `!` when always loaded, numbers of lines it needs, `=pattern` of devices. */
+export function moduleList(order: readonly string[], dependencies: ReadonlyMap<string, readonly string[]>, aliases: string): string {
+  const patterns = new Map<string, string[]>()
+  for (const line of aliases.split('\n')) {
+    const [, pattern = '', name = ''] = line.match(/^alias (\S+) (\S+)$/) ?? []
+    if (aliased.test(pattern)) patterns.set(name, [...(patterns.get(name) ?? []), pattern])
   }
+  const numbers = new Map(order.map((path, at) => [path, at]))
+  const always = new Set(early.map((name) => name.replaceAll('-', '_')))
+  return order
+    .map((path) => {
+      const name = moduleName(path)
+      const needs = (dependencies.get(path) ?? []).map((each) => numbers.get(each)!).sort((a, b) => a - b)
+      return [base(path), ...(always.has(name) ? ['!'] : []), ...needs, ...(patterns.get(name) ?? []).map((each) => `=${each}`)].join(' ')
+    })
+    .map((line) => `${line}\n`)
+    .join('')
+}
+
+/** Bytes of the list and modules in it that stage 0 has room for. */
+const limits = { list: (1 << 20) - 1, modules: 512 }
+
+/** The archive, compressed. Equal parts give equal bytes. */
+export async function makeInitramfs({ kernel, stage0, verity, publicKey }: InitramfsParts): Promise<Buffer> {
+  const tree = join(kernel.modules, kernel.release)
+  const table = (name: string) => readFileSync(join(tree, name), 'utf8')
+  const dependencies = parseModulesDep(table('modules.dep'))
+  const order = moduleOrder(dependencies, [...early, ...kernel.paths.filter(mayHoldRoot).map(moduleName)])
+  const list = moduleList(order, dependencies, table('modules.alias'))
+  if (order.length > limits.modules || Buffer.byteLength(list) >= limits.list)
+    throw new KernelError(`stage 0 has room for ${limits.modules} modules and ${limits.list} bytes of their list, this kernel needs more`)
+  const entries = [
+    ...['dev', 'ichor', 'medium', 'modules', 'proc', 'root', 'sys'].map(dir),
+    file('init', readFileSync(stage0), 0o755),
+    file('ichor/root', verityLine(verity)),
+    file('ichor/key.pub', publicKey),
+    file('modules/list', list),
+    ...order.map((each) => file(`modules/${base(each)}`, readFileSync(join(tree, each)))),
+  ]
+  const compressed = await Bun.zstdCompress(archive(entries), { level: 19 })
+  // Whatever follows begins at a multiple of four.
+  return Buffer.concat([compressed, cpioPadding(compressed.length)])
+}
+
+/** The second archive: header before the root's bytes, and what comes behind them. */
+export function rootArchive(verity: Verity): { before: Uint8Array; after: Uint8Array } {
+  const size = verity.blocks * 4096
+  const header = cpioHeader({ name: `ichor/${rootName(verity)}`, mode: cpioTypes.file | 0o444, size }, 1)
+  return { before: header, after: Buffer.concat([cpioPadding(size), cpioTrailer()]) }
 }
 
 const base = (path: string) => path.slice(path.lastIndexOf('/') + 1)

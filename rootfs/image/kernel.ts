@@ -1,49 +1,20 @@
 /** Debian's kernel and its modules, taken apart, the modules pruned and their dependencies worked out. */
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { moduleName } from '../../src/wire/modules-dep.ts'
 import { cached, hashOf } from '../build/cache.ts'
 import { task } from '../build/progress.ts'
 import { run } from '../build/run.ts'
-import { takePackage } from '../debian/archive.ts'
+import { type TakenPackage, takePackage } from '../debian/archive.ts'
 import { formatLock, type LockedPackage, parseLock } from '../debian/lock.ts'
+import { dependsOf, KernelError, keptModules, pruned } from './modules.ts'
 
 /** The package that depends on the current build of the kernel. */
-const metaPackage = 'linux-image-cloud-amd64'
+const metaPackage = 'linux-image-amd64'
 const lockPath = join(import.meta.dir, '../image.lock')
 
-/** Modules no machine of ours uses: sound, pictures, toys, and what only other architectures' firmware needs. */
-const pruned: readonly string[] = [
-  'kernel/sound',
-  'kernel/drivers/gpu',
-  'kernel/drivers/media',
-  'kernel/drivers/video',
-  'kernel/drivers/staging',
-  'kernel/drivers/isdn',
-  'kernel/drivers/comedi',
-  'kernel/drivers/iio',
-  'kernel/drivers/bluetooth',
-  'kernel/drivers/input/joystick',
-  'kernel/drivers/net/wireless',
-  'kernel/net/bluetooth',
-  'kernel/net/wireless',
-  'kernel/net/mac80211',
-  'kernel/fs/reiserfs',
-  'kernel/fs/jfs',
-  'kernel/fs/ocfs2',
-  'kernel/fs/gfs2',
-  'kernel/fs/minix',
-  'kernel/fs/ufs',
-  'kernel/fs/hfs',
-  'kernel/fs/hfsplus',
-  'kernel/fs/ntfs',
-  'kernel/fs/affs',
-  'kernel/fs/coda',
-]
-
-/** The kernel package lacks something an image needs. */
-export class KernelError extends Error {
-  override name = 'KernelError'
-}
+/** The packages of the two boot loaders. */
+const loaderPackages = { systemd: 'systemd-boot-efi', grub: 'grub-pc-bin' } as const
 
 /** A kernel at hand. */
 export interface Kernel {
@@ -53,45 +24,87 @@ export interface Kernel {
   image: string
   /** A folder with `<release>/kernel/…` and depmod's tables. */
   modules: string
+  /** Paths of the modules below `<release>`, sorted. */
+  paths: string[]
+}
+
+/** What an image is started with, from Debian's packages. */
+export interface Starters {
+  kernel: Kernel
+  /** Folder of systemd-bootx64.efi and linuxx64.efi.stub. */
+  systemd: string
+  /** Folder of GRUB's modules and first sectors. */
+  grub: string
   packages: LockedPackage[]
 }
 
-/** Takes the kernel as `image.lock` has it, or as the archive offers it now. */
-export async function takeKernel(relock: boolean): Promise<Kernel> {
-  const lock = !relock && existsSync(lockPath) ? parseLock(readFileSync(lockPath, 'utf8')) : new Map<string, LockedPackage>()
-  const shown = task('taking the kernel')
-  const meta = await takePackage(metaPackage, lock.get(metaPackage), (name) => shown.at(name))
-  const name = meta.depends.find((each) => each.startsWith('linux-image-'))
-  if (!name) throw new KernelError(`Debian package "${metaPackage}" depends on no kernel`)
-  const taken = await takePackage(name, lock.get(name), (each) => shown.at(each))
-  const packages = [meta, taken].map(({ name, version, sha256 }) => ({ name, version, sha256 }))
-  for (const each of packages) {
-    const before = lock.get(each.name)
-    if (lock.size && before?.sha256 !== each.sha256)
-      console.error(`Debian package ${each.name}: the archive has moved on${before ? ` from ${before.version}` : ''} to ${each.version}`)
-  }
-  if (relock || !existsSync(lockPath))
-    writeFileSync(lockPath, formatLock(packages).replace(/^#.*/, '# Debian packages of the kernel; written by `./mkimage.sh --lock`.'))
-  const release = name.slice('linux-image-'.length)
-  const image = join(taken.folder, 'boot', `vmlinuz-${release}`)
-  const source = join(taken.folder, 'lib/modules', release)
-  const symbols = join(taken.folder, 'boot', `System.map-${release}`)
-  for (const path of [image, source, symbols])
-    if (!existsSync(path)) throw new KernelError(`Debian package "${name}" has no "${path.slice(taken.folder.length)}"`)
-  const part = await cached('modules', { sha256: taken.sha256, pruned, form: 1 }, async (folder) => {
-    shown.at('pruning modules')
-    // depmod looks below lib/modules.
-    const tree = join(folder, 'lib/modules', release)
-    mkdirSync(tree, { recursive: true })
-    cpSync(source, tree, { recursive: true })
-    for (const path of pruned) rmSync(join(tree, path), { recursive: true, force: true })
-    const said = await run(['depmod', '-e', '-F', symbols, '-b', folder, release])
-    if (said.trim()) throw new KernelError(`modules are missing after pruning:\n${said.trim()}`)
-  })
-  const modules = join(part.folder, 'lib/modules')
-  shown.done(`${release}, ${readdirSync(modules, { recursive: true }).filter((each) => String(each).endsWith('.ko')).length} modules`)
-  return { release, image, modules, packages }
+/** How packages are taken. */
+export interface TakeOptions {
+  /** Take what the archive offers and write image.lock anew. */
+  relock?: boolean
+  /** Take exactly what image.lock names, or nothing. */
+  locked?: boolean
 }
 
-/** What the kernel's part of an image depends on. */
-export const kernelInputs = ({ packages }: Kernel): string => hashOf({ packages, pruned })
+/** Takes kernel and boot loaders as `image.lock` has them, or as the archive offers them now. */
+export async function takeStarters({ relock = false, locked = false }: TakeOptions = {}): Promise<Starters> {
+  const lock = !relock && existsSync(lockPath) ? parseLock(readFileSync(lockPath, 'utf8')) : new Map<string, LockedPackage>()
+  const shown = task('taking kernel and boot loaders')
+  const taken: TakenPackage[] = []
+  const take = async (name: string) => {
+    const one = await takePackage(name, lock.get(name), (what) => shown.at(what))
+    const before = lock.get(name)
+    if (lock.size && before?.sha256 !== one.sha256) {
+      const said = `Debian package ${name}: the archive has moved on${before ? ` from ${before.version}` : ''} to ${one.version}`
+      if (locked) throw new KernelError(`${said}: --locked takes only what rootfs/image.lock names; --lock writes it anew`)
+      console.error(said)
+    }
+    taken.push(one)
+    return one
+  }
+  try {
+    const meta = await take(metaPackage)
+    const name = meta.depends.find((each) => each.startsWith('linux-image-'))
+    if (!name) throw new KernelError(`Debian package "${metaPackage}" depends on no kernel`)
+    const kernel = await kernelOf(await take(name), (what) => shown.at(what))
+    const systemd = join((await take(loaderPackages.systemd)).folder, 'usr/lib/systemd/boot/efi')
+    const grub = join((await take(loaderPackages.grub)).folder, 'usr/lib/grub/i386-pc')
+    const packages = taken.map(({ name, version, sha256 }) => ({ name, version, sha256 }))
+    if (relock || !existsSync(lockPath))
+      writeFileSync(
+        lockPath,
+        formatLock(packages).replace(/^#.*/, '# Debian packages of kernel and boot loaders; written by `./mkimage.sh --lock`.'),
+      )
+    shown.done(`${kernel.release}, ${kernel.paths.length} modules`)
+    return { kernel, systemd, grub, packages }
+  } catch (error) {
+    shown.failed()
+    throw error
+  }
+}
+
+async function kernelOf(taken: TakenPackage, at: (what: string) => void): Promise<Kernel> {
+  const release = taken.name.slice('linux-image-'.length)
+  const image = join(taken.folder, 'boot', `vmlinuz-${release}`)
+  const source = join(taken.folder, 'lib/modules', release)
+  for (const path of [image, source])
+    if (!existsSync(path)) throw new KernelError(`Debian package "${taken.name}" has no "${path.slice(taken.folder.length)}"`)
+  const choice = hashOf(readFileSync(join(import.meta.dir, 'modules.ts')))
+  const part = await cached('modules', { sha256: taken.sha256, pruned, choice, form: 2 }, async (folder) => {
+    at('pruning modules')
+    const tree = join(folder, 'lib/modules', release) // where depmod looks
+    const all = (readdirSync(source, { recursive: true }) as string[]).filter((path) => path.endsWith('.ko'))
+    const needs = new Map(all.map((each) => [each, dependsOf(readFileSync(join(source, each)))]))
+    const builtin = readFileSync(join(source, 'modules.builtin'), 'utf8').split('\n').filter(Boolean).map(moduleName)
+    for (const path of keptModules(needs, new Set(builtin))) {
+      mkdirSync(dirname(join(tree, path)), { recursive: true })
+      cpSync(join(source, path), join(tree, path))
+    }
+    for (const path of ['modules.builtin', 'modules.builtin.modinfo', 'modules.order'])
+      if (existsSync(join(source, path))) cpSync(join(source, path), join(tree, path))
+    await run(['/usr/sbin/depmod', '-b', folder, release])
+  })
+  const modules = join(part.folder, 'lib/modules')
+  const paths = (readdirSync(join(modules, release), { recursive: true }) as string[]).filter((each) => each.endsWith('.ko')).sort()
+  return { release, image, modules, paths }
+}

@@ -1,0 +1,227 @@
+/** Which of the kernel's modules an image has, which of them stage 0 needs, and which are loaded before the door is shut. */
+import { moduleName } from '../../src/wire/modules-dep.ts'
+
+/** The kernel package lacks something an image needs. */
+export class KernelError extends Error {
+  override name = 'KernelError'
+}
+
+/** Folders below the modules of a kernel that no machine of ours uses: sound, pictures, radio, toys, other file systems. */
+export const pruned: readonly string[] = [
+  'kernel/sound',
+  ...['accessibility', 'android', 'atm', 'bluetooth', 'comedi', 'cdx', 'extcon', 'firewire', 'gnss', 'gpu', 'greybus', 'iio', 'isdn'].map(
+    (name) => `kernel/drivers/${name}`,
+  ),
+  ...['media', 'memstick', 'most', 'nfc', 'parport', 'pcmcia', 'power/supply', 'soundwire', 'ssb', 'staging', 'video', 'w1'].map(
+    (name) => `kernel/drivers/${name}`,
+  ),
+  ...['chips', 'devices', 'lpddr', 'maps', 'nand', 'parsers', 'spi-nor', 'tests', 'ubi'].map((name) => `kernel/drivers/mtd/${name}`),
+  ...['drivers/input/joystick', 'drivers/input/tablet', 'drivers/input/touchscreen', 'drivers/leds', 'drivers/macintosh'],
+  ...['drivers/net/arcnet', 'drivers/net/can', 'drivers/net/fddi', 'drivers/net/hamradio', 'drivers/net/hippi', 'drivers/net/ieee802154'],
+  ...['drivers/net/plip', 'drivers/net/ppp', 'drivers/net/slip', 'drivers/net/wan', 'drivers/net/wireless', 'drivers/net/wwan'],
+  ...['drivers/platform/chrome', 'drivers/platform/surface', 'drivers/scsi/pcmcia', 'drivers/usb/gadget', 'drivers/usb/misc'],
+  ...['drivers/usb/serial', 'drivers/usb/atm', 'drivers/usb/musb', 'drivers/usb/image', 'drivers/ufs', 'drivers/bcma', 'drivers/fmc'],
+  ...['9p', 'adfs', 'affs', 'afs', 'befs', 'bfs', 'ceph', 'coda', 'cramfs', 'dlm', 'ecryptfs', 'efs', 'f2fs', 'freevxfs', 'gfs2'].map(
+    (name) => `kernel/fs/${name}`,
+  ),
+  ...['hfs', 'hfsplus', 'hpfs', 'jffs2', 'jfs', 'minix', 'nilfs2', 'ntfs', 'ntfs3', 'ocfs2', 'omfs', 'orangefs', 'qnx4', 'qnx6'].map(
+    (name) => `kernel/fs/${name}`,
+  ),
+  ...['reiserfs', 'romfs', 'sysv', 'ubifs', 'udf', 'ufs', 'zonefs', 'btrfs'].map((name) => `kernel/fs/${name}`),
+  ...['6lowpan', 'appletalk', 'atm', 'ax25', 'batman-adv', 'bluetooth', 'caif', 'can', 'dccp', 'decnet', 'hsr', 'ieee802154'].map(
+    (name) => `kernel/net/${name}`,
+  ),
+  ...['lapb', 'mac80211', 'mac802154', 'netrom', 'nfc', 'phonet', 'rfkill', 'rose', 'rxrpc', 'tipc', 'wireless', 'x25', '9p', 'ceph'].map(
+    (name) => `kernel/net/${name}`,
+  ),
+].map((path) => (path.startsWith('kernel/') ? path : `kernel/${path}`))
+
+/** What every image must have, whatever is pruned. */
+export const required: readonly string[] = [
+  ...['nvme', 'ahci', 'ata_piix', 'sd_mod', 'sr_mod', 'virtio_blk', 'virtio_scsi', 'virtio_net', 'virtio_rng', 'vmw_pvscsi', 'hv_storvsc'],
+  ...[
+    'hv_netvsc',
+    'hv_utils',
+    'pci-hyperv',
+    'vmd',
+    'megaraid_sas',
+    'mpt3sas',
+    'mpi3mr',
+    'smartpqi',
+    'hpsa',
+    'aacraid',
+    '3w-9xxx',
+    'arcmsr',
+  ],
+  ...['qla2xxx', 'lpfc', 'xen-blkfront', 'xen-netfront', 'ena', 'gve', 'vmxnet3', 'e1000', 'e1000e', 'igb', 'igc', 'ixgbe', 'i40e', 'ice'],
+  ...['iavf', 'ixgbevf', 'mlx4_en', 'mlx5_core', 'bnxt_en', 'bnx2', 'bnx2x', 'tg3', 'r8169', 'atlantic', 'cxgb4', 'sfc', 'qede', 'be2net'],
+  ...['usb-storage', 'uas', 'usbhid', 'hid-generic', 'xhci-pci', 'ehci-pci', 'uhci-hcd', 'cdc_ether', 'r8152', 'ax88179_178a', 'asix'],
+  ...['tpm_crb', 'tpm_tis', 'iTCO_wdt', 'i6300esb', 'sp5100_tco', 'softdog', 'ipmi_watchdog', 'ipmi_si', 'wdat_wdt', 'hpwdt'],
+  ...[
+    'wireguard',
+    '8021q',
+    'bonding',
+    'bridge',
+    'br_netfilter',
+    'vxlan',
+    'geneve',
+    'dummy',
+    'veth',
+    'macvlan',
+    'ipvlan',
+    'tun',
+    'vrf',
+    'team',
+  ],
+  ...[
+    'nf_tables',
+    'nft_ct',
+    'nft_chain_nat',
+    'nft_masq',
+    'nft_redir',
+    'nft_reject_inet',
+    'nft_fib_inet',
+    'nft_numgen',
+    'nft_hash',
+    'nft_log',
+  ],
+  ...[
+    'nft_limit',
+    'nft_tproxy',
+    'nft_socket',
+    'nft_compat',
+    'ip_vs',
+    'ip_vs_rr',
+    'ip_set',
+    'xt_set',
+    'nf_conntrack',
+    'nf_conntrack_netlink',
+  ],
+  ...['dm-mod', 'dm-verity', 'dm-crypt', 'dm-thin-pool', 'dm-snapshot', 'dm-mirror', 'dm-raid', 'raid1', 'raid456', 'dm-multipath'],
+  ...[
+    'xfs',
+    'ext4',
+    'vfat',
+    'isofs',
+    'squashfs',
+    'overlay',
+    'loop',
+    'fuse',
+    'nfs',
+    'nfsv4',
+    'cifs',
+    'iscsi_tcp',
+    'nvme-tcp',
+    'nbd',
+    'vhost_net',
+  ],
+  ...['nls_cp437', 'nls_ascii', 'nls_utf8', 'kvm_intel', 'kvm_amd', 'vfio-pci', 'zram', 'sch_fq_codel', 'sch_ingress', 'cls_bpf', 'sctp'],
+]
+
+/** Folders of drivers that may lie between stage 0 and the medium that holds the root. */
+const onTheWay =
+  /^kernel\/drivers\/(ata|cdrom|hv|message\/fusion|mmc|nvme\/host|pci\/controller|scsi|usb\/core|usb\/host|usb\/storage|virtio)\/|^kernel\/drivers\/block\/(virtio_blk|xen-blkfront)\.ko/
+
+/** Among them: what is reached through a network, tapes, ancient cards, and what is no disk. */
+const notOnTheWay =
+  /\/(fcoe|libfc|bnx2fc|bnx2i|cxgbi|qedf|qedi|qla4xxx|be2iscsi|bfa|csiostor|fnic|snic|elx|iscsi|libiscsi|libiscsi_tcp|iscsi_tcp|st|ch|osst|ses|sg|scsi_debug|virtio_balloon|virtio_input|virtio_mem|hv_balloon|hv_utils|mspro_block|nvme-tcp|nvme-rdma|nvme-fc|aic94xx|aic7xxx|pata_legacy|wd719x|esas2r|am53c974|esp_scsi|a100u2w|atp870u|dc395x|dmx3191d|g_NCR5380|imm|ppa|nsp32|sym53c8xx_2|qlogicfas408|advansys|aha\w*|fdomain\w*|initio|stex|ips|gdth|BusLogic)(\.ko|\/)/
+
+/** What stage 0 loads on every machine. */
+export const early: readonly string[] = ['loop', 'squashfs', 'dm-verity', 'isofs', 'vfat', 'nls_cp437', 'nls_ascii', 'nls_utf8']
+
+/** Whether a module may be needed to reach the medium that holds the root. */
+export const mayHoldRoot = (path: string): boolean => onTheWay.test(path) && !notOnTheWay.test(path)
+
+/** What may be plugged in or asked for while a machine runs; nothing can be loaded once its hardware is up. */
+export const beforeLock: readonly string[] = [
+  // Disks, sticks and what is on them.
+  ...['usb-storage', 'uas', 'sd_mod', 'sr_mod', 'nvme', 'nvme-tcp', 'iscsi_tcp', 'nbd', 'loop', 'zram', 'dm-mod', 'dm-crypt', 'dm-verity'],
+  ...['dm-thin-pool', 'dm-snapshot', 'dm-mirror', 'dm-raid', 'dm-multipath', 'raid0', 'raid1', 'raid10', 'raid456'],
+  ...['xfs', 'ext4', 'vfat', 'isofs', 'squashfs', 'overlay', 'fuse', 'nfs', 'nfsv4', 'cifs', 'nls_cp437', 'nls_ascii', 'nls_utf8'],
+  // Keyboards and network cards that are plugged in.
+  ...['usbhid', 'hid-generic', 'xhci-pci', 'cdc_ether', 'cdc_ncm', 'r8152', 'ax88179_178a', 'asix', 'smsc95xx'],
+  // Links and addresses that a configuration or a pod asks for.
+  ...['wireguard', '8021q', 'bonding', 'bridge', 'br_netfilter', 'vxlan', 'geneve', 'ipip', 'sit', 'ip6_tunnel', 'ip_gre', 'dummy', 'veth'],
+  ...['macvlan', 'macvtap', 'ipvlan', 'tun', 'tap', 'vrf', 'team', 'ifb', 'vhost_net', 'vhost_vsock', 'af_packet_diag', 'inet_diag'],
+  ...[
+    'tcp_diag',
+    'udp_diag',
+    'unix_diag',
+    'netlink_diag',
+    'sctp',
+    'tcp_bbr',
+    'sch_fq',
+    'sch_fq_codel',
+    'sch_htb',
+    'sch_tbf',
+    'sch_ingress',
+  ],
+  ...['sch_prio', 'cls_bpf', 'cls_u32', 'cls_flower', 'cls_matchall', 'act_bpf', 'act_mirred', 'act_police', 'openvswitch'],
+  // Packet filters: nf_tables, and what iptables and IPVS need on top of it.
+  ...['nf_tables', 'nft_ct', 'nft_chain_nat', 'nft_nat', 'nft_masq', 'nft_redir', 'nft_reject_inet', 'nft_fib_inet', 'nft_fib_ipv4'],
+  ...[
+    'nft_fib_ipv6',
+    'nft_numgen',
+    'nft_hash',
+    'nft_log',
+    'nft_limit',
+    'nft_quota',
+    'nft_tproxy',
+    'nft_socket',
+    'nft_compat',
+    'nft_objref',
+  ],
+  ...['nft_queue', 'nft_connlimit', 'nft_flow_offload', 'nft_synproxy', 'nft_osf', 'nft_xfrm', 'nft_tunnel', 'nft_dup_ipv4'],
+  ...['nft_dup_ipv6', 'nft_fwd_netdev', 'nft_dup_netdev', 'nft_fib_netdev', 'nf_conntrack_netlink', 'nf_flow_table_inet', 'nf_log_syslog'],
+  ...['nf_conntrack_ftp', 'nf_conntrack_sip', 'nf_conntrack_tftp', 'nf_nat_ftp', 'nf_nat_tftp', 'nfnetlink_log', 'nfnetlink_queue'],
+  ...['ip_tables', 'iptable_filter', 'iptable_nat', 'iptable_mangle', 'iptable_raw', 'ip6_tables', 'ip6table_filter', 'ip6table_nat'],
+  ...['ip6table_mangle', 'ip6table_raw', 'ebtables', 'ip_set', 'ip_set_hash_ip', 'ip_set_hash_net', 'ip_set_hash_ipport'],
+  ...['ip_set_hash_ipportip', 'ip_set_hash_ipportnet', 'ip_set_hash_netport', 'ip_set_bitmap_port', 'ip_set_list_set'],
+  ...['ip_vs', 'ip_vs_rr', 'ip_vs_wrr', 'ip_vs_lc', 'ip_vs_wlc', 'ip_vs_sh', 'ip_vs_dh', 'ip_vs_sed', 'ip_vs_nq', 'ip_vs_mh'],
+  // Time outs, trusted platform modules, virtual machines in pods.
+  ...['softdog', 'tpm_crb', 'tpm_tis', 'kvm_intel', 'kvm_amd', 'vfio-pci', 'configs', 'msr', 'cpuid'],
+]
+
+/** Every match of iptables is a module of its own. */
+const matches = /^kernel\/net\/(netfilter\/xt_|ipv[46]\/netfilter\/(ipt_|ip6t_))/
+
+/** Names of the modules to be loaded before the lock, of those that this kernel has. */
+export function loadedBeforeLock(paths: readonly string[]): string[] {
+  const wanted = new Set(beforeLock.map((name) => name.replaceAll('-', '_')))
+  return paths
+    .filter((path) => wanted.has(moduleName(path)) || matches.test(path))
+    .map(moduleName)
+    .sort()
+}
+
+/** What a module says that it needs, from its `.modinfo` (include/linux/module.h): names, as in `depends=a,b`. */
+export function dependsOf(module: Buffer): string[] {
+  const at = module.indexOf('\0depends=')
+  if (at < 0) return []
+  const end = module.indexOf(0, at + 1)
+  return module
+    .toString('latin1', at + '\0depends='.length, end)
+    .split(',')
+    .filter(Boolean)
+}
+
+/**
+ * Paths that remain: what depends on a module that goes, goes too. Throws KernelError when a required one would, unless it is
+ * among the names of what the kernel has built in.
+ */
+export function keptModules(modules: ReadonlyMap<string, readonly string[]>, builtin: ReadonlySet<string>): string[] {
+  const kept = new Map(
+    [...modules.keys()].filter((path) => !pruned.some((folder) => path.startsWith(`${folder}/`))).map((path) => [moduleName(path), path]),
+  )
+  for (let lost = true; lost; ) {
+    lost = false
+    for (const [name, path] of kept)
+      if (modules.get(path)!.some((each) => !kept.has(each.replaceAll('-', '_')))) {
+        kept.delete(name)
+        lost = true
+      }
+  }
+  const absent = required.filter((name) => !kept.has(name.replaceAll('-', '_')) && !builtin.has(name.replaceAll('-', '_')))
+  if (absent.length) throw new KernelError(`the kernel has no module ${absent.join(', ')}`)
+  return [...kept.values()].sort()
+}

@@ -1,0 +1,130 @@
+/** What `./mkimage.sh` can be told. */
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { dist } from '../build/binary.ts'
+
+/** The help, with every flag. */
+export const help = `Makes everything a machine starts from, in dist/:
+  ichor-amd64.iso                for CD and USB stick, BIOS and UEFI
+  ichor-amd64.raw, .qcow2        a disk with the system on it, BIOS and UEFI
+  ichor-amd64.efi                the unified kernel image
+  ichor-vmlinuz, ichor-initramfs, ichor-cmdline
+                                 for machines started through a network; the root is in the initramfs
+  ichor-installer-amd64.tar      installer image (OCI layout), for installs and upgrades
+  ichor-amd64.manifest, .sig     what a release consists of, signed
+  ichor-amd64.spdx.json          what it was made of
+  ichor-SHA256SUMS, .sig         hashes of the above, signed
+
+usage: ./mkimage.sh [flags]
+
+  --arch amd64               the only architecture so far
+  --output FOLDER            where the files go (dist/)
+  --platform NAME            where the configuration comes from (metal)
+  --extra-kernel-arg ARG     one more kernel parameter, or with "-" before its name one less; may be repeated
+  --embed-config FILE        a machine configuration that the image carries; whoever has the image can read it
+  --firmware FOLDER          files for drivers that ask for firmware, as below /lib/firmware
+  --key FILE                 Ed25519 key in PEM that signs (made on first use in ~/.config/ichor/image-key.pem)
+  --secure-boot-key FILE     RSA key in PEM that signs boot loader and kernel image for Secure Boot
+  --secure-boot-cert FILE    its certificate in PEM
+  --sd-boot-enroll-keys HOW  if-safe: the boot menu offers to trust that certificate (default)
+                             force: a machine in setup mode trusts it without being asked; off: neither
+  --only iso,pxe,…           only some of: iso, disk, pxe, installer
+  --fast                     packed quickly and less tightly, for daily work
+  --locked                   takes exactly the Debian packages that the lock files name, or nothing
+  --lock                     takes what the archive has now and writes the lock files anew
+  --check-reproducible       makes everything a second time elsewhere, as another user and from nothing, and compares
+  --help                     this text
+`
+
+/** Something is asked for that cannot be done; the message says what can. */
+export class UsageError extends Error {
+  override name = 'UsageError'
+}
+
+/** What is to be made. */
+export interface ImageOptions {
+  output: string
+  platform: string
+  extraKernelArgs: string[]
+  embedConfig?: string
+  firmware?: string
+  key?: string
+  secureBoot?: { key: string; certificate: string }
+  enroll: 'if-safe' | 'force' | 'off'
+  only: ReadonlySet<Product>
+  fast: boolean
+  locked: boolean
+  relock: boolean
+  checkReproducible: boolean
+}
+
+/** What can be made. */
+export const products = ['iso', 'disk', 'pxe', 'installer'] as const
+export type Product = (typeof products)[number]
+
+const flags = {
+  arch: { type: 'string', default: 'amd64' },
+  output: { type: 'string', default: dist },
+  platform: { type: 'string', default: 'metal' },
+  'extra-kernel-arg': { type: 'string', multiple: true, default: [] as string[] },
+  'embed-config': { type: 'string' },
+  firmware: { type: 'string' },
+  key: { type: 'string' },
+  'secure-boot-key': { type: 'string' },
+  'secure-boot-cert': { type: 'string' },
+  'sd-boot-enroll-keys': { type: 'string', default: 'if-safe' },
+  only: { type: 'string' },
+  fast: { type: 'boolean', default: false },
+  locked: { type: 'boolean', default: false },
+  lock: { type: 'boolean', default: false },
+  'check-reproducible': { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+} as const
+
+/** Reads the arguments; nothing when help is asked for. */
+export function imageOptions(args: string[]): ImageOptions | undefined {
+  let values: ReturnType<typeof parseArgs<{ options: typeof flags; strict: true }>>['values']
+  try {
+    values = parseArgs({ args, options: flags, strict: true }).values
+  } catch (error) {
+    throw new UsageError(`${(error as Error).message.split('\n')[0]}; ./mkimage.sh --help lists the flags`)
+  }
+  if (values.help) return undefined
+  const { arch, platform, locked, lock: relock } = values
+  if (arch === 'arm64') throw new UsageError('--arch arm64: images are made for amd64 only so far')
+  if (arch !== 'amd64') throw new UsageError(`--arch "${arch}": must be amd64`)
+  if (!/^[a-z][a-z0-9-]*$/.test(platform)) throw new UsageError(`--platform "${platform}": must be a name like "metal"`)
+  const enroll = values['sd-boot-enroll-keys']
+  if (enroll !== 'if-safe' && enroll !== 'force' && enroll !== 'off')
+    throw new UsageError(`--sd-boot-enroll-keys "${enroll}": must be if-safe, force or off`)
+  if (locked && relock) throw new UsageError('--locked and --lock exclude each other')
+  const path = (flag: 'embed-config' | 'firmware' | 'key' | 'secure-boot-key' | 'secure-boot-cert') => {
+    const given = values[flag]
+    if (given !== undefined && !existsSync(given)) throw new UsageError(`--${flag} "${given}": there is no such file`)
+    return given === undefined ? undefined : resolve(given)
+  }
+  const [key, certificate] = [path('secure-boot-key'), path('secure-boot-cert')]
+  if (!key !== !certificate) throw new UsageError('--secure-boot-key and --secure-boot-cert go together')
+  return {
+    output: resolve(values.output),
+    platform,
+    extraKernelArgs: values['extra-kernel-arg'],
+    embedConfig: path('embed-config'),
+    firmware: path('firmware'),
+    key: path('key'),
+    secureBoot: key && certificate ? { key, certificate } : undefined,
+    enroll,
+    only: new Set(values.only === undefined ? products : values.only.split(',').map(product)),
+    fast: values.fast,
+    locked,
+    relock,
+    checkReproducible: values['check-reproducible'],
+  }
+}
+
+function product(name: string): Product {
+  const found = products.find((each) => each === name)
+  if (!found) throw new UsageError(`--only "${name}": must be some of ${products.join(', ')}`)
+  return found
+}

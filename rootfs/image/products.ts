@@ -1,0 +1,166 @@
+/** What a release is handed out as. */
+import { createWriteStream, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Segment } from '../../src/oci/image.ts'
+import { layerMediaType, layerSegments } from '../../src/oci/layer.ts'
+import { tarEnd, tarHeader, tarPadding } from '../../src/oci/tar.ts'
+import { hashOf } from '../build/cache.ts'
+import { makeEfiPartition } from './efi-partition.ts'
+import { assetsFolder, mediumMenu } from './grub.ts'
+import { rootArchive } from './initramfs.ts'
+import { makeIso } from './iso.ts'
+import { fileOf, type Release, sizeOf, version } from './release.ts'
+import { rootName } from './verity.ts'
+
+/** Label of media. */
+export const label = 'ICHOR'
+
+/** Bytes of segments, in turn. */
+async function* bytesOf(segments: readonly Segment[]): AsyncGenerator<Uint8Array> {
+  for (const segment of segments) {
+    if ('bytes' in segment) yield segment.bytes
+    else
+      for await (const chunk of Bun.file(segment.file)
+        .slice(segment.offset, segment.offset + segment.length)
+        .stream())
+        yield chunk
+  }
+}
+
+async function write(path: string, segments: readonly Segment[]): Promise<void> {
+  const output = createWriteStream(path)
+  const ended = new Promise<void>((resolve, reject) => output.on('finish', resolve).on('error', reject))
+  for await (const chunk of bytesOf(segments))
+    if (!output.write(chunk)) await new Promise((resolve) => output.once('drain', () => resolve(null)))
+  output.end()
+  await ended
+}
+
+/** A number for disks and file systems that follows from the release. */
+export const serialOf = ({ verity }: Release): number => Number.parseInt(verity.rootHash.slice(16, 24), 16)
+
+/** Variables of Secure Boot that systemd-boot may set, and when. */
+export interface Enrollment {
+  how: 'if-safe' | 'force' | 'off'
+  files: readonly { name: string; content: Buffer }[]
+}
+
+// systemd-boot 252 knows no `if-safe`; asking is the safe way that it has.
+const enrollModes = { 'if-safe': 'manual', force: 'force', off: 'off' } as const
+
+/** Settings of systemd-boot (loader.conf(5)). */
+export const loaderSettings = ({ how }: Enrollment, timeout: number): string =>
+  `timeout ${timeout}\neditor no\nauto-firmware yes\nsecure-boot-enroll ${enrollModes[how]}\n`
+
+/** The ISO. */
+export async function writeIso(path: string, release: Release, enrollment: Enrollment): Promise<void> {
+  const serial = serialOf(release)
+  const efi = `${path}.efi`
+  const uki = fileOf(release, 'vmlinuz.efi')
+  const onEfi = {
+    loader: 'EFI/BOOT/BOOTX64.EFI',
+    uki: `EFI/Linux/ichor-${version}.efi`,
+    root: `ichor/${rootName(release.verity)}`,
+  }
+  try {
+    const { size, offsets } = await makeEfiPartition(
+      efi,
+      [
+        { path: onEfi.loader, content: fileOf(release, 'systemd-boot.efi') },
+        { path: 'loader/loader.conf', content: Buffer.from(loaderSettings(enrollment, 3)) },
+        ...enrollment.files.map(({ name, content }) => ({ path: `loader/keys/auto/${name}`, content })),
+        { path: onEfi.uki, content: uki },
+        { path: onEfi.root, content: fileOf(release, 'root.sqsh') },
+      ],
+      { label, serial },
+    )
+    const shared = new Map<string, { offset: number; size: number }>([
+      ['root.sqsh', { offset: offsets.get(onEfi.root)!, size: sizeOf(release, 'root.sqsh') }],
+      ['vmlinuz.efi', { offset: offsets.get(onEfi.uki)!, size: uki.length }],
+      ['systemd-boot.efi', { offset: offsets.get(onEfi.loader)!, size: sizeOf(release, 'systemd-boot.efi') }],
+    ])
+    for (const name of ['vmlinuz', 'initramfs.xz']) {
+      const content = fileOf(release, name)
+      const within = uki.indexOf(content)
+      if (within >= 0) shared.set(name, { offset: offsets.get(onEfi.uki)! + within, size: content.length })
+    }
+    const files = [
+      { path: `ichor/${rootName(release.verity)}`, content: shared.get('root.sqsh')! },
+      { path: 'boot/grub/grub.cfg', content: Buffer.from(mediumMenu(version, release.commandLine, release.marker)) },
+      { path: `boot/grub/${release.marker}`, content: Buffer.from(`${release.verity.rootHash}\n`) },
+      ...release.names.map((name) => ({ path: `${assetsFolder}/${name}`, content: shared.get(name) ?? fileOf(release, name) })),
+    ]
+    const { medium, hybrid } = release.grub
+    await write(path, makeIso({ label, files, grub: medium, grubSector: hybrid, efi: { file: efi, size }, serial }))
+  } finally {
+    rmSync(efi, { force: true })
+  }
+}
+
+/** The initramfs for machines started through a network: the root follows the rest. */
+export async function writeNetworkInitramfs(path: string, release: Release): Promise<void> {
+  const { before, after } = rootArchive(release.verity)
+  await write(path, [
+    { bytes: fileOf(release, 'initramfs.xz') },
+    { bytes: before },
+    { file: join(release.folder, 'root.sqsh'), offset: 0, length: sizeOf(release, 'root.sqsh') },
+    { bytes: after },
+  ])
+}
+
+/** The installer: an OCI image layout (github.com/opencontainers/image-spec) as one tar archive, its layer uncompressed. */
+export async function writeInstaller(path: string, release: Release): Promise<void> {
+  const folders = ['usr', 'usr/install', assetsFolder, `${assetsFolder}/grub`]
+  const layer = layerSegments([
+    ...folders.map((each) => ({ path: each, type: 'dir' as const, mode: 0o755 })),
+    ...release.names.map((name) => ({
+      path: `${assetsFolder}/${name}`,
+      type: 'file' as const,
+      mode: 0o644,
+      size: sizeOf(release, name),
+      source: join(release.folder, name),
+    })),
+  ])
+  const hasher = new Bun.CryptoHasher('sha256')
+  let layerSize = 0
+  for await (const chunk of bytesOf(layer)) {
+    hasher.update(chunk)
+    layerSize += chunk.length
+  }
+  const digest = `sha256:${hasher.digest('hex')}`
+  const json = (value: object) => Buffer.from(JSON.stringify(value))
+  const config = json({ architecture: 'amd64', os: 'linux', config: {}, rootfs: { type: 'layers', diff_ids: [digest] } })
+  const described = (mediaType: string, content: Buffer) => ({ mediaType, digest: `sha256:${hashOf(content)}`, size: content.length })
+  const manifestType = 'application/vnd.oci.image.manifest.v1+json'
+  const manifest = json({
+    schemaVersion: 2,
+    mediaType: manifestType,
+    config: described('application/vnd.oci.image.config.v1+json', config),
+    layers: [{ mediaType: layerMediaType, digest, size: layerSize }],
+    annotations: { 'org.opencontainers.image.version': version },
+  })
+  const index = json({
+    schemaVersion: 2,
+    mediaType: 'application/vnd.oci.image.index.v1+json',
+    manifests: [{ ...described(manifestType, manifest), platform: { architecture: 'amd64', os: 'linux' } }],
+  })
+  const file = (name: string, size: number, content: readonly Segment[]): Segment[] => [
+    { bytes: tarHeader({ path: name, type: 'file', mode: 0o644, size }) },
+    ...content,
+    { bytes: new Uint8Array(tarPadding(size)) },
+  ]
+  const small = (name: string, bytes: Buffer) => file(name, bytes.length, [{ bytes }])
+  const blob = (hash: string) => `blobs/sha256/${hash}`
+  await write(path, [
+    ...small('oci-layout', json({ imageLayoutVersion: '1.0.0' })),
+    ...small('index.json', index),
+    ...['blobs', 'blobs/sha256'].map((each) => ({ bytes: tarHeader({ path: each, type: 'dir' as const, mode: 0o755 }) })),
+    ...small(blob(hashOf(manifest)), manifest),
+    ...small(blob(hashOf(config)), config),
+    ...file(blob(digest.slice('sha256:'.length)), layerSize, layer),
+    { bytes: tarEnd },
+  ])
+}
+
+/** For checks of what was written. */
+export const readWhole = (path: string): Buffer => readFileSync(path)

@@ -1,0 +1,68 @@
+/** The root file system of a machine: the tree of the build, the kernel's modules, and what this image was made with. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { assemble } from '../build/assemble.ts'
+import { dist } from '../build/binary.ts'
+import { pack } from '../build/pack.ts'
+import { withParts } from '../build/rootfs.ts'
+import { debianPartsOf } from '../build/sbom-parts.ts'
+import { type SizeRow, sizeRows } from '../build/size-table.ts'
+import type { Tree } from '../build/tree.ts'
+import { xz, zstd } from '../squashfs/compressor.ts'
+import type { Kernel, Starters } from './kernel.ts'
+import { loadedBeforeLock } from './modules.ts'
+
+/** What is loaded before no module can be loaded any more, a name a line. */
+const beforeLockPath = '/usr/share/ichor/hot-plug-modules'
+
+/** Where init looks for a configuration that comes with the image (src/os/config/sources/embedded.ts). */
+const embeddedPath = '/usr/local/etc/talos/config.yaml'
+
+/** Choices of a root file system. */
+export interface RootOptions {
+  /** Packed quickly and less tightly. */
+  fast: boolean
+  relock: boolean
+  locked: boolean
+  /** File with a machine configuration that the image carries. */
+  embedConfig?: string
+}
+
+/** A packed root file system. */
+export interface MachineRoot {
+  path: string
+  /** SPDX document as text. */
+  sbom: string
+  rows: SizeRow[]
+}
+
+/** Builds what is missing and packs it. */
+export async function makeRoot({ kernel, packages }: Starters, { fast, relock, locked, embedConfig }: RootOptions): Promise<MachineRoot> {
+  return withParts(undefined, async ({ program, parts }) => {
+    const { tree, sbom } = await assemble(program, parts, { relock, locked, also: debianPartsOf(packages) })
+    addModules(tree, kernel)
+    tree.text(
+      'modules',
+      beforeLockPath,
+      loadedBeforeLock(kernel.paths)
+        .map((name) => `${name}\n`)
+        .join(''),
+    )
+    if (embedConfig) tree.text('configuration', embeddedPath, readFileSync(embedConfig), 0o600)
+    const blockSize = fast ? 128 * 1024 : 256 * 1024
+    const name = fast ? 'root.fast.sqsh' : 'root.sqsh'
+    const stored = await pack(name, tree.entries(), fast ? zstd(6) : await xz(blockSize), blockSize)
+    return { path: join(dist, name), sbom, rows: sizeRows(tree, stored) }
+  })
+}
+
+/** All modules that were kept, with depmod's tables. */
+function addModules(tree: Tree, { modules, release }: Kernel): void {
+  for (const entry of readdirSync(join(modules, release), { recursive: true, withFileTypes: true })) {
+    const source = join(entry.parentPath, entry.name)
+    const path = `/usr/lib/modules${source.slice(modules.length)}`
+    if (entry.isSymbolicLink()) tree.link('modules', path, readlinkSync(source))
+    else if (entry.isFile()) tree.file('modules', path, source, 0o644)
+    else tree.dir('modules', path)
+  }
+}

@@ -1,0 +1,58 @@
+/** Signatures for Secure Boot, by sbsigntool: of programs of the firmware, and of the variables that make it trust their key. */
+import { X509Certificate } from 'node:crypto'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { hashOf } from '../build/cache.ts'
+import { run } from '../build/run.ts'
+
+/** RSA key and certificate, both PEM files. */
+export interface SecureBootKeys {
+  key: string
+  certificate: string
+}
+
+/** Signs a program of the firmware. */
+export async function signProgram(program: Buffer, { key, certificate }: SecureBootKeys, work: string): Promise<Buffer> {
+  mkdirSync(work, { recursive: true })
+  const [plain, signed] = [join(work, 'plain.efi'), join(work, 'signed.efi')]
+  try {
+    writeFileSync(plain, program)
+    await run(['sbsign', '--key', key, '--cert', certificate, '--output', signed, plain])
+    return readFileSync(signed)
+  } finally {
+    for (const path of [plain, signed]) rmSync(path, { force: true })
+  }
+}
+
+/** The variables of Secure Boot in the order in which they are to be set, and the file systemd-boot wants each in. */
+const variables = ['db', 'KEK', 'PK'] as const
+
+/** `db.auth`, `KEK.auth` and `PK.auth`, each with this one certificate: who owns it, owns the machine. */
+export async function enrollment({ key, certificate }: SecureBootKeys, work: string): Promise<{ name: string; content: Buffer }[]> {
+  mkdirSync(work, { recursive: true })
+  const der = new X509Certificate(readFileSync(certificate)).raw
+  const [plain, list] = [join(work, 'certificate.der'), join(work, 'list.esl')]
+  const digest = hashOf(der)
+  const owner = [
+    digest.slice(0, 8),
+    digest.slice(8, 12),
+    `4${digest.slice(13, 16)}`,
+    `8${digest.slice(17, 20)}`,
+    digest.slice(20, 32),
+  ].join('-')
+  const attributes = 'NON_VOLATILE,BOOTSERVICE_ACCESS,RUNTIME_ACCESS,TIME_BASED_AUTHENTICATED_WRITE_ACCESS'
+  try {
+    writeFileSync(plain, der)
+    await run(['sbsiglist', '--owner', owner, '--type', 'x509', '--output', list, plain])
+    const signed: { name: string; content: Buffer }[] = []
+    for (const name of variables) {
+      const output = join(work, `${name}.auth`)
+      await run(['sbvarsign', '--key', key, '--cert', certificate, '--attr', attributes, '--output', output, name, list])
+      signed.push({ name: `${name}.auth`, content: readFileSync(output) })
+      rmSync(output)
+    }
+    return signed
+  } finally {
+    for (const path of [plain, list]) rmSync(path, { force: true })
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * A kernel, its command line and its initramfs as one program of the firmware: sections added behind those of systemd's stub
+ * (uapi-group.org "Unified Kernel Image"; Microsoft "PE Format"). Each begins at a multiple of 2 KiB in the file, so that
+ * other file systems over the same bytes can name them, too.
+ */
+
+/** The stub has no room, or is no program of the firmware. */
+export class PeError extends Error {
+  override name = 'PeError'
+}
+
+/** A section of a program. */
+export interface PeSection {
+  name: string
+  /** Where it begins in the file. */
+  offset: number
+  /** Bytes of content. */
+  size: number
+  address: number
+}
+
+const sectionHeader = 40
+const fileAlignment = 2048
+const memoryAlignment = 4096
+const flags = 0x40000040 // IMAGE_SCN_CNT_INITIALIZED_DATA | IMAGE_SCN_MEM_READ
+const align = (value: number, to: number) => Math.ceil(value / to) * to
+
+interface Headers {
+  /** Offset of the file header, behind `PE\0\0`. */
+  coff: number
+  optional: number
+  sections: number
+  table: number
+}
+
+function headersOf(image: Buffer): Headers {
+  if (image.length < 0x40 || image.toString('latin1', 0, 2) !== 'MZ') throw new PeError('no program: it does not begin with MZ')
+  const pe = image.readUInt32LE(0x3c)
+  if (pe + 24 + 112 > image.length || image.toString('latin1', pe, pe + 4) !== 'PE\0\0')
+    throw new PeError('no program of the firmware: no PE header')
+  const coff = pe + 4
+  const optional = coff + 20
+  if (image.readUInt16LE(optional) !== 0x20b) throw new PeError('no program for 64 bits')
+  const sections = image.readUInt16LE(coff + 2)
+  const table = optional + image.readUInt16LE(coff + 16)
+  if (sections > 96 || table + sections * sectionHeader > image.length) throw new PeError('its table of sections lies outside')
+  return { coff, optional, sections, table }
+}
+
+/** The sections of a program. */
+export function peSections(image: Buffer): PeSection[] {
+  const { sections, table } = headersOf(image)
+  return Array.from({ length: sections }, (_, at) => {
+    const header = table + at * sectionHeader
+    const raw = image.readUInt32LE(header + 16)
+    const section = {
+      name: image.toString('latin1', header, header + 8).replace(/\0+$/, ''),
+      offset: image.readUInt32LE(header + 20),
+      size: Math.min(image.readUInt32LE(header + 8), raw),
+      address: image.readUInt32LE(header + 12),
+    }
+    if (section.offset + raw > image.length) throw new PeError(`section "${section.name}" lies outside`)
+    return section
+  })
+}
+
+/** How much memory a program asks for. */
+export const peImageSize = (image: Buffer): number => image.readUInt32LE(headersOf(image).optional + 56)
+
+/** Adds sections behind those that a program has. */
+export function addSections(stub: Buffer, added: readonly { name: string; content: Uint8Array; room?: number }[]): Buffer {
+  const { coff, optional, sections, table } = headersOf(stub)
+  const headersSize = stub.readUInt32LE(optional + 60)
+  if (table + (sections + added.length) * sectionHeader > headersSize) throw new PeError('the stub has no room for more sections')
+  const image = Buffer.from(stub)
+  const parts: Uint8Array[] = [image]
+  let offset = stub.length
+  let address = align(peImageSize(stub), memoryAlignment)
+  for (const [at, { name, content, room = 0 }] of added.entries()) {
+    if (name.length > 8) throw new PeError(`section name "${name}" is longer than 8 characters`)
+    const start = align(offset, fileAlignment)
+    const raw = align(content.length, fileAlignment)
+    const header = table + (sections + at) * sectionHeader
+    image.fill(0, header, header + sectionHeader)
+    image.write(name, header, 'latin1')
+    image.writeUInt32LE(content.length, header + 8)
+    image.writeUInt32LE(address, header + 12)
+    image.writeUInt32LE(raw, header + 16)
+    image.writeUInt32LE(start, header + 20)
+    image.writeUInt32LE(flags, header + 36)
+    parts.push(new Uint8Array(start - offset), content, new Uint8Array(raw - content.length))
+    offset = start + raw
+    address = align(address + Math.max(raw, room), memoryAlignment)
+  }
+  image.writeUInt16LE(sections + added.length, coff + 2)
+  image.writeUInt32LE(address, optional + 56)
+  image.writeUInt32LE(0, optional + 64) // no checksum; the firmware looks at signatures only
+  return Buffer.concat(parts)
+}
+
+/** What a unified kernel image is made of. */
+export interface UkiParts {
+  stub: Buffer
+  osRelease: string
+  commandLine: string
+  initramfs: Buffer
+  kernel: Buffer
+}
+
+/** Puts the image together. */
+export function makeUki({ stub, osRelease, commandLine, initramfs, kernel }: UkiParts): Buffer {
+  return addSections(stub, [
+    { name: '.osrel', content: Buffer.from(osRelease) },
+    { name: '.cmdline', content: Buffer.from(commandLine) },
+    { name: '.initrd', content: initramfs },
+    // Last, with the memory it unpacks itself into behind it.
+    { name: '.linux', content: kernel, room: peImageSize(kernel) },
+  ])
+}

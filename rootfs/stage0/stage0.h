@@ -1,0 +1,75 @@
+/* What the parts of stage 0 share: system calls without a C library, small texts, and the way to give up. */
+#ifndef STAGE0_H
+#define STAGE0_H
+
+#include <asm/unistd_64.h>
+#include <linux/fcntl.h>
+
+typedef unsigned long word;
+
+/* Of <errno.h>, which needs a C library. */
+#define E_EXIST 17
+#define E_BUSY 16
+#define E_NODEV 19
+#define O_RDONLY_CLOEXEC (O_RDONLY | O_CLOEXEC)
+
+/* A path or a line being written; what does not fit is left out and `full` says so. */
+struct text {
+	char at[512];
+	word length;
+	int full;
+};
+
+/* The root file system wanted, as /ichor/root has it. */
+struct root {
+	char hash[65], salt[65], name[32];
+	word data_blocks, blocks;
+};
+
+void *memset(void *to, int value, word size);
+void *memcpy(void *to, const void *from, word size);
+long call(long number, long a, long b, long c, long d, long e);
+long open_file(const char *path, int flags);
+void close_file(long fd);
+long make_folder(const char *path, int mode);
+long mount_on(const char *source, const char *target, const char *type, word flags, const char *data);
+void pause_for(long milliseconds);
+long seconds_up(void);
+
+word length_of(const char *text);
+int same(const char *a, const char *b);
+int starts(const char *text, const char *with);
+void add(struct text *to, const char *what);
+void add_number(struct text *to, word number);
+word number_at(const char **text);
+/* Reads a whole file of the initramfs or of sysfs; the bytes end with a zero. Negative when it cannot or does not fit. */
+long read_text(const char *path, char *into, word size);
+
+/* Lines on every console, after `[stage0] `. */
+void say(const char *a, const char *b, const char *c, const char *d);
+/* Nothing can go on: one line that says why and what to do, and after a minute another try. */
+__attribute__((noreturn)) void stop(const char *what, const char *subject, long result, const char *way_out);
+extern const char damaged[];
+
+/* Loads what is always needed, then whatever the machine's devices ask for that was not loaded yet. */
+void read_modules(void);
+void load_needed_modules(void);
+void load_modules_of_devices(void);
+void forget_modules(void);
+
+/* Calls `found` with the name of each entry of a folder but `.` and `..`, until it gives something else than 0. */
+long each_entry(const char *folder, long (*found)(const char *folder, const char *name));
+
+/* Attaches an open file to a loop device; gives its number or an error. */
+long attach_loop(long image);
+void detach_loop(long number);
+
+/* Sets up the verified device over a loop device at /dev/dm-0; the second makes a damaged block the end of this start. */
+long verify_loop(const struct root *root, long loop);
+long verify_strictly(const struct root *root, long loop);
+void forget_verified(void);
+
+/* Finds the root file system and mounts it on /root; the medium that holds it, if any, stays on /medium. */
+void find_root(const struct root *root, struct text *source);
+
+#endif
