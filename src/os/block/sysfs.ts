@@ -48,9 +48,18 @@ function linkIfThere(files: SysFiles, path: string): string | undefined {
   }
 }
 
+/** Some drivers have the file and no answer: a CD drive without a name, for one. */
+function readable(files: SysFiles, path: string): string | undefined {
+  try {
+    return files.readTextIfThere(path)
+  } catch {
+    return undefined
+  }
+}
+
 /** A whole disk; undefined for what holds nothing (an empty loop device or drive) and for memory. */
 export function diskOf(files: SysFiles, name: string, device: BlockDeviceSpec): DiskSpec | undefined {
-  const text = (path: string) => files.readTextIfThere(`${folder}/${name}/${path}`)?.trim() || undefined
+  const text = (path: string) => readable(files, `${folder}/${name}/${path}`)?.trim() || undefined
   const number = (path: string) => Number(text(path) ?? 0)
   const size = number('size') * sector
   if (device.type !== 'disk' || size === 0 || /^z?ram\d/.test(name)) return undefined
