@@ -75,6 +75,7 @@ export const commands: Record<string, Entry> = {
   image: { summary: 'See to container images', aliases: ['images'], load: async () => (await import('./commands/image.ts')).image },
   inspect: { summary: 'Look into the machinery of a node', load: async () => (await import('./commands/inspect.ts')).inspect },
   inject: { summary: 'Change Kubernetes manifests', local: true, load: async () => (await import('./commands/inject.ts')).inject },
+  install: { summary: 'Install the system on a disk', load: async () => (await import('./commands/install.ts')).install },
   interfaces: { summary: 'Gone', hidden: true, load: async () => (await import('./commands/deprecated.ts')).interfaces },
   kubeconfig: { summary: 'Get the admin kubeconfig', load: async () => (await import('./commands/kubeconfig.ts')).kubeconfig },
   list: { summary: 'List files', aliases: ['ls'], load: async () => (await import('./commands/list.ts')).list },
@@ -108,6 +109,10 @@ export const commands: Record<string, Entry> = {
   reboot: { summary: 'Reboot nodes', load: async () => (await import('./commands/reboot.ts')).reboot },
   reset: { summary: 'Wipe nodes', load: async () => (await import('./commands/reset.ts')).reset },
   restart: { summary: 'Restart a container', load: async () => (await import('./commands/restart.ts')).restart },
+  rollback: {
+    summary: 'Go back to the release that nodes had before',
+    load: async () => (await import('./commands/rollback.ts')).rollback,
+  },
   routes: { summary: 'Gone', aliases: ['route'], hidden: true, load: async () => (await import('./commands/deprecated.ts')).routes },
   service: {
     summary: 'List, show, start, stop or restart services',
@@ -121,6 +126,7 @@ export const commands: Record<string, Entry> = {
     load: async () => (await import('./commands/support.ts')).support,
   },
   time: { summary: 'Show the clocks of nodes', load: async () => (await import('./commands/time.ts')).time },
+  upgrade: { summary: 'Upgrade nodes to another release', load: async () => (await import('./commands/upgrade.ts')).upgrade },
   usage: { summary: 'Show how much directories hold', aliases: ['du'], load: async () => (await import('./commands/usage.ts')).usage },
   validate: { summary: 'Check a machine configuration', local: true, load: async () => (await import('./commands/validate.ts')).validate },
   version: {
@@ -167,10 +173,17 @@ export async function build(name: string, entry: Entry, io: Io, cluster: Cluster
     .aliases(entry.aliases ?? [])
   if (!command.summary()) command.summary(entry.summary)
   if (!entry.local) {
-    for (const option of globalOptions()) command.addOption(option)
-    cluster.bind(() => command.opts())
+    // A command may give a global flag a second meaning of its own.
+    const own = new Set(command.options.map(({ long }) => long))
+    for (const option of globalOptions()) if (!own.has(option.long)) command.addOption(option)
+    cluster.bind(() => withoutBare(command.opts()))
   }
   return command
+}
+
+/** A global flag that was given without its value means something else to its command. */
+function withoutBare(flags: Record<string, unknown>): Record<string, unknown> {
+  return flags.cluster === true ? { ...flags, cluster: undefined } : flags
 }
 
 /** The root of the tree: names and summaries only. */

@@ -16,7 +16,7 @@ const rows = (name: string) => {
 
 /** Commands of the table that are not there yet, or never will be. */
 const absent = [
-  /^conformance|^rollback|^rotate-ca|^upgrade/,
+  /^conformance|^rotate-ca|^upgrade-k8s/,
   /-launch$|^debug-tool|^image (cache-|integration|talos-bundle)|^cluster create (dev|docker|qemu)|^help/,
 ]
 /** Flags of the table that are not there yet. */

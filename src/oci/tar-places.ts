@@ -17,7 +17,7 @@ const entryLimit = 100_000
 const headerLimit = 1 << 20
 
 /** Every regular file of an archive of `size` bytes. Throws TarError when it is none or ends early. */
-export async function indexTar(read: ReadAt, size: number): Promise<TarPlace[]> {
+export async function findTarPlaces(read: ReadAt, size: number): Promise<TarPlace[]> {
   const places: TarPlace[] = []
   let longName: string | undefined
   for (let at = 0, entries = 0; at + tarBlock <= size; entries++) {

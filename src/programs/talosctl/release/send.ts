@@ -1,0 +1,56 @@
+/** Installer images that lie on this computer: an OCI layout, as archive or folder, sent to a node through its API. */
+import { createReadStream, existsSync, lstatSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { tarEnd, tarHeader, tarPadding } from '../../../oci/tar.ts'
+import type { Cluster } from '../cluster.ts'
+import { UsageError } from '../failure.ts'
+import type { Io } from '../io.ts'
+import { humanSize } from '../units.ts'
+
+const chunk = 1 << 20
+
+/** Whether an image is named by a path of this computer rather than by a reference. */
+export function isLocal(image: string): boolean {
+  return /^[./~]/.test(image) || existsSync(image)
+}
+
+/** Sends a local image to a node and gives the name it has there; a reference is given back as it is. */
+export async function sendImage(io: Io, cluster: Cluster, node: string | undefined, image: string): Promise<string> {
+  if (!isLocal(image)) return image
+  if (!existsSync(image)) throw new UsageError(`image "${image}" is not on this computer`)
+  const parts = lstatSync(image).isDirectory() ? folderAsTar(image) : createReadStream(image, { highWaterMark: chunk })
+  let sent = 0
+  const told = (text: string) => io.stderr.isTTY && io.stderr.write(`\r\u001b[K${text}`)
+  const requests = async function* () {
+    for await (const part of parts) {
+      const data = part as Uint8Array
+      sent += data.length
+      told(`${node ?? 'node'}: sent ${humanSize(sent)}`)
+      yield { data }
+    }
+  }
+  try {
+    const { imageName } = await cluster.upload('ichor.v1.ReleaseService/Send', requests(), { node })
+    return imageName
+  } finally {
+    told('')
+  }
+}
+
+/** The files of an OCI layout as the archive that nodes take. */
+export async function* folderAsTar(folder: string): AsyncGenerator<Uint8Array> {
+  if (!existsSync(join(folder, 'index.json'))) throw new UsageError(`folder "${folder}" is no OCI layout: it has no "index.json"`)
+  const names = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name).slice(folder.length).replace(/^\//, ''))
+    .sort()
+  for (const name of names) {
+    const path = join(folder, name)
+    const { size } = lstatSync(path)
+    yield tarHeader({ path: name, type: 'file', mode: 0o644, size })
+    for await (const part of createReadStream(path, { highWaterMark: chunk })) yield part as Uint8Array
+    const padding = tarPadding(size)
+    if (padding) yield new Uint8Array(padding)
+  }
+  yield tarEnd
+}

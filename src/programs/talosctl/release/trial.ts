@@ -1,0 +1,68 @@
+/** What becomes of a node that started anew with another release: marked good, or back to what it was. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { RpcError } from '../../../rpc/status.ts'
+import { lifeOf } from '../action/follow.ts'
+import type { Cluster } from '../cluster.ts'
+import type { Io } from '../io.ts'
+import { specOf } from '../resource/definition.ts'
+
+/** Keys of META, as resources name them. */
+const trialKey = '0x06'
+const failuresKey = '0x20'
+
+/** How a wait goes on. */
+export interface TrialWait {
+  /** When the life began in which the upgrade was written. */
+  readonly before: string | undefined
+  readonly timeout: number
+  tell(state: string): void
+}
+
+/** Waits until a node has started anew and its release is marked good. Throws when it went back, with the reason it gives. */
+export async function awaitTrial(io: Io, cluster: Cluster, node: string | undefined, { before, timeout, tell }: TrialWait): Promise<void> {
+  const end = performance.now() + timeout
+  const failed = (await metaKey(cluster, node, failuresKey).catch(() => undefined)) ?? ''
+  let last = 'restarting'
+  for (;;) {
+    io.signal.throwIfAborted()
+    const life = await lifeOf(cluster, node, io.signal)
+    if (life && life.began !== before) {
+      last = `started, ${life.stage}`
+      try {
+        if ((await metaKey(cluster, node, trialKey)) === undefined) {
+          const now = (await metaKey(cluster, node, failuresKey)) ?? ''
+          if (now !== failed) throw new Error(`it went back: ${reason(now)}`)
+          tell('upgraded, marked good')
+          return
+        }
+        last = `on trial, ${life.stage}`
+      } catch (error) {
+        if (!(error instanceof RpcError)) throw error
+      }
+    }
+    tell(last)
+    if (performance.now() > end) throw new Error(`no end within ${Math.round(timeout / 1000)} s, last seen: ${last}`)
+    await sleep(1000, undefined, { signal: io.signal })
+  }
+}
+
+function reason(failures: string): string {
+  try {
+    const [{ version = '', why = '' } = {}] = JSON.parse(failures) as { version?: string; why?: string }[]
+    return `${version} failed: ${why}`
+  } catch {
+    return 'see "talosctl get metakeys"'
+  }
+}
+
+/** A value of META; undefined when there is none. */
+async function metaKey(cluster: Cluster, node: string | undefined, id: string): Promise<string | undefined> {
+  const request = { namespace: 'runtime', type: 'MetaKeys.runtime.talos.dev', id }
+  try {
+    const { resource } = await cluster.unary('cosi.resource.State/Get', request, { node, timeout: 5000 })
+    return ((resource && specOf(resource)) as { value?: string } | undefined)?.value
+  } catch (error) {
+    if (error instanceof RpcError && error.status === 'NotFound') return undefined
+    throw error
+  }
+}
