@@ -12,6 +12,7 @@ const programs: Record<string, () => Promise<Program>> = {
   talosctl: () => import('./programs/talosctl/talosctl.ts'),
   exec: () => import('./programs/exec/exec.ts'),
   keeper: () => import('./programs/keeper/keeper.ts'),
+  dashboard: () => import('./programs/dashboard/dashboard.ts'),
   discovery: () => import('./programs/discovery/discovery.ts'),
 }
 

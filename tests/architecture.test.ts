@@ -54,6 +54,7 @@ const law: Record<string, string[]> = {
   'programs/exec': ['linux', 'wire'],
   'programs/keeper': ['linux', 'wire', 'cosi'],
   'programs/discovery': ['wire', 'cosi', 'rpc', 'rpc/server', 'programs/keeper'],
+  'programs/dashboard': ['programs/talosctl'],
   'programs/talosctl': [
     'wire',
     'cosi',

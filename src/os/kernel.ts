@@ -21,6 +21,7 @@ export interface Kernel {
   readonly capture: typeof import('../linux/capture.ts')
   readonly ethtool: typeof import('../linux/ethtool.ts')
   readonly wireguard: typeof import('../linux/wireguard.ts')
+  readonly nftables: typeof import('../linux/nftables.ts')
   readonly process: typeof import('../linux/process.ts')
   readonly cgroup: typeof import('../linux/cgroup.ts')
   readonly sysctl: typeof import('../linux/sysctl.ts')
@@ -28,5 +29,6 @@ export interface Kernel {
   readonly time: typeof import('../linux/time.ts')
   readonly capabilities: typeof import('../linux/capabilities.ts')
   readonly fifo: typeof import('../linux/fifo.ts')
+  readonly console: typeof import('../linux/console.ts')
   readonly watchdog: typeof import('../linux/watchdog.ts')
 }

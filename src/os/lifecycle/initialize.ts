@@ -5,6 +5,7 @@ import { AcquireConfigStatus, acquireId } from '../config/resources/acquire-conf
 import { DevicesStatus } from '../runtime/resources/devices-status.ts'
 import type { Phase, Task, TaskContext } from './sequencer.ts'
 import { startService } from './services.ts'
+import { startDashboard } from './start/dashboard.ts'
 import { haltIfInstalled } from './start/halt-if-installed.ts'
 import { enforceHardening } from './start/hardening.ts'
 import { beginVolumes } from './volumes.ts'
@@ -25,6 +26,7 @@ const onMachine = (machine: Machine): Phase[] => {
     { name: 'earlyServices', tasks: ['udevd', 'machined', 'containerd', 'apid'].map((id) => serviceTask(machine, id)) },
     { name: 'usb', tasks: [{ name: 'waitForUSB', run: ({ signal }) => waitForDevices(machine, signal) }] },
     { name: 'meta', tasks: [{ name: 'reloadMeta', run: (context) => reloadMeta(machine, context) }] },
+    ...(isOn(last('talos.dashboard.disabled')) ? [] : [{ name: 'dashboard', tasks: [startDashboard(machine)] }]),
     ...(isOn(last('talos.halt_if_installed')) ? [{ name: 'haltIfInstalled', tasks: [haltIfInstalled(machine)] }] : []),
     { name: 'config', tasks: [loadConfig(machine)] },
   ]

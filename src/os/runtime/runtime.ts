@@ -25,6 +25,7 @@ import { observeVersion } from './controllers/version.ts'
 import { applyWatchdog, configWatchdog } from './controllers/watchdog.ts'
 import { resources } from './nouns.ts'
 import { apidService } from './services/apid.ts'
+import { dashboardService } from './services/dashboard.ts'
 import { machinedService } from './services/machined.ts'
 import { udevdService } from './services/udevd.ts'
 
@@ -56,7 +57,11 @@ export const runtime: Area = {
         ]),
     tellMaintenance(),
   ],
-  services: (machine) => [machinedService(), apidService(machine), ...(machine.kernel.mode === 'container' ? [] : [udevdService(machine)])],
+  services: (machine) => [
+    machinedService(),
+    apidService(machine),
+    ...(machine.kernel.mode === 'container' ? [] : [udevdService(machine), dashboardService(machine)]),
+  ],
   methods: (machine) => [
     version(machine),
     eventsMethod(machine),

@@ -9,6 +9,7 @@ import * as block from '../../linux/block.ts'
 import * as capabilities from '../../linux/capabilities.ts'
 import * as capture from '../../linux/capture.ts'
 import * as cgroup from '../../linux/cgroup.ts'
+import * as screens from '../../linux/console.ts'
 import * as ethtool from '../../linux/ethtool.ts'
 import * as fifo from '../../linux/fifo.ts'
 import * as files from '../../linux/files.ts'
@@ -16,6 +17,7 @@ import * as kmsg from '../../linux/kmsg.ts'
 import * as modules from '../../linux/modules.ts'
 import * as mount from '../../linux/mount.ts'
 import * as net from '../../linux/net.ts'
+import * as nftables from '../../linux/nftables.ts'
 import * as packet from '../../linux/packet.ts'
 import * as processes from '../../linux/process.ts'
 import { reboot as rebootKernel } from '../../linux/reboot.ts'
@@ -135,6 +137,7 @@ function assemble(container: boolean): Machine {
     capture,
     ethtool,
     wireguard,
+    nftables,
     process: processes,
     cgroup,
     sysctl,
@@ -142,6 +145,7 @@ function assemble(container: boolean): Machine {
     time,
     capabilities,
     fifo,
+    console: screens,
     watchdog,
   }
   const services = new Map<string, ReturnType<Machine['service']>>()

@@ -243,6 +243,10 @@ export class Cluster {
   async #connect(): Promise<{ channel: Channel; endpoint: string }> {
     const target = await this.target()
     const rpc = import('../../rpc/client/channel.ts')
+    if (target.socket) {
+      const metadata = { 'talos-role': target.roles ?? [] }
+      return { channel: (await rpc).connect({ unix: target.socket }, { metadata }), endpoint: 'localhost' }
+    }
     const alive = target.endpoints.filter((endpoint) => !this.#dead.has(endpoint))
     const endpoint = alive.length === 1 ? (alive[0] ?? '') : await reachable(alive, { signal: this.#io.signal })
     const { connect } = await rpc

@@ -21,6 +21,9 @@ export interface Target {
   readonly cluster?: string
   /** PEM; absent when the server is not verified. */
   readonly tls?: { ca?: string; cert?: string; key?: string; insecure?: boolean; fingerprint?: string | readonly string[] }
+  /** Init's own socket, on the machine itself, and the roles that are claimed there. */
+  readonly socket?: string
+  readonly roles?: readonly string[]
   /** How messages call the source of this target. */
   readonly source: string
 }

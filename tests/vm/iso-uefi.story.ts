@@ -1,0 +1,188 @@
+/**
+ * From a medium to a cluster: the ISO on a machine with UEFI, maintenance, the first configuration, the installation, the
+ * first start from the disk, bootstrap, and the pods of kube-system. With ICHOR_VM_STATE what was reached is kept, and the
+ * story goes on from there when it is told again.
+ */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { disk, dist, forgetState, type Result, stateFolder, TestMachine, talosctl, uefi } from './machine.ts'
+
+const folder = stateFolder('iso-uefi')
+const path = (name: string) => join(folder, name)
+const minutes = 60_000
+const apiServer = 6443
+let machine: TestMachine
+
+/** Chapters that were told to their end before are not told again. */
+const told = (chapter: string) => existsSync(path(chapter))
+const remember = (chapter: string) => writeFileSync(path(chapter), '')
+
+/** Powers the machine on: with the medium for as long as nothing is installed. */
+async function powerOn(): Promise<void> {
+  machine = await TestMachine.start({
+    console: path('console.log'),
+    cdrom: told('installed') ? undefined : join(process.env.ICHOR_VM_IMAGE ?? dist, 'ichor-amd64.iso'),
+    disks: [disk(path('disk.img'), 12 * 1024)],
+    firmware: uefi(folder),
+    memory: 4096,
+    ports: [apiServer],
+    restarts: true,
+  })
+}
+
+beforeAll(async () => {
+  await powerOn()
+  console.log(`console: ${path('console.log')}`)
+})
+afterAll(async () => {
+  await machine.unplug()
+  forgetState(folder)
+})
+
+/** Runs talosctl as the administrator whom `gen config` made. */
+const admin = (...args: string[]) =>
+  talosctl(['--talosconfig', path('talosconfig'), '--endpoints', `127.0.0.1:${machine.port}`, '--nodes', '127.0.0.1', ...args])
+
+/** Waits for what a command says. */
+const says = (command: () => Promise<Result>, what: RegExp, deadline: number) =>
+  machine.until(
+    `${what}`,
+    async () => {
+      const { code, stdout, stderr } = await command()
+      if (code !== 0) throw new Error(stderr.trim())
+      return what.test(stdout) && stdout
+    },
+    deadline,
+  )
+
+test.skipIf(told('installed'))(
+  'the medium starts the machine, which waits for a configuration and says where and how it is known',
+  async () => {
+    await machine.shows(/maintenance: waiting for a machine configuration.*addresses=10\.0\.2\.15/, 10 * minutes)
+    await machine.shows(/service=apid .*"Health check successful"/, 10 * minutes)
+    expect(machine.console).not.toMatch(/init dies|Kernel panic/)
+    expect((await machine.insecurely('version')).stdout).toMatch(/Server:[\s\S]*v1\.13\.0/)
+    expect((await machine.insecurely('get', 'disks')).stdout).toMatch(/vda/)
+    expect((await machine.insecurely('get', 'systemdisk')).stdout).not.toMatch(/vda/)
+    const phases = await machine.insecurely('get', 'bootphases')
+    expect(phases.stdout).toMatch(/start\s+kernel\s+done/)
+    expect(phases.stdout).toMatch(/initialize\s+systemRequirements\s+done/)
+  },
+  20 * minutes,
+)
+
+test.skipIf(told('installed'))(
+  'a configuration that names a disk which is not there is refused at once and names it',
+  async () => {
+    expect((await generate('--install-disk', '/dev/nvme7n1')).stderr).not.toContain('error')
+    const refused = await machine.insecurely('apply-config', '--file', path('controlplane.yaml'))
+    expect(refused.code).toBe(1)
+    expect(refused.stderr).toContain('/dev/nvme7n1')
+    expect(refused.stderr).toContain('/dev/vda')
+  },
+  2 * minutes,
+)
+
+test.skipIf(told('installed'))(
+  'the first configuration installs the system, and the machine starts from its disk',
+  async () => {
+    await generate('--install-disk', '/dev/vda')
+    const fingerprint = [...machine.console.matchAll(/fingerprint="?([A-Za-z0-9+/]{43}=)/g)].at(-1)?.[1] ?? ''
+    const file = path('controlplane.yaml')
+    const applied = await machine.insecurely('apply-config', '--file', file, '--cert-fingerprint', fingerprint)
+    expect(applied.stderr).not.toContain('error')
+    expect(applied.code).toBe(0)
+    await machine.shows(/sequence=install phase=install /, 15 * minutes)
+    await machine.shows(/sequence=install phase=saveState /, 5 * minutes)
+    await machine.shows(/sequence=install phase=stopEverything /, 5 * minutes)
+    machine.forget()
+    await machine.shows(/machine configuration found.*source=state/, 10 * minutes)
+    remember('installed')
+  },
+  40 * minutes,
+)
+
+test(
+  'from its disk it has its identity, its volumes and its hardening',
+  async () => {
+    await says(() => admin('get', 'systemdisk'), /vda/, 10 * minutes)
+    const volumes = await says(() => admin('get', 'volumestatus'), /EPHEMERAL\s+\S+\s+partition\s+ready/, 10 * minutes)
+    for (const id of ['META', 'STATE']) expect(volumes).toMatch(new RegExp(`${id}\\s+\\S+\\s+partition\\s+ready`))
+    const mounts = await says(() => admin('mounts'), / \/var\n/, 5 * minutes)
+    expect(mounts).toMatch(/\/system\/state/)
+    await says(() => admin('read', '/proc/sys/kernel/modules_disabled'), /^1$/m, 10 * minutes)
+    expect((await admin('get', 'bootphases')).stdout).toMatch(/boot\s+ephemeral\s+done/)
+  },
+  40 * minutes,
+)
+
+test.skipIf(told('bootstrapped'))(
+  'a cluster begins on it',
+  async () => {
+    await says(() => admin('service', 'etcd'), /Preparing|Running|join|bootstrap/i, 20 * minutes)
+    await machine.until('bootstrap is taken', async () => (await admin('bootstrap')).code === 0, 10 * minutes)
+    remember('bootstrapped')
+  },
+  40 * minutes,
+)
+
+test(
+  'and the pods of kube-system run',
+  async () => {
+    await says(() => admin('services'), /etcd\s+Running\s+OK/, 20 * minutes)
+    await machine.until('a kubeconfig', async () => (await admin('kubeconfig', '--force', path('kubeconfig'))).code === 0, 20 * minutes)
+    const server = `https://127.0.0.1:${machine.ports.get(apiServer)}`
+    const config = readFileSync(path('kubeconfig'), 'utf8').replace(/server: \S+/, `server: ${server}`)
+    writeFileSync(path('kubeconfig'), config, { mode: 0o600 })
+    const running = ['coredns', 'kube-apiserver', 'kube-controller-manager', 'kube-flannel', 'kube-proxy', 'kube-scheduler']
+    await machine.until(
+      'kube-system runs',
+      async () => {
+        const pods = await kubectl('--namespace', 'kube-system', 'get', 'pods', '--no-headers')
+        const waits = running.filter((name) => !new RegExp(`^${name}\\S*\\s+(\\d+)/\\1\\s+Running`, 'm').test(pods))
+        if (waits.length > 0) throw new Error(`waiting for ${waits.join(', ')}:\n${pods}`)
+        return true
+      },
+      30 * minutes,
+    )
+    expect(await kubectl('get', 'nodes', '--no-headers')).toMatch(/\sReady\s/)
+  },
+  90 * minutes,
+)
+
+test(
+  'a reboot by the API brings it back from the disk as it was',
+  async () => {
+    const identity = (await admin('get', 'identity', '-o', 'yaml')).stdout
+    machine.forget()
+    expect((await admin('reboot', '--mode', 'powercycle', '--wait=false')).code).toBe(0)
+    await machine.shows(/sequence=reboot phase=volumeFinalize /, 10 * minutes)
+    await machine.shows(/machine configuration found.*source=state/, 15 * minutes)
+    await says(() => admin('services'), /etcd\s+Running\s+OK/, 30 * minutes)
+    expect((await admin('get', 'identity', '-o', 'yaml')).stdout.match(/nodeId: .*/)?.[0]).toBe(identity.match(/nodeId: .*/)?.[0])
+  },
+  60 * minutes,
+)
+
+/** The configuration of a cluster of this machine alone; secrets are made once. */
+async function generate(...flags: string[]): Promise<Result> {
+  const secrets = path('secrets.yaml')
+  if (!existsSync(secrets)) expect((await talosctl(['gen', 'secrets', '--output-file', secrets])).code).toBe(0)
+  const made = await talosctl([
+    ...['gen', 'config', 'emulated', `https://10.0.2.15:${apiServer}`, '--with-secrets', secrets, '--output', folder, '--force'],
+    ...['--additional-sans', '127.0.0.1', '--no-with-docs', '--no-with-examples', ...flags],
+    // The network of the machine leads nowhere: no time server answers there.
+    ...['--config-patch', '{"machine":{"time":{"disabled":true}},"cluster":{"discovery":{"enabled":false}}}'],
+  ])
+  expect(made.code).toBe(0)
+  return made
+}
+
+async function kubectl(...args: string[]): Promise<string> {
+  const argv = [join(dist, 'kubectl'), '--kubeconfig', path('kubeconfig'), '--request-timeout', '60s', ...args]
+  const child = Bun.spawn(argv, { stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  if ((await child.exited) !== 0) throw new Error(stderr.trim())
+  return stdout
+}
