@@ -33,6 +33,8 @@ export interface ListenOptions {
   readonly welcome: (peer: Peer) => SessionOptions['request'] | undefined
   /** Requests that one connection may have running at a time. */
   readonly maxStreams: number
+  /** Milliseconds that someone has to prove themselves and to greet. */
+  readonly greetingTime?: number
   /** Is told of those that were turned away, and of connections that broke the rules. */
   readonly trouble?: (what: string, details: { peer?: string; error?: Error }) => void
 }
@@ -133,7 +135,10 @@ class Taking {
       if (oldest) this.#turnAway(oldest, 'too many clients at the door')
     }
     this.#greeting.add(socket)
-    socket.data.deadline = setTimeout(() => this.#turnAway(socket, 'client did not greet in time'), greetingTime)
+    socket.data.deadline = setTimeout(
+      () => this.#turnAway(socket, 'client did not greet in time'),
+      this.#options.greetingTime ?? greetingTime,
+    )
     if (!this.tls) this.#welcome(socket, undefined)
   }
 

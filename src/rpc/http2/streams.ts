@@ -20,7 +20,7 @@ export class Streams {
   readonly #ended = new Map<number, boolean>()
   #nextId = 1
   #resets = 0
-  #resetsSince = 0
+  #resetsSince = Date.now()
   /** The latest stream that the other side opened. */
   last = 0
 

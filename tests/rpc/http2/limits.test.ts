@@ -1,0 +1,194 @@
+/** What a client may not make a server hold or do. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { dial } from '../../../src/rpc/client/dial.ts'
+import * as limits from '../../../src/rpc/http2/limits.ts'
+import { type Listener, listen } from '../../../src/rpc/http2/listen.ts'
+import type { Stream } from '../../../src/rpc/http2/stream.ts'
+import { flag, frameType } from '../../../src/wire/http2/frame.ts'
+import { RawClient } from './raw-client.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'ichor-limits-'))
+const path = join(folder, 'server')
+const impatient = join(folder, 'impatient')
+const listeners: Listener[] = []
+/** Streams that came, and those that are still open. */
+const came: Stream[] = []
+let open = 0
+let client: RawClient
+
+beforeAll(() => {
+  const welcome = () => (stream: Stream, headers: Record<string, string | string[]>) => {
+    came.push(stream)
+    open++
+    stream.whenClosed(() => open--)
+    stream.read({ data: (piece) => stream.release(piece.length), end() {} })
+    if (headers[':path'] === '/hang') return
+    stream.respond({ ':status': 200 })
+    stream.end(Buffer.from('well'))
+  }
+  listeners.push(listen({ unix: path }, { maxStreams: 10, welcome }))
+  listeners.push(listen({ unix: impatient }, { maxStreams: 10, welcome, greetingTime: 50 }))
+})
+afterEach(() => client.close())
+afterAll(async () => {
+  for (const listener of listeners) await listener.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const connect = async () => {
+  client = await RawClient.connect(path)
+  return client
+}
+
+describe('a client', () => {
+  test('that says nothing is sent away in a while', async () => {
+    client = await RawClient.connect(impatient, { greet: false })
+    await client.end()
+  })
+
+  test('that says half a greeting is sent away as well', async () => {
+    client = await RawClient.connect(impatient, { greet: false })
+    client.send(Buffer.from('PRI * HTTP/2.0\r\n'))
+    await client.end()
+  })
+
+  test('that does not speak HTTP/2 is told so', async () => {
+    client = await RawClient.connect(path, { greet: false })
+    client.send(Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'))
+    expect(await client.end()).toBe('GOAWAY PROTOCOL_ERROR')
+  })
+
+  test('whose header block never ends is cut off', async () => {
+    await connect()
+    client.request(1, {}, 0)
+    for (let n = 0; n <= limits.maxContinuations; n++) client.frame(frameType.CONTINUATION, 0, 1)
+    expect(await client.end()).toBe('GOAWAY ENHANCE_YOUR_CALM')
+  })
+
+  test('whose header block is very large is cut off', async () => {
+    await connect()
+    client.request(1, {}, 0)
+    for (let n = 0; n < 9; n++) client.frame(frameType.CONTINUATION, 0, 1, Buffer.alloc(16_384))
+    expect(await client.end()).toBe('GOAWAY ENHANCE_YOUR_CALM')
+  })
+
+  test('whose headers are too large gets a clear status, and its next call an answer', async () => {
+    await connect()
+    // 300 bytes that stand for a list of 160,000: one header, told again and again by its index.
+    const value = 'v'.repeat(500)
+    client.request(1, { large: value, ':path': '/hang' }, flag.END_HEADERS | flag.END_STREAM)
+    const indexed = Buffer.alloc(300, 0xbe)
+    client.frame(frameType.HEADERS, flag.END_HEADERS | flag.END_STREAM, 3, Buffer.concat([Buffer.from([0x83, 0x86, 0x84]), indexed]))
+    client.request(5)
+    await client.until(() => client.said.includes('HEADERS 3 end') && client.said.includes('DATA 5 end'))
+    expect(client.headers.get(3)).toMatchObject({
+      'grpc-status': '8',
+      'grpc-message': `headers are larger than the limit of ${limits.maxHeaderList} bytes`,
+    })
+  })
+
+  test('has some calls at a time refused, those beyond the limit only', async () => {
+    await connect()
+    for (let n = 0; n < 12; n++) client.request(1 + 2 * n, { ':path': '/hang' })
+    await client.until(() => client.said.filter((line) => line.endsWith('REFUSED_STREAM')).length === 2)
+    expect(client.said).toContain('RST_STREAM 21 REFUSED_STREAM')
+    expect(client.said).toContain('RST_STREAM 23 REFUSED_STREAM')
+  })
+
+  test('that opens streams only to break them off is sent away', async () => {
+    await connect()
+    const before = came.length
+    const cancel = Buffer.from([0, 0, 0, 8])
+    for (let n = 0; n < 4 * limits.resetBurst && !client.closed; n++) {
+      client.request(1 + 2 * n, { ':path': '/hang' })
+      client.frame(frameType.RST_STREAM, 0, 1 + 2 * n, cancel)
+    }
+    expect(await client.end()).toBe('GOAWAY ENHANCE_YOUR_CALM')
+    expect(came.length - before).toBeLessThan(4 * limits.resetBurst)
+    expect(open).toBe(0)
+  })
+
+  test('that only asks whether we are there is sent away', async () => {
+    await connect()
+    for (let n = 0; n <= limits.maxIdleFrames; n++) client.frame(frameType.PING, 0, 0, Buffer.alloc(8))
+    expect(await client.end()).toBe('GOAWAY ENHANCE_YOUR_CALM')
+  })
+
+  test('that sends empty frames is sent away', async () => {
+    await connect()
+    client.request(1, { ':path': '/hang' }, flag.END_HEADERS)
+    for (let n = 0; n <= limits.maxIdleFrames; n++) client.frame(frameType.DATA, 0, 1)
+    expect(await client.end()).toBe('GOAWAY ENHANCE_YOUR_CALM')
+  })
+
+  test('that sends more than its window is told so', async () => {
+    await connect()
+    client.request(1, { ':path': '/hang' }, flag.END_HEADERS)
+    await client.until(() => open === 1 || client.said.length > 2)
+    const stream = came.at(-1)!
+    // Nothing is released any more: what comes is held.
+    stream.release = () => {}
+    for (let n = 0; n < 5; n++) client.frame(frameType.DATA, 0, 1, Buffer.alloc(16_384))
+    await client.until(() => client.said.includes('RST_STREAM 1 FLOW_CONTROL_ERROR'))
+  })
+
+  test('that goes leaves no stream behind', async () => {
+    await connect()
+    for (let n = 0; n < 10; n++) client.request(1 + 2 * n, { ':path': '/hang' }, flag.END_HEADERS)
+    const ours = came.length
+    client.frame(frameType.PING, 0, 0, Buffer.alloc(8))
+    await client.until(() => client.said.includes('PING'))
+    const streams = came.slice(ours - 10)
+    const gone = Promise.all(streams.map((stream) => new Promise<void>((resolve) => stream.whenClosed(resolve))))
+    client.close()
+    await gone
+    expect(open).toBe(0)
+  })
+})
+
+test('requests beyond what a server takes at a time wait for their turn', async () => {
+  client = await RawClient.connect(path)
+  const session = await dial({ unix: path })
+  const hanging = Array.from({ length: 10 }, () =>
+    session.request({ ':method': 'POST', ':scheme': 'http', ':path': '/hang', ':authority': 'x' }),
+  )
+  const late = session.request({ ':method': 'POST', ':scheme': 'http', ':path': '/', ':authority': 'x' })
+  late.end(Buffer.from('body'))
+  expect(late.id).toBe(0)
+  const answered = (async () => {
+    let text = ''
+    for await (const piece of late.chunks()) text += piece.toString()
+    return text
+  })()
+  hanging[3]!.reset()
+  expect(await answered).toBe('well')
+  session.close()
+  for (const stream of hanging) stream.reset()
+})
+
+test('a server that closes lets running calls finish, and takes no more', async () => {
+  client = await RawClient.connect(path)
+  const place = join(folder, 'closing')
+  const running = Promise.withResolvers<Stream>()
+  const listener = listen({ unix: place }, { maxStreams: 10, welcome: () => (stream) => running.resolve(stream) })
+  const session = await dial({ unix: place })
+  const call = session.request({ ':method': 'POST', ':scheme': 'http', ':path': '/', ':authority': 'x' })
+  const server = await running.promise
+  const gone = new Promise<void>((resolve) => session.whenClosed(() => resolve()))
+  const closed = listener.close(30_000)
+  await new Promise<void>((resolve) => session.ping(resolve))
+  expect(session.open).toBe(false)
+  const refused = session.request({ ':method': 'POST', ':scheme': 'http', ':path': '/', ':authority': 'x' })
+  expect(refused.failure?.unprocessed).toBe(true)
+  server.respond({ ':status': 200 })
+  server.end(Buffer.from('still here'))
+  call.end()
+  const parts: string[] = []
+  for await (const piece of call.chunks()) parts.push(piece.toString())
+  expect(parts.join('')).toBe('still here')
+  await closed
+  await gone
+})

@@ -1,0 +1,128 @@
+/** A client that says exactly what a test wants it to, frame by frame. */
+import { errorName } from '../../../src/wire/http2/error.ts'
+import { FrameReader, flag, frameType, headerSize, preface, writeHeader } from '../../../src/wire/http2/frame.ts'
+import { HpackDecoder, HpackEncoder, type OutgoingHeaders } from '../../../src/wire/http2/hpack.ts'
+import { settingsFrame } from '../../../src/wire/http2/settings.ts'
+
+/** What the server said, as a line: `HEADERS 1 end`, `RST_STREAM 3 REFUSED_STREAM`, `GOAWAY PROTOCOL_ERROR`. */
+export class RawClient {
+  readonly said: string[] = []
+  readonly headers = new Map<number, Record<string, string>>()
+  readonly received = new Map<number, number>()
+  closed = false
+  readonly #encoder = new HpackEncoder()
+  readonly #decoder = new HpackDecoder()
+  #socket!: Bun.Socket<undefined>
+  #waiting: (() => void)[] = []
+  #queue: Buffer[] = []
+  #unsent: Buffer = Buffer.alloc(0)
+
+  /** Connects to a unix socket and greets, unless told not to. */
+  static async connect(path: string, { greet = true }: { greet?: boolean } = {}): Promise<RawClient> {
+    const client = new RawClient()
+    const reader = new FrameReader(
+      {
+        begin() {},
+        data: (stream, piece, left, flags) => {
+          client.received.set(stream, (client.received.get(stream) ?? 0) + piece.length)
+          if (left === 0) client.#note(`DATA ${stream}${flags & flag.END_STREAM ? ' end' : ''}`)
+        },
+        frame: (type, flags, stream, payload) => client.#heard(type, flags, stream, payload),
+      },
+      1 << 24,
+    )
+    client.#socket = await Bun.connect({
+      unix: path,
+      socket: {
+        data: (_, chunk) => reader.push(chunk),
+        drain: () => client.#flush(),
+        close: () => client.#end(),
+        error: () => client.#end(),
+      },
+    })
+    if (greet) client.send(preface, settingsFrame({}))
+    return client
+  }
+
+  /** Sends with all else that is said in this turn. */
+  send(...bytes: Buffer[]): void {
+    if (this.#queue.push(...bytes) > bytes.length) return
+    queueMicrotask(() => {
+      this.#unsent = Buffer.concat([this.#unsent, ...this.#queue.splice(0)])
+      this.#flush()
+    })
+  }
+
+  frame(type: number, flags: number, stream: number, payload: Buffer = Buffer.alloc(0)): void {
+    const out = Buffer.alloc(headerSize + payload.length)
+    payload.copy(out, writeHeader(out, 0, payload.length, type, flags, stream))
+    this.send(out)
+  }
+
+  request(stream: number, more: OutgoingHeaders = {}, flags: number = flag.END_HEADERS | flag.END_STREAM): void {
+    const block = this.#encoder.encode({ ':method': 'POST', ':scheme': 'http', ':path': '/', ':authority': 'test', ...more })
+    this.frame(frameType.HEADERS, flags, stream, Buffer.from(block))
+  }
+
+  /** Reads nothing more until `resume`. */
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#socket.resume()
+  }
+
+  /** Waits until something is so. */
+  async until(holds: () => boolean): Promise<void> {
+    while (!holds()) {
+      if (this.closed) throw new Error(`connection closed after ${this.said.slice(-5).join(', ')}`)
+      await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    }
+  }
+
+  /** Waits for the end; gives the last that was said. */
+  async end(): Promise<string> {
+    while (!this.closed) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    return this.said.at(-1) ?? ''
+  }
+
+  close(): void {
+    this.#socket.terminate()
+  }
+
+  #flush(): void {
+    const written = this.#socket.write(this.#unsent)
+    if (written > 0) this.#unsent = this.#unsent.subarray(written)
+  }
+
+  #heard(type: number, flags: number, stream: number, payload: Buffer): void {
+    const [name] = Object.entries(frameType).find(([, number]) => number === type) ?? ['UNKNOWN']
+    if (type === frameType.HEADERS) {
+      const headers: Record<string, string> = {}
+      this.#decoder.decode(payload, (key, value) => {
+        headers[key] = value
+      })
+      this.headers.set(stream, { ...this.headers.get(stream), ...headers })
+    }
+    const detail =
+      type === frameType.RST_STREAM
+        ? ` ${errorName(payload.readUInt32BE(0))}`
+        : type === frameType.GOAWAY
+          ? ` ${errorName(payload.readUInt32BE(4))}`
+          : type === frameType.HEADERS && flags & flag.END_STREAM
+            ? ' end'
+            : ''
+    this.#note(`${name}${stream > 0 ? ` ${stream}` : ''}${detail}`)
+  }
+
+  #note(line: string): void {
+    this.said.push(line)
+    for (const wake of this.#waiting.splice(0)) wake()
+  }
+
+  #end(): void {
+    this.closed = true
+    for (const wake of this.#waiting.splice(0)) wake()
+  }
+}
