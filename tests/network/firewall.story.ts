@@ -1,9 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { closeSync, writeFileSync } from 'node:fs'
+import { check, libc } from '../../src/linux/libc.ts'
 import { inNetns } from '../../src/linux/netns.ts'
+import { filterTable, watchFilterTable } from '../../src/linux/nftables.ts'
 import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
 import { applyFirewall, configFirewall } from '../../src/os/network/controllers/firewall.ts'
+import { tableName } from '../../src/os/network/nft-script.ts'
 import { NodeAddress } from '../../src/os/network/resources/node-address.ts'
-import { Namespaces, running } from './namespaces.ts'
+import { parseIp } from '../../src/wire/ip.ts'
+import { eventually, Namespaces, running } from './namespaces.ts'
 
 /** Debian's nftables; the image has its own. Without it the story is skipped and says so. */
 const nft = Bun.which('nft') ?? Bun.which('/usr/sbin/nft')
@@ -12,7 +17,10 @@ if (!nft) console.log('skipped: needs nft (apt-get install nftables)')
 
 let spaces: Namespaces
 let machine: ReturnType<typeof running>
-const ports = [4240, 10250, 30000, 50000]
+/** What a node listens on for others, and a node port; what listens on its loopback alone is not to be had at all. */
+const tcp = [2379, 2380, 6443, 10250, 30000, 50000, 50001]
+const udp = [4789, 30001, 51820]
+const loopback = [3172, 7445, 10248, 10257, 10259]
 const place = (name: string) => `${spaces.folder}/${name}`
 
 async function runIn(netns: string, argv: string[], input = ''): Promise<string> {
@@ -22,109 +30,229 @@ async function runIn(netns: string, argv: string[], input = ''): Promise<string>
   return out
 }
 
-const listeners: { stop(force: boolean): void }[] = []
+const listeners: (() => void)[] = []
+const serve = (where: string, hostname: string, port: number) => {
+  const server = inNetns(place(where), () => Bun.listen({ hostname, port, socket: { open: (socket) => void socket.end('x'), data() {} } }))
+  listeners.push(() => server.stop(true))
+  return server
+}
 
-beforeAll(() => {
+/** A program in a namespace that answers each datagram with itself: made there, for such a socket is not made at once. */
+async function echo(where: string, ports: readonly number[]): Promise<void> {
+  const script = `for (const port of ${JSON.stringify(ports)}) await Bun.udpSocket({ hostname: '::', port, socket: { data: (s, d, p, a) => void s.send(d, p, a) } }); console.log('ready')`
+  const child = Bun.spawn(['nsenter', `--net=${place(where)}`, process.execPath, '-e', script], {
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
+  listeners.push(() => child.kill())
+  await child.stdout.getReader().read()
+}
+
+beforeAll(async () => {
+  if (!nft) return
   spaces = new Namespaces()
-  spaces.make('node')
-  const host = spaces.network(spaces.make('outside'))
+  for (const name of ['node', 'outside', 'pod']) spaces.make(name)
+  const host = spaces.network(place('outside'))
   host.addVeth({ name: 'to-node', up: true, peer: { name: 'eth0', up: true }, peerNetns: place('node') })
   for (const address of ['10.9.0.1/24', '10.9.0.9/24']) host.addAddress({ link: host.indexOf('to-node'), address })
   host.addAddress({ link: host.indexOf('to-node'), address: 'fd00:9::1/64', flags: 2 })
   const node = spaces.network(place('node'))
   node.addAddress({ link: node.indexOf('eth0'), address: '10.9.0.2/24' })
   node.addAddress({ link: node.indexOf('eth0'), address: 'fd00:9::2/64', flags: 2 })
-  inNetns(place('node'), () => {
-    for (const port of ports)
-      listeners.push(Bun.listen({ hostname: '::', port, socket: { open: (socket) => void socket.end('x'), data() {} } }))
-  })
+  node.addVeth({ name: 'pod0', up: true, peer: { name: 'eth0', up: true }, peerNetns: place('pod') })
+  node.addAddress({ link: node.indexOf('pod0'), address: '10.244.0.1/24' })
+  const pod = spaces.network(place('pod'))
+  pod.addAddress({ link: pod.indexOf('eth0'), address: '10.244.0.2/24' })
+  pod.addRoute({ family: 2, gateway: '10.244.0.1', table: 254, priority: 0, scope: 0, type: 1, protocol: 4 })
+  inNetns(place('node'), () => writeFileSync('/proc/sys/net/ipv4/ip_forward', '1'))
+  for (const port of tcp) serve('node', '::', port)
+  for (const port of loopback) serve('node', '127.0.0.1', port)
+  serve('pod', '0.0.0.0', 8080)
+  await echo('node', udp)
   machine = running(
     configFirewall,
-    applyFirewall(async (script) => void (await runIn(place('node'), [nft!, '-f', '-'], script))),
+    applyFirewall({
+      run: async (script) => void (await runIn(place('node'), [nft, '-f', '-'], script)),
+      look: () => filterTable(tableName, { netns: place('node') }),
+      watch: (signal) => watchFilterTable(tableName, { netns: place('node'), signal }),
+    }),
   )
   machine.store.put(NodeAddress, 'routed-no-k8s', { addresses: ['10.9.0.2/24', 'fd00:9::2/64'], sortAlgorithm: 'v1' })
 })
 afterAll(() => {
   machine?.stop()
-  for (const listener of listeners) listener.stop(true)
+  for (const stop of listeners) stop()
   spaces?.close()
 })
 
-/** The ports that let us in, asked from outside. */
-async function open(to = '10.9.0.2'): Promise<number[]> {
-  const asked = ports.map(async (port) => {
-    const heard = Promise.withResolvers<boolean>()
-    const timer = setTimeout(() => heard.resolve(false), 700)
-    inNetns(place('outside'), () => {
-      Bun.connect({
-        hostname: to,
-        port,
-        socket: { open: () => heard.resolve(true), data() {}, error: () => heard.resolve(false), connectError: () => heard.resolve(false) },
-      }).catch(() => heard.resolve(false))
-      return undefined
-    })
-    const found = await heard.promise
-    clearTimeout(timer)
-    return found ? [port] : []
+/** Whether a port lets somebody in. One that drops is told from a slow one by the time that a SYN is sent again after. */
+async function reaches(from: string, hostname: string, port: number): Promise<boolean> {
+  const heard = Promise.withResolvers<boolean>()
+  const timer = setTimeout(() => heard.resolve(false), 1_000)
+  const no = () => heard.resolve(false)
+  inNetns(place(from), () => {
+    Bun.connect({ hostname, port, socket: { open: () => heard.resolve(true), data() {}, error: no, connectError: no } }).catch(no)
+    return undefined
   })
+  const found = await heard.promise
+  clearTimeout(timer)
+  return found
+}
+
+/** The TCP ports that let us in, asked from outside; of UDP those that answer. */
+async function open(to = '10.9.0.2', from = 'outside'): Promise<number[]> {
+  const asked = [...tcp, ...loopback].map(async (port) => ((await reaches(from, to, port)) ? [port] : []))
   return (await Promise.all(asked)).flat()
+}
+
+/** The UDP ports that answer; it waits for those that should, and what else came by then counts too. */
+async function answering(expected: readonly number[], to = '10.9.0.2'): Promise<number[]> {
+  const script = `const heard = new Set(); const expected = ${JSON.stringify(expected)}
+const s = await Bun.udpSocket({ socket: { data: (_, __, port) => heard.add(port) } })
+for (let turn = 0; turn < 50; turn++) {
+  for (const port of ${JSON.stringify(udp)}) s.send('x', port, ${JSON.stringify(to)})
+  await Bun.sleep(200)
+  if (turn > 0 && expected.every((port) => heard.has(port))) break
+}
+console.log(JSON.stringify([...heard].sort((a, b) => a - b))); process.exit(0)`
+  return JSON.parse(await runIn(place('outside'), [process.execPath, '-e', script]))
+}
+
+const c = libc({
+  socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
+  setsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'u32'], returns: 'i32' },
+  connect: { args: ['i32', 'ptr', 'u32'], returns: 'i32' },
+  send: { args: ['i32', 'ptr', 'u64', 'i32'], returns: 'i64' },
+  recv: { args: ['i32', 'ptr', 'u64', 'i32'], returns: 'i64' },
+})
+
+/** Whether an echo comes back (RFC 792, RFC 4443), asked over a raw socket of the outside. */
+function echoed(to: string): boolean {
+  const six = to.includes(':')
+  const address = Buffer.alloc(six ? 28 : 16)
+  address.writeUInt16LE(six ? 10 : 2, 0)
+  address.set(parseIp(to)!, six ? 8 : 4)
+  // Kind, code, checksum, id, number; the kernel makes the checksum of IPv6 itself.
+  const asked = six ? Buffer.of(128, 0, 0, 0, 0, 7, 0, 1) : Buffer.of(8, 0, 0xf7, 0xf7, 0, 7, 0, 1)
+  const fd = inNetns(place('outside'), () => check('socket', c().socket(six ? 10 : 2, 3, six ? 58 : 1), to))
+  try {
+    const timeout = Buffer.alloc(16)
+    timeout.writeBigInt64LE(2n, 0)
+    check('setsockopt', c().setsockopt(fd, 1, 20, timeout, timeout.length), to)
+    check('connect', c().connect(fd, address, address.length), to)
+    check('send', c().send(fd, asked, BigInt(asked.length), 0), to)
+    const answer = Buffer.alloc(256)
+    for (;;) {
+      if (Number(c().recv(fd, answer, BigInt(answer.length), 0)) <= 0) return false
+      if (answer[six ? 0 : 20] === (six ? 129 : 0)) return true
+    }
+  } finally {
+    closeSync(fd)
+  }
 }
 
 const head = 'version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n'
 const byDefault = (ingress: string) => `---\napiVersion: v1alpha1\nkind: NetworkDefaultActionConfig\ningress: ${ingress}\n`
-const rule = (name: string, selected: string, ingress: string) =>
-  `---\napiVersion: v1alpha1\nkind: NetworkRuleConfig\nname: ${name}\nportSelector: {ports: [${selected}], protocol: tcp}\ningress: [${ingress}]\n`
+const rule = (name: string, selected: string, ingress: string, protocol = 'tcp') =>
+  `---\napiVersion: v1alpha1\nkind: NetworkRuleConfig\nname: ${name}\nportSelector: {ports: [${selected}], protocol: ${protocol}}\ningress: [${ingress}]\n`
 const say = async (...texts: string[]) => {
   machine.store.put(MachineConfig, 'v1alpha1', head + texts.join(''))
   await machine.os.settled()
   expect(machine.entries.filter(({ level }) => level === 'warn').map(({ fields }) => fields.error)).toEqual([])
 }
+const list = () => runIn(place('node'), [nft!, 'list', 'table', 'inet', tableName])
 
 story('without a word every port is open', async () => {
   await say()
-  expect(await open()).toEqual(ports)
+  expect(await open()).toEqual(tcp)
+  expect(await answering(udp)).toEqual(udp)
 })
 
 story('blocked by default: only what a rule opens, and only to its sources', async () => {
   await say(byDefault('block'))
   expect(await open()).toEqual([])
+  expect(await answering([])).toEqual([])
   await say(
     byDefault('block'),
     rule('api', '50000', '{subnet: 10.9.0.0/24, except: 10.9.0.9/32}'),
     rule('ports', '30000-30100', '{subnet: "fd00:9::/64"}'),
+    rule('mesh', '51820', '{subnet: 0.0.0.0/0}', 'udp'),
   )
   expect(await open()).toEqual([50000])
   expect(await open('fd00:9::2')).toEqual([30000])
+  expect(await answering([51820])).toEqual([51820])
 })
 
 story('blocked by default: the machine itself still reaches out, and itself', async () => {
-  const server = inNetns(place('outside'), () =>
-    Bun.listen({ hostname: '10.9.0.1', port: 0, socket: { open: (socket) => void socket.end('hello'), data() {} } }),
-  )
-  const ask = (hostname: string, port: number) => {
-    const heard = Promise.withResolvers<string>()
-    inNetns(place('node'), () => {
-      Bun.connect({
-        hostname,
-        port,
-        socket: { data: (_, data) => heard.resolve(data.toString()), error: (_, error) => heard.reject(error) },
-      }).catch(heard.reject)
-      return undefined
-    })
-    return heard.promise
-  }
-  expect(await ask('10.9.0.1', server.port)).toBe('hello')
-  expect(await ask('127.0.0.1', 10250)).toBe('x')
-  server.stop(true)
+  const server = serve('outside', '10.9.0.1', 0)
+  expect(await reaches('node', '10.9.0.1', server.port)).toBe(true)
+  for (const port of [10250, ...loopback]) expect(await reaches('node', '127.0.0.1', port)).toBe(true)
+})
+
+story('blocked by default: between the machine and its pods nothing is in the way', async () => {
+  await say(byDefault('block'))
+  expect(await reaches('node', '10.244.0.2', 8080)).toBe(true)
+  expect(await open('10.244.0.1', 'pod')).toEqual(tcp)
+})
+
+story('blocked by default: neighbours are found and echoes answered', async () => {
+  await say(byDefault('block'))
+  const { chains, rules } = filterTable(tableName, { netns: place('node') })
+  expect(chains.map(({ name, policy }) => [name, policy]).sort()).toEqual([
+    ['ingress', 0],
+    ['prerouting', 1],
+  ])
+  expect(rules.length).toBeGreaterThan(8)
+  // A neighbour that was forgotten is asked for anew, with ICMPv6, before anything else can pass.
+  const outside = spaces.network(place('outside'))
+  await runIn(place('outside'), ['ip', 'neigh', 'flush', 'all'])
+  await say(byDefault('block'), rule('api', '50000', '{subnet: "fd00:9::/64"}'))
+  expect(await reaches('outside', 'fd00:9::2', 50000)).toBe(true)
+  expect(outside.neighbours().some(({ address }) => address === 'fd00:9::2')).toBe(true)
+  for (const to of ['10.9.0.2', 'fd00:9::2']) expect(echoed(to)).toBe(true)
 })
 
 story('open by default: a rule keeps all but its sources out of its ports', async () => {
-  await say(byDefault('accept'), rule('kubelet', '10250', '{subnet: 10.9.0.9/32}'))
-  expect(await open()).toEqual([4240, 30000, 50000])
-  expect(await open('fd00:9::2')).toEqual([4240, 30000, 50000])
+  await say(byDefault('accept'), rule('kubelet', '10250', '{subnet: 10.9.0.9/32}'), rule('vxlan', '4789', '{subnet: 10.9.0.9/32}', 'udp'))
+  const others = tcp.filter((port) => port !== 10250)
+  expect(await open()).toEqual(others)
+  expect(await open('fd00:9::2')).toEqual(others)
+  expect(await answering([30001, 51820])).toEqual([30001, 51820])
 })
 
-story('the table is replaced in one step, others are left alone, and it goes with the last word', async () => {
+story('what another hand deletes, empties or adds is set right', async () => {
+  await say(byDefault('block'), rule('api', '50000', '{subnet: 10.9.0.0/24}'))
+  const before = (await list()).replaceAll(/handle \d+/g, '')
+  const interferences = [
+    `delete table inet ${tableName}`,
+    `flush chain inet ${tableName} ingress`,
+    `insert rule inet ${tableName} ingress accept`,
+    `add chain inet ${tableName} more`,
+    `add chain inet ${tableName} ingress { policy accept; }`,
+  ]
+  for (const interference of interferences) {
+    await runIn(place('node'), [nft!, interference])
+    await eventually(async () => (await list().catch(() => '')) === before, interference, 60_000)
+  }
+  expect(await open()).toEqual([50000])
+})
+
+story(
+  'a table is replaced at once: while it changes nothing gets through',
+  async () => {
+    let got = 0
+    for (let turn = 0; turn < 6; turn++) {
+      const changing = say(byDefault('block'), rule('turn', String(40_000 + turn), '{subnet: 10.9.0.0/24}'))
+      if (await reaches('outside', '10.9.0.2', 10250)) got++
+      await changing
+    }
+    expect(got).toBe(0)
+  },
+  60_000,
+)
+
+story('others are left alone, and the table goes with the last word', async () => {
   await runIn(place('node'), [nft!, 'add', 'table', 'inet', 'kube-proxy'])
   await say(byDefault('block'))
   expect(await runIn(place('node'), [nft!, 'list', 'tables'])).toContain('inet talos')
@@ -132,5 +260,5 @@ story('the table is replaced in one step, others are left alone, and it goes wit
   const tables = await runIn(place('node'), [nft!, 'list', 'tables'])
   expect(tables).not.toContain('talos')
   expect(tables).toContain('kube-proxy')
-  expect(await open()).toEqual(ports)
+  expect(await open()).toEqual(tcp)
 })

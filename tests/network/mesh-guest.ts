@@ -10,6 +10,7 @@ import { Store } from '../../src/cosi/store.ts'
 import * as files from '../../src/linux/files.ts'
 import * as net from '../../src/linux/net.ts'
 import { createNetns, inNetns } from '../../src/linux/netns.ts'
+import { filterTable, watchFilterTable } from '../../src/linux/nftables.ts'
 import * as packet from '../../src/linux/packet.ts'
 import { reboot } from '../../src/linux/reboot.ts'
 import * as wireguard from '../../src/linux/wireguard.ts'
@@ -32,6 +33,7 @@ import { configAddressOrder, observeNodeAddresses } from '../../src/os/network/c
 import { observeAddresses, observeLinks } from '../../src/os/network/controllers/observe.ts'
 import { applyRoutes, configRoutes, mergeRoutes } from '../../src/os/network/controllers/route.ts'
 import { applyRoutingRules, configRoutingRules, mergeRoutingRules } from '../../src/os/network/controllers/routing-rule.ts'
+import { tableName } from '../../src/os/network/nft-script.ts'
 import { HostnameStatus } from '../../src/os/network/resources/hostname-status.ts'
 import { NodeAddressFilter } from '../../src/os/network/resources/node-address-filter.ts'
 import { DevicesStatus } from '../../src/os/runtime/resources/devices-status.ts'
@@ -90,7 +92,7 @@ async function node(site: Site): Promise<never> {
     configRoutingRules,
     mergeRoutingRules,
     applyRoutingRules(kernel),
-    applyFirewall(nft),
+    applyFirewall({ run: nft, look: () => filterTable(tableName), watch: (signal) => watchFilterTable(tableName, { signal }) }),
     configIdentity(kernel),
     configDiscovery,
     configLocalAffiliate({ version: { name: 'Ichor', tag: 'v1', sha: '', built: '', arch: 'amd64' } }),
@@ -281,6 +283,11 @@ async function story(): Promise<void> {
   using host = net.openNetwork({ netns: space('node-a') })
   host.removeLink('kubespan')
   await holds('a link removed by hand comes back and works', async () => (await ask('pod-a', '10.244.2.2', 7000)) === '10.244.1.2', both)
+
+  const marking = () => inNetns(space('node-a'), () => filterTable(tableName)).rules.length
+  const before = marking()
+  await (inNetns(space('node-a'), () => nft(`delete table inet ${tableName}\n`) as never) as Promise<void>)
+  await holds('a packet filter removed by hand comes back', () => marking() === before && before > 0, marking)
 }
 
 const [role = '', site = ''] = process.argv.slice(2)

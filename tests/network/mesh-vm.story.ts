@@ -12,7 +12,7 @@ test.skipIf(needs.length > 0)(
     const said = await runGuest('mesh-guest.ts', modules, { programs: ['nft'], deadline: 900_000 })
     expect(said.filter((line) => line.startsWith('failed'))).toEqual([])
     expect(said.at(-1)).toBe('end')
-    expect(said.filter((line) => line.startsWith('ok')).length).toBe(14)
+    expect(said.filter((line) => line.startsWith('ok')).length).toBe(15)
   },
   1_000_000,
 )

@@ -28,7 +28,7 @@ import { observeNetworkStatus } from './controllers/status.ts'
 import { applyTimeServers, configTimeServers, mergeTimeServers } from './controllers/time-server.ts'
 import { configVips } from './controllers/vip.ts'
 import { Resolver } from './dns/resolver.ts'
-import { runNft } from './nft.ts'
+import { packetFilter } from './nft.ts'
 import { resources } from './nouns.ts'
 import { dhcp4Operator } from './operators/dhcp4.ts'
 import { dhcp6Operator } from './operators/dhcp6.ts'
@@ -97,7 +97,7 @@ export const network: Area = {
       mergeRoutes,
       applyRoutes(kernel),
       configFirewall,
-      applyFirewall(runNft({ spawn, kernel })),
+      applyFirewall(packetFilter({ spawn, kernel })),
       configHostDns(kernel),
       observeDnsUpstreams(resolver),
       resolveMembers(resolver),

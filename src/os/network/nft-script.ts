@@ -1,6 +1,7 @@
 /** Chains as a script for nft(8), which replaces our table as one transaction: at no moment is a rule missing. */
 import type { SpecOf } from '../../cosi/resource.ts'
 import { containsAddress, isIPv6, parsePrefix } from '../../wire/prefix.ts'
+import type { FilterWish } from './filter-state.ts'
 import type { NfTablesChain } from './resources/nf-tables-chain.ts'
 
 type Chain = SpecOf<typeof NfTablesChain>
@@ -27,19 +28,33 @@ const priorities: Readonly<Record<string, number>> = {
   last: 0x7fffffff,
 }
 
+/** A script, and by what to know later that its table is still as it made it. */
+export interface NftScript extends FilterWish {
+  readonly text: string
+}
+
 /** The script that puts these chains in the place of what the table holds; without chains the table goes. */
-export function nftScript(chains: ReadonlyMap<string, Chain>): string {
+export function nftScript(chains: ReadonlyMap<string, Chain>): NftScript {
   // A table that is there can be deleted, one that is not is made first: then both hold of the same script.
   const clear = `table inet ${tableName}\ndelete table inet ${tableName}\n`
-  if (chains.size === 0) return clear
-  const blocks = [...chains].map(([name, chain]) => {
+  if (chains.size === 0) return { text: clear, chains: new Map() }
+  const drafts = [...chains].map(([name, chain]) => {
     const priority = priorities[chain.priority] ?? Number(chain.priority)
     if (!Number.isInteger(priority)) throw new RangeError(`chain "${name}": "${chain.priority}" is no priority`)
-    const lines = (chain.rules ?? []).flatMap((rule) => rulesOf(rule))
     const head = `type ${word(chain.type)} hook ${word(chain.hook)} priority ${priority}; policy ${word(chain.policy)};`
-    return `  chain ${word(name)} {\n${[head, ...lines].map((line) => `    ${line}\n`).join('')}  }\n`
+    return { name: word(name), chain, priority, head, lines: (chain.rules ?? []).flatMap((rule) => rulesOf(rule)) }
   })
-  return `${clear}table inet ${tableName} {\n${blocks.join('')}}\n`
+  // A rule's comment tells of which filter it is: one of another time, or of another hand, is seen.
+  const whole = new Bun.CryptoHasher('sha256').update(JSON.stringify(drafts.map(({ name, head, lines }) => [name, head, lines])))
+  const digest = whole.digest('hex').slice(0, 12)
+  const wanted = new Map<string, FilterWish['chains'] extends ReadonlyMap<string, infer C> ? C : never>()
+  const blocks = drafts.map(({ name, chain: { type, hook, policy }, priority, head, lines }) => {
+    const rules = lines.map((_, index) => `${digest} ${index + 1} of ${lines.length}`)
+    wanted.set(name, { type, hook, policy, priority, rules })
+    const commented = lines.map((line, index) => `${line} comment "${rules[index]}"`)
+    return `  chain ${name} {\n${[head, ...commented].map((line) => `    ${line}\n`).join('')}  }\n`
+  })
+  return { text: `${clear}table inet ${tableName} {\n${blocks.join('')}}\n`, chains: wanted }
 }
 
 /** Words come from schemas, names of links from the machine: nothing that ends a word gets into the script. */

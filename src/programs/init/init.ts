@@ -44,6 +44,7 @@ import { auditFile } from '../../os/runtime/audit/audit-file.ts'
 import { AuditLog } from '../../os/runtime/audit/audit-log.ts'
 import { Calls } from '../../os/runtime/calls.ts'
 import { Events } from '../../os/runtime/events.ts'
+import { LastProblem } from '../../os/runtime/last-problem.ts'
 import { isVerbose } from '../../os/runtime/verbosity.ts'
 import { release } from '../../release.ts'
 import { spawn } from '../../supervise/spawn.ts'
@@ -119,7 +120,8 @@ function assemble(container: boolean): Machine {
   const store = new Store()
   const floor = oomFloor()
   const supervisor = new Supervisor({ store, oomFloor: floor })
-  const log = consoleLogger(supervisor.logs.open('machined'), () => isVerbose(store))
+  const problem = new LastProblem()
+  const log = consoleLogger(supervisor.logs.open('machined'), problem, () => isVerbose(store))
   supervisor.subscribe(({ id, state, message }) => log.info('service', { service: id, state, message }))
   const runtime = new Runtime(store, { log })
   const events = new Events()
@@ -156,6 +158,7 @@ function assemble(container: boolean): Machine {
     log,
     supervisor,
     oomFloor: floor,
+    problem,
     spawn,
     events,
     sequencer: new Sequencer(events, log, phaseLog(container)),

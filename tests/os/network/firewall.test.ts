@@ -2,8 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
+import type { FilterChain, FilterRule } from '../../../src/linux/nftables.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
-import { applyFirewall, configFirewall } from '../../../src/os/network/controllers/firewall.ts'
+import { applyFirewall, configFirewall, type PacketFilter } from '../../../src/os/network/controllers/firewall.ts'
 import { nftScript } from '../../../src/os/network/nft-script.ts'
 import { NfTablesChain } from '../../../src/os/network/resources/nf-tables-chain.ts'
 import { NodeAddress } from '../../../src/os/network/resources/node-address.ts'
@@ -12,9 +13,9 @@ const chain = (...rules: object[]) =>
   new Map([['x', { type: 'filter', hook: 'input', priority: 'mangle', policy: 'drop', rules } as never]])
 const lines = (...rules: object[]) =>
   nftScript(chain(...rules))
-    .split('\n')
+    .text.split('\n')
     .slice(5, -3)
-    .map((line) => line.trim())
+    .map((line) => line.replace(/ comment "[0-9a-f]{12} \d+ of \d+"$/, '').trim())
 
 describe('a rule as nft reads it', () => {
   test('addresses part by family, overlapping ones fall together', () => {
@@ -79,16 +80,62 @@ portSelector: {ports: [50000, 30000-30010], protocol: tcp}
 ingress: [{subnet: 10.5.0.0/24, except: 10.5.0.9/32}]
 `
 
-test('the table is set once for a change, goes with the last document, and only ever was there when something was said', async () => {
+/** A kernel that understands of scripts what ours say: chains, and rules by their comments. */
+function kernel() {
   const scripts: string[] = []
+  const hooks = ['prerouting', 'input', 'forward', 'output', 'postrouting']
+  const state = { chains: [] as FilterChain[], rules: [] as FilterRule[] }
+  const changes: (() => void)[] = []
+  const changed = () => {
+    for (const tell of changes.splice(0)) tell()
+  }
+  const take = (script: string) => {
+    scripts.push(script)
+    state.chains = []
+    state.rules = []
+    for (const [, name = '', type, hook = '', priority, policy, body = ''] of script.matchAll(
+      /chain (\S+) \{\s+type (\S+) hook (\S+) priority (-?\d+); policy (\S+);([^}]*(?:\{[^}]*\}[^}]*)*?)\n {2}\}/g,
+    )) {
+      state.chains.push({
+        table: 'talos',
+        name,
+        type,
+        hook: hooks.indexOf(hook),
+        priority: Number(priority),
+        policy: policy === 'accept' ? 1 : 0,
+      })
+      for (const [, comment = ''] of body.matchAll(/comment "([^"]*)"/g)) state.rules.push({ table: 'talos', chain: name, comment })
+    }
+    changed()
+  }
+  const filter: PacketFilter = {
+    run: async (script) => take(script),
+    look: () => state,
+    async *watch(signal) {
+      while (!signal.aborted) {
+        yield
+        await new Promise<void>((resolve) => {
+          changes.push(resolve)
+          signal.addEventListener('abort', () => resolve())
+        })
+      }
+    },
+  }
+  return { scripts, state, changed, filter }
+}
+
+function machine() {
+  const { filter, ...rest } = kernel()
   const store = new Store()
   const os = new Runtime(store, { log: silent })
-  os.register(
-    configFirewall,
-    applyFirewall(async (script) => void scripts.push(script)),
-  )
+  os.register(configFirewall, applyFirewall(filter))
   os.start()
   store.put(NodeAddress, 'routed-no-k8s', { addresses: ['10.5.0.2/24'], sortAlgorithm: 'v1' })
+  return { ...rest, store, os }
+}
+
+test('the table is set once for a change, goes with the last document, and only ever was there when something was said', async () => {
+  const { store, os, scripts } = machine()
   store.put(MachineConfig, 'v1alpha1', head)
   await os.settled()
   expect(scripts).toEqual([])
@@ -106,4 +153,28 @@ test('the table is set once for a change, goes with the last document, and only 
   await os.settled()
   expect(scripts[2]).toBe('table inet talos\ndelete table inet talos\n')
   expect(store.list(NfTablesChain)).toEqual([])
+})
+
+test('what another hand takes out, changes or puts in is set right, and what stands is left alone', async () => {
+  const { store, os, scripts, state, changed } = machine()
+  store.put(MachineConfig, 'v1alpha1', head + block + rule)
+  await os.settled()
+  const interfere = async (act: () => void) => {
+    act()
+    changed()
+    await new Promise((resolve) => setImmediate(resolve))
+    await os.settled()
+    return scripts.length
+  }
+  expect(await interfere(() => {})).toBe(1)
+  expect(await interfere(() => void state.rules.pop())).toBe(2)
+  expect(await interfere(() => void state.chains.splice(0, 1, { ...state.chains[0]!, policy: 1 }))).toBe(3)
+  expect(await interfere(() => state.rules.unshift({ table: 'talos', chain: 'ingress', comment: '' }))).toBe(4)
+  expect(
+    await interfere(() => {
+      state.rules.length = 0
+      state.chains.length = 0
+    }),
+  ).toBe(5)
+  expect(await interfere(() => {})).toBe(5)
 })

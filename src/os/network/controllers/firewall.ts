@@ -2,7 +2,10 @@ import { type Controller, defineController, shared, weak } from '../../../cosi/c
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { declared, find } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
+import type { Kernel } from '../../kernel.ts'
 import { portRange } from '../documents/firewall.ts'
+import { stands } from '../filter-state.ts'
+import { wakeOn } from '../kernel-events.ts'
 import { nftScript } from '../nft-script.ts'
 import { NfTablesChain } from '../resources/nf-tables-chain.ts'
 import { NodeAddress } from '../resources/node-address.ts'
@@ -88,21 +91,31 @@ function ruleOf({ portSelector = {}, ingress = [] }: Readonly<Record<string, any
   }
 }
 
-/** Gives the kernel its chains, all at once; `run` hands a script to nft and throws nft's words when it refuses. */
-export const applyFirewall = (run: (script: string) => Promise<void>): Controller => {
-  let applied = ''
-  return defineController({
+/** The kernel's packet filter: set as a whole by a script for nft(8), and looked at. */
+export interface PacketFilter {
+  /** Throws nft's words when it refuses. */
+  run(script: string): Promise<void>
+  look: () => ReturnType<Kernel['nftables']['filterTable']>
+  /** Tells of changes, by whomever. */
+  watch(signal: AbortSignal): AsyncIterable<unknown>
+}
+
+/**
+ * Gives the kernel its chains, all at once, and gives them again when another hand changed them: after every change of the
+ * table the round looks at what is there, and only what is there counts.
+ */
+export const applyFirewall = ({ run, look, watch }: PacketFilter): Controller =>
+  defineController({
     name: 'network.NfTablesChainController',
     inputs: { chains: weak(NfTablesChain) },
     outputs: {},
+    start: (outside) => wakeOn(watch, outside),
     async reconcile({ chains, log }) {
       const found = new Map(chains.list().map(({ metadata, spec }) => [metadata.id, spec]))
-      if (found.size === 0 && applied === '') return
       const script = nftScript(found)
-      if (script === applied) return
+      if (stands(script, look())) return
       log.info(found.size === 0 ? 'removing packet filter' : 'setting packet filter', { chains: [...found.keys()].join(', ') })
-      await run(script)
-      applied = found.size === 0 ? '' : script
+      await run(script.text)
+      if (!stands(script, look())) throw new Error('set packet filter: another hand changed it meanwhile')
     },
   })
-}

@@ -1,0 +1,82 @@
+/** What nftables has, over nfnetlink (linux/netfilter/nf_tables.h): chains of a table, and the comments of its rules. */
+import { DecodeError } from '../decode-error.ts'
+import { AttributeReader, text } from './attributes.ts'
+
+/** Message types: the subsystem's number above, the message's below. */
+const subsystem = 10
+export const nftablesMessage = { newChain: 0xa03, getChain: 0xa04, newRule: 0xa06, getRule: 0xa07 } as const
+
+/** The multicast group of all changes. */
+export const nftablesGroup = 7
+
+/** A chain of a table; those without a hook are only jumped to. */
+export interface FilterChain {
+  readonly table: string
+  readonly name: string
+  readonly type?: string
+  readonly hook?: number
+  readonly priority?: number
+  /** 0 drops, 1 accepts. */
+  readonly policy?: number
+}
+
+/** A rule, known by its comment. */
+export interface FilterRule {
+  readonly table: string
+  readonly chain: string
+  readonly comment: string
+}
+
+const headerLength = 4 // struct nfgenmsg
+const inet = 1 // NFPROTO_INET: both families of IP
+const tableName = 1 // in chains, rules, sets and tables alike
+const CHAIN = { name: 3, hook: 4, policy: 5, type: 7 } as const
+const HOOK = { number: 1, priority: 2 } as const
+const RULE = { chain: 2, userData: 7 } as const
+const commentData = 0
+
+/** Asks for what a table of both families has. */
+export const writeTableQuery = (table: string): Uint8Array => Buffer.concat([Buffer.of(inet, 0, 0, 0), text(tableName, table)])
+
+function attributesOf(body: Uint8Array, what: string): AttributeReader {
+  if (body.length < headerLength) throw new DecodeError(what, 0, `${body.length} bytes`)
+  return new AttributeReader(body.subarray(headerLength), what, headerLength)
+}
+
+/** Reads a chain. */
+export function readFilterChain(body: Uint8Array): FilterChain {
+  const chain = attributesOf(body, 'nftables chain')
+  const hook = chain.nested(CHAIN.hook)
+  const priority = hook?.be32(HOOK.priority)
+  return {
+    table: chain.text(tableName) ?? '',
+    name: chain.text(CHAIN.name) ?? '',
+    type: chain.text(CHAIN.type),
+    hook: hook?.be32(HOOK.number),
+    priority: priority === undefined ? undefined : priority | 0,
+    policy: chain.be32(CHAIN.policy),
+  }
+}
+
+/** Reads a rule. */
+export function readFilterRule(body: Uint8Array): FilterRule {
+  const rule = attributesOf(body, 'nftables rule')
+  return { table: rule.text(tableName) ?? '', chain: rule.text(RULE.chain) ?? '', comment: commentOf(rule.bytes(RULE.userData)) }
+}
+
+/** The table that a message about a change speaks of; undefined when it is of no table. */
+export function changedTable({ type, body }: { type: number; body: Uint8Array }): string | undefined {
+  if (type >> 8 !== subsystem || body[0] !== inet) return undefined
+  return attributesOf(body, 'nftables change').text(tableName)
+}
+
+/** User data is pieces of kind, length and bytes; nft(8) keeps its comment there. */
+function commentOf(data: Uint8Array | undefined): string {
+  for (let at = 0; data && at + 2 <= data.length; ) {
+    const [kind, length] = [data[at]!, data[at + 1]!]
+    const piece = data.subarray(at + 2, at + 2 + length)
+    if (kind === commentData) return Buffer.from(piece.at(-1) === 0 ? piece.subarray(0, -1) : piece).toString()
+    at += 2 + length
+  }
+  return ''
+}

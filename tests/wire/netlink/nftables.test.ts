@@ -1,0 +1,54 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { DecodeError } from '../../../src/wire/decode-error.ts'
+import { attribute, nested, text } from '../../../src/wire/netlink/attributes.ts'
+import { changedTable, readFilterChain, readFilterRule, writeTableQuery } from '../../../src/wire/netlink/nftables.ts'
+
+const head = Buffer.of(1, 0, 0, 0)
+const be32 = (type: number, value: number) =>
+  attribute(type, Buffer.of(value >>> 24, (value >>> 16) & 255, (value >>> 8) & 255, value & 255))
+
+describe('nftables', () => {
+  test('a chain tells its hook, priority and policy', () => {
+    const body = Buffer.concat([
+      head,
+      text(1, 'talos'),
+      text(3, 'ingress'),
+      nested(4, [be32(1, 1), be32(2, -150)]),
+      be32(5, 0),
+      text(7, 'filter'),
+    ])
+    expect(readFilterChain(body)).toEqual({ table: 'talos', name: 'ingress', type: 'filter', hook: 1, priority: -150, policy: 0 })
+    expect(readFilterChain(Buffer.concat([head, text(1, 'x'), text(3, 'y')])).hook).toBeUndefined()
+  })
+
+  test('a rule is known by its comment, whatever else lies beside it', () => {
+    const data = Buffer.concat([Buffer.of(9, 2, 1, 2), Buffer.of(0, 3), Buffer.from('ab\0')])
+    expect(readFilterRule(Buffer.concat([head, text(1, 'talos'), text(2, 'ingress'), attribute(7, data)]))).toEqual({
+      table: 'talos',
+      chain: 'ingress',
+      comment: 'ab',
+    })
+    expect(readFilterRule(Buffer.concat([head, text(1, 'talos'), text(2, 'ingress')])).comment).toBe('')
+  })
+
+  test('a change tells of which table it is', () => {
+    expect(changedTable({ type: 0xa06, body: writeTableQuery('talos') })).toBe('talos')
+    expect(changedTable({ type: 0x306, body: writeTableQuery('talos') })).toBeUndefined()
+    expect(changedTable({ type: 0xa0f, body: Buffer.of(0, 0, 0, 1) })).toBeUndefined()
+  })
+
+  test('bytes of any kind are read or refused', () => {
+    const lying = fc.tuple(fc.constant(head), fc.uint8Array({ maxLength: 120 })).map((parts) => Buffer.concat(parts))
+    fc.assert(
+      fc.property(fc.oneof(lying, fc.uint8Array({ maxLength: 40 })), (body) => {
+        for (const read of [readFilterChain, readFilterRule, (bytes: Uint8Array) => changedTable({ type: 0xa06, body: bytes })])
+          try {
+            read(body)
+          } catch (error) {
+            expect(error).toBeInstanceOf(DecodeError)
+          }
+      }),
+    )
+  })
+})
