@@ -12,6 +12,7 @@ import type { Kernel } from './kernel.ts'
 import type { Sequencer } from './lifecycle/sequencer.ts'
 import type { Calls } from './runtime/calls.ts'
 import type { Events } from './runtime/events.ts'
+import type { LastProblem } from './runtime/last-problem.ts'
 
 /** One subject of the operating system: what it knows, does, runs and answers. */
 export interface Area {
@@ -36,6 +37,8 @@ export interface Machine {
   readonly oomFloor: number
   /** Starts a program of the image; the reaper knows such children for init's own. */
   readonly spawn: Spawn
+  /** What went wrong last, for the console. */
+  readonly problem: LastProblem
   readonly events: Events
   readonly sequencer: Sequencer
   /** What is kept beside the configuration, on the META partition once there is one. */

@@ -10,6 +10,7 @@ import { Sequencer } from '../../src/os/lifecycle/sequencer.ts'
 import { AuditLog } from '../../src/os/runtime/audit/audit-log.ts'
 import { Calls } from '../../src/os/runtime/calls.ts'
 import { Events } from '../../src/os/runtime/events.ts'
+import { LastProblem } from '../../src/os/runtime/last-problem.ts'
 import { areas } from '../../src/programs/init/areas.ts'
 import { methodShape } from '../../src/rpc/schema.ts'
 import type { Method } from '../../src/rpc/server/method.ts'
@@ -54,6 +55,7 @@ function served(mode: Mode): Map<string, Method> {
     log: silent,
     supervisor: new Supervisor({ store }),
     oomFloor: -1000,
+    problem: new LastProblem(),
     events,
     sequencer: new Sequencer(events, silent),
     meta: new Meta({ kernel: { mode } as Kernel, store, log: silent }),

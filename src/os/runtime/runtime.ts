@@ -13,6 +13,7 @@ import { systemMethods } from './api/system.ts'
 import { version } from './api/version.ts'
 import { observeCalls } from './controllers/api-call.ts'
 import { configApiService, configMaintenance } from './controllers/api-service.ts'
+import { tellStatus } from './controllers/console-status.ts'
 import { observeDevicesReady } from './controllers/devices.ts'
 import { configEnvironment } from './controllers/environment.ts'
 import { applyKernelModules, configKernelModules, observeKernelModules } from './controllers/kernel-module.ts'
@@ -56,6 +57,7 @@ export const runtime: Area = {
           applyWatchdog(machine.kernel),
         ]),
     tellMaintenance(),
+    tellStatus(machine.problem),
   ],
   services: (machine) => [
     machinedService(),

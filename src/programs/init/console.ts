@@ -1,5 +1,6 @@
 import { createLogger, formatEntry, type Logger } from '../../cosi/log.ts'
 import { writeKernelLog } from '../../linux/kmsg.ts'
+import type { LastProblem } from '../../os/runtime/last-problem.ts'
 import type { LogRing } from '../../supervise/log-ring.ts'
 
 let toKernel = false
@@ -27,8 +28,9 @@ export function say(text: string): void {
 }
 
 /** A logger that tells the console what changed, with `verbose` everything, and everything to the log that the API serves. */
-export function consoleLogger(log: LogRing, verbose: () => boolean = () => false): Logger {
+export function consoleLogger(log: LogRing, problem: LastProblem, verbose: () => boolean = () => false): Logger {
   return createLogger((entry) => {
+    problem.note(entry)
     const line = `${entry.time.toISOString()} ${formatEntry(entry)}`
     if (entry.level !== 'debug' || verbose()) say(`[ichor] ${line}`)
     log.line(line)

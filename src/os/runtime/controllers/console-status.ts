@@ -1,0 +1,60 @@
+import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
+import { HostnameStatus } from '../../network/resources/hostname-status.ts'
+import { NodeAddress } from '../../network/resources/node-address.ts'
+import type { LastProblem } from '../last-problem.ts'
+import { MachineStatus } from '../resources/machine-status.ts'
+import { Version } from '../resources/version.ts'
+
+/** Between two lines on the console, in milliseconds: a start changes much in little time. */
+const pause = 5_000
+
+/** A line on a serial console is not to wrap more than once or twice. */
+const longest = 160
+
+/**
+ * Who stands before the console, or reads it over a serial line, sees at its end how the machine is: version, stage, name
+ * and addresses, what it waits for, and what went wrong last.
+ */
+export const tellStatus = (problem: Pick<LastProblem, 'text' | 'onChange'>, { wait = pause } = {}): Controller => {
+  let shown = ''
+  let next = 0
+  return defineController({
+    name: 'runtime.ConsoleStatusController',
+    inputs: {
+      version: weak(Version, { id: 'version' }),
+      machine: weak(MachineStatus, { id: 'machine' }),
+      hostname: weak(HostnameStatus, { id: 'hostname' }),
+      addresses: weak(NodeAddress, { id: 'routed-no-k8s' }),
+    },
+    outputs: {},
+    start({ wake }) {
+      problem.onChange(wake)
+    },
+    reconcile({ version, machine, hostname, addresses, log, now, wakeIn }) {
+      const status = machine.get('machine')?.spec
+      const system = version.get('version')?.spec
+      if (!status || !system) return
+      const { ready, unmetConditions } = status.status
+      const at = addresses.get('routed-no-k8s')?.spec.addresses.map((address) => address.split('/')[0]) ?? []
+      const reasons = unmetConditions.map(({ name, reason }) => `${name} (${reason})`)
+      const facts = [
+        `${system.name} ${system.version}`,
+        ready ? `${status.stage}, ready` : status.stage,
+        [hostname.get('hostname')?.spec.hostname ?? 'without a name', at.length > 0 ? `at ${at.join(' ')}` : 'without an address'].join(
+          ' ',
+        ),
+        ...(reasons.length > 0 && status.stage !== 'maintenance' ? [cut(`waits for ${reasons.join(', ')}`)] : []),
+        ...(problem.text === undefined ? [] : [cut(`last problem: ${problem.text}`)]),
+      ]
+      const line = `status: ${facts.join(' | ')}`
+      if (line === shown) return
+      const left = next - now().getTime()
+      if (left > 0 && left <= wait) return wakeIn(left)
+      shown = line
+      next = now().getTime() + wait
+      log.info(line)
+    },
+  })
+}
+
+const cut = (text: string) => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text)
