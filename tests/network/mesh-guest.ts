@@ -14,6 +14,7 @@ import { filterTable, watchFilterTable } from '../../src/linux/nftables.ts'
 import * as packet from '../../src/linux/packet.ts'
 import { reboot } from '../../src/linux/reboot.ts'
 import * as wireguard from '../../src/linux/wireguard.ts'
+import { VolumeStatus } from '../../src/os/block/resources/volume-status.ts'
 import { configLocalAffiliate, mergeAffiliates } from '../../src/os/cluster/controllers/affiliate.ts'
 import { configDiscovery } from '../../src/os/cluster/controllers/config.ts'
 import { discoverByService } from '../../src/os/cluster/controllers/discovery-service.ts'
@@ -101,6 +102,7 @@ async function node(site: Site): Promise<never> {
     ...kubespan.controllers!({ kernel } as never),
   )
   store.put(DevicesStatus, 'devices', { ready: true })
+  store.put(VolumeStatus, 'STATE', { phase: 'missing', type: 'partition' }) // the folder of this node stands for it
   store.put(HostnameStatus, 'hostname', { hostname: `node-${site}`, domainname: '' })
   store.put(Nodename, 'nodename', { nodename: `node-${site}`, hostnameVersion: '1', skipNodeRegistration: false })
   store.put(NodeAddressFilter, 'no-k8s', { includeSubnets: [], excludeSubnets: ['10.244.0.0/16'] })

@@ -1,10 +1,13 @@
 /** Volumes as the sequences use them: asked for, waited for, and let go of together. */
+import type { Reader } from '../../cosi/controller.ts'
 import type { Logger } from '../../cosi/log.ts'
+import type { SpecOf } from '../../cosi/resource.ts'
 import type { Store } from '../../cosi/store.ts'
 import { VolumeLifecycle } from '../block/resources/volume-lifecycle.ts'
 import { VolumeMountRequest } from '../block/resources/volume-mount-request.ts'
 import { VolumeMountStatus } from '../block/resources/volume-mount-status.ts'
 import { VolumeStatus } from '../block/resources/volume-status.ts'
+import type { Mode } from '../kernel.ts'
 
 const requester = 'machined'
 
@@ -13,6 +16,13 @@ export const volumeLifecycleId = 'lifecycle'
 
 /** Id of init's own request for a volume, and of the status that answers it. */
 export const mountId = (volumeID: string): string => `${requester}-${volumeID}`
+
+/** Whether what is kept on STATE cannot be read yet: the machine may have one, and it is not mounted. A container has it from the start. */
+export const stateIsAwaited = (
+  mode: Mode,
+  volumes: Pick<Reader<SpecOf<typeof VolumeStatus>>, 'get'>,
+  mounts: Pick<Reader<unknown>, 'get'>,
+): boolean => mode !== 'container' && volumes.get('STATE')?.spec.phase !== 'missing' && !mounts.get(mountId('STATE'))
 
 /** What init asks for when it wants a volume. */
 export const mountRequest = (volumeID: string) => ({

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { createLogger, type LogEntry } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
+import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
 import { configLocalAffiliate } from '../../../src/os/cluster/controllers/affiliate.ts'
 import { Affiliate } from '../../../src/os/cluster/resources/affiliate.ts'
 import { DiscoveryConfig } from '../../../src/os/cluster/resources/discovery-config.ts'
@@ -33,7 +34,7 @@ import { RoutingRuleSpec } from '../../../src/os/network/resources/routing-rule-
 import { Diagnostic } from '../../../src/os/runtime/resources/diagnostic.ts'
 
 /** A machine whose kernel tells of these peers, with a folder of its own for STATE. */
-function machine({ hasWireguard = true, folder = new Map<string, string>() } = {}) {
+function machine({ hasWireguard = true, folder = new Map<string, string>(), state = 'missing' as 'missing' | 'ready' } = {}) {
   const store = new Store()
   const entries: LogEntry[] = []
   let now = new Date('2026-01-01T00:00:00Z')
@@ -59,6 +60,7 @@ function machine({ hasWireguard = true, folder = new Map<string, string>() } = {
   os.start()
   store.put(HardwareAddress, 'first', { name: 'eth0', hardwareAddr: '02:00:00:00:00:01' })
   store.put(Identity, 'local', { nodeId: 'us' })
+  store.put(VolumeStatus, 'STATE', { phase: state, type: 'partition' })
   return { store, os, entries, folder, peers, at: (time: Date) => (now = time) }
 }
 
@@ -95,6 +97,13 @@ test('key and address are made once and kept; another cluster gives another addr
   expect(second.publicKey).toBe(first.publicKey)
   expect(second.address).not.toBe(first.address)
   expect(second.subnet.endsWith('/64')).toBe(true)
+})
+
+test('no key is made while the STATE that may hold one is not there', async () => {
+  const { store, os, folder } = machine({ state: 'ready' })
+  store.put(MachineConfig, 'v1alpha1', mesh())
+  await os.settled()
+  expect([store.get(KubeSpanIdentity, 'local'), folder.size]).toEqual([undefined, 0])
 })
 
 test('both forms of the configuration say the same', async () => {

@@ -5,7 +5,7 @@ import { VolumeMountStatus } from '../../block/resources/volume-mount-status.ts'
 import { VolumeStatus } from '../../block/resources/volume-status.ts'
 import { EtcFileSpec } from '../../files/resources/etc-file-spec.ts'
 import type { Kernel } from '../../kernel.ts'
-import { mountId } from '../../lifecycle/volumes.ts'
+import { mountId, stateIsAwaited } from '../../lifecycle/volumes.ts'
 import { Identity } from '../resources/identity.ts'
 
 /** Where the identity is kept over restarts, on STATE. */
@@ -19,7 +19,7 @@ export const configIdentity = ({ mode, files }: Pick<Kernel, 'mode' | 'files'>):
     outputs: { identity: shared(Identity), etc: shared(EtcFileSpec) },
     async reconcile({ volumes, mounts, identity, etc, log }) {
       // A machine that has a STATE is who it was; one that gets a STATE stays who it is.
-      const mayBeKept = mode !== 'container' && volumes.get('STATE')?.spec.phase !== 'missing' && !mounts.get(mountId('STATE'))
+      const mayBeKept = stateIsAwaited(mode, volumes, mounts)
       const before = identity.get('local')?.spec.nodeId
       if (mayBeKept && before === undefined) return
       const nodeId = keptIdentity(files.readTextIfThere(identityPath)) ?? before ?? base62(randomBytes(32))

@@ -1,6 +1,9 @@
 import { parse } from 'yaml'
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { VolumeMountStatus } from '../../block/resources/volume-mount-status.ts'
+import { VolumeStatus } from '../../block/resources/volume-status.ts'
 import type { Kernel } from '../../kernel.ts'
+import { mountId, stateIsAwaited } from '../../lifecycle/volumes.ts'
 import { HardwareAddress } from '../../network/resources/hardware-address.ts'
 import { newPrivateKey, publicKeyOf } from '../keys.ts'
 import { meshAddress } from '../mesh.ts'
@@ -10,17 +13,30 @@ import { KubeSpanIdentity } from '../resources/kube-span-identity.ts'
 /** Where the key is kept over restarts, on STATE. */
 const identityPath = '/system/state/kubespan-identity.yaml'
 
+interface Door {
+  readonly mode: Kernel['mode']
+  readonly files: Pick<Kernel['files'], 'readTextIfThere' | 'writeAtomic'>
+}
+
 /** This node's key, made once and kept for as long as STATE is, and its address, which follows from cluster and network card. */
-export const configKubeSpanIdentity = ({ files }: { files: Pick<Kernel['files'], 'readTextIfThere' | 'writeAtomic'> }): Controller =>
+export const configKubeSpanIdentity = ({ mode, files }: Door): Controller =>
   defineController({
     name: 'kubespan.IdentityController',
-    inputs: { config: weak(KubeSpanConfig, { id: 'kubespan' }), hardware: weak(HardwareAddress, { id: 'first' }) },
+    inputs: {
+      config: weak(KubeSpanConfig, { id: 'kubespan' }),
+      hardware: weak(HardwareAddress, { id: 'first' }),
+      volumes: weak(VolumeStatus, { id: 'STATE' }),
+      mounts: weak(VolumeMountStatus, { id: mountId('STATE') }),
+    },
     outputs: { identity: exclusive(KubeSpanIdentity) },
-    async reconcile({ config, hardware, identity, log }) {
+    async reconcile({ config, hardware, volumes, mounts, identity, log }) {
       const mesh = config.get('kubespan')?.spec
       const card = hardware.get('first')?.spec.hardwareAddr
       if (!mesh?.enabled || !mesh.clusterId || !card) return
-      const kept = keptKey(files.readTextIfThere(identityPath))
+      const before = identity.get('local')?.spec.privateKey
+      // A machine that has a STATE has its key there; one that gets a STATE keeps the key it had.
+      if (stateIsAwaited(mode, volumes, mounts) && before === undefined) return
+      const kept = keptKey(files.readTextIfThere(identityPath)) ?? before
       const privateKey = kept ?? newPrivateKey()
       const spec = { ...meshAddress(mesh.clusterId, card), privateKey, publicKey: publicKeyOf(privateKey) }
       const text = Object.entries(spec)
