@@ -40,7 +40,7 @@ beforeAll(async () => {
     },
   )
   server = http2.createServer()
-  server.on('stream', (stream, headers) => {
+  server.on('stream', (stream: http2.ServerHttp2Stream, headers) => {
     stream.respond({ ':status': 200, 'x-back': headers['x-text'] }, { waitForTrailers: true })
     stream.on('wantTrailers', () => stream.sendTrailers({ 'x-trailer': 'behind' }))
     stream.pipe(stream)
