@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { dashboardTerminal } from '../../../src/os/runtime/services/dashboard.ts'
+import { dashboardTerminal } from '../../../src/os/runtime/dashboard-terminal.ts'
 
 test('the dashboard has the second screen, or the terminal that the command line names', () => {
   expect(dashboardTerminal('console=ttyS0 pti=on')).toBe('tty2')

@@ -1,0 +1,10 @@
+import { parameterValues, parseCommandLine } from '../../wire/command-line.ts'
+
+const usual = 'tty2'
+
+/** The terminal that the command line names for the dashboard. Throws one line for what is none. */
+export function dashboardTerminal(commandLine: string): string {
+  const named = parameterValues(parseCommandLine(commandLine), 'talos.dashboard.console').at(-1) ?? usual
+  if (!/^tty[A-Za-z0-9]*$/.test(named)) throw new Error(`read "talos.dashboard.console": "${named}" is no terminal, like "tty2" or "ttyS0"`)
+  return named
+}
