@@ -29,8 +29,8 @@ const table = (await Bun.file(`${import.meta.dir}/../../proto/contract/api-servi
   .filter(({ servedBy }) => servedBy === 'machined')
 
 /** How a call ends that was let in. */
-const inside = ['Aborted', 'you are in']
-const refused = ['PermissionDenied', 'not authorized']
+const inside: [string, string] = ['Aborted', 'you are in']
+const refused: [string, string] = ['PermissionDenied', 'not authorized']
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-roles-'))
 const channels: Channel[] = []
