@@ -3,7 +3,7 @@
  * from nothing to a cluster, from an interrupted attempt, from a host that was restarted, and from other counts of nodes.
  */
 
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openJournal } from '../../keeper/journal.ts'
 import {
@@ -21,8 +21,9 @@ import { holderOf } from '../../keeper/lock.ts'
 import { isAlive } from '../../keeper/process-identity.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
-import { callable } from './callable.ts'
+import { checkHost, checkSameKind } from './check-host.ts'
 import { mergeIntoKubeconfig, mergeTalosconfig } from './client-files.ts'
+import { closing, describe, maintenance } from './closing.ts'
 import { type ConfigRequest, type Configs, checkConfigs, checkSameConfiguration, nodeConfig, provideConfigs } from './configs.ts'
 import { destroyCluster, destroyNode } from './destroy.ts'
 import { awaitHealth } from './health.ts'
@@ -30,11 +31,10 @@ import { freePort } from './host-ports.ts'
 import { checkKubernetesVersion } from './kubernetes-version.ts'
 import { applyConfiguration, awaitApi, bootstrap, fetchKubeconfig } from './node-api.ts'
 import { type ClusterRequest, planChange, planCluster } from './plan.ts'
-import { checkDisk, checkImage, checkKernel, checkLoop, checkNetwork, checkPorts, checkRoot } from './preflight.ts'
+import { checkNetwork, checkPorts } from './preflight.ts'
 import { Progress } from './progress.ts'
 import { nodeTrouble, provideCluster, provideNode } from './provision.ts'
 import { chooseAccelerator } from './qemu/accelerator.ts'
-import { checkMachines, checkRoom } from './qemu/preflight.ts'
 import { holdCluster } from './run-destroy.ts'
 import { type Asked, checkSettled } from './settled.ts'
 import { isRunning } from './show.ts'
@@ -107,30 +107,6 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
   } finally {
     if (existsSync(directory)) unlock()
   }
-}
-
-/** A cluster's nodes are all of one kind. */
-function checkSameKind({ name, machines }: ClusterRecord, request: ClusterRequest): void {
-  if ((machines !== undefined) === (request.machines !== undefined)) return
-  const [has, say] = machines ? ['virtual machines', 'create qemu'] : ['containers', 'create']
-  throw new UsageError(`cluster "${name}" consists of ${has}: say "talosctl cluster ${say}", or choose another name with --name`)
-}
-
-/** What this host lacks for the nodes that are to be made. */
-function checkHost(request: ClusterRequest, present: ClusterRecord | undefined): void {
-  const { controlplanes, workers, machines, state, image } = request
-  const added = Math.max(0, controlplanes.count + workers.count - (present?.nodes.length ?? 0))
-  if (machines) {
-    checkMachines(machines)
-    mkdirSync(state, { recursive: true, mode: 0o700 })
-    checkRoom(state, added * machines.disks.reduce((sum, { size }) => sum + size, 0))
-    return
-  }
-  checkRoot()
-  checkKernel()
-  checkLoop()
-  checkImage(image)
-  checkDisk(state, added)
 }
 
 /** What broke off half-way can be gone on with, or be taken away. */
@@ -268,34 +244,6 @@ async function settle(
   if (options.checkReadiness) writeFileSync(join(directory, 'healthy'), '')
 }
 
-/** How to go on with machines that nobody has configured yet. */
-function maintenance(io: Io, { nodes, name }: ClusterRecord): void {
-  const talosctl = callable('talosctl')
-  const lines = nodes.map(({ ip, role }) => `  ${talosctl} apply-config --insecure -n ${ip} --file ${role}.yaml`)
-  io.stderr.write(`\nthe machines of cluster "${name}" start up to maintenance and wait for their configuration:\n${lines.join('\n')}\n`)
-}
-
-/** How to go on: where things are, and three commands as they can be typed here. */
-function closing(io: Io, record: ClusterRecord, progress: Progress | undefined): void {
-  const { network, kubernetes, machineApi } = record
-  const first = record.nodes[0]
-  const talosctl = callable('talosctl')
-  if (progress) io.stderr.write(`\n${progress.summary()}\n`)
-  io.stderr.write(
-    [
-      '',
-      `Kubernetes: https://${network.gateway}:${kubernetes.port}, also https://127.0.0.1:${kubernetes.hostPort}`,
-      `machines: ${first?.ip}:50000, also 127.0.0.1:${machineApi.hostPort}`,
-      '',
-      'try next:',
-      `  ${talosctl} -n ${first?.ip} services`,
-      `  ${callable('kubectl')} get nodes`,
-      `  ${talosctl} cluster show --name ${record.name}`,
-      '',
-    ].join('\n'),
-  )
-}
-
 /** The gateway reads the record anew, for the control planes may have changed. */
 function reloadGateway(directory: string): void {
   const holder = holderOf(gatewayLock(directory))
@@ -307,10 +255,4 @@ async function together<T>(items: readonly T[], act: (item: T) => Promise<void>)
   const results = await Promise.allSettled(items.map(act))
   const failed = results.find((result) => result.status === 'rejected')
   if (failed) throw failed.reason
-}
-
-function describe(nodes: readonly NodeRecord[]): string {
-  const count = (role: NodeRecord['role']) => nodes.filter((node) => node.role === role).length
-  const plural = (number: number, word: string) => `${number} ${word}${number === 1 ? '' : 's'}`
-  return `${plural(count('controlplane'), 'control plane')} and ${plural(count('worker'), 'worker')}`
 }

@@ -1,0 +1,30 @@
+import { mkdirSync } from 'node:fs'
+import type { ClusterRecord } from '../../keeper/layout.ts'
+import { UsageError } from '../failure.ts'
+import type { ClusterRequest } from './plan.ts'
+import { checkDisk, checkImage, checkKernel, checkLoop, checkRoot } from './preflight.ts'
+import { checkMachines, checkRoom } from './qemu/preflight.ts'
+
+/** A cluster's nodes are all of one kind. */
+export function checkSameKind({ name, machines }: ClusterRecord, request: ClusterRequest): void {
+  if ((machines !== undefined) === (request.machines !== undefined)) return
+  const [has, say] = machines ? ['virtual machines', 'create qemu'] : ['containers', 'create']
+  throw new UsageError(`cluster "${name}" consists of ${has}: say "talosctl cluster ${say}", or choose another name with --name`)
+}
+
+/** What this host lacks for the nodes that are to be made. */
+export function checkHost(request: ClusterRequest, present: ClusterRecord | undefined): void {
+  const { controlplanes, workers, machines, state, image } = request
+  const added = Math.max(0, controlplanes.count + workers.count - (present?.nodes.length ?? 0))
+  if (machines) {
+    checkMachines(machines)
+    mkdirSync(state, { recursive: true, mode: 0o700 })
+    checkRoom(state, added * machines.disks.reduce((sum, { size }) => sum + size, 0))
+    return
+  }
+  checkRoot()
+  checkKernel()
+  checkLoop()
+  checkImage(image)
+  checkDisk(state, added)
+}

@@ -1,0 +1,41 @@
+/** What is said when a cluster is there: where things are, and how to go on. */
+
+import type { ClusterRecord, NodeRecord } from '../../keeper/layout.ts'
+import type { Io } from '../io.ts'
+import { callable } from './callable.ts'
+import type { Progress } from './progress.ts'
+
+/** How to go on with machines that nobody has configured yet. */
+export function maintenance(io: Io, { nodes, name }: ClusterRecord): void {
+  const talosctl = callable('talosctl')
+  const lines = nodes.map(({ ip, role }) => `  ${talosctl} apply-config --insecure -n ${ip} --file ${role}.yaml`)
+  io.stderr.write(`\nthe machines of cluster "${name}" start up to maintenance and wait for their configuration:\n${lines.join('\n')}\n`)
+}
+
+/** How to go on: where things are, and three commands as they can be typed here. */
+export function closing(io: Io, record: ClusterRecord, progress: Progress | undefined): void {
+  const { network, kubernetes, machineApi } = record
+  const first = record.nodes[0]
+  const talosctl = callable('talosctl')
+  if (progress) io.stderr.write(`\n${progress.summary()}\n`)
+  io.stderr.write(
+    [
+      '',
+      `Kubernetes: https://${network.gateway}:${kubernetes.port}, also https://127.0.0.1:${kubernetes.hostPort}`,
+      `machines: ${first?.ip}:50000, also 127.0.0.1:${machineApi.hostPort}`,
+      '',
+      'try next:',
+      `  ${talosctl} -n ${first?.ip} services`,
+      `  ${callable('kubectl')} get nodes`,
+      `  ${talosctl} cluster show --name ${record.name}`,
+      '',
+    ].join('\n'),
+  )
+}
+
+/** A cluster's nodes in words. */
+export function describe(nodes: readonly NodeRecord[]): string {
+  const count = (role: NodeRecord['role']) => nodes.filter((node) => node.role === role).length
+  const plural = (number: number, word: string) => `${number} ${word}${number === 1 ? '' : 's'}`
+  return `${plural(count('controlplane'), 'control plane')} and ${plural(count('worker'), 'worker')}`
+}

@@ -1,0 +1,156 @@
+import net from 'node:net'
+import { kubernetesVersion } from '../../../../os/k8s/images.ts'
+import type { CreateOptions } from '../../cluster/create.ts'
+import type { MachinesRequest } from '../../cluster/qemu/request.ts'
+import { imagePath, imagesFolder, stateDirectory } from '../../cluster/state-paths.ts'
+import { UsageError } from '../../failure.ts'
+import type { Io } from '../../io.ts'
+import type { CommonFlags } from './group-flags.ts'
+
+/** The network of a cluster that asks for none. */
+export const DEFAULT_CIDR = '10.5.0.0/24'
+
+/** The flags of create as commander leaves them. */
+export interface CreateFlags extends CommonFlags {
+  controlplanes?: number
+  workers?: number
+  subnet?: string
+  cpusControlplanes: string
+  cpusWorkers: string
+  memoryControlplanes: string
+  memoryWorkers: string
+  kubernetesVersion?: string
+  configPatch?: string[]
+  configPatchControlplanes?: string[]
+  configPatchWorkers?: string[]
+  exposedPorts: string
+  hostIp: string
+  registryMirror?: string[]
+  registryInsecureSkipVerify?: string[]
+  nameservers?: string[]
+  mtu: number
+  dnsDomain: string
+  controlPlanePort: number
+  customCniUrl?: string
+  endpoint?: string
+  withClusterDiscovery: boolean
+  wait: boolean
+  waitTimeout?: number
+  skipKubeconfig?: boolean
+  skipK8sNodeReadinessCheck?: boolean
+  talosconfigDestination?: string
+  image?: string
+  yes?: boolean
+  disks: string
+  presets?: string[]
+  images?: string
+  uefi: boolean
+}
+
+/** Flags that say what machine configurations hold. */
+const configurationFlags: (keyof CreateFlags)[] = [
+  'configPatch',
+  'configPatchControlplanes',
+  'configPatchWorkers',
+  'registryMirror',
+  'registryInsecureSkipVerify',
+  'dnsDomain',
+  'customCniUrl',
+  'endpoint',
+]
+
+/** What the flags of create ask for, checked. */
+export async function options(io: Io, flags: CreateFlags, asked: (flag: keyof CreateFlags) => boolean): Promise<CreateOptions> {
+  const { parseCidr } = await import('../../cluster/cidr.ts')
+  const { parseExposedPorts } = await import('../../cluster/exposed-ports.ts')
+  const { parseCpus, parseMemory } = await import('../../cluster/quantity.ts')
+  const { checkName } = await import('../../cluster/plan.ts')
+  const { hostResolvers } = await import('../../cluster/resolvers.ts')
+  const { readPatches } = await import('../../cluster/patches.ts')
+  checkName(flags.name)
+  if (net.isIP(flags.hostIp) !== 4)
+    throw new UsageError(`--host-ip "${flags.hostIp}": write an IPv4 address of this host, such as 0.0.0.0 or 127.0.0.1`)
+  for (const address of flags.nameservers ?? []) {
+    if (net.isIP(address) === 0) throw new UsageError(`--nameservers "${address}": write addresses, such as 1.1.1.1`)
+  }
+  const resolvers = flags.nameservers ? { nameservers: flags.nameservers, forwardDns: [] } : hostResolvers()
+  return {
+    request: {
+      name: flags.name,
+      state: stateDirectory(flags.state, io.env),
+      cidr: parseCidr(flags.subnet ?? DEFAULT_CIDR),
+      mtu: flags.mtu,
+      controlplanes: {
+        count: flags.controlplanes ?? 1,
+        cpus: parseCpus(flags.cpusControlplanes, '--cpus'),
+        memory: parseMemory(flags.memoryControlplanes, '--memory'),
+      },
+      workers: {
+        count: flags.workers ?? 1,
+        cpus: parseCpus(flags.cpusWorkers, '--cpus-workers'),
+        memory: parseMemory(flags.memoryWorkers, '--memory-workers'),
+      },
+      kubernetesVersion: (flags.kubernetesVersion ?? kubernetesVersion).replace(/^v/, ''),
+      kubernetesPort: flags.controlPlanePort,
+      exposedPorts: parseExposedPorts(flags.exposedPorts),
+      hostAddress: flags.hostIp,
+      ...resolvers,
+      discovery: flags.withClusterDiscovery,
+      image: imagePath(flags.image, io.env),
+      machines: flags.provisioner === 'qemu' ? await machines(flags) : undefined,
+    },
+    configs: {
+      dnsDomain: flags.dnsDomain,
+      mirrors: parseMirrors(flags.registryMirror ?? []),
+      insecureRegistries: flags.registryInsecureSkipVerify ?? [],
+      cniUrl: flags.customCniUrl,
+      endpoint: flags.endpoint,
+      asked: configurationFlags.some(asked),
+      patches: {
+        all: readPatches(flags.configPatch ?? [], '--config-patch'),
+        controlplane: readPatches(flags.configPatchControlplanes ?? [], '--config-patch-control-plane'),
+        worker: readPatches(flags.configPatchWorkers ?? [], '--config-patch-worker'),
+      },
+    },
+    given: {
+      controlplanes: flags.controlplanes !== undefined,
+      workers: flags.workers !== undefined,
+    },
+    asked: {
+      cidr: asked('subnet'),
+      mtu: asked('mtu'),
+      kubernetesVersion: asked('kubernetesVersion'),
+      exposedPorts: asked('exposedPorts'),
+      controlplanes: { cpus: asked('cpusControlplanes'), memory: asked('memoryControlplanes') },
+      workers: { cpus: asked('cpusWorkers'), memory: asked('memoryWorkers') },
+    },
+    wait: flags.wait,
+    waitTimeout: flags.waitTimeout,
+    checkReadiness: flags.skipK8sNodeReadinessCheck !== true,
+    kubeconfig: flags.skipKubeconfig !== true,
+    talosconfig: flags.talosconfigDestination,
+    yes: flags.yes === true,
+  }
+}
+
+async function machines(flags: CreateFlags): Promise<MachinesRequest> {
+  const { parseDisks, readPresets } = await import('../../cluster/qemu/request.ts')
+  return {
+    ...readPresets(flags.presets ?? ['iso']),
+    images: imagesFolder(flags.images),
+    firmware: flags.uefi ? 'uefi' : 'bios',
+    disks: parseDisks(flags.disks),
+  }
+}
+
+/** Reads `<registry>=<url>`. */
+export function parseMirrors(values: readonly string[]): { registry: string; endpoint: string }[] {
+  return values.map((value) => {
+    const at = value.indexOf('=')
+    const [registry, endpoint] = [value.slice(0, at), value.slice(at + 1)]
+    if (at < 1 || !/^https?:\/\/[^/]+/.test(endpoint)) {
+      throw new UsageError(`--registry-mirror "${value}": write <registry>=<url>, such as ghcr.io=http://10.5.0.1:5000`)
+    }
+    return { registry, endpoint }
+  })
+}

@@ -1,0 +1,99 @@
+import { Argument, Command, Option } from 'commander'
+import { UsageError } from '../../failure.ts'
+import { array, duration, integer, list } from '../../flags.ts'
+import type { Io } from '../../io.ts'
+import { type CreateFlags, DEFAULT_CIDR, options } from './create-options.ts'
+import { checkProvisioner, common, withGroup } from './group-flags.ts'
+
+/** talosctl cluster create */
+export function create(io: Io): Command {
+  const command = new Command('create')
+  for (const { flag } of elsewhere) command.addOption(new Option(`${flag} <value>`).hideHelp())
+  return common(command)
+    .description('Create a cluster of containers or virtual machines on this machine, or bring one to other counts of nodes')
+    .addArgument(new Argument('[provisioner]', 'how nodes are made: container or qemu').default('container', 'container'))
+    .option('--controlplanes <count>', 'control planes', integer(0, 99))
+    .option('--workers <count>', 'workers', integer(0, 1000))
+    .option('--cidr, --subnet <network>', `network of the nodes (default: ${DEFAULT_CIDR}, or a free one)`)
+    .option('--cpus, --cpus-controlplanes <number>', 'processors of a control plane', '2.0')
+    .option('--cpus-workers <number>', 'processors of a worker', '2.0')
+    .option('--memory, --memory-controlplanes <amount>', 'memory of a control plane', '2.0GiB')
+    .option('--memory-workers <amount>', 'memory of a worker', '2.0GiB')
+    .option('--kubernetes-version <version>', 'version of Kubernetes to run (default: the one inside)')
+    .option('--config-patch <patch>', 'patch for all machines, as text or @file; may be repeated', array())
+    .option('--config-patch-control-plane, --config-patch-controlplanes <patch>', 'patch for control planes', array())
+    .option('--config-patch-worker, --config-patch-workers <patch>', 'patch for workers', array())
+    .addOption(
+      new Option(
+        '-p, --exposed-ports <ports>',
+        'ports of this host that lead to the first control plane: hostPort:nodePort/protocol,…',
+      ).default('', 'none'),
+    )
+    .option('--host-ip <address>', 'address of this host that ports are exposed on', '0.0.0.0')
+    .option('--registry-mirror <mirror>', 'mirror of a registry: <registry>=<url>; may be repeated', list())
+    .option('--registry-insecure-skip-verify <registry>', 'registry whose certificate is not verified', list())
+    .option('--nameservers <address>', "resolvers of the nodes (default: the host's)", list())
+    .option('--mtu <bytes>', 'largest packet in the network', integer(1280, 65535), 1500)
+    .option('--dns-domain <domain>', 'domain of services', 'cluster.local')
+    .option('--control-plane-port <port>', 'port of the Kubernetes endpoint', integer(1, 65535), 6443)
+    .option('--custom-cni-url <url>', 'manifest of another pod network')
+    .option('--endpoint <address>', 'address that clients reach the machines at instead of their own')
+    .option('--with-cluster-discovery', 'members look for each other', true)
+    .option('--no-with-cluster-discovery', 'members do not look for each other')
+    .option('--wait', 'wait until the cluster is healthy', true)
+    .option('--no-wait', 'return when the nodes have their configuration')
+    .addOption(
+      new Option(
+        '--wait-timeout <duration>',
+        'how long to wait for a healthy cluster (default: 20m0s, of emulated machines 90m0s)',
+      ).argParser(duration),
+    )
+    .option('--skip-kubeconfig', 'leave the kubeconfig alone')
+    .option('--skip-k8s-node-readiness-check', 'do not wait for nodes to be ready')
+    .option('--talosconfig, --talosconfig-destination <file>', 'client configuration to add the cluster to')
+    .option('--image <file>', "the nodes' root file system (default: rootfs.sqsh beside this program)")
+    .option('-y, --yes', 'remove nodes without asking')
+    .optionsGroup('Virtual machines (create qemu):')
+    .option('--disks <disks>', 'disks of a machine: driver:size,…; the first is installed to', 'virtio:10GiB,virtio:6GiB')
+    .option(
+      '--presets <presets>',
+      'what machines start from: iso, iso-secureboot, pxe, disk-image; with maintenance they stay unconfigured',
+      list(),
+    )
+    .option('--images <folder>', 'folder with what mkimage.sh made (default: beside this program)')
+    .option('--uefi', 'machines have UEFI', true)
+    .option('--no-uefi', 'machines have a BIOS')
+    .action(async (kind: string, own: CreateFlags, command: Command) => {
+      const flags = withGroup(own, command)
+      for (const each of [kind, flags.provisioner]) checkProvisioner(each)
+      refuseElsewhere(command)
+      const { createCluster } = await import('../../cluster/create.ts')
+      const provisioner = kind === 'qemu' ? kind : flags.provisioner
+      const wanted = await options(io, { ...flags, provisioner }, (name) => command.getOptionValueSource(name) === 'cli')
+      await createCluster(io, wanted).catch((error) => {
+        throw isFull(error)
+          ? new UsageError(`the disk of "${wanted.request.state}" is full: make room and run the same command again`)
+          : error
+      })
+    })
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof Error && (error as NodeJS.ErrnoException).code === 'ENOSPC'
+}
+
+/** Flags of the field's tool for services that are not here: images are made by mkimage.sh, with what they are to hold. */
+const elsewhere = [
+  { flag: '--image-factory-auth', instead: 'images are made with "./mkimage.sh" and found with --images' },
+  { flag: '--image-factory-url', instead: 'images are made with "./mkimage.sh" and found with --images' },
+  { flag: '--schematic-id', instead: 'make the image with "./mkimage.sh --extra-kernel-arg" and the like, and name it with --images' },
+  { flag: '--talos-version', instead: 'machines start from the image that is found with --images' },
+  { flag: '--omni-api-endpoint', instead: 'leave machines for another manager to configure with --presets maintenance' },
+] as const
+
+function refuseElsewhere(command: Command): void {
+  for (const { flag, instead } of elsewhere) {
+    const given = command.options.some((option) => option.long === flag && command.getOptionValueSource(option.attributeName()) === 'cli')
+    if (given) throw new UsageError(`${flag} is not for clusters made here: ${instead}`)
+  }
+}

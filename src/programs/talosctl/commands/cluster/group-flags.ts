@@ -1,0 +1,35 @@
+import { type Command, Option } from 'commander'
+import { UsageError } from '../../failure.ts'
+
+const DEFAULT_NAME = 'talos-default'
+
+/** The flags that all of these share. */
+export interface CommonFlags {
+  name: string
+  state?: string
+  provisioner: string
+}
+
+/** The flags of a command with those given before its name. */
+export function withGroup<Flags extends CommonFlags>(flags: Flags, command: Command): Flags {
+  return { ...flags, ...command.parent?.opts<Partial<CommonFlags>>() }
+}
+
+/** A command on a cluster. */
+export function common(command: Command): Command {
+  return command
+    .addOption(new Option('--name <name>', 'name of the cluster').default(DEFAULT_NAME))
+    .addOption(new Option('--state <folder>', 'folder that clusters are kept in (default: ~/.talos/clusters)'))
+    .addOption(new Option('--provisioner <kind>', 'how nodes are made: container or qemu').default('container'))
+}
+
+/** Refuses ways of making nodes that are not here. */
+export function checkProvisioner(kind: string): void {
+  if (kind === 'container' || kind === 'qemu') return
+  if (kind === 'docker' || kind === 'dev') {
+    throw new UsageError(
+      `provisioner "${kind}" is not in this version: nodes are containers without Docker, leave "${kind}" out or say "container"`,
+    )
+  }
+  throw new UsageError(`there is no provisioner "${kind}": say "container" or "qemu", or leave it out`)
+}
