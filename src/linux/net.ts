@@ -147,6 +147,11 @@ export class Network implements Disposable {
     this.#socket.request('add route', routeSubject(route), routeMessage.new, writeRoute(route), flag.create | flag.excl)
   }
 
+  /** Adds a route after those for the same destination, table and priority: it is used when they cannot be. */
+  appendRoute(route: RouteChange): void {
+    this.#socket.request('append route', routeSubject(route), routeMessage.new, writeRoute(route), flag.create | flag.append)
+  }
+
   /** Adds a route or puts it in the place of the one for the same destination, table and priority. */
   putRoute(route: RouteChange): void {
     this.#socket.request('put route', routeSubject(route), routeMessage.new, writeRoute(route), flag.create | flag.replace)

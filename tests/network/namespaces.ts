@@ -40,6 +40,13 @@ export class Namespaces {
   }
 }
 
+/** A network in which the ends of veth pairs pass for cards, which a namespace has none of. */
+export function withCards(network: net.Network): net.Network {
+  const links = network.links.bind(network)
+  network.links = () => links().map((link) => (link.kind === 'veth' ? { ...link, kind: '' } : link))
+  return network
+}
+
 /** The kernel's doors into one namespace. */
 export function kernelOf(netns: string, mode: Kernel['mode'] = 'metal'): Kernel {
   const own = {

@@ -6,7 +6,7 @@ import type { RouteSpec } from './resources/route-spec.ts'
 import { defaultMetric, routeId } from './wishes.ts'
 
 type Spec = SpecOf<typeof RouteSpec>
-type Door = Pick<Network, 'links' | 'routes' | 'addRoute' | 'putRoute' | 'removeRoute'>
+type Door = Pick<Network, 'links' | 'routes' | 'addRoute' | 'appendRoute' | 'putRoute' | 'removeRoute'>
 
 /** What the kernel says of a route whose link or gateway cannot be used yet; the event of its becoming usable wakes us. */
 const notYet = ['ENETUNREACH', 'ENETDOWN', 'EHOSTUNREACH', 'ENODEV', 'EINVAL']
@@ -45,7 +45,7 @@ export class RouteKeeper {
       const there = rivals.find((route) => same(wish, route))
       if (there && !differs(wish, there)) continue
       if (there && !this.#given.has(id)) continue // somebody else's, as wished but for what hardly matters
-      // Another way to the same place, of the same metric: IPv4 has room for one.
+      // Another way to the same place, of the same metric: the first is used, the others stand by.
       const rival = there || wish.family !== 2 ? undefined : rivals[0]
       if (rival && ![...this.#given.values()].some((route) => same(route, rival))) {
         failures.push(
@@ -55,9 +55,11 @@ export class RouteKeeper {
       }
       try {
         if (there) network.putRoute(wish)
+        else if (rival) network.appendRoute(wish)
         else network.addRoute(wish)
         log.info(there ? 'changing route' : 'adding route', told(spec))
         this.#given.set(id, wish)
+        if (!there) present.set(target(wish), [...rivals, { ...wish, flags: 0, hops: [] } as unknown as Route])
       } catch (error) {
         const code = error instanceof Error && 'code' in error ? String(error.code) : ''
         if (!notYet.includes(code)) failures.push(error instanceof Error ? error.message : String(error))

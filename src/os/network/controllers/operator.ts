@@ -59,6 +59,8 @@ const leaving = new Set(['rebooting', 'shutting down', 'resetting', 'upgrading']
 
 interface State {
   wish: string
+  /** Who asks, as servers see it: as long as that stays, what was found out holds until more is. */
+  asker: string
   memory: Map<string, unknown>
   findings?: Findings
   /** Counts the times the link came back. */
@@ -97,10 +99,17 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
       const own = names.get('hostname')?.spec.layer === 'operator' ? '' : (name.get('hostname')?.spec.hostname ?? '')
       for (const [id, spec] of wanted) {
         const link = links.get(spec.linkName)?.spec
-        const wish = JSON.stringify([spec, link?.index, link?.hardwareAddr])
+        // Who wishes it does not matter to how it runs.
+        const { layer: _, ...asked } = spec
+        const wish = JSON.stringify([asked, link?.index, link?.hardwareAddr])
+        const asker = JSON.stringify([spec.operator, identity(spec), link?.index, link?.hardwareAddr])
         let state = states.get(id)
-        if (!state || (link && state.wish !== wish)) {
-          state = { wish, memory: new Map(), carrier: 0, up: false }
+        if (!state || (link && state.asker !== asker)) {
+          state = { wish, asker, memory: new Map(), carrier: 0, up: false }
+          states.set(id, state)
+        } else if (link && state.wish !== wish) {
+          // A state of its own, so that the task before, on its way out, changes nothing any more.
+          state = { ...state, wish }
           states.set(id, state)
         }
         const up = link !== undefined && (!spec.requireUp || ['up', 'unknown'].includes(link.operationalState))
@@ -137,6 +146,10 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
     },
   })
 }
+
+/** By what servers know the asker; for a shared address, all of it. */
+const identity = ({ operator, dhcp4, dhcp6, vip }: SpecOf<typeof OperatorSpec>) =>
+  operator === 'vip' ? vip : (dhcp4 ?? dhcp6)?.clientIdentifier
 
 /** The link's own address, once no other station can have it. */
 function linkLocal(addresses: readonly { spec: SpecOf<typeof AddressStatus> }[], name: string): string | undefined {

@@ -1,0 +1,71 @@
+/**
+ * A machine on a platform, in the network namespace it is started in: `platform-machine.ts <platform>`. It asks for an
+ * address as a new machine does, reads what the platform says, and tells it in one line of JSON; then what it was given as
+ * configuration in another. It ends when its standard input does.
+ */
+import { createLogger } from '../../src/cosi/log.ts'
+import { Runtime } from '../../src/cosi/runtime.ts'
+import { Store } from '../../src/cosi/store.ts'
+import * as files from '../../src/linux/files.ts'
+import * as mount from '../../src/linux/mount.ts'
+import * as net from '../../src/linux/net.ts'
+import * as packet from '../../src/linux/packet.ts'
+import { SystemInformation } from '../../src/os/hardware/resources/system-information.ts'
+import type { Kernel } from '../../src/os/kernel.ts'
+import { applyAddresses, configAddresses, mergeAddresses } from '../../src/os/network/controllers/address.ts'
+import { configDevices } from '../../src/os/network/controllers/device-config.ts'
+import { applyLinks, configLinks, mergeLinks } from '../../src/os/network/controllers/link.ts'
+import { observeAddresses, observeLinks } from '../../src/os/network/controllers/observe.ts'
+import { applyOperators, configOperators, mergeOperators } from '../../src/os/network/controllers/operator.ts'
+import { applyPlatformConfig, loadPlatformConfig } from '../../src/os/network/controllers/platform.ts'
+import { applyRoutes, configRoutes, mergeRoutes } from '../../src/os/network/controllers/route.ts'
+import { dhcp4Operator } from '../../src/os/network/operators/dhcp4.ts'
+import { clouds } from '../../src/os/network/platform/clouds.ts'
+import { openPlatform } from '../../src/os/network/platform/door.ts'
+import { platforms } from '../../src/os/network/platform/platforms.ts'
+import { PlatformConfig } from '../../src/os/network/resources/platform-config.ts'
+import { DevicesStatus } from '../../src/os/runtime/resources/devices-status.ts'
+import { platformIn, said } from '../os/network/platform/said.ts'
+import { withCards } from './namespaces.ts'
+
+const [name = ''] = process.argv.slice(2)
+const platform = platformIn(name)
+const doors = { ...net, openNetwork: () => withCards(net.openNetwork()) }
+const kernel = { mode: 'metal', files, mount, net: doors, packet } as unknown as Kernel
+const store = new Store()
+const log = createLogger(({ level, message, fields }) => process.env.SHOW && console.error(level, message, JSON.stringify(fields)))
+const runtime = new Runtime(store, { log })
+store.put(DevicesStatus, 'devices', { ready: true })
+store.put(SystemInformation, 'systeminformation', { serialnumber: said[name]!.serial ?? '' })
+runtime.register(
+  observeLinks(kernel),
+  observeAddresses(kernel),
+  configDevices(),
+  configLinks(kernel),
+  mergeLinks,
+  applyLinks(kernel),
+  configAddresses(),
+  mergeAddresses,
+  applyAddresses(kernel),
+  configRoutes(),
+  mergeRoutes,
+  applyRoutes(kernel),
+  configOperators(kernel),
+  mergeOperators,
+  applyOperators({ dhcp4: dhcp4Operator(packet) }),
+  loadPlatformConfig({
+    platform: platforms[platform],
+    store,
+    open: (signal) => openPlatform({ files, mount, store, commandLine: '' }, signal),
+  }),
+  applyPlatformConfig({ mode: 'metal', uts: {} as never }, platform),
+)
+runtime.start()
+
+const told = Promise.withResolvers<object>()
+store.subscribe(PlatformConfig, ({ resource }) => resource && told.resolve(resource.spec), { bootstrap: true })
+console.log(JSON.stringify(await told.promise))
+const given = await clouds({ files, mount, store }).userData(platform, '', AbortSignal.timeout(60_000))
+console.log(JSON.stringify(given ?? ''))
+for await (const _ of Bun.stdin.stream());
+process.exit(0)
