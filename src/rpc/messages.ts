@@ -1072,6 +1072,7 @@ export namespace ichor.v1 {
   export interface UpgradeRequest {
     imageName: string
     force: boolean
+    reboot: boolean
   }
   export interface InstallRequest {
     imageName: string

@@ -80,9 +80,10 @@ export const releaseMethods = (machine: Machine): Method[] => {
       yield { items: items.map(({ verdict, ...item }) => ({ ...item, verdict: verdicts[verdict] })) }
     }),
 
-    serverStream('ichor.v1.ReleaseService/Upgrade', access, async function* ({ imageName, force }, context) {
+    serverStream('ichor.v1.ReleaseService/Upgrade', access, async function* ({ imageName, force, reboot: again }, context) {
       admit(context)
       for await (const message of upgrading(imageName, context, force)) yield { message }
+      if (again) beginSequence(machine, inMaintenance() ? 'maintenanceUpgrade' : 'reboot', reboot(machine))
     }),
 
     serverStream('ichor.v1.ReleaseService/Install', access, async function* (request, context) {
@@ -91,21 +92,18 @@ export const releaseMethods = (machine: Machine): Method[] => {
       if (request.reboot) beginSequence(machine, 'reboot', reboot(machine))
     }),
 
-    serverStream('machine.LifecycleService/Upgrade', access, async function* ({ source }, context) {
-      admit(context)
+    serverStream('machine.LifecycleService/Upgrade', ['os:admin'], async function* ({ source }, context) {
       for await (const message of upgrading(source?.imageName ?? '', context, false)) yield { progress: { message } }
       yield { progress: { exitCode: 0 } }
     }),
 
-    serverStream('machine.LifecycleService/Install', access, async function* ({ source, destination }, context) {
-      admit(context)
+    serverStream('machine.LifecycleService/Install', ['os:admin'], async function* ({ source, destination }, context) {
       for await (const message of installing(wishOf({ disk: destination?.disk ?? '' }), source?.imageName ?? '', context.signal))
         yield { progress: { message } }
       yield { progress: { exitCode: 0 } }
     }),
 
-    unary('machine.MachineService/Upgrade', access, async ({ image, stage, force }, context) => {
-      admit(context)
+    unary('machine.MachineService/Upgrade', ['os:admin'], async ({ image, stage, force }) => {
       if (!image) throw new RpcError('InvalidArgument', 'upgrade: no image is named')
       const tell = (step: string) => log.info('upgrade', { step })
       const written = await writeUpgrade(machine, image, options(tell, AbortSignal.timeout(30 * 60_000), force)).catch((error) =>

@@ -124,7 +124,12 @@ async function upgradeNode(
   const done = new AbortController()
   if (flags.debug) void kernelLog(io, cluster, node, done.signal)
   try {
-    if (flags.legacy || flags.stage || flags.insecure) {
+    if (flags.insecure) {
+      await written(cluster, node, image, flags, tell)
+      if (flags.wait && flags.reboot) await awaitTrial(io, cluster, node, wait)
+      return
+    }
+    if (flags.legacy || flags.stage) {
       await byItself(cluster, node, image, flags)
       if (flags.wait) await awaitTrial(io, cluster, node, wait)
       return
@@ -153,9 +158,10 @@ async function written(
   flags: UpgradeFlags,
   tell: (state: string) => void,
 ): Promise<void> {
-  if (flags.force) {
-    for await (const { message } of cluster.stream('ichor.v1.ReleaseService/Upgrade', { imageName: image, force: true }, { node }))
-      tell(message)
+  if (flags.force || flags.insecure) {
+    // In maintenance nobody may reboot a machine, so it does it by itself.
+    const request = { imageName: image, force: flags.force === true, reboot: flags.insecure === true && flags.reboot }
+    for await (const { message } of cluster.stream('ichor.v1.ReleaseService/Upgrade', request, { node })) tell(message)
     return
   }
   const request = { containerd: undefined, source: { imageName: image } }
