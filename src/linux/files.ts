@@ -88,6 +88,32 @@ export function readTextIfThere(path: string, options?: { limit?: number }): str
   }
 }
 
+/** A file that stays open under whatever name it has later. */
+export interface FileHandle {
+  readonly ino: number
+  size(): number
+  /** At most `length` bytes from `offset`; fewer at the end. */
+  read(offset: number, length: number): Uint8Array
+  close(): void
+}
+
+/** Opens a file for reading here and there. */
+export function openHandle(path: string): FileHandle {
+  return translated('open', path, () => {
+    const fd = openSync(path, constants.O_RDONLY)
+    return {
+      ino: fstatSync(fd).ino,
+      size: () => fstatSync(fd).size,
+      read: (offset, length) =>
+        translated('read', path, () => {
+          const buffer = Buffer.allocUnsafe(Math.max(0, length))
+          return buffer.subarray(0, readSync(fd, buffer, 0, buffer.length, offset))
+        }),
+      close: () => closeSync(fd),
+    }
+  })
+}
+
 /** Writes to an existing file in one write(2), as /proc and /sys want it. */
 export function writeInto(path: string, text: string): void {
   translated('write', path, () => {

@@ -23,7 +23,7 @@ const onMachine = (machine: Machine): Phase[] => {
   const last = (name: string) => parameterValues(parameters, name).at(-1)
   return [
     { name: 'systemRequirements', tasks: [enforceHardening(machine)] },
-    { name: 'earlyServices', tasks: ['udevd', 'machined', 'containerd', 'apid'].map((id) => serviceTask(machine, id)) },
+    { name: 'earlyServices', tasks: ['udevd', 'machined', 'syslogd', 'containerd', 'apid'].map((id) => serviceTask(machine, id)) },
     { name: 'usb', tasks: [{ name: 'waitForUSB', run: ({ signal }) => waitForDevices(machine, signal) }] },
     { name: 'meta', tasks: [{ name: 'reloadMeta', run: (context) => reloadMeta(machine, context) }] },
     ...(isOn(last('talos.dashboard.disabled')) ? [] : [{ name: 'dashboard', tasks: [startDashboard(machine)] }]),

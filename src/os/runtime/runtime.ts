@@ -28,6 +28,7 @@ import { resources } from './nouns.ts'
 import { apidService } from './services/apid.ts'
 import { dashboardService } from './services/dashboard.ts'
 import { machinedService } from './services/machined.ts'
+import { syslogdService } from './services/syslogd.ts'
 import { udevdService } from './services/udevd.ts'
 
 /** The machine as it runs: services, events, status. */
@@ -62,7 +63,7 @@ export const runtime: Area = {
   services: (machine) => [
     machinedService(),
     apidService(machine),
-    ...(machine.kernel.mode === 'container' ? [] : [udevdService(machine), dashboardService(machine)]),
+    ...(machine.kernel.mode === 'container' ? [] : [udevdService(machine), syslogdService(machine), dashboardService(machine)]),
   ],
   methods: (machine) => [
     version(machine),

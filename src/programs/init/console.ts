@@ -36,3 +36,11 @@ export function consoleLogger(log: LogRing, problem: LastProblem, verbose: () =>
     log.line(line)
   })
 }
+
+/** A logger for controllers: everything with its level to their own log, and on to the machine's. */
+export function controllersLogger(log: LogRing, machine: Logger): Logger {
+  return createLogger((entry) => {
+    log.line(`${entry.time.toISOString()} ${entry.level.toUpperCase().padEnd(5)} ${formatEntry({ ...entry, level: 'info' })}`)
+    machine[entry.level](entry.message, entry.fields)
+  })
+}

@@ -22,6 +22,7 @@ import * as packet from '../../linux/packet.ts'
 import * as processes from '../../linux/process.ts'
 import { reboot as rebootKernel } from '../../linux/reboot.ts'
 import { setrlimit } from '../../linux/rlimit.ts'
+import * as socket from '../../linux/socket.ts'
 import * as sysctl from '../../linux/sysctl.ts'
 import * as time from '../../linux/time.ts'
 import * as uevent from '../../linux/uevent.ts'
@@ -51,7 +52,7 @@ import { spawn } from '../../supervise/spawn.ts'
 import { Supervisor } from '../../supervise/supervisor.ts'
 import { areas } from './areas.ts'
 import { prepareCgroups } from './cgroups.ts'
-import { consoleLogger, say, sayToKernel } from './console.ts'
+import { consoleLogger, controllersLogger, say, sayToKernel } from './console.ts'
 import { prepareFilesystems } from './filesystems.ts'
 import { keepReaping } from './reaper.ts'
 import { openSockets } from './sockets.ts'
@@ -123,7 +124,7 @@ function assemble(container: boolean): Machine {
   const problem = new LastProblem()
   const log = consoleLogger(supervisor.logs.open('machined'), problem, () => isVerbose(store))
   supervisor.subscribe(({ id, state, message }) => log.info('service', { service: id, state, message }))
-  const runtime = new Runtime(store, { log })
+  const runtime = new Runtime(store, { log: controllersLogger(supervisor.logs.open('controller-runtime'), log) })
   const events = new Events()
   const kernel: Kernel = {
     mode: container ? 'container' : 'metal',
@@ -147,6 +148,7 @@ function assemble(container: boolean): Machine {
     time,
     capabilities,
     fifo,
+    socket,
     console: screens,
     watchdog,
   }

@@ -6,27 +6,41 @@ import type { Machine } from '../../area.ts'
 import { listContainers } from '../../cri/containers.ts'
 import type { Kernel } from '../../kernel.ts'
 import { followFile } from '../follow-file.ts'
+import { kernelLines } from '../kernel-lines.ts'
 
 const readers: Role[] = ['os:admin', 'os:operator', 'os:reader']
 const podLogs = '/var/log/pods'
+const kernelLog = 'kernel'
 
 /** Logs of services, from memory, and of pods' containers, from their files. */
 export function logMethods({ supervisor, kernel }: Pick<Machine, 'supervisor' | 'kernel'>): Method[] {
   return [
-    unary('machine.MachineService/LogsContainers', readers, () => ({ messages: [{ ids: supervisor.logs.ids() }] })),
+    unary('machine.MachineService/LogsContainers', readers, () => ({ messages: [{ ids: [...supervisor.logs.ids(), kernelLog].sort() }] })),
     serverStream('machine.MachineService/Logs', readers, async function* (request, { signal }) {
       const query: LogQuery = { tailLines: request.tailLines, follow: request.follow, signal }
       const pods = request.namespace === 'k8s.io' || (request.namespace === '' && request.driver === common.ContainerDriver.CRI)
-      const source = pods ? followFile(kernel, await podLog(kernel, request.id), query) : serviceLog(supervisor, request.id, query)
+      const source = pods ? followFile(kernel, await podLog(kernel, request.id), query) : ownLog({ supervisor, kernel }, request.id, query)
       for await (const bytes of source) yield { bytes }
     }),
   ]
 }
 
-function serviceLog({ logs }: Machine['supervisor'], id: string, query: LogQuery): AsyncIterable<Uint8Array> {
-  const ring = logs.get(id)
+function ownLog({ supervisor, kernel }: Pick<Machine, 'supervisor' | 'kernel'>, id: string, query: LogQuery): AsyncIterable<Uint8Array> {
+  if (id === kernelLog) return lastOfKernel(kernel, query)
+  const ring = supervisor.logs.get(id)
   if (!ring) throw new RpcError('NotFound', `log "${id}" was not registered`)
   return ring.read(query)
+}
+
+/** The kernel's log as any other: all of it or its last lines, then what comes. */
+async function* lastOfKernel(kernel: Kernel, { tailLines = -1, follow, signal }: LogQuery): AsyncGenerator<Uint8Array> {
+  let last = -1
+  const seen = (sequence: number) => {
+    last = sequence
+  }
+  const now = await Array.fromAsync(kernelLines(kernel, { signal, seen }))
+  yield* tailLines < 0 ? now : now.slice(Math.max(0, now.length - tailLines))
+  if (follow) yield* kernelLines(kernel, { follow, after: last, signal })
 }
 
 /** The log file of a pod's container: the newest container with that id has the file with the highest number. */

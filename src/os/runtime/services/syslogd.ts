@@ -1,0 +1,26 @@
+import type { ServiceDefinition } from '../../../supervise/definition.ts'
+import type { LogRing } from '../../../supervise/log-ring.ts'
+import { task } from '../../../supervise/runner/task.ts'
+import { parseSyslog } from '../../../wire/syslog.ts'
+import type { Machine } from '../../area.ts'
+
+/** Where programs of the machine send what they have to say. */
+const socketPath = '/dev/log'
+
+/** Hears programs that know only syslog; what they say is kept in memory, a JSON object a line. */
+export const syslogdService = ({ kernel }: Pick<Machine, 'kernel'>): ServiceDefinition => ({
+  id: 'syslogd',
+  dependsOn: ['machined'],
+  runner: task('syslogd', async ({ output, signal, clock }) => {
+    const socket = kernel.socket.listenDatagrams(socketPath, (datagram) => keep(output, datagram, clock.now()))
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+    socket.close()
+  }),
+  restart: 'never',
+  cgroup: '/init',
+})
+
+/** One message as a line; what it does not say is left out, when it came is added. */
+export function keep(output: Pick<LogRing, 'line'>, datagram: Uint8Array, received: Date): void {
+  output.line(JSON.stringify({ received: received.toISOString(), ...parseSyslog(datagram) }))
+}
