@@ -1,10 +1,12 @@
 import { connect } from '../../rpc/client/channel.ts'
 import type { Area } from '../area.ts'
+import { nodeAccess } from '../k8s/node-access.ts'
 import { healthCheck } from './api/health-check.ts'
 import { configLocalAffiliate, mergeAffiliates, observeEndpoints, observeMembers } from './controllers/affiliate.ts'
 import { configDiscovery, configInfo } from './controllers/config.ts'
 import { discoverByService } from './controllers/discovery-service.ts'
 import { configIdentity } from './controllers/identity.ts'
+import { pullFromKubernetes, pushToKubernetes } from './controllers/kubernetes-registry.ts'
 import { resources } from './nouns.ts'
 
 /** Who belongs to the cluster. */
@@ -20,6 +22,8 @@ export const cluster: Area = {
     discoverByService(({ serviceEndpoint, serviceEndpointInsecure }) =>
       connect(serviceEndpointInsecure ? { address: serviceEndpoint } : { address: serviceEndpoint, tls: {} }),
     ),
+    pushToKubernetes,
+    pullFromKubernetes(() => nodeAccess(machine.store, machine.kernel.files)),
     mergeAffiliates,
     observeMembers,
     observeEndpoints,

@@ -11,10 +11,12 @@ import { Journal } from '../keeper/journal.ts'
 import { clusterPaths } from '../keeper/layout.ts'
 import { lock } from '../keeper/lock.ts'
 import { identify } from '../keeper/process-identity.ts'
+import { AddressLimits } from './address-limits.ts'
 import { discoveryMethods } from './methods.ts'
 import { Registry } from './registry.ts'
 
-const USAGE = 'usage: ichor discovery --listen <address:port> [--tls-cert <file> --tls-key <file>] [--cluster-dir <directory>]'
+const USAGE =
+  'usage: ichor discovery --listen <address:port> [--tls-cert <file> --tls-key <file>] [--redirect <host:port>] [--cluster-dir <directory>]'
 const SWEEP = 5_000
 
 /** Reads `10.5.0.1:3000` or `[::1]:3000`. */
@@ -29,7 +31,13 @@ export function parseListen(text: string): { host: string; port: number } | unde
 export async function main(args: string[]): Promise<number> {
   const options = parse(args)
   const address = parseListen(options?.listen ?? '')
-  if (!options || !address || Boolean(options['tls-cert']) !== Boolean(options['tls-key'])) {
+  const redirect = options?.redirect
+  if (
+    !options ||
+    !address ||
+    (redirect !== undefined && !/^[^\s/]+:\d{1,5}$/.test(redirect)) ||
+    Boolean(options['tls-cert']) !== Boolean(options['tls-key'])
+  ) {
     console.error(USAGE)
     return 64
   }
@@ -38,14 +46,18 @@ export async function main(args: string[]): Promise<number> {
   if (!release) return 66
   const log = createLogger((entry) => console.log(`${entry.time.toISOString()} ${formatEntry(entry)}`))
   const registry = new Registry()
-  const serving = { methods: discoveryMethods(registry), store: new Store(), log, roles: () => new Set<never>() }
+  const limits = new AddressLimits()
+  const serving = { methods: discoveryMethods(registry, { limits, redirect }), store: new Store(), log, roles: () => new Set<never>() }
   try {
     const server =
       options['tls-cert'] && options['tls-key']
         ? await serveTls(address, { cert: readFileSync(options['tls-cert']), key: readFileSync(options['tls-key']) }, serving)
         : await servePlain(address, serving)
     log.info('discovery serves', { address: address.host, port: server.port })
-    const timer = setInterval(() => registry.sweep(), SWEEP)
+    const timer = setInterval(() => {
+      registry.sweep()
+      limits.sweep()
+    }, SWEEP)
     await new Promise<void>((resolve) => {
       process.once('SIGTERM', () => resolve())
       process.once('SIGINT', () => resolve())
@@ -64,7 +76,8 @@ export async function main(args: string[]): Promise<number> {
 function parse(args: string[]) {
   const string = { type: 'string' } as const
   try {
-    return parseArgs({ args, options: { listen: string, 'tls-cert': string, 'tls-key': string, 'cluster-dir': string } }).values
+    return parseArgs({ args, options: { listen: string, 'tls-cert': string, 'tls-key': string, 'cluster-dir': string, redirect: string } })
+      .values
   } catch {
     return undefined
   }

@@ -1,30 +1,58 @@
 import net from 'node:net'
 import { type Method, serverStream, unary } from '../../rpc/server/method.ts'
 import { RpcError } from '../../rpc/status.ts'
-import { type Change, limits, type Registry, RegistryError } from './registry.ts'
+import { AddressLimits } from './address-limits.ts'
+import { limits as bounds, type Change, type Registry, RegistryError } from './registry.ts'
 
 const SERVICE = 'sidero.discovery.server.Cluster'
 const QUEUE = 4096
 
+/** How the service is run. */
+export interface Serving {
+  readonly limits?: AddressLimits
+  /** Where clusters are sent instead: this service hands out nothing any more. */
+  readonly redirect?: string
+}
+
 /** The discovery service over a registry. */
-export function discoveryMethods(registry: Registry): Method[] {
+export function discoveryMethods(registry: Registry, { limits = new AddressLimits(), redirect }: Serving = {}): Method[] {
+  /** What each call but Hello begins with. */
+  const admit = (peer: string, clusterId: string) => {
+    limits.take(addressBytes(peer), clusterId)
+    if (redirect) throw new RpcError('FailedPrecondition', `the service has moved to "${redirect}": say hello again`)
+  }
   return [
     unary(`${SERVICE}/Hello`, 'anyone', ({ clusterId }, { peer }) => {
-      if (clusterId === '' || clusterId.length > limits.id)
-        throw new RpcError('InvalidArgument', `cluster id must have 1 to ${limits.id} characters`)
-      return { clientIp: addressBytes(peer) }
+      if (clusterId === '' || clusterId.length > bounds.id)
+        throw new RpcError('InvalidArgument', `cluster id must have 1 to ${bounds.id} characters`)
+      const clientIp = addressBytes(peer)
+      limits.take(clientIp, clusterId)
+      return { clientIp, ...(redirect ? { redirect: { endpoint: redirect } } : {}) }
     }),
-    unary(`${SERVICE}/AffiliateUpdate`, 'anyone', ({ clusterId, affiliateId, affiliateData, affiliateEndpoints, ttl }) => {
+    unary(`${SERVICE}/AffiliateUpdate`, 'anyone', ({ clusterId, affiliateId, affiliateData, affiliateEndpoints, ttl }, { peer }) => {
+      admit(peer, clusterId)
       const milliseconds = Number(ttl?.seconds ?? 0) * 1000 + Math.round((ttl?.nanos ?? 0) / 1e6)
       translated(() => registry.update(clusterId, affiliateId, { data: affiliateData, endpoints: affiliateEndpoints, ttl: milliseconds }))
       return {}
     }),
-    unary(`${SERVICE}/AffiliateDelete`, 'anyone', ({ clusterId, affiliateId }) => {
+    unary(`${SERVICE}/AffiliateDelete`, 'anyone', ({ clusterId, affiliateId }, { peer }) => {
+      admit(peer, clusterId)
       translated(() => registry.remove(clusterId, affiliateId))
       return {}
     }),
-    unary(`${SERVICE}/List`, 'anyone', ({ clusterId }) => ({ affiliates: translated(() => registry.list(clusterId)) })),
-    serverStream(`${SERVICE}/Watch`, 'anyone', ({ clusterId }, { signal }) => watch(registry, clusterId, signal)),
+    unary(`${SERVICE}/List`, 'anyone', ({ clusterId }, { peer }) => {
+      admit(peer, clusterId)
+      return { affiliates: translated(() => registry.list(clusterId)) }
+    }),
+    serverStream(`${SERVICE}/Watch`, 'anyone', async function* ({ clusterId }, { peer, signal }) {
+      admit(peer, clusterId)
+      const end = limits.watch(addressBytes(peer))
+      try {
+        yield* watch(registry, clusterId, signal)
+      } finally {
+        end()
+      }
+    }),
   ]
 }
 

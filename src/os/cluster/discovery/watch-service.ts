@@ -6,6 +6,7 @@ import { formatIp } from '../../../wire/ip.ts'
 import type { Affiliate } from '../resources/affiliate.ts'
 import type { DiscoveryConfig } from '../resources/discovery-config.ts'
 import { readAffiliate } from './record.ts'
+import { rest } from './rest.ts'
 import { SealError } from './sealed.ts'
 
 type AffiliateSpec = SpecOf<typeof Affiliate>
@@ -130,17 +131,4 @@ function take({ others, config }: ServiceView, id: string, data: Uint8Array, end
     if (!(error instanceof SealError)) throw error
     log.debug('an affiliate does not open', { id })
   }
-}
-
-async function rest(milliseconds: number, signal: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const stop = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', stop)
-      resolve()
-    }
-    const timer = setTimeout(stop, milliseconds)
-    signal.addEventListener('abort', stop, { once: true })
-    if (signal.aborted) stop()
-  })
 }

@@ -1,4 +1,4 @@
-import { defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { MachineStatus } from '../../runtime/resources/machine-status.ts'
 import { isControlPlane, kubernetesConfigOf } from '../machine-config.ts'
@@ -27,7 +27,7 @@ export const configNodeLabels = defineController({
 export const configNodeAnnotations = defineController({
   name: 'k8s.NodeAnnotationSpecController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
-  outputs: { annotations: exclusive(NodeAnnotationSpec) },
+  outputs: { annotations: shared(NodeAnnotationSpec) }, // discovery tells of the node by some too
   reconcile({ config, annotations }) {
     const given = kubernetesConfigOf(config.get('v1alpha1'))?.machine?.nodeAnnotations ?? {}
     for (const [key, value] of Object.entries(given)) annotations.put(key, { key, value: String(value ?? '') })

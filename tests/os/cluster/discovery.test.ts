@@ -1,0 +1,176 @@
+/** Nodes and the discovery service: real client, real server, and what the server gets to see. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { silent } from '../../../src/cosi/log.ts'
+import { Runtime } from '../../../src/cosi/runtime.ts'
+import { Store } from '../../../src/cosi/store.ts'
+import { mergeAffiliates, observeMembers } from '../../../src/os/cluster/controllers/affiliate.ts'
+import { discoverByService } from '../../../src/os/cluster/controllers/discovery-service.ts'
+import { Affiliate } from '../../../src/os/cluster/resources/affiliate.ts'
+import { DiscoveryConfig } from '../../../src/os/cluster/resources/discovery-config.ts'
+import { Identity } from '../../../src/os/cluster/resources/identity.ts'
+import { Member } from '../../../src/os/cluster/resources/member.ts'
+import { KubeSpanEndpoint } from '../../../src/os/kubespan/resources/kube-span-endpoint.ts'
+import { AddressStatus } from '../../../src/os/network/resources/address-status.ts'
+import { MachineResetSignal } from '../../../src/os/runtime/resources/machine-reset-signal.ts'
+import { discoveryMethods } from '../../../src/programs/discovery/methods.ts'
+import { Registry } from '../../../src/programs/discovery/registry.ts'
+import { connect } from '../../../src/rpc/client/channel.ts'
+import { type Server, servePlain } from '../../../src/rpc/server/server.ts'
+
+const key = Buffer.alloc(32, 9)
+let registry: Registry
+const servers: Server[] = []
+const nodes: Runtime[] = []
+
+async function serve(redirect?: string): Promise<string> {
+  const methods = discoveryMethods(registry, { redirect })
+  const server = await servePlain(
+    { host: '127.0.0.1', port: 0 },
+    { methods, store: new Store(), log: silent, roles: () => new Set<never>() },
+  )
+  servers.push(server)
+  return `127.0.0.1:${server.port}`
+}
+
+beforeEach(() => {
+  registry = new Registry()
+})
+afterEach(async () => {
+  for (const os of nodes.splice(0)) os.stop()
+  for (const server of servers.splice(0)) await server.close()
+})
+
+const secretName = 'node-with-a-telling-name'
+const affiliate = (nodeId: string, last: number) => ({
+  nodeId,
+  addresses: [`192.168.77.${last}`],
+  hostname: `${secretName}-${nodeId}`,
+  nodename: `${secretName}-${nodeId}`,
+  operatingSystem: 'Ichor (v1.13.0)',
+  machineType: 'worker' as const,
+  kubespan: {
+    publicKey: Buffer.alloc(32, last).toString('base64'),
+    address: `fd00::${last}`,
+    additionalAddresses: [`10.244.${last}.0/24`],
+    endpoints: [`192.168.77.${last}:51820`],
+    excludeAdvertisedNetworks: [],
+  },
+})
+
+function node(nodeId: string, last: number, serviceEndpoint: string) {
+  const store = new Store()
+  const os = new Runtime(store, { log: silent })
+  nodes.push(os)
+  os.register(
+    discoverByService((config) => connect({ address: config.serviceEndpoint })),
+    mergeAffiliates,
+    observeMembers,
+  )
+  os.start()
+  store.put(DiscoveryConfig, 'cluster', {
+    discoveryEnabled: true,
+    registryKubernetesEnabled: false,
+    registryServiceEnabled: true,
+    serviceEndpoint,
+    serviceEndpointInsecure: true,
+    serviceEncryptionKey: key,
+    serviceClusterID: 'cluster-1',
+  })
+  store.put(Identity, 'local', { nodeId })
+  store.put(Affiliate, nodeId, affiliate(nodeId, last))
+  return store
+}
+
+const until = <T>(store: Store, type: any, id: string, holds: (spec: any) => boolean = () => true, namespace?: string): Promise<T> =>
+  store.until(type, id, (resource: any) => resource !== undefined && holds(resource.spec), {
+    namespace,
+    signal: AbortSignal.timeout(60_000),
+  }) as Promise<T>
+
+describe('nodes of a cluster', () => {
+  test('find each other, tell where they see each other, and are forgotten when they leave', async () => {
+    const service = await serve()
+    const [a, b] = [node('a', 1, service), node('b', 2, service)]
+    await until(a, Member, `${secretName}-b`)
+    await until(b, Member, `${secretName}-a`)
+    const seen = a.get(Affiliate, 'b')!.spec
+    expect(seen).toEqual(affiliate('b', 2))
+    expect(a.get(AddressStatus, `service/${service}`, { namespace: 'cluster' })?.spec.address).toBe('127.0.0.1/32')
+    // Two nodes see b at the same place: the server keeps it once.
+    const c = node('c', 3, service)
+    await until(c, Affiliate, 'b')
+    for (const store of [a, c]) store.put(KubeSpanEndpoint, 'b', { affiliateID: 'b', endpoint: '203.0.113.5:40000' })
+    await until(c, Affiliate, 'b', (spec) => spec.kubespan.endpoints.length === 2)
+    await until(a, Affiliate, 'b', (spec) => spec.kubespan.endpoints.length === 2)
+    expect(registry.list('cluster-1').find(({ id }) => id === 'b')?.endpoints).toHaveLength(2)
+    const gone = new Promise<void>((resolve) => {
+      a.subscribe(Affiliate, () => a.get(Affiliate, 'b') ?? resolve(), { only: 'b' })
+    })
+    b.put(MachineResetSignal, 'machine', {})
+    await gone
+    expect(registry.list('cluster-1').map(({ id }) => id)).not.toContain('b')
+  })
+
+  test('go where the service sends them', async () => {
+    const moved = await serve()
+    const old = await serve(moved)
+    const [a] = [node('a', 1, old), node('b', 2, moved)]
+    await until(a, Member, `${secretName}-b`)
+    expect(registry.list('cluster-1')).toHaveLength(2)
+  })
+
+  test('tell a service that was started anew of themselves again', async () => {
+    const service = await serve()
+    const a = node('a', 1, service)
+    await until(a, AddressStatus, `service/${service}`, () => true, 'cluster')
+    const b = node('b', 2, service)
+    await until(a, Member, `${secretName}-b`)
+    await servers.shift()!.close(0)
+    registry = new Registry()
+    const port = Number(service.split(':')[1])
+    const options = { methods: discoveryMethods(registry), store: new Store(), log: silent, roles: () => new Set<never>() }
+    servers.push(await servePlain({ host: '127.0.0.1', port }, options))
+    const both = async () => {
+      while (registry.list('cluster-1').filter(({ data }) => data.length > 0).length < 2) await Bun.sleep(10)
+    }
+    await both()
+    expect(b.get(Member, `${secretName}-a`)).toBeDefined()
+  }, 60_000)
+})
+
+test('the server sees ciphertext and addresses, nothing else', async () => {
+  const told: unknown[] = []
+  const watching = new Proxy(registry, {
+    get: (target, name) => {
+      const value = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      return (...args: unknown[]) => {
+        told.push(...args)
+        return value.apply(target, args)
+      }
+    },
+  })
+  const methods = discoveryMethods(watching)
+  const server = await servePlain(
+    { host: '127.0.0.1', port: 0 },
+    { methods, store: new Store(), log: silent, roles: () => new Set<never>() },
+  )
+  servers.push(server)
+  const [a, b] = [node('a', 1, `127.0.0.1:${server.port}`), node('b', 2, `127.0.0.1:${server.port}`)]
+  await until(a, Member, `${secretName}-b`)
+  await until(b, Member, `${secretName}-a`)
+  const updates = told.filter(
+    (one): one is { data: Uint8Array; endpoints: Uint8Array[] } => typeof one === 'object' && one !== null && 'data' in one,
+  )
+  expect(updates.length).toBeGreaterThanOrEqual(2)
+  const bytes = Buffer.concat(updates.flatMap(({ data, endpoints }) => [data ?? new Uint8Array(), ...endpoints]))
+  // All else that it was told: the ids of cluster and affiliates, and times.
+  const words = told.filter((one) => typeof one === 'string')
+  expect([...new Set(words)].sort()).toEqual(['a', 'b', 'cluster-1'])
+  for (const telling of [secretName, 'Ichor', 'worker', affiliate('a', 1).kubespan.publicKey]) expect(bytes.includes(telling)).toBe(false)
+  for (const address of [Buffer.of(192, 168, 77, 1), Buffer.of(10, 244, 1, 0)]) expect(bytes.includes(address)).toBe(false)
+  for (const { data, endpoints } of updates) {
+    expect(data.length).toBeGreaterThan(28)
+    for (const endpoint of endpoints) expect(endpoint.length % 16).toBe(0)
+  }
+})
