@@ -1,42 +1,112 @@
 /**
- * `bun bench/boot.ts [--image dist] [--append PARAMETERS] [--timeout 300]`: an emulated machine from power-on to its API, by
- * the guest's own clock, and the memory it has in use then.
+ * `bun bench/boot.ts [--image dist] [--runs 3] [--timeout 900] [--installed FOLDER]`: an emulated machine from power-on to
+ * its API in maintenance by the guest's own clock, in turn with busybox on the same kernel, and the memory in use then.
+ * With the folder of a told story (`ICHOR_VM_STATE=F bun test ./tests/vm/iso-uefi.story.ts`) also the memory of its cluster.
  */
-import { mkdtempSync } from 'node:fs'
+import { copyFileSync, mkdtempSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { connect } from '../src/rpc/client/channel.ts'
-import { guestTime, TestMachine } from '../tests/vm/machine.ts'
+import { disk, guestTime, TestMachine, talosctl, uefi } from '../tests/vm/machine.ts'
+import { busyboxAnswers, busyboxRuns, writeBusyboxInitramfs } from './busybox-initramfs.ts'
 
 const { values } = parseArgs({
   options: {
     image: { type: 'string', default: join(import.meta.dir, '../dist') },
-    append: { type: 'string', default: '' },
-    timeout: { type: 'string', default: '300' },
+    runs: { type: 'string', default: '3' },
+    timeout: { type: 'string', default: '900' },
+    installed: { type: 'string' },
   },
 })
+const deadline = Number(values.timeout) * 1000
+const folder = mkdtempSync(join(tmpdir(), 'ichor-boot-'))
 
-const phases: readonly [name: string, line: RegExp][] = [
+type Steps = readonly [name: string, line: RegExp][]
+
+const ours: Steps = [
   ['kernel hands over to stage 0', /Run \/init as init process/],
+  ['root is verified and mounted', /\[stage0\] root file system/],
   ['init runs', /Ichor v\d/],
-  ['services begin', /phase=earlyServices/],
   ['containerd answers', /service=containerd .*Health check successful/],
   ['devices are named', /service=udevd .*Health check successful/],
   ['the address is known', /maintenance: waiting .*addresses=\d/],
   ['API answers', /service=apid .*Health check successful/],
 ]
+const busybox: Steps = [
+  ['kernel hands over to busybox', /Run \/init as init process/],
+  ['busybox runs', busyboxRuns],
+  ['busybox answers', busyboxAnswers],
+]
 
-const log = join(mkdtempSync(join(tmpdir(), 'ichor-boot-')), 'console.log')
-const deadline = Number(values.timeout) * 1000
-const machine = await TestMachine.start({ image: values.image, console: log, append: values.append })
-try {
-  await Promise.all(phases.map(([, line]) => machine.shows(line, deadline)))
-  const channel = connect({ address: `127.0.0.1:${machine.port}`, tls: { insecure: true } })
-  const { messages } = await channel.unary('machine.MachineService/Version', {}, { deadline: 30_000 })
-  channel.close()
-  console.log(`${messages[0]?.version?.tag} under emulation, load ${loadavg()[0]?.toFixed(1)}; console: ${log}`)
-  for (const [name, line] of phases) console.log(`${name.padEnd(30)} ${guestTime(machine.console, line)?.toFixed(1).padStart(6)} s`)
-} finally {
-  await machine.unplug()
+/** Seconds after power-on at which each step was done. */
+async function timed(name: string, image: string, steps: Steps, after: (machine: TestMachine) => Promise<void> = async () => {}) {
+  const console = join(folder, `${name}.log`)
+  const machine = await TestMachine.start({ image, console })
+  try {
+    for (const [, line] of steps) await machine.shows(line, deadline)
+    await after(machine)
+    return steps.map(([, line]) => guestTime(machine.console, line) ?? Number.NaN)
+  } finally {
+    await machine.unplug()
+  }
+}
+
+const median = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN
+const mebibytes = (kibibytes: number | bigint) => Math.round(Number(kibibytes) / 1024)
+
+/** Memory a machine has in use: all there is without what is free or could be at once. */
+async function memoryOf(port: number): Promise<number> {
+  const channel = connect({ address: `127.0.0.1:${port}`, tls: { insecure: true } })
+  try {
+    const { messages } = await channel.unary('machine.MachineService/Memory', {}, { deadline: 120_000 })
+    const { memtotal = 0, memavailable = 0 } = messages[0]?.meminfo ?? {}
+    return mebibytes(Number(memtotal) - Number(memavailable))
+  } finally {
+    channel.close()
+  }
+}
+
+const other = join(folder, 'busybox')
+await Bun.$`mkdir -p ${other}`.quiet()
+for (const name of ['ichor-vmlinuz', 'ichor-cmdline']) copyFileSync(join(values.image, name), join(other, name))
+await writeBusyboxInitramfs(join(other, 'ichor-initramfs'))
+
+const times: { ours: number[][]; busybox: number[][] } = { ours: [], busybox: [] }
+const memory: number[] = []
+for (let run = 1; run <= Number(values.runs); run++) {
+  times.busybox.push(await timed(`busybox-${run}`, other, busybox))
+  times.ours.push(await timed(`ours-${run}`, values.image, ours, async ({ port }) => void memory.push(await memoryOf(port))))
+  console.error(`run ${run}: ${times.ours.at(-1)?.at(-1)} s, busybox ${times.busybox.at(-1)?.at(-1)} s, load ${loadavg()[0]?.toFixed(1)}`)
+}
+const last = (steps: number[][]) => median(steps.map((each) => each.at(-1)!))
+const show = (name: string, value: number) => console.log(`${name.padEnd(32)} ${value.toFixed(1).padStart(6)} s`)
+console.log(`guest time under emulation, median of ${values.runs}, load ${loadavg()[0]?.toFixed(1)}; consoles in ${folder}`)
+for (const [name, steps] of [
+  ['busybox', busybox],
+  ['ours', ours],
+] as const)
+  for (const [at, [step]] of steps.entries()) show(step, median(times[name].map((each) => each[at]!)))
+show('above busybox', last(times.ours) - last(times.busybox))
+console.log(`${'ratio'.padEnd(32)} ${(last(times.ours) / last(times.busybox)).toFixed(2).padStart(6)}`)
+console.log(`${'memory in use in maintenance'.padEnd(32)} ${String(median(memory)).padStart(6)} MiB`)
+
+if (values.installed) {
+  const at = (name: string) => join(values.installed!, name)
+  const machine = await TestMachine.start({
+    console: join(folder, 'installed.log'),
+    disks: [disk(at('disk.img'), 12 * 1024)],
+    firmware: uefi(values.installed),
+    memory: 4096,
+    restarts: true,
+  })
+  const admin = (...args: string[]) =>
+    talosctl(['--talosconfig', at('talosconfig'), '--endpoints', `127.0.0.1:${machine.port}`, '--nodes', '127.0.0.1', ...args])
+  try {
+    await machine.until('the node is ready', async () => /running\s+true/.test((await admin('get', 'machinestatus')).stdout), 60 * 60_000)
+    const { stdout } = await admin('memory')
+    console.log(`memory of the control plane, all of kube-system running:\n${stdout}`)
+  } finally {
+    await machine.unplug()
+  }
 }

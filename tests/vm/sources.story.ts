@@ -44,7 +44,7 @@ async function told(one: TestMachine, ...args: string[]): Promise<string> {
       if (code !== 0) throw new Error(stderr.trim())
       return stdout
     },
-    3 * minutes,
+    10 * minutes,
   )
 }
 
@@ -62,20 +62,20 @@ test(
     const address = `http://10.0.2.2:${server.port}/config?uuid=\${uuid}&serial=\${SERIAL}&mac=\${mac}&older&uuid=`
     const line = `talos.config.early=${inline(servers('192.0.2.53'))} talos.config=${address} talos.config.inline=${inline(part('from-inline'))}`
     const one = await start('download', line, { smbios: [`type=1,uuid=${uuid},serial=rack-7`] })
-    await one.shows(/machine configuration found.*source=cmdline-early whole=false/, 5 * minutes)
-    await one.shows(/could not be read.*source=metal.*answered 503.*retry_in=1000ms/, 5 * minutes)
-    await one.shows(/machine configuration found.*source=metal whole=false/, 5 * minutes)
-    await one.shows(/machine configuration found.*source=cmdline-late whole=false/, 5 * minutes)
-    await one.shows(/maintenance: waiting for a machine configuration/, 5 * minutes)
+    await one.shows(/machine configuration found.*source=cmdline-early whole=false/, 15 * minutes)
+    await one.shows(/could not be read.*source=metal.*answered 503/, 15 * minutes)
+    await one.shows(/machine configuration found.*source=metal whole=false/, 15 * minutes)
+    await one.shows(/machine configuration found.*source=cmdline-late whole=false/, 15 * minutes)
+    await one.shows(/maintenance: waiting for a machine configuration/, 15 * minutes)
     const query = asked[1]!.searchParams
     expect(query.getAll('uuid')).toEqual([uuid, uuid])
     expect(query.get('serial')).toBe('rack-7')
     expect(query.get('mac')).toMatch(/^52:54:00:/)
-    await one.until('the name', async () => (await told(one, 'get', 'hostname')).includes('from-inline'), 3 * minutes)
+    await one.until('the name', async () => (await told(one, 'get', 'hostname')).includes('from-inline'), 10 * minutes)
     expect(await told(one, 'get', 'resolvers')).toContain('192.0.2.53')
     expect(await told(one, 'get', 'systeminformation', '-o', 'yaml')).toContain(uuid)
   },
-  15 * minutes,
+  60 * minutes,
 )
 
 test(
@@ -88,11 +88,11 @@ test(
     const made = Bun.spawnSync(['xorriso', '-as', 'mkisofs', '-quiet', '-V', 'metal-iso', '-r', '-J', '-o', iso, content])
     expect(made.stderr.toString()).not.toContain('FAILURE')
     const one = await start('disk', 'talos.config=metal-iso', { cdrom: iso })
-    await one.shows(/reading machine configuration from a disk.*device=\/dev\/sr0/, 5 * minutes)
-    await one.shows(/machine configuration found.*source=metal whole=false/, 2 * minutes)
-    await one.until('the name', async () => (await told(one, 'get', 'hostname')).includes('from-disk'), 3 * minutes)
+    await one.shows(/reading machine configuration from a disk.*device=\/dev\/sr0/, 15 * minutes)
+    await one.shows(/machine configuration found.*source=metal whole=false/, 10 * minutes)
+    await one.until('the name', async () => (await told(one, 'get', 'hostname')).includes('from-disk'), 10 * minutes)
   },
-  10 * minutes,
+  60 * minutes,
 )
 
 test(
@@ -100,9 +100,9 @@ test(
   async () => {
     const one = await start('unknown', `talos.config=http://10.0.2.2/${rack}`)
     const what = `unknown variable "${rack}"`
-    const line = await one.shows(/.*could not be read.*source=metal.*/, 5 * minutes)
+    const line = await one.shows(/.*could not be read.*source=metal.*/, 15 * minutes)
     expect(line[0].replaceAll('\\"', '"')).toContain(`${what} in "http://10.0.2.2/${rack}", known are uuid, serial, mac, hostname, code`)
-    await one.shows(/maintenance: waiting for a machine configuration/, 5 * minutes)
+    await one.shows(/maintenance: waiting for a machine configuration/, 15 * minutes)
   },
-  10 * minutes,
+  60 * minutes,
 )

@@ -1,11 +1,13 @@
 /** A configuration fetched over HTTP(S). */
 import type { Store } from '../../../cosi/store.ts'
+import { NetworkStatus } from '../../network/resources/network-status.ts'
 import { type Look, largestConfig } from './source.ts'
 import { fillVariables } from './variables.ts'
 
 /** Fetches a text, its address filled in first. Throws one line that says what went wrong, to be tried again. */
 export async function download(address: string, store: Store, { signal, log }: Look): Promise<string> {
   const url = await fillVariables(address, store, signal)
+  if (!(await hasAddress(store, signal))) throw new Error(`fetch "${withoutSecrets(url)}": the machine has no address in its network yet`)
   const shown = withoutSecrets(url)
   log.info('fetching machine configuration', { url: shown })
   let response: Response
@@ -32,6 +34,16 @@ export async function download(address: string, store: Store, { signal, log }: L
   if (size > largestConfig) throw new Error(`fetch "${shown}": larger than ${largestConfig} bytes`)
   if (size === 0) throw new Error(`fetch "${shown}": the answer is empty`)
   return Buffer.concat(pieces).toString()
+}
+
+/** Before there is an address nobody can be asked. */
+async function hasAddress(store: Store, signal: AbortSignal): Promise<boolean> {
+  try {
+    await store.until(NetworkStatus, 'status', ({ spec }) => spec.addressReady, { signal })
+    return true
+  } catch {
+    return false
+  }
 }
 
 function reason(error: unknown): string {

@@ -54,7 +54,8 @@ export const configRootKubernetes: Controller = defineController({
   outputs: { root: exclusive(KubernetesRootSecret) },
   reconcile({ config, root }) {
     const found = declared(config.get('v1alpha1'))
-    if (!found || !isControlPlane(found.machine)) return
+    // A part of a configuration may be in force before the rest of it is found.
+    if (!found?.cluster.controlPlane?.endpoint || !isControlPlane(found.machine)) return
     const { cluster } = found
     const shared = sharedAddresses(found.machine.network?.interfaces, found.documents).map(addressOnly)
     const [tokenId = '', tokenSecret = ''] = String(cluster.token ?? '').split('.')
@@ -86,7 +87,7 @@ export const configKubelet: Controller = defineController({
   outputs: { kubelet: exclusive(KubeletSecret) },
   reconcile({ config, kubelet }) {
     const found = declared(config.get('v1alpha1'))
-    if (!found) return
+    if (!found?.cluster.controlPlane?.endpoint) return
     const { machine, cluster } = found
     const [tokenId = '', tokenSecret = ''] = String(cluster.token ?? '').split('.')
     const prism = machine.features?.kubePrism

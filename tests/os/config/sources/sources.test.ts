@@ -17,6 +17,7 @@ import { largestConfig } from '../../../../src/os/config/sources/source.ts'
 import { fillVariables, variablesOf } from '../../../../src/os/config/sources/variables.ts'
 import { SystemInformation } from '../../../../src/os/hardware/resources/system-information.ts'
 import { HostnameStatus } from '../../../../src/os/network/resources/hostname-status.ts'
+import { NetworkStatus } from '../../../../src/os/network/resources/network-status.ts'
 import { MaintenanceServiceRequest } from '../../../../src/os/runtime/resources/maintenance-service-request.ts'
 import { MetaKey } from '../../../../src/os/runtime/resources/meta-key.ts'
 import { config, machineInMemory } from '../machine.ts'
@@ -92,6 +93,7 @@ function machine({
   runtime.start()
   parts.store.put(AcquireConfigSpec, acquireId, {})
   if (mode === 'metal') parts.store.put(VolumeStatus, 'STATE', { phase: 'missing', type: 'partition' })
+  parts.store.put(NetworkStatus, 'status', { addressReady: true, connectivityReady: true, hostnameReady: true, etcFilesReady: true })
   const { store, told } = parts
   return {
     store,
