@@ -94,7 +94,7 @@ async function run(call: Call, { method, shape }: Route): Promise<void> {
   if (!shape.serverStreams) {
     const reply = await call.unlessGone(handle(request, call))
     stream.respond(responseHeaders)
-    stream.write(sealFrame(encode(shape.reply, reply as object, frameHeader)))
+    stream.write(frameOf(shape, reply as object))
     return
   }
   const replies = (handle(request, call) as AsyncIterable<object>)[Symbol.asyncIterator]()
@@ -103,13 +103,30 @@ async function run(call: Call, { method, shape }: Route): Promise<void> {
       const next = await call.unlessGone(replies.next())
       if (next.done) return
       stream.respond(responseHeaders)
-      if (!stream.write(sealFrame(encode(shape.reply, next.value, frameHeader))))
+      if (!stream.write(frameOf(shape, next.value)))
         await call.unlessGone(new Promise<void>((resolve) => stream.drained(resolve)))
     }
   } finally {
     // Ends the handler's generator too; one that never yields again must not hold this call.
     void replies.return?.()?.catch(() => {})
   }
+}
+
+/** Frames of replies that go to many callers alike; kept for as long as the reply is. */
+const frames = new WeakMap<object, Buffer | undefined>()
+
+/** Says that a reply is sent to many callers and never changes: it is encoded once. */
+export function forMany<Reply extends object>(reply: Reply): Reply {
+  frames.set(reply, undefined)
+  return reply
+}
+
+function frameOf({ reply: type }: MethodShape, reply: object): Buffer {
+  const known = frames.get(reply)
+  if (known) return known
+  const frame = sealFrame(encode(type, reply, frameHeader))
+  if (frames.has(reply)) frames.set(reply, frame)
+  return frame
 }
 
 /** The request of a call that has just one. */

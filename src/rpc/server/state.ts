@@ -10,6 +10,7 @@ import { cosi as enums } from '../enums.ts'
 import type { cosi } from '../messages.ts'
 import { toMessage, tombstone } from '../resource-message.ts'
 import { RpcError } from '../status.ts'
+import { forMany } from './call.ts'
 import { type Access, type Context, type Init, type Method, serverStream, unary } from './method.ts'
 import type { ResourceAccess } from './resource-access.ts'
 
@@ -98,7 +99,7 @@ async function* watch(
       next.catch(() => {})
       gathered?.push(eventMessage(value, nobody))
       if (gathered && value.type !== 'bootstrapped') continue
-      yield { event: gathered ?? [eventMessage(value, nobody)] }
+      yield gathered ? { event: gathered } : responseOf(value, nobody)
       gathered = undefined
     }
   } catch (error) {
@@ -144,6 +145,18 @@ function beginning(
   return options?.bootstrapBookmark
     ? { eventType: EventType.NOOP, resource: tombstone(namespace, type.type, ''), bookmark: writeBookmark(position) }
     : undefined
+}
+
+const responses = new WeakMap<StoreEvent, Response>()
+
+/** The response with an event: all watchers of its kind get the same. */
+function responseOf(event: StoreEvent, nobody: Event['resource']): Response {
+  let response = responses.get(event)
+  if (!response) {
+    response = forMany({ event: [eventMessage(event, nobody)] })
+    responses.set(event, response)
+  }
+  return response
 }
 
 /** What a watch begins with has no bookmark of its own: only the end of it, `nobody`'s event, is a place to go on from. */
