@@ -164,11 +164,26 @@ export function kernelPartitions(disk: string): KernelPartition[] {
   )
 }
 
+/** Whoever looks at a new device, as udevd does, lets go of it within so long, in milliseconds. */
+const looksLimit = 10_000
+const pause = 50
+
 /**
  * Brings the kernel's partitions of a disk to these. The whole table is read anew where nobody uses the disk; else only
- * what differs is changed, and EBUSY tells that a partition in use would have to go.
+ * what differs is changed. EBUSY tells that a partition that would have to go is in use, and not just looked at.
  */
-export function syncPartitions(disk: string, wanted: readonly KernelPartition[]): void {
+export async function syncPartitions(disk: string, wanted: readonly KernelPartition[], { patience = looksLimit } = {}): Promise<void> {
+  const until = performance.now() + patience
+  for (;;)
+    try {
+      return trySync(disk, wanted)
+    } catch (error) {
+      if (!failedWith(error, 'EBUSY') || performance.now() > until) throw error
+      await Bun.sleep(pause)
+    }
+}
+
+function trySync(disk: string, wanted: readonly KernelPartition[]): void {
   try {
     withDevice(disk, constants.O_RDONLY, (fd) => ioctlNumber(fd, request.rereadPartitions, 0, `BLKRRPART ${quoted(disk)}`))
   } catch (error) {

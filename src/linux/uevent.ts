@@ -1,11 +1,22 @@
 /** What the kernel tells of devices that come, change and go (Documentation/ABI/stable/sysfs-uevent). */
 import { netlinkProtocol, watchGroups } from './netlink-socket.ts'
 
-const kernelGroup = 1
+/** Who tells: the kernel when something happens, udevd when it has given names for it. */
+const groups = { kernel: 1, udevd: 2 } as const
 
-/** Yields when a device of this subsystem came, changed or went, and when that may have been missed. */
-export async function* watchDevices(subsystem: string, signal?: AbortSignal): AsyncGenerator<void> {
-  const said = Buffer.from(`SUBSYSTEM=${subsystem}\0`)
-  for await (const bytes of watchGroups(netlinkProtocol.uevent, [kernelGroup], { signal }))
-    if (!bytes || Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(said)) yield
+/**
+ * Yields the names of devices of this subsystem that came, changed or went; undefined when some may have been missed.
+ * What udevd tells is read as far as that something happened.
+ */
+export async function* watchDevices(
+  subsystem: string,
+  { teller = 'kernel', signal }: { teller?: keyof typeof groups; signal?: AbortSignal } = {},
+): AsyncGenerator<string[] | undefined> {
+  const said = `SUBSYSTEM=${subsystem}`
+  for await (const bytes of watchGroups(netlinkProtocol.uevent, [groups[teller]], { signal })) {
+    const words = bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1').split('\0')
+    if (!words) yield undefined
+    else if (words.includes(said))
+      yield words.filter((word) => word.startsWith('DEVPATH=')).map((word) => word.slice(word.lastIndexOf('/') + 1))
+  }
 }

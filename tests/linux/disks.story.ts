@@ -125,7 +125,7 @@ test('a mounted XFS takes what its partition has grown by', async () => {
   mkdirSync(target)
   mount.mount({ source: partition!.device, target, type: 'xfs' })
   expect(block.growXfs(target, partition!.size)).toBe(false)
-  block.syncPartitions(device, [{ index: 1, offset: partition!.offset, size: 800 * mebibyte }])
+  await block.syncPartitions(device, [{ index: 1, offset: partition!.offset, size: 800 * mebibyte }])
   expect((await probeDevice(block, partition!.device)).size).toBe(800 * mebibyte)
   const before = statfsSync(target).blocks
   expect(block.growXfs(target, 800 * mebibyte)).toBe(true)
@@ -145,11 +145,11 @@ test('a partition is added and removed while another one is mounted', async () =
   mount.mount({ source: first!.device, target, type: 'xfs' })
   const one = { index: 1, offset: first!.offset, size: first!.size }
   const two = { index: 2, offset: 400 * mebibyte, size: 10 * mebibyte }
-  block.syncPartitions(device, [one, two])
+  await block.syncPartitions(device, [one, two])
   expect(existsSync(partitionPath(device, 2))).toBe(true)
-  block.syncPartitions(device, [one])
+  await block.syncPartitions(device, [one])
   expect(block.kernelPartitions(device)).toEqual([one])
-  expect(() => block.syncPartitions(device, [])).toThrow('EBUSY')
+  await expect(block.syncPartitions(device, [], { patience: 0 })).rejects.toThrow('EBUSY')
 })
 
 test('a swap area is swapped to and given back', async () => {

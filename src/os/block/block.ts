@@ -1,15 +1,42 @@
-import type { Area } from '../area.ts'
+import type { Area, Machine } from '../area.ts'
 import { disks, wipeRefused } from './api/disks.ts'
 import { metaMethods } from './api/meta.ts'
 import { observeContainerVolumes } from './controllers/container-volumes.ts'
-import { observeDevices, observeDisks, observeSystemDisk } from './controllers/devices.ts'
+import { observeDevices, observeDisks } from './controllers/devices.ts'
+import { observeVolumes } from './controllers/discovery.ts'
+import { mountVolumes } from './controllers/mount.ts'
+import { mergeMountRequests } from './controllers/mount-request.ts'
+import { tellMounts } from './controllers/mount-status.ts'
+import { observeSwap } from './controllers/swap.ts'
+import { observeSymlinks } from './controllers/symlinks.ts'
+import { observeSystemDisk } from './controllers/system-disk.ts'
+import { configUserDisks } from './controllers/user-disks.ts'
+import { configVolumes } from './controllers/volume-config.ts'
+import { settleVolumes } from './controllers/volumes.ts'
+import { configZswap, observeZswap } from './controllers/zswap.ts'
 import { resources } from './nouns.ts'
 
 /** Disks, partitions, volumes and what is mounted. A container has volumes, but no disks of its own. */
 export const block: Area = {
   name: 'block',
   resources,
-  controllers: ({ kernel }) =>
-    kernel.mode === 'container' ? [observeContainerVolumes(kernel)] : [observeDevices(kernel), observeDisks(kernel), observeSystemDisk],
+  controllers: (machine) => (machine.kernel.mode === 'container' ? [observeContainerVolumes(machine.kernel)] : onMachine(machine)),
   methods: ({ kernel, meta }) => (kernel.mode === 'container' ? [disks, wipeRefused] : [disks, ...metaMethods(meta)]),
 }
+
+const onMachine = (machine: Machine) => [
+  observeDevices(machine.kernel),
+  observeSymlinks(machine.kernel),
+  observeDisks(machine.kernel),
+  observeVolumes(machine.kernel),
+  observeSystemDisk,
+  configVolumes,
+  configUserDisks,
+  settleVolumes(machine),
+  mergeMountRequests,
+  mountVolumes(machine.kernel),
+  tellMounts,
+  observeSwap(machine.kernel),
+  configZswap,
+  observeZswap(machine.kernel),
+]

@@ -136,7 +136,7 @@ export async function layOutDisk(
   } finally {
     await device.close()
   }
-  block.syncPartitions(path, kernelView(path, planned.table))
+  await block.syncPartitions(path, kernelView(path, planned.table))
   for (const [index, { format: wanted }] of plan.partitions.entries())
     if (wanted) await format(parts, planned.partitions[index]!.device, wanted, planned.partitions[index])
   return planned.partitions

@@ -3,7 +3,6 @@ import { refusedInContainer } from './api/metal.ts'
 import { powerMethods } from './api/power.ts'
 import { releaseMethods } from './api/release.ts'
 import { observeBootPhases } from './controllers/boot-phase.ts'
-import { findNoVolumes } from './controllers/no-volumes.ts'
 import { requestState } from './controllers/state-mount.ts'
 import { dropUpgradeFallback } from './controllers/trial.ts'
 import { BootPhase } from './resources/boot-phase.ts'
@@ -14,7 +13,7 @@ export const lifecycle: Area = {
   resources: [BootPhase],
   controllers: (machine) => [
     observeBootPhases(machine.sequencer.phases),
-    ...(machine.kernel.mode === 'container' ? [] : [requestState, findNoVolumes, dropUpgradeFallback(machine)]),
+    ...(machine.kernel.mode === 'container' ? [] : [requestState, dropUpgradeFallback(machine)]),
   ],
   methods: (machine) => [...powerMethods(machine), ...(machine.kernel.mode === 'container' ? refusedInContainer : releaseMethods(machine))],
 }

@@ -5,17 +5,33 @@ import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import * as files from '../../../src/linux/files.ts'
 import { disks, wipeRefused } from '../../../src/os/block/api/disks.ts'
-import { observeDevices, observeDisks, observeSystemDisk } from '../../../src/os/block/controllers/devices.ts'
+import { observeDevices, observeDisks } from '../../../src/os/block/controllers/devices.ts'
+import { observeSystemDisk } from '../../../src/os/block/controllers/system-disk.ts'
 import { BlockDevice } from '../../../src/os/block/resources/block-device.ts'
+import { DiscoveredVolume } from '../../../src/os/block/resources/discovered-volume.ts'
 import { Disk } from '../../../src/os/block/resources/disk.ts'
 import { SystemDisk } from '../../../src/os/block/resources/system-disk.ts'
 import type { SysFiles } from '../../../src/os/block/sysfs.ts'
 import type { storage } from '../../../src/rpc/messages.ts'
 
+const uevent = { async *watchDevices() {} }
+
 async function observed(kernel: SysFiles) {
   const store = new Store()
   const runtime = new Runtime(store, { log: silent })
-  runtime.register(observeDevices({ files: kernel }), observeDisks({ files: kernel }), observeSystemDisk)
+  runtime.register(observeDevices({ files: kernel, uevent }), observeDisks({ files: kernel }), observeSystemDisk)
+  store.put(DiscoveredVolume, 'nvme0n1p2', {
+    ...{
+      dev_path: '/dev/nvme0n1p2',
+      type: 'partition',
+      device_path: '',
+      parent: 'nvme0n1',
+      offset: 0,
+      size: 1 << 20,
+      pretty_size: '1.0 MB',
+    },
+    ...{ name: 'talosmeta', partition_label: 'META' },
+  })
   runtime.start()
   await runtime.settled()
   runtime.stop()

@@ -1,44 +1,46 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import type { Kernel } from '../../kernel.ts'
 import { BlockDevice } from '../resources/block-device.ts'
+import { BlockSymlink } from '../resources/block-symlink.ts'
+import { DiscoveryRefreshRequest } from '../resources/discovery-refresh-request.ts'
 import { Disk } from '../resources/disk.ts'
-import { SystemDisk } from '../resources/system-disk.ts'
 import { blockDevices, diskOf, type SysFiles } from '../sysfs.ts'
 
-const interval = 15_000
+/** The kernel tells of every change; this often is looked all the same. */
+const interval = 60_000
 
-/** The block devices the kernel has: looked for at the start, and again from time to time. */
-export const observeDevices = ({ files }: { files: SysFiles }): Controller =>
-  defineController({
+/** The block devices the kernel has. The generation of one goes up whenever the kernel tells of it: it is to be looked at anew. */
+export const observeDevices = ({ files, uevent }: { files: SysFiles; uevent: Kernel['uevent'] }): Controller => {
+  const changes = new Map<string, number>()
+  return defineController({
     name: 'block.DevicesController',
-    inputs: {},
+    // Whoever asks for everything to be read anew wants to see every device there is.
+    inputs: { request: weak(DiscoveryRefreshRequest) },
     outputs: { device: exclusive(BlockDevice) },
-    reconcile({ device, wakeIn }) {
-      for (const [name, spec] of blockDevices(files)) device.put(name, spec)
+    reconcile({ device, background, wakeIn }) {
+      for (const [name, spec] of blockDevices(files)) device.put(name, { ...spec, generation: spec.generation + (changes.get(name) ?? 0) })
+      background('follow devices', async (signal, wake) => {
+        for await (const names of uevent.watchDevices('block', { signal })) {
+          for (const name of names ?? []) changes.set(name, (changes.get(name) ?? 0) + 1)
+          wake()
+        }
+      })
       wakeIn(interval)
     },
   })
+}
 
-/** Those of them that are whole disks. */
+/** Those of them that are whole disks, with the names udevd gave them. */
 export const observeDisks = ({ files }: { files: SysFiles }): Controller =>
   defineController({
     name: 'block.DisksController',
-    inputs: { device: weak(BlockDevice) },
+    inputs: { device: weak(BlockDevice), symlink: weak(BlockSymlink) },
     outputs: { disk: exclusive(Disk) },
-    reconcile({ device, disk }) {
+    reconcile({ device, symlink, disk }) {
       for (const { metadata, spec } of device.list()) {
         const found = diskOf(files, metadata.id, spec)
-        if (found) disk.put(metadata.id, found)
+        const symlinks = symlink.get(metadata.id)?.spec.paths ?? []
+        if (found) disk.put(metadata.id, { ...found, ...(symlinks.length > 0 && { symlinks }) })
       }
     },
   })
-
-/** The disk that holds the machine's own partitions, told by the one named META. */
-export const observeSystemDisk: Controller = defineController({
-  name: 'block.SystemDiskController',
-  inputs: { device: weak(BlockDevice) },
-  outputs: { systemDisk: exclusive(SystemDisk) },
-  reconcile({ device, systemDisk }) {
-    const parent = device.list().find(({ spec }) => spec.partitionName === 'META')?.spec.parent
-    if (parent) systemDisk.put('system-disk', { diskID: parent, devPath: `/dev/${parent}` })
-  },
-})

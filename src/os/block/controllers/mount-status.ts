@@ -1,0 +1,25 @@
+import { type Controller, defineController, exclusive, strong } from '../../../cosi/controller.ts'
+import { MountStatus } from '../resources/mount-status.ts'
+import { VolumeMountStatus } from '../resources/volume-mount-status.ts'
+
+/** Tells everybody who asked for a volume that it is mounted. */
+export const tellMounts: Controller = defineController({
+  name: 'block.MountStatusController',
+  inputs: { mounted: strong(MountStatus) },
+  outputs: { status: exclusive(VolumeMountStatus) },
+  reconcile({ mounted, status }) {
+    for (const { spec } of mounted.list()) {
+      const { volumeID, requesters, requesterIDs, disableAccessTime = false, secure = false } = spec.spec
+      for (const [index, id] of requesterIDs.entries())
+        status.put(id, {
+          volumeID,
+          requester: requesters[index] ?? '',
+          target: spec.target,
+          readOnly: spec.readOnly,
+          detached: spec.detached,
+          disableAccessTime,
+          secure,
+        })
+    }
+  },
+})

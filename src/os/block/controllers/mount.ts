@@ -1,0 +1,90 @@
+import { type Controller, defineController, exclusive, strong } from '../../../cosi/controller.ts'
+import type { Logger } from '../../../cosi/log.ts'
+import type { SpecOf } from '../../../cosi/resource.ts'
+import type { Kernel } from '../../kernel.ts'
+import { MountRequest } from '../resources/mount-request.ts'
+import { MountStatus } from '../resources/mount-status.ts'
+import { VolumeLifecycle } from '../resources/volume-lifecycle.ts'
+import { VolumeStatus } from '../resources/volume-status.ts'
+import { flagsOf, type Mounted, mountVolume } from '../volumes/mounts.ts'
+
+type Request = SpecOf<typeof MountRequest>
+
+const again = 5_000
+
+/**
+ * Mounts what is asked for, parents first, for as long as volumes are in use; when it is asked for no more, or volumes are
+ * given up altogether, it is unmounted in the opposite order before whoever let go is told.
+ */
+export const mountVolumes = (doors: Pick<Kernel, 'files' | 'mount' | 'block'>): Controller => {
+  /** In the order of mounting. */
+  const mounted = new Map<string, Mounted>()
+  const told = new Map<string, string>()
+  return defineController({
+    name: 'block.MountController',
+    inputs: { request: strong(MountRequest), volume: strong(VolumeStatus), lifecycle: strong(VolumeLifecycle) },
+    outputs: { status: exclusive(MountStatus) },
+    async reconcile({ request, volume, lifecycle, status, log, wakeIn }) {
+      const requests = new Map((lifecycle.list().length > 0 ? request.list() : []).map(({ metadata, spec }) => [metadata.id, spec]))
+      undo(mounted, (id) => requests.has(id) && volume.get(id) !== undefined, requests, log)
+      for (const [id, spec] of ordered(requests)) {
+        const wanted = volume.get(id)?.spec
+        const parent = mounted.get(spec.parentID)
+        if (!mounted.has(id) && wanted?.phase === 'ready' && (!spec.parentID || parent)) {
+          try {
+            mounted.set(id, await mountVolume(doors, wanted, spec, parent?.target ?? ''))
+            log.info('volume mounted', { volume: id, target: mounted.get(id)?.target })
+            told.delete(id)
+          } catch (error) {
+            const message = error instanceof Error ? error.message : String(error)
+            if (told.get(id) !== message) log.error('volume cannot be mounted', { volume: id, error: message })
+            told.set(id, message)
+            wakeIn(again)
+          }
+        }
+        const there = mounted.get(id)
+        if (!there) continue
+        follow(doors, there, spec)
+        const { source, target, filesystem } = there
+        status.put(id, {
+          spec,
+          source,
+          target,
+          filesystem,
+          readOnly: spec.readOnly,
+          projectQuotaSupport: wanted?.mountSpec?.projectQuotaSupport ?? false,
+          detached: false,
+        })
+      }
+    },
+  })
+}
+
+/** Unmounts, last mounted first, what is to stay no more, or lies on such. Throws when something is in use: it is tried again. */
+function undo(mounted: Map<string, Mounted>, stays: (id: string) => boolean, requests: ReadonlyMap<string, Request>, log: Logger): void {
+  const going = new Set([...mounted.keys()].filter((id) => !stays(id)))
+  for (const id of mounted.keys()) if (going.has(requests.get(id)?.parentID ?? '')) going.add(id)
+  for (const id of [...mounted.keys()].reverse()) {
+    if (!going.has(id)) continue
+    mounted.get(id)!.undo()
+    mounted.delete(id)
+    log.info('volume unmounted', { volume: id })
+  }
+}
+
+/** Whoever asks anew may ask for more or less than was mounted for. */
+function follow({ mount }: Pick<Kernel, 'mount'>, there: Mounted, spec: Request): void {
+  const flags = flagsOf(spec)
+  if (there.filesystem === 'none' || there.filesystem === 'overlay' || there.target === '' || flags.join() === there.flags.join()) return
+  mount.remount(there.target, flags)
+  there.flags = flags
+}
+
+/** Parents before those who lie on them. */
+function ordered(requests: ReadonlyMap<string, Request>): [string, Request][] {
+  const depth = (id: string, seen = 0): number => {
+    const parent = requests.get(id)?.parentID
+    return parent && seen < 16 ? depth(parent, seen + 1) + 1 : 0
+  }
+  return [...requests].sort(([a], [b]) => depth(a) - depth(b) || (a < b ? -1 : 1))
+}

@@ -1,0 +1,44 @@
+import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import type { Kernel } from '../../kernel.ts'
+import { BlockDevice } from '../resources/block-device.ts'
+import { BlockSymlink } from '../resources/block-symlink.ts'
+
+const folder = '/dev/disk'
+const interval = 60_000
+
+/** The lasting names of devices below /dev/disk, as udevd makes them. */
+export const observeSymlinks = ({
+  files,
+  uevent,
+}: {
+  files: Pick<Kernel['files'], 'exists' | 'list' | 'readlink'>
+  uevent: Kernel['uevent']
+}): Controller =>
+  defineController({
+    name: 'block.SymlinksController',
+    inputs: { device: weak(BlockDevice) },
+    outputs: { symlink: exclusive(BlockSymlink) },
+    reconcile({ symlink, background, wakeIn }) {
+      const found = new Map<string, string[]>()
+      for (const kind of files.exists(folder) ? files.list(folder) : [])
+        for (const name of files.list(`${folder}/${kind}`)) {
+          const path = `${folder}/${kind}/${name}`
+          const device = target(files, path)
+          if (device) found.set(device, [...(found.get(device) ?? []), path])
+        }
+      for (const [device, paths] of found) symlink.put(device, { paths })
+      background('follow names', async (signal, wake) => {
+        for await (const _ of uevent.watchDevices('block', { teller: 'udevd', signal })) wake()
+      })
+      wakeIn(interval)
+    },
+  })
+
+/** The device a link leads to; nothing when it is gone meanwhile. */
+function target(files: Pick<Kernel['files'], 'readlink'>, path: string): string | undefined {
+  try {
+    return files.readlink(path).split('/').at(-1)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,41 @@
+import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
+import { declared } from '../../config/declared.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { VolumeConfig } from '../resources/volume-config.ts'
+import { VolumeMountRequest } from '../resources/volume-mount-request.ts'
+import { declarationOf } from '../volumes/declaration.ts'
+import { systemLabels } from '../volumes/folders.ts'
+import { dependentVolumes, ephemeralVolume, metaVolume, stateVolume } from '../volumes/system.ts'
+import { type MountWish, userVolume } from '../volumes/user.ts'
+
+const requester = 'block.VolumeConfigController'
+
+/** What volumes of a letter are called by their label. */
+const kinds: Readonly<Record<string, string>> = { u: 'user', r: 'raw', s: 'swap', e: 'existing', x: 'external' }
+
+/** The volumes there are to be: the system's own, and those of the configuration. */
+export const configVolumes: Controller = defineController({
+  name: requester,
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  outputs: { volume: shared(VolumeConfig), request: shared(VolumeMountRequest) },
+  reconcile({ config, volume, request }) {
+    const read = declared(config.get('v1alpha1'))
+    const declaration = read && Object.keys(read.machine).length > 0 ? declarationOf(read.documents) : undefined
+    const wish = (id: string, { readOnly, disableAccessTime, secure }: MountWish) =>
+      request.put(id, { volumeID: id, requester, readOnly, detached: false, disableAccessTime, secure })
+    volume.put('META', metaVolume, { labels: systemLabels })
+    volume.put('STATE', stateVolume(declaration), { labels: systemLabels })
+    if (!declaration) return
+    volume.put('EPHEMERAL', ephemeralVolume(declaration), { labels: systemLabels })
+    for (const [id, spec] of dependentVolumes()) {
+      volume.put(id, spec, { labels: systemLabels })
+      wish(id, { readOnly: false, disableAccessTime: false, secure: false })
+    }
+    for (const document of declaration.others) {
+      const made = userVolume(document)
+      if (!made) continue
+      volume.put(made.id, made.config, { labels: { [`talos.dev/${kinds[made.id[0]!]}-volume`]: '' } })
+      if (made.mount) wish(made.id, made.mount)
+    }
+  },
+})

@@ -1,0 +1,54 @@
+import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
+import { declared, find } from '../../config/declared.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import type { Kernel } from '../../kernel.ts'
+import { KernelParamSpec } from '../../runtime/resources/kernel-param-spec.ts'
+import { KernelParamStatus } from '../../runtime/resources/kernel-param-status.ts'
+import { ZswapStatus } from '../resources/zswap-status.ts'
+import { prettyBinarySize } from '../sizes.ts'
+
+const parameters = 'sys.module.zswap.parameters'
+const counters = '/sys/kernel/debug/zswap'
+const interval = 30_000
+
+/** Compressed swap in memory, as the configuration wishes it. */
+export const configZswap: Controller = defineController({
+  name: 'block.ZswapConfigController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  outputs: { parameter: shared(KernelParamSpec) },
+  reconcile({ config, parameter }) {
+    const read = declared(config.get('v1alpha1'))
+    const document = read && find(read, 'ZswapConfig')
+    if (!document) return
+    const set = (name: string, value: string) => parameter.put(`${parameters}.${name}`, { value, ignoreErrors: false })
+    set('enabled', 'Y')
+    set('max_pool_percent', String(document.maxPoolPercent ?? 20))
+    set('shrinker_enabled', document.shrinkerEnabled === false ? 'N' : 'Y')
+  },
+})
+
+/** Its counters, as the kernel keeps them for those who look for faults. */
+export const observeZswap = ({ files }: { files: Pick<Kernel['files'], 'readTextIfThere'> }): Controller =>
+  defineController({
+    name: 'block.ZswapStatusController',
+    inputs: { parameter: weak(KernelParamStatus) },
+    outputs: { status: exclusive(ZswapStatus) },
+    reconcile({ parameter, status, wakeIn }) {
+      if (parameter.get(`${parameters}.enabled`)?.spec.current !== 'Y') return
+      const counter = (name: string) => Number(files.readTextIfThere(`${counters}/${name}`) ?? 0)
+      const totalSize = counter('pool_total_size')
+      status.put('zswap', {
+        totalSize,
+        totalSizeHuman: prettyBinarySize(totalSize),
+        storedPages: counter('stored_pages'),
+        poolLimitHit: counter('pool_limit_hit'),
+        rejectReclaimFail: counter('reject_reclaim_fail'),
+        rejectAllocFail: counter('reject_alloc_fail'),
+        rejectKmemcacheFail: counter('reject_kmemcache_fail'),
+        rejectCompressFail: counter('reject_compress_fail'),
+        rejectCompressPoor: counter('reject_compress_poor'),
+        writtenBackPages: counter('written_back_pages'),
+      })
+      wakeIn(interval)
+    },
+  })

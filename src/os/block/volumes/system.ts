@@ -1,0 +1,90 @@
+/** The volumes the system needs for itself, as the field has them. */
+import type { SpecOf } from '../../../cosi/resource.ts'
+import type { VolumeConfig } from '../resources/volume-config.ts'
+import { gibibyte, mebibyte } from '../sizes.ts'
+import { type Declaration, encryptionOf, partitionSpec, provisioningOf } from './declaration.ts'
+import { folderMount, folders, overlays, run } from './folders.ts'
+
+type Config = SpecOf<typeof VolumeConfig>
+
+/** Volumes of the system disk come before all others. */
+const systemWave = -1
+const onSystemDisk = (label: string) => `volume.partition_label == "${label}" && system_disk`
+const nowhere = { provisioning: {}, locator: {} }
+
+/** META: found, never made here: it is what tells an installed machine. */
+export const metaVolume: Config = {
+  type: 'partition',
+  provisioning: { wave: systemWave },
+  locator: { match: 'volume.partition_label == "META" && system_disk' },
+}
+
+/** STATE: as long as nobody says otherwise it is only looked for, so that a machine whose disk is not ours changes nothing. */
+export function stateVolume(declared: Declaration | undefined): Config {
+  return {
+    type: 'partition',
+    provisioning: declared
+      ? systemPartition('STATE', { minSize: 100 * mebibyte, maxSize: 100 * mebibyte, grow: false })
+      : { wave: systemWave },
+    ...encryptionOf(declared?.volumes.get('STATE')),
+    locator: { match: onSystemDisk('STATE') },
+    mount: folderMount({ target: '/system/state', mode: 0o700 }),
+  }
+}
+
+/** EPHEMERAL: the rest of the system disk, or where the configuration puts it. */
+export function ephemeralVolume(declared: Declaration): Config {
+  const document = declared.volumes.get('EPHEMERAL')
+  const given = document?.provisioning
+  const usual = systemPartition('EPHEMERAL', { minSize: 2 * gibibyte, grow: true })
+  const match = given?.diskSelector?.match
+  return {
+    type: 'partition',
+    provisioning: {
+      ...usual,
+      ...(match && { diskSelector: { match } }),
+      ...(given && { partitionSpec: partitionSpec('EPHEMERAL', provisioningOf(given, { minSize: 2 * gibibyte, grow: true })) }),
+    },
+    ...encryptionOf(document),
+    // With a selector of its own it may lie on any disk, but never on one that is no longer this machine's.
+    locator: { match: match ? 'volume.partition_label == "EPHEMERAL"' : onSystemDisk('EPHEMERAL'), ...(match && { diskMatch: match }) },
+    mount: folderMount({ target: '/var', mode: 0o755 }),
+  }
+}
+
+function systemPartition(label: string, sizes: { minSize: number; maxSize?: number; grow: boolean }): Config['provisioning'] {
+  return {
+    wave: systemWave,
+    diskSelector: { match: 'system_disk' },
+    partitionSpec: partitionSpec(label, sizes),
+    filesystemSpec: { type: 'xfs', label },
+  }
+}
+
+/** Folders, links and overlays that come with EPHEMERAL, by id, parents first. */
+export function dependentVolumes(): [string, Config][] {
+  return [
+    ...Object.entries(folders).map(([id, folder]): [string, Config] => [
+      id,
+      { type: 'directory', ...(folder.parent && { parentId: folder.parent }), ...nowhere, mount: folderMount(folder) },
+    ]),
+    [
+      run.link,
+      {
+        type: 'symlink',
+        parentId: 'EPHEMERAL',
+        ...nowhere,
+        mount: folderMount({ target: run.link }),
+        symlink: { symlinkTargetPath: run.to, force: true },
+      },
+    ],
+    [
+      run.lock,
+      { type: 'directory', parentId: run.link, ...nowhere, mount: folderMount({ parent: run.link, target: 'lock', mode: run.lockMode }) },
+    ],
+    ...overlays.map((path): [string, Config] => [
+      path,
+      { type: 'overlay', parentId: 'EPHEMERAL', ...nowhere, mount: folderMount({ parent: 'EPHEMERAL', target: path }) },
+    ]),
+  ]
+}

@@ -1,0 +1,63 @@
+/** The machine's disks and what was found on them, as the volumes are looked for. */
+import type { Resource, SpecOf } from '../../../cosi/resource.ts'
+import type { DiscoveredVolume } from '../resources/discovered-volume.ts'
+import type { Disk } from '../resources/disk.ts'
+import type { VolumeConfig } from '../resources/volume-config.ts'
+import { holds } from './expression.ts'
+
+/** What a volume is to be. */
+export type Config = SpecOf<typeof VolumeConfig>
+
+/** Everything that was found. */
+export interface Found {
+  disks: readonly Resource<SpecOf<typeof Disk>>[]
+  volumes: readonly Resource<SpecOf<typeof DiscoveredVolume>>[]
+  /** Id of the system disk. */
+  system?: string
+}
+
+/** Id of the disk that holds the machine's own partitions, told by the one named META; of several the one where META was written counts. */
+export function systemDiskOf(volumes: Found['volumes']): string | undefined {
+  const found = volumes.filter(({ spec }) => spec.partition_label === 'META' && spec.parent)
+  return (found.find(({ spec }) => spec.name === 'talosmeta') ?? found[0])?.spec.parent
+}
+
+/** Disks that a selector picks, in the order of their names. Those that cannot be written to are never picked. */
+export function pickDisks({ disks, system }: Found, match: string | undefined): Found['disks'] {
+  if (!match) return []
+  return disks
+    .filter(({ spec }) => !spec.readonly && !spec.cdrom)
+    .filter(({ metadata, spec }) => holds(match, { disk: spec, systemDisk: metadata.id === system }))
+    .sort((a, b) => (a.metadata.id < b.metadata.id ? -1 : 1))
+}
+
+/** The volume that is there already; of several the one on the first disk. */
+export function locate(config: Config, found: Found): Found['volumes'][number] | undefined {
+  if (config.type === 'disk') return wholeDisk(config, found)
+  const { match, diskMatch } = config.locator
+  if (!match) return undefined
+  return [...found.volumes]
+    .sort((a, b) => (a.metadata.id < b.metadata.id ? -1 : 1))
+    .find(({ metadata, spec }) => {
+      const on = spec.parent ?? metadata.id
+      const disk = found.disks.find((each) => each.metadata.id === on)
+      if (!disk) return false
+      const subject = { disk: disk.spec, volume: spec, systemDisk: on === found.system }
+      return holds(match, subject) && (!diskMatch || holds(diskMatch, subject))
+    })
+}
+
+/** Of the disks a selector picks the one with the volume's label, else one that is empty: names of disks change from start to start. */
+function wholeDisk({ locator, provisioning }: Config, found: Found): Found['volumes'][number] | undefined {
+  const label = provisioning.filesystemSpec?.label?.slice(0, shortestLabel)
+  const picked = pickDisks(found, locator.diskMatch)
+  const volumes = picked.flatMap(({ metadata }) => found.volumes.filter((volume) => volume.metadata.id === metadata.id))
+  return (
+    volumes.find(({ spec }) => label && spec.label?.slice(0, shortestLabel) === label) ??
+    volumes.find(({ spec }) => !spec.name) ??
+    volumes[0]
+  )
+}
+
+/** What every file system has room for. */
+const shortestLabel = 12

@@ -1,0 +1,257 @@
+/** Volumes from an empty disk to a machine that starts again: real disks, a real store, everything mounted below a folder of our own. */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { silent } from '../../src/cosi/log.ts'
+import { Runtime } from '../../src/cosi/runtime.ts'
+import { Store } from '../../src/cosi/store.ts'
+import * as block from '../../src/linux/block.ts'
+import * as files from '../../src/linux/files.ts'
+import { type AttachedLoop, attachLoop } from '../../src/linux/loop.ts'
+import * as mount from '../../src/linux/mount.ts'
+import * as uevent from '../../src/linux/uevent.ts'
+import type { Machine } from '../../src/os/area.ts'
+import { block as area } from '../../src/os/block/block.ts'
+import { readDiskTable } from '../../src/os/block/device.ts'
+import { type DiskPlan, kernelView, layOutDisk } from '../../src/os/block/layout.ts'
+import { Meta } from '../../src/os/block/meta/meta.ts'
+import { DiscoveredVolume } from '../../src/os/block/resources/discovered-volume.ts'
+import { SwapStatus } from '../../src/os/block/resources/swap-status.ts'
+import { SystemDisk } from '../../src/os/block/resources/system-disk.ts'
+import { VolumeMountRequest } from '../../src/os/block/resources/volume-mount-request.ts'
+import { VolumeMountStatus } from '../../src/os/block/resources/volume-mount-status.ts'
+import { VolumeStatus } from '../../src/os/block/resources/volume-status.ts'
+import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
+import type { Kernel } from '../../src/os/kernel.ts'
+import { beginVolumes, endVolumes, mountId, mountRequest, mountVolume } from '../../src/os/lifecycle/volumes.ts'
+import { DevicesStatus } from '../../src/os/runtime/resources/devices-status.ts'
+import { spawn } from '../../src/supervise/spawn.ts'
+
+const mebibyte = 1 << 20
+const patience = 60_000
+const folder = mkdtempSync(join(tmpdir(), 'ichor-volumes-'))
+const root = join(folder, 'root')
+const images = ['system', 'data'].map((name) => join(folder, `${name}.img`))
+let disks: AttachedLoop[] = []
+
+/** What the disks are on this machine: nothing else of it is looked at, and nothing is mounted but below our folder. */
+function doors(): Kernel {
+  const ours = (name: string) => disks.some(({ device }) => name === basename(device) || name.startsWith(`${basename(device)}p`))
+  const at = (path: string) => (/^\/(sys|dev|proc)\//.test(path) ? path : `${root}${path}`)
+  return {
+    mode: 'metal',
+    block: { ...block, growXfs: (target: string, size: number) => block.growXfs(at(target), size) },
+    uevent,
+    files: {
+      ...files,
+      list: (path) => (path === '/sys/class/block' ? files.list(path).filter(ours) : files.list(at(path))),
+      exists: (path) => files.exists(at(path)),
+      mkdirAll: (path, options) => files.mkdirAll(at(path), options),
+      chmod: (path, mode) => files.chmod(at(path), mode),
+      lstatIfThere: (path) => files.lstatIfThere(at(path)),
+      symlink: (target, path) => files.symlink(target, at(path)),
+    },
+    mount: {
+      ...mount,
+      mount: (request) => mount.mount({ ...request, target: at(request.target), data: request.data?.replaceAll('=/', `=${root}/`) }),
+      umountTree: (path, options) => mount.umountTree(at(path), options),
+      remount: (path, flags) => mount.remount(at(path), flags),
+    },
+  } as Partial<Kernel> as Kernel
+}
+
+let running: { runtime: Runtime; store: Store } | undefined
+
+/** A machine that has just been turned on. */
+function powerOn() {
+  const store = new Store()
+  const runtime = new Runtime(store, { log: silent })
+  const kernel = doors()
+  const meta = new Meta({ kernel, store, log: silent })
+  const machine = { kernel, store, runtime, log: silent, spawn, meta } as unknown as Machine
+  runtime.register(...area.controllers!(machine))
+  runtime.start()
+  store.put(DevicesStatus, 'devices', { ready: true })
+  beginVolumes(store)
+  running = { runtime, store }
+  return { store, meta, machine }
+}
+
+const signal = () => AbortSignal.timeout(patience)
+const phase = (store: Store, id: string, ...phases: string[]) =>
+  store.until(VolumeStatus, id, ({ spec }) => phases.includes(spec.phase), { signal: signal() })
+
+async function powerOff() {
+  if (!running) return
+  await endVolumes(running.store, signal())
+  running.runtime.stop()
+  running = undefined
+}
+
+function configured(...documents: string[]): string {
+  return ['version: v1alpha1\nmachine:\n  type: worker\n', ...documents.map((text) => `apiVersion: v1alpha1\n${text}`)].join('---\n')
+}
+
+beforeAll(async () => {
+  // The folders of the image that become overlays.
+  for (const path of ['/etc/cni', '/etc/kubernetes', '/usr/libexec/kubernetes', '/opt']) mkdirSync(`${root}${path}`, { recursive: true })
+  for (const [index, image] of images.entries()) {
+    writeFileSync(image, '')
+    truncateSync(image, [6144, 2048][index]! * mebibyte)
+  }
+  await attach()
+})
+
+async function attach() {
+  disks = images.map((image) => attachLoop(image, { autoclear: true, partitionScan: true }))
+  // Not every kernel reads these tables by itself.
+  for (const { device } of disks) {
+    const open = await block.openDevice(device)
+    const table = await readDiskTable(open)
+    await open.close()
+    if (table) await block.syncPartitions(device, kernelView(device, table))
+  }
+}
+
+function detach() {
+  for (const loop of disks) loop.release()
+  disks = []
+}
+
+afterEach(powerOff)
+afterAll(() => {
+  mount.umountTree(folder)
+  detach()
+  rmSync(folder, { recursive: true })
+})
+
+const installed: DiskPlan = {
+  partitions: [
+    { label: 'EFI', type: 'efi', size: 100 * mebibyte, format: { type: 'vfat', label: 'EFI' } },
+    { label: 'META', type: 'linux', size: mebibyte },
+  ],
+}
+
+const volumes = () => {
+  const on = (match: string) => `provisioning:\n  diskSelector:\n    match: ${match}\n`
+  return configured(
+    `kind: UserVolumeConfig\nname: data\n${on('"!system_disk"')}  minSize: 320MiB\n  maxSize: 400MiB\n`,
+    `kind: UserVolumeConfig\nname: small\n${on('"!system_disk && disk.size > 1u * GiB"')}  maxSize: 64MiB\nfilesystem:\n  type: ext4\n`,
+    'kind: UserVolumeConfig\nname: folder\nvolumeType: directory\n',
+    `kind: RawVolumeConfig\nname: ceph\n${on('"!system_disk"')}  minSize: 32MiB\n  maxSize: 32MiB\n`,
+    `kind: SwapVolumeConfig\nname: spare\n${on('"!system_disk"')}  minSize: 16MiB\n  maxSize: 16MiB\n`,
+    'kind: ExistingVolumeConfig\nname: efi\ndiscovery:\n  volumeSelector:\n    match: volume.partition_label == "u-small"\n',
+    `kind: RawVolumeConfig\nname: huge\n${on('"!system_disk"')}  minSize: 900GiB\n`,
+  )
+}
+
+test(
+  'a machine without its system on a disk has none of its volumes, and changes no disk',
+  async () => {
+    const { store } = powerOn()
+    await phase(store, 'META', 'missing')
+    await phase(store, 'STATE', 'missing')
+    store.put(MachineConfig, 'v1alpha1', volumes())
+    await phase(store, 'EPHEMERAL', 'missing')
+    await phase(store, 'u-data', 'waiting')
+    expect(store.list(DiscoveredVolume).map(({ spec }) => spec.name)).toEqual(['', ''])
+  },
+  patience * 2,
+)
+
+test(
+  'once it is installed META is found, STATE and EPHEMERAL are made, and volumes for workloads beside them',
+  async () => {
+    const { store, meta, machine } = powerOn()
+    await phase(store, 'META', 'missing')
+    const disk = disks[0]!.device
+    const [, metaPartition] = await layOutDisk(machine, disk, installed, { wipe: false })
+    meta.set(12, 'kept')
+    await meta.use(metaPartition!.device)
+    await phase(store, 'META', 'ready')
+    expect((await store.until(SystemDisk, 'system-disk', undefined, { signal: signal() })).spec.devPath).toBe(disk)
+    // Nothing is made before there is a configuration.
+    expect(store.get(VolumeStatus, 'STATE')?.spec.phase).toBe('missing')
+    store.put(MachineConfig, 'v1alpha1', volumes())
+    await mountVolume(store, 'STATE', { log: silent, signal: signal() })
+    await mountVolume(store, 'EPHEMERAL', { log: silent, signal: signal() })
+    const asked = ['u-data', 'u-small', 'u-folder', 's-spare', '/var/lib/kubelet', 'ETCD', '/etc/cni', '/opt']
+    for (const id of asked) await store.until(VolumeMountStatus, id, undefined, { signal: signal() })
+    expect(mount.mountAt(`${root}/var/mnt/data`)?.type).toBe('xfs')
+    expect(mount.mountAt(`${root}/var/mnt/small`)?.type).toBe('ext4')
+    expect(mount.mountAt(`${root}/etc/cni`)?.type).toBe('overlay')
+    expect(mount.mountAt(`${root}/system/state`)?.type).toBe('xfs')
+    expect(statfsSync(`${root}/var`).blocks * statfsSync(`${root}/var`).bsize).toBeGreaterThan(5000 * mebibyte)
+    expect((files.stat(`${root}/var/lib/etcd`).mode & 0o777).toString(8)).toBe('700')
+    const swap = await store.until(SwapStatus, `${disks[1]!.device}p2`, undefined, { signal: signal() })
+    expect(swap.spec.size).toBeGreaterThan(15 * mebibyte)
+    expect((await phase(store, 'r-ceph', 'ready')).spec).toMatchObject({ size: 32 * mebibyte, type: 'partition' })
+    expect((await phase(store, 'r-huge', 'failed')).spec.errorMessage).toMatch(
+      /no disk for volume "r-huge": \/dev\/loop\d+ has .* free, 900 GiB are needed/,
+    )
+    writeFileSync(`${root}/system/state/config.yaml`, 'kept over a start')
+    writeFileSync(`${root}/etc/cni/written`, 'to the overlay')
+    writeFileSync(`${root}/var/mnt/data/workload`, 'kept')
+  },
+  patience * 3,
+)
+
+test(
+  'when volumes are given up everything is unmounted, and found again at the next start',
+  async () => {
+    expect(mount.mounts().filter(({ target }) => target.startsWith(root))).toEqual([])
+    expect(readFileSync('/proc/swaps', 'utf8')).not.toContain(disks[1]!.device)
+    const { store, meta } = powerOn()
+    await meta.reload(signal())
+    expect(meta.get(12)).toBe('kept')
+    await phase(store, 'STATE', 'ready')
+    await mountVolume(store, 'STATE', { log: silent, signal: signal() })
+    expect(readFileSync(`${root}/system/state/config.yaml`, 'utf8')).toBe('kept over a start')
+    store.put(MachineConfig, 'v1alpha1', volumes())
+    await mountVolume(store, 'EPHEMERAL', { log: silent, signal: signal() })
+    await store.until(VolumeMountStatus, 'u-data', undefined, { signal: signal() })
+    expect(readFileSync(`${root}/var/mnt/data/workload`, 'utf8')).toBe('kept')
+    await store.until(VolumeMountStatus, '/etc/cni', undefined, { signal: signal() })
+    expect(readFileSync(`${root}/etc/cni/written`, 'utf8')).toBe('to the overlay')
+  },
+  patience * 3,
+)
+
+test(
+  'a volume that the configuration no longer wants is unmounted and its data kept; one that comes is made',
+  async () => {
+    const { store } = powerOn()
+    store.put(MachineConfig, 'v1alpha1', volumes())
+    await mountVolume(store, 'EPHEMERAL', { log: silent, signal: signal() })
+    await store.until(VolumeMountStatus, 'u-data', undefined, { signal: signal() })
+    store.put(MachineConfig, 'v1alpha1', configured())
+    const { promise: gone, resolve } = Promise.withResolvers<void>()
+    const stop = store.subscribe(VolumeStatus, () => !store.get(VolumeStatus, 'u-data') && resolve())
+    await gone
+    stop()
+    expect(mount.mountAt(`${root}/var/mnt/data`)).toBeUndefined()
+    expect(store.list(DiscoveredVolume).some(({ spec }) => spec.partition_label === 'u-data' && spec.name === 'xfs')).toBe(true)
+    store.put(MachineConfig, 'v1alpha1', volumes())
+    await store.until(VolumeMountStatus, 'u-data', undefined, { signal: signal() })
+    expect(existsSync(`${root}/var/mnt/data/workload`)).toBe(true)
+  },
+  patience * 3,
+)
+
+test(
+  'on a disk that has grown EPHEMERAL takes what was added',
+  async () => {
+    detach()
+    truncateSync(images[0]!, 8192 * mebibyte)
+    await attach()
+    const { store } = powerOn()
+    store.put(MachineConfig, 'v1alpha1', configured())
+    store.put(VolumeMountRequest, mountId('EPHEMERAL'), mountRequest('EPHEMERAL'))
+    await store.until(VolumeMountStatus, mountId('EPHEMERAL'), undefined, { signal: signal() })
+    expect(statfsSync(`${root}/var`).blocks * statfsSync(`${root}/var`).bsize).toBeGreaterThan(7000 * mebibyte)
+    const child = Bun.spawn(['sgdisk', '-v', disks[0]!.device], { stdout: 'pipe' })
+    expect(await new Response(child.stdout).text()).toContain('No problems found')
+  },
+  patience * 2,
+)
