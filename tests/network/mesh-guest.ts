@@ -173,7 +173,7 @@ table ip guard {
 
 async function holds(what: string, probe: () => unknown | Promise<unknown>, told: () => unknown = () => ''): Promise<void> {
   const begin = performance.now()
-  const end = begin + 120_000
+  const end = begin + 300_000
   while (performance.now() < end) {
     if (await probe()) return say(`ok ${what} (${Math.round(performance.now() - begin)} ms)`)
     await Bun.sleep(100)

@@ -7,14 +7,16 @@ import type { WireguardPeer } from '../../linux/wireguard.ts'
 
 /** Milliseconds. */
 export const patience = {
-  /** How long an endpoint is tried while a peer was never heard of. */
+  /** How long an endpoint is tried of a peer that was never heard of, or has moved. */
   first: 1_500,
-  /** For so long after a peer or an endpoint of it became known; then as for the lost. */
+  /** For so long after a peer or a new endpoint of it became known; then as for the lost. */
   eager: 120_000,
   /** How long an endpoint is tried after a peer was lost. */
   lost: 15_000,
   /** A peer of which nothing comes for so long is lost: several keepalives are missing. */
   silent: 90_000,
+  /** The same when a new endpoint of it has become known meanwhile: it has moved, and one keepalive is missing. */
+  moved: 35_000,
   /** A handshake holds for so long: made anew after 120 seconds, a session ends after 180. */
   handshake: 275_000,
 } as const
@@ -66,8 +68,7 @@ export class PeerKeeper {
       kept.handshake = handshake
       kept.heard = Math.max(kept.heard, now)
     }
-    const silent = now - kept.heard > patience.silent
-    if (!silent && told?.endpoint) {
+    if (now <= heardUntil(kept) && told?.endpoint) {
       // It is where its packets come from, wherever that is.
       if (kept.tried !== told.endpoint) [kept.tried, kept.triedSince] = [told.endpoint, now]
     } else if (this.#due(kept, now)) this.#next(kept, now)
@@ -82,11 +83,11 @@ export class PeerKeeper {
     }
   }
 
-  /** Milliseconds until something is to be done for a peer; undefined when nothing is but to look now and then. */
+  /** Milliseconds until something is to be done for a peer if nothing is heard of it; undefined when nothing ever is. */
   next(now: number): number | undefined {
-    const waits = [...this.#peers.values()].flatMap((kept) =>
-      kept.endpoints.length > 0 && now - kept.heard > patience.silent ? [kept.triedSince + pause(kept, now) - now] : [],
-    )
+    const waits = [...this.#peers.values()]
+      .filter(({ endpoints }) => endpoints.length > 0)
+      .map((kept) => Math.max(heardUntil(kept) + 1, kept.triedSince + pause(kept, now)) - now)
     return waits.length > 0 ? Math.max(0, Math.min(...waits)) : undefined
   }
 
@@ -113,8 +114,13 @@ export class PeerKeeper {
   }
 }
 
-const pause = ({ handshake, since }: Kept, now: number): number =>
-  handshake === 0 && now - since < patience.eager ? patience.first : patience.lost
+/** Whether an endpoint became known since it was last heard of, or it never was. */
+const mayHaveMoved = ({ heard, since }: Kept): boolean => since > heard
+
+const heardUntil = (kept: Kept): number => kept.heard + (mayHaveMoved(kept) ? patience.moved : patience.silent)
+
+const pause = (kept: Kept, now: number): number =>
+  mayHaveMoved(kept) && now - kept.since < patience.eager ? patience.first : patience.lost
 
 function stateOf({ handshake, since }: Kept, now: number): PeerState['state'] {
   if (handshake > 0) return now - handshake < patience.handshake ? 'up' : 'down'

@@ -12,7 +12,8 @@ const sessionEnd = 180
 /**
  * What has to change; undefined when nothing has to. Peers that are not wished go. `told` holds the endpoints that were told
  * before, by peer: one roams, so it is told once, and again when the wish names another. A peer without a session is made
- * anew where it moves, so that the kernel tries at once; it would wait for seconds since its last attempt.
+ * anew where it moves, so that the kernel tries at once; it would wait for seconds since its last attempt. To one with a
+ * session a packet is sent at once when keepalives begin, so they end and begin.
  */
 export function wireguardChange(
   wish: Settings,
@@ -31,7 +32,8 @@ export function wireguardChange(
     const move = endpoint && (!before || before.endpoint === '' || (before.endpoint !== endpoint && another))
     const sameIPs = before && Bun.deepEquals([...before.allowedIPs].sort(), [...allowedIPs].sort())
     if (before && sameIPs && !move && before.keepalive === keepalive && before.presharedKey === presharedKey) continue
-    if (before && before.endpoint !== '' && move && now - before.lastHandshake > sessionEnd) peers.push({ publicKey, remove: true })
+    if (before && before.endpoint !== '' && move)
+      peers.push(now - before.lastHandshake > sessionEnd ? { publicKey, remove: true } : { publicKey, keepalive: 0 })
     peers.push({ publicKey, presharedKey, keepalive, allowedIPs, ...(move ? { endpoint } : {}) })
   }
   const change = {

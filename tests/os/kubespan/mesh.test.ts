@@ -70,7 +70,7 @@ test('a peer that answers is followed where it goes, and looked for when it fall
   keeper.look('k', endpoints, undefined, now)
   const up = keeper.look('k', endpoints, peer({ endpoint: 'b:1', lastHandshake: 1000, receivedBytes: 90 }), now)
   expect(up).toMatchObject({ state: 'up', endpoint: 'b:1', lastHandshake: 1_000_000, receiveBytes: 90 })
-  expect(keeper.next(now)).toBeUndefined()
+  expect(keeper.next(now)).toBe(patience.silent + 1)
   now += 60_000
   const roamed = { endpoint: 'x:9', lastHandshake: 1000, receivedBytes: 120 }
   expect(keeper.look('k', endpoints, peer(roamed), now)).toMatchObject({ state: 'up', endpoint: 'x:9', lastEndpointChange: now })
@@ -83,6 +83,22 @@ test('a peer that answers is followed where it goes, and looked for when it fall
   now += patience.handshake
   expect(keeper.look('k', endpoints, peer({ endpoint: 'a:1' }), now)).toMatchObject({ state: 'down', endpoint: 'b:1' })
   expect(keeper.look('k', endpoints, peer({ endpoint: 'b:1', lastHandshake: now / 1000, receivedBytes: 7 }), now).state).toBe('up')
+})
+
+test('a peer that tells of a new endpoint and falls silent has moved: it is looked for at once', () => {
+  const keeper = new PeerKeeper()
+  const there = peer({ endpoint: 'a:1', lastHandshake: 1000, receivedBytes: 90 })
+  let now = 1_000_000
+  keeper.look('k', ['a:1'], there, now)
+  now += 5
+  expect(keeper.look('k', ['a:1', 'b:1'], there, now).endpoint).toBe('a:1')
+  expect(keeper.next(now)).toBe(patience.moved - 5 + 1)
+  now += patience.moved
+  expect(keeper.look('k', ['a:1', 'b:1'], there, now).endpoint).toBe('b:1')
+  expect(keeper.next(now)).toBe(patience.first)
+  const moved = peer({ endpoint: 'b:1', lastHandshake: 1000, receivedBytes: 150 })
+  expect(keeper.look('k', ['a:1', 'b:1'], moved, now + patience.first)).toMatchObject({ endpoint: 'b:1', state: 'up' })
+  expect(keeper.next(now + patience.first)).toBe(patience.silent + 1)
 })
 
 test('a peer without endpoints is waited for', () => {

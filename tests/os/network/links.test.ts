@@ -263,3 +263,29 @@ test('a WireGuard link is told just what differs, and unknown peers go', () => {
     ],
   })
 })
+
+test('a WireGuard peer is told another endpoint when the wish names another, and sends to it at once', () => {
+  const publicKey = Buffer.alloc(32, 'p').toString('base64')
+  const peer = { publicKey, presharedKey: '', endpoint: '10.0.0.2:51820', persistentKeepaliveInterval: '25s', allowedIPs: ['10.2.0.0/16'] }
+  const wish = { listenPort: 51820, firewallMark: 0, peers: [peer] }
+  const told = new Map([[publicKey, '10.0.0.1:51820']])
+  const whole = { publicKey, presharedKey: '', keepalive: 25, allowedIPs: ['10.2.0.0/16'], endpoint: '10.0.0.2:51820' }
+  const changes = (endpoint: string, lastHandshake: number) => {
+    const present = {
+      publicKey,
+      presharedKey: '',
+      endpoint,
+      keepalive: 25,
+      allowedIPs: ['10.2.0.0/16'],
+      receivedBytes: 0,
+      sentBytes: 0,
+      lastHandshake,
+    }
+    const device = { index: 4, privateKey: '', publicKey: '', listenPort: 51820, firewallMark: 0, peers: [present] }
+    return wireguardChange(wish, device, { told, now: 1000 })?.peers
+  }
+  // With a session a keepalive that begins anew goes out at once; without one the peer is made anew.
+  expect(changes('10.0.0.1:51820', 900)).toEqual([{ publicKey, keepalive: 0 }, whole])
+  expect(changes('10.0.0.1:51820', 100)).toEqual([{ publicKey, remove: true }, whole])
+  expect(changes('10.0.0.2:51820', 900)).toBeUndefined() // it went there by itself
+})

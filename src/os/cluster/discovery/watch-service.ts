@@ -17,6 +17,10 @@ export type ConnectService = (config: Pick<Config, 'serviceEndpoint' | 'serviceE
 
 /** Pause between attempts to reach the service, in milliseconds, doubling up to the last. */
 const pauses = [250, 15_000] as const
+/** Between two questions whether the connection lives, and how long one may take, in milliseconds. */
+const pulseInterval = 20_000
+const pulseDeadline = 10_000
+const clientVersion = 'v1.13.0'
 /** A service that sends on more often than this sends in a circle. */
 const mostRedirects = 3
 
@@ -57,14 +61,17 @@ export async function watchService(view: ServiceView, { wake, tell, log }: Follo
   let pause: number = pauses[0]
   while (!signal.aborted) {
     let channel = view.channel()
+    const lost = new AbortController()
+    let pulse: ReturnType<typeof setInterval> | undefined
     try {
       channel = await greet(view, channel, log)
+      pulse = setInterval(() => void feel(view, channel, wake).catch((error) => lost.abort(error)), pulseInterval)
       const { serviceClusterID: clusterId } = view.config
       let first = true
       for await (const { affiliates, deleted } of channel.serverStream(
         'sidero.discovery.server.Cluster/Watch',
         { clusterId },
-        { signal },
+        { signal: AbortSignal.any([signal, lost.signal]) },
       )) {
         if (first) {
           view.others.clear()
@@ -84,16 +91,32 @@ export async function watchService(view: ServiceView, { wake, tell, log }: Follo
       }
     } catch (error) {
       if (signal.aborted) return
-      tell(error)
-      log.warn('discovery service is out of reach', { endpoint: view.endpoint, error, retry_in: `${pause}ms` })
+      tell(lost.signal.reason ?? error)
+      log.warn('discovery service is out of reach', { endpoint: view.endpoint, error: lost.signal.reason ?? error, retry_in: `${pause}ms` })
       view.endpoint = view.config.serviceEndpoint
     } finally {
+      clearInterval(pulse)
       channel.close()
     }
     await rest(pause, signal)
     pause = Math.min(pause * 2, pauses[1])
   }
 }
+
+/** Asks whether the service still hears us, and from which address: a watch alone would not notice that its connection is dead. */
+async function feel(view: ServiceView, channel: Channel, wake: () => void): Promise<void> {
+  const { redirect, clientIp } = await channel.unary(
+    'sidero.discovery.server.Cluster/Hello',
+    { clusterId: view.config.serviceClusterID, clientVersion },
+    { deadline: pulseDeadline },
+  )
+  if (redirect?.endpoint) throw new Error(`discovery service "${view.endpoint}" sends us on to "${redirect.endpoint}"`)
+  const before = view.ownAddress
+  view.ownAddress = ownAddressOf(clientIp)
+  if (view.ownAddress !== before) wake()
+}
+
+const ownAddressOf = (bytes: Uint8Array): string => (bytes.length === 4 || bytes.length === 16 ? formatIp(bytes) : '')
 
 /** Says hello and learns our own address; goes where the service sends us. Gives the channel of the one that takes us. */
 async function greet(view: ServiceView, first: Channel, log: Logger): Promise<Channel> {
@@ -102,10 +125,10 @@ async function greet(view: ServiceView, first: Channel, log: Logger): Promise<Ch
     for (let left = mostRedirects; ; left--) {
       const { redirect, clientIp } = await channel.unary('sidero.discovery.server.Cluster/Hello', {
         clusterId: view.config.serviceClusterID,
-        clientVersion: 'v1.13.0',
+        clientVersion,
       })
       if (!redirect?.endpoint) {
-        view.ownAddress = clientIp.length === 4 || clientIp.length === 16 ? formatIp(clientIp) : ''
+        view.ownAddress = ownAddressOf(clientIp)
         return channel
       }
       if (left === 0) throw new Error(`discovery service "${view.config.serviceEndpoint}" sends from one to the other without an end`)
