@@ -1,4 +1,6 @@
 import type { Machine } from '../area.ts'
+import { VolumeStatus } from '../block/resources/volume-status.ts'
+import { systemLabels } from '../block/volumes/folders.ts'
 import { MachineType } from '../config/resources/machine-type.ts'
 import type { Phase, Task } from './sequencer.ts'
 import { startService } from './services.ts'
@@ -10,6 +12,8 @@ import { mountVolume } from './volumes.ts'
 
 /** All services must be up within this time, in milliseconds. */
 const servicesLimit = 70 * 60_000
+
+const [systemLabel = ''] = Object.keys(systemLabels)
 
 /** A disk that is slow, or has much to check, gets this long, in milliseconds. */
 const ephemeralLimit = 35 * 60_000
@@ -32,7 +36,11 @@ const ownDisk = (machine: Machine): Phase[] => [
 const mountEphemeral = ({ store }: Machine): Task => ({
   name: 'mountEphemeralPartition',
   async run({ log, signal }) {
-    await mountVolume(store, 'EPHEMERAL', { log, signal: AbortSignal.any([signal, AbortSignal.timeout(ephemeralLimit)]) })
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(ephemeralLimit)])
+    await mountVolume(store, 'EPHEMERAL', { log, signal: limit })
+    // Its folders, and those of the image that are written to there.
+    const system = store.list(VolumeStatus).filter(({ metadata, spec }) => systemLabel in metadata.labels && spec.type !== 'partition')
+    await Promise.all(system.map(({ metadata }) => mountVolume(store, metadata.id, { log, signal: limit })))
   },
 })
 
