@@ -112,7 +112,8 @@ export class Stream {
 
   /** Breaks the stream off. */
   reset(code: ErrorName = 'CANCEL', message = 'broken off'): void {
-    if (this.closed) return
+    // When both sides have said all there is nothing left to break off.
+    if (this.closed || (this.localEnded && this.remoteEnded)) return
     this.connection.sendReset(this, code)
     this.finish(new StreamError(code, message, false))
   }
