@@ -105,6 +105,12 @@ export async function freePort(): Promise<number> {
   return port
 }
 
+/** Machines that run: a story that breaks off, `--bail` among others, is not asked to unplug them. */
+const plugged = new Set<Bun.Subprocess>()
+process.on('exit', () => {
+  for (const qemu of plugged) qemu.kill('SIGKILL')
+})
+
 /** A running machine. */
 export class TestMachine {
   /** Where its API is on the loopback. */
@@ -133,6 +139,8 @@ export class TestMachine {
     const argv = ['qemu-system-x86_64', ...qemuArguments(virtualMachine(options, port, ports))]
     const qemu = Bun.spawn(argv, { stdin: 'ignore', stdout: output, stderr: output })
     closeSync(output)
+    plugged.add(qemu)
+    void qemu.exited.finally(() => plugged.delete(qemu))
     return new TestMachine(port, ports, options.console, before, qemu)
   }
 
