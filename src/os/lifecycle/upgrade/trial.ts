@@ -17,13 +17,13 @@ export type Outcome = 'none' | 'good' | 'back'
 /** A release has so long to come up, in minutes; `ichor.trial-minutes=` on its command line says otherwise. */
 const usualMinutes = 30
 /** Everything must have been well for so long, in milliseconds. */
-const settled = 10_000
+const usualRest = 10_000
 
 /** Services without which nobody could repair anything. */
 const least = ['machined', 'apid', 'containerd']
 
 /** Watches the trial of this start to its end. `back` asks the caller to start the machine anew. */
-export async function watchTrial(machine: Watching, signal: AbortSignal): Promise<Outcome> {
+export async function watchTrial(machine: Watching, signal: AbortSignal, rest = usualRest): Promise<Outcome> {
   const { state, running } = await withBootLoader(machine, async (loader, running) => ({ state: await loader.state(), running }))
   const record = trialOf(machine)
   if (!state.trial) {
@@ -43,7 +43,7 @@ export async function watchTrial(machine: Watching, signal: AbortSignal): Promis
   }
   const minutes = trialMinutes(machine)
   machine.log.info('this release is on trial', { version: trial.version, slot: slot.toUpperCase(), minutes })
-  const unmet = await untilWell(machine, trial, minutes * 60_000, signal)
+  const unmet = await untilWell(machine, trial, { limit: minutes * 60_000, rest }, signal)
   if (unmet.length === 0) {
     await withBootLoader(machine, (loader) => loader.keep(slot))
     machine.log.info('this release has proven itself', { version: trial.version, slot: slot.toUpperCase() })
@@ -80,7 +80,12 @@ function isKnown(service: Watching['service'], id: string): boolean {
 }
 
 /** Waits until all is well and stays so for a while; what is not, when time is up. */
-async function untilWell(machine: Watching, trial: Trial, limit: number, signal: AbortSignal): Promise<string[]> {
+async function untilWell(
+  machine: Watching,
+  trial: Trial,
+  { limit, rest }: { limit: number; rest: number },
+  signal: AbortSignal,
+): Promise<string[]> {
   const { supervisor, store } = machine
   const end = Date.now() + limit
   let since: number | undefined
@@ -89,9 +94,9 @@ async function untilWell(machine: Watching, trial: Trial, limit: number, signal:
     const now = Date.now()
     if (unmet.length > 0) since = undefined
     else since ??= now
-    if (since !== undefined && now - since >= settled) return []
+    if (since !== undefined && now - since >= rest) return []
     if (now >= end) return unmet.length > 0 ? unmet : ['not for long enough']
-    await changed([supervisor, store], since === undefined ? end - now : settled - (now - since), signal)
+    await changed([supervisor, store], since === undefined ? end - now : rest - (now - since), signal)
   }
 }
 

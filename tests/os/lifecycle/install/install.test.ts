@@ -1,0 +1,128 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { silent } from '../../../../src/cosi/log.ts'
+import { Store } from '../../../../src/cosi/store.ts'
+import * as files from '../../../../src/linux/files.ts'
+import { Disk } from '../../../../src/os/block/resources/disk.ts'
+import { SystemDisk } from '../../../../src/os/block/resources/system-disk.ts'
+import { installOn, refuseInstall } from '../../../../src/os/lifecycle/install/install-system.ts'
+import { ownParameters } from '../../../../src/os/lifecycle/install/layout.ts'
+import { folderFiles } from '../../../../src/os/lifecycle/release/installer-image.ts'
+import { openRelease, slotRelease } from '../../../../src/os/lifecycle/release/release.ts'
+import { withBootLoader } from '../../../../src/os/lifecycle/slots/boot-disk.ts'
+import { releaseFiles, signingKey, writeTree } from '../release/installer.ts'
+import { blockDevices, SparseDisk } from './sparse-disk.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'ichor-install-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+const key = signingKey()
+writeTree(join(folder, 'one'), releaseFiles('v1.13.0', key))
+writeTree(join(folder, 'two'), releaseFiles('v1.13.1', key))
+const open = (name: string) => openRelease(folderFiles({ files }, join(folder, name)), key.publicKey, 'amd64')
+
+const gibibyte = 2 ** 30
+const silence = { signal: new AbortController().signal, tell: () => {} }
+
+/** A machine with one disk; what it is asked for beyond that is not there. */
+function machine({ uefi, size = 8 * gibibyte }: { uefi: boolean; size?: number }) {
+  const disk = new SparseDisk(size)
+  const block = blockDevices('/dev/vda', disk)
+  const store = new Store()
+  store.put(Disk, 'vda', {
+    dev_path: '/dev/vda',
+    size,
+    pretty_size: `${size / gibibyte} GiB`,
+    io_size: 512,
+    sector_size: 512,
+    readonly: false,
+    cdrom: false,
+    model: 'Test disk',
+    serial: 'S1',
+  })
+  const used: string[] = []
+  const kernel = {
+    mode: 'metal',
+    block,
+    files: {
+      exists: (path: string) => uefi && path === '/sys/firmware/efi',
+      readTextIfThere: () => 'console=ttyS0 talos.config=http://10.0.0.1/config quiet',
+    },
+  }
+  const parts = { kernel, store, log: silent, meta: { use: async (device: string) => void used.push(device) } }
+  return { disk, block, store, used, parts: parts as unknown as Parameters<typeof installOn>[0] }
+}
+
+describe.each([
+  { uefi: true, labels: ['EFI', 'META'], meta: '/dev/vda2', kind: 'systemd-boot' },
+  { uefi: false, labels: ['EFI', 'BIOS', 'BOOT', 'META'], meta: '/dev/vda4', kind: 'grub' },
+] as const)('with UEFI: $uefi', ({ uefi, labels, meta, kind }) => {
+  test('an empty disk is laid out, and what starts from it is the release in slot A', async () => {
+    const { parts, store, used, disk } = machine({ uefi })
+    const plan = await installOn(parts, { disk: '/dev/vda' }, await open('one'), silence)
+    expect(plan.partitions.map(({ label }) => label)).toEqual([...labels])
+    expect(used).toEqual([meta])
+    store.put(SystemDisk, 'system-disk', { diskID: 'vda', devPath: '/dev/vda' })
+    await withBootLoader(parts, async (loader) => {
+      expect(loader.kind).toBe(kind)
+      expect(await loader.state()).toMatchObject({ good: 'a', next: 'a', slots: { a: { version: 'v1.13.0' } } })
+    })
+    // The master boot record starts GRUB on a BIOS machine, and keeps its signature.
+    expect(Buffer.from(disk.read(0, 4)).toString()).toBe(uefi ? '\0\0\0\0' : 'bbbb')
+    expect(Buffer.from(disk.read(510, 2)).toString('hex')).toBe('55aa')
+  })
+
+  test('the other slot takes an upgrade, and the machine’s own parameters stay', async () => {
+    const { parts, store } = machine({ uefi })
+    await installOn(parts, { disk: '/dev/vda', extraKernelArgs: ['quiet=1'] }, await open('one'), silence)
+    store.put(SystemDisk, 'system-disk', { diskID: 'vda', devPath: '/dev/vda' })
+    await withBootLoader(parts, async (loader) => {
+      await loader.write('b', await slotRelease(await open('two')))
+      await loader.try('b')
+      expect(await loader.state()).toMatchObject({ good: 'a', next: 'b', trial: { slot: 'b', left: 3 } })
+    })
+  })
+
+  test('a disk that holds something is left alone unless it may be wiped', async () => {
+    const { parts, block } = machine({ uefi })
+    await installOn(parts, { disk: '/dev/vda' }, await open('one'), silence)
+    block.writes = 0
+    await expect(installOn(parts, { disk: '/dev/vda' }, await open('one'), silence)).rejects.toThrow(
+      /it holds partitions .*META.*nothing was changed/,
+    )
+    expect(block.writes).toBe(0)
+    await installOn(parts, { disk: '/dev/vda', wipe: true }, await open('two'), silence)
+    expect(block.writes).toBeGreaterThan(0)
+  })
+})
+
+test('a damaged release is refused before a byte is written', async () => {
+  writeTree(join(folder, 'damaged'), releaseFiles('v1.13.0', key).set('vmlinuz.efi', Buffer.alloc(5000, 'x')))
+  const { parts, block } = machine({ uefi: true })
+  await expect(installOn(parts, { disk: '/dev/vda' }, await open('damaged'), silence)).rejects.toThrow('"vmlinuz.efi" is damaged')
+  expect(block.writes).toBe(0)
+})
+
+test('a configuration that names no disk of this machine is refused with the list of disks', async () => {
+  const { parts } = machine({ uefi: true })
+  expect(await refuseInstall(parts, { disk: '/dev/sdz' })).toMatch(
+    /there is no disk "\/dev\/sdz".*\/dev\/vda \(model "Test disk", serial "S1", 8 GiB, holds nothing\)/,
+  )
+  expect(await refuseInstall(parts, undefined)).toContain('names none')
+  expect(await refuseInstall(parts, { disk: '/dev/vda' })).toBeUndefined()
+})
+
+test('a disk that is too small is refused', async () => {
+  const { parts } = machine({ uefi: true, size: 4 * gibibyte })
+  expect(await refuseInstall(parts, { disk: '/dev/vda' })).toContain('6.0 GiB are needed')
+})
+
+test('parameters that make the machine what it is are carried over, others are not', () => {
+  expect(ownParameters('console=ttyS0 quiet talos.config=http://a/b net.ifnames=0', ['extra=1'])).toEqual([
+    'console=ttyS0',
+    'talos.config=http://a/b',
+    'net.ifnames=0',
+    'extra=1',
+  ])
+})

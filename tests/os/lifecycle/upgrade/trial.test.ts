@@ -1,0 +1,108 @@
+import { expect, test } from 'bun:test'
+import { silent } from '../../../../src/cosi/log.ts'
+import { Store } from '../../../../src/cosi/store.ts'
+import { Meta } from '../../../../src/os/block/meta/meta.ts'
+import { SystemDisk } from '../../../../src/os/block/resources/system-disk.ts'
+import { NodeStatus } from '../../../../src/os/k8s/resources/node-status.ts'
+import { Nodename } from '../../../../src/os/k8s/resources/nodename.ts'
+import type { Kernel } from '../../../../src/os/kernel.ts'
+import { withBootLoader } from '../../../../src/os/lifecycle/slots/boot-disk.ts'
+import { systemdBoot } from '../../../../src/os/lifecycle/slots/systemd-boot.ts'
+import { failuresOf, recordTrial, trialOf } from '../../../../src/os/lifecycle/upgrade/records.ts'
+import { notWell, watchTrial } from '../../../../src/os/lifecycle/upgrade/trial.ts'
+import { FatVolume, formatFat } from '../../../../src/wire/fat/volume.ts'
+import { newTable, writeTable } from '../../../../src/wire/gpt/table.ts'
+import { partitionTypes } from '../../../../src/wire/gpt/types.ts'
+import { blockDevices, SparseDisk } from '../install/sparse-disk.ts'
+import { testRelease } from '../slots/release.ts'
+
+const size = 2 ** 27
+const never = new AbortController().signal
+const next = testRelease('v1.13.1')
+
+/** A machine with a good release in slot A and another on trial in slot B, started from `running`. */
+async function machine(running: 'a' | 'b', { up = ['machined', 'apid', 'containerd'], minutes = 30, begin = true } = {}) {
+  const disk = new SparseDisk(size)
+  const block = blockDevices('/dev/vda', disk)
+  const table = newTable({ sectorSize: 512, size, diskGuid: crypto.randomUUID() })
+  const first = table.firstUsable
+  const last = table.lastUsable
+  table.partitions.push({ index: 1, type: partitionTypes.efi, guid: crypto.randomUUID(), first, last, attributes: 0n, name: 'EFI' })
+  for (const step of writeTable(table, { protective: true })) for (const { offset, bytes } of step) disk.write(offset, bytes)
+  block.syncPartitions('', [{ index: 1, offset: first * 512, size: (last + 1 - first) * 512 }])
+  const partition = await block.openDevice('/dev/vda1')
+  await formatFat(partition, { label: 'EFI', serial: 1 })
+  const loader = systemdBoot(await FatVolume.open(partition))
+  const one = testRelease('v1.13.0')
+  await loader.prepare(one.open, one.size)
+  await loader.write('a', one)
+  await loader.keep('a')
+  const store = new Store()
+  store.put(SystemDisk, 'system-disk', { diskID: 'vda', devPath: '/dev/vda' })
+  const kernel = {
+    block,
+    files: { readTextIfThere: () => `ichor.slot=${running} ichor.trial-minutes=${minutes}`, exists: () => false },
+  } as unknown as Kernel
+  const meta = new Meta({ kernel, store, log: silent })
+  if (begin) {
+    await loader.write('b', next)
+    await loader.try('b')
+    await recordTrial({ meta }, { slot: 'b', version: next.version, image: next.image, services: up, nodeReady: false })
+  }
+  const supervisor = {
+    get: () => undefined,
+    isUp: (id: string) => up.includes(id),
+    subscribe: () => () => {},
+    until: async () => {},
+  }
+  const known = ['machined', 'apid', 'containerd', 'etcd', 'kubelet']
+  const service = (id: string) => {
+    if (!known.includes(id)) throw new Error('not registered')
+    return {}
+  }
+  return { store, meta, parts: { kernel, store, supervisor, log: silent, meta, service } as unknown as Parameters<typeof watchTrial>[0] }
+}
+
+const state = ({ parts }: { parts: Parameters<typeof watchTrial>[0] }) => withBootLoader(parts, (loader) => loader.state())
+
+test('a release that is as well as before is marked good', async () => {
+  const here = await machine('b')
+  expect(await watchTrial(here.parts, never, 10)).toBe('good')
+  const after = await state(here)
+  expect(after).toMatchObject({ good: 'b', next: 'b' })
+  expect(after.trial).toBeUndefined()
+  expect(trialOf(here)).toBeUndefined()
+  expect(failuresOf(here)).toEqual([])
+})
+
+test('one that is not in time is given up and remembered', async () => {
+  const here = await machine('b', { up: ['machined', 'containerd'], minutes: 0.001 })
+  expect(await watchTrial(here.parts, never, 10)).toBe('back')
+  expect(await state(here)).toMatchObject({ good: 'a', next: 'a' })
+  expect(failuresOf(here)).toMatchObject([{ version: 'v1.13.1', image: next.image, why: expect.stringContaining('service apid') }])
+})
+
+test('one that never came up is remembered by the release before it', async () => {
+  const here = await machine('a')
+  expect(await watchTrial(here.parts, never, 10)).toBe('none')
+  expect((await state(here)).trial).toBeUndefined()
+  expect(failuresOf(here)).toMatchObject([{ version: 'v1.13.1' }])
+  expect(trialOf(here)).toBeUndefined()
+})
+
+test('without a trial nothing happens', async () => {
+  const here = await machine('a', { begin: false })
+  expect(await watchTrial(here.parts, never, 10)).toBe('none')
+  expect(failuresOf(here)).toEqual([])
+})
+
+test('what was well before must be again: services that still exist, and the node in Kubernetes', async () => {
+  const { parts, store } = await machine('b', { up: ['machined', 'apid', 'containerd', 'etcd'] })
+  const before = { services: ['etcd', 'kubelet', 'gone-service'], nodeReady: true }
+  expect(notWell(parts, before)).toEqual(['service kubelet', 'the node is not ready in Kubernetes'])
+  store.put(Nodename, 'nodename', { nodename: 'n1', hostnameVersion: '1', skipNodeRegistration: false })
+  store.put(NodeStatus, 'n1', { nodename: 'n1', nodeReady: true, unschedulable: false, labels: {}, annotations: {}, podCIDRs: [] })
+  expect(notWell(parts, before)).toEqual(['service kubelet'])
+  // A machine that waits for its cluster had no etcd that was well: nothing is missing.
+  expect(notWell(parts, { services: [], nodeReady: false })).toEqual([])
+})

@@ -1,0 +1,122 @@
+/**
+ * Releases that go wrong in one way each, made from a good one without building it again: another first process, other kernel
+ * parameters, another signature. They are signed like the good one where not said otherwise.
+ */
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { run } from '../../rootfs/build/run.ts'
+import { imageKey, signatureLine } from '../../rootfs/image/key.ts'
+import { writeInstaller } from '../../rootfs/image/products.ts'
+import type { Release } from '../../rootfs/image/release.ts'
+import { makeUki } from '../../rootfs/image/uki.ts'
+import * as files from '../../src/linux/files.ts'
+import { formatManifest, parseManifest } from '../../src/oci/image-manifest.ts'
+import { archiveFiles } from '../../src/os/lifecycle/release/installer-image.ts'
+import { cpioHeader, cpioPadding, cpioTrailer, cpioTypes } from '../../src/wire/cpio.ts'
+
+/** The ways. */
+export type Variant = 'good' | 'hangs' | 'panics' | 'dies' | 'mute' | 'unsigned' | 'truncated' | 'huge'
+
+/** Minutes that a release of these has to prove itself. */
+export const trialMinutes = 8
+
+/** First processes: one that never does anything, one that ends. The kernel calls them, so they have no C library. */
+const firstProcesses = {
+  hangs: 'for (;;) call(34, 0, 0, 0);',
+  dies: 'call(60, 1, 0, 0);',
+} as const
+
+const source = (name: string, body: string) => `
+static long call(long number, long a, long b, long c)
+{
+	long result;
+	__asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+	return result;
+}
+__attribute__((noreturn, used)) static void start(void)
+{
+	static const char text[] = "[test] this release ${name}\\n";
+	/* The kernel gives the first process its console as 0, 1 and 2 when there is one. */
+	call(1, 1, (long)text, sizeof text - 1);
+	for (;;) { ${body} }
+}
+__asm__(".globl _start\\n_start:\\n\\tcall start\\n");
+`
+
+/** Makes the archive of a variant in a folder, or takes the one that is there; gives its path. */
+export async function makeVariant(installer: string, folder: string, variant: Variant): Promise<string> {
+  const archive = join(folder, `${variant}.tar`)
+  if (existsSync(archive)) return archive
+  const work = join(folder, `${variant}.work`)
+  mkdirSync(work, { recursive: true })
+  try {
+    const names = await unpack(installer, work)
+    const read = (name: string) => readFileSync(join(work, name))
+    const write = (name: string, content: Uint8Array | string) => writeFileSync(join(work, name), content)
+    let initramfs = read('initramfs.xz')
+    let commandLine = `${read('cmdline').toString().trim()} ichor.trial-minutes=${trialMinutes}`
+    if (variant === 'hangs' || variant === 'dies')
+      initramfs = Buffer.concat([initramfs, Buffer.alloc((4 - (initramfs.length % 4)) % 4), await firstProcess(work, variant)])
+    // Without anything to start from the kernel gives up.
+    if (variant === 'panics') initramfs = Buffer.from(cpioTrailer())
+    // Without its network card a machine has no address, and its API nothing to listen on.
+    if (variant === 'mute') commandLine += ' module_blacklist=virtio_net'
+    write('initramfs.xz', initramfs)
+    write('cmdline', `${commandLine}\n`)
+    const uki = makeUki({
+      stub: read('systemd-stub.efi'),
+      osRelease: 'ID=ichor\nVERSION_ID=test\n',
+      commandLine,
+      initramfs,
+      kernel: read('vmlinuz'),
+    })
+    write('vmlinuz.efi', uki)
+    if (variant === 'huge') truncateSync(join(work, 'root.sqsh'), 3 * 2 ** 30)
+    const before = parseManifest(read('manifest').toString())
+    const manifest = formatManifest({
+      ...before,
+      version: `${before.version}-${variant}`,
+      files: before.files.map(({ name }) => described(work, name)),
+    })
+    write('manifest', manifest)
+    write('manifest.sig', variant === 'unsigned' ? read('manifest.sig') : signatureLine(Buffer.from(manifest), imageKey().key))
+    await writeInstaller(`${archive}.part`, { folder: work, names } as Release)
+    if (variant === 'truncated') truncateSync(`${archive}.part`, Math.floor(statSync(`${archive}.part`).size * 0.6))
+    copyFileSync(`${archive}.part`, archive)
+    rmSync(`${archive}.part`)
+    return archive
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}
+
+async function unpack(installer: string, folder: string): Promise<string[]> {
+  const release = await archiveFiles({ files }, installer, statSync(installer).size, installer, 'amd64')
+  const copy = async (name: string) => {
+    mkdirSync(dirname(join(folder, name)), { recursive: true })
+    writeFileSync(join(folder, name), Buffer.concat(await Array.fromAsync(release.open(name))))
+  }
+  await copy('manifest')
+  await copy('manifest.sig')
+  const names = parseManifest(readFileSync(join(folder, 'manifest'), 'utf8')).files.map(({ name }) => name)
+  for (const name of names) await copy(name)
+  return ['manifest', 'manifest.sig', ...names]
+}
+
+function described(folder: string, name: string) {
+  const content = readFileSync(join(folder, name))
+  return { name, size: content.length, sha256: new Bun.CryptoHasher('sha256').update(content).digest('hex') }
+}
+
+/** A second archive: what it holds replaces what the first one holds. */
+async function firstProcess(folder: string, variant: keyof typeof firstProcesses): Promise<Buffer> {
+  const code = join(folder, 'init.c')
+  const program = join(folder, 'init')
+  writeFileSync(code, source(variant, firstProcesses[variant]))
+  await run(['gcc', '-Os', '-static', '-nostdlib', '-ffreestanding', '-fno-stack-protector', '-Wl,--build-id=none', '-o', program, code])
+  const content = readFileSync(program)
+  rmSync(code)
+  rmSync(program)
+  const header = cpioHeader({ name: 'init', mode: cpioTypes.file | 0o755, size: content.length }, 1)
+  return Buffer.concat([header, content, cpioPadding(content.length), cpioTrailer()])
+}
