@@ -147,7 +147,7 @@ function grow(files: readonly IsoFile[]): Folder {
     }
     const name = names.at(-1)!
     if (at.files.has(name)) throw new IsoError(`path "${path}" is there twice`)
-    at.files.set(name, { start: 0, size: 'offset' in content ? content.size : content.length })
+    at.files.set(name, { start: 0, size: content instanceof Uint8Array ? content.length : content.size })
   }
   return root
 }
@@ -256,7 +256,7 @@ export function makeIso(parts: IsoParts): Segment[] {
   const own: Buffer[] = []
   const starts = new Map<string, number>()
   for (const { path, content } of parts.files) {
-    if ('offset' in content) continue
+    if (!(content instanceof Uint8Array)) continue
     starts.set(path, next)
     own.push(Buffer.concat([content, Buffer.alloc(roundUp(content.length) - content.length)]))
     next += sectors(content.length)
@@ -265,8 +265,8 @@ export function makeIso(parts: IsoParts): Segment[] {
   for (const { path, content } of parts.files) {
     const names = path.split('/')
     const folder = names.slice(0, -1).reduce((at, name) => at.folders.get(name)!, root)
-    if ('offset' in content && content.offset % sector) throw new IsoError(`"${path}" does not begin at a multiple of 2 KiB`)
-    folder.files.get(names.at(-1)!)!.start = 'offset' in content ? efi + content.offset / sector : starts.get(path)!
+    if (!(content instanceof Uint8Array) && content.offset % sector) throw new IsoError(`"${path}" does not begin at a multiple of 2 KiB`)
+    folder.files.get(names.at(-1)!)!.start = content instanceof Uint8Array ? starts.get(path)! : efi + content.offset / sector
   }
   const area = Buffer.alloc(systemArea * sector)
   masterBootRecord(parts, grub, efi).copy(area)
