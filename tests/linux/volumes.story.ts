@@ -12,8 +12,9 @@ import { type AttachedLoop, attachLoop } from '../../src/linux/loop.ts'
 import * as mount from '../../src/linux/mount.ts'
 import * as uevent from '../../src/linux/uevent.ts'
 import type { Machine } from '../../src/os/area.ts'
+import { wipeDevices } from '../../src/os/block/api/wipe.ts'
 import { block as area } from '../../src/os/block/block.ts'
-import { readDiskTable } from '../../src/os/block/device.ts'
+import { probeDevice, readDiskTable } from '../../src/os/block/device.ts'
 import { type DiskPlan, kernelView, layOutDisk } from '../../src/os/block/layout.ts'
 import { Meta } from '../../src/os/block/meta/meta.ts'
 import { DiscoveredVolume } from '../../src/os/block/resources/discovered-volume.ts'
@@ -81,6 +82,15 @@ function powerOn() {
 const signal = () => AbortSignal.timeout(patience)
 const phase = (store: Store, id: string, ...phases: string[]) =>
   store.until(VolumeStatus, id, ({ spec }) => phases.includes(spec.phase), { signal: signal() })
+
+/** Waits until there is no such volume any more. */
+async function gone(store: Store, id: string) {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const stop = store.subscribe(VolumeStatus, () => !store.get(VolumeStatus, id) && resolve())
+  if (!store.get(VolumeStatus, id)) resolve()
+  await promise
+  stop()
+}
 
 async function powerOff() {
   if (!running) return
@@ -226,15 +236,47 @@ test(
     await mountVolume(store, 'EPHEMERAL', { log: silent, signal: signal() })
     await store.until(VolumeMountStatus, 'u-data', undefined, { signal: signal() })
     store.put(MachineConfig, 'v1alpha1', configured())
-    const { promise: gone, resolve } = Promise.withResolvers<void>()
-    const stop = store.subscribe(VolumeStatus, () => !store.get(VolumeStatus, 'u-data') && resolve())
-    await gone
-    stop()
+    await gone(store, 'u-data')
     expect(mount.mountAt(`${root}/var/mnt/data`)).toBeUndefined()
     expect(store.list(DiscoveredVolume).some(({ spec }) => spec.partition_label === 'u-data' && spec.name === 'xfs')).toBe(true)
     store.put(MachineConfig, 'v1alpha1', volumes())
     await store.until(VolumeMountStatus, 'u-data', undefined, { signal: signal() })
     expect(existsSync(`${root}/var/mnt/data/workload`)).toBe(true)
+  },
+  patience * 3,
+)
+
+test(
+  'a partition is wiped over the API once no volume uses it, and a disk that is in use is not',
+  async () => {
+    const { store, machine } = powerOn()
+    const wipe = wipeDevices(machine).handle as unknown as (request: object, context: object) => Promise<unknown>
+    const ask = (device: string, more: object = {}) => wipe({ devices: [{ device, method: 0, ...more }] }, { signal: signal() })
+    const system = basename(disks[0]!.device)
+    const disk = basename(disks[1]!.device)
+    store.put(MachineConfig, 'v1alpha1', volumes())
+    await mountVolume(store, 'EPHEMERAL', { log: silent, signal: signal() })
+    await store.until(VolumeMountStatus, 'u-data', undefined, { signal: signal() })
+    await expect(ask('nothing')).rejects.toThrow(`there is no disk or partition "nothing"`)
+    await expect(ask(system)).rejects.toThrow('the system lies on')
+    await expect(ask(disk)).rejects.toThrow('uses')
+    await expect(ask(`${disk}p3`)).rejects.toThrow('volume "u-data" uses')
+    await expect(ask(`${disk}p3`, { skipVolumeCheck: true })).rejects.toThrow('it is in use')
+    await expect(ask(disk, { dropPartition: true })).rejects.toThrow('only partitions can be dropped')
+    store.put(MachineConfig, 'v1alpha1', configured())
+    await gone(store, 'u-data')
+    await ask(`${disk}p3`, { dropPartition: true })
+    expect(
+      block
+        .kernelPartitions(`/dev/${disk}`)
+        .map(({ index }) => index)
+        .sort(),
+    ).toEqual([1, 2, 4])
+    await gone(store, 'u-small')
+    await gone(store, 's-spare')
+    await ask(disk)
+    expect((await probeDevice(block, `/dev/${disk}`)).found).toBeUndefined()
+    expect(block.kernelPartitions(`/dev/${disk}`)).toEqual([])
   },
   patience * 3,
 )

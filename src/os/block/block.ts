@@ -1,6 +1,7 @@
 import type { Area, Machine } from '../area.ts'
 import { disks, wipeRefused } from './api/disks.ts'
 import { metaMethods } from './api/meta.ts'
+import { wipeDevices } from './api/wipe.ts'
 import { observeContainerVolumes } from './controllers/container-volumes.ts'
 import { observeDevices, observeDisks } from './controllers/devices.ts'
 import { observeVolumes } from './controllers/discovery.ts'
@@ -21,7 +22,8 @@ export const block: Area = {
   name: 'block',
   resources,
   controllers: (machine) => (machine.kernel.mode === 'container' ? [observeContainerVolumes(machine.kernel)] : onMachine(machine)),
-  methods: ({ kernel, meta }) => (kernel.mode === 'container' ? [disks, wipeRefused] : [disks, ...metaMethods(meta)]),
+  methods: (machine) =>
+    machine.kernel.mode === 'container' ? [disks, wipeRefused] : [disks, wipeDevices(machine), ...metaMethods(machine.meta)],
 }
 
 const onMachine = (machine: Machine) => [

@@ -2,10 +2,13 @@ import { machine as enums } from '../../../rpc/enums.ts'
 import { type Method, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { Machine } from '../../area.ts'
-import { reset as resetPhases, wipeableLabels } from '../reset.ts'
+import { reset as resetPhases } from '../reset.ts'
+import { NothingSuch, type ResetWish, resetTarget } from '../reset-target.ts'
 import { reboot as rebootPhases, shutdown as shutdownPhases } from '../stop.ts'
 import { hasEtcd, quorumWithoutSelf } from '../upgrade/quorum.ts'
 import { beginSequence } from './begin.ts'
+
+const { WipeMode: wipeModes } = enums.ResetRequest
 
 /** Reboot, shut down, reset: answered before they begin, told of in events under the actor id of the answer. */
 export const powerMethods = (machine: Machine): Method[] => [
@@ -16,15 +19,23 @@ export const powerMethods = (machine: Machine): Method[] => [
   unary('machine.MachineService/Shutdown', ['os:admin', 'os:operator'], async ({ force }) => ({
     messages: [{ actorId: beginSequence(machine, 'shutdown', shutdownPhases(machine, { force })) }],
   })),
-  unary('machine.MachineService/Reset', ['os:admin'], async ({ graceful, reboot, systemPartitionsToWipe, userDisksToWipe }) => {
-    if (userDisksToWipe.length > 0)
-      throw new RpcError('InvalidArgument', `reset: this node has no user disks to wipe (asked for ${userDisksToWipe.join(', ')})`)
-    const labels = systemPartitionsToWipe.filter(({ wipe }) => wipe).map(({ label }) => label)
-    const unknown = labels.filter((label) => !wipeableLabels.includes(label))
-    if (unknown.length > 0)
-      throw new RpcError('InvalidArgument', `reset: no partition "${unknown[0]}" to wipe, this node has ${wipeableLabels.join(' and ')}`)
+  unary('machine.MachineService/Reset', ['os:admin'], async ({ graceful, reboot, mode, systemPartitionsToWipe, userDisksToWipe }) => {
+    const target = targetOf(machine, {
+      mode: mode === wipeModes.USER_DISKS ? 'user-disks' : mode === wipeModes.SYSTEM_DISK ? 'system-disk' : 'all',
+      labels: systemPartitionsToWipe.filter(({ wipe }) => wipe).map(({ label }) => label),
+      disks: userDisksToWipe,
+    })
     const quorum = graceful && hasEtcd(machine) ? await quorumWithoutSelf(machine) : undefined
     if (quorum && !quorum.holds) throw new RpcError('FailedPrecondition', `reset: ${quorum.text}: the cluster would lose its majority`)
-    return { messages: [{ actorId: beginSequence(machine, 'reset', resetPhases(machine, { graceful, reboot, labels })) }] }
+    return { messages: [{ actorId: beginSequence(machine, 'reset', resetPhases(machine, { graceful, reboot, ...target })) }] }
   }),
 ]
+
+function targetOf({ store, kernel: { mode } }: Machine, wish: ResetWish): ReturnType<typeof resetTarget> {
+  try {
+    return resetTarget({ store, mode }, wish)
+  } catch (error) {
+    if (error instanceof NothingSuch) throw new RpcError('InvalidArgument', `reset: ${error.message}`)
+    throw error
+  }
+}

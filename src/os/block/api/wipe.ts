@@ -1,0 +1,73 @@
+import type { Store } from '../../../cosi/store.ts'
+import { storage as enums } from '../../../rpc/enums.ts'
+import type { storage } from '../../../rpc/messages.ts'
+import { type Method, unary } from '../../../rpc/server/method.ts'
+import { RpcError } from '../../../rpc/status.ts'
+import type { Machine } from '../../area.ts'
+import { BlockDevice } from '../resources/block-device.ts'
+import { Disk } from '../resources/disk.ts'
+import { SystemDisk } from '../resources/system-disk.ts'
+import { VolumeStatus } from '../resources/volume-status.ts'
+import { dropPartition, wipeDevice } from '../wipe.ts'
+
+type Descriptor = storage.BlockDeviceWipeDescriptor
+
+const { Method: methods } = enums.BlockDeviceWipeDescriptor
+
+/** Wiping disks and partitions that no volume uses. All of them are looked at before the first is touched. */
+export const wipeDevices = (machine: Pick<Machine, 'kernel' | 'log' | 'store'>): Method =>
+  unary('storage.StorageService/BlockDeviceWipe', ['os:admin', 'os:reader'], async ({ devices }, { signal }) => {
+    if (devices.length === 0) throw new RpcError('InvalidArgument', 'wipe: name the disks or partitions to wipe')
+    for (const descriptor of devices) refuse(machine.store, descriptor)
+    for (const { device, method, dropPartition: drop } of devices) {
+      await wiped(`wipe "${device}"`, () =>
+        wipeDevice(machine, `/dev/${device}`, { method: method === methods.ZEROES ? 'zeroes' : 'fast', signal }),
+      )
+      const { parent, partitionNumber } = machine.store.get(BlockDevice, device)?.spec ?? {}
+      if (drop && parent && partitionNumber)
+        await wiped(`remove partition "${device}"`, () => dropPartition(machine, `/dev/${parent}`, partitionNumber))
+    }
+    return { messages: [{}] }
+  })
+
+async function wiped(what: string, run: () => Promise<void>): Promise<void> {
+  try {
+    await run()
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EBUSY')
+      throw new RpcError('FailedPrecondition', `${what}: it is in use (mounted, swapped to, or part of another device)`)
+    throw error
+  }
+}
+
+/** Throws RpcError for a device that may not be wiped. */
+function refuse(store: Store, { device, dropPartition: drop, skipVolumeCheck, skipSecondaryCheck }: Descriptor): void {
+  const found = store.get(BlockDevice, device)?.spec
+  const known = () =>
+    store
+      .list(BlockDevice)
+      .map(({ metadata }) => metadata.id)
+      .filter((id) => !/^(loop|z?ram|dm-)/.test(id))
+      .join(', ')
+  if (!found) throw new RpcError('NotFound', `wipe: there is no disk or partition "${device}", there are ${known()}`)
+  const disk = store.get(Disk, found.parent ?? device)?.spec
+  if (disk?.readonly || disk?.cdrom) throw new RpcError('FailedPrecondition', `wipe: "${device}" cannot be written to`)
+  if (drop && !found.parent) throw new RpcError('InvalidArgument', `wipe: "${device}" is a disk: only partitions can be dropped`)
+  if (store.get(SystemDisk, 'system-disk')?.spec.diskID === device)
+    throw new RpcError('FailedPrecondition', `wipe: the system lies on "${device}": to give it up run "talosctl reset"`)
+  if (!skipVolumeCheck) refuseVolume(store, device)
+  if (skipSecondaryCheck) return
+  const over = store.list(BlockDevice).find(({ spec }) => spec.secondaries?.includes(device))
+  if (over) throw new RpcError('FailedPrecondition', `wipe: "${device}" is part of "${over.metadata.id}"`)
+}
+
+function refuseVolume(store: Store, device: string): void {
+  const path = `/dev/${device}`
+  const volume = store.list(VolumeStatus).find(({ spec }) => spec.location === path || spec.parentLocation === path)
+  if (!volume) return
+  const { id } = volume.metadata
+  throw new RpcError(
+    'FailedPrecondition',
+    `wipe: volume "${id}" uses "${device}": ${/^[urse]-/.test(id) ? 'take it out of the configuration first' : 'to give it up run "talosctl reset"'}`,
+  )
+}

@@ -1,0 +1,51 @@
+import type { Store } from '../../cosi/store.ts'
+import { DiscoveredVolume } from '../block/resources/discovered-volume.ts'
+import { Disk } from '../block/resources/disk.ts'
+import { SystemDisk } from '../block/resources/system-disk.ts'
+import type { Mode } from '../kernel.ts'
+import { containerLabels, type ResetOptions } from './reset.ts'
+
+/** What a reset is asked to wipe. */
+export interface ResetWish {
+  readonly mode: 'all' | 'system-disk' | 'user-disks'
+  readonly labels: readonly string[]
+  readonly disks: readonly string[]
+}
+
+/** Something is asked for that this machine does not have; the message names what it has. */
+export class NothingSuch extends Error {
+  override name = 'NothingSuch'
+}
+
+/** What is to be wiped on this machine. Throws NothingSuch before anything is begun. */
+export function resetTarget({ store, mode }: { store: Store; mode: Mode }, wish: ResetWish): Pick<ResetOptions, 'system' | 'disks'> {
+  const labels = labelsOf(store, mode)
+  const unknown = wish.labels.find((label) => !labels.includes(label))
+  if (unknown !== undefined)
+    throw new NothingSuch(`no partition "${unknown}" to wipe, this node has ${labels.length > 0 ? labels.join(', ') : 'none'}`)
+  const system = wish.mode === 'user-disks' ? [] : wish.labels.length > 0 ? wish.labels : 'all'
+  return { system, disks: wish.mode === 'system-disk' ? [] : wish.disks.map((disk) => userDisk(store, mode, disk)) }
+}
+
+/** Labels of the partitions of the system disk, in their order. */
+function labelsOf(store: Store, mode: Mode): readonly string[] {
+  if (mode === 'container') return containerLabels
+  const disk = store.get(SystemDisk, 'system-disk')?.spec.diskID
+  return store
+    .list(DiscoveredVolume)
+    .filter(({ spec }) => disk && spec.parent === disk && spec.partition_label)
+    .sort((a, b) => (a.spec.partition_index ?? 0) - (b.spec.partition_index ?? 0))
+    .map(({ spec }) => spec.partition_label!)
+}
+
+function userDisk(store: Store, mode: Mode, name: string): string {
+  const system = store.get(SystemDisk, 'system-disk')?.spec.diskID
+  const disks =
+    mode === 'container' ? [] : store.list(Disk).filter(({ metadata, spec }) => metadata.id !== system && !spec.readonly && !spec.cdrom)
+  const found = disks.find(({ metadata, spec }) => name === metadata.id || name === spec.dev_path || spec.symlinks?.includes(name))
+  if (found) return found.spec.dev_path
+  const known = disks.map(({ spec }) => spec.dev_path).join(', ')
+  throw new NothingSuch(
+    known ? `no disk "${name}" for workloads to wipe, this node has ${known}` : `this node has no user disks to wipe (asked for ${name})`,
+  )
+}
