@@ -26,13 +26,15 @@ export class LinkKeeper {
   /** Endpoints that were told, by link and peer. */
   readonly #endpoints = new Map<string, Map<string, string>>()
   readonly #wireguard: Kernel['wireguard'] | undefined
+  #again = false
 
   constructor(wireguard?: Kernel['wireguard']) {
     this.#wireguard = wireguard
   }
 
-  /** One round; throws when something could not be done, after all that could be was. */
-  converge(network: Door, wishes: readonly Spec[], log: Logger): void {
+  /** One round; says whether there is to be another in a while. Throws when something could not be done, after all that could be was. */
+  converge(network: Door, wishes: readonly Spec[], log: Logger): boolean {
+    this.#again = false
     const failures: string[] = []
     const attempt = (act: () => void) => {
       try {
@@ -79,6 +81,7 @@ export class LinkKeeper {
     look()
     for (const wish of wishes) attempt(() => this.#state(network, wish, links, log))
     if (failures.length > 0) throw new Error(failures.join('; '))
+    return this.#again
   }
 
   #make(network: Door, wish: Spec, links: Map<string, Link>, log: Logger): boolean {
@@ -137,12 +140,22 @@ export class LinkKeeper {
     }
     if (wish.wireguard && link.kind === 'wireguard' && this.#wireguard) {
       const told = this.#endpoints.get(name)
-      const change = wireguardChange(wish.wireguard, { ...this.#wireguard.wireguardDevice(link.index), index: link.index }, { told })
+      const device = { ...this.#wireguard.wireguardDevice(link.index), index: link.index }
+      const change = wireguardChange(wish.wireguard, device, { told })
       if (change) {
         log.info('changing wireguard', { link: name, peers: change.peers?.length ?? 0 })
         this.#wireguard.setWireguard(change)
       }
-      this.#endpoints.set(name, new Map(wish.wireguard.peers.map(({ publicKey, endpoint }) => [publicKey, endpoint])))
+      // A move that was held back is not told yet.
+      const held = ({ publicKey, endpoint }: { publicKey: string; endpoint: string }) => {
+        const before = told?.get(publicKey)
+        if (before === undefined || before === endpoint || device.peers.find((peer) => peer.publicKey === publicKey)?.endpoint === endpoint)
+          return false
+        return !change?.peers?.some((peer) => peer.publicKey === publicKey && peer.endpoint === endpoint)
+      }
+      const peers = wish.wireguard.peers
+      this.#endpoints.set(name, new Map(peers.map((peer) => [peer.publicKey, held(peer) ? told!.get(peer.publicKey)! : peer.endpoint])))
+      if (peers.some(held)) this.#again = true
     }
     return changed
   }

@@ -6,6 +6,8 @@ import type { LinkSpec } from './resources/link-spec.ts'
 
 type Settings = NonNullable<SpecOf<typeof LinkSpec>['wireguard']>
 
+/** Seconds after a handshake in which a peer is left where it is. */
+export const justHeard = 15
 /** Seconds after which no session of a handshake is of use any more. */
 const sessionEnd = 180
 
@@ -29,7 +31,9 @@ export function wireguardChange(
     const before = present.get(publicKey)
     const keepalive = Math.round(milliseconds(persistentKeepaliveInterval || '0s') / 1000)
     const another = (told.get(publicKey) ?? endpoint) !== endpoint || before?.lastHandshake === 0
-    const move = endpoint && (!before || before.endpoint === '' || (before.endpoint !== endpoint && another))
+    // Who was heard of this moment is where it is: the wish is from before, or has to wait.
+    const heard = before !== undefined && before.lastHandshake > 0 && now - before.lastHandshake < justHeard
+    const move = endpoint && (!before || before.endpoint === '' || (before.endpoint !== endpoint && another && !heard))
     const sameIPs = before && Bun.deepEquals([...before.allowedIPs].sort(), [...allowedIPs].sort())
     if (before && sameIPs && !move && before.keepalive === keepalive && before.presharedKey === presharedKey) continue
     if (before && before.endpoint !== '' && move)

@@ -287,5 +287,6 @@ test('a WireGuard peer is told another endpoint when the wish names another, and
   // With a session a keepalive that begins anew goes out at once; without one the peer is made anew.
   expect(changes('10.0.0.1:51820', 900)).toEqual([{ publicKey, keepalive: 0 }, whole])
   expect(changes('10.0.0.1:51820', 100)).toEqual([{ publicKey, remove: true }, whole])
+  expect(changes('10.0.0.1:51820', 990)).toBeUndefined() // it was heard of this moment
   expect(changes('10.0.0.2:51820', 900)).toBeUndefined() // it went there by itself
 })

@@ -12,6 +12,7 @@ import { cards } from '../link-names.ts'
 import { DeviceConfigSpec } from '../resources/device-config-spec.ts'
 import { LinkSpec } from '../resources/link-spec.ts'
 import { LinkStatus } from '../resources/link-status.ts'
+import { justHeard } from '../wireguard.ts'
 import { linkWishes } from '../wishes.ts'
 
 /** The links of the configuration and the command line; the loopback is up, and on a machine its network cards. */
@@ -58,15 +59,16 @@ export const applyLinks = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net'
     inputs: { specs: strong(LinkSpec), settled: weak(DevicesStatus) },
     outputs: {},
     start: onChange(net, ['links']),
-    reconcile({ specs, settled, log }) {
+    reconcile({ specs, settled, log, wakeIn }) {
       // udevd gives cards their lasting names, which it cannot once they are up.
       if (mode === 'metal' && !settled.get('devices')?.spec.ready) return
       using network = net.openNetwork()
-      keeper.converge(
+      const again = keeper.converge(
         network,
         specs.list().map(({ spec }) => spec),
         log,
       )
+      if (again) wakeIn(justHeard * 1000)
     },
   })
 }
