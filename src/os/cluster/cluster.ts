@@ -1,6 +1,8 @@
 import { connect } from '../../rpc/client/channel.ts'
+import { publicAuthorities } from '../../rpc/client/public-authorities.ts'
 import type { Area } from '../area.ts'
 import { nodeAccess } from '../k8s/node-access.ts'
+import { trustedRoots } from '../secrets/trusted-roots.ts'
 import { healthCheck } from './api/health-check.ts'
 import { configLocalAffiliate, mergeAffiliates, observeEndpoints, observeMembers } from './controllers/affiliate.ts'
 import { configDiscovery, configInfo } from './controllers/config.ts'
@@ -19,8 +21,8 @@ export const cluster: Area = {
     configInfo,
     configDiscovery,
     configLocalAffiliate(machine),
-    discoverByService(({ serviceEndpoint, serviceEndpointInsecure }) =>
-      connect(serviceEndpointInsecure ? { address: serviceEndpoint } : { address: serviceEndpoint, tls: {} }),
+    discoverByService(({ serviceEndpoint: address, serviceEndpointInsecure }) =>
+      connect(serviceEndpointInsecure ? { address } : { address, tls: { ca: publicAuthorities(trustedRoots(machine.store)) } }),
     ),
     pushToKubernetes,
     pullFromKubernetes(() => nodeAccess(machine.store, machine.kernel.files)),

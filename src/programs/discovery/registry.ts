@@ -64,10 +64,17 @@ export class Registry {
       throw new RegistryError('full', `the cluster has ${limits.affiliates} affiliates already`)
     const expires = this.now() + ttl
     const next: Stored = { data: data ?? known?.data ?? new Uint8Array(), expires, endpoints: new Map(known?.endpoints) }
-    for (const bytes of endpoints) next.endpoints.set(Buffer.from(bytes).toString('base64'), { bytes, expires })
-    if (next.endpoints.size > limits.endpoints) throw new RegistryError('full', `the affiliate has more than ${limits.endpoints} endpoints`)
+    for (const bytes of endpoints) {
+      const key = Buffer.from(bytes).toString('base64')
+      next.endpoints.delete(key) // those named last stand last
+      next.endpoints.set(key, { bytes, expires })
+    }
+    for (const oldest of next.endpoints.keys()) {
+      if (next.endpoints.size <= limits.endpoints) break
+      next.endpoints.delete(oldest)
+    }
     cluster.affiliates.set(id, next)
-    const changed = !known || !sameBytes(known.data, next.data) || known.endpoints.size !== next.endpoints.size
+    const changed = !known || !sameBytes(known.data, next.data) || !sameKeys(known.endpoints, next.endpoints)
     if (changed) tell(cluster, { affiliate: affiliate(id, next), deleted: false })
   }
 
@@ -147,3 +154,6 @@ function tell(cluster: Cluster, change: Change): void {
 function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0
 }
+
+const sameKeys = (a: ReadonlyMap<string, unknown>, b: ReadonlyMap<string, unknown>): boolean =>
+  a.size === b.size && [...a.keys()].every((key) => b.has(key))

@@ -12,10 +12,14 @@ import { Member } from '../../../src/os/cluster/resources/member.ts'
 import { KubeSpanEndpoint } from '../../../src/os/kubespan/resources/kube-span-endpoint.ts'
 import { AddressStatus } from '../../../src/os/network/resources/address-status.ts'
 import { MachineResetSignal } from '../../../src/os/runtime/resources/machine-reset-signal.ts'
+import { newCA, newCertificate } from '../../../src/pki/certificate.ts'
+import { tlsKey } from '../../../src/pki/key.ts'
 import { discoveryMethods } from '../../../src/programs/discovery/methods.ts'
 import { Registry } from '../../../src/programs/discovery/registry.ts'
 import { connect } from '../../../src/rpc/client/channel.ts'
-import { type Server, servePlain } from '../../../src/rpc/server/server.ts'
+import type { TlsOptions } from '../../../src/rpc/client/dial.ts'
+import { publicAuthorities } from '../../../src/rpc/client/public-authorities.ts'
+import { type Server, servePlain, serveTls } from '../../../src/rpc/server/server.ts'
 
 const key = Buffer.alloc(32, 9)
 let registry: Registry
@@ -57,12 +61,12 @@ const affiliate = (nodeId: string, last: number) => ({
   },
 })
 
-function node(nodeId: string, last: number, serviceEndpoint: string) {
+function node(nodeId: string, last: number, serviceEndpoint: string, tls?: TlsOptions) {
   const store = new Store()
   const os = new Runtime(store, { log: silent })
   nodes.push(os)
   os.register(
-    discoverByService((config) => connect({ address: config.serviceEndpoint })),
+    discoverByService((config) => connect({ address: config.serviceEndpoint, tls })),
     mergeAffiliates,
     observeMembers,
   )
@@ -117,6 +121,31 @@ describe('nodes of a cluster', () => {
     const [a] = [node('a', 1, old), node('b', 2, moved)]
     await until(a, Member, `${secretName}-b`)
     expect(registry.list('cluster-1')).toHaveLength(2)
+  })
+
+  test('trust a service by an authority of their own, and none without', async () => {
+    const ca = newCA({ subject: { organizations: ['discovery'] } })
+    const own = newCertificate({
+      ca,
+      subject: { commonName: 'discovery' },
+      sans: { ips: ['127.0.0.1'] },
+      usage: ['serverAuth'],
+      lifetime: 3600_000,
+    })
+    const options = { methods: discoveryMethods(registry), store: new Store(), log: silent, roles: () => new Set<never>() }
+    const server = await serveTls({ host: '127.0.0.1', port: 0 }, { cert: own.crt, key: tlsKey(own.key) }, options)
+    servers.push(server)
+    const service = `127.0.0.1:${server.port}`
+    node('stranger', 9, service, { ca: publicAuthorities('') })
+    const roots = publicAuthorities(ca.crt)
+    const [a] = [node('a', 1, service, { ca: roots }), node('b', 2, service, { ca: roots })]
+    await until(a, Member, `${secretName}-b`)
+    expect(
+      registry
+        .list('cluster-1')
+        .map(({ id }) => id)
+        .sort(),
+    ).toEqual(['a', 'b'])
   })
 
   test('tell a service that was started anew of themselves again', async () => {

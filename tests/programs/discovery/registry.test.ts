@@ -21,7 +21,7 @@ test('data left out stays, endpoints add up', () => {
   const { registry: all } = registry()
   all.update('a', 'n1', { data: bytes('x'), endpoints: [bytes('1')], ttl: minute })
   all.update('a', 'n1', { endpoints: [bytes('2'), bytes('1')], ttl: minute })
-  expect(all.list('a')).toEqual([{ id: 'n1', data: bytes('x'), endpoints: [bytes('1'), bytes('2')] }])
+  expect(all.list('a')).toEqual([{ id: 'n1', data: bytes('x'), endpoints: [bytes('2'), bytes('1')] }])
 })
 
 test('a member that falls silent is forgotten and the others are told', () => {
@@ -48,6 +48,21 @@ test('only changes are told, and nothing after the end of the subscription', () 
   stop()
   all.update('a', 'n1', { data: bytes('y'), ttl: minute })
   expect(heard.map(({ deleted }) => deleted)).toEqual([false, true])
+})
+
+test('of endpoints the last named are kept', () => {
+  const { registry: all } = registry()
+  const heard: Change[] = []
+  all.subscribe('a', (change) => heard.push(change))
+  for (let n = 0; n <= limits.endpoints; n++) all.update('a', 'n1', { endpoints: [bytes('first'), bytes(`${n}`)], ttl: minute })
+  const kept = all.list('a')[0]!.endpoints.map((endpoint) => Buffer.from(endpoint).toString())
+  expect([kept.length, kept.includes('first'), kept.includes('0'), kept.at(-1)]).toEqual([
+    limits.endpoints,
+    true,
+    false,
+    `${limits.endpoints}`,
+  ])
+  expect(heard).toHaveLength(limits.endpoints + 1)
 })
 
 test('everything has a bound', () => {
