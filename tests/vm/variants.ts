@@ -71,7 +71,7 @@ export async function makeVariant(installer: string, folder: string, variant: Va
       kernel: read('vmlinuz'),
     })
     write('vmlinuz.efi', uki)
-    if (variant === 'huge') truncateSync(join(work, 'root.sqsh'), 3 * 2 ** 30)
+    if (variant === 'huge') truncateSync(join(work, 'root.sqsh'), 900 * 2 ** 20)
     const before = parseManifest(read('manifest').toString())
     const manifest = formatManifest({
       ...before,

@@ -35,10 +35,14 @@ export function firmwareOf({ kernel: { files } }: { kernel: { files: Pick<Kernel
   return files.exists('/sys/firmware/efi') ? 'uefi' : 'bios'
 }
 
+/** Devices that the running system made for itself. */
+const ownDevices = /^(loop|dm-|zram|ram)\d/
+
 /** All disks, each with what is on it; one that cannot be read is told without. */
 export async function knownDisks({ kernel, store }: Parts): Promise<KnownDisk[]> {
+  const disks = store.list(Disk).filter(({ metadata }) => !ownDevices.test(metadata.id))
   return Promise.all(
-    store.list(Disk).map(async ({ metadata: { id }, spec }) => {
+    disks.map(async ({ metadata: { id }, spec }) => {
       const content = await probeDevice(kernel.block, spec.dev_path).catch(() => undefined)
       return { id, spec, ...(content && { content }) }
     }),

@@ -1,0 +1,155 @@
+/**
+ * One machine through everything that an upgrade may meet: it is installed from the medium, takes a good release, refuses
+ * bad ones, and comes back by itself from releases that hang, panic, die or never answer. It stays in maintenance throughout,
+ * which is all that the slots need. With ICHOR_VM_STATE what was reached is kept.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { disk, dist, forgetState, stateFolder, TestMachine, uefi } from './machine.ts'
+import { makeVariant, type Variant } from './variants.ts'
+
+const minutes = 60_000
+const image = process.env.ICHOR_VM_IMAGE ?? dist
+const installer = join(image, 'ichor-installer-amd64.tar')
+
+/** UEFI and systemd-boot unless the machine is to have a BIOS and GRUB. */
+const firmwares = (process.env.ICHOR_VM_FIRMWARE ?? 'uefi,bios').split(',') as ('uefi' | 'bios')[]
+
+describe.each(firmwares)('%s', (firmware) => {
+  const folder = stateFolder(`upgrade-${firmware}`)
+  const path = (name: string) => join(folder, name)
+  const told = (chapter: string) => existsSync(path(chapter))
+  const remember = (chapter: string) => writeFileSync(path(chapter), '')
+  let machine: TestMachine
+
+  const powerOn = async () => {
+    machine = await TestMachine.start({
+      console: path('console.log'),
+      cdrom: told('installed') ? undefined : join(image, 'ichor-amd64.iso'),
+      disks: [disk(path('disk.img'), 8 * 1024)],
+      firmware: firmware === 'uefi' ? uefi(folder) : { kind: 'bios' },
+      memory: 2048,
+      restarts: true,
+    })
+  }
+  /** The API answers; under emulation that takes its time. */
+  const answers = () => machine.until('the API answers', async () => (await machine.insecurely('version')).code === 0, 20 * minutes)
+
+  beforeAll(async () => {
+    await powerOn()
+    console.log(`console: ${path('console.log')}`)
+  }, minutes)
+  afterAll(async () => {
+    await machine.unplug()
+    forgetState(folder)
+  })
+
+  /** Sends a release and has it written and started, without waiting for what becomes of it. */
+  const upgrade = async (variant: Variant, ...flags: string[]) =>
+    machine.insecurely('upgrade', '--image', await makeVariant(installer, folder, variant), ...flags)
+
+  test.skipIf(told('installed'))(
+    'the plan says what would be written where, and the installation does it',
+    async () => {
+      await answers()
+      const nowhere = await machine.insecurely('install', '--plan')
+      expect(nowhere.code).toBe(1)
+      expect(nowhere.stdout).toContain('/dev/vda')
+      const plan = await machine.insecurely('install', '--plan', '--disk', '/dev/vda')
+      expect(plan.stderr + plan.stdout).toMatch(/partition\s+\/dev\/vda\d META/)
+      expect(plan.code).toBe(0)
+      const done = await machine.insecurely('install', '--disk', '/dev/vda')
+      expect(done.stderr).toContain('installed v')
+      expect(done.code).toBe(0)
+      remember('installed')
+      await machine.unplug()
+      await powerOn()
+      await answers()
+      expect((await machine.insecurely('get', 'systemdisk')).stdout).toMatch(/vda/)
+    },
+    60 * minutes,
+  )
+
+  test(
+    'an image that is not signed, or not whole, is refused with nothing changed',
+    async () => {
+      await answers()
+      for (const [variant, why] of [
+        ['unsigned', 'not signed with the key that this system trusts'],
+        ['truncated', 'not transferred whole'],
+      ] as const) {
+        const refused = await upgrade(variant, '--no-wait')
+        expect(refused.code).toBe(1)
+        expect(refused.stderr).toContain(why)
+        expect(refused.stderr).toContain('nothing was changed')
+      }
+      expect((await machine.insecurely('get', 'metakeys')).stdout).not.toContain('0x06')
+    },
+    60 * minutes,
+  )
+
+  test.skipIf(told('good'))(
+    'a good release is tried, proves itself and is marked good',
+    async () => {
+      await answers()
+      const dry = await upgrade('good', '--dry-run')
+      expect(dry.stdout).toMatch(/ok\s+slot\s+B is written, A stays as it is/)
+      const upgraded = await upgrade('good', '--timeout', '30m')
+      expect(upgraded.stderr).toContain('marked good')
+      expect(upgraded.code).toBe(0)
+      expect(machine.console).toMatch(/has proven itself.*version=v\S+-good/)
+      remember('good')
+    },
+    60 * minutes,
+  )
+
+  test.each([
+    ['panics', /Kernel panic/, 'did not come up'],
+    ['dies', /Attempted to kill init/, 'did not come up'],
+    ['hangs', /this release hangs/, 'did not come up'],
+    ['mute', /this release is on trial/, 'not well within'],
+  ] as const)(
+    'from one that %s the machine comes back to the release before it',
+    async (variant, sign, why) => {
+      if (told(variant)) return
+      await answers()
+      machine.forget()
+      const begun = await upgrade(variant, '--no-wait')
+      expect(begun.stderr).toContain('is tried at the next start')
+      await machine.shows(sign, 20 * minutes)
+      // Nothing watches a kernel that hangs before it has a watchdog: whoever finds the machine turns it off and on again.
+      for (let again = 0; variant === 'hangs' && again < 3; again++) {
+        await machine.shows(sign, 20 * minutes)
+        await machine.unplug()
+        await powerOn()
+      }
+      await machine.until(
+        'the release before it answers',
+        async () => (await machine.insecurely('get', 'metakeys')).stdout.includes(`-${variant}`),
+        40 * minutes,
+      )
+      const keys = await machine.insecurely('get', 'metakeys', '-o', 'yaml')
+      expect(keys.stdout).toContain(why)
+      const refused = await upgrade(variant, '--no-wait')
+      expect(refused.stderr).toContain('it failed on this node')
+      expect(refused.code).toBe(1)
+      remember(variant)
+    },
+    90 * minutes,
+  )
+
+  test(
+    'an image that has no room is refused with nothing changed, and the machine still starts',
+    async () => {
+      await answers()
+      const refused = await upgrade('huge', '--no-wait')
+      expect(refused.code).toBe(1)
+      expect(refused.stderr).toMatch(/no room|too small|larger than/)
+      await machine.unplug()
+      await powerOn()
+      await answers()
+    },
+    60 * minutes,
+  )
+})
