@@ -11,12 +11,15 @@ import { limitsOfGroup } from '../runtime/groups.ts'
 /** Pipes from the containers to init. */
 const pipesFolder = '/system/run/pipes'
 
+/** Where runc keeps what it knows of containers in namespace `system`, of either daemon. */
+const runcState = '/run/containerd/runc/system'
+
 /** What a service says about its container; identity, limits and plumbing are added. */
 export type ServiceSpec = Omit<SpecOptions, 'cgroup' | 'limits' | 'oom' | 'cgroupVersion'>
 
 /** A service's container in namespace `system` of a daemon. */
 export function serviceContainer(
-  { kernel }: Machine,
+  { kernel, spawn }: Machine,
   containerd: Containerd,
   root: RootSource | ((life: Life) => RootSource),
   spec: (life: Life, image: ImageContents | undefined) => ServiceSpec | Promise<ServiceSpec>,
@@ -28,6 +31,13 @@ export function serviceContainer(
     makePipe(id) {
       kernel.files.mkdirAll(pipesFolder, { mode: 0o700 })
       return kernel.fifo.makeFifo(`${pipesFolder}/${id}`)
+    },
+    async purge(id) {
+      if (!kernel.files.exists(`${runcState}/${id}`)) return
+      const child = spawn({ argv: ['/usr/bin/runc', '--root', runcState, 'delete', '--force', id], env: { PATH: '/usr/bin:/usr/sbin' } })
+      const said = await Promise.all(child.output.map((stream) => new Response(stream).text()))
+      const { code } = await child.exited
+      if (code !== 0) throw new Error(`remove what is left of container "${id}": ${said.join('').trim().split('\n').at(-1)}`)
     },
     async spec(life, image) {
       const { cgroup } = life.definition

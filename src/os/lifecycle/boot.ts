@@ -2,7 +2,8 @@ import type { Machine } from '../area.ts'
 import { VolumeStatus } from '../block/resources/volume-status.ts'
 import { systemLabels } from '../block/volumes/folders.ts'
 import { MachineType } from '../config/resources/machine-type.ts'
-import type { Phase, Task } from './sequencer.ts'
+import { containApid } from '../runtime/apid-place.ts'
+import type { Phase, Task, TaskContext } from './sequencer.ts'
 import { startService } from './services.ts'
 import { lockModules } from './start/lock-modules.ts'
 import { sizeChecks } from './start/size-checks.ts'
@@ -24,7 +25,15 @@ export const boot = (machine: Machine): Phase[] => [
   { name: 'sharedFilesystems', tasks: [{ name: 'shareFilesystems', run: () => machine.kernel.mount.propagate('/', 'rshared') }] },
   ...(machine.kernel.mode === 'container' ? [] : ownDisk(machine)),
   { name: 'userSetup', tasks: [putUserFiles(machine)] },
-  { name: 'startEverything', tasks: [startAllServices(machine)] },
+  {
+    name: 'startEverything',
+    tasks: [
+      startAllServices(machine),
+      ...(machine.kernel.mode === 'container'
+        ? []
+        : [{ name: 'containApid', run: ({ signal }: TaskContext) => containApid(machine, signal) }]),
+    ],
+  },
 ]
 
 const ownDisk = (machine: Machine): Phase[] => [

@@ -26,6 +26,8 @@ const onMachine = (machine: Machine): Phase[] => {
     { name: 'earlyServices', tasks: ['udevd', 'machined', 'syslogd', 'containerd', 'apid'].map((id) => serviceTask(machine, id)) },
     { name: 'usb', tasks: [{ name: 'waitForUSB', run: ({ signal }) => waitForDevices(machine, signal) }] },
     { name: 'meta', tasks: [{ name: 'reloadMeta', run: (context) => reloadMeta(machine, context) }] },
+    // Nothing needs it yet, and at the start of a machine there is much else to do.
+    { name: 'containerd', tasks: [serviceTask(machine, 'containerd')] },
     ...(isOn(last('talos.dashboard.disabled')) ? [] : [{ name: 'dashboard', tasks: [startDashboard(machine)] }]),
     ...(isOn(last('talos.halt_if_installed')) ? [{ name: 'haltIfInstalled', tasks: [haltIfInstalled(machine)] }] : []),
     { name: 'config', tasks: [loadConfig(machine)] },

@@ -11,8 +11,8 @@ import { type ImageContents, snapshotter } from './images.ts'
 /** Numbers of signals (signal(7)). */
 export const signals = { SIGHUP: 1, SIGKILL: 9, SIGTERM: 15 } as const
 
-/** Milliseconds that making or starting a task may take. */
-export const createDeadline = 60_000
+/** Milliseconds that making or starting a task may take: a machine at its start, or under emulation, has much else to do. */
+export const createDeadline = 15 * 60_000
 
 type Mount = containerd.types.Mount
 const { RUNNING, CREATED, PAUSED, PAUSING } = enums.v1.types.Status

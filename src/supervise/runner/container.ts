@@ -30,6 +30,8 @@ export interface ContainerOptions {
   readonly spec: (life: Life, image: ImageContents | undefined) => object | Promise<object>
   /** Makes a named pipe for the container's output. */
   readonly makePipe: (id: string) => Pipe
+  /** Removes what the runtime below containerd has kept of a container that containerd does not know any more. */
+  readonly purge?: (id: string) => Promise<void>
   readonly labels?: Readonly<Record<string, string>>
 }
 
@@ -43,6 +45,7 @@ export function container(options: ContainerOptions): Runner {
     const { id } = life.definition
     const channel = options.containerd.in(options.namespace)
     await removeContainer(channel, id, life)
+    await options.purge?.(id)
     const root = typeof options.root === 'function' ? options.root(life) : options.root
     const image = 'image' in root ? await imageOf(channel, root.image) : undefined
     const rootfs = 'image' in root ? await prepareSnapshot(channel, id, image!) : folderMount(root)

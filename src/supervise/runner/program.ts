@@ -13,6 +13,8 @@ export interface ProcessOptions {
   readonly gid?: number
   /** Priority, -20 to 19. */
   readonly nice?: number
+  /** It has no capabilities, and nothing it starts gains any. */
+  readonly confined?: boolean
 }
 
 /** Milliseconds to wait for the last output after the process has ended: a descendant may hold the pipe open. */
@@ -41,9 +43,13 @@ export function program(
 }
 
 /** The words before the program: `exec` with what it has to set. */
-function launcher({ oom, definition: { cgroup } }: Life, { uid, gid, nice }: Pick<ProcessOptions, 'uid' | 'gid' | 'nice'>): string[] {
+function launcher(
+  { oom, definition: { cgroup } }: Life,
+  { uid, gid, nice, confined }: Pick<ProcessOptions, 'uid' | 'gid' | 'nice' | 'confined'>,
+): string[] {
   const settings: Record<string, string | number | undefined> = { uid, gid: gid ?? uid, nice, cgroup, 'oom-score': oom }
   const flags = Object.entries(settings).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, String(value)]))
+  if (confined) flags.push('--caps-keep', 'none', '--no-new-privs')
   return flags.length === 0 ? [] : ['/usr/bin/exec', ...flags, '--']
 }
 

@@ -1,9 +1,11 @@
-import type { ServiceDefinition, StoreView } from '../../../supervise/definition.ts'
+import type { Runner, ServiceDefinition, StoreView } from '../../../supervise/definition.ts'
 import { tcpProbe } from '../../../supervise/probe.ts'
+import { program } from '../../../supervise/runner/program.ts'
 import type { Machine } from '../../area.ts'
 import { systemDaemon } from '../../cri/daemons.ts'
 import { bindMount, hiddenMounts, serviceContainer, systemRoot } from '../../cri/service-container.ts'
 import { ApiCertificate } from '../../secrets/resources/api-certificate.ts'
+import { isContainable } from '../apid-place.ts'
 import { daemonEnvironment } from '../daemon-environment.ts'
 import { APIServiceConfig } from '../resources/api-service-config.ts'
 
@@ -22,18 +24,16 @@ function wait(store: StoreView): string[] {
 /** The door of the node: ends TLS, knows who calls, and passes requests on. */
 export const apidService = (machine: Machine): ServiceDefinition => ({
   id: 'apid',
-  dependsOn: ['containerd'],
+  // A machine of its own answers before its containerd does.
+  dependsOn: machine.kernel.mode === 'container' ? ['containerd'] : [],
   wait,
   async prepare() {
     for (const folder of sockets) machine.kernel.files.mkdirAll(folder)
   },
-  runner: serviceContainer(machine, systemDaemon, systemRoot, ({ definition }) => ({
-    args: ['/usr/bin/apid'],
-    env: daemonEnvironment(definition.cgroup),
-    uid,
-    readonlyRoot: true,
-    mounts: [...hiddenMounts, ...sockets.map((folder) => bindMount(folder)), ...namesMounts(machine)],
-  })),
+  runner(life) {
+    const start = machine.kernel.mode === 'container' || isContainable(machine) ? inContainer(machine) : asProcess(machine)
+    return start(life)
+  },
   health: { check: tcpProbe('127.0.0.1', port) },
   restart: 'always',
   oom: -998,
@@ -41,6 +41,24 @@ export const apidService = (machine: Machine): ServiceDefinition => ({
   stopTimeout: 15_000,
   operator: ['restart'],
 })
+
+const inContainer = (machine: Machine): Runner =>
+  serviceContainer(machine, systemDaemon, systemRoot, ({ definition }) => ({
+    args: ['/usr/bin/apid'],
+    env: daemonEnvironment(definition.cgroup),
+    uid,
+    readonlyRoot: true,
+    mounts: [...hiddenMounts, ...sockets.map((folder) => bindMount(folder)), ...namesMounts(machine)],
+  }))
+
+/** Without capabilities, as another user, in the same control group: for as long as there is no containerd. */
+const asProcess = ({ spawn }: Machine): Runner =>
+  program(
+    ({ definition }) => ({ argv: ['/usr/bin/apid'], env: variables(daemonEnvironment(definition.cgroup)), uid, confined: true }),
+    spawn,
+  )
+
+const variables = (words: readonly string[]) => Object.fromEntries(words.map((word) => word.split('=', 2) as [string, string]))
 
 /** The generated files that names are resolved with, as far as they are shown in /etc by now. */
 function namesMounts({ kernel }: Machine) {
