@@ -189,10 +189,22 @@ test('the kernel is given link, address, routes, rules and marks; peers that are
 })
 
 test('a kernel without WireGuard says so, and nothing is sent into the void', async () => {
-  const { store, os } = machine({ hasWireguard: false })
+  const { store, os, at } = machine({ hasWireguard: false })
   store.put(Affiliate, 'a', affiliate('a'))
   store.put(MachineConfig, 'v1alpha1', mesh())
   await os.settled()
+  expect(store.list(Diagnostic)).toEqual([]) // the module may be on its way
+  at(new Date('2026-01-01T00:00:10Z'))
+  store.put(Affiliate, 'b', affiliate('b', { address: 'fd00::6' }, '10.0.0.6'))
+  await os.settled()
+  expect(
+    [
+      ...os
+        .states()
+        .find(({ name }) => name === 'kubespan.ManagerController')!
+        .troubles.values(),
+    ][0]?.message,
+  ).toBe('this kernel has no WireGuard')
   expect(store.get(Diagnostic, 'kubespan-wireguard')!.spec.message).toContain('this kernel has no WireGuard')
   expect(store.list(NfTablesChain)).toEqual([])
   expect(store.list(LinkSpec, { namespace: 'network-config' })).toEqual([])

@@ -1,4 +1,4 @@
-import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
+import { type Controller, defineController, exclusive, shared, type Task, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { WireguardPeer } from '../../../linux/wireguard.ts'
 import { addressOnly } from '../../../wire/prefix.ts'
@@ -24,13 +24,30 @@ const lookInterval = 15_000
 /** Until the link is there, or while a handshake is expected. */
 const soon = 500
 
+/** For so long a machine that has WireGuard as a module may take to load it. */
+const moduleGrace = 10_000
+
 const layer = 'operator' as const
+
+const lackId = 'kubespan-wireguard'
+const lack: SpecOf<typeof Diagnostic> = {
+  message: 'KubeSpan is enabled, but this kernel has no WireGuard: traffic between nodes goes its normal way',
+  details: ['load the module "wireguard" into the kernel, or set "enabled: false" in KubeSpanConfig'],
+}
+
+/** Says to those who ask why that the mesh is not there, for as long as it is so. */
+const complain: Task = (signal, _, tell) => {
+  tell(new Error('this kernel has no WireGuard'))
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+}
 
 type Peer = { key: string; spec: SpecOf<typeof KubeSpanPeerSpec>; state: PeerState }
 
 /** The mesh as the kernel should have it: link, address, routes, rule and packet filter, and how each peer fares. */
 export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 'wireguard'>): Controller => {
   const keeper = new PeerKeeper()
+  /** Since when WireGuard is looked for in vain. */
+  let lacking: number | undefined
   return defineController({
     name: 'kubespan.ManagerController',
     inputs: {
@@ -48,21 +65,38 @@ export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 
       statuses: exclusive(KubeSpanPeerStatus),
       diagnostics: shared(Diagnostic),
     },
-    reconcile({ config, identity, peers, link, address, routes, rules, chains, modules, statuses, diagnostics, now, wakeIn, log }) {
+    reconcile({
+      config,
+      identity,
+      peers,
+      link,
+      address,
+      routes,
+      rules,
+      chains,
+      modules,
+      statuses,
+      diagnostics,
+      background,
+      now,
+      wakeIn,
+      log,
+    }) {
       const mesh = config.get('kubespan')?.spec
       const own = identity.get('local')?.spec
       if (!mesh?.enabled || !own) return
       if (mode === 'metal') modules.put('wireguard', { string: 'wireguard', parameters: [] })
-      if (!wireguard.hasWireguard()) {
-        if (!diagnostics.get('kubespan-wireguard')) log.error('the mesh needs WireGuard, which this kernel does not have')
-        diagnostics.put('kubespan-wireguard', {
-          message: 'KubeSpan is enabled, but this kernel has no WireGuard: traffic between nodes goes its normal way',
-          details: ['load the module "wireguard" into the kernel, or set "enabled: false" in KubeSpanConfig'],
-        })
-        wakeIn(lookInterval)
-        return
-      }
       const time = now().getTime()
+      if (!wireguard.hasWireguard()) {
+        lacking ??= time
+        // The module may be on its way.
+        if (mode === 'metal' && time - lacking < moduleGrace) return wakeIn(soon)
+        if (!diagnostics.get(lackId)) log.error('the mesh needs WireGuard, which this kernel does not have')
+        diagnostics.put(lackId, lack)
+        background('find WireGuard', complain)
+        return wakeIn(lookInterval)
+      }
+      lacking = undefined
       const told = kernelPeers(net, wireguard)
       const found: Peer[] = peers.list().map(({ metadata, spec }) => ({
         key: metadata.id,
