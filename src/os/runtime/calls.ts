@@ -2,10 +2,12 @@ import type { AdmittedCall, CallObserver } from '../../rpc/server/call.ts'
 import type { StatusName } from '../../rpc/status.ts'
 import type { AuditLog } from './audit/audit-log.ts'
 import { CallCounts } from './metrics/call-counts.ts'
+import { CallSpans } from './traces/call-spans.ts'
 
-/** What is kept of the calls of the machine API: their audit log and their counts. */
+/** What is kept of the calls of the machine API: their audit log, their counts, and traces where they are wanted. */
 export class Calls implements CallObserver {
   readonly counts = new CallCounts()
+  readonly spans = new CallSpans()
 
   constructor(readonly audit: AuditLog) {}
 
@@ -16,5 +18,6 @@ export class Calls implements CallObserver {
   ended(call: AdmittedCall, status: StatusName | 'OK', milliseconds: number): void {
     this.counts.ended(call, status, milliseconds)
     this.audit.ended(call, status, milliseconds)
+    this.spans.ended(call, status, milliseconds)
   }
 }

@@ -22,6 +22,7 @@ import { observeMachineStatus } from './controllers/machine-status.ts'
 import { tellMaintenance } from './controllers/maintenance.ts'
 import { observeSecurityState } from './controllers/security-state.ts'
 import { observeServices } from './controllers/service.ts'
+import { exportTraces } from './controllers/traces.ts'
 import { observeVersion } from './controllers/version.ts'
 import { applyWatchdog, configWatchdog } from './controllers/watchdog.ts'
 import { resources } from './nouns.ts'
@@ -58,6 +59,7 @@ export const runtime: Area = {
           applyWatchdog(machine.kernel),
         ]),
     tellMaintenance(),
+    exportTraces(machine),
     tellStatus(machine.problem),
   ],
   services: (machine) => [

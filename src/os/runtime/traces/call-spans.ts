@@ -1,0 +1,44 @@
+import type { AdmittedCall, CallObserver } from '../../../rpc/server/call.ts'
+import type { StatusName } from '../../../rpc/status.ts'
+import { callerAddress } from '../audit/caller-metadata.ts'
+import type { TraceExporter } from './exporter.ts'
+import { parseTraceParent, randomId } from './span.ts'
+
+/** Makes a span of every call that is to be traced: those of a traced caller, and a part of the others. */
+export class CallSpans implements CallObserver {
+  #exporter?: TraceExporter
+
+  /** From now on spans go there, or nowhere. */
+  use(exporter: TraceExporter | undefined): void {
+    this.#exporter?.close()
+    this.#exporter = exporter
+  }
+
+  began(): void {}
+
+  ended({ method, metadata, peer, roles }: AdmittedCall, status: StatusName | 'OK', milliseconds: number): void {
+    const exporter = this.#exporter
+    if (!exporter) return
+    const parent = parseTraceParent(metadata.traceparent?.[0])
+    if (parent ? !parent.sampled : Math.random() >= exporter.settings.ratio) return
+    const end = Date.now()
+    const [service = '', name = ''] = method.path.split('/')
+    exporter.add({
+      traceId: parent?.traceId ?? randomId(16),
+      spanId: randomId(8),
+      parentSpanId: parent?.parentSpanId,
+      name: method.path,
+      start: end - milliseconds,
+      end,
+      attributes: {
+        'rpc.system': 'grpc',
+        'rpc.service': service,
+        'rpc.method': name,
+        'rpc.response.status_code': status,
+        'client.address': metadata[callerAddress]?.[0] ?? peer,
+        'enduser.role': [...roles].join(','),
+      },
+      failure: status === 'OK' ? undefined : status,
+    })
+  }
+}
