@@ -1,0 +1,63 @@
+import { afterAll, expect, test } from 'bun:test'
+import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto'
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { imageKey, KeyError, ownKeyPath, publicLine, signatureLine } from '../../rootfs/image/key.ts'
+import { imageOptions, UsageError } from '../../rootfs/image/options.ts'
+import { checkManifest, formatManifest } from '../../src/oci/image-manifest.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'ichor-options-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+test('without flags everything is made, for metal, as small as it gets', () => {
+  const options = imageOptions([])!
+  expect([...options.only]).toEqual(['iso', 'disk', 'pxe', 'installer'])
+  expect(options).toMatchObject({ platform: 'metal', fast: false, enroll: 'if-safe', extraKernelArgs: [] })
+  expect(imageOptions(['--help'])).toBeUndefined()
+})
+
+test.each([
+  [['--arch', 'arm64'], '--arch arm64: images are made for amd64 only so far'],
+  [['--arch', 'mips'], '--arch "mips": must be amd64'],
+  [['--platform', 'Metal!'], '--platform "Metal!": must be a name like "metal"'],
+  [['--sd-boot-enroll-keys', 'maybe'], '--sd-boot-enroll-keys "maybe": must be if-safe, force or off'],
+  [['--only', 'iso,floppy'], '--only "floppy": must be some of iso, disk, pxe, installer'],
+  [['--embed-config', '/nowhere'], '--embed-config "/nowhere": there is no such file'],
+  [['--secure-boot-key', import.meta.path], '--secure-boot-key and --secure-boot-cert go together'],
+  [['--locked', '--lock'], '--locked and --lock exclude each other'],
+  [['--fats'], './mkimage.sh --help lists the flags'],
+])('%p is refused', (args, message) => {
+  expect(() => imageOptions(args)).toThrow(message)
+  expect(() => imageOptions(args)).toThrow(UsageError)
+})
+
+test('a key is made on first use, only its owner reads it, and what it signs is taken', () => {
+  const before = process.env.XDG_CONFIG_HOME
+  process.env.XDG_CONFIG_HOME = folder
+  try {
+    const first = imageKey()
+    expect(first).toMatchObject({ path: ownKeyPath(), made: true })
+    expect(statSync(first.path).mode & 0o777).toBe(0o600)
+    const again = imageKey()
+    expect(again.made).toBe(false)
+    expect(publicLine(again.key)).toBe(publicLine(first.key))
+    const rootHash = 'ab'.repeat(32)
+    const text = formatManifest({ version: 'v1', arch: 'amd64', kubernetes: 'v1', kernel: '6', rootHash, files: [] })
+    expect(checkManifest(Buffer.from(text), signatureLine(Buffer.from(text), again.key), publicLine(again.key)).rootHash).toBe(rootHash)
+  } finally {
+    if (before === undefined) delete process.env.XDG_CONFIG_HOME
+    else process.env.XDG_CONFIG_HOME = before
+  }
+})
+
+test('what is no Ed25519 key is refused', () => {
+  const path = join(folder, 'rsa.pem')
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 1024 })
+  writeFileSync(path, privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  expect(createPublicKey(createPrivateKey(privateKey.export({ type: 'pkcs8', format: 'pem' }))).asymmetricKeyType).toBe('rsa')
+  expect(() => imageKey(path)).toThrow('no private Ed25519 key in PEM')
+  writeFileSync(path, 'nothing')
+  expect(() => imageKey(path)).toThrow(KeyError)
+  expect(() => imageKey(join(folder, 'absent'))).toThrow('ENOENT')
+})

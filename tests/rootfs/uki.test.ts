@@ -1,0 +1,83 @@
+import { expect, test } from 'bun:test'
+import { addSections, makeUki, PeError, peImageSize, peSections } from '../../rootfs/image/uki.ts'
+
+/** A program of the firmware with one section and room for four more. */
+function program(image = 0x3000): Buffer {
+  const bytes = Buffer.alloc(0x600)
+  bytes.write('MZ', 0)
+  bytes.writeUInt32LE(0x80, 0x3c)
+  bytes.write('PE\0\0', 0x80, 'latin1')
+  bytes.writeUInt16LE(1, 0x86) // sections
+  bytes.writeUInt16LE(240, 0x94) // optional header
+  const optional = 0x98
+  bytes.writeUInt16LE(0x20b, optional)
+  bytes.writeUInt32LE(image, optional + 56)
+  bytes.writeUInt32LE(0x400, optional + 60)
+  bytes.writeUInt32LE(0x1234, optional + 64)
+  const section = optional + 240
+  bytes.write('.text', section)
+  bytes.writeUInt32LE(0x1f0, section + 8)
+  bytes.writeUInt32LE(0x1000, section + 12)
+  bytes.writeUInt32LE(0x200, section + 16)
+  bytes.writeUInt32LE(0x400, section + 20)
+  return bytes
+}
+
+const parts = {
+  stub: program(),
+  osRelease: 'ID=ichor\n',
+  commandLine: 'console=ttyS0',
+  initramfs: Buffer.alloc(5000, 7),
+  kernel: program(0x900000),
+}
+
+test('the sections of a kernel image hold what was given, in their order', () => {
+  const image = makeUki(parts)
+  const sections = peSections(image)
+  expect(sections.map(({ name }) => name)).toEqual(['.text', '.osrel', '.cmdline', '.initrd', '.linux'])
+  const content = (name: string) => {
+    const { offset, size } = sections.find((each) => each.name === name)!
+    return image.subarray(offset, offset + size)
+  }
+  expect(content('.osrel').toString()).toBe('ID=ichor\n')
+  expect(content('.cmdline').toString()).toBe('console=ttyS0')
+  expect(content('.initrd')).toEqual(parts.initramfs)
+  expect(content('.linux')).toEqual(parts.kernel)
+})
+
+test('sections overlap neither in the file nor in memory, and begin where a CD can name them', () => {
+  const image = makeUki(parts)
+  const added = peSections(image).slice(1)
+  for (const [at, { offset, address, size }] of added.entries()) {
+    expect(offset % 2048).toBe(0)
+    expect(address % 4096).toBe(0)
+    const next = added[at + 1]
+    if (next) {
+      expect(next.offset).toBeGreaterThanOrEqual(offset + size)
+      expect(next.address).toBeGreaterThanOrEqual(address + size)
+    }
+  }
+  // The kernel unpacks itself behind its own bytes.
+  expect(peImageSize(image)).toBe(added.at(-1)!.address + 0x900000)
+})
+
+test('a stub without room for more sections is refused', () => {
+  const many = Array.from({ length: 20 }, (_, at) => ({ name: `.s${at}`, content: Buffer.alloc(1) }))
+  expect(() => addSections(program(), many)).toThrow('no room for more sections')
+})
+
+test.each([
+  ['empty', Buffer.alloc(0), 'does not begin with MZ'],
+  ['something else', Buffer.alloc(4096, 1), 'does not begin with MZ'],
+  ['cut off', program().subarray(0, 0x90), 'no PE header'],
+  ['for 32 bits', Buffer.from(program()).fill(1, 0x98, 0x9a), 'no program for 64 bits'],
+])('what is no program of the firmware is refused: %s', (_, bytes, message) => {
+  expect(() => peSections(bytes)).toThrow(message)
+  expect(() => peSections(bytes)).toThrow(PeError)
+})
+
+test('a section that lies outside of the file is refused', () => {
+  const bytes = program()
+  bytes.writeUInt32LE(0x7fffffff, 0x98 + 240 + 16)
+  expect(() => peSections(bytes)).toThrow('section ".text" lies outside')
+})
