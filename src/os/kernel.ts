@@ -29,6 +29,7 @@ export interface Kernel {
   readonly time: typeof import('../linux/time.ts')
   readonly capabilities: typeof import('../linux/capabilities.ts')
   readonly fifo: typeof import('../linux/fifo.ts')
+  readonly efi: typeof import('../linux/efi-variables.ts')
   readonly socket: typeof import('../linux/socket.ts')
   readonly console: typeof import('../linux/console.ts')
   readonly watchdog: typeof import('../linux/watchdog.ts')

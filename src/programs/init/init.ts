@@ -10,6 +10,7 @@ import * as capabilities from '../../linux/capabilities.ts'
 import * as capture from '../../linux/capture.ts'
 import * as cgroup from '../../linux/cgroup.ts'
 import * as screens from '../../linux/console.ts'
+import * as efi from '../../linux/efi-variables.ts'
 import * as ethtool from '../../linux/ethtool.ts'
 import * as fifo from '../../linux/fifo.ts'
 import * as files from '../../linux/files.ts'
@@ -148,6 +149,7 @@ function assemble(container: boolean): Machine {
     time,
     capabilities,
     fifo,
+    efi,
     socket,
     console: screens,
     watchdog,

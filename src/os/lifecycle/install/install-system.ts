@@ -12,6 +12,7 @@ import { isInstalled } from '../slots/boot-disk.ts'
 import { grub } from '../slots/grub.ts'
 import { grubBlocks } from '../slots/grub-core.ts'
 import { systemdBoot } from '../slots/systemd-boot.ts'
+import { writeFirmwareEntry } from './boot-entry.ts'
 import { installPartitions, ownParameters } from './layout.ts'
 import { type InstallPlan, type InstallWish, planInstall } from './plan.ts'
 
@@ -83,10 +84,21 @@ export async function installOn(
     await writeBootPartition(machine, partition, kind, release, parameters)
   }
   if (kind === 'grub') await writeGrubCore(machine, path, partitions, release, wish.legacyBIOSSupport === true)
+  else tellFirmware(machine, partitions, plan.disk.spec.sector_size)
   const meta = partitions.find(({ label }) => label === 'META')
   if (meta) await machine.meta.use(meta.device)
   tell(`installed ${release.manifest.version} on ${path}`)
   return plan
+}
+
+/** Without the firmware's help the disk starts all the same: the boot loader lies where firmwares look by themselves. */
+function tellFirmware({ kernel, log }: Installing, partitions: readonly LaidOut[], sectorSize: number): void {
+  const efi = partitions.find(({ label }) => label === 'EFI')
+  try {
+    if (efi) log.info('the firmware starts this system first', { option: writeFirmwareEntry(kernel.efi, efi, sectorSize) })
+  } catch (error) {
+    log.warn('the firmware could not be told of this system, it has to find it by itself', { error })
+  }
 }
 
 async function writeBootPartition(
