@@ -228,6 +228,31 @@ describe('the resolver', () => {
     for (const each of [forged, refusing]) each.close()
   }, 30_000)
 
+  test('passes over a server that died, and asks it again when it lives again', async () => {
+    let dead = false
+    let changes = Promise.withResolvers<void>()
+    const first = await upstream((query) => (dead ? undefined : address(1)(query)))
+    const second = await upstream(address(2))
+    const resolver = new Resolver(undefined, { attempt: 3_000, whole: 60_000, probe: 20 })
+    resolver.onHealth(() => changes.resolve())
+    resolver.use([first.server, second.server])
+    let name = 0
+    const asked = async () => (await resolver.answer(plain(`n${name++}.example`))).at(-1)
+    expect(await asked()).toBe(1)
+    dead = true
+    expect(await Promise.all([asked(), asked(), asked()])).toEqual([2, 2, 2])
+    expect(resolver.healthy(first.server)).toBe(false)
+    expect(await asked()).toBe(2)
+    changes = Promise.withResolvers<void>()
+    dead = false
+    await changes.promise // a question of its own tells
+    expect(resolver.healthy(first.server)).toBe(true)
+    expect(await asked()).toBe(1)
+    resolver.use([])
+    first.close()
+    second.close()
+  }, 60_000)
+
   test('asks over TCP what did not fit, and tells its own askers when it does not', async () => {
     const many = (query: Buffer) =>
       answerAddresses(

@@ -16,7 +16,7 @@ import {
   responseCode,
   truncated,
 } from './message.ts'
-import { Upstreams } from './upstream.ts'
+import { type Patience, Upstreams } from './upstream.ts'
 
 /** Questions that servers are being asked; whoever asks more is told that it failed. */
 const mostUnderWay = 1_000
@@ -39,11 +39,16 @@ export class Resolver {
   readonly #exact = new Map<string, Exact>()
   readonly #underWay = new Map<string, Promise<Buffer | undefined>>()
   readonly #listeners = new Map<string, { close(): void }>()
-  readonly #upstreams = new Upstreams()
+  readonly #upstreams: Upstreams
   #names: ReadonlyMap<string, readonly Uint8Array[]> = new Map()
 
   /** Seconds of a clock that never goes back. */
-  constructor(readonly now: () => number = () => performance.now() / 1000) {}
+  constructor(
+    readonly now: () => number = () => performance.now() / 1000,
+    patience?: Patience,
+  ) {
+    this.#upstreams = new Upstreams(patience)
+  }
 
   /** Forwards to these servers from now on, the first that answers. What was kept from others is forgotten. */
   use(servers: readonly string[]): void {

@@ -8,12 +8,14 @@ import { connect } from 'node:net'
 import { LengthReader, withLength } from './framing.ts'
 import { isTruncated, queryFor, readCode, readQuestion, responseCode } from './message.ts'
 
-/** Milliseconds. */
-const attemptTimeout = 2_000
-/** Less than what those who ask us wait (5 seconds, as resolv.conf(5) has it): they hear that it failed. */
-const wholeTimeout = 4_500
-/** Between questions to a server that is ill. */
-const probePause = 5_000
+/** Milliseconds: one attempt; all of them, which is less than what those who ask us wait (5 seconds, as resolv.conf(5) has it); between questions to a server that is ill. */
+export interface Patience {
+  readonly attempt: number
+  readonly whole: number
+  readonly probe: number
+}
+
+const usual: Patience = { attempt: 2_000, whole: 4_500, probe: 5_000 }
 const failuresToIll = 3
 
 /** The root's name servers: asked of a server that is ill, any answer will do. */
@@ -31,6 +33,8 @@ export class Upstreams {
   readonly #probes = new Map<string, ReturnType<typeof setTimeout>>()
   #servers: readonly string[] = []
   #changed = () => {}
+
+  constructor(private readonly patience = usual) {}
 
   /** Asks these servers from now on; says whether they are others than before. */
   use(servers: readonly string[]): boolean {
@@ -54,14 +58,14 @@ export class Upstreams {
 
   /** The best answer to a query that is to be had, undefined when nobody answers in time. */
   async ask(query: Uint8Array): Promise<Buffer | undefined> {
-    const end = performance.now() + wholeTimeout
+    const end = performance.now() + this.patience.whole
     const order = [...this.#servers].sort((a, b) => Number(!this.healthy(a)) - Number(!this.healthy(b)))
     let refusal: Buffer | undefined
     for (const server of order) {
       const left = end - performance.now()
       if (left <= 0) break
       try {
-        const answer = await this.#askOne(server, query, Math.min(left, attemptTimeout))
+        const answer = await this.#askOne(server, query, Math.min(left, this.patience.attempt))
         this.#note(server, true)
         const code = readCode(answer)
         if (code === responseCode.none || code === responseCode.nameError) return answer
@@ -89,14 +93,14 @@ export class Upstreams {
   #probeLater(server: string): void {
     if (this.#probes.has(server)) return
     const timer = setTimeout(async () => {
-      const good = await askUdp(server, probe, attemptTimeout).then(
+      const good = await askUdp(server, probe, this.patience.attempt).then(
         () => true,
         () => false,
       )
       if (this.#probes.get(server) !== timer) return
       this.#probes.delete(server)
       this.#note(server, good)
-    }, probePause)
+    }, this.patience.probe)
     timer.unref()
     this.#probes.set(server, timer)
   }
