@@ -163,8 +163,8 @@ export class Synchronizer {
       latest = Math.max(latest, estimate.at)
       const { offset, delay, dispersion, jitter } = estimate
       const { leap, rootDelay, rootDispersion } = reading
-      // RFC 5905 appendix A.5.5.2, with the least distance that is told apart
-      const distance = Math.max(0.001, (rootDelay + delay) / 2 + rootDispersion + dispersion + jitter)
+      // RFC 5905 appendix A.5.5.2; nearer than its MINDISP nobody can claim to be
+      const distance = Math.max(0.005, (rootDelay + delay) / 2 + rootDispersion + dispersion + jitter)
       return [{ server: source.name, offset, distance, jitter, leap }]
     })
     const found = consensus(candidates)

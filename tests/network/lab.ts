@@ -1,0 +1,145 @@
+/** A machine with one cable to a bridge of a namespace that stands for its surroundings, and daemons there. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Network } from '../../src/linux/net.ts'
+import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
+import { applyAddresses, configAddresses, mergeAddresses } from '../../src/os/network/controllers/address.ts'
+import { configDevices } from '../../src/os/network/controllers/device-config.ts'
+import { mergeHostname } from '../../src/os/network/controllers/hostname.ts'
+import { applyLinks, configLinks, mergeLinks } from '../../src/os/network/controllers/link.ts'
+import { observeAddresses, observeLinks, observeRoutes } from '../../src/os/network/controllers/observe.ts'
+import { applyOperators, configOperators, mergeOperators } from '../../src/os/network/controllers/operator.ts'
+import { mergeResolvers } from '../../src/os/network/controllers/resolver.ts'
+import { applyRoutes, configRoutes, mergeRoutes } from '../../src/os/network/controllers/route.ts'
+import { mergeTimeServers } from '../../src/os/network/controllers/time-server.ts'
+import { dhcp4Operator } from '../../src/os/network/operators/dhcp4.ts'
+import { dhcp6Operator } from '../../src/os/network/operators/dhcp6.ts'
+import { eventually, kernelOf, Namespaces, running, spawnIn } from './namespaces.ts'
+
+/** The card's hardware address. */
+export const cardAddress = '02:00:00:00:00:05'
+
+/** One of the servers of Debian, or a reason why it is not there. */
+export const program = (name: string): string | undefined => Bun.which(name) ?? Bun.which(`/usr/sbin/${name}`) ?? undefined
+
+export class Lab {
+  readonly spaces = new Namespaces()
+  readonly node: Network
+  readonly server: Network
+  readonly machine: ReturnType<typeof running>
+  readonly around: string
+  readonly #daemons = new Set<ReturnType<typeof spawnIn>>()
+
+  constructor() {
+    const path = this.spaces.make('node')
+    this.around = this.spaces.make('server')
+    this.node = this.spaces.network(path)
+    this.server = this.spaces.network(this.around)
+    this.server.addBridge({ name: 'br0', up: true })
+    this.server.addVeth({
+      name: 'port0',
+      master: this.server.indexOf('br0'),
+      up: true,
+      peer: { name: 'eth0', hardwareAddress: cardAddress },
+      peerNetns: path,
+    })
+    // A cable that is never out: servers pass over a bridge that has nothing to carry.
+    this.server.addVeth({ name: 'on0', master: this.server.indexOf('br0'), up: true, peer: { name: 'on1', up: true } })
+    for (const address of ['10.8.0.1/24', 'fd00:8::1/64']) this.serverAddress(address)
+    const kernel = kernelOf(path, 'container')
+    this.machine = running(
+      observeLinks(kernel),
+      observeAddresses(kernel),
+      observeRoutes(kernel),
+      configDevices(),
+      configLinks(kernel),
+      mergeLinks,
+      applyLinks(kernel),
+      configAddresses(),
+      mergeAddresses,
+      applyAddresses(kernel),
+      configRoutes(),
+      mergeRoutes,
+      applyRoutes(kernel),
+      configOperators(kernel),
+      mergeOperators,
+      applyOperators({ dhcp4: dhcp4Operator(kernel.packet), dhcp6: dhcp6Operator(kernel.packet) }),
+      mergeHostname,
+      mergeResolvers,
+      mergeTimeServers,
+    )
+  }
+
+  /** An address of the surroundings, at once. */
+  serverAddress(address: string): void {
+    // IFA_F_NODAD: nobody else is there
+    this.server.addAddress({ link: this.server.indexOf('br0'), address, ...(address.includes(':') ? { flags: 2 } : {}) })
+  }
+
+  /** The machine is configured so, and with nothing else. */
+  say(...documents: string[]): void {
+    const head = 'version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n'
+    this.machine.store.put(MachineConfig, 'v1alpha1', [head, ...documents.map((text) => `apiVersion: v1alpha1\n${text}`)].join('---\n'))
+  }
+
+  /** The machine's own addresses of a family. */
+  addresses(family: 'inet4' | 'inet6' = 'inet4'): string[] {
+    const number = family === 'inet4' ? 2 : 10
+    return this.node.addresses().flatMap((found) => (found.family === number && found.scope === 0 ? [found.address] : []))
+  }
+
+  route(destination: string | undefined, family: 'inet4' | 'inet6' = 'inet4') {
+    const number = family === 'inet4' ? 2 : 10
+    return this.node.routes().find((found) => found.destination === destination && found.table === 254 && found.family === number)
+  }
+
+  /** How often the machine has said this. */
+  said(message: string): number {
+    return this.machine.entries.filter((entry) => entry.message === message).length
+  }
+
+  /** Starts a daemon of the surroundings and waits until its output says it is ready. */
+  async start(argv: string[], ready: RegExp): Promise<ReturnType<typeof spawnIn>> {
+    const daemon = spawnIn(this.around, argv)
+    this.#daemons.add(daemon)
+    let text = ''
+    const follow = async (stream: ReadableStream<Uint8Array>) => {
+      for await (const chunk of stream) {
+        text += Buffer.from(chunk).toString()
+        if (process.env.SHOW) process.stderr.write(chunk)
+      }
+    }
+    void follow(daemon.stdout)
+    void follow(daemon.stderr)
+    await eventually(
+      () => {
+        if (daemon.exitCode !== null) throw new Error(`${argv[0]} ended: ${text}`)
+        return ready.test(text)
+      },
+      `${argv[0]} is ready`,
+      30_000,
+    )
+    return daemon
+  }
+
+  async stop(daemon: ReturnType<typeof spawnIn>): Promise<void> {
+    daemon.kill('SIGKILL')
+    await daemon.exited
+    this.#daemons.delete(daemon)
+  }
+
+  file(name: string, text: string): string {
+    const path = join(this.spaces.folder, name)
+    writeFileSync(path, text)
+    return path
+  }
+
+  async close(): Promise<void> {
+    if (process.env.SHOW)
+      for (const { time, level, message, fields } of this.machine.entries)
+        console.log(time.toISOString(), level, message, JSON.stringify(fields))
+    this.machine.stop()
+    for (const daemon of this.#daemons) await this.stop(daemon)
+    this.spaces.close()
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * The clock's synchronizer before real servers: chrony, each of which follows a clock of ours that is off. Nobody sets this
+ * machine's clock: chrony keeps its own beside it (-x), and what ours would be told is written down.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createLogger, type LogEntry } from '../../src/cosi/log.ts'
+import * as time from '../../src/linux/time.ts'
+import { type LedClock, Synchronizer } from '../../src/os/time/ntp/synchronizer.ts'
+import { sourceOf, steadyTime } from '../../src/os/time/sources.ts'
+import { ntpMode, readNtp, toNtpTime, writeNtp } from '../../src/wire/ntp.ts'
+import { program } from './lab.ts'
+import { eventually } from './namespaces.ts'
+
+const chronyd = program('chronyd')
+if (!chronyd) console.log('skipped: needs chronyd: bun tests/network/prepare.ts installs it')
+const patience = 120_000
+
+let folder: string
+let daemons: Bun.Subprocess[] = []
+let clocks: { close(): void }[] = []
+let stop: AbortController
+
+beforeEach(() => {
+  folder = mkdtempSync('/run/ichor-time-')
+  stop = new AbortController()
+})
+afterEach(async () => {
+  stop.abort()
+  for (const daemon of daemons) {
+    daemon.kill('SIGKILL')
+    await daemon.exited
+  }
+  for (const clock of clocks) clock.close()
+  daemons = []
+  clocks = []
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** A clock that is off by so many seconds, told over NTP; its port. */
+async function clockOff(seconds: number): Promise<number> {
+  const now = () => toNtpTime(time.clock('realtime') + BigInt(Math.round(seconds * 1e9)))
+  const socket = await Bun.udpSocket({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      data(server, datagram, port, address) {
+        const receiveTime = now()
+        const { transmitTime: originTime, poll } = readNtp(datagram)
+        const said = { mode: ntpMode.server, stratum: 1, poll, precision: -20, reference: Buffer.from('TEST') }
+        server.send(writeNtp({ ...said, originTime, receiveTime, referenceTime: receiveTime, transmitTime: now() }), port, address)
+      },
+    },
+  })
+  clocks.push(socket)
+  return socket.port
+}
+
+/** A port that is free now. */
+async function freePort(): Promise<number> {
+  const socket = await Bun.udpSocket({ hostname: '127.0.0.1', port: 0 })
+  const { port } = socket
+  socket.close()
+  return port
+}
+
+/** A server of chrony whose clock is off; its address, once it tells the time. */
+async function chronyOff(seconds: number): Promise<string> {
+  const port = await freePort()
+  const name = `chrony-${port}`
+  const conf = join(folder, `${name}.conf`)
+  writeFileSync(
+    conf,
+    [
+      `server 127.0.0.1 port ${await clockOff(seconds)} iburst minpoll 0 maxpoll 0`,
+      'maxdistance 16',
+      'maxupdateskew 1000000',
+      `port ${port}`,
+      'bindaddress 127.0.0.1',
+      'allow 127.0.0.1',
+      'cmdport 0',
+      'bindcmdaddress /',
+      `pidfile ${join(folder, `${name}.pid`)}`,
+    ].join('\n'),
+  )
+  daemons.push(Bun.spawn([chronyd!, '-x', '-d', '-u', 'root', '-f', conf], { stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' }))
+  const server = `127.0.0.1:${port}`
+  const source = sourceOf(server, time)
+  await eventually(
+    () =>
+      source.ask(stop.signal).then(
+        ({ offset }) => Math.abs(offset - seconds) < 0.01,
+        () => false,
+      ),
+    `chrony tells a time that is off by ${seconds} s`,
+    patience,
+  )
+  return server
+}
+
+/** Lets a clock be led by servers; what it was told. */
+function led(servers: readonly string[]) {
+  const told: { what: 'slew' | 'step'; offset: number }[] = []
+  const entries: LogEntry[] = []
+  const clock: LedClock = {
+    slew: ({ offset }) => void told.push({ what: 'slew', offset }),
+    step: (offset) => void told.push({ what: 'step', offset }),
+  }
+  const synchronizer = new Synchronizer({
+    sources: servers.map((server) => sourceOf(server, time)),
+    clock,
+    time: steadyTime(time),
+    log: createLogger((entry) => entries.push(entry)),
+  })
+  void synchronizer.run({ inStep() {}, outOfReach() {} }, stop.signal)
+  return { told, entries }
+}
+
+describe.skipIf(!chronyd)('before servers of chrony', () => {
+  test('a clock that is far off is set by what chrony itself would set it by', async () => {
+    const server = await chronyOff(5)
+    const { told } = led([server])
+    const first = await eventually(() => told[0], 'it is told something', patience)
+    const [, port] = server.split(':')
+    const judge = Bun.spawn(
+      [
+        chronyd!,
+        '-Q',
+        '-t',
+        '60',
+        '-u',
+        'root',
+        `server 127.0.0.1 port ${port} iburst`,
+        'maxdistance 16',
+        `pidfile ${join(folder, 'judge.pid')}`,
+      ],
+      {
+        stdin: 'ignore',
+        stdout: 'pipe',
+        stderr: 'pipe',
+      },
+    )
+    const said = (await Promise.all([new Response(judge.stdout).text(), new Response(judge.stderr).text()])).join('')
+    await judge.exited
+    const [, wrong] = /System clock wrong by (-?[\d.]+) seconds/.exec(said) ?? []
+    expect(first.what).toBe('step')
+    expect(Math.abs(first.offset - Number(wrong))).toBeLessThan(0.02)
+    expect(Math.abs(first.offset - 5)).toBeLessThan(0.02)
+  }, 300_000)
+
+  test('of three of which one lies, the two that agree are followed', async () => {
+    const [honest, other, liar] = await Promise.all([chronyOff(0.05), chronyOff(0.05), chronyOff(-3)])
+    const { told, entries } = led([honest!, liar!, other!])
+    const first = await eventually(() => told[0], 'it is told something', patience)
+    expect(first.what).toBe('slew')
+    expect(Math.abs(first.offset - 0.05)).toBeLessThan(0.01)
+    const warned = entries.find(({ message }) => message.includes('not believed'))
+    expect(warned?.fields.servers).toBe(liar)
+  }, 300_000)
+})
