@@ -126,7 +126,7 @@ describe('META', () => {
   }
 
   test('holds the old values or the new ones, time after time', async () => {
-    let before = new Uint8Array(mebibyte)
+    let before: Uint8Array = new Uint8Array(mebibyte)
     const values = new Map<number, Uint8Array>()
     for (const [tag, value] of [
       [10, 'network'],

@@ -1,6 +1,6 @@
 import { expression, flag, oneOf, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
-import { volumeNameRules } from './volume-fields.ts'
+import { expressionRules, volumeNameRules } from './volume-fields.ts'
 
 const mount = { readOnly: flag, disableAccessTime: flag, secure: flag }
 
@@ -18,7 +18,7 @@ export const ExistingVolumeConfig = defineDocument({
     volumeNameRules(name, report, Number.POSITIVE_INFINITY)
     if (!discovery?.volumeSelector?.match) {
       report.error(['discovery', 'volumeSelector', 'match'], 'an expression that picks the volume is required')
-    }
+    } else expressionRules(discovery.volumeSelector.match, 'volume', report, ['discovery', 'volumeSelector', 'match'])
   },
 })
 

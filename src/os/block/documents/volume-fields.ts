@@ -3,6 +3,7 @@ import { byteSize, byteSizeOrPercent, expression, flag, integer, listOf, oneOf, 
 import type { Reporter } from '../../../document/kind.ts'
 import type { Path } from '../../../document/path.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
+import { expressionProblem } from './expression.ts'
 
 /** Where a volume lies and how large it gets. */
 export const provisioning = section({
@@ -49,6 +50,7 @@ export function provisioningRules(section: Provisioning, report: Reporter, { req
   const { diskSelector, minSize, maxSize } = section
   if (required && !diskSelector?.match)
     report.error(['provisioning', 'diskSelector', 'match'], 'an expression that picks the disk is required')
+  if (diskSelector?.match) expressionRules(diskSelector.match, 'disk', report, ['provisioning', 'diskSelector', 'match'])
   if (required && !minSize && !maxSize) report.error(['provisioning'], 'minSize or maxSize is required')
   const least = parseByteSize(minSize ?? '')
   const most = parseByteSize(maxSize ?? '')
@@ -56,8 +58,15 @@ export function provisioningRules(section: Provisioning, report: Reporter, { req
     report.error(['provisioning', 'minSize'], `${minSize} is more than maxSize ${maxSize}`)
 }
 
+/** Rules of an expression about disks or volumes. */
+export function expressionRules(expression: string, about: 'disk' | 'volume', report: Reporter, path: Path): void {
+  const problem = expressionProblem(expression, about)
+  if (problem) report.error(path, `${JSON.stringify(expression)} does not pick a ${about}: ${problem}`)
+}
+
 /** Rules of an encryption section. */
 export function encryptionRules({ provider, keys = [] }: Encryption, report: Reporter, path: Path = ['encryption']): void {
+  report.warning(path, 'encryption of volumes is not supported: a volume that asks for it is not used')
   if (!provider) report.error([...path, 'provider'], 'the provider is required: luks2')
   if (keys.length === 0) report.error([...path, 'keys'], 'at least one key is required')
   const slots = new Set<number>()

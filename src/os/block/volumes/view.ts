@@ -1,9 +1,9 @@
 /** The machine's disks and what was found on them, as the volumes are looked for. */
 import type { Resource, SpecOf } from '../../../cosi/resource.ts'
+import { holds } from '../documents/expression.ts'
 import type { DiscoveredVolume } from '../resources/discovered-volume.ts'
 import type { Disk } from '../resources/disk.ts'
 import type { VolumeConfig } from '../resources/volume-config.ts'
-import { holds } from './expression.ts'
 
 /** What a volume is to be. */
 export type Config = SpecOf<typeof VolumeConfig>

@@ -67,7 +67,8 @@ export function expressionProblem(expression: string, about: 'disk' | 'volume'):
     holds(expression, { disk, systemDisk: false, ...(about === 'volume' && { volume }) })
     return undefined
   } catch (error) {
-    if (error instanceof CelError) return error.message
-    throw error
+    if (!(error instanceof CelError)) throw error
+    // A list of the disk that stands for all others is empty.
+    return error.message.startsWith('there is nothing at') ? undefined : error.message
   }
 }

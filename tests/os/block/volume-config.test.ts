@@ -1,0 +1,211 @@
+import { describe, expect, test } from 'bun:test'
+import { silent } from '../../../src/cosi/log.ts'
+import { Runtime } from '../../../src/cosi/runtime.ts'
+import { Store } from '../../../src/cosi/store.ts'
+import { observeSwap } from '../../../src/os/block/controllers/swap.ts'
+import { configUserDisks } from '../../../src/os/block/controllers/user-disks.ts'
+import { configVolumes } from '../../../src/os/block/controllers/volume-config.ts'
+import { configZswap, observeZswap } from '../../../src/os/block/controllers/zswap.ts'
+import { holds } from '../../../src/os/block/documents/expression.ts'
+import { SwapStatus } from '../../../src/os/block/resources/swap-status.ts'
+import { UserDiskConfigStatus } from '../../../src/os/block/resources/user-disk-config-status.ts'
+import { VolumeConfig } from '../../../src/os/block/resources/volume-config.ts'
+import { VolumeMountRequest } from '../../../src/os/block/resources/volume-mount-request.ts'
+import { ZswapStatus } from '../../../src/os/block/resources/zswap-status.ts'
+import { provisioningOf } from '../../../src/os/block/volumes/declaration.ts'
+import { mostOf } from '../../../src/os/block/volumes/provision.ts'
+import { ConfigContainer } from '../../../src/os/config/container.ts'
+import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
+import { KernelParamSpec } from '../../../src/os/runtime/resources/kernel-param-spec.ts'
+import { KernelParamStatus } from '../../../src/os/runtime/resources/kernel-param-status.ts'
+
+const mebibyte = 1 << 20
+const document = (text: string) => `apiVersion: v1alpha1\n${text}`
+const config = (machine: string, ...documents: string[]) =>
+  [`version: v1alpha1\nmachine:\n  type: worker\n${machine}`, ...documents.map(document)].join('---\n')
+
+const files = {
+  readTextIfThere: (path: string) =>
+    ({
+      '/proc/swaps': 'Filename\tType\tSize\tUsed\tPriority\n/dev/sdb2 partition 1048576 512 -2\n',
+      '/sys/kernel/debug/zswap/pool_total_size': '8192\n',
+      '/sys/kernel/debug/zswap/stored_pages': '7\n',
+    })[path],
+}
+
+async function settled(text?: string, prepare = (_: Store) => {}) {
+  const store = new Store()
+  const runtime = new Runtime(store, { log: silent })
+  prepare(store)
+  if (text) store.put(MachineConfig, 'v1alpha1', text)
+  runtime.register(configVolumes, configUserDisks, configZswap, observeSwap({ files }), observeZswap({ files }))
+  runtime.start()
+  await runtime.settled()
+  runtime.stop()
+  return store
+}
+
+const ids = (store: Store) => store.list(VolumeConfig).map(({ metadata }) => metadata.id)
+
+describe('the volumes of a machine', () => {
+  test('without a configuration are only looked for', async () => {
+    const store = await settled()
+    expect(ids(store)).toEqual(['META', 'STATE'])
+    expect(store.get(VolumeConfig, 'STATE')?.spec.provisioning.partitionSpec).toBeUndefined()
+  })
+
+  test('of its own are STATE of 100 MiB, EPHEMERAL with the rest, folders and overlays on it', async () => {
+    const store = await settled(config(''))
+    expect(store.get(VolumeConfig, 'STATE')?.spec.provisioning).toMatchObject({
+      diskSelector: { match: 'system_disk' },
+      partitionSpec: { minSize: 100 * mebibyte, maxSize: 100 * mebibyte, grow: false, label: 'STATE' },
+      filesystemSpec: { type: 'xfs', label: 'STATE' },
+    })
+    expect(store.get(VolumeConfig, 'EPHEMERAL')?.spec.provisioning.partitionSpec).toMatchObject({
+      minSize: 2048 * mebibyte,
+      grow: true,
+      typeUUID: '0FC63DAF-8483-4772-8E79-3D69D8477DE4',
+    })
+    expect(ids(store)).toEqual(
+      expect.arrayContaining(['/var/lib', 'ETCD', '/var/run', '/etc/cni', '/etc/kubernetes', '/opt', '/usr/libexec/kubernetes']),
+    )
+    expect(store.get(VolumeMountRequest, '/etc/cni')?.spec.requester).toBe('block.VolumeConfigController')
+    expect(store.get(VolumeConfig, 'META')?.metadata.labels).toEqual({ 'talos.dev/system-volume': '' })
+  })
+
+  test('may have EPHEMERAL elsewhere and smaller', async () => {
+    const text =
+      'kind: VolumeConfig\nname: EPHEMERAL\nprovisioning:\n  diskSelector:\n    match: disk.transport == "nvme"\n  maxSize: 50GiB\n  grow: false\n'
+    const { provisioning, locator } = (await settled(config('', text))).get(VolumeConfig, 'EPHEMERAL')!.spec
+    expect(provisioning.diskSelector).toEqual({ match: 'disk.transport == "nvme"' })
+    expect(provisioning.partitionSpec).toMatchObject({ minSize: 2048 * mebibyte, maxSize: 50 * 1024 * mebibyte, grow: false })
+    expect(locator).toEqual({ match: 'volume.partition_label == "EPHEMERAL"', diskMatch: 'disk.transport == "nvme"' })
+  })
+
+  test('for workloads have a letter in front, and those that are mounted are asked for', async () => {
+    const on = 'provisioning:\n  diskSelector:\n    match: "!system_disk"\n  maxSize: 10GiB\n'
+    const store = await settled(
+      config(
+        '',
+        `kind: UserVolumeConfig\nname: data\n${on}filesystem:\n  projectQuotaSupport: true\nmount:\n  disableAccessTime: true\n`,
+        `kind: RawVolumeConfig\nname: ceph\n${on}`,
+        `kind: SwapVolumeConfig\nname: spare\n${on}`,
+        'kind: ExistingVolumeConfig\nname: old\ndiscovery:\n  volumeSelector:\n    match: volume.label == "old"\nmount:\n  readOnly: true\n',
+        'kind: ExternalVolumeConfig\nname: share\nfilesystemType: virtiofs\nmount:\n  virtiofs:\n    tag: work\n',
+        'kind: UserVolumeConfig\nname: whole\nvolumeType: disk\nprovisioning:\n  diskSelector:\n    match: disk.serial == "S1"\nfilesystem:\n  type: ext4\n',
+      ),
+    )
+    expect(ids(store).filter((id) => /^[urse x]-/.test(id))).toEqual(['e-old', 'r-ceph', 's-spare', 'u-data', 'u-whole', 'x-share'])
+    expect(store.get(VolumeConfig, 'u-data')?.spec).toMatchObject({
+      parentId: '/var/mnt',
+      mount: { targetPath: 'data', projectQuotaSupport: true },
+      locator: { match: 'volume.partition_label == "u-data"' },
+      provisioning: { partitionSpec: { minSize: 100 * mebibyte, maxSize: 10240 * mebibyte } },
+    })
+    expect(store.get(VolumeMountRequest, 'u-data')?.spec).toMatchObject({ disableAccessTime: true, secure: true, readOnly: false })
+    expect(store.get(VolumeMountRequest, 'e-old')?.spec.readOnly).toBe(true)
+    expect(store.get(VolumeMountRequest, 'r-ceph')).toBeUndefined()
+    expect(store.get(VolumeConfig, 's-spare')?.spec.provisioning.partitionSpec?.typeUUID).toBe('0657FD6D-A4AB-43C4-84E5-0933C84B4F4F')
+    expect(store.get(VolumeConfig, 'u-whole')?.spec).toMatchObject({
+      type: 'disk',
+      locator: { diskMatch: 'disk.serial == "S1"' },
+      provisioning: { filesystemSpec: { type: 'ext4' } },
+    })
+  })
+
+  test('the old way are partitions of a disk by their number', async () => {
+    const store = await settled(
+      config(
+        '  disks:\n    - device: /dev/sdb\n      partitions:\n        - mountpoint: /var/mnt/extra\n          size: 10GB\n        - mountpoint: /srv\n',
+      ),
+    )
+    expect(store.get(VolumeConfig, '/dev/sdb-1')?.spec).toMatchObject({
+      parentId: 'EPHEMERAL',
+      locator: { match: 'volume.partition_index == 1' },
+      provisioning: { partitionSpec: { minSize: 10e9, maxSize: 10e9 } },
+    })
+    expect(store.get(VolumeConfig, '/dev/sdb-2')?.spec.parentId).toBeUndefined()
+    expect(store.get(UserDiskConfigStatus, 'user-disks')?.spec).toEqual({ ready: false, tornDown: false })
+  })
+})
+
+describe('sizes', () => {
+  const usual = { minSize: 100, grow: false }
+  const most = (maxSize: string, disk: number) =>
+    mostOf({ relativeMaxSize: 0, negativeMaxSize: false, ...provisioningOf({ maxSize }, usual) }, disk)
+
+  test('are bytes, a share of the disk, or what is to stay free', () => {
+    expect(most('1000', 5000)).toBe(1000)
+    expect(most('50%', 5000)).toBe(2500)
+    expect(most('-1000', 5000)).toBe(4000)
+    expect(most('-10%', 5000)).toBe(4500)
+    expect(mostOf({ relativeMaxSize: 0, negativeMaxSize: false, ...provisioningOf({}, usual) }, 5000)).toBe(Number.MAX_SAFE_INTEGER)
+  })
+
+  test('need no more at first than they may become', () => {
+    expect(provisioningOf({ maxSize: '64' }, usual).minSize).toBe(64)
+    expect(provisioningOf({ minSize: '32', maxSize: '64' }, usual).minSize).toBe(32)
+    expect(provisioningOf({ maxSize: '-64' }, usual).minSize).toBe(100)
+  })
+})
+
+describe('expressions', () => {
+  const disk = {
+    dev_path: '/dev/nvme0n1',
+    size: 20 * 1024 ** 3,
+    pretty_size: '',
+    io_size: 0,
+    sector_size: 512,
+    readonly: false,
+    cdrom: false,
+    transport: 'nvme',
+  }
+
+  test('pick disks by what is known of them', () => {
+    for (const text of [
+      'disk.transport == "nvme" && !system_disk',
+      'disk.size > 10u * GiB && disk.size < 1u * TB',
+      'disk.model == "" && !disk.rotational',
+    ])
+      expect([text, holds(text, { disk, systemDisk: false })]).toEqual([text, true])
+  })
+
+  test('that are wrong are told with the configuration', () => {
+    const told = (text: string) =>
+      ConfigContainer.parse(config('', text))
+        .validate('metal')
+        .errors.map(({ message }) => message)
+    const raw = (match: string) =>
+      told(`kind: RawVolumeConfig\nname: a\nprovisioning:\n  diskSelector:\n    match: ${JSON.stringify(match)}\n  minSize: 1GiB\n`)
+    expect(raw('disk.sise > 5').join()).toContain('there is no field "sise"')
+    expect(raw('disk.size >').join()).toContain('does not pick a disk')
+    expect(raw('volume.name == "x"').join()).toContain('"volume" is not known here')
+    expect(raw('"/dev/disk/by-id/x" in disk.symlinks || disk.symlinks[0] == "y"').join()).not.toContain('does not pick')
+    expect(told('kind: ExistingVolumeConfig\nname: a\ndiscovery:\n  volumeSelector:\n    match: volume.lable == "x"\n').join()).toContain(
+      'there is no field "lable"',
+    )
+  })
+})
+
+test('swap areas are told of with their use, compressed swap once it is on', async () => {
+  const store = await settled(config('', 'kind: ZswapConfig\nmaxPoolPercent: 30\nshrinkerEnabled: false\n'), (store) =>
+    store.put(KernelParamStatus, 'sys.module.zswap.parameters.enabled', { current: 'Y', default: 'N', unsupported: false }),
+  )
+  expect(store.get(SwapStatus, '/dev/sdb2')?.spec).toEqual({
+    device: '/dev/sdb2',
+    type: 'partition',
+    size: 1048576 * 1024,
+    sizeHuman: '1.0 GiB',
+    used: 524288,
+    usedHuman: '512 KiB',
+    priority: -2,
+  })
+  const set = (name: string) => store.get(KernelParamSpec, `sys.module.zswap.parameters.${name}`)?.spec.value
+  expect([set('enabled'), set('max_pool_percent'), set('shrinker_enabled')]).toEqual(['Y', '30', 'N'])
+  expect(store.get(ZswapStatus, 'zswap')?.spec).toMatchObject({
+    totalSize: 8192,
+    totalSizeHuman: '8.0 KiB',
+    storedPages: 7,
+    poolLimitHit: 0,
+  })
+})
