@@ -94,7 +94,8 @@ export const servers6: Readonly<Record<string, Server>> = {
   kea: {
     program: 'kea-dhcp6',
     shortest: 1,
-    start(lab, { first, last, lifetime, renew, rebind, rapid = false }) {
+    async start(lab, { first, last, lifetime, renew, rebind, rapid = false }) {
+      await lab.ready6()
       const conf = lab.file(
         'kea6.json',
         keaConf(lab, 'Dhcp6', {
@@ -121,7 +122,8 @@ export const servers6: Readonly<Record<string, Server>> = {
   isc: {
     program: 'dhcpd',
     shortest: 1,
-    start(lab, { first, last, lifetime, renew, rebind, rapid = false }) {
+    async start(lab, { first, last, lifetime, renew, rebind, rapid = false }) {
+      await lab.ready6()
       const conf = lab.file(
         'dhcpd6.conf',
         `authoritative;\ndefault-lease-time ${lifetime};\npreferred-lifetime ${lifetime};

@@ -76,6 +76,20 @@ export class Lab {
     this.server.addAddress({ link: this.server.indexOf('br0'), address, ...(address.includes(':') ? { flags: 2 } : {}) })
   }
 
+  /** The bridge's own address is sure to be its own: before that no server can be bound to it. */
+  async ready6(): Promise<void> {
+    const bridge = this.server.indexOf('br0')
+    const tentative = 0x40 // IFA_F_TENTATIVE
+    await eventually(
+      () =>
+        this.server
+          .addresses()
+          .some(({ link, scope, family, flags }) => link === bridge && family === 10 && scope === 253 && !(flags & tentative)),
+      'the bridge has its address',
+      30_000,
+    )
+  }
+
   /** The machine is configured so, and with nothing else. */
   say(...documents: string[]): void {
     const head = 'version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n'
