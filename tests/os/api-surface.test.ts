@@ -29,9 +29,7 @@ const table = (await Bun.file(`${import.meta.dir}/../proto/contract/api-services
   })
 
 /** Methods that no node serves yet. */
-const absent: Record<string, string> = {
-  'machine.ImageService/Verify': 'checking signatures comes with image verification',
-}
+const absent: Record<string, string> = {}
 
 /** Methods that only a container node answers, by refusing them: machines learn them with disks and images. */
 const refusedInContainers = new Set([

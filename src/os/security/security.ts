@@ -1,5 +1,12 @@
 import type { Area } from '../area.ts'
+import { verifyImage } from './api/verify.ts'
+import { configImageVerification } from './controllers/image-verification.ts'
 import { resources } from './nouns.ts'
 
 /** What images must prove. */
-export const security: Area = { name: 'security', resources }
+export const security: Area = {
+  name: 'security',
+  resources,
+  controllers: () => [configImageVerification],
+  methods: () => [verifyImage()],
+}

@@ -1,0 +1,200 @@
+/**
+ * A client of image registries (OCI distribution specification): manifests and blobs, from mirrors first, each byte
+ * checked against its digest. Who asks says who it is with a token of the registry's own authority, or a password.
+ */
+import { createHash } from 'node:crypto'
+import { formatReference, type Reference } from './reference.ts'
+
+/** One place that may have an image. */
+export interface RegistryHost {
+  /** As `https://registry.test`; `/v2` is added unless the path is the registry's own. */
+  readonly url: string
+  readonly overridePath?: boolean
+  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string; readonly rejectUnauthorized?: boolean }
+}
+
+/** What a client needs to know. */
+export interface RemoteRegistryOptions {
+  /** Where images of a registry are asked for, in order. */
+  readonly hosts: (domain: string) => readonly RegistryHost[]
+  readonly credentials?: (host: string) => { username: string; password: string } | undefined
+  readonly signal?: AbortSignal
+}
+
+/** A manifest as it was sent. */
+export interface RemoteManifest {
+  readonly digest: string
+  readonly mediaType: string
+  readonly bytes: Uint8Array
+}
+
+/** What a registry could not or would not give. */
+export class RegistryError extends Error {
+  override name = 'RegistryError'
+  constructor(
+    message: string,
+    readonly reason: 'missing' | 'refused' | 'unreachable' | 'broken',
+  ) {
+    super(message)
+  }
+}
+
+const maxManifest = 4 << 20
+const maxToken = 64 << 10
+const timeout = 30_000
+const manifestTypes = [
+  'application/vnd.oci.image.index.v1+json',
+  'application/vnd.oci.image.manifest.v1+json',
+  'application/vnd.docker.distribution.manifest.list.v2+json',
+  'application/vnd.docker.distribution.manifest.v2+json',
+].join(', ')
+
+/** The hosts of a registry that has no mirrors. */
+export function directHosts(domain: string, insecure = false): RegistryHost[] {
+  const host = domain === 'docker.io' ? 'registry-1.docker.io' : domain
+  const local = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(host)
+  const tls = insecure ? { rejectUnauthorized: false } : undefined
+  return local || insecure ? [{ url: `https://${host}`, tls }, { url: `http://${host}` }] : [{ url: `https://${host}` }]
+}
+
+/** Asks registries. */
+export class RemoteRegistry {
+  readonly #options: RemoteRegistryOptions
+  readonly #authorizations = new Map<string, string>()
+
+  constructor(options: RemoteRegistryOptions) {
+    this.#options = options
+  }
+
+  /** The manifest of a reference; with a digest exactly that one. Throws RegistryError. */
+  async manifest(reference: Reference): Promise<RemoteManifest> {
+    const name = reference.digest ?? reference.tag ?? 'latest'
+    const response = await this.#get(reference, `manifests/${name}`, manifestTypes)
+    const bytes = await limited(response, maxManifest)
+    const digest = sha256(bytes)
+    if (reference.digest && reference.digest !== digest)
+      throw new RegistryError(`manifest of "${formatReference(reference)}" is another one: its digest is ${digest}`, 'broken')
+    return { digest, mediaType: (response.headers.get('content-type') ?? '').split(';')[0]!.trim(), bytes }
+  }
+
+  /** The bytes of a blob as they come; the last piece comes only when all of them have the digest. */
+  async *blob(reference: Reference, digest: string): AsyncGenerator<Uint8Array> {
+    const response = await this.#get(reference, `blobs/${digest}`, 'application/octet-stream, */*')
+    const hash = createHash('sha256')
+    let held: Uint8Array | undefined
+    for await (const chunk of response.body ?? []) {
+      hash.update(chunk)
+      if (held) yield held
+      held = chunk
+    }
+    if (`sha256:${hash.digest('hex')}` !== digest) throw new RegistryError(`blob ${digest} came with other bytes`, 'broken')
+    if (held) yield held
+  }
+
+  /** A small blob as a whole. */
+  async smallBlob(reference: Reference, digest: string, limit = maxManifest): Promise<Uint8Array> {
+    const parts: Uint8Array[] = []
+    let size = 0
+    for await (const part of this.blob(reference, digest)) {
+      size += part.length
+      if (size > limit) throw new RegistryError(`blob ${digest} is larger than ${limit} bytes`, 'broken')
+      parts.push(part)
+    }
+    return Buffer.concat(parts)
+  }
+
+  /** The first host that has it answers. What the last one said is thrown. */
+  async #get(reference: Reference, path: string, accept: string): Promise<Response> {
+    let last = new RegistryError(`no registry is known for "${reference.domain}"`, 'unreachable')
+    for (const host of this.#options.hosts(reference.domain)) {
+      try {
+        return await this.#ask(host, reference, path, accept)
+      } catch (error) {
+        if (!(error instanceof RegistryError) || this.#options.signal?.aborted) throw error
+        // A mirror that does not answer says less than a registry that has no such image.
+        if (last.reason !== 'refused' && last.reason !== 'missing') last = error
+      }
+    }
+    throw last
+  }
+
+  async #ask(host: RegistryHost, reference: Reference, path: string, accept: string): Promise<Response> {
+    const base = host.overridePath ? host.url.replace(/\/$/, '') : `${host.url.replace(/\/$/, '')}/v2`
+    const url = `${base}/${reference.repository}/${path}?ns=${encodeURIComponent(reference.domain)}`
+    const scope = `${host.url} ${reference.repository}`
+    const known = this.#authorizations.get(scope)
+    let response = await this.#fetch(host, url, { accept, ...(known && { authorization: known }) })
+    if (response.status === 401 && !known) {
+      const challenge = response.headers.get('www-authenticate') ?? ''
+      await response.body?.cancel()
+      const authorization = await this.#authorize(host, challenge, reference.repository)
+      if (authorization) {
+        this.#authorizations.set(scope, authorization)
+        response = await this.#fetch(host, url, { accept, authorization })
+      }
+    }
+    if (response.ok) return response
+    await response.body?.cancel()
+    const what = `${new URL(host.url).host}: ${path} of "${reference.repository}"`
+    if (response.status === 404) throw new RegistryError(`${what} is not there`, 'missing')
+    if (response.status === 401 || response.status === 403)
+      throw new RegistryError(`${what} is not for us: sign in to the registry`, 'refused')
+    throw new RegistryError(`${what}: the registry answers ${response.status}`, 'unreachable')
+  }
+
+  async #fetch(host: RegistryHost, url: string, headers: Record<string, string>): Promise<Response> {
+    const { signal } = this.#options
+    try {
+      const stop = new AbortController()
+      const timer = setTimeout(() => stop.abort(new Error(`no answer within ${timeout / 1000} s`)), timeout)
+      const response = await fetch(url, {
+        headers,
+        signal: AbortSignal.any([stop.signal, ...(signal ? [signal] : [])]),
+        ...(host.tls && { tls: host.tls }),
+      })
+      clearTimeout(timer)
+      return response
+    } catch (error) {
+      signal?.throwIfAborted()
+      throw new RegistryError(`${new URL(host.url).host}: ${(error as Error).message}`, 'unreachable')
+    }
+  }
+
+  /** What a registry's challenge asks for (RFC 6750, RFC 7617); nothing when we have no answer to it. */
+  async #authorize(host: RegistryHost, challenge: string, repository: string): Promise<string | undefined> {
+    const known = this.#options.credentials?.(new URL(host.url).host)
+    const basic = known && `Basic ${Buffer.from(`${known.username}:${known.password}`).toString('base64')}`
+    if (/^basic/i.test(challenge)) return basic
+    if (!/^bearer/i.test(challenge)) return undefined
+    const said: Record<string, string> = {}
+    for (const [, name = '', value = ''] of challenge.matchAll(/(\w+)="([^"]*)"/g)) said[name] = value
+    if (!said.realm || !URL.canParse(said.realm)) return undefined
+    const realm = new URL(said.realm)
+    // A password goes only where the registry itself is reached as safely.
+    if (realm.protocol !== 'https:' && new URL(host.url).protocol === 'https:') return undefined
+    if (said.service) realm.searchParams.set('service', said.service)
+    realm.searchParams.set('scope', said.scope ?? `repository:${repository}:pull`)
+    const response = await this.#fetch(host, realm.href, basic ? { authorization: basic } : {})
+    if (!response.ok) {
+      await response.body?.cancel()
+      throw new RegistryError(`${realm.host} gives no token: it answers ${response.status}`, 'refused')
+    }
+    const { token, access_token: access } = JSON.parse(Buffer.from(await limited(response, maxToken)).toString()) as Record<string, string>
+    return token || access ? `Bearer ${token || access}` : undefined
+  }
+}
+
+async function limited(response: Response, limit: number): Promise<Uint8Array> {
+  const parts: Uint8Array[] = []
+  let size = 0
+  for await (const part of response.body ?? []) {
+    size += part.length
+    if (size > limit) throw new RegistryError(`the answer of "${new URL(response.url).host}" is larger than ${limit} bytes`, 'broken')
+    parts.push(part)
+  }
+  return Buffer.concat(parts)
+}
+
+function sha256(bytes: Uint8Array): string {
+  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+}

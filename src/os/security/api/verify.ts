@@ -1,0 +1,85 @@
+import { formatReference, ImageReferenceError, parseReference, type Reference } from '../../../oci/reference.ts'
+import { directHosts, RegistryError, type RegistryHost, RemoteRegistry } from '../../../oci/remote-registry.ts'
+import type { machine } from '../../../rpc/messages.ts'
+import { type Method, unary } from '../../../rpc/server/method.ts'
+import { RpcError, type StatusName } from '../../../rpc/status.ts'
+import type { StoreView } from '../../../supervise/definition.ts'
+import { credentialsOf } from '../../cri/credentials.ts'
+import { RegistryConfig } from '../../cri/resources/registry-config.ts'
+import { ruleFor } from '../image-rules.ts'
+import { ImageVerificationRule } from '../resources/image-verification-rule.ts'
+import { signedBy, verifierKey } from '../signature.ts'
+
+const statuses: Record<RegistryError['reason'], StatusName> = {
+  missing: 'NotFound',
+  refused: 'PermissionDenied',
+  unreachable: 'Unavailable',
+  broken: 'DataLoss',
+}
+
+/** Whether an image may be used: what the operator's rules say of it, and whether it is signed as they want it. */
+export const verifyImage = (): Method =>
+  unary(
+    'machine.ImageService/Verify',
+    ['os:admin', 'os:operator', 'os:reader', 'os:image:verifier'],
+    async ({ imageRef, credentials }, { store, signal }) => {
+      const reference = referenceOf(imageRef)
+      const name = `${reference.domain}/${reference.repository}`
+      const rule = ruleFor(
+        [...store.list(ImageVerificationRule)].sort((a, b) => (a.metadata.id < b.metadata.id ? -1 : 1)),
+        name,
+      )
+      if (!rule) return { verified: false, message: 'no matched rule' }
+      const { spec } = rule
+      const { id } = rule.metadata
+      if (spec.deny) throw new RpcError('PermissionDenied', `image "${name}" is denied by rule ${id}`)
+      if (spec.skip) return { verified: false, message: `verification skipped by matched rule (${id})` }
+      if (!spec.publicKeyVerifier)
+        throw new RpcError(
+          'FailedPrecondition',
+          `rule ${id} wants a keyless signature, and this machine has no trusted root to judge one by: use a rule with publicKey`,
+        )
+      try {
+        const key = verifierKey(spec.publicKeyVerifier.certificate)
+        const registry = registryOf(store, credentials, signal)
+        const digest = reference.digest ?? (await registry.manifest(reference)).digest
+        const found = await signedBy(registry, reference, digest, key)
+        if (!found.signed) throw new RpcError('PermissionDenied', `image "${name}@${digest}" is refused by rule ${id}: ${found.reason}`)
+        const digested = formatReference({ ...reference, tag: undefined, digest })
+        return { verified: true, message: `signed as rule ${id} wants it`, digestedImageRef: digested }
+      } catch (error) {
+        if (error instanceof TypeError) throw new RpcError('FailedPrecondition', `rule ${id}: ${error.message}`)
+        if (error instanceof RegistryError) throw new RpcError(statuses[error.reason], error.message)
+        throw error
+      }
+    },
+  )
+
+function referenceOf(text: string): Reference {
+  try {
+    return parseReference(text)
+  } catch (error) {
+    if (error instanceof ImageReferenceError) throw new RpcError('InvalidArgument', error.message)
+    throw error
+  }
+}
+
+/** Registries as the machine's configuration has them; what the caller brings wins for its host. */
+function registryOf(store: StoreView, brought: machine.ImageServiceCredentials | undefined, signal: AbortSignal): RemoteRegistry {
+  const { mirrors = {}, auths, tls = {} } = store.get(RegistryConfig, 'registries')?.spec ?? {}
+  const known = credentialsOf(auths)
+  const withTls = (host: RegistryHost): RegistryHost => {
+    const given = tls[new URL(host.url).host]
+    if (!given) return host
+    return { ...host, tls: { ...(given.ca && { ca: given.ca }), rejectUnauthorized: !given.insecureSkipVerify } }
+  }
+  return new RemoteRegistry({
+    signal,
+    credentials: (host) => (brought?.host === host ? brought : known?.(host)),
+    hosts(domain) {
+      const mirror = mirrors[domain] ?? mirrors['*']
+      const first = (mirror?.endpoints ?? []).map(({ endpoint, overridePath }) => ({ url: endpoint, overridePath }))
+      return [...first, ...(mirror?.skipFallback ? [] : directHosts(domain))].map(withTls)
+    },
+  })
+}

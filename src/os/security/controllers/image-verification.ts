@@ -1,0 +1,24 @@
+import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { declared } from '../../config/declared.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { ImageVerificationRule } from '../resources/image-verification-rule.ts'
+
+/** The operator's rules in their order: the first that fits an image decides. */
+export const configImageVerification: Controller = defineController({
+  name: 'security.ImageVerificationConfigController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  outputs: { rules: exclusive(ImageVerificationRule) },
+  reconcile({ config, rules }) {
+    const documents = declared(config.get('v1alpha1'))?.documents ?? []
+    const given = documents.find(({ kind }) => kind === 'ImageVerificationConfig')
+    for (const [index, { image, skip = false, deny = false, keyless, publicKey }] of (given?.rules ?? []).entries()) {
+      rules.put(String(index).padStart(4, '0'), {
+        imagePattern: image,
+        skip,
+        deny,
+        ...(keyless && { keylessVerifier: { ...keyless, issuer: keyless.issuer ?? '' } }),
+        ...(publicKey && { publicKeyVerifier: { certificate: publicKey.certificate ?? '' } }),
+      })
+    }
+  },
+})

@@ -1,0 +1,69 @@
+/**
+ * Signatures of images as cosign keeps them beside an image: a manifest under the tag `sha256-<digest>.sig`, whose layers are
+ * what was signed and whose annotations are the signatures.
+ */
+import { createPublicKey, type KeyObject, verify, X509Certificate } from 'node:crypto'
+import type { Reference } from '../../oci/reference.ts'
+import { RegistryError, type RemoteRegistry } from '../../oci/remote-registry.ts'
+
+const payloadType = 'application/vnd.dev.cosign.simplesigning.v1+json'
+const signatureAnnotation = 'dev.cosignproject.cosign/signature'
+const maxSignatures = 100
+const maxPayload = 1 << 20
+
+interface SignatureManifest {
+  layers?: { mediaType?: string; digest?: string; annotations?: Record<string, string> }[]
+}
+
+/** The key of a PEM text: a public key, or a certificate's. Throws TypeError. */
+export function verifierKey(pem: string): KeyObject {
+  try {
+    return pem.includes('BEGIN CERTIFICATE') ? new X509Certificate(pem).publicKey : createPublicKey(pem)
+  } catch {
+    throw new TypeError('the rule has neither a public key nor a certificate in PEM')
+  }
+}
+
+/** Whether one of the signatures beside the image with this digest is of that key; the reason when none is. Throws RegistryError. */
+export async function signedBy(
+  registry: Pick<RemoteRegistry, 'manifest' | 'smallBlob'>,
+  { domain, repository }: Reference,
+  digest: string,
+  key: KeyObject,
+): Promise<{ signed: true } | { signed: false; reason: string }> {
+  const beside: Reference = { domain, repository, tag: `${digest.replace(':', '-')}.sig` }
+  let manifest: SignatureManifest
+  try {
+    manifest = JSON.parse(Buffer.from((await registry.manifest(beside)).bytes).toString()) as SignatureManifest
+  } catch (error) {
+    if (error instanceof RegistryError && error.reason === 'missing') return { signed: false, reason: 'it is not signed' }
+    throw error
+  }
+  const layers = (manifest.layers ?? []).filter(({ mediaType }) => mediaType === payloadType).slice(0, maxSignatures)
+  for (const { digest: payloadDigest = '', annotations } of layers) {
+    const signature = Buffer.from(annotations?.[signatureAnnotation] ?? '', 'base64')
+    if (signature.length === 0) continue
+    const payload = await registry.smallBlob(beside, payloadDigest, maxPayload)
+    if (isSignedBy(key, payload, signature) && digestOf(payload) === digest) return { signed: true }
+  }
+  return { signed: false, reason: layers.length === 0 ? 'it is not signed' : 'none of its signatures is of the rule’s key' }
+}
+
+/** Whether these bytes have a signature of that key; SHA-256 unless the key has its own digest. */
+export function isSignedBy(key: KeyObject, bytes: Uint8Array, signature: Uint8Array): boolean {
+  try {
+    return verify(key.asymmetricKeyType === 'ed25519' ? null : 'sha256', bytes, key, signature)
+  } catch {
+    return false
+  }
+}
+
+/** The image that a signed text is about; empty when it is about none. */
+function digestOf(payload: Uint8Array): string {
+  try {
+    const { critical } = JSON.parse(Buffer.from(payload).toString()) as { critical?: { image?: Record<string, string> } }
+    return critical?.image?.['docker-manifest-digest'] ?? ''
+  } catch {
+    return ''
+  }
+}

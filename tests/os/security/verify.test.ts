@@ -1,0 +1,142 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { silent } from '../../../src/cosi/log.ts'
+import { Store } from '../../../src/cosi/store.ts'
+import { RegistryConfig } from '../../../src/os/cri/resources/registry-config.ts'
+import { verifyImage } from '../../../src/os/security/api/verify.ts'
+import { ruleFor } from '../../../src/os/security/image-rules.ts'
+import { ImageVerificationRule } from '../../../src/os/security/resources/image-verification-rule.ts'
+
+const digestOf = (bytes: Uint8Array | string) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+const json = (value: unknown) => JSON.stringify(value)
+
+/** A registry that wants a token, with images by path. */
+const contents = new Map<string, string>()
+const asked: string[] = []
+const server = Bun.serve({
+  port: 0,
+  hostname: '127.0.0.1',
+  fetch(request) {
+    const { pathname, host, searchParams } = new URL(request.url)
+    if (pathname === '/token')
+      return Response.json({ token: `${searchParams.get('scope')} ${request.headers.get('authorization') ?? 'nobody'}` })
+    asked.push(`${pathname} ${request.headers.get('authorization') ?? ''}`)
+    if (!request.headers.get('authorization'))
+      return new Response('', { status: 401, headers: { 'www-authenticate': `Bearer realm="http://${host}/token",service="test"` } })
+    const found = contents.get(pathname)
+    return found === undefined ? new Response('', { status: 404 }) : new Response(found)
+  },
+})
+afterAll(() => server.stop(true))
+const host = `127.0.0.1:${server.port}`
+
+/** Puts an image there, signed by these keys. */
+function image(repository: string, ...keys: { privateKey: KeyObject }[]): string {
+  const manifest = json({ schemaVersion: 2, for: repository })
+  const digest = digestOf(manifest)
+  const put = (path: string, text: string) => contents.set(`/v2/${repository}/${path}`, text)
+  put('manifests/v1', manifest)
+  put(`manifests/${digest}`, manifest)
+  const payload = json({ critical: { image: { 'docker-manifest-digest': digest }, type: 'cosign container image signature' } })
+  put(`blobs/${digestOf(payload)}`, payload)
+  const layers = keys.map(({ privateKey }) => ({
+    mediaType: 'application/vnd.dev.cosign.simplesigning.v1+json',
+    digest: digestOf(payload),
+    annotations: {
+      'dev.cosignproject.cosign/signature': sign(
+        privateKey.asymmetricKeyType === 'ed25519' ? null : 'sha256',
+        Buffer.from(payload),
+        privateKey,
+      ).toString('base64'),
+    },
+  }))
+  if (layers.length > 0) put(`manifests/${digest.replace(':', '-')}.sig`, json({ layers }))
+  return digest
+}
+
+const ecdsa = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const other = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const edwards = generateKeyPairSync('ed25519')
+const pem = ({ publicKey }: { publicKey: KeyObject }) => publicKey.export({ type: 'spki', format: 'pem' }).toString()
+
+type Rule = Parameters<typeof ruleFor>[0][number]['spec']
+const verify = async (imageRef: string, ...rules: Partial<Rule>[]) => {
+  const store = new Store()
+  store.register(ImageVerificationRule)
+  store.register(RegistryConfig)
+  for (const [index, rule] of rules.entries())
+    store.create(ImageVerificationRule, String(index).padStart(4, '0'), { skip: false, deny: false, ...rule })
+  const context = { store, signal: new AbortController().signal, log: silent } as never
+  return (verifyImage().handle as unknown as (request: object, context: never) => Promise<object>)({ imageRef }, context)
+}
+const withKey = (key: { publicKey: KeyObject }): Partial<Rule> => ({ imagePattern: '**', publicKeyVerifier: { certificate: pem(key) } })
+
+describe('an image', () => {
+  test('without a rule, or with one that skips it, is not looked at', async () => {
+    expect(await verify('nobody.invalid/x')).toEqual({ verified: false, message: 'no matched rule' })
+    const skipped = await verify('nobody.invalid/x', { imagePattern: 'nobody.invalid/*', skip: true }, { imagePattern: '**', deny: true })
+    expect(skipped).toMatchObject({ verified: false, message: 'verification skipped by matched rule (0000)' })
+  })
+
+  test('that a rule denies is refused', async () => {
+    const denied = verify('nobody.invalid/x', { imagePattern: 'other/*', skip: true }, { imagePattern: '**', deny: true })
+    await expect(denied).rejects.toMatchObject({ status: 'PermissionDenied', message: 'image "nobody.invalid/x" is denied by rule 0001' })
+  })
+
+  test.each([
+    ['ECDSA', ecdsa],
+    ['Ed25519', edwards],
+  ] as const)('signed with the key of its rule is verified: %s', async (name, key) => {
+    const digest = image(`signed/${name.toLowerCase()}`, other, key)
+    const reference = `${host}/signed/${name.toLowerCase()}`
+    const verified = { verified: true, message: 'signed as rule 0000 wants it', digestedImageRef: `${reference}@${digest}` }
+    expect(await verify(`${reference}:v1`, withKey(key))).toEqual(verified)
+    expect(await verify(`${reference}@${digest}`, withKey(key))).toEqual(verified)
+    expect(asked.at(-1)).toContain('Bearer repository:signed/')
+  })
+
+  test('signed by somebody else, not at all, or with a signature of another image is refused', async () => {
+    image('wrong', other)
+    await expect(verify(`${host}/wrong:v1`, withKey(ecdsa))).rejects.toMatchObject({
+      status: 'PermissionDenied',
+      message: expect.stringContaining('none of its signatures is of the rule’s key'),
+    })
+    image('bare')
+    await expect(verify(`${host}/bare:v1`, withKey(ecdsa))).rejects.toMatchObject({ message: expect.stringContaining('it is not signed') })
+    const stolen = image('good', ecdsa)
+    const digest = image('bad')
+    const signature = contents.get(`/v2/good/manifests/${stolen.replace(':', '-')}.sig`)!
+    contents.set(`/v2/bad/manifests/${digest.replace(':', '-')}.sig`, signature)
+    const payload = JSON.parse(signature).layers[0].digest
+    contents.set(`/v2/bad/blobs/${payload}`, contents.get(`/v2/good/blobs/${payload}`)!)
+    await expect(verify(`${host}/bad:v1`, withKey(ecdsa))).rejects.toMatchObject({ status: 'PermissionDenied' })
+  })
+
+  test('whose registry lies about digests is refused', async () => {
+    const digest = image('lying', ecdsa)
+    contents.set(`/v2/lying/manifests/${digest}`, json({ something: 'else' }))
+    const payload = [...contents.keys()].find((path) => path.startsWith('/v2/lying/blobs/'))!
+    contents.set(payload, `${contents.get(payload)} `)
+    await expect(verify(`${host}/lying@${digest}`, withKey(ecdsa))).rejects.toMatchObject({ status: 'DataLoss' })
+  })
+
+  test('that is not there, a rule without a key, and one for keyless signatures are said', async () => {
+    await expect(verify(`${host}/nothing:v1`, withKey(ecdsa))).rejects.toMatchObject({ status: 'NotFound' })
+    const broken = { imagePattern: '**', publicKeyVerifier: { certificate: 'x' } }
+    await expect(verify(`${host}/good:v1`, broken)).rejects.toMatchObject({ status: 'FailedPrecondition' })
+    const keyless = { imagePattern: '**', keylessVerifier: { issuer: 'https://x' } }
+    await expect(verify(`${host}/good:v1`, keyless)).rejects.toMatchObject({ status: 'FailedPrecondition' })
+    await expect(verify('Not/An Image', withKey(ecdsa))).rejects.toMatchObject({ status: 'InvalidArgument' })
+  })
+})
+
+test.each([
+  ['registry.k8s.io/*', 'registry.k8s.io/pause', true],
+  ['registry.k8s.io/*', 'registry.k8s.io/coredns/coredns', false],
+  ['registry.k8s.io/**', 'registry.k8s.io/coredns/coredns', true],
+  ['docker.io/library/?ginx', 'docker.io/library/nginx', true],
+  ['docker.io/library/nginx', 'docker.io/library/nginxx', false],
+  ['a.b/c', 'aXb/c', false],
+])('pattern %s and image %s', (imagePattern, name, fits) => {
+  expect(ruleFor([{ spec: { imagePattern, skip: true, deny: false } }], name) !== undefined).toBe(fits)
+})
