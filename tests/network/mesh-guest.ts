@@ -3,7 +3,7 @@
  * address translation of its own, each with a pod; between them lies what stands for the outside, with a discovery
  * server. Each node is a process of its own with the controllers of the mesh. Each check is a line on the console.
  */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createLogger, silent } from '../../src/cosi/log.ts'
 import { Runtime } from '../../src/cosi/runtime.ts'
 import { Store } from '../../src/cosi/store.ts'
@@ -52,6 +52,8 @@ const sites = {
 type Site = keyof typeof sites
 
 const say = (line: string) => console.log(`GUEST ${line}`)
+/** Seconds since the start of the machine: the same in all its processes. */
+const uptime = () => readFileSync('/proc/uptime', 'utf8').split(' ')[0]
 const space = (name: string) => `/run/net-${name}`
 
 async function nft(script: string): Promise<void> {
@@ -72,7 +74,7 @@ async function node(site: Site): Promise<never> {
   }
   const kernel = { mode: 'metal', files: own, net, packet, wireguard } as unknown as Kernel
   const store = new Store()
-  const log = createLogger(({ level, message, fields }) => say(`log ${site} ${level} ${message} ${JSON.stringify(fields)}`))
+  const log = createLogger(({ level, message, fields }) => say(`log ${uptime()} ${site} ${level} ${message} ${JSON.stringify(fields)}`))
   const os = new Runtime(store, { log })
   os.register(
     observeLinks(kernel),
@@ -175,7 +177,7 @@ async function holds(what: string, probe: () => unknown | Promise<unknown>, told
   const begin = performance.now()
   const end = begin + 300_000
   while (performance.now() < end) {
-    if (await probe()) return say(`ok ${what} (${Math.round(performance.now() - begin)} ms)`)
+    if (await probe()) return say(`ok ${what} (${Math.round(performance.now() - begin)} ms, at ${uptime()} s)`)
     await Bun.sleep(100)
   }
   say(`failed ${what}: ${JSON.stringify(told())}`)
