@@ -127,6 +127,16 @@ test('both forms of the configuration say the same', async () => {
   })
 })
 
+test('a mesh without discovery is refused by name', async () => {
+  const { store, os, entries } = machine()
+  store.put(MachineConfig, 'v1alpha1', mesh().replace('discovery: {enabled: true}', 'discovery: {enabled: false}'))
+  await os.settled()
+  expect(store.get(KubeSpanConfig, 'kubespan')).toBeUndefined()
+  expect(entries.map(({ fields }) => fields.error)).toContain(
+    'KubeSpan needs "cluster.discovery.enabled: true", "cluster.id" and "cluster.secret" in the configuration',
+  )
+})
+
 test('peers are affiliates with a key; what they leave out and what another has is not sent to them', async () => {
   const { store, os, entries } = machine()
   store.put(MachineConfig, 'v1alpha1', mesh())

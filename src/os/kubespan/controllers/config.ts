@@ -13,13 +13,16 @@ export const configKubeSpan: Controller = defineController({
     const wish = found && (find(found, 'KubeSpanConfig') ?? found.machine.network?.kubespan)
     if (!found || !wish) return
     const { enabled = false, advertiseKubernetesNetworks, allowDownPeerBypass, harvestExtraEndpoints, mtu, filters } = wish
+    const { id, secret, discovery } = found.cluster
+    if (enabled && !(id && secret && discovery?.enabled))
+      throw new Error('KubeSpan needs "cluster.discovery.enabled: true", "cluster.id" and "cluster.secret" in the configuration')
     const announced: string[] = found.documents
       .filter(({ kind }) => kind === 'KubeSpanEndpoints')
       .flatMap(({ extraAnnouncedEndpoints }) => extraAnnouncedEndpoints ?? [])
     mesh.put('kubespan', {
       enabled,
-      clusterId: found.cluster.id ?? '',
-      sharedSecret: found.cluster.secret ?? '',
+      clusterId: id ?? '',
+      sharedSecret: secret ?? '',
       forceRouting: allowDownPeerBypass !== true,
       advertiseKubernetesNetworks: advertiseKubernetesNetworks === true,
       ...(mtu ? { mtu } : {}),
