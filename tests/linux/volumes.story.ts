@@ -297,3 +297,28 @@ test(
   },
   patience * 2,
 )
+
+test(
+  'a disk that comes while the machine runs is found with what is on it, and missed when it goes',
+  async () => {
+    const { store } = powerOn()
+    await phase(store, 'META', 'ready')
+    const file = join(folder, 'plugged.img')
+    writeFileSync(file, '')
+    truncateSync(file, 64 * mebibyte)
+    expect(await Bun.spawn(['mkfs.ext4', '-q', '-L', 'plugged', file]).exited).toBe(0)
+    const plugged = attachLoop(file, { autoclear: true })
+    const id = basename(plugged.device)
+    disks.push(plugged)
+    const found = await store.until(DiscoveredVolume, id, ({ spec }) => spec.name === 'extfs', { signal: signal() })
+    expect(found.spec.label).toBe('plugged')
+    plugged.release()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const stop = store.subscribe(DiscoveredVolume, () => !store.get(DiscoveredVolume, id) && resolve())
+    if (!store.get(DiscoveredVolume, id)) resolve()
+    await promise
+    stop()
+    disks.pop()
+  },
+  patience * 2,
+)
