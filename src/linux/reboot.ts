@@ -1,4 +1,6 @@
+import { closeSync, openSync } from 'node:fs'
 import { check, cString, libc } from './libc.ts'
+import { translated } from './system-error.ts'
 
 const c = libc({
   reboot: { args: ['i32'], returns: 'i32' },
@@ -29,4 +31,14 @@ export function kexecFileLoad(kernelFd: number, initrdFd: number | undefined, co
   const call = libc({ syscall: { args: ['i64', 'i64', 'i64', 'u64', 'ptr', 'u64'], returns: 'i64' } })
   const noInitrd = 4 // KEXEC_FILE_NO_INITRAMFS
   check('kexec_file_load', call().syscall(number, kernelFd, initrdFd ?? -1, line.length, line, initrdFd === undefined ? noInitrd : 0))
+}
+
+/** Loads a kernel and its initramfs from files, to be started by `reboot('kexec')`. */
+export function loadNextKernel(kernel: string, initramfs: string, commandLine: string): void {
+  const files = [kernel, initramfs].map((path) => translated('open', path, () => openSync(path, 'r')))
+  try {
+    kexecFileLoad(files[0]!, files[1], commandLine)
+  } finally {
+    for (const file of files) closeSync(file)
+  }
 }

@@ -30,7 +30,9 @@ export interface Kernel {
   readonly capabilities: typeof import('../linux/capabilities.ts')
   readonly fifo: typeof import('../linux/fifo.ts')
   readonly efi: typeof import('../linux/efi-variables.ts')
+  readonly reboot: typeof import('../linux/reboot.ts')
   readonly socket: typeof import('../linux/socket.ts')
+  readonly acpi: typeof import('../linux/acpi.ts')
   readonly console: typeof import('../linux/console.ts')
   readonly watchdog: typeof import('../linux/watchdog.ts')
 }

@@ -3,6 +3,7 @@ import { refusedInContainer } from './api/metal.ts'
 import { powerMethods } from './api/power.ts'
 import { releaseMethods } from './api/release.ts'
 import { observeBootPhases } from './controllers/boot-phase.ts'
+import { observeBootedEntry } from './controllers/booted-entry.ts'
 import { requestState } from './controllers/state-mount.ts'
 import { dropUpgradeFallback } from './controllers/trial.ts'
 import { BootPhase } from './resources/boot-phase.ts'
@@ -13,7 +14,7 @@ export const lifecycle: Area = {
   resources: [BootPhase],
   controllers: (machine) => [
     observeBootPhases(machine.sequencer.phases),
-    ...(machine.kernel.mode === 'container' ? [] : [requestState, dropUpgradeFallback(machine)]),
+    ...(machine.kernel.mode === 'container' ? [] : [requestState, observeBootedEntry(machine.kernel), dropUpgradeFallback(machine)]),
   ],
   methods: (machine) => [...powerMethods(machine), ...(machine.kernel.mode === 'container' ? refusedInContainer : releaseMethods(machine))],
 }

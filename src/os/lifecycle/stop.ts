@@ -3,6 +3,7 @@ import { SystemDisk } from '../block/resources/system-disk.ts'
 import { stopPods } from '../cri/stop-pods.ts'
 import { cordonAndDrain, isRegistered } from '../k8s/drain.ts'
 import type { Phase, Task, TaskContext } from './sequencer.ts'
+import { kexecPrepare } from './start/kexec.ts'
 import { endVolumes, unmountVolume } from './volumes.ts'
 
 /** Services that answer the API and need nothing of the disk: they go last. */
@@ -104,8 +105,9 @@ export const shutdown = (machine: Machine, { force = false } = {}): Phase[] => [
   end(machine, 'shutdown'),
 ]
 
-/** Everything stops, then the machine starts anew; a forced reboot leaves the pods to be cleaned up at the next start. */
-export const reboot = (machine: Machine, { force = false } = {}): Phase[] => [
+/** Everything stops, then the machine starts anew, by `kexec` where that can be; a forced reboot leaves the pods to be cleaned up at the next start. */
+export const reboot = (machine: Machine, { force = false, kexec = false } = {}): Phase[] => [
+  ...(kexec && machine.kernel.mode !== 'container' ? [{ name: 'kexec', tasks: [kexecPrepare(machine)] }] : []),
   ...(force ? stopAll(machine).slice(1) : stopAll(machine)),
   end(machine, 'reboot'),
 ]

@@ -5,6 +5,7 @@
 import { describe } from '../../cosi/meta.ts'
 import { Runtime } from '../../cosi/runtime.ts'
 import { Store } from '../../cosi/store.ts'
+import * as acpi from '../../linux/acpi.ts'
 import * as block from '../../linux/block.ts'
 import * as capabilities from '../../linux/capabilities.ts'
 import * as capture from '../../linux/capture.ts'
@@ -21,7 +22,7 @@ import * as net from '../../linux/net.ts'
 import * as nftables from '../../linux/nftables.ts'
 import * as packet from '../../linux/packet.ts'
 import * as processes from '../../linux/process.ts'
-import { reboot as rebootKernel } from '../../linux/reboot.ts'
+import * as rebooting from '../../linux/reboot.ts'
 import { setrlimit } from '../../linux/rlimit.ts'
 import * as socket from '../../linux/socket.ts'
 import * as sysctl from '../../linux/sysctl.ts'
@@ -150,7 +151,9 @@ function assemble(container: boolean): Machine {
     capabilities,
     fifo,
     efi,
+    reboot: rebooting,
     socket,
+    acpi,
     console: screens,
     watchdog,
   }
@@ -219,12 +222,13 @@ function endMachine(ending: Ending, container: boolean): void {
   say(ending === 'reboot' ? 'rebooting' : 'shutting down')
   if (container) process.exit(ending === 'reboot' ? 129 : 0)
   files.syncAll()
-  rebootKernel(ending === 'reboot' ? 'restart' : 'powerOff')
+  if (ending === 'shutdown') rebooting.reboot('powerOff')
+  rebooting.reboot(files.readTextIfThere('/sys/kernel/kexec_loaded')?.trim() === '1' ? 'kexec' : 'restart')
 }
 
 function die(what: string, error: unknown, container: boolean): void {
   say(`init dies of an ${what}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
   if (container) process.exit(1)
   files.syncAll()
-  rebootKernel('restart')
+  rebooting.reboot('restart')
 }

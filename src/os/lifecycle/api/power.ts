@@ -13,8 +13,9 @@ const { WipeMode: wipeModes } = enums.ResetRequest
 /** Reboot, shut down, reset: answered before they begin, told of in events under the actor id of the answer. */
 export const powerMethods = (machine: Machine): Method[] => [
   unary('machine.MachineService/Reboot', ['os:admin', 'os:operator'], async ({ mode }) => {
-    const force = mode === enums.RebootRequest.Mode.FORCE
-    return { messages: [{ actorId: beginSequence(machine, 'reboot', rebootPhases(machine, { force })) }] }
+    const { DEFAULT, FORCE } = enums.RebootRequest.Mode
+    const how = { force: mode === FORCE, kexec: mode === DEFAULT }
+    return { messages: [{ actorId: beginSequence(machine, 'reboot', rebootPhases(machine, how)) }] }
   }),
   unary('machine.MachineService/Shutdown', ['os:admin', 'os:operator'], async ({ force }) => ({
     messages: [{ actorId: beginSequence(machine, 'shutdown', shutdownPhases(machine, { force })) }],

@@ -66,14 +66,20 @@ const loaderVendor = '4a67b082-0a4c-41cf-b6c7-440b29bb8c4f'
 export function runningSlot({ kernel: { files } }: Pick<BootDiskParts, 'kernel'>, { slots }: Pick<BootState, 'slots'>): Slot | undefined {
   const told = parameterValues(parseCommandLine(files.readTextIfThere('/proc/cmdline') ?? ''), 'ichor.slot').at(-1)
   if (told === 'a' || told === 'b') return told
-  const variable = `/sys/firmware/efi/efivars/LoaderEntrySelected-${loaderVendor}`
-  // Four bytes of attributes, then UTF-16 with a zero at its end.
-  const entry = files.exists(variable) && Buffer.from(files.read(variable)).subarray(4).toString('utf16le').split('\0')[0]
+  const entry = loaderEntry({ kernel: { files } })
   const selected = entry ? slotOfEntryId(entry) : undefined
   if (selected) return selected
   const root = runningRoot({ kernel: { files } })
   const same = (['a', 'b'] as const).filter((slot) => root !== undefined && slots[slot]?.rootHash === root)
   return same.length === 1 ? same[0] : undefined
+}
+
+/** The entry that systemd-boot says it started. */
+export function loaderEntry({ kernel: { files } }: { kernel: { files: Pick<Kernel['files'], 'exists' | 'read'> } }): string | undefined {
+  const variable = `/sys/firmware/efi/efivars/LoaderEntrySelected-${loaderVendor}`
+  if (!files.exists(variable)) return undefined
+  // Four bytes of attributes, then UTF-16 with a zero at its end.
+  return Buffer.from(files.read(variable)).subarray(4).toString('utf16le').split('\0')[0] || undefined
 }
 
 /** The hash of the root file system this machine runs from, as stage 0 left it. */

@@ -19,6 +19,7 @@ import {
 } from './slot.ts'
 
 const environmentFile = `${grubFolder}/grubenv`
+const startLimit = 256 << 20
 const slotFiles = ['vmlinuz', 'initramfs.xz'] as const
 
 /** Two slots as folders of the BOOT partition that GRUB starts from. */
@@ -87,6 +88,11 @@ export function grub(volume: FatVolume): BootLoader {
     },
 
     giveUp: () => change({ next: '', tries: '' }),
+
+    start: async (slot) => ({
+      kernel: await volume.read(`/${slot}/vmlinuz`, startLimit),
+      initramfs: await volume.read(`/${slot}/initramfs.xz`, startLimit),
+    }),
   }
 }
 

@@ -54,6 +54,8 @@ export interface BootLoader {
   try(slot: Slot): Promise<void>
   /** Marks a slot good. */
   keep(slot: Slot): Promise<void>
+  /** What a slot starts, for a kernel that starts it without the firmware; only where nobody has to vouch for it. */
+  start?(slot: Slot): Promise<{ kernel: Uint8Array; initramfs: Uint8Array }>
   /** Ends a trial without success: the slot last marked good starts next. */
   giveUp(): Promise<void>
 }
