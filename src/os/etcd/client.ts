@@ -42,7 +42,9 @@ export interface EtcdClient {
 }
 
 const short = { deadline: 10_000 }
-const leaseSeconds = 15
+/** How long a holder that is silent is believed to be there; and after which part of that it no longer believes it itself. */
+const leaseSeconds = 8
+const ownTrust = 0.6
 
 /** Makes a client for endpoints such as `10.0.0.2:2379`; nothing is sent before the first call. */
 export function etcdClient(endpoints: readonly string[], { ca, cert, key }: EtcdCredentials): EtcdClient {
@@ -134,10 +136,11 @@ export const hexId = (id: string): string => BigInt(id).toString(16).padStart(16
  * oldest key holds it. Waiting asks again instead of watching, for it is rare and short.
  */
 async function withMutex<T>(channel: Channel, name: string, act: (signal: AbortSignal) => Promise<T>, outer?: AbortSignal): Promise<T> {
+  const began = performance.now()
   const { ID: lease } = await channel.unary('etcdserverpb.Lease/LeaseGrant', { TTL: leaseSeconds }, { ...short, signal: outer })
   const lost = new AbortController()
   const signal = outer ? AbortSignal.any([outer, lost.signal]) : lost.signal
-  const renewal = keepAlive(channel, lease, lost)
+  const renewal = keepAlive(channel, lease, began, lost)
   try {
     const prefix = Buffer.from(`${name}/`)
     const key = Buffer.from(`${name}/${BigInt(lease).toString(16)}`)
@@ -167,18 +170,31 @@ async function withMutex<T>(channel: Channel, name: string, act: (signal: AbortS
   }
 }
 
-function keepAlive(channel: Channel, lease: string, lost: AbortController): ReturnType<typeof setInterval> {
-  return setInterval(
-    async () => {
-      try {
-        for await (const { TTL } of channel.bidi('etcdserverpb.Lease/LeaseKeepAlive', [{ ID: lease }], { deadline: 4000 }))
-          if (TTL <= 0) throw new Error('the lease has ended')
-      } catch (error) {
-        lost.abort(error)
+/** Renews a lease; the hold counts as lost well before etcd may give it to another, counted from the last renewal's beginning. */
+function keepAlive(channel: Channel, lease: string, granted: number, lost: AbortController): ReturnType<typeof setInterval> {
+  const limit = leaseSeconds * 1000 * ownTrust
+  let renewed = granted
+  let asking = false
+  let problem: unknown = new Error('etcd does not answer')
+  const renew = async () => {
+    const began = performance.now()
+    asking = true
+    try {
+      for await (const { TTL } of channel.bidi('etcdserverpb.Lease/LeaseKeepAlive', [{ ID: lease }], { deadline: limit / 2 })) {
+        if (TTL <= 0) return lost.abort(new Error('the lease has ended'))
+        renewed = began
       }
-    },
-    (leaseSeconds * 1000) / 3,
-  )
+    } catch (error) {
+      problem = error
+    } finally {
+      asking = false
+    }
+  }
+  return setInterval(() => {
+    const since = performance.now() - renewed
+    if (since > limit) lost.abort(problem)
+    else if (!asking && since > limit / 4) void renew()
+  }, 250)
 }
 
 /** The first key after all that begin with a prefix. */

@@ -38,6 +38,7 @@ test('the address is there while the election holds, announced, and gone before 
           : new Promise((resolve) => signal.addEventListener('abort', () => resolve())),
     },
     hostname: () => '',
+    present: () => false,
     linkLocal: () => undefined,
     memory: new Map(),
     tell: (findings: Findings | undefined) => void told.push(findings?.addresses[0]?.address),

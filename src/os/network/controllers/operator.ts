@@ -71,6 +71,7 @@ interface State {
 /** Runs clients while they are wished, and hands on what they find out. */
 export const applyOperators = (operators: Readonly<Record<string, Operator>>): Controller => {
   const states = new Map<string, State>()
+  let present = new Set<string>()
   return defineController({
     name: 'network.OperatorSpecController',
     inputs: {
@@ -90,6 +91,7 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
       timeServer: shared(TimeServerSpec, 'network-config'),
     },
     reconcile({ specs, links, addresses, name, names, machine, log, background, wakeIn, ...outputs }) {
+      present = new Set(addresses.list().map(({ metadata }) => metadata.id))
       const wanted = new Map(specs.list().map(({ metadata, spec }) => [metadata.id, spec]))
       // A machine that goes hands shared addresses on while the others can still be told.
       const going = leaving.has(machine.get('machine')?.spec.stage ?? '')
@@ -135,6 +137,7 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
             clock: machineClock,
             hostname: () => String(memory.get('hostname') ?? ''),
             linkLocal: () => memory.get('linkLocal') as string | undefined,
+            present: (address) => present.has(`${spec.linkName}/${address}`),
             memory,
             tell(findings) {
               current.findings = findings

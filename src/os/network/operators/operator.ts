@@ -38,6 +38,8 @@ export interface Operation {
   hostname(): string
   /** The link's own IPv6 address, undefined while another station may have it. */
   linkLocal(): string | undefined
+  /** Whether the kernel has given the link an address. */
+  present(address: string): boolean
   /** Tells what holds from now on; undefined when nothing does. */
   tell(findings: Findings | undefined): void
   /** What the operator wrote here before its link went away: kept as long as the operator is wished. */

@@ -8,19 +8,23 @@ import type { Findings, Operator } from './operator.ts'
 export type Elect = (name: string, act: (holding: AbortSignal) => Promise<void>, signal: AbortSignal) => Promise<void>
 
 const again = 1000
+/** How long a link may take to let go of an address, in milliseconds; well below the rest of an election's lease. */
+const longestFarewell = 2000
+const never = new AbortController().signal
 /** Stations that slept through the first announcement hear another (RFC 5227 2.3 asks for two). */
 const announcements = [50, 1000, 3000]
 
 /** An address that the elected one of the control planes has, and tells its link of. */
 export const vipOperator =
   (packets: Pick<Kernel['packet'], 'announce'>, elect: Elect): Operator =>
-  async ({ spec, link, signal, log, clock, tell }) => {
+  async ({ spec, link, signal, log, clock, tell, present }) => {
     const { ip, gratuitousARP } = spec.vip!
     const six = ip.includes(':')
+    const address = `${ip}/${six ? 128 : 32}`
     const findings: Findings = {
       addresses: [
         {
-          address: `${ip}/${six ? 128 : 32}`,
+          address,
           linkName: spec.linkName,
           family: six ? 'inet6' : 'inet4',
           scope: 'global',
@@ -49,6 +53,10 @@ export const vipOperator =
                 if (!holding.aborted) packets.announce(link, ip)
               }
             while (!holding.aborted) await clock.sleep(3_600_000, holding)
+            // Nobody else is elected before this returns: the link must have let go of the address by then.
+            tell(undefined)
+            const patience = clock.now() + longestFarewell
+            while (present(address) && clock.now() < patience) await clock.sleep(10, never)
           },
           signal,
         )
