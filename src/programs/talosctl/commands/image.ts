@@ -8,6 +8,7 @@ import { kubernetesImages, type Versions, versions } from '../kubernetes-images.
 import { type OutputFlags, outputOption, structured } from '../output.ts'
 import { type Row, table } from '../table.ts'
 import { humanSize, rfc3339, type Timestamp } from '../units.ts'
+import { cacheCertGen, cacheCreate, cacheServe } from './image-cache.ts'
 
 /** talosctl image */
 export const image = (io: Io, cluster: Cluster) => {
@@ -32,6 +33,7 @@ export const image = (io: Io, cluster: Cluster) => {
     .description('Remove an image from each node.')
     .argument('<image>', 'its reference')
     .action((reference: string) => runImageRemove(cluster, namespace(), reference))
+  for (const make of [cacheCreate, cacheServe, cacheCertGen]) command.addCommand(make(io))
   const bundle = command
     .command('k8s-bundle')
     .alias('default')
