@@ -16,6 +16,8 @@ export interface ConfigRequest {
   mirrors: { registry: string; endpoint: string }[]
   insecureRegistries: string[]
   cniUrl?: string
+  /** Whether the nodes are joined by a mesh. */
+  kubespan?: boolean
   /** Where clients reach the machines, when not at their own addresses. */
   endpoint?: string
   patches: { all: string[]; controlplane: string[]; worker: string[] }
@@ -161,6 +163,7 @@ function generateOptions(cluster: ClusterRecord, request: ConfigRequest, secrets
     nameservers: network.nameservers,
     discovery: discovery !== undefined,
     ...(discovery ? { discoveryEndpoint: `http://${network.gateway}:${discovery.port}` } : {}),
+    kubespan: request.kubespan === true,
     ...(request.cniUrl ? { cni: { name: 'custom' as const, urls: [request.cniUrl] } } : {}),
   }
 }

@@ -34,6 +34,7 @@ export interface CreateFlags extends CommonFlags {
   customCniUrl?: string
   endpoint?: string
   withClusterDiscovery: boolean
+  withKubespan?: boolean
   wait: boolean
   waitTimeout?: number
   skipKubeconfig?: boolean
@@ -56,6 +57,7 @@ const configurationFlags: (keyof CreateFlags)[] = [
   'registryInsecureSkipVerify',
   'dnsDomain',
   'customCniUrl',
+  'withKubespan',
   'endpoint',
 ]
 
@@ -70,6 +72,8 @@ export async function options(io: Io, flags: CreateFlags, asked: (flag: keyof Cr
   checkName(flags.name)
   if (net.isIP(flags.hostIp) !== 4)
     throw new UsageError(`--host-ip "${flags.hostIp}": write an IPv4 address of this host, such as 0.0.0.0 or 127.0.0.1`)
+  if (flags.withKubespan && !flags.withClusterDiscovery)
+    throw new UsageError('--with-kubespan: the mesh needs discovery, leave out --no-with-cluster-discovery')
   for (const address of flags.nameservers ?? []) {
     if (net.isIP(address) === 0) throw new UsageError(`--nameservers "${address}": write addresses, such as 1.1.1.1`)
   }
@@ -104,6 +108,7 @@ export async function options(io: Io, flags: CreateFlags, asked: (flag: keyof Cr
       mirrors: parseMirrors(flags.registryMirror ?? []),
       insecureRegistries: flags.registryInsecureSkipVerify ?? [],
       cniUrl: flags.customCniUrl,
+      kubespan: flags.withKubespan === true,
       endpoint: flags.endpoint,
       asked: configurationFlags.some(asked),
       patches: {

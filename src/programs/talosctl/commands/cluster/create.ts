@@ -40,6 +40,7 @@ export function create(io: Io): Command {
     .option('--endpoint <address>', 'address that clients reach the machines at instead of their own')
     .option('--with-cluster-discovery', 'members look for each other', true)
     .option('--no-with-cluster-discovery', 'members do not look for each other')
+    .option('--with-kubespan', 'connect the nodes by an encrypted mesh')
     .option('--wait', 'wait until the cluster is healthy', true)
     .option('--no-wait', 'return when the nodes have their configuration')
     .addOption(
