@@ -4,6 +4,7 @@ import { powerMethods } from './api/power.ts'
 import { releaseMethods } from './api/release.ts'
 import { observeBootPhases } from './controllers/boot-phase.ts'
 import { observeBootedEntry } from './controllers/booted-entry.ts'
+import { heedPowerButton } from './controllers/power-button.ts'
 import { requestState } from './controllers/state-mount.ts'
 import { dropUpgradeFallback } from './controllers/trial.ts'
 import { BootPhase } from './resources/boot-phase.ts'
@@ -14,7 +15,9 @@ export const lifecycle: Area = {
   resources: [BootPhase],
   controllers: (machine) => [
     observeBootPhases(machine.sequencer.phases),
-    ...(machine.kernel.mode === 'container' ? [] : [requestState, observeBootedEntry(machine.kernel), dropUpgradeFallback(machine)]),
+    ...(machine.kernel.mode === 'container'
+      ? []
+      : [requestState, heedPowerButton(machine), observeBootedEntry(machine.kernel), dropUpgradeFallback(machine)]),
   ],
   methods: (machine) => [...powerMethods(machine), ...(machine.kernel.mode === 'container' ? refusedInContainer : releaseMethods(machine))],
 }

@@ -6,7 +6,8 @@ import { AttributeReader, text } from './attributes.ts'
 export const genericControl = { family: 16, getFamily: 3 } as const
 
 const headerLength = 4
-const CTRL_ATTR = { familyId: 1, familyName: 2 } as const
+const CTRL_ATTR = { familyId: 1, familyName: 2, groups: 7 } as const
+const CTRL_ATTR_MCAST_GRP = { name: 1, id: 2 } as const
 
 /** Writes a message of a family: a command, the family's version, attributes. */
 export function writeGeneric(command: number, version: number, attributes: readonly Uint8Array[]): Uint8Array {
@@ -27,4 +28,15 @@ export function readFamilyId(body: Uint8Array): number {
   const id = readGeneric(body, 'netlink family').attributes.u16(CTRL_ATTR.familyId)
   if (id === undefined) throw new DecodeError('netlink family', headerLength, 'it has no number')
   return id
+}
+
+/** Reads the numbers of a family's multicast groups, by name. */
+export function readFamilyGroups(body: Uint8Array): Map<string, number> {
+  const found = new Map<string, number>()
+  for (const { value, offset } of readGeneric(body, 'netlink family').attributes.list(CTRL_ATTR.groups)) {
+    const group = new AttributeReader(value, 'netlink family', offset)
+    const [name, id] = [group.text(CTRL_ATTR_MCAST_GRP.name), group.u32(CTRL_ATTR_MCAST_GRP.id)]
+    if (name !== undefined && id !== undefined) found.set(name, id)
+  }
+  return found
 }
