@@ -7,11 +7,14 @@ import { buildPackages, type HostPackage, prepareHost } from './build/host.ts'
 import { formatSize, formatTime, task } from './build/progress.ts'
 import { sizeTable, table } from './build/size-table.ts'
 import { commandLine } from './image/command-line.ts'
+import { writeDisk } from './image/disk.ts'
 import { takeStarters } from './image/kernel.ts'
 import { imageKey, signatureLine } from './image/key.ts'
 import { help, type ImageOptions, imageOptions } from './image/options.ts'
 import { writeInstaller, writeIso, writeNetworkInitramfs } from './image/products.ts'
+import { writeQcow2 } from './image/qcow2.ts'
 import { makeRelease } from './image/release.ts'
+import { checkReproducible } from './image/reproducible.ts'
 import { makeRoot } from './image/root.ts'
 import { enrollment } from './image/secure-boot.ts'
 import { buildStage0 } from './image/stage0.ts'
@@ -22,9 +25,12 @@ const imagePackages: readonly HostPackage[] = [
   { name: 'grub-common', why: 'puts GRUB together for BIOS', shown: '/usr/bin/grub-mkimage' },
 ]
 
+/** Bytes of a disk image for virtual machines: room for the volumes, which grow when the disk is made larger. */
+const virtualDisk = 10 * 1024 ** 3
+
 const signingPackage: HostPackage = { name: 'sbsigntool', why: 'signs for Secure Boot', shown: '/usr/bin/sbsign' }
 
-async function make(options: ImageOptions): Promise<void> {
+async function make(options: ImageOptions, args: readonly string[]): Promise<void> {
   const started = performance.now()
   const { output, secureBoot, only } = options
   const line = commandLine(options.extraKernelArgs, options.platform)
@@ -40,6 +46,7 @@ async function make(options: ImageOptions): Promise<void> {
   const work = join(output, `.image-${process.pid}`)
   const done: string[] = []
   const shown = task('making images')
+  let ended = false
   /** Whatever is made appears under its name only when it is whole. */
   const product = async (name: string, write: (path: string) => unknown) => {
     shown.at(name)
@@ -56,6 +63,10 @@ async function make(options: ImageOptions): Promise<void> {
     const of = (name: string) => (path: string) => copyFileSync(join(release.folder, name), path)
     const keys = { how: options.enroll, files: secureBoot && options.enroll !== 'off' ? await enrollment(secureBoot, work) : [] }
     if (only.has('iso')) await product('ichor-amd64.iso', (path) => writeIso(path, release, keys))
+    if (only.has('disk')) {
+      await product('ichor-amd64.raw', (path) => writeDisk(path, release, options.diskFirmware))
+      await product('ichor-amd64.qcow2', (path) => writeQcow2(path, join(output, 'ichor-amd64.raw'), virtualDisk))
+    }
     if (only.has('pxe')) {
       await product('ichor-vmlinuz', of('vmlinuz'))
       await product('ichor-initramfs', (path) => writeNetworkInitramfs(path, release))
@@ -71,16 +82,29 @@ async function make(options: ImageOptions): Promise<void> {
     await product('ichor-SHA256SUMS', (path) => writeFileSync(path, text))
     await product('ichor-SHA256SUMS.sig', (path) => writeFileSync(path, signatureLine(Buffer.from(text), key)))
     shown.done()
+    ended = true
     console.log(`${sizeTable(root.rows)}\n`)
     console.log(table([['FILE', 'SIZE', 'SHA256'], ...sums.map(({ name, size, sha256 }) => [name, formatSize(size), sha256.slice(0, 16)])]))
     console.log(`\nkernel ${starters.kernel.release}, root ${release.verity.rootHash}, in "${output}"`)
     console.log(`${formatTime(performance.now() - started)} in all`)
+    if (options.checkReproducible) await checkReproducible(done, output, again(args), keyPath)
   } catch (error) {
-    shown.failed()
+    if (!ended) shown.failed()
     throw error
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
+}
+
+/** The arguments of a second run: it has a key and a place of its own, and does not check itself. */
+function again(args: readonly string[]): string[] {
+  const kept: string[] = []
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at]!
+    if (arg === '--key' || arg === '--output') at++
+    else if (!/^--(key|output)=/.test(arg) && arg !== '--check-reproducible') kept.push(arg)
+  }
+  return kept
 }
 
 /** Takes away what runs that were killed have left. */
@@ -92,8 +116,9 @@ function sweep(folder: string): void {
 }
 
 try {
-  const options = imageOptions(process.argv.slice(2))
-  if (options) await make(options)
+  const args = process.argv.slice(2)
+  const options = imageOptions(args)
+  if (options) await make(options, args)
   else process.stdout.write(help)
 } catch (error) {
   failed(error)

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cpioHeader, cpioPadding, cpioTrailer, cpioTypes } from '../../src/wire/cpio.ts'
 import { moduleName, moduleOrder, parseModulesDep } from '../../src/wire/modules-dep.ts'
+import { cached, hashOf } from '../build/cache.ts'
 import type { Kernel } from './kernel.ts'
 import { early, KernelError, mayHoldRoot } from './modules.ts'
 import { rootName, type Verity, verityLine } from './verity.ts'
@@ -18,6 +19,9 @@ export interface InitramfsParts {
   /** As base64 in a line. */
   publicKey: string
 }
+
+/** Of Zstandard, which the kernel unpacks several times as fast as XZ. */
+const level = 19
 
 interface Entry {
   name: string
@@ -66,7 +70,7 @@ export function moduleList(order: readonly string[], dependencies: ReadonlyMap<s
 /** Bytes of the list and modules in it that stage 0 has room for. */
 const limits = { list: (1 << 20) - 1, modules: 512 }
 
-/** The archive, compressed. Equal parts give equal bytes. */
+/** The archives, one behind the other. Equal parts give equal bytes. */
 export async function makeInitramfs({ kernel, stage0, verity, publicKey }: InitramfsParts): Promise<Buffer> {
   const tree = join(kernel.modules, kernel.release)
   const table = (name: string) => readFileSync(join(tree, name), 'utf8')
@@ -75,17 +79,19 @@ export async function makeInitramfs({ kernel, stage0, verity, publicKey }: Initr
   const list = moduleList(order, dependencies, table('modules.alias'))
   if (order.length > limits.modules || Buffer.byteLength(list) >= limits.list)
     throw new KernelError(`stage 0 has room for ${limits.modules} modules and ${limits.list} bytes of their list, this kernel needs more`)
-  const entries = [
+  const bulk = archive([
     ...['dev', 'ichor', 'medium', 'modules', 'proc', 'root', 'sys'].map(dir),
     file('init', readFileSync(stage0), 0o755),
-    file('ichor/root', verityLine(verity)),
-    file('ichor/key.pub', publicKey),
     file('modules/list', list),
     ...order.map((each) => file(`modules/${base(each)}`, readFileSync(join(tree, each)))),
-  ]
-  const compressed = await Bun.zstdCompress(archive(entries), { level: 19 })
-  // Whatever follows begins at a multiple of four.
-  return Buffer.concat([compressed, cpioPadding(compressed.length)])
+  ])
+  // What differs from build to build is small and comes behind, so that the bulk is compressed only when it changes.
+  const own = archive([file('ichor/root', verityLine(verity)), file('ichor/key.pub', publicKey)])
+  const part = await cached('initramfs', { bulk: hashOf(bulk), level, bun: Bun.version }, async (folder) => {
+    await Bun.write(join(folder, 'bulk'), await Bun.zstdCompress(bulk, { level }))
+  })
+  const compressed = readFileSync(join(part.folder, 'bulk'))
+  return Buffer.concat([compressed, cpioPadding(compressed.length), own, cpioPadding(own.length)])
 }
 
 /** The second archive: header before the root's bytes, and what comes behind them. */

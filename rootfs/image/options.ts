@@ -7,7 +7,7 @@ import { dist } from '../build/binary.ts'
 /** The help, with every flag. */
 export const help = `Makes everything a machine starts from, in dist/:
   ichor-amd64.iso                for CD and USB stick, BIOS and UEFI
-  ichor-amd64.raw, .qcow2        a disk with the system on it, BIOS and UEFI
+  ichor-amd64.raw, .qcow2        a disk with the system on it
   ichor-amd64.efi                the unified kernel image
   ichor-vmlinuz, ichor-initramfs, ichor-cmdline
                                  for machines started through a network; the root is in the initramfs
@@ -29,6 +29,7 @@ usage: ./mkimage.sh [flags]
   --secure-boot-cert FILE    its certificate in PEM
   --sd-boot-enroll-keys HOW  if-safe: the boot menu offers to trust that certificate (default)
                              force: a machine in setup mode trusts it without being asked; off: neither
+  --disk-firmware uefi|bios  what the disk is started by (uefi)
   --only iso,pxe,…           only some of: iso, disk, pxe, installer
   --fast                     packed quickly and less tightly, for daily work
   --locked                   takes exactly the Debian packages that the lock files name, or nothing
@@ -52,6 +53,7 @@ export interface ImageOptions {
   key?: string
   secureBoot?: { key: string; certificate: string }
   enroll: 'if-safe' | 'force' | 'off'
+  diskFirmware: 'uefi' | 'bios'
   only: ReadonlySet<Product>
   fast: boolean
   locked: boolean
@@ -74,6 +76,7 @@ const flags = {
   'secure-boot-key': { type: 'string' },
   'secure-boot-cert': { type: 'string' },
   'sd-boot-enroll-keys': { type: 'string', default: 'if-safe' },
+  'disk-firmware': { type: 'string', default: 'uefi' },
   only: { type: 'string' },
   fast: { type: 'boolean', default: false },
   locked: { type: 'boolean', default: false },
@@ -98,6 +101,8 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
   const enroll = values['sd-boot-enroll-keys']
   if (enroll !== 'if-safe' && enroll !== 'force' && enroll !== 'off')
     throw new UsageError(`--sd-boot-enroll-keys "${enroll}": must be if-safe, force or off`)
+  const diskFirmware = values['disk-firmware']
+  if (diskFirmware !== 'uefi' && diskFirmware !== 'bios') throw new UsageError(`--disk-firmware "${diskFirmware}": must be uefi or bios`)
   if (locked && relock) throw new UsageError('--locked and --lock exclude each other')
   const path = (flag: 'embed-config' | 'firmware' | 'key' | 'secure-boot-key' | 'secure-boot-cert') => {
     const given = values[flag]
@@ -115,6 +120,7 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     key: path('key'),
     secureBoot: key && certificate ? { key, certificate } : undefined,
     enroll,
+    diskFirmware,
     only: new Set(values.only === undefined ? products : values.only.split(',').map(product)),
     fast: values.fast,
     locked,

@@ -9,7 +9,7 @@ import { debianPartsOf } from '../build/sbom-parts.ts'
 import { type SizeRow, sizeRows } from '../build/size-table.ts'
 import type { Tree } from '../build/tree.ts'
 import { xz, zstd } from '../squashfs/compressor.ts'
-import type { Kernel, Starters } from './kernel.ts'
+import type { Starters } from './kernel.ts'
 import { loadedBeforeLock } from './modules.ts'
 
 /** What is loaded before no module can be loaded any more, a name a line. */
@@ -24,6 +24,8 @@ export interface RootOptions {
   fast: boolean
   relock: boolean
   locked: boolean
+  /** Folder with files that drivers ask for, as below /usr/lib/firmware. */
+  firmware?: string
   /** File with a machine configuration that the image carries. */
   embedConfig?: string
 }
@@ -37,10 +39,14 @@ export interface MachineRoot {
 }
 
 /** Builds what is missing and packs it. */
-export async function makeRoot({ kernel, packages }: Starters, { fast, relock, locked, embedConfig }: RootOptions): Promise<MachineRoot> {
+export async function makeRoot(
+  { kernel, packages }: Starters,
+  { fast, relock, locked, firmware, embedConfig }: RootOptions,
+): Promise<MachineRoot> {
   return withParts(undefined, async ({ program, parts }) => {
     const { tree, sbom } = await assemble(program, parts, { relock, locked, also: debianPartsOf(packages) })
-    addModules(tree, kernel)
+    addFolder(tree, 'modules', join(kernel.modules, kernel.release), `/usr/lib/modules/${kernel.release}`)
+    if (firmware) addFolder(tree, 'firmware', firmware, '/usr/lib/firmware')
     tree.text(
       'modules',
       beforeLockPath,
@@ -56,13 +62,13 @@ export async function makeRoot({ kernel, packages }: Starters, { fast, relock, l
   })
 }
 
-/** All modules that were kept, with depmod's tables. */
-function addModules(tree: Tree, { modules, release }: Kernel): void {
-  for (const entry of readdirSync(join(modules, release), { recursive: true, withFileTypes: true })) {
+/** Everything below a folder of the build machine. */
+function addFolder(tree: Tree, part: string, from: string, to: string): void {
+  for (const entry of readdirSync(from, { recursive: true, withFileTypes: true })) {
     const source = join(entry.parentPath, entry.name)
-    const path = `/usr/lib/modules${source.slice(modules.length)}`
-    if (entry.isSymbolicLink()) tree.link('modules', path, readlinkSync(source))
-    else if (entry.isFile()) tree.file('modules', path, source, 0o644)
-    else tree.dir('modules', path)
+    const path = `${to}${source.slice(from.length)}`
+    if (entry.isSymbolicLink()) tree.link(part, path, readlinkSync(source))
+    else if (entry.isFile()) tree.file(part, path, source, 0o644)
+    else tree.dir(part, path)
   }
 }

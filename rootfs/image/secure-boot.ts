@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hashOf } from '../build/cache.ts'
 import { run } from '../build/run.ts'
+import { uuidOf } from './uuid.ts'
 
 /** RSA key and certificate, both PEM files. */
 export interface SecureBootKeys {
@@ -32,14 +33,7 @@ export async function enrollment({ key, certificate }: SecureBootKeys, work: str
   mkdirSync(work, { recursive: true })
   const der = new X509Certificate(readFileSync(certificate)).raw
   const [plain, list] = [join(work, 'certificate.der'), join(work, 'list.esl')]
-  const digest = hashOf(der)
-  const owner = [
-    digest.slice(0, 8),
-    digest.slice(8, 12),
-    `4${digest.slice(13, 16)}`,
-    `8${digest.slice(17, 20)}`,
-    digest.slice(20, 32),
-  ].join('-')
+  const owner = uuidOf(hashOf(der))
   const attributes = 'NON_VOLATILE,BOOTSERVICE_ACCESS,RUNTIME_ACCESS,TIME_BASED_AUTHENTICATED_WRITE_ACCESS'
   try {
     writeFileSync(plain, der)

@@ -1,0 +1,64 @@
+/** A disk as the installation makes it, with the release in slot A, marked good: for machines that are given a disk image. */
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseManifest } from '../../src/oci/image-manifest.ts'
+import { planDisk } from '../../src/os/block/layout.ts'
+import { type Firmware, installPartitions } from '../../src/os/lifecycle/install/layout.ts'
+import { type Release as SignedRelease, slotRelease } from '../../src/os/lifecycle/release/release.ts'
+import { grub } from '../../src/os/lifecycle/slots/grub.ts'
+import { grubBlocks } from '../../src/os/lifecycle/slots/grub-core.ts'
+import { systemdBoot } from '../../src/os/lifecycle/slots/systemd-boot.ts'
+import { FatVolume, formatFat } from '../../src/wire/fat/volume.ts'
+import { writeTable } from '../../src/wire/gpt/table.ts'
+import { hashOf } from '../build/cache.ts'
+import { diskOn } from './disk-file.ts'
+import type { Release } from './release.ts'
+import { fileOf, sizeOf } from './release.ts'
+import { uuidOf } from './uuid.ts'
+
+const sectorSize = 512
+const mebibyte = 1 << 20
+
+/** Writes the disk to a file; stretches of zeros take no room. Equal releases give equal bytes. */
+export async function writeDisk(path: string, release: Release, firmware: Firmware): Promise<void> {
+  const plan = installPartitions(firmware)
+  const size = plan.reduce((sum, each) => sum + (each.size ?? 0), 2 * mebibyte)
+  const { table, partitions } = planDisk({ path, size, sectorSize }, { partitions: plan })
+  const guid = (what: string) => uuidOf(`${release.verity.rootHash} ${firmware} ${what}`)
+  table.diskGuid = guid('disk')
+  for (const partition of table.partitions) partition.guid = guid(partition.name)
+  const signed = signedRelease(release)
+  const file = await open(path, 'w+', 0o644)
+  try {
+    await file.truncate(size)
+    const disk = diskOn(file, 0, size)
+    for (const step of writeTable(table, { protective: true })) for (const { offset, bytes } of step) await disk.write(offset, bytes)
+    for (const { label, offset, size: bytes } of partitions) {
+      if (label !== 'EFI' && label !== 'BOOT') continue
+      const partition = diskOn(file, offset, bytes)
+      const serial = Number.parseInt(hashOf(guid(label)).slice(0, 8), 16)
+      await formatFat(partition, { label, serial, hidden: offset / sectorSize })
+      if (firmware === 'bios' && label === 'EFI') continue
+      const volume = await FatVolume.open(partition)
+      const loader = firmware === 'bios' ? grub(volume) : systemdBoot(volume)
+      await loader.prepare(signed.open, signed.size)
+      await loader.write('a', await slotRelease(signed))
+      await loader.keep('a')
+    }
+    const home = partitions.find(({ label }) => label === 'BIOS')
+    if (home) for (const { offset, bytes } of grubBlocks(release.grub.boot, release.grub.core, home)) await disk.write(offset, bytes)
+  } finally {
+    await file.close()
+  }
+}
+
+function signedRelease(release: Release): SignedRelease {
+  const text = fileOf(release, 'manifest')
+  return {
+    origin: release.folder,
+    manifest: parseManifest(text.toString('utf8')),
+    image: hashOf(text).slice(0, 16),
+    size: (name) => sizeOf(release, name),
+    open: (name) => Bun.file(join(release.folder, name)).stream(),
+  }
+}
