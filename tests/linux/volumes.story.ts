@@ -14,8 +14,8 @@ import * as uevent from '../../src/linux/uevent.ts'
 import type { Machine } from '../../src/os/area.ts'
 import { wipeDevices } from '../../src/os/block/api/wipe.ts'
 import { block as area } from '../../src/os/block/block.ts'
-import { probeDevice, readDiskTable } from '../../src/os/block/device.ts'
-import { type DiskPlan, kernelView, layOutDisk } from '../../src/os/block/layout.ts'
+import { kernelView, probeDevice, readDiskTable } from '../../src/os/block/device.ts'
+import { type DiskPlan, layOutDisk } from '../../src/os/block/layout.ts'
 import { Meta } from '../../src/os/block/meta/meta.ts'
 import { DiscoveredVolume } from '../../src/os/block/resources/discovered-volume.ts'
 import { SwapStatus } from '../../src/os/block/resources/swap-status.ts'
@@ -120,7 +120,7 @@ async function attach() {
     const open = await block.openDevice(device)
     const table = await readDiskTable(open)
     await open.close()
-    if (table) await block.syncPartitions(device, kernelView(device, table))
+    if (table) await block.syncPartitions(device, kernelView(table))
   }
 }
 

@@ -30,15 +30,28 @@ export async function contentOf(device: Device): Promise<Content> {
   return { size, sectorSize, ...(found && { found }) }
 }
 
-/** Opens a device, looks at it and closes it again. */
-export async function probeDevice(block: Pick<Kernel['block'], 'openDevice'>, path: string): Promise<Content> {
-  const device = await block.openDevice(path)
+type Opens = Pick<Kernel['block'], 'openDevice'>
+
+/**
+ * Opens a device for as long as it is needed. For writing only where something is written: udevd looks at a device anew
+ * whenever one who could have written to it lets go.
+ */
+export async function withDevice<T>(
+  block: Opens,
+  path: string,
+  options: Parameters<Opens['openDevice']>[1],
+  run: (device: Device) => Promise<T>,
+): Promise<T> {
+  const device = await block.openDevice(path, options)
   try {
-    return await contentOf(device)
+    return await run(device)
   } finally {
     await device.close()
   }
 }
+
+/** What is on a device. */
+export const probeDevice = (block: Opens, path: string): Promise<Content> => withDevice(block, path, {}, contentOf)
 
 /** The partition table of a device; undefined where there is none that can be read. */
 export async function readDiskTable(device: Device): Promise<(GptTable & { damaged?: 'first' | 'backup' }) | undefined> {
@@ -65,3 +78,7 @@ export async function writeDiskTable(device: Device, table: GptTable, { fresh = 
 
 /** The device of a partition: a disk whose name ends with a digit has a p between. */
 export const partitionPath = (disk: string, index: number): string => `${disk}${/\d$/.test(disk) ? 'p' : ''}${index}`
+
+/** What the kernel is told of the partitions of a table. */
+export const kernelView = ({ sectorSize, partitions }: GptTable) =>
+  partitions.map(({ index, first, last }) => ({ index, offset: first * sectorSize, size: (last + 1 - first) * sectorSize }))

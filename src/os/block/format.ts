@@ -1,7 +1,7 @@
 import { formatFat } from '../../wire/fat/volume.ts'
 import type { Machine } from '../area.ts'
 import type { Kernel } from '../kernel.ts'
-import { probeDevice } from './device.ts'
+import { probeDevice, withDevice } from './device.ts'
 import { runProgram } from './program.ts'
 import { mebibyte } from './sizes.ts'
 import { writeSwapArea } from './swap-area.ts'
@@ -37,13 +37,9 @@ function program(type: 'xfs' | 'ext4', label: string, size: number): string[] {
   return ['mkfs.xfs', '-q', '-f', ...(size < smallestSupportedXfs ? ['--unsupported'] : []), ...(label ? ['-L', label.slice(0, 12)] : [])]
 }
 
-async function formatVfat(block: Pick<Kernel['block'], 'openDevice'>, path: string, label: string, offset: number): Promise<void> {
-  const device = await block.openDevice(path, { write: true, exclusive: true })
-  try {
+const formatVfat = (block: Pick<Kernel['block'], 'openDevice'>, path: string, label: string, offset: number): Promise<void> =>
+  withDevice(block, path, { write: true, exclusive: true }, async (device) => {
     const serial = crypto.getRandomValues(new Uint32Array(1))[0]!
     await formatFat(device, { label: label.slice(0, 11) || 'NO NAME', serial, hidden: Math.floor(offset / 512) })
     await device.flush()
-  } finally {
-    await device.close()
-  }
-}
+  })

@@ -7,7 +7,7 @@ import { freeIndex, gapSize, gaps } from '../../wire/gpt/place.ts'
 import { type GptTable, newTable } from '../../wire/gpt/table.ts'
 import { type PartitionType, partitionTypes } from '../../wire/gpt/types.ts'
 import type { Machine } from '../area.ts'
-import { contentOf, type Device, partitionPath, writeDiskTable } from './device.ts'
+import { contentOf, type Device, kernelView, partitionPath, withDevice, writeDiskTable } from './device.ts'
 import { type DiskContent, describeContent } from './disk-content.ts'
 import { type Format, format } from './format.ts'
 import { prettyBinarySize } from './sizes.ts'
@@ -102,13 +102,6 @@ export const laidOut = (disk: string, { sectorSize }: GptTable, { index, guid, f
   uuid: guid,
 })
 
-/** What the kernel is told of a table. */
-export const kernelView = (disk: string, table: GptTable) =>
-  table.partitions.map((partition) => {
-    const { index, offset, size } = laidOut(disk, table, partition)
-    return { index, offset, size }
-  })
-
 /** Throws DiskOccupied, with what is there, when a disk holds anything. */
 export function refuseOccupied(path: string, content: DiskContent): void {
   if (content.found)
@@ -125,18 +118,15 @@ export async function layOutDisk(
   { wipe }: { wipe: boolean },
 ): Promise<LaidOut[]> {
   const { block } = parts.kernel
-  const device = await block.openDevice(path, { write: true, exclusive: true })
-  let planned: ReturnType<typeof planDisk>
-  try {
+  const planned = await withDevice(block, path, { write: true, exclusive: true }, async (device) => {
     const content = await contentOf(device)
     if (!wipe) refuseOccupied(path, content)
-    planned = planDisk({ path, size: device.size, sectorSize: device.sectorSize }, plan)
+    const planned = planDisk({ path, size: device.size, sectorSize: device.sectorSize }, plan)
     parts.log.info('laying out disk', { disk: path, partitions: planned.partitions.map(({ label }) => label).join(' ') })
     await writeLayout(device, planned, content.found !== undefined)
-  } finally {
-    await device.close()
-  }
-  await block.syncPartitions(path, kernelView(path, planned.table))
+    return planned
+  })
+  await block.syncPartitions(path, kernelView(planned.table))
   for (const [index, { format: wanted }] of plan.partitions.entries())
     if (wanted) await format(parts, planned.partitions[index]!.device, wanted, planned.partitions[index])
   return planned.partitions

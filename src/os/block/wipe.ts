@@ -1,7 +1,9 @@
 /** Taking from disks and partitions what is on them. */
+
+import type { GptPartition } from '../../wire/gpt/entries.ts'
 import type { Machine } from '../area.ts'
 import type { Device } from './device.ts'
-import { partitionPath, readDiskTable, writeDiskTable } from './device.ts'
+import { kernelView, partitionPath, readDiskTable, withDevice, writeDiskTable } from './device.ts'
 import { mebibyte } from './sizes.ts'
 
 type Parts = Pick<Machine, 'kernel' | 'log'>
@@ -30,20 +32,14 @@ export async function wipeSignatures(device: Pick<Device, 'write' | 'flush'>, of
 export async function wipeDevice({ kernel: { block }, log }: Parts, path: string, options: WipeOptions = {}): Promise<void> {
   const { method = 'fast', inUse = false, signal } = options
   log.info('wiping', { device: path, method })
-  const device = await block.openDevice(path, { write: true, exclusive: !inUse })
-  let parts: { offset: number; size: number }[]
-  try {
+  const parts = await withDevice(block, path, { write: true, exclusive: !inUse }, async (device) => {
     const table = await readDiskTable(device)
-    parts = (table?.partitions ?? []).map(({ first, last }) => ({
-      offset: first * device.sectorSize,
-      size: (last + 1 - first) * device.sectorSize,
-    }))
+    const view = table ? kernelView(table) : []
     // The partitions before the table that leads to them: what is begun again after a power cut finds them still.
-    for (const { offset, size } of parts) await wipeSignatures(device, offset, size)
+    for (const { offset, size } of view) await wipeSignatures(device, offset, size)
     await wipeSignatures(device, 0, device.size)
-  } finally {
-    await device.close()
-  }
+    return view
+  })
   if (method === 'zeroes') await block.zeroOut(path, signal)
   else if (!inUse) await block.discard(path, signal)
   if (parts.length > 0 && !inUse) await block.syncPartitions(path, [])
@@ -57,33 +53,16 @@ export async function wipeLabels(parts: Parts, disk: string, labels: readonly st
 }
 
 /** The partitions of a disk by their table; none where there is no table. */
-export async function partitionsOf({ kernel: { block } }: Pick<Parts, 'kernel'>, disk: string): Promise<{ index: number; name: string }[]> {
-  const device = await block.openDevice(disk)
-  try {
-    return (await readDiskTable(device))?.partitions ?? []
-  } finally {
-    await device.close()
-  }
+async function partitionsOf({ kernel: { block } }: Parts, disk: string): Promise<GptPartition[]> {
+  return (await withDevice(block, disk, {}, readDiskTable))?.partitions ?? []
 }
 
 /** Takes a partition out of the table of its disk. */
 export async function dropPartition({ kernel: { block }, log }: Parts, disk: string, index: number): Promise<void> {
+  const table = await withDevice(block, disk, {}, readDiskTable)
+  if (!table?.partitions.some((each) => each.index === index)) return
   log.info('removing partition', { disk, partition: index })
-  const device = await block.openDevice(disk, { write: true })
-  try {
-    const table = await readDiskTable(device)
-    if (!table?.partitions.some((each) => each.index === index)) return
-    const partitions = table.partitions.filter((each) => each.index !== index)
-    await writeDiskTable(device, { ...table, partitions })
-    await block.syncPartitions(
-      disk,
-      partitions.map(({ index, first, last }) => ({
-        index,
-        offset: first * table.sectorSize,
-        size: (last + 1 - first) * table.sectorSize,
-      })),
-    )
-  } finally {
-    await device.close()
-  }
+  const left = { ...table, partitions: table.partitions.filter((each) => each.index !== index) }
+  await withDevice(block, disk, { write: true }, (device) => writeDiskTable(device, left))
+  await block.syncPartitions(disk, kernelView(left))
 }

@@ -7,6 +7,7 @@ import type { Store } from '../../../cosi/store.ts'
 import type { Kernel } from '../../kernel.ts'
 import { MetaKey } from '../../runtime/resources/meta-key.ts'
 import { MetaLoad } from '../../runtime/resources/meta-load.ts'
+import { withDevice } from '../device.ts'
 import { VolumeStatus } from '../resources/volume-status.ts'
 import { type MetaContent, readMetaPartition, writeMetaPartition } from './partition.ts'
 
@@ -104,13 +105,8 @@ export class Meta {
     return turn
   }
 
-  async #read(device: string): Promise<MetaContent> {
-    const open = await this.parts.kernel.block.openDevice(device)
-    try {
-      return await readMetaPartition(open)
-    } finally {
-      await open.close()
-    }
+  #read(device: string): Promise<MetaContent> {
+    return withDevice(this.parts.kernel.block, device, {}, readMetaPartition)
   }
 
   #take({ values, legacy }: MetaContent): void {
@@ -125,8 +121,7 @@ export class Meta {
 
   async #write(device: string): Promise<void> {
     const changed = new Map(this.#changed)
-    const open = await this.parts.kernel.block.openDevice(device, { write: true })
-    try {
+    await withDevice(this.parts.kernel.block, device, { write: true }, async (open) => {
       const { values, legacy } = await readMetaPartition(open)
       for (const [tag, value] of changed) {
         legacy.delete(tag)
@@ -134,9 +129,7 @@ export class Meta {
         else values.set(tag, Buffer.from(value))
       }
       await writeMetaPartition(open, { values, legacy })
-    } finally {
-      await open.close()
-    }
+    })
     for (const [tag, value] of changed) if (this.#changed.get(tag) === value) this.#changed.delete(tag)
   }
 
