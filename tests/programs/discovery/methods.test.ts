@@ -1,10 +1,12 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import fc from 'fast-check'
 import { silent } from '../../../src/cosi/log.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { discoveryMethods } from '../../../src/programs/discovery/methods.ts'
-import { Registry } from '../../../src/programs/discovery/registry.ts'
+import { limits, Registry } from '../../../src/programs/discovery/registry.ts'
 import { type Channel, connect } from '../../../src/rpc/client/channel.ts'
 import { type Server, servePlain } from '../../../src/rpc/server/server.ts'
+import { RpcError } from '../../../src/rpc/status.ts'
 
 const service = 'sidero.discovery.server.Cluster'
 let registry: Registry
@@ -70,4 +72,43 @@ test('bad requests are refused by name', async () => {
   await expect(say('n1', 'x', 0)).rejects.toMatchObject({ status: 'InvalidArgument', message: 'ttl must lie between 0 and 1800 seconds' })
   await expect(say('n1', 'x'.repeat(4000))).rejects.toMatchObject({ status: 'InvalidArgument' })
   await expect(channel.unary(`${service}/Hello`, { clusterId: '', clientVersion: '' })).rejects.toMatchObject({ status: 'InvalidArgument' })
+})
+
+test('whatever is said is taken within bounds or refused by name, and the service lives on', async () => {
+  const saying = fc.record({
+    clusterId: fc.string({ maxLength: 300 }),
+    affiliateId: fc.string({ maxLength: 300 }),
+    affiliateData: fc.option(fc.uint8Array({ maxLength: 3000 }), { nil: undefined }),
+    affiliateEndpoints: fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 80 }),
+    ttl: fc.option(fc.record({ seconds: fc.integer({ min: -5, max: 4000 }), nanos: fc.integer() }), { nil: undefined }),
+  })
+  await fc.assert(
+    fc.asyncProperty(saying, async (request) => {
+      try {
+        await channel.unary(`${service}/AffiliateUpdate`, request)
+        const stored = registry.list(request.clusterId).find(({ id }) => id === request.affiliateId)!
+        expect(stored.data.length).toBeLessThanOrEqual(limits.data)
+        expect(stored.endpoints.length).toBeLessThanOrEqual(limits.endpoints)
+      } catch (error) {
+        if (!(error instanceof RpcError)) throw error
+        expect(['InvalidArgument', 'ResourceExhausted']).toContain(error.status)
+      }
+    }),
+    { numRuns: 60 },
+  )
+  await say('n1', 'one')
+})
+
+test('a service that has moved says where to, and hands out nothing', async () => {
+  const methods = discoveryMethods(registry, { redirect: 'discovery.example:443' })
+  const moved = await servePlain(
+    { host: '127.0.0.1', port: 0 },
+    { methods, store: new Store(), log: silent, roles: () => new Set<never>() },
+  )
+  const other = connect({ address: `127.0.0.1:${moved.port}` })
+  const { redirect } = await other.unary(`${service}/Hello`, { clusterId: 'c', clientVersion: 'v1' })
+  expect(redirect?.endpoint).toBe('discovery.example:443')
+  await expect(other.unary(`${service}/List`, { clusterId: 'c' })).rejects.toMatchObject({ status: 'FailedPrecondition' })
+  other.close()
+  await moved.close()
 })
