@@ -5,7 +5,7 @@
 import { RpcError } from '../../rpc/status.ts'
 
 /** Calls a second in the long run and at once, watches under way, and addresses that are remembered. */
-export const addressLimits = { rate: 50, burst: 4_000, watches: 2_048, clusters: 64, addresses: 65_536 } as const
+export const addressLimits = { rate: 100, burst: 4_000, watches: 2_048, clusters: 64, addresses: 65_536 } as const
 
 interface Counted {
   left: number

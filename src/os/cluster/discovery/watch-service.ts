@@ -18,7 +18,7 @@ export type ConnectService = (config: Pick<Config, 'serviceEndpoint' | 'serviceE
 /** Pause between attempts to reach the service, in milliseconds, doubling up to the last. */
 const pauses = [250, 15_000] as const
 /** Between two questions whether the connection lives, and how long one may take, in milliseconds. */
-const pulseInterval = 20_000
+const pulseInterval = 30_000
 const pulseDeadline = 10_000
 const clientVersion = 'v1.13.0'
 /** A service that sends on more often than this sends in a circle. */
