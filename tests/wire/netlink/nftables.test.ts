@@ -2,7 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { DecodeError } from '../../../src/wire/decode-error.ts'
 import { attribute, nested, text } from '../../../src/wire/netlink/attributes.ts'
+import { readMessages } from '../../../src/wire/netlink/message.ts'
 import { changedTable, readFilterChain, readFilterRule, writeTableQuery } from '../../../src/wire/netlink/nftables.ts'
+import vectors from './captured/nftables-of-linux-6.18.json'
 
 const head = Buffer.of(1, 0, 0, 0)
 const be32 = (type: number, value: number) =>
@@ -51,4 +53,25 @@ describe('nftables', () => {
       }),
     )
   })
+})
+
+test('what a kernel said is read, and cut short it is refused', () => {
+  const bytes = (name: keyof typeof vectors) => new Uint8Array(Buffer.from(vectors[name], 'base64'))
+  expect(readMessages(bytes('chains')).map(({ body }) => readFilterChain(body))).toEqual([
+    { table: 'talos', name: 'ingress', type: 'filter', hook: 1, priority: -150, policy: 0 },
+    { table: 'talos', name: 'jumped', type: undefined, hook: undefined, priority: undefined, policy: undefined },
+  ])
+  const rules = readMessages(bytes('rules'))
+  expect(rules.map(({ body }) => readFilterRule(body))).toEqual([
+    { table: 'talos', chain: 'ingress', comment: '0123456789ab 1 of 2' },
+    { table: 'talos', chain: 'ingress', comment: '0123456789ab 2 of 2' },
+    { table: 'talos', chain: 'jumped', comment: '' },
+  ])
+  const { body } = rules[0]!
+  for (let end = 0; end < body.length; end++)
+    try {
+      readFilterRule(body.subarray(0, end))
+    } catch (error) {
+      expect(error).toBeInstanceOf(DecodeError)
+    }
 })
