@@ -102,6 +102,8 @@ export class FatVolume {
   /** Sectors of the table that differ from the disk. */
   readonly #dirty = new Set<number>()
   #hint = 2
+  /** Clusters that nobody uses. */
+  #free = 0
 
   private constructor(
     device: BlockAccess,
@@ -115,9 +117,10 @@ export class FatVolume {
   /** Opens a file system; clusters that nobody names, left by a cut, count as free. Throws DecodeError when it is none. */
   static async open(device: BlockAccess): Promise<FatVolume> {
     const geometry = parseBootSector(await device.read(0, sectorSize), device.size)
-    const bytes = Buffer.from(await device.read(geometry.reserved * sectorSize, geometry.tableSectors * sectorSize))
+    const bytes = await device.read(geometry.reserved * sectorSize, geometry.tableSectors * sectorSize)
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const table = new Uint32Array(geometry.clusters + 2)
-    for (let index = 0; index < table.length; index++) table[index] = bytes.readUInt32LE(index * 4) & 0x0fffffff
+    for (let index = 0; index < table.length; index++) table[index] = view.getUint32(index * 4, true) & 0x0fffffff
     const volume = new FatVolume(device, geometry, table)
     await volume.#reclaim()
     return volume
@@ -125,9 +128,7 @@ export class FatVolume {
 
   /** Bytes that new files may take. */
   get free(): number {
-    let clusters = 0
-    for (let index = 2; index < this.#table.length; index++) if (this.#table[index] === 0) clusters++
-    return clusters * clusterSize(this.geometry)
+    return this.#free * clusterSize(this.geometry)
   }
 
   /** What a directory holds; nothing when it is not there. */
@@ -357,18 +358,20 @@ export class FatVolume {
 
   /** Frees, in memory, what no directory leads to. */
   async #reclaim(): Promise<void> {
-    const named = new Set<number>()
+    const named = new Uint8Array(this.#table.length)
     const waiting = [this.geometry.rootCluster]
     for (let directory = waiting.pop(); directory !== undefined; directory = waiting.pop()) {
-      if (named.has(directory)) throw new DecodeError('FAT32 table', directory, 'two directories share a cluster')
-      for (const cluster of this.#chain(directory, directoryLimit)) named.add(cluster)
+      if (named[directory]) throw new DecodeError('FAT32 table', directory, 'two directories share a cluster')
+      for (const cluster of this.#chain(directory, directoryLimit)) named[cluster] = 1
       for (const entry of parseDirectory(await this.#readChain(directory, directoryLimit))) {
         if (entry.directory) waiting.push(entry.cluster)
-        else if (entry.cluster >= 2) for (const cluster of this.#chain(entry.cluster, this.geometry.clusters)) named.add(cluster)
+        else if (entry.cluster >= 2) for (const cluster of this.#chain(entry.cluster, this.geometry.clusters)) named[cluster] = 1
       }
     }
     for (let cluster = 2; cluster < this.#table.length; cluster++) {
-      if (this.#table[cluster] !== 0 && this.#table[cluster] !== 0x0ffffff7 && !named.has(cluster)) this.#set(cluster, 0)
+      const value = this.#table[cluster]
+      if (value === 0) this.#free++
+      else if (value !== 0x0ffffff7 && !named[cluster]) this.#set(cluster, 0)
     }
   }
 
@@ -393,6 +396,8 @@ export class FatVolume {
   }
 
   #set(cluster: number, value: number): void {
+    if (this.#table[cluster] === 0) this.#free--
+    if (value === 0) this.#free++
     this.#table[cluster] = value
     this.#dirty.add(Math.floor((cluster * 4) / sectorSize))
   }
@@ -410,7 +415,7 @@ export class FatVolume {
       }
     }
     this.#dirty.clear()
-    await this.#device.write(geometry.info * sectorSize, infoSector(this.free / clusterSize(geometry), this.#hint))
+    await this.#device.write(geometry.info * sectorSize, infoSector(this.#free, this.#hint))
     await this.#device.flush()
   }
 
