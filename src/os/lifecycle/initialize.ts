@@ -8,6 +8,7 @@ import { startService } from './services.ts'
 import { startDashboard } from './start/dashboard.ts'
 import { haltIfInstalled } from './start/halt-if-installed.ts'
 import { enforceHardening } from './start/hardening.ts'
+import { wipeAtStart } from './start/wipe-disks.ts'
 import { beginVolumes } from './volumes.ts'
 
 /** What happens before there is a configuration: the API comes up, then a configuration is looked for. */
@@ -21,10 +22,12 @@ const inContainer = (machine: Machine): Phase[] => [
 const onMachine = (machine: Machine): Phase[] => {
   const parameters = parseCommandLine(machine.kernel.files.readText('/proc/cmdline'))
   const last = (name: string) => parameterValues(parameters, name).at(-1)
+  const wipe = last('talos.experimental.wipe')
   return [
     { name: 'systemRequirements', tasks: [enforceHardening(machine)] },
     { name: 'earlyServices', tasks: ['udevd', 'machined', 'syslogd', 'containerd', 'apid'].map((id) => serviceTask(machine, id)) },
     { name: 'usb', tasks: [{ name: 'waitForUSB', run: ({ signal }) => waitForDevices(machine, signal) }] },
+    ...(wipe === undefined ? [] : [wipeAtStart(machine, wipe)]),
     { name: 'meta', tasks: [{ name: 'reloadMeta', run: (context) => reloadMeta(machine, context) }] },
     // Nothing needs it yet, and at the start of a machine there is much else to do.
     { name: 'containerd', tasks: [serviceTask(machine, 'containerd')] },
