@@ -59,9 +59,13 @@ export function requireContext({ path, config }: Pick<TalosconfigFile, 'path' | 
   throw new UsageError(`context "${name}" is not in "${path}"${known.length ? `: there are ${known.join(', ')}` : ', which has none'}`)
 }
 
-/** Puts contexts in beside those that are there; a name that is taken gets a number. Resolves to old names and new ones. */
-export function addContexts({ config, document }: TalosconfigFile, contexts: Record<string, Context>): Map<string, string> {
-  const taken = new Set(Object.keys(config.contexts))
+/** Puts contexts in beside those that are there; a name that is taken gets a number, or is given up. Gives old names and new ones. */
+export function addContexts(
+  { config, document }: TalosconfigFile,
+  contexts: Record<string, Context>,
+  overwrite = false,
+): Map<string, string> {
+  const taken = new Set(overwrite ? [] : Object.keys(config.contexts))
   const names = new Map<string, string>()
   for (const [name, context] of Object.entries(contexts)) {
     let free = name

@@ -71,6 +71,15 @@ describe('talosctl config', () => {
     expect((await talosctl('config', 'add', 'x', '--crt', file('a.crt'))).err).toContain('give both --crt and --key')
   })
 
+  test('merge overwrites what is taken when told', async () => {
+    writeFileSync(file('from'), 'context: other\ncontexts:\n    other:\n        endpoints: [10.9.0.1]\n')
+    expect((await talosctl('config', 'merge', file('from'), '--overwrite')).err).toBe('overwrote talosconfig context "other"\n')
+    expect(JSON.parse((await talosctl('config', 'contexts', '-o', 'json')).out)).toEqual([
+      { name: 'other', current: true, endpoints: ['10.9.0.1'], nodes: [] },
+      { name: 'talos-default', current: false, endpoints: ['10.6.0.2'], nodes: ['10.6.0.2'] },
+    ])
+  })
+
   test('merge renames what is taken, twice too', async () => {
     writeFileSync(file('from'), 'context: other\ncontexts:\n  other:\n    endpoints: [1.1.1.1]\n')
     expect((await talosctl('config', 'merge', file('from'))).err).toBe('renamed talosconfig context "other" -> "other-1"\n')

@@ -5,6 +5,9 @@ import { archive } from '../archive.ts'
 import { gzipped } from '../gzip.ts'
 import { absolute, translated } from '../path.ts'
 
+/** What the kernel makes is often only to be written, or gone by now. */
+const unreadable = /^\/(proc|sys)\//
+
 /** Contents of files: one as it is, a tree as a compressed tar stream. */
 export function readMethods({ kernel: { files }, log }: Pick<Machine, 'kernel' | 'log'>): Method[] {
   return [
@@ -19,7 +22,7 @@ export function readMethods({ kernel: { files }, log }: Pick<Machine, 'kernel' |
     serverStream('machine.MachineService/Copy', ['os:admin'], async function* ({ rootPath }) {
       const root = absolute(rootPath)
       translated('copy', root, () => files.lstat(root))
-      const tree = archive(files, root, (path, error) => log.warn('copy leaves out', { path, error }))
+      const tree = archive(files, root, (path, error) => (unreadable.test(path) ? log.debug : log.warn)('copy leaves out', { path, error }))
       for await (const bytes of gzipped(tree)) yield { bytes }
     }),
   ]

@@ -43,11 +43,21 @@ function newGroup(name: string, parent?: Group): Group {
 }
 
 /** Every group in order, with the branches to draw before its name. */
-export function* walkGroups(group: Group, indent = '', branch = ''): Generator<{ group: Group; prefix: string }> {
-  yield { group, prefix: branch }
+export function* walkGroups(
+  group: Group,
+  indent = '',
+  branch = '',
+  path = group.name,
+): Generator<{ group: Group; prefix: string; path: string }> {
+  yield { group, prefix: branch, path }
   const below = [...group.below.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
   for (const [index, one] of below.entries()) {
     const last = index === below.length - 1
-    yield* walkGroups(one, `${indent}${last ? '    ' : '│   '}`, `${indent}${last ? '└──' : '├──'}`)
+    yield* walkGroups(
+      one,
+      `${indent}${last ? '    ' : '│   '}`,
+      `${indent}${last ? '└──' : '├──'}`,
+      `${path.replace(/\/$/, '')}/${one.name}`,
+    )
   }
 }

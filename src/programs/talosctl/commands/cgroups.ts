@@ -8,11 +8,12 @@ import { type Group, readGroups, walkGroups } from '../cgroups/tree.ts'
 import type { Cluster } from '../cluster.ts'
 import { failedWith, UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
+import { type OutputFlags, outputOption, structured } from '../output.ts'
 import { table } from '../table.ts'
 
 const root = '/sys/fs/cgroup'
 
-interface CgroupsOptions {
+interface CgroupsOptions extends OutputFlags {
   preset?: string
   schemaFile?: string
   skipCriResolve?: boolean
@@ -35,6 +36,7 @@ export const cgroups = (io: Io, cluster: Cluster) =>
     .addOption(new Option('--preset <name>', 'what to show of each').choices(Object.keys(presets)))
     .addOption(new Option('--schema-file <file>', 'a file that describes the columns').conflicts('preset'))
     .option('--skip-cri-resolve', 'leave the groups of containers with their numbers instead of their names')
+    .addOption(outputOption())
     .addHelpText('after', examples)
     .action((options: CgroupsOptions) => runCgroups(io, cluster, options))
 
@@ -50,6 +52,11 @@ export async function runCgroups(io: Io, cluster: Cluster, options: CgroupsOptio
     columns.some(({ name }) => name === 'Processes') ? processNames(cluster) : new Map<number, string>(),
     options.skipCriResolve ? new Map<string, string>() : containerNames(cluster),
   ])
+  const shown = [...walkGroups(tree)].map(({ group, path }) => ({
+    name: path,
+    ...Object.fromEntries(columns.map(({ name, cell }) => [name, cell(group, names)])),
+  }))
+  if (structured(io, options.output, shown)) return
   const rows = [...walkGroups(tree)].map(({ group, prefix }) => row(group, prefix, columns, names, containers))
   io.stdout.write(table([['NAME', ...columns.map(({ name }) => name)], ...rows]))
 }

@@ -7,6 +7,7 @@ import type { Cluster } from '../cluster.ts'
 import { paintDiff } from '../diff-paint.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
+import { type OutputFlags, outputOption, structured, withNodes } from '../output.ts'
 import { table } from '../table.ts'
 import { rfc3339 } from '../units.ts'
 
@@ -14,12 +15,13 @@ import { rfc3339 } from '../units.ts'
 export const configHistory = (io: Io, cluster: Cluster) => {
   const group = new Command()
     .description('List, show, compare and restore the configurations that nodes were given.')
-    .action(() => runList(io, cluster))
+    .addOption(outputOption())
+    .action((flags: OutputFlags) => runList(io, cluster, flags))
   group
     .command('list')
     .alias('ls')
     .summary('List what is remembered, newest first')
-    .action(() => runList(io, cluster))
+    .action(() => runList(io, cluster, group.opts<OutputFlags>()))
   group
     .command('show <id>')
     .summary('Write one of them; 0 is the one in force')
@@ -37,9 +39,10 @@ export const configHistory = (io: Io, cluster: Cluster) => {
 }
 
 /** Lists what every node remembers. */
-export async function runList(io: Io, cluster: Cluster): Promise<void> {
+export async function runList(io: Io, cluster: Cluster, { output }: OutputFlags): Promise<void> {
   const messages = await cluster.ask('ichor.v1.ConfigService/History', {})
   const peer = await cluster.peer()
+  if (structured(io, output, withNodes(cluster, peer, messages))) return
   const rows = messages.flatMap((message) =>
     message.entries.map((entry) => [
       cluster.nodeOf(message, peer),

@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import type { Cluster } from '../cluster.ts'
 import { duration, list } from '../flags.ts'
 import type { Io } from '../io.ts'
+import { type OutputFlags, outputOption } from '../output.ts'
 import { addContext } from './config/add.ts'
 import { chooseContext, setEndpoints, setNodes } from './config/choose.ts'
 import { listContexts } from './config/contexts.ts'
@@ -37,7 +38,9 @@ export function config(io: Io, cluster: Cluster): Command {
     .command('contexts')
     .alias('get-contexts')
     .summary('List the contexts')
-    .action(() => listContexts(io, flags()))
+    .argument('[ignored...]')
+    .addOption(outputOption())
+    .action((_: string[], options: OutputFlags) => listContexts(io, flags(), options))
   group
     .command('endpoint <endpoint...>')
     .alias('endpoints')
@@ -57,7 +60,8 @@ export function config(io: Io, cluster: Cluster): Command {
     .command('merge <from...>')
     .summary('Take in the contexts of another client configuration')
     .description('Take in the contexts of other client configurations. A name that is taken gets a number.')
-    .action((files: string[]) => mergeConfig(io, flags(), files))
+    .option('--overwrite', 'take the place of contexts that have the same name')
+    .action((files: string[], options: { overwrite?: boolean }) => mergeConfig(io, flags(), files, options))
   group
     .command('new [path]')
     .summary('Make a client configuration with other roles')

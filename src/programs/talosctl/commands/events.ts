@@ -4,9 +4,10 @@ import type { Cluster } from '../cluster.ts'
 import { describeEvent } from '../event.ts'
 import { duration, integer } from '../flags.ts'
 import type { Io } from '../io.ts'
+import { type OutputFlags, outputOption } from '../output.ts'
 import { LiveTable } from '../table.ts'
 
-interface EventsOptions {
+interface EventsOptions extends OutputFlags {
   tail: number
   since?: string
   duration: number
@@ -22,6 +23,7 @@ export const events = (io: Io, cluster: Cluster) =>
     .option('--since <id|duration>', 'begin after this event or with those of the last, for example, "5m"')
     .option('--duration <duration>', 'begin with the events of this last while', duration, 0)
     .option('--actor-id <id>', 'only what this action caused')
+    .addOption(outputOption())
     .action((_: string[], options: EventsOptions) => runEvents(io, cluster, options))
 
 /** Prints one line per event, columns growing with what comes. */
@@ -31,11 +33,22 @@ export async function runEvents(io: Io, cluster: Cluster, options: EventsOptions
   lines.fit([
     [(await cluster.nodes())[0] ?? peer, 'dc0mggdnre2s73cvfccg', 'talos/runtime/machine.ServiceStateEvent', '', 'startEverything', ''],
   ])
-  io.stdout.write(lines.line(['NODE', 'ID', 'EVENT', 'ACTOR', 'SOURCE', 'MESSAGE']))
+  const inTable = options.output === 'table'
+  if (inTable) io.stdout.write(lines.line(['NODE', 'ID', 'EVENT', 'ACTOR', 'SOURCE', 'MESSAGE']))
   try {
     for await (const event of cluster.stream('machine.MachineService/Events', requestOf(options))) {
       const { source, message } = describeEvent(event.data)
-      io.stdout.write(lines.line([cluster.nodeOf(event, peer), event.id, event.data?.type_url, event.actorId, source, message]))
+      if (!inTable) {
+        const shown = {
+          node: cluster.nodeOf(event, peer),
+          id: event.id,
+          event: event.data?.type_url,
+          actor: event.actorId,
+          source,
+          message,
+        }
+        io.stdout.write(options.output === 'json' ? `${JSON.stringify(shown)}\n` : `---\n${Bun.YAML.stringify(shown, null, 2)}\n`)
+      } else io.stdout.write(lines.line([cluster.nodeOf(event, peer), event.id, event.data?.type_url, event.actorId, source, message]))
     }
   } catch (error) {
     if (!io.signal.aborted) throw error
