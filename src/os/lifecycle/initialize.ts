@@ -25,7 +25,7 @@ const onMachine = (machine: Machine): Phase[] => {
   const wipe = last('talos.experimental.wipe')
   return [
     { name: 'systemRequirements', tasks: [enforceHardening(machine)] },
-    { name: 'earlyServices', tasks: ['udevd', 'machined', 'syslogd', 'containerd', 'apid'].map((id) => serviceTask(machine, id)) },
+    { name: 'earlyServices', tasks: ['udevd', 'machined', 'syslogd', 'apid'].map((id) => serviceTask(machine, id)) },
     { name: 'usb', tasks: [{ name: 'waitForUSB', run: ({ signal }) => waitForDevices(machine, signal) }] },
     ...(wipe === undefined ? [] : [wipeAtStart(machine, wipe)]),
     { name: 'meta', tasks: [{ name: 'reloadMeta', run: (context) => reloadMeta(machine, context) }] },
