@@ -67,18 +67,36 @@ export function peSections(image: Buffer): PeSection[] {
 /** How much memory a program asks for. */
 export const peImageSize = (image: Buffer): number => image.readUInt32LE(headersOf(image).optional + 56)
 
+/**
+ * A program without what lies behind its sections (names of symbols), its last section filled up to where more can begin:
+ * signatures count neither gaps nor loose ends, and readers do not agree on them.
+ */
+function trimmed(program: Buffer): Buffer {
+  const { coff, sections, table } = headersOf(program)
+  let [last, end] = [table, 0]
+  for (let header = table; header < table + sections * sectionHeader; header += sectionHeader) {
+    const after = program.readUInt32LE(header + 16) + program.readUInt32LE(header + 20)
+    if (after > end) [last, end] = [header, after]
+  }
+  const image = Buffer.alloc(align(end, fileAlignment))
+  program.copy(image, 0, 0, end)
+  image.writeUInt32LE(image.length - program.readUInt32LE(last + 20), last + 16)
+  image.fill(0, coff + 8, coff + 16) // the table of symbols
+  return image
+}
+
 /** Adds sections behind those that a program has. */
-export function addSections(stub: Buffer, added: readonly { name: string; content: Uint8Array; room?: number }[]): Buffer {
-  const { coff, optional, sections, table } = headersOf(stub)
-  const headersSize = stub.readUInt32LE(optional + 60)
+export function addSections(program: Buffer, added: readonly { name: string; content: Uint8Array; room?: number }[]): Buffer {
+  peSections(program)
+  const image = trimmed(program)
+  const { coff, optional, sections, table } = headersOf(image)
+  const headersSize = image.readUInt32LE(optional + 60)
   if (table + (sections + added.length) * sectionHeader > headersSize) throw new PeError('the stub has no room for more sections')
-  const image = Buffer.from(stub)
   const parts: Uint8Array[] = [image]
-  let offset = stub.length
-  let address = align(peImageSize(stub), memoryAlignment)
+  let offset = image.length
+  let address = align(peImageSize(image), memoryAlignment)
   for (const [at, { name, content, room = 0 }] of added.entries()) {
     if (name.length > 8) throw new PeError(`section name "${name}" is longer than 8 characters`)
-    const start = align(offset, fileAlignment)
     const raw = align(content.length, fileAlignment)
     const header = table + (sections + at) * sectionHeader
     image.fill(0, header, header + sectionHeader)
@@ -86,10 +104,10 @@ export function addSections(stub: Buffer, added: readonly { name: string; conten
     image.writeUInt32LE(content.length, header + 8)
     image.writeUInt32LE(address, header + 12)
     image.writeUInt32LE(raw, header + 16)
-    image.writeUInt32LE(start, header + 20)
+    image.writeUInt32LE(offset, header + 20)
     image.writeUInt32LE(flags, header + 36)
-    parts.push(new Uint8Array(start - offset), content, new Uint8Array(raw - content.length))
-    offset = start + raw
+    parts.push(content, new Uint8Array(raw - content.length))
+    offset += raw
     address = align(address + Math.max(raw, room), memoryAlignment)
   }
   image.writeUInt16LE(sections + added.length, coff + 2)
