@@ -290,3 +290,40 @@ test('a WireGuard peer is told another endpoint when the wish names another, and
   expect(changes('10.0.0.1:51820', 990)).toBeUndefined() // it was heard of this moment
   expect(changes('10.0.0.2:51820', 900)).toBeUndefined() // it went there by itself
 })
+
+test('a move that waits, for the peer was heard of this moment, is made later', () => {
+  const publicKey = Buffer.alloc(32, 'p').toString('base64')
+  const link = { name: 'wg0', index: 4, kind: 'wireguard', flags: 1, mtu: 1420, hardwareAddress: '', data: {} }
+  const peer = {
+    publicKey,
+    presharedKey: '',
+    endpoint: '',
+    keepalive: 25,
+    allowedIPs: [],
+    receivedBytes: 0,
+    sentBytes: 0,
+    lastHandshake: 0,
+  }
+  const told: string[] = []
+  const keeper = new LinkKeeper({
+    wireguardDevice: () => ({ index: 4, privateKey: '', publicKey: '', listenPort: 1, firewallMark: 0, peers: [peer] }),
+    setWireguard: ({ peers = [] }: { peers?: { endpoint?: string }[] }) => {
+      for (const { endpoint } of peers) {
+        if (!endpoint) continue
+        peer.endpoint = endpoint
+        told.push(endpoint)
+      }
+    },
+  } as never)
+  const converge = (endpoint: string) => {
+    const peers = [{ publicKey, presharedKey: '', endpoint, persistentKeepaliveInterval: '25s', allowedIPs: [] }]
+    const wish = { name: 'wg0', logical: true, up: true, mtu: 1420, kind: 'wireguard', type: 'nohdr', layer: 'operator' as const }
+    return keeper.converge({ links: () => [link] } as never, [{ ...wish, wireguard: { listenPort: 1, firewallMark: 0, peers } }], silent)
+  }
+  expect([converge('10.0.0.1:1'), told]).toEqual([false, ['10.0.0.1:1']])
+  peer.lastHandshake = Date.now() / 1000
+  expect([converge('10.0.0.2:1'), told]).toEqual([true, ['10.0.0.1:1']])
+  peer.lastHandshake -= 60
+  expect([converge('10.0.0.2:1'), told]).toEqual([false, ['10.0.0.1:1', '10.0.0.2:1']])
+  expect([converge('10.0.0.2:1'), told.length]).toEqual([false, 2])
+})

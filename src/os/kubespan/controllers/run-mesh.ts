@@ -211,4 +211,5 @@ const statusOf = (label: string, state: PeerState): SpecOf<typeof KubeSpanPeerSt
 })
 
 /** Go's zero time stands for never. */
-const moment = (milliseconds: number) => (milliseconds > 0 ? new Date(milliseconds).toISOString() : '0001-01-01T00:00:00Z')
+const moment = (milliseconds: number) =>
+  milliseconds > 0 ? new Date(milliseconds).toISOString().replace('.000Z', 'Z') : '0001-01-01T00:00:00Z'
