@@ -24,6 +24,9 @@ const mostUnderWay = 1_000
 const ownLifetime = 10
 /** Queries known byte for byte; they are few, for programs ask alike. */
 const mostExact = 4_096
+/** Larger ones are not among them: they would take the memory of many. */
+const usualQuery = 512
+const usualAnswer = 4_096
 const smallest = 512
 
 /** A query that came before: its answer, and how much of one its asker can take. */
@@ -99,6 +102,7 @@ export class Resolver {
     }
     const limit = limitOf(query)
     const answer = this.#answer(query, (kept, end) => {
+      if (query.length > usualQuery || kept.answer.length > usualAnswer) return
       if (this.#exact.size >= mostExact) this.#exact.clear()
       this.#exact.set(exact, { kept, end, limit })
     })
