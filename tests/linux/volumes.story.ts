@@ -144,15 +144,16 @@ const installed: DiskPlan = {
 }
 
 const volumes = () => {
+  const elsewhere = `'!system_disk && disk.dev_path.startsWith("/dev/loop")'`
   const on = (match: string) => `provisioning:\n  diskSelector:\n    match: ${match}\n`
   return configured(
-    `kind: UserVolumeConfig\nname: data\n${on('"!system_disk"')}  minSize: 320MiB\n  maxSize: 400MiB\n`,
-    `kind: UserVolumeConfig\nname: small\n${on('"!system_disk && disk.size > 1u * GiB"')}  maxSize: 64MiB\nfilesystem:\n  type: ext4\n`,
+    `kind: UserVolumeConfig\nname: data\n${on(elsewhere)}  minSize: 320MiB\n  maxSize: 400MiB\n`,
+    `kind: UserVolumeConfig\nname: small\n${on(`${elsewhere.slice(0, -1)} && disk.size > 1u * GiB'`)}  maxSize: 64MiB\nfilesystem:\n  type: ext4\n`,
     'kind: UserVolumeConfig\nname: folder\nvolumeType: directory\n',
-    `kind: RawVolumeConfig\nname: ceph\n${on('"!system_disk"')}  minSize: 32MiB\n  maxSize: 32MiB\n`,
-    `kind: SwapVolumeConfig\nname: spare\n${on('"!system_disk"')}  minSize: 16MiB\n  maxSize: 16MiB\n`,
+    `kind: RawVolumeConfig\nname: ceph\n${on(elsewhere)}  minSize: 32MiB\n  maxSize: 32MiB\n`,
+    `kind: SwapVolumeConfig\nname: spare\n${on(elsewhere)}  minSize: 16MiB\n  maxSize: 16MiB\n`,
     'kind: ExistingVolumeConfig\nname: efi\ndiscovery:\n  volumeSelector:\n    match: volume.partition_label == "u-small"\n',
-    `kind: RawVolumeConfig\nname: huge\n${on('"!system_disk"')}  minSize: 900GiB\n`,
+    `kind: RawVolumeConfig\nname: huge\n${on(elsewhere)}  minSize: 900GiB\n`,
   )
 }
 

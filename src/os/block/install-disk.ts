@@ -5,6 +5,7 @@ import type { install } from '../lifecycle/documents/install.ts'
 import type { DiskContent } from './disk-content.ts'
 import { describeContent } from './disk-content.ts'
 import type { Disk } from './resources/disk.ts'
+import { isLoop } from './volumes/view.ts'
 
 /** A disk of the machine and what is on it. */
 export interface KnownDisk {
@@ -24,7 +25,8 @@ export class InstallDiskError extends Error {
 }
 
 /** The disk to install on. Throws InstallDiskError. */
-export function chooseInstallDisk(disks: readonly KnownDisk[], { disk, diskSelector }: Wish): KnownDisk {
+export function chooseInstallDisk(all: readonly KnownDisk[], { disk, diskSelector }: Wish): KnownDisk {
+  const disks = all.filter(({ id, spec }) => !isLoop(id) || spec.dev_path === disk)
   const usable = disks.filter(({ spec }) => !spec.readonly && !spec.cdrom && spec.size > 0)
   const refuse = (why: string): never => {
     throw new InstallDiskError(`${why}; the disks of this machine are: ${describeDisks(disks)}`)

@@ -33,6 +33,8 @@ export const settleVolumes = (parts: Pick<Machine, 'kernel' | 'spawn' | 'log'>):
   const prepared = new Map<string, string>()
   /** Volumes whose partitions were made and not seen yet: the kernel tells of them in its own time. */
   const made = new Set<string>()
+  /** Where volumes were found since the start: one whose disk is gone is not made anew on another. */
+  const places = new Map<string, string>()
   /** The system disk whose partition table was seen to. */
   let mended: string | undefined
   return defineController({
@@ -58,6 +60,7 @@ export const settleVolumes = (parts: Pick<Machine, 'kernel' | 'spawn' | 'log'>):
         if (await mendTable(parts, `/dev/${found.system}`)) refresh++
         mended = found.system
       }
+      for (const id of places.keys()) if (!config.get(id)) places.delete(id)
       for (const { metadata, spec } of byWave(config.list())) {
         const { id, labels } = metadata
         const wave = spec.provisioning.wave ?? 0
@@ -93,6 +96,7 @@ export const settleVolumes = (parts: Pick<Machine, 'kernel' | 'spawn' | 'log'>):
         const located = locate(spec, found)
         if (!located) return missing(id, spec, mayMake)
         made.delete(id)
+        places.set(id, located.spec.dev_path)
         const { dev_path: path, parent_dev_path: parent, partition_index: index } = located.spec
         const { partitionSpec } = spec.provisioning
         if (inUse && partitionSpec?.grow && parent && index && (await growPartition(parts, id, partitionSpec, parent, index))) refresh++
@@ -112,6 +116,8 @@ export const settleVolumes = (parts: Pick<Machine, 'kernel' | 'spawn' | 'log'>):
       /** Not there: made where that is allowed, told where not. */
       async function missing(id: string, spec: Config, mayMake: boolean): Promise<Status> {
         const { partitionSpec, diskSelector } = spec.provisioning
+        const place = places.get(id)
+        if (place) throw new Error(`volume "${id}" was on ${place}, which is not there any more`)
         if (spec.type === 'disk') throw new NoRoom(`no disk for volume "${id}": its disk selector fits none`)
         if (!partitionSpec) return { ...waiting(spec), phase: 'missing' }
         // The system's own volumes are made only where the system is.

@@ -16,17 +16,25 @@ export interface Found {
   system?: string
 }
 
+/** A file that stands for a disk. */
+export const isLoop = (id: string): boolean => /^loop\d/.test(id)
+
 /** Id of the disk that holds the machine's own partitions, told by the one named META; of several the one where META was written counts. */
 export function systemDiskOf(volumes: Found['volumes']): string | undefined {
   const found = volumes.filter(({ spec }) => spec.partition_label === 'META' && spec.parent)
   return (found.find(({ spec }) => spec.name === 'talosmeta') ?? found[0])?.spec.parent
 }
 
-/** Disks that a selector picks, in the order of their names. Those that cannot be written to are never picked. */
+/**
+ * Disks that a selector picks, in the order of their names. Those that cannot be written to are never picked; loop devices
+ * belong to whoever made them, and are picked only by an expression that speaks of them.
+ */
 export function pickDisks({ disks, system }: Found, match: string | undefined): Found['disks'] {
   if (!match) return []
   return disks
-    .filter(({ spec }) => !spec.readonly && !spec.cdrom)
+    .filter(
+      ({ metadata, spec }) => !spec.readonly && !spec.cdrom && (metadata.id === system || !isLoop(metadata.id) || match.includes('loop')),
+    )
     .filter(({ metadata, spec }) => holds(match, { disk: spec, systemDisk: metadata.id === system }))
     .sort((a, b) => (a.metadata.id < b.metadata.id ? -1 : 1))
 }
