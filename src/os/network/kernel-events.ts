@@ -2,6 +2,9 @@ import type { Kernel } from '../kernel.ts'
 
 type Subject = import('../../linux/net.ts').NetworkSubject
 
+/** Between two attempts, in milliseconds: the first pause, and the longest. */
+const pauses = [1_000, 60_000] as const
+
 interface Outside {
   readonly wake: () => void
   readonly signal: AbortSignal
@@ -17,12 +20,17 @@ export const onChange =
 /** Wakes a controller whenever there is something to hear; a subscription that breaks is made anew. */
 export function wakeOn(watch: (signal: AbortSignal) => AsyncIterable<unknown>, { wake, signal, log }: Outside): void {
   void (async () => {
+    let pause: number = pauses[0]
     while (!signal.aborted) {
       try {
-        for await (const _ of watch(signal)) wake()
+        for await (const _ of watch(signal)) {
+          pause = pauses[0]
+          wake()
+        }
       } catch (error) {
         log.warn('watching the network failed, it begins anew', { error: error instanceof Error ? error.message : String(error) })
-        await new Promise((resolve) => setTimeout(resolve, 1000))
+        await new Promise((resolve) => setTimeout(resolve, pause))
+        pause = Math.min(pause * 2, pauses[1])
       }
     }
   })()
