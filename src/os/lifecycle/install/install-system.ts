@@ -64,8 +64,25 @@ export async function releaseToInstall(
   }
 }
 
+let busy = false
+
 /** Installs a release on the disk of a wish. Nothing is written before the release is verified and the disk is found fit. */
 export async function installOn(
+  machine: Installing,
+  wish: InstallWish,
+  release: Release,
+  { signal, tell }: { signal: AbortSignal; tell: (message: string) => void },
+): Promise<InstallPlan> {
+  if (busy) throw new ReleaseError('an installation of this machine is under way: wait until it is done')
+  busy = true
+  try {
+    return await installing(machine, wish, release, { signal, tell })
+  } finally {
+    busy = false
+  }
+}
+
+async function installing(
   machine: Installing,
   wish: InstallWish,
   release: Release,
