@@ -5,10 +5,10 @@ import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse, parseAllDocuments } from 'yaml'
 import { day, newCA, newCertificate, type PemPair } from '../../src/pki/certificate.ts'
-import { ntpMode, readNtp, toNtpTime, writeNtp } from '../../src/wire/ntp.ts'
 import { buildClient, runClient, talosconfig } from '../interop/client.ts'
 import { transcript } from '../programs/talosctl/peer.ts'
 import { eventually, type Said, succeeded, TestCluster } from './cluster.ts'
+import { timeServer } from './time-server.ts'
 
 setDefaultTimeout(240_000)
 
@@ -363,22 +363,6 @@ async function firstLines(count: number, ...args: string[]): Promise<string> {
   child.kill('SIGINT')
   await child.exited
   return text
-}
-
-/** A time server that is a minute ahead. */
-async function timeServer(hostname: string): Promise<{ close(): void }> {
-  return await Bun.udpSocket({
-    hostname,
-    port: 123,
-    socket: {
-      data(socket, datagram, port, address) {
-        const now = toNtpTime(BigInt(Date.now() + 60_000) * 1_000_000n)
-        const { transmitTime } = readNtp(datagram)
-        const answer = { mode: ntpMode.server, stratum: 1, originTime: transmitTime, receiveTime: now, transmitTime: now }
-        socket.send(writeNtp(answer), port, address)
-      },
-    },
-  })
 }
 
 describe('what the node keeps of itself', () => {

@@ -2,7 +2,7 @@
 //
 //	interop -talosconfig F -endpoint HOST:PORT [-node N | -nodes N,N] COMMAND [ARGUMENT...]
 //
-// Commands: version, services, get NS TYPE ID, list NS TYPE..., watch NS TYPE COUNT, logs ID, copy PATH, read PATH, reboot,
+// Commands: call PATH JSON..., version, services, get NS TYPE ID, list NS TYPE..., watch NS TYPE COUNT, logs ID, copy PATH, read PATH, reboot,
 // config FOLDER KUBERNETES-VERSION (asks nobody).
 // A call that fails prints {"code": "...", "message": "..."} and exits with 3.
 package main
@@ -25,6 +25,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	"go.yaml.in/yaml/v4"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
@@ -56,6 +57,8 @@ var (
 	endpoint    = flag.String("endpoint", "", "host:port of the API")
 	node        = flag.String("node", "", "the one node that is to answer")
 	nodes       = flag.String("nodes", "", "the nodes that are to answer, comma separated")
+	token       = flag.String("token", "", "the token that machines join with, for trustd")
+	limit       = flag.Int("limit", 0, "read so many answers of a stream; 0 is all")
 	timeout     = flag.Duration("timeout", 30*time.Second, "how long all of it may take")
 )
 
@@ -115,6 +118,10 @@ func run(ctx context.Context, args []string) (any, error) {
 
 	defer c.Close() //nolint:errcheck
 
+	if *token != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "token", *token)
+	}
+
 	if *node != "" {
 		ctx = client.WithNode(ctx, *node)
 	} else if *nodes != "" {
@@ -130,6 +137,8 @@ func run(ctx context.Context, args []string) (any, error) {
 	}
 
 	switch args[0] {
+	case "call":
+		return call(ctx, c, c.Conn(), arg(1), args[2:], *limit)
 	case "version":
 		return c.Version(ctx)
 	case "services":

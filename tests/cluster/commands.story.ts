@@ -1,0 +1,141 @@
+/** Every command against a real cluster as its transcript tells, and every method asked by the field's own Go client. */
+
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse, parseAllDocuments } from 'yaml'
+import { newCSR } from '../../src/pki/request.ts'
+import { buildClient, runClient } from '../interop/client.ts'
+import { askedApart, everyMethod } from '../interop/every-method.ts'
+import { buildGuest, guestArchive } from '../interop/guest.ts'
+import { eventually, succeeded, TestCluster } from './cluster.ts'
+import { timeServer } from './time-server.ts'
+import { type Scene, scenes, squeeze } from './transcript.ts'
+
+setDefaultTimeout(240_000)
+
+const cluster = new TestCluster('commands')
+const folder = join(import.meta.dir, '..', 'transcripts', 'node')
+const hasGo = Bun.which('go') !== null
+const guest = 'registry.test/guest:v1'
+/** Filled in when there is a cluster. */
+const values: Record<string, string> = { NAME: 'commands', HOME: cluster.home, GUEST: join(cluster.home, 'guest.tar') }
+let clock: { close(): void }
+
+beforeAll(async () => {
+  await cluster.create('--workers', '1')
+  const ip = (role: string) => cluster.nodes().find((node) => node.role === role)?.ip ?? ''
+  values.CP = ip('controlplane')
+  values.W = ip('worker')
+  values.GW = values.CP.replace(/\d+$/, '1')
+  const held = succeeded(await cluster.talosctl('image', 'list')).stdout
+  values.ETCD = /registry\.k8s\.io\/etcd:\S+/.exec(held)?.[0] ?? ''
+  clock = await timeServer(values.GW)
+  if (!hasGo) return
+  buildGuest(join(cluster.home, 'guest'))
+  writeFileSync(values.GUEST!, guestArchive(join(cluster.home, 'guest'), guest))
+})
+afterAll(async () => {
+  clock?.close()
+  await cluster.destroy()
+  cluster.close()
+})
+
+/** Runs one command of a transcript; the first difference to what it tells is shown. */
+async function play({ line, args, code, stdout, stderr }: Scene): Promise<void> {
+  const nodes = args.includes('-n') || args.includes('--talosconfig') || /^config\b/.test(line) ? [] : ['-n', values.CP!]
+  const said = await cluster.talosctl(...nodes, ...args)
+  const seen = { line, code: said.code, stdout: squeeze(said.stdout), stderr: squeeze(said.stderr) }
+  expect(seen).toEqual({ line, code, stdout: expect.stringMatching(stdout), stderr: expect.stringMatching(stderr) })
+}
+
+describe.each(readdirSync(folder).sort())('%s', (file) => {
+  // Debug containers need an image that is compiled.
+  const lines = readFileSync(join(folder, file), 'utf8').match(/^\$ talosctl .*$/gm) ?? []
+  test.each(lines.map((line, index) => [line, index] as const))('%s', async (line, index) => {
+    if (!hasGo && (line.includes('{GUEST}') || line.includes('guest'))) return
+    await play(scenes(join(folder, file), values)[index]!)
+  })
+})
+
+// It is written in Go.
+describe.skipIf(!hasGo)('the official client', () => {
+  const table = readFileSync(join(import.meta.dir, '../proto/contract/api-services.tsv'), 'utf8')
+    .trim()
+    .split('\n')
+    .slice(1)
+  const paths = table.map((row) => row.split('\t')).map(([pkg, service, method]) => `${pkg}.${service}/${method}`)
+  // The order is the table's of the questions, known before there is a cluster.
+  const ordered = Object.keys(everyMethod({ controlPlane: '', worker: '', name: '', image: '', archive: '', guest: '', timeServer: '' }))
+  let program = ''
+  let calls: ReturnType<typeof everyMethod> = {}
+
+  const ask = (path: string, requests: readonly object[], node = values.CP!, ...flags: string[]) => {
+    const files = requests.map((request) => {
+      const text = JSON.stringify(request)
+      if (text.length < 10_000) return text
+      const file = join(cluster.home, 'request.json')
+      writeFileSync(file, text)
+      return `@${file}`
+    })
+    const who = ['-talosconfig', cluster.env.TALOSCONFIG!, '-timeout', '150s']
+    return runClient(program, [...who, '-endpoint', `${values.CP}:50000`, '-node', node, ...flags, 'call', path, ...files])
+  }
+
+  beforeAll(async () => {
+    program = await buildClient()
+    calls = everyMethod({
+      controlPlane: values.CP!,
+      worker: values.W!,
+      name: values.NAME!,
+      image: values.ETCD!,
+      archive: readFileSync(values.GUEST!).toString('base64'),
+      guest,
+      timeServer: values.GW!,
+    })
+  })
+
+  test('is asked everything there is', () => {
+    expect([...Object.keys(calls), ...askedApart].sort()).toEqual(paths.sort())
+  })
+
+  test.each(ordered)('%s', async (path) => {
+    const { requests, node, limit = 0, answer } = calls[path]!
+    expect(await ask(path, requests, node ? values.W! : values.CP!, '-limit', String(limit))).toEqual(answer)
+  })
+
+  test('securityapi.SecurityService/Certificate', async () => {
+    const documents = succeeded(
+      await cluster.talosctl('-n', values.CP!, 'get', 'machineconfig', 'v1alpha1', '-o', 'jsonpath={.spec}'),
+    ).stdout
+    const { token } = parseAllDocuments(documents)[0]!.toJS().machine as { token: string }
+    const { csr } = newCSR({ subject: {}, sans: { ips: [values.W!] } })
+    const request = JSON.stringify({ csr: Buffer.from(csr).toString('base64') })
+    const trustd = (...flags: string[]) =>
+      runClient(program, ['-endpoint', `${values.CP}:50001`, ...flags, 'call', 'securityapi.SecurityService/Certificate', request])
+    expect(await trustd('-token', token)).toEqual([{ ca: expect.any(String), crt: expect.any(String) }])
+    expect(await trustd('-token', 'wrong')).toMatchObject({ code: expect.stringMatching(/PermissionDenied|Unauthenticated/) })
+  })
+
+  test('machine.MachineService/Reboot, and the node is itself again', async () => {
+    const begun = async () => {
+      const said = succeeded(await cluster.talosctl('-n', values.W!, 'get', 'machinestatus', '-o', 'yaml')).stdout
+      const { metadata, spec } = parse(said)
+      expect(spec.stage).toBe('running')
+      return metadata.created as string
+    }
+    const before = await begun()
+    expect(await ask('machine.MachineService/Reboot', [{}], values.W)).toMatchObject([{ messages: [{ actorId: expect.any(String) }] }])
+    await eventually(async () => expect(await begun()).not.toBe(before), 120)
+  })
+
+  test('machine.MachineService/Reset and Shutdown, and the nodes are gone', async () => {
+    const answered = [{ messages: [{ actorId: expect.any(String) }] }]
+    expect(await ask('machine.MachineService/Reset', [{ graceful: true, reboot: false }], values.W)).toMatchObject(answered)
+    const gone = (node: string) =>
+      eventually(async () => expect((await cluster.talosctl('-e', node, '-n', node, 'version', '--short')).code).toBe(1), 120)
+    await gone(values.W!)
+    expect(await ask('machine.MachineService/Shutdown', [{ force: true }])).toMatchObject(answered)
+    await gone(values.CP!)
+  })
+})
