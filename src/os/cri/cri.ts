@@ -19,7 +19,7 @@ export const cri: Area = {
   name: 'cri',
   resources,
   controllers: ({ kernel, store, supervisor }) => [
-    configImageCache,
+    configImageCache(kernel),
     configRegistries,
     writeRegistries,
     writeConfig(kernel),

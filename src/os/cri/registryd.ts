@@ -1,4 +1,5 @@
 import type { ImageTable, LayerEntry, Segment } from '../../oci/image.ts'
+import { cacheFiles, mediaTypeOf, parseRegistryPath } from '../../oci/image-cache.ts'
 import { type RegistryAnswer, registryOf } from '../../oci/registry.ts'
 import { segmentLength, sliceSegments } from '../../oci/segments.ts'
 
@@ -21,16 +22,22 @@ export interface RegistryOptions {
   layout: (entries: readonly LayerEntry[]) => Segment[]
   port: number
   hostname?: string
+  /** Folders of further images (`talosctl image cache-create --layout flat`), looked at for every request. */
+  caches?: () => readonly string[]
+  /** How large a file is; undefined when there is none. */
+  sizeOf?: (path: string) => number | undefined
 }
 
 /** Bytes read at a time: large enough to be quick, small enough that many pulls fit beside everything else. */
 const chunk = 256 * 1024
+const maxManifest = 4 << 20
 
 /** Serves the images of the root file system over HTTP on loopback; layers stream from the files themselves. */
-export function serveRegistry({ images, files, layout, port, hostname = '127.0.0.1' }: RegistryOptions): {
+export function serveRegistry(options: RegistryOptions): {
   port: number
   close(): Promise<void>
 } {
+  const { images, files, layout, port, hostname = '127.0.0.1' } = options
   const registry = registryOf(images)
   const layouts = new Map<string, Segment[]>()
   const body = (answer: RegistryAnswer): string | ReadableStream<Uint8Array> | null => {
@@ -48,13 +55,35 @@ export function serveRegistry({ images, files, layout, port, hostname = '127.0.0
     hostname,
     port,
     idleTimeout: 120,
-    fetch(request) {
+    async fetch(request) {
       const url = new URL(request.url)
       const answer = registry.answer({ method: request.method, url: url.pathname + url.search, headers: request.headers })
-      return new Response(body(answer), { status: answer.status, headers: answer.headers })
+      const cached = answer.status === 404 ? await fromCaches(options, request.method, url.pathname + url.search) : undefined
+      return cached ?? new Response(body(answer), { status: answer.status, headers: answer.headers })
     },
   })
   return { port: server.port ?? port, close: () => server.stop(true) }
+}
+
+/** What one of the caches holds; a client that says no registry is answered by those of the root file system alone. */
+async function fromCaches({ caches, sizeOf, files }: RegistryOptions, method: string, url: string): Promise<Response | undefined> {
+  const asked = parseRegistryPath(url)
+  if (!asked || !caches || !sizeOf) return undefined
+  for (const folder of caches())
+    for (const file of cacheFiles(asked)) {
+      const path = `${folder}/${file}`
+      const length = sizeOf(path)
+      if (length === undefined) continue
+      const headers: Record<string, string> = { 'content-type': 'application/octet-stream', 'content-length': String(length) }
+      if (asked.kind === 'manifests') {
+        if (length > maxManifest) continue
+        const text = Buffer.from(await files.readSlice(path, 0, length))
+        headers['content-type'] = mediaTypeOf(text.toString())
+        headers['docker-content-digest'] = `sha256:${new Bun.CryptoHasher('sha256').update(text).digest('hex')}`
+      } else headers['docker-content-digest'] = asked.reference
+      return new Response(method === 'HEAD' ? null : streamSegments([{ file: path, offset: 0, length }], files), { headers })
+    }
+  return undefined
 }
 
 /** Reads segments only as fast as they are taken. */

@@ -16,7 +16,13 @@ async function node(yaml: string) {
   const store = new Store()
   const runtime = new Runtime(store, { log: silent })
   const capabilities = { capabilities: () => ({ effective: [], permitted: [], inheritable: [] }) } as never
-  runtime.register(configImageCache, configRegistries, writeRegistries, writeConfig({ capabilities }), writeBaseSpec)
+  runtime.register(
+    configImageCache({ files: { exists: () => false } }),
+    configRegistries,
+    writeRegistries,
+    writeConfig({ capabilities }),
+    writeBaseSpec,
+  )
   store.put(MachineConfig, 'v1alpha1', yaml)
   runtime.start()
   await runtime.settled()

@@ -36,3 +36,33 @@ test('a layer is the tar headers and the very bytes of the files, whole or in pa
   expect((await fetch(`http://127.0.0.1:${server.port}/v2/y/manifests/1`)).status).toBe(404)
   await server.close()
 })
+
+test('images of a cache are served to who names their registry, and nothing outside of it', async () => {
+  const manifest = JSON.stringify({ schemaVersion: 2, mediaType: 'application/vnd.oci.image.manifest.v1+json' })
+  const digest = `sha256:${'d'.repeat(64)}`
+  const held: Record<string, Uint8Array> = {
+    '/cache/manifests/ghcr.io/org/tool/reference/v1': Buffer.from(manifest),
+    [`/cache/blob/sha256-${'d'.repeat(64)}`]: new Uint8Array(600_000).fill(7),
+    '/etc/passwd': Buffer.from('secret'),
+  }
+  let caches = ['/cache']
+  const server = serveRegistry({
+    port: 0,
+    files: { readSlice: async (path, offset, length) => held[path]!.subarray(offset, offset + length) },
+    layout: () => [],
+    images: { images: [] },
+    caches: () => caches,
+    sizeOf: (path) => held[path]?.length,
+  })
+  const ask = (path: string, method = 'GET') => fetch(`http://127.0.0.1:${server.port}/v2/${path}`, { method })
+  const found = await ask('org/tool/manifests/v1?ns=ghcr.io')
+  expect([await found.text(), found.headers.get('content-type')]).toEqual([manifest, 'application/vnd.oci.image.manifest.v1+json'])
+  expect((await (await ask(`org/tool/blobs/${digest}?ns=ghcr.io`)).arrayBuffer()).byteLength).toBe(600_000)
+  const head = await ask(`org/tool/blobs/${digest}?ns=ghcr.io`, 'HEAD')
+  expect([head.status, head.headers.get('docker-content-digest')]).toEqual([200, digest])
+  for (const path of ['org/tool/manifests/v1?ns=docker.io', 'org/tool/manifests/v2?ns=ghcr.io', 'x/blobs/%2e%2e%2f%2e%2e%2fetc%2fpasswd'])
+    expect((await ask(path)).status).toBe(404)
+  caches = []
+  expect((await ask('org/tool/manifests/v1?ns=ghcr.io')).status).toBe(404)
+  await server.close()
+})
