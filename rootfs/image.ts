@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { hashFile } from './build/cache.ts'
 import { failed } from './build/failure.ts'
 import { buildPackages, type HostPackage, prepareHost } from './build/host.ts'
-import { formatSize, formatTime, task } from './build/progress.ts'
-import { sizeTable, table } from './build/size-table.ts'
+import { formatSize, formatTime, type Task, task } from './build/progress.ts'
+import { type SizeRow, sizeTable, table } from './build/size-table.ts'
 import { commandLine } from './image/command-line.ts'
 import { writeDisk } from './image/disk.ts'
 import { takeStarters } from './image/kernel.ts'
@@ -13,7 +13,7 @@ import { imageKey, signatureLine } from './image/key.ts'
 import { help, type ImageOptions, imageOptions } from './image/options.ts'
 import { writeInstaller, writeIso, writeNetworkInitramfs } from './image/products.ts'
 import { writeQcow2 } from './image/qcow2.ts'
-import { makeRelease } from './image/release.ts'
+import { makeRelease, type Release, sizeOf } from './image/release.ts'
 import { checkReproducible } from './image/reproducible.ts'
 import { makeRoot } from './image/root.ts'
 import { enrollment } from './image/secure-boot.ts'
@@ -38,27 +38,27 @@ async function make(options: ImageOptions, args: readonly string[]): Promise<voi
   const { key, path: keyPath, made } = imageKey(options.key)
   if (made) console.error(`a key to sign with was made: "${keyPath}"; machines take upgrades only from whoever has it, so keep it`)
   const starters = await takeStarters({ relock: options.relock, locked: options.locked })
-  const root = await makeRoot(starters, options)
   const stage0 = await buildStage0()
-
   mkdirSync(output, { recursive: true })
   sweep(output)
   const work = join(output, `.image-${process.pid}`)
+  mkdirSync(work)
   const done: string[] = []
-  const shown = task('making images')
-  let ended = false
+  let shown: Task | undefined
   /** Whatever is made appears under its name only when it is whole. */
   const product = async (name: string, write: (path: string) => unknown) => {
-    shown.at(name)
+    shown?.at(name)
     await write(join(work, name))
     renameSync(join(work, name), join(output, name))
     done.push(name)
   }
   try {
+    const root = await makeRoot(join(work, 'root.sqsh'), starters, options)
+    shown = task('making images')
     const release = await makeRelease(
       join(work, 'release'),
       { starters, stage0, root: root.path, commandLine: line, key, secureBoot },
-      (what) => shown.at(what),
+      (what) => shown?.at(what),
     )
     const of = (name: string) => (path: string) => copyFileSync(join(release.folder, name), path)
     const keys = { how: options.enroll, files: secureBoot && options.enroll !== 'off' ? await enrollment(secureBoot, work) : [] }
@@ -82,18 +82,32 @@ async function make(options: ImageOptions, args: readonly string[]): Promise<voi
     await product('ichor-SHA256SUMS', (path) => writeFileSync(path, text))
     await product('ichor-SHA256SUMS.sig', (path) => writeFileSync(path, signatureLine(Buffer.from(text), key)))
     shown.done()
-    ended = true
+    shown = undefined
     console.log(`${sizeTable(root.rows)}\n`)
     console.log(table([['FILE', 'SIZE', 'SHA256'], ...sums.map(({ name, size, sha256 }) => [name, formatSize(size), sha256.slice(0, 16)])]))
-    console.log(`\nkernel ${starters.kernel.release}, root ${release.verity.rootHash}, in "${output}"`)
+    console.log(`\n${sizes(root.rows, release)}`)
+    console.log(`kernel ${starters.kernel.release}, root ${release.verity.rootHash}, in "${output}"`)
     console.log(`${formatTime(performance.now() - started)} in all`)
     if (options.checkReproducible) await checkReproducible(done, output, again(args), keyPath)
   } catch (error) {
-    if (!ended) shown.failed()
+    shown?.failed()
     throw error
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
+}
+
+/** The sizes that a machine's owner asks for. */
+function sizes(rows: readonly SizeRow[], release: Release): string {
+  const stored = (parts: readonly string[]) => rows.filter(({ part }) => parts.includes(part)).reduce((sum, row) => sum + row.stored, 0)
+  const root = sizeOf(release, 'root.sqsh')
+  const modules = stored(['modules', 'firmware'])
+  const kubernetes = stored(['kube', 'kubectl'])
+  const slot = root + sizeOf(release, 'vmlinuz.efi')
+  return [
+    `root ${formatSize(root)}: ${formatSize(modules)} modules and firmware, ${formatSize(kubernetes)} Kubernetes`,
+    `the system alone ${formatSize(root - modules - kubernetes)}; a slot on a disk takes ${formatSize(slot)}`,
+  ].join(', ')
 }
 
 /** The arguments of a second run: it has a key and a place of its own, and does not check itself. */

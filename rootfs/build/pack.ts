@@ -1,6 +1,6 @@
 /** Packs a tree into an image in dist/. */
 import { existsSync, renameSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { BlockPress } from '../squashfs/blocks.ts'
 import type { Compressor } from '../squashfs/compressor.ts'
 import { writeSquashfs } from '../squashfs/writer.ts'
@@ -10,16 +10,16 @@ import { exclusive } from './exclusive.ts'
 import { formatSize, task } from './progress.ts'
 import type { TreeEntry } from './tree.ts'
 
-/** Packs the entries into `dist/<name>`, which changes only when its bytes do; returns the stored size of each file. */
+/** Packs the entries into `dist/<name>`, or a file elsewhere, which changes only when its bytes do; returns the stored size of each file. */
 export async function pack(
   name: string,
   entries: readonly TreeEntry[],
   compressor: Compressor,
   blockSize: number,
 ): Promise<Map<string, number>> {
-  return exclusive(name, async () => {
-    const shown = task(`packing dist/${name}`)
-    const output = join(dist, name)
+  return exclusive(basename(name), async () => {
+    const shown = task(`packing ${basename(name)}`)
+    const output = resolve(dist, name)
     const unfinished = `${output}.${process.pid}`
     const press = new BlockPress(join(cacheFolder, 'blocks'), compressor)
     try {

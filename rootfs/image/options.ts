@@ -85,11 +85,22 @@ const flags = {
   help: { type: 'boolean', default: false },
 } as const
 
+/** A parameter to be taken away begins with a dash, which would be taken for a flag. */
+function joined(args: readonly string[]): string[] {
+  const result: string[] = []
+  for (let at = 0; at < args.length; at++) {
+    const value = args[at] === '--extra-kernel-arg' ? args[at + 1] : undefined
+    if (value !== undefined) at++
+    result.push(value === undefined ? args[at]! : `--extra-kernel-arg=${value}`)
+  }
+  return result
+}
+
 /** Reads the arguments; nothing when help is asked for. */
 export function imageOptions(args: string[]): ImageOptions | undefined {
   let values: ReturnType<typeof parseArgs<{ options: typeof flags; strict: true }>>['values']
   try {
-    values = parseArgs({ args, options: flags, strict: true }).values
+    values = parseArgs({ args: joined(args), options: flags, strict: true }).values
   } catch (error) {
     throw new UsageError(`${(error as Error).message.split('\n')[0]}; ./mkimage.sh --help lists the flags`)
   }

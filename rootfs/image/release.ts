@@ -1,5 +1,5 @@
 /** What every product of an image shares: the signed release, file by file, as it lies in `/usr/install/amd64/`. */
-import { copyFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import packageJson from '../../package.json'
 import { formatManifest } from '../../src/oci/image-manifest.ts'
@@ -21,7 +21,7 @@ export const version = `v${packageJson.version}`
 export interface ReleaseParts {
   starters: Starters
   stage0: string
-  /** The packed root, without its tree of hashes. */
+  /** The packed root, without its tree of hashes; it is moved into the folder. */
   root: string
   commandLine: string
   key: ReturnType<typeof import('./key.ts').readKey>
@@ -49,7 +49,7 @@ export async function makeRelease(folder: string, parts: ReleaseParts, at: (what
   }
   mkdirSync(folder, { recursive: true })
   at('hashing the root')
-  copyFileSync(root, join(folder, 'root.sqsh'))
+  renameSync(root, join(folder, 'root.sqsh'))
   const verity = await appendVerity(join(folder, 'root.sqsh'))
   at('packing the initramfs')
   const initramfs = await makeInitramfs({ kernel: starters.kernel, stage0, verity, publicKey: publicLine(key) })

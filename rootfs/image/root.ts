@@ -2,7 +2,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { assemble } from '../build/assemble.ts'
-import { dist } from '../build/binary.ts'
 import { pack } from '../build/pack.ts'
 import { withParts } from '../build/rootfs.ts'
 import { debianPartsOf } from '../build/sbom-parts.ts'
@@ -38,7 +37,7 @@ export interface MachineRoot {
   rows: SizeRow[]
 }
 
-/** Builds what is missing and packs it. */
+/** Builds what is missing and packs it into a file. */
 export async function makeRoot(
   { kernel, packages }: Starters,
   { fast, relock, locked, firmware, embedConfig }: RootOptions,
@@ -56,9 +55,8 @@ export async function makeRoot(
     )
     if (embedConfig) tree.text('configuration', embeddedPath, readFileSync(embedConfig), 0o600)
     const blockSize = fast ? 128 * 1024 : 256 * 1024
-    const name = fast ? 'root.fast.sqsh' : 'root.sqsh'
-    const stored = await pack(name, tree.entries(), fast ? zstd(6) : await xz(blockSize), blockSize)
-    return { path: join(dist, name), sbom, rows: sizeRows(tree, stored) }
+    const stored = await pack(path, tree.entries(), fast ? zstd(6) : await xz(blockSize), blockSize)
+    return { path, sbom, rows: sizeRows(tree, stored) }
   })
 }
 

@@ -17,6 +17,11 @@ test('without flags everything is made, for metal, as small as it gets', () => {
   expect(imageOptions(['--help'])).toBeUndefined()
 })
 
+test('a kernel parameter that is to go begins with a dash', () => {
+  const { extraKernelArgs } = imageOptions(['--extra-kernel-arg', '-panic', '--fast', '--extra-kernel-arg=a=b', '--extra-kernel-arg', 'c'])!
+  expect(extraKernelArgs).toEqual(['-panic', 'a=b', 'c'])
+})
+
 test.each([
   [['--arch', 'arm64'], '--arch arm64: images are made for amd64 only so far'],
   [['--arch', 'mips'], '--arch "mips": must be amd64'],
