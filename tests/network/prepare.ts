@@ -12,6 +12,7 @@ const packages = [
   { name: 'kea-dhcp6-server', why: 'serves DHCPv6 to the stories', shown: '/usr/sbin/kea-dhcp6' },
   { name: 'isc-dhcp-server', why: 'serves DHCP to the stories', shown: '/usr/sbin/dhcpd' },
   { name: 'chrony', why: 'tells the time to the stories', shown: '/usr/sbin/chronyd' },
+  { name: 'bind9-dnsutils', why: 'asks the resolver as others do', shown: '/usr/bin/dig' },
   { name: 'nftables', why: 'sets the packet filters of the stories', shown: '/usr/sbin/nft' },
   { name: 'iproute2', why: 'makes neighbours forgotten', shown: '/usr/sbin/ip' },
   { name: 'ethtool', why: 'judges what network cards were told', shown: '/usr/sbin/ethtool' },

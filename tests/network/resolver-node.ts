@@ -1,0 +1,11 @@
+/** The node's resolver alone, for a namespace of its own: where it listens, and after `--` whom it asks. Tells of each change of health. */
+import { Resolver } from '../../src/os/network/dns/resolver.ts'
+
+const at = process.argv.indexOf('--')
+const servers = process.argv.slice(at + 1)
+const resolver = new Resolver()
+const tell = () => console.log(`well: ${servers.filter((server) => resolver.healthy(server)).join(' ')}`)
+resolver.onHealth(tell)
+resolver.use(servers)
+await resolver.listen(process.argv.slice(2, at))
+tell()
