@@ -105,11 +105,8 @@ export async function freePort(): Promise<number> {
   return port
 }
 
-/** Machines that run: a story that breaks off, `--bail` among others, is not asked to unplug them. */
-const plugged = new Set<Bun.Subprocess>()
-process.on('exit', () => {
-  for (const qemu of plugged) qemu.kill('SIGKILL')
-})
+/** Words before the emulator's that make it end with the story, however that breaks off. */
+const tied = [process.execPath, join(import.meta.dir, '../../src/main.ts'), 'exec', '--parent-death-signal', 'SIGKILL', '--']
 
 /** A running machine. */
 export class TestMachine {
@@ -136,11 +133,9 @@ export class TestMachine {
     for (const wanted of options.ports ?? []) ports.set(wanted, await freePort())
     const before = existsSync(options.console) ? readFileSync(options.console).length : 0
     const output = openSync(`${options.console}.qemu`, 'a')
-    const argv = ['qemu-system-x86_64', ...qemuArguments(virtualMachine(options, port, ports))]
+    const argv = [...tied, 'qemu-system-x86_64', ...qemuArguments(virtualMachine(options, port, ports))]
     const qemu = Bun.spawn(argv, { stdin: 'ignore', stdout: output, stderr: output })
     closeSync(output)
-    plugged.add(qemu)
-    void qemu.exited.finally(() => plugged.delete(qemu))
     return new TestMachine(port, ports, options.console, before, qemu)
   }
 
