@@ -1,10 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { parseTalosconfig } from '../../../src/programs/talosctl/talosconfig.ts'
 import { run } from '../../../src/programs/talosctl/talosctl.ts'
 import { textIo } from './text-io.ts'
 
+// Keys of RSA take as long as they take; a test that is given up would go on writing, and no longer into the folder.
+setDefaultTimeout(120_000)
 let folder = ''
 const before = process.cwd()
 beforeAll(() => {
