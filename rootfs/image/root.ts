@@ -39,6 +39,7 @@ export interface MachineRoot {
 
 /** Builds what is missing and packs it into a file. */
 export async function makeRoot(
+  path: string,
   { kernel, packages }: Starters,
   { fast, relock, locked, firmware, embedConfig }: RootOptions,
 ): Promise<MachineRoot> {
