@@ -23,6 +23,7 @@ import { tellMaintenance } from './controllers/maintenance.ts'
 import { observeSecurityState } from './controllers/security-state.ts'
 import { observeServices } from './controllers/service.ts'
 import { exportTraces } from './controllers/traces.ts'
+import { observeMachineToken } from './controllers/unique-machine-token.ts'
 import { observeVersion } from './controllers/version.ts'
 import { applyWatchdog, configWatchdog } from './controllers/watchdog.ts'
 import { resources } from './nouns.ts'
@@ -52,6 +53,7 @@ export const runtime: Area = {
     ...(machine.kernel.mode === 'container'
       ? []
       : [
+          observeMachineToken,
           configKernelModules,
           applyKernelModules(machine.kernel),
           observeKernelModules(machine.kernel),

@@ -1,12 +1,15 @@
 import { describe, expect, test } from 'bun:test'
 import { silent } from '../../../src/cosi/log.ts'
+import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { metaMethods } from '../../../src/os/block/api/meta.ts'
-import { Meta } from '../../../src/os/block/meta/meta.ts'
+import { Meta, metaTags } from '../../../src/os/block/meta/meta.ts'
 import { readMetaPartition, writeMetaPartition } from '../../../src/os/block/meta/partition.ts'
 import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
+import { observeMachineToken } from '../../../src/os/runtime/controllers/unique-machine-token.ts'
 import { MetaKey } from '../../../src/os/runtime/resources/meta-key.ts'
 import { MetaLoad } from '../../../src/os/runtime/resources/meta-load.ts'
+import { UniqueMachineToken } from '../../../src/os/runtime/resources/unique-machine-token.ts'
 import { writeAdv } from '../../../src/wire/meta.ts'
 import { type MemoryDisk, memoryDisk } from '../../wire/fat/memory-disk.ts'
 
@@ -125,4 +128,19 @@ describe('over the API', () => {
     expect(meta.get(12)).toBe('old')
     expect(await meta.flush()).toBe(true)
   })
+})
+
+test('the token that tells a machine from others is META’s as soon as META is known', async () => {
+  const { meta, store } = machine()
+  const runtime = new Runtime(store, { log: silent })
+  runtime.register(observeMachineToken)
+  runtime.start()
+  await runtime.settled()
+  expect(store.get(UniqueMachineToken, 'unique-machine-token')).toBeUndefined()
+  meta.set(metaTags.uniqueToken, 'token')
+  store.put(VolumeStatus, 'META', { type: 'partition', phase: 'missing' })
+  await meta.reload()
+  await runtime.settled()
+  expect(store.get(UniqueMachineToken, 'unique-machine-token')?.spec).toEqual({ token: 'token' })
+  runtime.stop()
 })

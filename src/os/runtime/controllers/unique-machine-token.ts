@@ -1,0 +1,22 @@
+import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { declared, find } from '../../config/declared.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { MetaKey } from '../resources/meta-key.ts'
+import { MetaLoad } from '../resources/meta-load.ts'
+import { UniqueMachineToken } from '../resources/unique-machine-token.ts'
+
+/** META tag 16: what tells this machine from others. */
+const tag = '0x10'
+
+/** The token that tells this machine from others: of the configuration, or as META holds it; empty where nobody gave one. */
+export const observeMachineToken: Controller = defineController({
+  name: 'runtime.UniqueMachineTokenController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), load: weak(MetaLoad), key: weak(MetaKey, { id: tag }) },
+  outputs: { token: exclusive(UniqueMachineToken) },
+  reconcile({ config, load, key, token }) {
+    if (!load.list().some(({ spec }) => spec.done)) return
+    const read = declared(config.get('v1alpha1'))
+    const given: unknown = read && find(read, 'SideroLinkConfig')?.uniqueToken
+    token.put('unique-machine-token', { token: typeof given === 'string' && given ? given : (key.get(tag)?.spec.value ?? '') })
+  },
+})
