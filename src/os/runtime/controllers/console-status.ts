@@ -24,7 +24,7 @@ export const tellStatus = (problem: Pick<LastProblem, 'text' | 'onChange'>, { wa
       version: weak(Version, { id: 'version' }),
       machine: weak(MachineStatus, { id: 'machine' }),
       hostname: weak(HostnameStatus, { id: 'hostname' }),
-      addresses: weak(NodeAddress, { id: 'routed-no-k8s' }),
+      addresses: weak(NodeAddress),
     },
     outputs: {},
     start({ wake }) {
@@ -35,7 +35,9 @@ export const tellStatus = (problem: Pick<LastProblem, 'text' | 'onChange'>, { wa
       const system = version.get('version')?.spec
       if (!status || !system) return
       const { ready, unmetConditions } = status.status
-      const at = addresses.get('routed-no-k8s')?.spec.addresses.map((address) => address.split('/')[0]) ?? []
+      // Those of pods are known for such only when there is a cluster.
+      const found = addresses.get('routed-no-k8s') ?? addresses.get('routed') ?? addresses.get('current')
+      const at = found?.spec.addresses.map((address) => address.split('/')[0]) ?? []
       const reasons = unmetConditions.map(({ name, reason }) => `${name} (${reason})`)
       const facts = [
         `${system.name} ${system.version}`,
