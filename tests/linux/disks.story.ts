@@ -1,15 +1,29 @@
 /** Disks of our own, as loop devices: laid out, judged by sgdisk and the kernel, changed while in use, grown, swapped to. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { silent } from '../../src/cosi/log.ts'
 import * as block from '../../src/linux/block.ts'
+import * as files from '../../src/linux/files.ts'
 import { type AttachedLoop, attachLoop } from '../../src/linux/loop.ts'
 import * as mount from '../../src/linux/mount.ts'
 import type { Machine } from '../../src/os/area.ts'
 import { partitionPath, probeDevice, readDiskTable } from '../../src/os/block/device.ts'
 import { DiskOccupied, type DiskPlan, DiskTooSmall, layOutDisk } from '../../src/os/block/layout.ts'
+import { keepConfig } from '../../src/os/config/keep.ts'
 import { spawn } from '../../src/supervise/spawn.ts'
 
 const mebibyte = 1 << 20
@@ -130,6 +144,40 @@ test('a mounted XFS takes what its partition has grown by', async () => {
   const before = statfsSync(target).blocks
   expect(block.growXfs(target, 800 * mebibyte)).toBe(true)
   expect(statfsSync(target).blocks).toBeGreaterThan(before * 2)
+})
+
+test('on a STATE that is full a configuration is refused, and the one that is kept stays whole', async () => {
+  const device = disk(220)
+  const [state] = await layOutDisk(
+    parts,
+    device,
+    { partitions: [{ label: 'STATE', type: 'linux', size: 100 * mebibyte, format: { type: 'xfs' } }] },
+    { wipe: false },
+  )
+  const target = join(folder, 'mounted')
+  mkdirSync(target)
+  mount.mount({ source: state!.device, target, type: 'xfs' })
+  const at = (path: string) => path.replace('/system/state', target)
+  const onState = {
+    readTextIfThere: (path: string) => files.readTextIfThere(at(path)),
+    writeAtomic: (path: string, data: string | Uint8Array) => files.writeAtomic(at(path), data),
+  }
+  await keepConfig(onState, 'version: v1alpha1 # kept\n')
+  const full = openSync(join(target, 'full'), 'w')
+  for (const piece of [mebibyte, 4096])
+    for (;;)
+      try {
+        if (writeSync(full, new Uint8Array(piece)) < piece) break
+      } catch (error) {
+        expect((error as NodeJS.ErrnoException).code).toBe('ENOSPC')
+        break
+      }
+  closeSync(full)
+  await expect(keepConfig(onState, `version: v1alpha1 # new\n${'#\n'.repeat(100_000)}`)).rejects.toThrow('ENOSPC')
+  expect(readFileSync(join(target, 'config.yaml'), 'utf8')).toBe('version: v1alpha1 # kept\n')
+  rmSync(join(target, 'full'))
+  await keepConfig(onState, 'version: v1alpha1 # new\n')
+  expect(readFileSync(join(target, 'config.yaml'), 'utf8')).toBe('version: v1alpha1 # new\n')
 })
 
 test('a partition is added and removed while another one is mounted', async () => {
