@@ -17,7 +17,8 @@ const programs: Record<string, () => Promise<Program>> = {
 }
 
 function choose(): { program?: () => Promise<Program>; name: string; args: string[] } {
-  const name = (process.argv0.split('/').at(-1) ?? '').replace(/^-/, '')
+  // As it is downloaded, talosctl has its computer in its name.
+  const name = (process.argv0.split('/').at(-1) ?? '').replace(/^-/, '').replace(/^talosctl-\w+-\w+$/, 'talosctl')
   const args = process.argv.slice(2)
   if (Object.hasOwn(programs, name)) return { program: programs[name], name, args }
   const first = args[0] ?? ''

@@ -57,6 +57,24 @@ export async function buildBinary(): Promise<{ path: string; built: boolean }> {
   return { path, built }
 }
 
+/** Computers that talosctl is built for beside this one, by the runtime's names. */
+export const talosctlTargets: Readonly<Record<string, string>> = {
+  'darwin-amd64': 'bun-darwin-x64',
+  'darwin-arm64': 'bun-darwin-arm64',
+  'linux-amd64': 'bun-linux-x64',
+  'linux-arm64': 'bun-linux-arm64',
+}
+
+/** Builds `dist/talosctl-<target>`; gives its path. */
+export async function compileTalosctl(target: string, folder: string = dist): Promise<string> {
+  mkdirSync(folder, { recursive: true })
+  const path = join(folder, `talosctl-${target}`)
+  const define = Object.entries(await described()).flatMap(([name, value]) => ['--define', `${name}=${JSON.stringify(value)}`])
+  const flags = ['--compile', '--minify', `--target=${talosctlTargets[target]}`, ...quiet, '--outfile', path]
+  await run([bun, 'build', ...flags, ...define, 'src/main.ts'], { cwd: repository })
+  return path
+}
+
 /** Makes or replaces a symbolic link. */
 export function linkTo(target: string, path: string): void {
   const unfinished = `${path}.${process.pid}`
