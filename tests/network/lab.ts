@@ -71,21 +71,21 @@ export class Lab {
   }
 
   /** An address of the surroundings, at once. */
-  serverAddress(address: string): void {
+  serverAddress(address: string, link = 'br0'): void {
     // IFA_F_NODAD: nobody else is there
-    this.server.addAddress({ link: this.server.indexOf('br0'), address, ...(address.includes(':') ? { flags: 2 } : {}) })
+    this.server.addAddress({ link: this.server.indexOf(link), address, ...(address.includes(':') ? { flags: 2 } : {}) })
   }
 
-  /** The bridge's own address is sure to be its own: before that no server can be bound to it. */
-  async ready6(): Promise<void> {
-    const bridge = this.server.indexOf('br0')
+  /** A link's own address is sure to be its own: before that no server can be bound to it. */
+  async ready6(name = 'br0'): Promise<void> {
+    const index = this.server.indexOf(name)
     const tentative = 0x40 // IFA_F_TENTATIVE
     await eventually(
       () =>
         this.server
           .addresses()
-          .some(({ link, scope, family, flags }) => link === bridge && family === 10 && scope === 253 && !(flags & tentative)),
-      'the bridge has its address',
+          .some(({ link, scope, family, flags }) => link === index && family === 10 && scope === 253 && !(flags & tentative)),
+      'the server has its address',
       30_000,
     )
   }

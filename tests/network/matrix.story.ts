@@ -1,0 +1,26 @@
+import { afterEach, beforeEach, describe, test } from 'bun:test'
+import { Lab, program } from './lab.ts'
+import { goThrough, type LinkKind, offered, ways } from './matrix.ts'
+
+const scratch = new Lab()
+const kinds = (['plain', 'bridge', 'bond', 'vlan'] as const).filter((kind) => {
+  const there = offered(scratch, kind)
+  if (!there) console.log(`this kernel makes no ${kind}: that part is told in matrix-vm.story.ts`)
+  return there
+})
+await scratch.close()
+if (!program('dnsmasq')) console.log('skipped: needs dnsmasq: bun tests/network/prepare.ts installs it')
+
+let lab: Lab
+beforeEach(() => {
+  lab = new Lab()
+})
+afterEach(() => lab.close())
+
+describe.skipIf(!program('dnsmasq')).each(kinds.map((kind) => [kind] as [LinkKind]))('an address on a link that is %s', (kind) => {
+  test.each(ways.map(({ family, ways: chosen }) => [`${family}: ${chosen.join(' and ')}`, chosen] as const))(
+    '%s',
+    (_, chosen) => goThrough(lab, kind, chosen),
+    300_000,
+  )
+})
