@@ -5,10 +5,14 @@ import { configKubeSpanIdentity } from './controllers/identity.ts'
 import { configPeers } from './controllers/peer-spec.ts'
 import { runMesh } from './controllers/run-mesh.ts'
 import { resources } from './nouns.ts'
+import { WireguardPresence } from './wireguard-presence.ts'
 
 /** The mesh between nodes. */
 export const kubespan: Area = {
   name: 'kubespan',
   resources,
-  controllers: ({ kernel }) => [configKubeSpan, configKubeSpanIdentity(kernel), configPeers, harvestEndpoints, runMesh(kernel)],
+  controllers({ kernel }) {
+    const presence = new WireguardPresence(kernel)
+    return [configKubeSpan, configKubeSpanIdentity(kernel, presence), configPeers, harvestEndpoints, runMesh(kernel, presence)]
+  },
 }

@@ -12,11 +12,7 @@ import { MachineType } from '../../../src/os/config/resources/machine-type.ts'
 import { NodeStatus } from '../../../src/os/k8s/resources/node-status.ts'
 import { Nodename } from '../../../src/os/k8s/resources/nodename.ts'
 import type { Kernel } from '../../../src/os/kernel.ts'
-import { configKubeSpan } from '../../../src/os/kubespan/controllers/config.ts'
-import { harvestEndpoints } from '../../../src/os/kubespan/controllers/endpoint.ts'
-import { configKubeSpanIdentity } from '../../../src/os/kubespan/controllers/identity.ts'
-import { configPeers } from '../../../src/os/kubespan/controllers/peer-spec.ts'
-import { runMesh } from '../../../src/os/kubespan/controllers/run-mesh.ts'
+import { kubespan } from '../../../src/os/kubespan/kubespan.ts'
 import { KubeSpanConfig } from '../../../src/os/kubespan/resources/kube-span-config.ts'
 import { KubeSpanEndpoint } from '../../../src/os/kubespan/resources/kube-span-endpoint.ts'
 import { KubeSpanIdentity } from '../../../src/os/kubespan/resources/kube-span-identity.ts'
@@ -50,11 +46,7 @@ function machine({ hasWireguard = true, folder = new Map<string, string>(), stat
     wireguard: { hasWireguard: () => hasWireguard, wireguardDevice: () => ({ peers }) },
   } as unknown as Kernel
   os.register(
-    configKubeSpan,
-    configKubeSpanIdentity(kernel),
-    configPeers,
-    harvestEndpoints,
-    runMesh(kernel),
+    ...kubespan.controllers!({ kernel } as never),
     configLocalAffiliate({ version: { name: 'Ichor', tag: 'v1', sha: '', built: '', arch: '' } }),
   )
   os.start()
@@ -212,6 +204,8 @@ test('a kernel without WireGuard says so, and nothing is sent into the void', as
   expect(store.get(Diagnostic, 'kubespan-wireguard')!.spec.message).toContain('this kernel has no WireGuard')
   expect(store.list(NfTablesChain)).toEqual([])
   expect(store.list(LinkSpec, { namespace: 'network-config' })).toEqual([])
+  // The others are not told to send here.
+  expect(store.list(KubeSpanIdentity)).toEqual([])
 })
 
 test('this node tells its key, its filtered endpoints, those it is seen at, and its pods where it is wished', async () => {

@@ -9,6 +9,7 @@ import { newPrivateKey, publicKeyOf } from '../keys.ts'
 import { meshAddress } from '../mesh.ts'
 import { KubeSpanConfig } from '../resources/kube-span-config.ts'
 import { KubeSpanIdentity } from '../resources/kube-span-identity.ts'
+import type { WireguardPresence } from '../wireguard-presence.ts'
 
 /** Where the key is kept over restarts, on STATE. */
 const identityPath = '/system/state/kubespan-identity.yaml'
@@ -19,7 +20,7 @@ interface Door {
 }
 
 /** This node's key, made once and kept for as long as STATE is, and its address, which follows from cluster and network card. */
-export const configKubeSpanIdentity = ({ mode, files }: Door): Controller =>
+export const configKubeSpanIdentity = ({ mode, files }: Door, presence: WireguardPresence): Controller =>
   defineController({
     name: 'kubespan.IdentityController',
     inputs: {
@@ -29,10 +30,13 @@ export const configKubeSpanIdentity = ({ mode, files }: Door): Controller =>
       mounts: weak(VolumeMountStatus, { id: mountId('STATE') }),
     },
     outputs: { identity: exclusive(KubeSpanIdentity) },
-    async reconcile({ config, hardware, volumes, mounts, identity, log }) {
+    async reconcile({ config, hardware, volumes, mounts, identity, log, now, wakeIn }) {
       const mesh = config.get('kubespan')?.spec
       const card = hardware.get('first')?.spec.hardwareAddr
       if (!mesh?.enabled || !mesh.clusterId || !card) return
+      // Who cannot be meshed tells of no key: the others would send into the void.
+      const time = now().getTime()
+      if (presence.look(time) !== 'there') return wakeIn(presence.again(time))
       const before = identity.get('local')?.spec.privateKey
       // A machine that has a STATE has its key there; one that gets a STATE keeps the key it had.
       if (stateIsAwaited(mode, volumes, mounts) && before === undefined) return

@@ -18,14 +18,12 @@ import { KubeSpanConfig } from '../resources/kube-span-config.ts'
 import { KubeSpanIdentity } from '../resources/kube-span-identity.ts'
 import { KubeSpanPeerSpec } from '../resources/kube-span-peer-spec.ts'
 import { KubeSpanPeerStatus } from '../resources/kube-span-peer-status.ts'
+import type { WireguardPresence } from '../wireguard-presence.ts'
 
 /** Milliseconds between two looks at peers that are well. */
 const lookInterval = 15_000
 /** Until the link is there, or while a handshake is expected. */
 const soon = 500
-
-/** For so long a machine that has WireGuard as a module may take to load it. */
-const moduleGrace = 10_000
 
 const layer = 'operator' as const
 
@@ -44,10 +42,8 @@ const complain: Task = (signal, _, tell) => {
 type Peer = { key: string; spec: SpecOf<typeof KubeSpanPeerSpec>; state: PeerState }
 
 /** The mesh as the kernel should have it: link, address, routes, rule and packet filter, and how each peer fares. */
-export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 'wireguard'>): Controller => {
+export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 'wireguard'>, presence: WireguardPresence): Controller => {
   const keeper = new PeerKeeper()
-  /** Since when WireGuard is looked for in vain. */
-  let lacking: number | undefined
   return defineController({
     name: 'kubespan.ManagerController',
     inputs: {
@@ -83,20 +79,19 @@ export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 
       log,
     }) {
       const mesh = config.get('kubespan')?.spec
-      const own = identity.get('local')?.spec
-      if (!mesh?.enabled || !own) return
+      if (!mesh?.enabled) return
       if (mode === 'metal') modules.put('wireguard', { string: 'wireguard', parameters: [] })
       const time = now().getTime()
-      if (!wireguard.hasWireguard()) {
-        lacking ??= time
-        // The module may be on its way.
-        if (mode === 'metal' && time - lacking < moduleGrace) return wakeIn(soon)
+      const kernelHas = presence.look(time)
+      if (kernelHas !== 'there') {
+        wakeIn(presence.again(time))
+        if (kernelHas === 'awaited') return
         if (!diagnostics.get(lackId)) log.error('the mesh needs WireGuard, which this kernel does not have')
         diagnostics.put(lackId, lack)
-        background('find WireGuard', complain)
-        return wakeIn(lookInterval)
+        return background('find WireGuard', complain)
       }
-      lacking = undefined
+      const own = identity.get('local')?.spec
+      if (!own) return
       const told = kernelPeers(net, wireguard)
       const found: Peer[] = peers.list().map(({ metadata, spec }) => ({
         key: metadata.id,
