@@ -2,7 +2,8 @@
  * How long talosctl takes from start to finish, and the most memory it holds:
  * `bun bench/cli.ts [--talosconfig FILE] [--node ADDRESS] [--runs N] [--binary FILE]`. Without a node only what needs none is measured.
  */
-import { cpus, loadavg } from 'node:os'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { table } from '../src/programs/talosctl/table.ts'
@@ -16,10 +17,12 @@ const { values } = parseArgs({
   },
 })
 
+const scratch = mkdtempSync(join(tmpdir(), 'ichor-cli-'))
 const alone = [
   ['version', '--client'],
   ['completion', 'bash'],
   ['image', 'default'],
+  ['gen', 'config', 'bench', 'https://10.0.0.1:6443', '--force', '--output', scratch],
 ]
 const withNode = [['version'], ['services'], ['get', 'members'], ['get', 'rd'], ['processes'], ['ls', '-r', '/etc']]
 const target = values.node ? [...(values.talosconfig ? ['--talosconfig', values.talosconfig] : []), '--nodes', values.node] : undefined
@@ -27,6 +30,17 @@ const commands = [
   ...alone.map((args) => ({ args, flags: [] as string[] })),
   ...(target ? [['config', 'info']] : []).map((args) => ({ args, flags: values.talosconfig ? ['--talosconfig', values.talosconfig] : [] })),
   ...(target ? withNode : []).map((args) => ({ args, flags: target! })),
+  // Live completion: the words of the line so far, of which the last is being written.
+  ...(target
+    ? [
+        ['services', ''],
+        ['get', 'addr'],
+      ]
+    : []
+  ).map(([command = '', word = '']) => ({
+    args: ['__complete', command],
+    flags: [...target!, word],
+  })),
 ]
 
 async function measure(args: readonly string[]): Promise<{ time: number; memory: number }> {
@@ -49,3 +63,4 @@ for (const { args, flags } of commands) {
 }
 const [load = 0] = loadavg()
 process.stdout.write(`${cpus().length} processors, load ${load.toFixed(1)}\n\n${table(rows)}`)
+rmSync(scratch, { recursive: true, force: true })

@@ -20,6 +20,9 @@ export interface Socket extends PeerSocket {
   terminate(): void
   pause(): void
   resume(): void
+  /** Whether an open socket keeps the program running. */
+  ref(): void
+  unref(): void
 }
 
 const usual = 16_384

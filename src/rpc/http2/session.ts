@@ -56,6 +56,7 @@ export class Session implements Carrier, FrameSink {
     this.#credit = new Credit(output)
     this.#streams = new Streams(this.#server, this.#sender, this.#credit, () => {
       if (this.#closing) queueMicrotask(() => this.#endIfDone())
+      else if (!this.#server && this.size === 0) socket.unref()
     })
     this.#blocks = new HeaderBlocks({
       carrier: this,
@@ -107,10 +108,14 @@ export class Session implements Carrier, FrameSink {
     else this.#closers.push(then)
   }
 
-  /** Opens a stream; beyond what the server takes at a time it waits for its turn. */
+  /**
+   * Opens a stream; beyond what the server takes at a time it waits for its turn. A connection without streams keeps no
+   * program running.
+   */
   request(headers: OutgoingHeaders): Stream {
     const stream = new Stream(this)
     stream.headersSent = true
+    if (this.open && this.size === 0) this.socket.ref()
     if (this.open) this.#streams.request(stream, headers)
     else stream.finish(new StreamError('REFUSED_STREAM', 'connection is closing', true, true))
     // The next request dials anew then.
@@ -341,6 +346,7 @@ export class Session implements Carrier, FrameSink {
       for (const stream of this.#streams.all())
         if (!this.#sender.widenStream(stream, peer.initialWindowSize - before))
           throw new ConnectionError('FLOW_CONTROL_ERROR', 'settings make a window too large')
+    if (!this.#settled && !this.#server && this.size === 0) this.socket.unref()
     this.#settled = true
     for (const then of this.#settlers.splice(0)) then()
     this.#streams.startWaiting()

@@ -103,8 +103,7 @@ async function run(call: Call, { method, shape }: Route): Promise<void> {
       const next = await call.unlessGone(replies.next())
       if (next.done) return
       stream.respond(responseHeaders)
-      if (!stream.write(frameOf(shape, next.value)))
-        await call.unlessGone(new Promise<void>((resolve) => stream.drained(resolve)))
+      if (!stream.write(frameOf(shape, next.value))) await call.unlessGone(new Promise<void>((resolve) => stream.drained(resolve)))
     }
   } finally {
     // Ends the handler's generator too; one that never yields again must not hold this call.
