@@ -1,7 +1,6 @@
 import { Command, Option } from 'commander'
 import { defaultInstallImage } from '../../../os/config/generate/versions.ts'
 import { machine as wire } from '../../../rpc/enums.ts'
-import { lifeOf } from '../action/follow.ts'
 import { NodeProgress, type ProgressMode } from '../action/progress.ts'
 import type { Cluster } from '../cluster.ts'
 import { NodeErrors, UsageError } from '../failure.ts'
@@ -10,7 +9,7 @@ import { discoverMembers } from '../health/view.ts'
 import type { Io } from '../io.ts'
 import { showPlan } from '../release/plan.ts'
 import { sendImage } from '../release/send.ts'
-import { awaitTrial } from '../release/trial.ts'
+import { awaitTrial, beforeTrial } from '../release/trial.ts'
 import { specOf } from '../resource/definition.ts'
 import { table } from '../table.ts'
 
@@ -118,9 +117,9 @@ async function upgradeNode(
   flags: UpgradeFlags,
   tell: (state: string) => void,
 ): Promise<void> {
-  const before = await lifeOf(cluster, node, io.signal)
+  const before = await beforeTrial(io, cluster, node)
   const image = await sendImage(io, cluster, node, flags.image)
-  const wait = { before: before?.began, timeout: flags.timeout, tell }
+  const wait = { before, timeout: flags.timeout, tell }
   const done = new AbortController()
   if (flags.debug) void kernelLog(io, cluster, node, done.signal)
   try {

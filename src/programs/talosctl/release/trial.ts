@@ -10,10 +10,23 @@ import { specOf } from '../resource/definition.ts'
 const trialKey = '0x06'
 const failuresKey = '0x20'
 
+/** What a node was like before its upgrade. */
+export interface BeforeTrial {
+  /** When its life began. */
+  readonly began: string | undefined
+  /** The releases that failed on it, as it remembers them. */
+  readonly failures: string
+}
+
+/** What to compare with after an upgrade; a node that does not say is taken for one without failures. */
+export async function beforeTrial(io: Io, cluster: Cluster, node: string | undefined): Promise<BeforeTrial> {
+  const life = await lifeOf(cluster, node, io.signal)
+  return { began: life?.began, failures: (await metaKey(cluster, node, failuresKey).catch(() => undefined)) ?? '' }
+}
+
 /** How a wait goes on. */
 export interface TrialWait {
-  /** When the life began in which the upgrade was written. */
-  readonly before: string | undefined
+  readonly before: BeforeTrial
   readonly timeout: number
   tell(state: string): void
 }
@@ -21,17 +34,16 @@ export interface TrialWait {
 /** Waits until a node has started anew and its release is marked good. Throws when it went back, with the reason it gives. */
 export async function awaitTrial(io: Io, cluster: Cluster, node: string | undefined, { before, timeout, tell }: TrialWait): Promise<void> {
   const end = performance.now() + timeout
-  const failed = (await metaKey(cluster, node, failuresKey).catch(() => undefined)) ?? ''
   let last = 'restarting'
   for (;;) {
     io.signal.throwIfAborted()
     const life = await lifeOf(cluster, node, io.signal)
-    if (life && life.began !== before) {
+    if (life && life.began !== before.began) {
       last = `started, ${life.stage}`
       try {
         if ((await metaKey(cluster, node, trialKey)) === undefined) {
           const now = (await metaKey(cluster, node, failuresKey)) ?? ''
-          if (now !== failed) throw new Error(`it went back: ${reason(now)}`)
+          if (now !== before.failures) throw new Error(`it went back: ${reason(now)}`)
           tell('upgraded, marked good')
           return
         }
