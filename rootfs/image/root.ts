@@ -55,7 +55,7 @@ export async function makeRoot(
         .join(''),
     )
     if (embedConfig) tree.text('configuration', embeddedPath, readFileSync(embedConfig), 0o600)
-    const blockSize = fast ? 128 * 1024 : 256 * 1024
+    const blockSize = fast ? 128 * 1024 : 512 * 1024
     const stored = await pack(path, tree.entries(), fast ? zstd(6) : await xz(blockSize), blockSize)
     return { path, sbom, rows: sizeRows(tree, stored) }
   })
