@@ -1,5 +1,8 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
 import type { Machine } from '../../area.ts'
+import { VolumeMountStatus } from '../../block/resources/volume-mount-status.ts'
+import type { Mode } from '../../kernel.ts'
+import { mountId } from '../../lifecycle/volumes.ts'
 import { KubeletSecret } from '../../secrets/resources/kubelet-secret.ts'
 import { KubernetesRootSecret } from '../../secrets/resources/kubernetes-root-secret.ts'
 import { requestClientCertificate } from '../kubelet-bootstrap.ts'
@@ -12,10 +15,10 @@ import { StaticPod } from '../resources/static-pod.ts'
 const joinPatience = 120_000
 
 /** What is needed of the machine. */
-type Parts = Pick<Machine, 'store' | 'supervisor' | 'service'> & { kernel: Pick<Machine['kernel'], 'files'> }
+type Parts = Pick<Machine, 'store' | 'supervisor' | 'service'> & { kernel: Pick<Machine['kernel'], 'files'> & { mode?: Mode } }
 
 /** Starts the kubelet once it is known how, and anew when that changes. */
-export function startKubelet({ kernel: { files }, store, supervisor, service }: Parts): Controller {
+export function startKubelet({ kernel: { files, mode }, store, supervisor, service }: Parts): Controller {
   let started = ''
   let asked = false
   return defineController({
@@ -25,9 +28,12 @@ export function startKubelet({ kernel: { files }, store, supervisor, service }: 
       secrets: weak(KubeletSecret, { id: 'kubelet' }),
       roots: weak(KubernetesRootSecret, { id: 'k8s' }),
       pods: weak(StaticPod),
+      disk: weak(VolumeMountStatus, { id: mountId('/etc/kubernetes') }),
     },
     outputs: {},
-    async reconcile({ specs, secrets, roots, pods, log, now, background }) {
+    async reconcile({ specs, secrets, roots, pods, disk, log, now, background }) {
+      // A machine of its own can write there only once its disk is mounted.
+      if (mode === 'metal' && !disk.get(mountId('/etc/kubernetes'))) return
       const spec = specs.get('kubelet')?.spec
       const secret = secrets.get('kubelet')?.spec
       const access = secret && bootstrapAccess(secret)

@@ -1,5 +1,8 @@
 import { stringify } from 'yaml'
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { VolumeMountStatus } from '../../block/resources/volume-mount-status.ts'
+import type { Mode } from '../../kernel.ts'
+import { mountId } from '../../lifecycle/volumes.ts'
 import { type FileWriter, renderFiles } from '../rendered-files.ts'
 import { AdmissionControlConfig } from '../resources/admission-control-config.ts'
 import { AuditPolicyConfig } from '../resources/audit-policy-config.ts'
@@ -9,7 +12,7 @@ import { SchedulerConfig } from '../resources/scheduler-config.ts'
 import { auditFolder, configFolder, controlPlane, secretsFolder } from '../static-pods.ts'
 
 /** Puts the configuration files where the control plane's pods read them. */
-export const renderConfigs = ({ files }: { files: FileWriter }): Controller =>
+export const renderConfigs = ({ files, mode }: { files: FileWriter; mode?: Mode }): Controller =>
   defineController({
     name: 'k8s.RenderConfigsStaticPodController',
     inputs: {
@@ -17,9 +20,12 @@ export const renderConfigs = ({ files }: { files: FileWriter }): Controller =>
       policies: weak(AuditPolicyConfig, { id: 'audit-policy' }),
       authorizations: weak(AuthorizationConfig, { id: 'authorization' }),
       schedulers: weak(SchedulerConfig, { id: 'kube-scheduler' }),
+      disk: weak(VolumeMountStatus, { id: mountId('EPHEMERAL') }),
     },
     outputs: { status: exclusive(ConfigStatus) },
-    async reconcile({ admissions, policies, authorizations, schedulers, status }) {
+    async reconcile({ admissions, policies, authorizations, schedulers, disk, status }) {
+      // A machine of its own can write there only once its disk is mounted.
+      if (mode === 'metal' && !disk.get(mountId('EPHEMERAL'))) return
       const admission = admissions.get('admission-control')
       const policy = policies.get('audit-policy')
       const authorization = authorizations.get('authorization')
