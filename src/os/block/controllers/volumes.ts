@@ -1,6 +1,6 @@
 /**
  * The turns of all volumes. Those of an earlier wave are settled before a later one is made, so that the system's own come
- * first; and after something was written nobody has a turn until all devices have been read again.
+ * first; and after a round in which something was written nobody has a turn until all devices have been read again.
  */
 import { type Controller, defineController, exclusive, strong, weak } from '../../../cosi/controller.ts'
 import type { Resource, SpecOf } from '../../../cosi/resource.ts'
@@ -43,6 +43,8 @@ export const settleVolumes = (parts: Pick<Machine, 'kernel' | 'spawn' | 'log'>):
       const current = () => whole && refreshed.get('system')?.spec.request === settling.written + 1
       let blockedFrom = Number.POSITIVE_INFINITY
       if (current() && inUse) await settling.mend(found)
+      // What is written in this round changes nothing for those after it: they look at the disks themselves before they write.
+      const turn = current()
       settling.forget((id) => config.get(id) !== undefined)
       for (const { metadata, spec } of byWave(config.list())) {
         const { id, labels } = metadata
@@ -50,7 +52,7 @@ export const settleVolumes = (parts: Pick<Machine, 'kernel' | 'spawn' | 'log'>):
         const before = status.get(id)?.spec
         let next = before ?? waiting(spec)
         try {
-          if (current()) next = await settling.settle(id, spec, { found, inUse, mayMake: inUse && wave <= blockedFrom })
+          if (turn) next = await settling.settle(id, spec, { found, inUse, mayMake: inUse && wave <= blockedFrom })
         } catch (error) {
           next = failed(spec, before, error)
           if (before?.errorMessage !== next.errorMessage) log.error('volume failed', { volume: id, error: next.errorMessage })
