@@ -21,6 +21,8 @@ const guest = 'registry.test/guest:v1'
 /** Filled in when there is a cluster. */
 const values: Record<string, string> = { NAME: 'commands', HOME: cluster.home, GUEST: join(cluster.home, 'guest.tar') }
 let clock: { close(): void }
+// An editor that changes nothing.
+cluster.env.EDITOR = 'true'
 
 beforeAll(async () => {
   await cluster.create('--workers', '1')
@@ -41,9 +43,14 @@ afterAll(async () => {
   cluster.close()
 })
 
+/** Commands that ask no node. */
+const local = /^((config|gen|validate|machineconfig|completion|docs|inject|cluster|help)(?![\w-])|image (k8s|cache)-)/
+/** Flags with which a command says itself whom it asks. */
+const naming = new Set(['-n', '--nodes', '--talosconfig'])
+
 /** Runs one command of a transcript; the first difference to what it tells is shown. */
 async function play({ line, args, code, stdout, stderr }: Scene): Promise<void> {
-  const nodes = args.includes('-n') || args.includes('--talosconfig') || /^config\b/.test(line) ? [] : ['-n', values.CP!]
+  const nodes = local.test(line) || args.some((arg) => naming.has(arg)) ? [] : ['-n', values.CP!]
   const said = await cluster.talosctl(...nodes, ...args)
   const seen = { line, code: said.code, stdout: squeeze(said.stdout), stderr: squeeze(said.stderr) }
   expect(seen).toEqual({ line, code, stdout: expect.stringMatching(stdout), stderr: expect.stringMatching(stderr) })

@@ -70,7 +70,10 @@ export function everyMethod(asked: Asked): Record<string, Asking> {
     'machine.MachineService/EtcdRemoveMemberByID': { requests: [{ memberId: '1' }], answer: refused('NotFound', 'etcd has no member 1') },
     'machine.MachineService/EtcdLeaveCluster': { requests: [{}], answer: refused('FailedPrecondition', 'the only voting member') },
     'machine.MachineService/EtcdForfeitLeadership': { requests: [{}], answer: refused('FailedPrecondition', 'no other voting member') },
-    'machine.MachineService/EtcdRecover': { requests: [{ bytes: 'eA==' }], node: 'worker', answer: refused('FailedPrecondition') },
+    'machine.MachineService/EtcdRecover': {
+      requests: [{ bytes: 'eA==' }],
+      answer: refused('FailedPrecondition', 'etcd has data on this node'),
+    },
     'machine.MachineService/EtcdAlarmList': { requests: [{}], answer: [{ messages: [expect.anything()] }] },
     'machine.MachineService/EtcdAlarmDisarm': { requests: [{}], answer: [{ messages: [expect.anything()] }] },
     'machine.MachineService/EtcdDefragment': { requests: [{}], answer: [{ messages: [expect.anything()] }] },

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { clientStream, serverStream } from '../../../rpc/server/method.ts'
+import { RpcError } from '../../../rpc/status.ts'
 import type { Kernel } from '../../kernel.ts'
-import { snapshotFile } from '../arguments.ts'
+import { dataFolder, snapshotFile } from '../arguments.ts'
 import { localEtcd } from '../endpoints.ts'
 import { onControlPlane } from './local.ts'
 
@@ -21,9 +22,14 @@ export const etcdSnapshot = serverStream(
 )
 
 /** Takes a snapshot in, for the bootstrap that follows. */
-export const etcdRecover = ({ files }: { files: Pick<Kernel['files'], 'openWrite' | 'move' | 'remove'> }) =>
+export const etcdRecover = ({ files }: { files: Pick<Kernel['files'], 'exists' | 'openWrite' | 'move' | 'remove'> }) =>
   clientStream('machine.MachineService/EtcdRecover', ['os:admin'], async (requests, { store }) => {
     onControlPlane(store, 'etcd recover')
+    if (files.exists(`${dataFolder}/member`))
+      throw new RpcError(
+        'FailedPrecondition',
+        'etcd recover: etcd has data on this node already, a snapshot would not be used: reset the node first',
+      )
     const draft = `${snapshotFile}.part`
     const file = files.openWrite(draft, { mode: 0o600 })
     const failed = new Promise<never>((_, reject) => file.once('error', reject))

@@ -1,0 +1,59 @@
+import { expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import { Cluster } from '../../../src/programs/talosctl/cluster.ts'
+import { build, commands } from '../../../src/programs/talosctl/talosctl.ts'
+import { textIo } from './peer.ts'
+
+const folder = join(import.meta.dir, '../../transcripts/node')
+const lines = readdirSync(folder).flatMap((file) => readFileSync(join(folder, file), 'utf8').match(/^\$ talosctl .*$/gm) ?? [])
+/** The words of each command that is told, without the flags in front. */
+const told = lines.map((line) => line.replace(/^\$ talosctl (?:(?:-n|-e|--nodes|--talosconfig) \S+ )*/, '').split(' '))
+
+/** Commands that have stories of their own, or need a terminal. */
+const elsewhere = new Set([
+  'dashboard', // tests/programs/talosctl/dashboard.test.ts, all screens
+  'events', // tests/cluster/api.story.ts, as they come
+  'cluster create', // every story
+  'cluster create qemu', // tests/vm
+  'config endpoint', // tests/programs/talosctl/config.test.ts
+  'config node',
+  'config-history list', // tests/cluster/config.story.ts
+  'config-history show',
+  'config-history diff',
+  'config-history restore',
+  'gen ca', // tests/programs/talosctl/gen.test.ts
+  'gen crt',
+  'gen csr',
+  'gen key',
+  'gen keypair',
+])
+
+function* leaves(command: Command, path: string[]): Generator<{ name: string; paths: string[][] }> {
+  const below = command.commands.filter((one) => one.name() !== 'help')
+  const runs = below.length === 0
+  if (runs) {
+    const alternatives: string[][] = [[]]
+    let one: Command | null = command
+    const chain: Command[] = []
+    for (; one; one = one.parent) chain.unshift(one)
+    const paths = chain.reduce(
+      (all, each) => all.flatMap((before) => [each.name(), ...each.aliases()].map((name) => [...before, name])),
+      alternatives,
+    )
+    yield { name: path.join(' '), paths }
+  }
+  for (const one of below) yield* leaves(one, [...path, one.name()])
+}
+
+test('every command is told by a transcript against a real node, or has a story of its own', async () => {
+  const io = textIo()
+  const missing: string[] = []
+  for (const [name, entry] of Object.entries(commands))
+    for (const leaf of leaves(await build(name, entry, io, new Cluster(io)), [name])) {
+      const isTold = leaf.paths.some((path) => told.some((words) => path.every((word, index) => words[index] === word)))
+      if (!isTold && !elsewhere.has(leaf.name)) missing.push(leaf.name)
+    }
+  expect(missing).toEqual([])
+})
