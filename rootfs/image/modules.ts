@@ -127,7 +127,17 @@ const notOnTheWay =
   /\/(fcoe|libfc|bnx2fc|bnx2i|cxgbi|qedf|qedi|qla4xxx|be2iscsi|bfa|csiostor|fnic|snic|elx|iscsi|libiscsi|libiscsi_tcp|iscsi_tcp|st|ch|osst|ses|sg|scsi_debug|virtio_balloon|virtio_input|virtio_mem|hv_balloon|hv_utils|mspro_block|nvme-tcp|nvme-rdma|nvme-fc|aic94xx|aic7xxx|pata_legacy|wd719x|esas2r|am53c974|esp_scsi|a100u2w|atp870u|dc395x|dmx3191d|g_NCR5380|imm|ppa|nsp32|sym53c8xx_2|qlogicfas408|advansys|aha\w*|fdomain\w*|initio|stex|ips|gdth|BusLogic)(\.ko|\/)/
 
 /** What stage 0 loads on every machine. */
-export const early: readonly string[] = ['loop', 'squashfs', 'dm-verity', 'isofs', 'vfat', 'nls_cp437', 'nls_ascii', 'nls_utf8']
+export const early: readonly string[] = [
+  'sha256-ssse3',
+  'loop',
+  'squashfs',
+  'dm-verity',
+  'isofs',
+  'vfat',
+  'nls_cp437',
+  'nls_ascii',
+  'nls_utf8',
+]
 
 /** Whether a module may be needed to reach the medium that holds the root. */
 export const mayHoldRoot = (path: string): boolean => onTheWay.test(path) && !notOnTheWay.test(path)
@@ -135,7 +145,7 @@ export const mayHoldRoot = (path: string): boolean => onTheWay.test(path) && !no
 /** What may be plugged in or asked for while a machine runs; nothing can be loaded once its hardware is up. */
 export const beforeLock: readonly string[] = [
   // Disks, sticks and what is on them.
-  ...['usb-storage', 'uas', 'sd_mod', 'sr_mod', 'nvme', 'nvme-tcp', 'iscsi_tcp', 'nbd', 'loop', 'zram', 'dm-mod', 'dm-crypt', 'dm-verity'],
+  ...['usb-storage', 'uas', 'sd_mod', 'sr_mod', 'nvme', 'nvme-tcp', 'iscsi_tcp', 'nbd', 'loop', 'dm-mod', 'dm-crypt', 'dm-verity'],
   ...['dm-thin-pool', 'dm-snapshot', 'dm-mirror', 'dm-raid', 'dm-multipath', 'raid0', 'raid1', 'raid10', 'raid456'],
   ...['xfs', 'ext4', 'vfat', 'isofs', 'squashfs', 'overlay', 'fuse', 'nfs', 'nfsv4', 'cifs', 'nls_cp437', 'nls_ascii', 'nls_utf8'],
   // Keyboards and network cards that are plugged in.
@@ -182,16 +192,25 @@ export const beforeLock: readonly string[] = [
   ...['softdog', 'tpm_crb', 'tpm_tis', 'kvm_intel', 'kvm_amd', 'vfio-pci', 'configs', 'msr', 'cpuid'],
 ]
 
+/** Modules that would make links and disks of their own, which nobody asked for. */
+const parameters: Readonly<Record<string, string>> = {
+  bonding: 'max_bonds=0',
+  dummy: 'numdummies=0',
+  ifb: 'numifbs=0',
+  nbd: 'nbds_max=0',
+}
+
 /** Every match of iptables is a module of its own. */
 const matches = /^kernel\/net\/(netfilter\/xt_|ipv[46]\/netfilter\/(ipt_|ip6t_))/
 
-/** Names of the modules to be loaded before the lock, of those that this kernel has. */
+/** The modules to be loaded before the lock, of those that this kernel has: names with parameters. */
 export function loadedBeforeLock(paths: readonly string[]): string[] {
   const wanted = new Set(beforeLock.map((name) => name.replaceAll('-', '_')))
   return paths
     .filter((path) => wanted.has(moduleName(path)) || matches.test(path))
     .map(moduleName)
     .sort()
+    .map((name) => (parameters[name] ? `${name} ${parameters[name]}` : name))
 }
 
 /** What a module says that it needs, from its `.modinfo` (include/linux/module.h): names, as in `depends=a,b`. */

@@ -12,6 +12,7 @@
 #define HINT 10
 
 static const struct root *wanted;
+static const char *wanted_type;
 static struct text *source_of_root;
 /* What was wrong with the last file of the right name. */
 static struct text damage;
@@ -122,7 +123,7 @@ static long look_at_device(const char *folder, const char *name)
 	add(&device, "/dev/");
 	add(&device, name);
 	type = type_of(device.at);
-	if (!type || mount_on(device.at, "/medium", type, MS_RDONLY | MS_NODEV | MS_NOSUID | MS_NOEXEC, 0) < 0)
+	if (!type || !same(type, wanted_type) || mount_on(device.at, "/medium", type, MS_RDONLY | MS_NODEV | MS_NOSUID | MS_NOEXEC, 0) < 0)
 		return 0;
 	add(&path, "/medium");
 	add(&path, wanted->name);
@@ -152,8 +153,10 @@ void find_root(const struct root *root, struct text *source)
 	}
 	for (;;) {
 		load_modules_of_devices();
-		if (each_entry("/sys/class/block", look_at_device))
-			return;
+		/* A stick with our image has both on the same bytes, and ISO 9660 has more: what an installation takes. */
+		for (wanted_type = "iso9660"; wanted_type; wanted_type = same(wanted_type, "vfat") ? 0 : "vfat")
+			if (each_entry("/sys/class/block", look_at_device))
+				return;
 		if (seconds_up() - since > (damage.length ? PATIENCE_AFTER_DAMAGE : PATIENCE))
 			break;
 		if (!hinted && seconds_up() - since > HINT) {

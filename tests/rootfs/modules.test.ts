@@ -74,6 +74,11 @@ test('stage 0 gets each module with what it needs and the devices it is for', ()
 test('what is loaded before the lock is named once and is there', () => {
   expect(new Set(beforeLock).size).toBe(beforeLock.length)
   expect(
-    loadedBeforeLock(['kernel/drivers/usb/storage/usb-storage.ko', 'kernel/net/netfilter/xt_mark.ko', 'kernel/drivers/x/other.ko']),
-  ).toEqual(['usb_storage', 'xt_mark'])
+    loadedBeforeLock([
+      'kernel/drivers/usb/storage/usb-storage.ko',
+      'kernel/net/netfilter/xt_mark.ko',
+      'kernel/drivers/x/other.ko',
+      'kernel/drivers/net/dummy.ko',
+    ]),
+  ).toEqual(['dummy numdummies=0', 'usb_storage', 'xt_mark'])
 })

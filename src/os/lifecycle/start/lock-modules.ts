@@ -3,7 +3,7 @@ import { lock, moduleLoader } from '../../runtime/module-loader.ts'
 import { KernelModuleSpec } from '../../runtime/resources/kernel-module-spec.ts'
 import type { Task } from '../sequencer.ts'
 
-/** Drivers of what may be plugged in later, and of what Kubernetes asks the kernel for: one name a line, part of the image. */
+/** Drivers of what may be plugged in later, and of what Kubernetes asks the kernel for: one name a line with its parameters, part of the image. */
 const hotPlugList = '/usr/share/ichor/hot-plug-modules'
 
 /**
@@ -16,7 +16,8 @@ export const lockModules = (machine: Pick<Machine, 'kernel' | 'store'>): Task =>
     const { kernel, store } = machine
     const load = moduleLoader(kernel)
     const listed = (kernel.files.readTextIfThere(hotPlugList) ?? '').split('\n').filter((line) => line && !line.startsWith('#'))
-    const wanted = new Map<string, readonly string[]>(listed.map((name) => [name, []]))
+    const words = listed.map((line) => line.split(' '))
+    const wanted = new Map<string, readonly string[]>(words.map(([name = '', ...parameters]) => [name, parameters]))
     for (const { spec } of store.list(KernelModuleSpec)) wanted.set(spec.string, spec.parameters ?? [])
     const missing: string[] = []
     for (const [name, parameters] of wanted) {
