@@ -5,7 +5,7 @@ import { MachineConfig } from '../config/resources/machine-config.ts'
 import { installSystem } from './install/install-system.ts'
 import type { Phase, Task } from './sequencer.ts'
 import { end, stopEverything } from './stop.ts'
-import { endVolumes, mountVolume } from './volumes.ts'
+import { endVolumes, untilMounted } from './volumes.ts'
 
 /** Where the machine keeps what it knows of itself: in memory until there is a STATE to mount here. */
 const stateFolder = '/system/state'
@@ -56,7 +56,7 @@ function remembered({ kernel: { files } }: Machine): [string, Uint8Array][] {
 const carryState = ({ kernel: { files }, store }: Machine, known: ReadonlyMap<string, Uint8Array>): Task => ({
   name: 'saveStatePartition',
   async run({ log, signal }) {
-    await mountVolume(store, 'STATE', { log, signal: AbortSignal.any([signal, AbortSignal.timeout(stateLimit)]) })
+    await untilMounted(store, 'STATE', { log, signal: AbortSignal.any([signal, AbortSignal.timeout(stateLimit)]) })
     for (const [path, content] of known) await files.writeAtomic(path, content, { mode: 0o600 })
     log.info('what the machine knows of itself is kept on its disk', { files: known.size })
   },

@@ -34,8 +34,20 @@ export const mountRequest = (volumeID: string) => ({
   secure: false,
 })
 
-/** Waits until a volume is mounted; what is wrong with it meanwhile is told. Rejects with the signal's reason. */
-export async function mountVolume(store: Store, volumeID: string, { log, signal }: { log: Logger; signal: AbortSignal }): Promise<void> {
+/** How long is waited, and who is told meanwhile. */
+interface Waiting {
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+/** Asks for a volume and waits until it is mounted. */
+export function mountVolume(store: Store, volumeID: string, waiting: Waiting): Promise<void> {
+  store.put(VolumeMountRequest, mountId(volumeID), mountRequest(volumeID))
+  return untilMounted(store, volumeID, waiting)
+}
+
+/** Waits until a volume that was asked for is mounted; what is wrong with it is told. Rejects with the signal's reason. */
+export async function untilMounted(store: Store, volumeID: string, { log, signal }: Waiting): Promise<void> {
   let told = ''
   const stop = store.subscribe(
     VolumeStatus,
@@ -48,7 +60,6 @@ export async function mountVolume(store: Store, volumeID: string, { log, signal 
     { only: volumeID, bootstrap: true },
   )
   try {
-    store.put(VolumeMountRequest, mountId(volumeID), mountRequest(volumeID))
     await store.until(VolumeMountStatus, mountId(volumeID), undefined, { signal })
   } finally {
     stop()

@@ -2,6 +2,7 @@
 
 import { FatVolume, formatFat } from '../../../wire/fat/volume.ts'
 import type { Machine } from '../../area.ts'
+import { readDiskTable, writeDiskTable } from '../../block/device.ts'
 import { type LaidOut, layOutDisk } from '../../block/layout.ts'
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
@@ -13,7 +14,7 @@ import { grub } from '../slots/grub.ts'
 import { grubBlocks } from '../slots/grub-core.ts'
 import { systemdBoot } from '../slots/systemd-boot.ts'
 import { writeFirmwareEntry } from './boot-entry.ts'
-import { installPartitions, ownParameters } from './layout.ts'
+import { installPartitions, ownParameters, unfinished } from './layout.ts'
 import { type InstallPlan, type InstallWish, planInstall } from './plan.ts'
 
 type Installing = Pick<Machine, 'kernel' | 'store' | 'supervisor' | 'version' | 'log' | 'spawn' | 'meta'>
@@ -94,7 +95,8 @@ async function installing(
   signal.throwIfAborted()
   const path = plan.disk.spec.dev_path
   tell(`laying out ${path}`)
-  const partitions = await layOutDisk(machine, path, { partitions: installPartitions(plan.firmware) }, { wipe: plan.wipe })
+  const wanted = installPartitions(plan.firmware).map((each) => (each.label === 'META' ? { ...each, label: unfinished } : each))
+  const partitions = await layOutDisk(machine, path, { partitions: wanted }, { wipe: plan.wipe })
   const parameters = ownParameters(machine.kernel.files.readTextIfThere('/proc/cmdline') ?? '', wish.extraKernelArgs ?? [])
   tell(`writing ${release.manifest.version} to slot A`)
   for (const partition of partitions.filter(({ label }) => label === 'EFI' || label === 'BOOT')) {
@@ -102,8 +104,9 @@ async function installing(
   }
   if (kind === 'grub') await writeGrubCore(machine, path, partitions, release, wish.legacyBIOSSupport === true)
   else tellFirmware(machine, partitions, plan.disk.spec.sector_size)
-  const meta = partitions.find(({ label }) => label === 'META')
+  const meta = partitions.find(({ label }) => label === unfinished)
   if (meta) await machine.meta.use(meta.device)
+  await finish(machine, path)
   tell(`installed ${release.manifest.version} on ${path}`)
   return plan
 }
@@ -138,6 +141,22 @@ async function writeBootPartition(
   } finally {
     await device.close()
   }
+}
+
+/** Gives META its name, by which everybody knows that the disk is installed. */
+async function finish({ kernel }: Pick<Installing, 'kernel'>, path: string): Promise<void> {
+  const device = await kernel.block.openDevice(path, { write: true })
+  try {
+    const table = await readDiskTable(device)
+    const meta = table?.partitions.find(({ name }) => name === unfinished)
+    if (!table || !meta) throw new Error(`the partition table of "${path}" is not the one that was written`)
+    meta.name = 'META'
+    await writeDiskTable(device, table)
+  } finally {
+    await device.close()
+  }
+  // The kernel does not tell of names that change: it is asked to tell of the disk.
+  kernel.files.writeInto(`/sys/class/block/${path.replace('/dev/', '')}/uevent`, 'change')
 }
 
 const activePartition = { offset: 446, value: 0x80 } as const

@@ -8,6 +8,9 @@ export type Firmware = 'uefi' | 'bios'
 /** A disk must have so many bytes, so that volumes have room behind what the installation makes. */
 export const leastDisk = 6 * 1024 * mebibyte
 
+/** What META is called until everything else is written: a disk counts as installed by the name of META. */
+export const unfinished = 'INSTALLING'
+
 /** The partitions the installation makes; STATE and EPHEMERAL follow when the machine starts from the disk. */
 export function installPartitions(firmware: Firmware): PlannedPartition[] {
   const meta: PlannedPartition = { label: 'META', type: 'linux', size: mebibyte }

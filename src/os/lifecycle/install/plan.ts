@@ -6,7 +6,7 @@ import { type LaidOut, planDisk, refuseOccupied } from '../../block/layout.ts'
 import { Disk } from '../../block/resources/disk.ts'
 import { prettyBinarySize } from '../../block/sizes.ts'
 import type { Kernel } from '../../kernel.ts'
-import { type Firmware, installPartitions, leastDisk } from './layout.ts'
+import { type Firmware, installPartitions, leastDisk, unfinished } from './layout.ts'
 
 /** `machine.install`, as far as the disk goes. */
 export interface InstallWish {
@@ -53,7 +53,9 @@ export async function knownDisks({ kernel, store }: Parts): Promise<KnownDisk[]>
 export async function planInstall(parts: Parts, wish: InstallWish): Promise<InstallPlan> {
   const disks = await knownDisks(parts)
   const disk = chooseInstallDisk(disks, wish)
-  const wipe = wish.wipe === true
+  // An installation that was cut off left nothing that anybody would miss.
+  const cutOff = disk.content?.found?.table?.partitions.some(({ name }) => name === unfinished) === true
+  const wipe = wish.wipe === true || cutOff
   if (disk.spec.size < leastDisk) {
     throw new InstallDiskError(
       `install on "${disk.spec.dev_path}": it has ${prettyBinarySize(disk.spec.size)}, ${prettyBinarySize(leastDisk)} are needed; the disks of this machine are: ${describeDisks(disks)}`,

@@ -65,7 +65,9 @@ export async function imageFiles(kernel: Reading, blobs: Blobs, top: string, arc
     if (/gzip|zstd/.test(mediaType)) throw wrong('its layers are compressed: push it with uncompressed layers, or send its archive')
     const layer = await locate(digest)
     const read = (offset: number, length: number) => readStretch(kernel, { path: layer.path, offset: layer.offset + offset, size: length })
-    for (const { name, offset, size } of await findTarPlaces(read, layer.size).catch((error: Error) => Promise.reject(wrong(error.message)))) {
+    for (const { name, offset, size } of await findTarPlaces(read, layer.size).catch((error: Error) =>
+      Promise.reject(wrong(error.message)),
+    )) {
       if (name.startsWith(folder)) places.set(name.slice(folder.length), { path: layer.path, offset: layer.offset + offset, size })
     }
   }
@@ -84,7 +86,9 @@ export async function imageFiles(kernel: Reading, blobs: Blobs, top: string, arc
 export async function archiveFiles(kernel: Reading, path: string, size: number, origin: string, arch: string): Promise<ReleaseFiles> {
   const wrong = (why: string) => new ReleaseError(`image from ${origin}: ${why}; nothing was changed`)
   const read = (offset: number, length: number) => readStretch(kernel, { path, offset, size: length })
-  const places = await findTarPlaces(read, size).catch((error: Error) => Promise.reject(wrong(`${error.message}, it was not transferred whole`)))
+  const places = await findTarPlaces(read, size).catch((error: Error) =>
+    Promise.reject(wrong(`${error.message}, it was not transferred whole`)),
+  )
   const byName = new Map(places.map(({ name, offset, size }) => [name, { path, offset, size }]))
   const index = byName.get('index.json')
   if (!index || index.size > documentLimit) throw wrong('it is no archive of an OCI image layout: "index.json" is missing')

@@ -26,6 +26,13 @@ export function isInstalled({ store }: Pick<BootDiskParts, 'store'>): boolean {
   return store.get(SystemDisk, 'system-disk') !== undefined
 }
 
+/** Whether this start was from the system disk, and not from a medium or a network beside it. */
+export function startedFromDisk({ kernel: { files }, store }: BootDiskParts): boolean {
+  const disk = store.get(SystemDisk, 'system-disk')?.spec.devPath
+  const source = files.readTextIfThere('/run/ichor/source')?.split(' ')[0]
+  return disk !== undefined && (!source?.startsWith('/dev/') ? source?.trim() !== 'initramfs' : source.startsWith(disk))
+}
+
 let turn: Promise<unknown> = Promise.resolve()
 
 /** Works with the boot loader of the system disk, one after the other. Throws SlotError where there is none. */

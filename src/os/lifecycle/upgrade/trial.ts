@@ -4,7 +4,7 @@ import type { Machine } from '../../area.ts'
 import { metaTags } from '../../block/meta/meta.ts'
 import { NodeStatus } from '../../k8s/resources/node-status.ts'
 import { Nodename } from '../../k8s/resources/nodename.ts'
-import { withBootLoader } from '../slots/boot-disk.ts'
+import { startedFromDisk, withBootLoader } from '../slots/boot-disk.ts'
 import { dropClaim } from './claim.ts'
 import { forgetFailure, recordFailure, recordTrial, type Trial, trialOf } from './records.ts'
 
@@ -24,6 +24,7 @@ const least = ['machined', 'apid', 'containerd']
 
 /** Watches the trial of this start to its end. `back` asks the caller to start the machine anew. */
 export async function watchTrial(machine: Watching, signal: AbortSignal, rest = usualRest): Promise<Outcome> {
+  if (!startedFromDisk(machine)) return 'none'
   const { state, running } = await withBootLoader(machine, async (loader, running) => ({ state: await loader.state(), running }))
   const record = trialOf(machine)
   if (!state.trial) {

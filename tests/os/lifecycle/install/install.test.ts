@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { silent } from '../../../../src/cosi/log.ts'
 import { Store } from '../../../../src/cosi/store.ts'
 import * as files from '../../../../src/linux/files.ts'
+import { readDiskTable } from '../../../../src/os/block/device.ts'
 import { Disk } from '../../../../src/os/block/resources/disk.ts'
 import { SystemDisk } from '../../../../src/os/block/resources/system-disk.ts'
 import { installOn, refuseInstall } from '../../../../src/os/lifecycle/install/install-system.ts'
@@ -42,16 +43,18 @@ function machine({ uefi, size = 8 * gibibyte }: { uefi: boolean; size?: number }
     serial: 'S1',
   })
   const used: string[] = []
+  const told: string[] = []
   const kernel = {
     mode: 'metal',
     block,
     files: {
       exists: (path: string) => uefi && path === '/sys/firmware/efi',
+      writeInto: (path: string, text: string) => void told.push(`${path} ${text}`),
       readTextIfThere: () => 'console=ttyS0 talos.config=http://10.0.0.1/config quiet',
     },
   }
   const parts = { kernel, store, log: silent, meta: { use: async (device: string) => void used.push(device) } }
-  return { disk, block, store, used, parts: parts as unknown as Parameters<typeof installOn>[0] }
+  return { disk, block, store, used, told, parts: parts as unknown as Parameters<typeof installOn>[0] }
 }
 
 describe.each([
@@ -59,10 +62,13 @@ describe.each([
   { uefi: false, labels: ['EFI', 'BIOS', 'BOOT', 'META'], meta: '/dev/vda4', kind: 'grub' },
 ] as const)('with UEFI: $uefi', ({ uefi, labels, meta, kind }) => {
   test('an empty disk is laid out, and what starts from it is the release in slot A', async () => {
-    const { parts, store, used, disk } = machine({ uefi })
+    const { parts, store, used, told, disk } = machine({ uefi })
     const plan = await installOn(parts, { disk: '/dev/vda' }, await open('one'), silence)
     expect(plan.partitions.map(({ label }) => label)).toEqual([...labels])
     expect(used).toEqual([meta])
+    expect(told).toEqual(['/sys/class/block/vda/uevent change'])
+    const device = await parts.kernel.block.openDevice('/dev/vda')
+    expect((await readDiskTable(device))?.partitions.map(({ name }) => name)).toEqual([...labels])
     store.put(SystemDisk, 'system-disk', { diskID: 'vda', devPath: '/dev/vda' })
     await withBootLoader(parts, async (loader) => {
       expect(loader.kind).toBe(kind)
@@ -95,6 +101,16 @@ describe.each([
     await installOn(parts, { disk: '/dev/vda', wipe: true }, await open('two'), silence)
     expect(block.writes).toBeGreaterThan(0)
   })
+})
+
+test('an installation that was cut off is no installation, and is done again without being told to wipe', async () => {
+  const { parts, block } = machine({ uefi: true })
+  const tired = { ...parts, meta: { use: () => Promise.reject(new Error('the power is gone')) } } as unknown as typeof parts
+  await expect(installOn(tired, { disk: '/dev/vda' }, await open('one'), silence)).rejects.toThrow('the power is gone')
+  const names = async () => (await readDiskTable(await block.openDevice('/dev/vda')))?.partitions.map(({ name }) => name)
+  expect(await names()).toEqual(['EFI', 'INSTALLING'])
+  await installOn(parts, { disk: '/dev/vda' }, await open('one'), silence)
+  expect(await names()).toEqual(['EFI', 'META'])
 })
 
 test('a damaged release is refused before a byte is written', async () => {
