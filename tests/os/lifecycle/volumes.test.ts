@@ -1,0 +1,82 @@
+import { expect, test } from 'bun:test'
+import { silent } from '../../../src/cosi/log.ts'
+import { Runtime } from '../../../src/cosi/runtime.ts'
+import { Store } from '../../../src/cosi/store.ts'
+import { VolumeLifecycle } from '../../../src/os/block/resources/volume-lifecycle.ts'
+import { VolumeMountRequest } from '../../../src/os/block/resources/volume-mount-request.ts'
+import { VolumeMountStatus } from '../../../src/os/block/resources/volume-mount-status.ts'
+import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
+import { requestState } from '../../../src/os/lifecycle/controllers/state-mount.ts'
+import {
+  beginVolumes,
+  endVolumes,
+  mountId,
+  mountVolume,
+  unmountVolume,
+  untilMounted,
+  volumeLifecycleId,
+} from '../../../src/os/lifecycle/volumes.ts'
+
+const forever = { log: silent, signal: new AbortController().signal }
+const mounted = (volumeID: string) => ({
+  volumeID,
+  requester: 'machined',
+  target: '/somewhere',
+  readOnly: false,
+  detached: false,
+  disableAccessTime: false,
+  secure: false,
+})
+
+test('STATE is asked for while volumes are in use and it is there; who needs it waits for it', async () => {
+  const store = new Store()
+  const runtime = new Runtime(store, { log: silent })
+  runtime.register(requestState)
+  runtime.start()
+  store.put(VolumeStatus, 'STATE', { phase: 'ready', type: 'partition' })
+  await runtime.settled()
+  expect(store.list(VolumeMountRequest)).toEqual([])
+  beginVolumes(store)
+  await runtime.settled()
+  expect(store.get(VolumeMountRequest, mountId('STATE'))?.spec.volumeID).toBe('STATE')
+  const waiting = untilMounted(store, 'STATE', forever)
+  store.put(VolumeMountStatus, mountId('STATE'), mounted('STATE'))
+  await waiting
+  await endVolumes(store, forever.signal)
+  await runtime.settled()
+  expect(store.get(VolumeMountRequest, mountId('STATE'))).toBeUndefined()
+  runtime.stop()
+})
+
+test('a volume is asked for, waited for with what is wrong told once, and let go of when nobody holds it any more', async () => {
+  const store = new Store()
+  const told: unknown[] = []
+  const log = { ...silent, error: (_: string, fields?: Record<string, unknown>) => void told.push(fields?.error) }
+  const waiting = mountVolume(store, 'EPHEMERAL', { log, signal: forever.signal })
+  for (const errorMessage of ['no room', 'no room'])
+    store.put(VolumeStatus, 'EPHEMERAL', { phase: 'failed', type: 'partition', errorMessage })
+  store.put(VolumeMountStatus, mountId('EPHEMERAL'), mounted('EPHEMERAL'))
+  await waiting
+  expect(told).toEqual(['no room'])
+  store.addFinalizer(VolumeMountRequest, mountId('EPHEMERAL'), 'user')
+  let gone = false
+  const leaving = unmountVolume(store, 'EPHEMERAL', forever.signal).then(() => {
+    gone = true
+  })
+  await Promise.resolve()
+  expect(gone).toBe(false)
+  store.removeFinalizer(VolumeMountRequest, mountId('EPHEMERAL'), 'user')
+  store.destroy(VolumeMountStatus, mountId('EPHEMERAL'))
+  await leaving
+  expect(store.get(VolumeMountRequest, mountId('EPHEMERAL'))).toBeUndefined()
+})
+
+test('volumes that are held on to are waited for no longer than allowed', async () => {
+  const store = new Store()
+  beginVolumes(store)
+  store.addFinalizer(VolumeLifecycle, volumeLifecycleId, 'user')
+  const impatient = new AbortController()
+  const leaving = endVolumes(store, impatient.signal)
+  impatient.abort(new Error('time is over'))
+  await expect(leaving).rejects.toThrow('time is over')
+})
