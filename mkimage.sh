@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes what a machine starts from: kernel, initramfs and command line, in dist/. `./mkimage.sh --help` lists the flags.
+# Makes everything a machine starts from, in dist/. `./mkimage.sh --help` lists the files and the flags.
 set -eu
 start=$PWD
 cd "$(dirname "$0")"
