@@ -135,10 +135,11 @@ export const releaseMethods = (machine: Machine): Method[] => {
   ]
 }
 
-/** Pods leave, everything stops, and only when nothing of the disk is in use any more is the trial begun. */
+/** What is well is written down, pods leave, everything stops, and only when nothing of the disk is in use any more is the trial begun. */
 function upgradePhases(machine: Machine, written: WrittenUpgrade, before: Phase[]): Phase[] {
   const stopped = stopAll(machine, { strict: true })
   return [
+    { name: 'saveMeta', tasks: [{ name: 'flushMeta', run: () => written.announce() }] },
     ...before,
     ...stopped.slice(0, -1),
     { name: 'upgrade', tasks: [{ name: 'upgrade', run: () => written.begin() }] },

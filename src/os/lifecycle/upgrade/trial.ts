@@ -28,7 +28,8 @@ export async function watchTrial(machine: Watching, signal: AbortSignal, rest = 
   const { state, running } = await withBootLoader(machine, async (loader, running) => ({ state: await loader.state(), running }))
   const record = trialOf(machine)
   if (!state.trial) {
-    if (record) await gaveUp(machine, record, running === record.slot ? undefined : 'the boot loader went back')
+    // It never began, or it was given up and the failure is remembered already.
+    if (record) await ended(machine, record)
     return 'none'
   }
   const { slot } = state.trial
@@ -39,7 +40,8 @@ export async function watchTrial(machine: Watching, signal: AbortSignal, rest = 
     const why = state.trial.left === 0 ? 'it did not come up in any of its starts' : 'the boot loader could not start it'
     machine.log.error('an upgrade did not come up, the machine is back', { version: trial.version, why })
     await withBootLoader(machine, (loader) => loader.giveUp())
-    await gaveUp(machine, trial, why)
+    await recordFailure(machine, { version: trial.version, image: trial.image, why })
+    await ended(machine, trial)
     return 'none'
   }
   const minutes = trialMinutes(machine)
@@ -121,11 +123,6 @@ async function changed(
 function trialMinutes({ kernel: { files } }: Pick<Watching, 'kernel'>): number {
   const told = Number(parameterValues(parseCommandLine(files.readTextIfThere('/proc/cmdline') ?? ''), 'ichor.trial-minutes').at(-1))
   return Number.isFinite(told) && told > 0 ? told : usualMinutes
-}
-
-async function gaveUp(machine: Watching, trial: Trial, why: string | undefined): Promise<void> {
-  if (why) await recordFailure(machine, { version: trial.version, image: trial.image, why })
-  await ended(machine, trial)
 }
 
 /** Nothing of the trial is left; the cluster's claim goes when etcd is there to take it. */

@@ -28,7 +28,9 @@ export interface UpgradeOptions {
 export interface WrittenUpgrade {
   readonly slot: Slot
   readonly release: Release
-  /** The next start tries it. */
+  /** Remembers in META what is well now. */
+  announce(): Promise<void>
+  /** The next start tries it; announces it first, unless that was done. */
   begin(): Promise<void>
   /** It is not to be tried after all. */
   withdraw(): Promise<void>
@@ -85,17 +87,23 @@ async function writing(machine: Upgrading, reference: string, options: UpgradeOp
   }
   await forgetRelease(machine, reference)
   const { version } = release.manifest
+  let announced = false
+  const announce = async () => {
+    await recordTrial(machine, {
+      ...standing(machine),
+      slot: plan.target,
+      version,
+      image: release.image,
+      ...(claimed && { claim: claimant(machine) }),
+    })
+    announced = true
+  }
   return {
     slot: plan.target,
     release,
+    announce,
     async begin() {
-      await recordTrial(machine, {
-        ...standing(machine),
-        slot: plan.target,
-        version,
-        image: release.image,
-        ...(claimed && { claim: claimant(machine) }),
-      })
+      if (!announced) await announce()
       await withBootLoader(machine, (loader) => loader.try(plan.target))
       tell(`slot ${plan.target.toUpperCase()} is tried at the next start`)
     },
