@@ -64,6 +64,9 @@ export function processKeyboard(): Keyboard {
       }
     },
     close() {
+      // Whoever reads may be waiting to hand on what was typed last; the program must not wait for more.
+      stdin.removeAllListeners('data').pause()
+      stdin.unref?.()
       if (!taken) return
       stdin.setRawMode(false)
       stdout.off('resize', resized)
