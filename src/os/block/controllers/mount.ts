@@ -32,8 +32,10 @@ export const mountVolumes = (doors: Pick<Kernel, 'files' | 'mount' | 'block'>): 
         const parent = mounted.get(spec.parentID)
         if (!mounted.has(id) && wanted?.phase === 'ready' && (!spec.parentID || parent)) {
           try {
-            mounted.set(id, await mountVolume(doors, wanted, spec, parent?.target ?? ''))
-            log.info('volume mounted', { volume: id, target: mounted.get(id)?.target })
+            const made = await mountVolume(doors, wanted, spec, parent?.target ?? '')
+            mounted.set(id, made)
+            // Folders are many, and nothing to tell everybody of.
+            log[made.filesystem === 'none' ? 'debug' : 'info']('volume mounted', { volume: id, target: made.target })
             told.delete(id)
           } catch (error) {
             const message = error instanceof Error ? error.message : String(error)
@@ -66,9 +68,10 @@ function undo(mounted: Map<string, Mounted>, stays: (id: string) => boolean, req
   for (const id of mounted.keys()) if (going.has(requests.get(id)?.parentID ?? '')) going.add(id)
   for (const id of [...mounted.keys()].reverse()) {
     if (!going.has(id)) continue
-    mounted.get(id)!.undo()
+    const { filesystem, undo } = mounted.get(id)!
+    undo()
     mounted.delete(id)
-    log.info('volume unmounted', { volume: id })
+    log[filesystem === 'none' ? 'debug' : 'info']('volume unmounted', { volume: id })
   }
 }
 
