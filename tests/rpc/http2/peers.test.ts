@@ -118,7 +118,7 @@ describe.each([
         const { back, trailer, body } = await ask(value, Buffer.from(value))
         expect([back, trailer, body.toString()]).toEqual([value, 'behind', value])
       }),
-      { numRuns: 150 },
+      { numRuns: 150, seed: 1 },
     )
   })
 

@@ -57,7 +57,7 @@ describe('frames', () => {
       fc.property(fc.array(frame, { maxLength: 10 }), fc.array(fc.nat(5000), { maxLength: 30 }), (frames, places) => {
         expect(read(cut(Buffer.concat(frames.map(write)), places))).toEqual(frames)
       }),
-      { numRuns: 500 },
+      { numRuns: 500, seed: 1 },
     )
   })
 
