@@ -164,7 +164,7 @@ describe('callers that vanish in the middle leave nothing behind', () => {
       const after = await left(name)
       const more = Object.entries(after).filter(([what, count]) => count > before[what as keyof Left] + (what === 'calls' ? 0 : slack))
       if (more.length > 0) throw new Error(`before ${JSON.stringify(before)}, now ${JSON.stringify(after)}`)
-    }, 60)
+    }, 180)
   })
 })
 
