@@ -8,6 +8,7 @@ import * as limits from '../../../src/rpc/http2/limits.ts'
 import { type Listener, listen } from '../../../src/rpc/http2/listen.ts'
 import type { Stream } from '../../../src/rpc/http2/stream.ts'
 import { flag, frameType } from '../../../src/wire/http2/frame.ts'
+import { authority, identityOf } from '../../programs/apid/nodes.ts'
 import { RawClient } from './raw-client.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-limits-'))
@@ -147,6 +148,31 @@ describe('a client', () => {
     await gone
     expect(open).toBe(0)
   })
+})
+
+test('whoever begins TLS and does not go on is sent away, and holds up nobody', async () => {
+  client = await RawClient.connect(path)
+  const { server: pair } = identityOf('127.0.0.1', 'worker')
+  const tls = { cert: pair.certificate, key: pair.key }
+  const troubles: string[] = []
+  const place = { host: '127.0.0.1', port: 0, tls }
+  const listener = listen(place, { maxStreams: 10, welcome: () => () => {}, greetingTime: 2000, trouble: (what) => troubles.push(what) })
+  const closed = Array.from({ length: 20 }, (_, n) => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const socket = { close: () => resolve(), data() {}, error: () => resolve() }
+    // Some say nothing at all, others the beginning of a handshake.
+    void Bun.connect({ hostname: '127.0.0.1', port: listener.port, socket }).then(
+      (raw) => n % 2 && raw.write(Buffer.from([22, 3, 1, 2, 0, 1])),
+    )
+    return promise
+  })
+  const session = await dial({ address: `127.0.0.1:${listener.port}`, tls: { ca: authority.crt } })
+  await new Promise<void>((resolve) => session.ping(resolve))
+  await Promise.all(closed)
+  expect(troubles.filter((what) => what === 'client did not greet in time')).toHaveLength(20)
+  expect(session.open).toBe(true)
+  session.close()
+  await listener.close()
 })
 
 test('requests beyond what a server takes at a time wait for their turn', async () => {
