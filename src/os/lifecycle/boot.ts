@@ -29,9 +29,10 @@ export const boot = (machine: Machine): Phase[] => [
     name: 'startEverything',
     tasks: [
       startAllServices(machine),
+      // Loading takes a while and holds nothing up.
       ...(machine.kernel.mode === 'container'
         ? []
-        : [{ name: 'containApid', run: ({ signal }: TaskContext) => containApid(machine, signal) }]),
+        : [lockModules(machine), { name: 'containApid', run: ({ signal }: TaskContext) => containApid(machine, signal) }]),
     ],
   },
 ]
@@ -39,7 +40,6 @@ export const boot = (machine: Machine): Phase[] => [
 const ownDisk = (machine: Machine): Phase[] => [
   { name: 'ephemeral', tasks: [mountEphemeral(machine)] },
   { name: 'udevSetup', tasks: [writeUdevRules(machine)] },
-  { name: 'modules', tasks: [lockModules(machine)] },
 ]
 
 const mountEphemeral = ({ store }: Machine): Task => ({

@@ -40,10 +40,10 @@ function machine(hotPlug: string) {
 const context = { log: silent, signal: new AbortController().signal }
 
 test('what may be plugged in and what the configuration names is loaded, then the kernel takes no more', async () => {
-  const { kernel, told, sysctls, store } = machine('uas\next4\n# a comment\n\nno-such\n')
+  const { kernel, told, sysctls, store } = machine('uas quirks=none\next4\n# a comment\n\nno-such\n')
   store.put(KernelModuleSpec, 'nbd', { string: 'nbd', parameters: ['max_part=8'] })
   await lockModules({ kernel, store }).run(context)
-  expect(told).toEqual(['usb.ko', 'uas.ko', 'nbd.ko max_part=8'])
+  expect(told).toEqual(['usb.ko', 'uas.ko quirks=none', 'nbd.ko max_part=8'])
   expect(sysctls.get('kernel.modules_disabled')).toBe('1')
 })
 
