@@ -1,7 +1,7 @@
 /** Images from archives and debug containers on a real containerd. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Store } from '../../src/cosi/store.ts'
@@ -29,6 +29,8 @@ const supervisor = new Supervisor({ store: new Store(), oomFloor: 0 })
 const doors = { files, fifo, capabilities, cgroup }
 const name = 'registry.test/guest:v1'
 const decoder = new TextDecoder()
+/** What a machine has and this host has not: made by these containers, taken away at the end. */
+const made = ['/system/run/pipes', '/system/run', '/system', ...cgroupFolders()].filter((path) => !existsSync(path))
 
 beforeAll(async () => {
   mkdirSync(root)
@@ -54,7 +56,14 @@ afterAll(async () => {
   daemon.close()
   mount.umountTree(folder)
   rmSync(folder, { recursive: true, force: true })
+  for (const path of made) if (existsSync(path)) rmdirSync(path)
 })
+
+/** The control groups above those of the containers, in every hierarchy, innermost first. */
+function cgroupFolders(): string[] {
+  const mounts = mount.mounts().filter(({ type }) => type === 'cgroup' || type === 'cgroup2')
+  return mounts.flatMap(({ target }) => [`${target}/system/debug`, `${target}/system`])
+}
 
 type Request = Partial<machine.DebugContainerRunRequest>
 
