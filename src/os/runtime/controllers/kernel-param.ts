@@ -49,6 +49,14 @@ const hardening: Readonly<Record<string, string>> = {
   'vm.unprivileged_userfaultfd': '0',
 }
 
+/** What the kubelet insists on where it is told to protect the kernel's parameters, beside those above. */
+const kubelet: Readonly<Record<string, string>> = {
+  'vm.panic_on_oom': '0',
+  'kernel.panic_on_oops': '1',
+  'kernel.keys.root_maxkeys': '1000000',
+  'kernel.keys.root_maxbytes': '25000000',
+}
+
 /** Parameters that belong to a namespace of the container's own; all others are its host's. */
 const namespaced = /^(net\.|kernel\.(shm|msg|sem|hostname|domainname)|fs\.mqueue\.)/
 
@@ -62,6 +70,7 @@ export const defaultKernelParams = ({ mode }: Pick<Kernel, 'mode'>): Controller 
       for (const [name, value] of Object.entries(needed)) specs.put(`proc.sys.${name}`, { value, ignoreErrors: false })
       for (const [name, value] of Object.entries(optional)) specs.put(`proc.sys.${name}`, { value, ignoreErrors: true })
       if (mode === 'container') return
+      for (const [name, value] of Object.entries(kubelet)) specs.put(`proc.sys.${name}`, { value, ignoreErrors: false })
       for (const [name, value] of Object.entries(hardening)) specs.put(`proc.sys.${name}`, { value, ignoreErrors: true })
     },
   })
