@@ -90,7 +90,8 @@ if (process.platform !== 'linux') skip(real, 'needs Linux')
 else if (!asRoot) skip(real, 'needs root: run the test command with sudo')
 else if (await check('build', [process.execPath, 'rootfs/build.ts'])) {
   // Where a judge cannot be had, its stories say so and are skipped.
-  if ((await run([process.execPath, 'tests/network/prepare.ts'])) !== 0) notes.push('skipped: what servers of DHCP and time of Debian judge')
+  if ((await run([process.execPath, 'tests/network/prepare.ts'])) !== 0)
+    notes.push('skipped: what servers of DHCP and time of Debian judge')
   for (const file of real) await suite(file, [file, '--timeout', '900000'])
 }
 
