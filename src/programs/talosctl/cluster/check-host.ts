@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import type { ClusterRecord } from '../../keeper/layout.ts'
 import { UsageError } from '../failure.ts'
 import type { ClusterRequest } from './plan.ts'
-import { checkDisk, checkImage, checkKernel, checkLoop, checkRoot } from './preflight.ts'
+import { checkDisk, checkImage, checkKernel, checkLoop, checkMesh, checkRoot } from './preflight.ts'
 import { checkMachines, checkRoom } from './qemu/preflight.ts'
 
 /** A cluster's nodes are all of one kind. */
@@ -13,7 +13,7 @@ export function checkSameKind({ name, machines }: ClusterRecord, request: Cluste
 }
 
 /** What this host lacks for the nodes that are to be made. */
-export function checkHost(request: ClusterRequest, present: ClusterRecord | undefined): void {
+export function checkHost(request: ClusterRequest, present: ClusterRecord | undefined, mesh = false): void {
   const { controlplanes, workers, machines, state, image } = request
   const added = Math.max(0, controlplanes.count + workers.count - (present?.nodes.length ?? 0))
   if (machines) {
@@ -24,6 +24,7 @@ export function checkHost(request: ClusterRequest, present: ClusterRecord | unde
   }
   checkRoot()
   checkKernel()
+  if (mesh) checkMesh()
   checkLoop()
   checkImage(image)
   checkDisk(state, added)

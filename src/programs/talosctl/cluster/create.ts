@@ -64,7 +64,7 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
   const directory = join(request.state, request.name)
   const present = readCluster(directory)
   if (present) checkSameKind(present, request)
-  checkHost(request, present)
+  checkHost(request, present, options.configs.kubespan)
   const record = present ?? (await newCluster(io, options))
   if (existsSync(clusterPaths(directory).tombstone))
     throw new UsageError(`cluster "${request.name}" is half destroyed: finish it with "talosctl cluster destroy --name ${request.name}"`)

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statfsSync } from 'no
 import { join } from 'node:path'
 import { hierarchy } from '../../../linux/cgroup.ts'
 import { mounts } from '../../../linux/mount.ts'
+import { hasWireguard } from '../../../linux/wireguard.ts'
 import { type ClusterRecord, readCluster } from '../../keeper/layout.ts'
 import { UsageError } from '../failure.ts'
 import { type Cidr, formatCidr, parseCidr } from './cidr.ts'
@@ -36,6 +37,12 @@ export function checkKernel(filesystems = readFileSync('/proc/filesystems', 'utf
   } catch {
     throw new UsageError('no control groups are mounted: mount them with "mount -t cgroup2 none /sys/fs/cgroup"')
   }
+}
+
+/** Containers have their host's kernel: a mesh needs its WireGuard. */
+export function checkMesh(has: () => boolean = hasWireguard): void {
+  if (!has())
+    throw new UsageError('--with-kubespan: this kernel has no WireGuard: load it with "modprobe wireguard" or run a kernel that has it')
 }
 
 /** The image is attached to a loop device, which there must be. */
