@@ -5,7 +5,7 @@ import { goThrough, type LinkKind, offered, ways } from './matrix.ts'
 const scratch = new Lab()
 const kinds = (['plain', 'bridge', 'bond', 'vlan'] as const).filter((kind) => {
   const there = offered(scratch, kind)
-  if (!there) console.log(`this kernel makes no ${kind}: that part is told in matrix-vm.story.ts`)
+  if (!there) console.log(`this kernel makes no ${kind}: that part is skipped`)
   return there
 })
 await scratch.close()
