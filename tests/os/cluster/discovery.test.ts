@@ -163,7 +163,7 @@ describe('nodes of a cluster', () => {
       while (registry.list('cluster-1').filter(({ data }) => data.length > 0).length < 2) await Bun.sleep(10)
     }
     await both()
-    expect(b.get(Member, `${secretName}-a`)).toBeDefined()
+    await until(b, Member, `${secretName}-a`)
   }, 60_000)
 })
 
