@@ -16,6 +16,21 @@ export function readReport(xml: string): Chapter[] {
   )
 }
 
+/**
+ * What each failed test said, from the output of bun's test runner: the lines since the end of the test before it, the last of
+ * them `(fail) name`; of more than `limit` lines the last ones.
+ */
+export function reasonsOf(output: string, limit: number): string[] {
+  const reasons: string[] = []
+  let since: string[] = []
+  for (const line of output.split('\n')) {
+    since.push(line)
+    if (line.startsWith('(fail)')) reasons.push(since.slice(-limit).join('\n'))
+    if (/^\((pass|fail|skip|todo)\)/.test(line)) since = []
+  }
+  return reasons
+}
+
 function unescaped(text: string): string {
   return text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&apos;', "'").replaceAll('&amp;', '&')
 }

@@ -6,7 +6,10 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Chapter, readReport } from './report.ts'
+import { type Chapter, readReport, reasonsOf } from './report.ts'
+
+/** Lines that are told again of each failure. */
+const lastLines = 25
 
 interface Count {
   passed: number
@@ -18,6 +21,8 @@ const root = join(import.meta.dir, '..')
 const scratch = mkdtempSync(join(tmpdir(), 'ichor-tests-'))
 const total: Count = { passed: 0, failed: 0, skipped: 0 }
 const notes: string[] = []
+/** What failed tests said, told again at the end: a long output is often kept only in part. */
+const reasons: string[] = []
 
 function add(count: Count): void {
   total.passed += count.passed
@@ -25,28 +30,47 @@ function add(count: Count): void {
   total.skipped += count.skipped
 }
 
-async function run(argv: string[], env: Record<string, string> = {}): Promise<number> {
-  const child = Bun.spawn(argv, { cwd: root, stdin: 'ignore', stdout: 'inherit', stderr: 'inherit', env: { ...process.env, ...env } })
-  return child.exited
+/** Runs a program whose output is shown and given back. */
+async function run(argv: string[]): Promise<{ code: number; output: string }> {
+  const child = Bun.spawn(argv, { cwd: root, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+  let output = ''
+  const show = async (stream: ReadableStream<Uint8Array>) => {
+    const decoder = new TextDecoder()
+    for await (const bytes of stream) {
+      process.stdout.write(bytes)
+      output += decoder.decode(bytes, { stream: true })
+    }
+  }
+  const [code] = await Promise.all([child.exited, show(child.stdout), show(child.stderr)])
+  return { code, output }
 }
 
 /** A step that is right or wrong as a whole. */
 async function check(name: string, argv: string[]): Promise<boolean> {
   console.log(`\n== ${name}`)
-  const right = (await run(argv)) === 0
+  const { code, output } = await run(argv)
+  const right = code === 0
   add(right ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 })
-  if (!right) notes.push(`failed: ${name}`)
+  if (!right) {
+    notes.push(`failed: ${name}`)
+    reasons.push(`${name}:\n${output.trimEnd().split('\n').slice(-lastLines).join('\n')}`)
+  }
   return right
 }
 
 /** A step of bun's own test runner, counted test by test. */
-async function suite(name: string, args: string[], env: Record<string, string> = {}): Promise<void> {
+async function suite(name: string, args: string[]): Promise<void> {
   console.log(`\n== ${name}`)
   const report = join(scratch, `${name.replaceAll(/\W+/g, '-')}.xml`)
-  const code = await run([process.execPath, 'test', '--reporter=junit', `--reporter-outfile=${report}`, ...args], env)
+  const { code, output } = await run([process.execPath, 'test', '--reporter=junit', `--reporter-outfile=${report}`, ...args])
   const count = counted(existsSync(report) ? readReport(readFileSync(report, 'utf8')) : [])
   // A run that breaks off before its first test has failed all the same.
-  if (code !== 0 && count.failed === 0) count.failed = 1
+  const told = reasonsOf(output, lastLines)
+  if (code !== 0 && count.failed === 0) {
+    count.failed = 1
+    if (told.length === 0) told.push(output.trimEnd().split('\n').slice(-lastLines).join('\n'))
+  }
+  for (const each of told) reasons.push(`${name}:\n${each}`)
   add(count)
   if (count.failed > 0) notes.push(`failed: ${name}: ${count.failed}`)
   if (count.skipped > 0) notes.push(`skipped: ${name}: ${count.skipped}`)
@@ -104,6 +128,7 @@ finish()
 
 function finish(): never {
   rmSync(scratch, { recursive: true, force: true })
+  for (const reason of reasons) console.log(`\n-- ${reason}`)
   console.log('')
   for (const note of notes) console.log(note)
   console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`)

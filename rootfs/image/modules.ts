@@ -167,27 +167,11 @@ export const beforeLock: readonly string[] = [
     'sch_ingress',
   ],
   ...['sch_prio', 'cls_bpf', 'cls_u32', 'cls_flower', 'cls_matchall', 'act_bpf', 'act_mirred', 'act_police', 'openvswitch'],
-  // Packet filters: nf_tables, and what iptables and IPVS need on top of it.
-  ...['nf_tables', 'nft_ct', 'nft_chain_nat', 'nft_nat', 'nft_masq', 'nft_redir', 'nft_reject_inet', 'nft_fib_inet', 'nft_fib_ipv4'],
-  ...[
-    'nft_fib_ipv6',
-    'nft_numgen',
-    'nft_hash',
-    'nft_log',
-    'nft_limit',
-    'nft_quota',
-    'nft_tproxy',
-    'nft_socket',
-    'nft_compat',
-    'nft_objref',
-  ],
-  ...['nft_queue', 'nft_connlimit', 'nft_flow_offload', 'nft_synproxy', 'nft_osf', 'nft_xfrm', 'nft_tunnel', 'nft_dup_ipv4'],
-  ...['nft_dup_ipv6', 'nft_fwd_netdev', 'nft_dup_netdev', 'nft_fib_netdev', 'nf_conntrack_netlink', 'nf_flow_table_inet', 'nf_log_syslog'],
-  ...['nf_conntrack_ftp', 'nf_conntrack_sip', 'nf_conntrack_tftp', 'nf_nat_ftp', 'nf_nat_tftp', 'nfnetlink_log', 'nfnetlink_queue'],
+  // Packet filters: nf_tables, and what iptables needs on top of it.
+  ...['nf_tables', 'nf_conntrack_netlink', 'nf_flow_table_inet', 'nf_log_syslog', 'nfnetlink_log', 'nfnetlink_queue'],
+  ...['nf_conntrack_ftp', 'nf_conntrack_sip', 'nf_conntrack_tftp', 'nf_nat_ftp', 'nf_nat_tftp'],
   ...['ip_tables', 'iptable_filter', 'iptable_nat', 'iptable_mangle', 'iptable_raw', 'ip6_tables', 'ip6table_filter', 'ip6table_nat'],
-  ...['ip6table_mangle', 'ip6table_raw', 'ebtables', 'ip_set', 'ip_set_hash_ip', 'ip_set_hash_net', 'ip_set_hash_ipport'],
-  ...['ip_set_hash_ipportip', 'ip_set_hash_ipportnet', 'ip_set_hash_netport', 'ip_set_bitmap_port', 'ip_set_list_set'],
-  ...['ip_vs', 'ip_vs_rr', 'ip_vs_wrr', 'ip_vs_lc', 'ip_vs_wlc', 'ip_vs_sh', 'ip_vs_dh', 'ip_vs_sed', 'ip_vs_nq', 'ip_vs_mh'],
+  ...['ip6table_mangle', 'ip6table_raw', 'ebtables'],
   // Time outs, trusted platform modules, virtual machines in pods.
   ...['softdog', 'tpm_crb', 'tpm_tis', 'kvm_intel', 'kvm_amd', 'vfio-pci', 'configs', 'msr', 'cpuid'],
 ]
@@ -200,8 +184,8 @@ const parameters: Readonly<Record<string, string>> = {
   nbd: 'nbds_max=0',
 }
 
-/** Every match of iptables is a module of its own. */
-const matches = /^kernel\/net\/(netfilter\/xt_|ipv[46]\/netfilter\/(ipt_|ip6t_))/
+/** Every match of iptables and every expression of nftables is a module of its own, and so is every kind of set and scheduler. */
+const matches = /^kernel\/net\/(\w+\/)?netfilter\/((xt|nft|ipt|ip6t|ebt)_|ipset\/|ipvs\/)/
 
 /** The modules to be loaded before the lock, of those that this kernel has: names with parameters. */
 export function loadedBeforeLock(paths: readonly string[]): string[] {

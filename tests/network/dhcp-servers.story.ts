@@ -49,16 +49,18 @@ for (const [name, server] of Object.entries(servers4))
       await eventually(() => lab.route(undefined)?.gateway === '10.8.0.3', "the other's route", patience)
     })
 
-    test.skipIf(server.shortest > 30)('ends when nobody renews it, and another comes with the next server', async () => {
-      const first = await server.start(lab, { ...range, lifetime: 10, renew: 5, rebind: 8 })
-      lab.say('kind: DHCPv4Config\nname: eth0\n')
-      await eventually(() => lab.addresses().includes('10.8.0.50/24'), 'the lease', patience)
-      await lab.stop(first)
-      await eventually(() => lab.addresses().length === 0 && !lab.route(undefined), 'it has ended', patience)
-      expect(lab.said('the lease has expired')).toBe(1)
-      await server.start(lab, { ...range, first: '10.8.0.60' })
-      await eventually(() => lab.addresses().includes('10.8.0.60/24') && lab.route(undefined), 'another', patience)
-    })
+    // A server whose shortest lease is too long for a test is judged by the other chapters.
+    if (server.shortest <= 30)
+      test('ends when nobody renews it, and another comes with the next server', async () => {
+        const first = await server.start(lab, { ...range, lifetime: 10, renew: 5, rebind: 8 })
+        lab.say('kind: DHCPv4Config\nname: eth0\n')
+        await eventually(() => lab.addresses().includes('10.8.0.50/24'), 'the lease', patience)
+        await lab.stop(first)
+        await eventually(() => lab.addresses().length === 0 && !lab.route(undefined), 'it has ended', patience)
+        expect(lab.said('the lease has expired')).toBe(1)
+        await server.start(lab, { ...range, first: '10.8.0.60' })
+        await eventually(() => lab.addresses().includes('10.8.0.60/24') && lab.route(undefined), 'another', patience)
+      })
 
     test('that is refused after the cable was out is given up for another', async () => {
       const first = await server.start(lab, range)

@@ -77,7 +77,7 @@ export async function planUpgrade(
     ),
   )
   if (hasEtcd(machine)) {
-    const { holds, text } = await quorumWithoutSelf(machine)
+    const { holds, text } = await quorumWithoutSelf(machine, 'is away')
     findings.push(holds ? fine('etcd', text) : against('etcd', text))
   }
   findings.push(

@@ -19,8 +19,11 @@ export function hasEtcd({ store, supervisor }: Parts): boolean {
   return type !== undefined && type !== 'worker' && supervisor.get('etcd')?.state === 'Running'
 }
 
+/** What this node is about to do: be away for a while and stay a member, or leave etcd and be counted no more. */
+export type Going = 'is away' | 'leaves'
+
 /** Proves that a majority of voters answers without this node: each of the others is asked itself. */
-export async function quorumWithoutSelf({ store }: Pick<Parts, 'store'>): Promise<Quorum> {
+export async function quorumWithoutSelf({ store }: Pick<Parts, 'store'>, going: Going): Promise<Quorum> {
   const own = localEtcd(store)
   let members: Member[]
   let id: string
@@ -40,14 +43,15 @@ export async function quorumWithoutSelf({ store }: Pick<Parts, 'store'>): Promis
   return judge(
     answers.map(({ member, well }) => ({ name: member.name || hexId(member.ID), well })),
     members.some((member) => member.ID === id && !member.isLearner),
+    going,
   )
 }
 
-/** The arithmetic: of the voters, a majority must be among the others that are well. */
-export function judge(others: readonly { name: string; well: boolean }[], votes: boolean): Quorum {
+/** The arithmetic: of those that vote once this node has gone, a majority must be well. A node that leaves still votes for that. */
+export function judge(others: readonly { name: string; well: boolean }[], votes: boolean, going: Going): Quorum {
   if (others.length === 0)
     return { holds: true, text: 'etcd has no other voting member: Kubernetes’ API is away while this node starts anew' }
-  const voters = others.length + (votes ? 1 : 0)
+  const voters = others.length + (votes && going === 'is away' ? 1 : 0)
   const needed = Math.floor(voters / 2) + 1
   const well = others.filter((other) => other.well).length
   const ill = others.filter((other) => !other.well).map(({ name }) => name)

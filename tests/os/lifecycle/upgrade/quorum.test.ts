@@ -4,25 +4,35 @@ import { judge } from '../../../../src/os/lifecycle/upgrade/quorum.ts'
 const members = (...well: boolean[]) => well.map((each, index) => ({ name: `cp-${index + 2}`, well: each }))
 
 test('the only member goes down with a word about it', () => {
-  expect(judge([], true)).toMatchObject({ holds: true, text: expect.stringContaining('no other voting member') })
+  expect(judge([], true, 'is away')).toMatchObject({ holds: true, text: expect.stringContaining('no other voting member') })
 })
 
 test('of three, both others must be well', () => {
-  expect(judge(members(true, true), true).holds).toBe(true)
-  const one = judge(members(true, false), true)
+  expect(judge(members(true, true, 'is away'), true).holds).toBe(true)
+  const one = judge(members(true, false, 'is away'), true)
   expect(one.holds).toBe(false)
   expect(one.text).toBe('1 of 3 voting members of etcd are well without this node, 2 are needed; not well: cp-3')
 })
 
-test('of two, none may go', () => {
-  expect(judge(members(true), true).holds).toBe(false)
+test('of two, none may be away, but one may leave the other alone if that is well', () => {
+  expect(judge(members(true), true, 'is away').holds).toBe(false)
+  expect(judge(members(true), true, 'leaves').holds).toBe(true)
+  expect(judge(members(false), true, 'leaves').holds).toBe(false)
+})
+
+test('of three, one may leave while both others are well: two that stay need each other', () => {
+  expect(judge(members(true, true), true, 'leaves').holds).toBe(true)
+  expect(judge(members(true, false), true, 'leaves')).toEqual({
+    holds: false,
+    text: '1 of 2 voting members of etcd are well without this node, 2 are needed; not well: cp-3',
+  })
 })
 
 test('of five, one more may be ill', () => {
-  expect(judge(members(true, true, true, false), true).holds).toBe(true)
-  expect(judge(members(true, true, false, false), true).holds).toBe(false)
+  expect(judge(members(true, true, true, false, 'is away'), true).holds).toBe(true)
+  expect(judge(members(true, true, false, false, 'is away'), true).holds).toBe(false)
 })
 
 test('a learner is not missed', () => {
-  expect(judge(members(true, true), false).holds).toBe(true)
+  expect(judge(members(true, true, 'is away'), false).holds).toBe(true)
 })
