@@ -5,7 +5,7 @@ import {
   type BootLoader,
   type BootState,
   checked,
-  collectRoots,
+  filesIn,
   otherSlot,
   putByContent,
   replaceFile,
@@ -14,6 +14,7 @@ import {
   type Slot,
   type SlotContent,
   SlotError,
+  superfluousRoots,
   trialStarts,
   withSlot,
 } from './slot.ts'
@@ -66,12 +67,13 @@ export function grub(volume: FatVolume): BootLoader {
     async write(slot, release) {
       const before = await state()
       if (before.good === slot) throw new SlotError(`slot ${slot.toUpperCase()} is the one last marked good and is not written`)
+      const kept = before.slots[otherSlot(slot)]
+      const roots = await superfluousRoots(volume, kept ? [kept.rootHash] : [])
+      const needed = kept?.rootHash === release.rootHash ? slotFiles : [...slotFiles, 'root.sqsh']
+      requireRoom(volume, release, needed, [...(await filesIn(volume, `/${slot}`)), ...roots])
       if (before.trial) await change({ next: '', tries: '' })
       await volume.remove(`/${slot}/slot.cfg`)
-      for (const name of slotFiles) await volume.remove(`/${slot}/${name}`)
-      const kept = before.slots[otherSlot(slot)]
-      await collectRoots(volume, kept ? [kept.rootHash] : [])
-      requireRoom(volume, release, [...slotFiles, 'root.sqsh'])
+      for (const path of [...slotFiles.map((name) => `/${slot}/${name}`), ...roots.map((root) => root.path)]) await volume.remove(path)
       for (const name of slotFiles) await volume.create(`/${slot}/${name}`, checked(release, name), release.size(name))
       await putByContent(volume, rootFile(release.rootHash), release, 'root.sqsh')
       await volume.create(`/${slot}/slot.cfg`, Buffer.from(slotConfig(slot, release, withSlot(release.commandLine, slot))))

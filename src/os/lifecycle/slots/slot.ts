@@ -106,21 +106,34 @@ export async function replaceFile(volume: FatVolume, path: string, text: string)
   await volume.create(path, bytes)
 }
 
-/** Takes root file systems away that no slot names. */
-export async function collectRoots(volume: FatVolume, kept: readonly string[]): Promise<void> {
-  const names = new Set(kept.map((hash) => rootFile(hash)))
-  for (const { name, directory } of await volume.list('/ichor')) {
-    const path = `/ichor/${name}`
-    if (!directory && /^[0-9a-f]{16}\.sqsh$/i.test(name) && !names.has(path.toLowerCase())) await volume.remove(path)
-  }
+/** A file of a boot partition. */
+export interface BootFile {
+  readonly path: string
+  readonly size: number
 }
 
-/** Refuses early what would not fit. */
-export function requireRoom(volume: FatVolume, release: SlotRelease, names: readonly string[]): void {
+/** Root file systems that no slot names which is kept. */
+export async function superfluousRoots(volume: FatVolume, kept: readonly string[]): Promise<BootFile[]> {
+  const names = new Set(kept.map((hash) => rootFile(hash)))
+  return (await filesIn(volume, '/ichor')).filter(
+    ({ path }) => /^\/ichor\/[0-9a-f]{16}\.sqsh$/i.test(path) && !names.has(path.toLowerCase()),
+  )
+}
+
+/** The files of a folder, without what is below. */
+export async function filesIn(volume: FatVolume, folder: string): Promise<BootFile[]> {
+  return (await volume.list(folder)).filter(({ directory }) => !directory).map(({ name, size }) => ({ path: `${folder}/${name}`, size }))
+}
+
+/** Refuses what would not fit even with these files gone, before any of them is. */
+export function requireRoom(volume: FatVolume, release: SlotRelease, names: readonly string[], superfluous: readonly BootFile[]): void {
   const needed = names.reduce((sum, name) => sum + release.size(name), 0)
+  const room = superfluous.reduce((sum, { size }) => sum + size, volume.free)
   const megabytes = (bytes: number) => Math.ceil(bytes / (1 << 20))
-  if (volume.free < needed)
-    throw new SlotError(`the boot partition is too small: the image takes ${megabytes(needed)} MiB, ${megabytes(volume.free)} MiB are free`)
+  if (room < needed)
+    throw new SlotError(
+      `the boot partition is too small: the image takes ${megabytes(needed)} MiB, ${megabytes(room)} MiB are free; nothing was changed`,
+    )
 }
 
 /** The kernel learns which slot it is from, where its parameters are not sealed. */

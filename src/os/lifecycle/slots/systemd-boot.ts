@@ -1,9 +1,10 @@
 import type { FatVolume } from '../../../wire/fat/volume.ts'
 import { type BootEntry, formatEntry, formatEntryName, inBootOrder, parseEntry } from './boot-entry.ts'
 import {
+  type BootFile,
   type BootLoader,
   type BootState,
-  collectRoots,
+  filesIn,
   putByContent,
   replaceFile,
   requireRoom,
@@ -12,6 +13,7 @@ import {
   type SlotContent,
   SlotError,
   type SlotRelease,
+  superfluousRoots,
   trialStarts,
   withSlot,
 } from './slot.ts'
@@ -79,16 +81,20 @@ export function systemdBoot(volume: FatVolume): BootLoader {
     async write(slot, release) {
       const found = await read()
       if ((await state()).good === slot) throw new SlotError(`slot ${slot.toUpperCase()} is the one last marked good and is not written`)
+      const kept = found.filter((entry) => entry.slot !== slot)
+      const roots = kept.map(({ rootHash }) => rootHash)
+      const superfluous = [...(await superfluousKernels(volume, kept)), ...(await superfluousRoots(volume, roots))]
+      const kernel = kernelFile(release)
+      const shared = { 'vmlinuz.efi': kept.some((entry) => entry.kernel === kernel), 'root.sqsh': roots.includes(release.rootHash) }
+      requireRoom(
+        volume,
+        release,
+        (['vmlinuz.efi', 'root.sqsh'] as const).filter((name) => !shared[name]),
+        superfluous,
+      )
       for (const { file } of found.filter((entry) => entry.slot === slot)) await volume.remove(`${entries}/${file}`)
       written.delete(slot)
-      const kept = found.filter((entry) => entry.slot !== slot)
-      await collectKernels(volume, kept)
-      await collectRoots(
-        volume,
-        kept.map(({ rootHash }) => rootHash),
-      )
-      requireRoom(volume, release, ['vmlinuz.efi', 'root.sqsh'])
-      const kernel = kernelFile(release)
+      for (const { path } of superfluous) await volume.remove(path)
       await volume.mkdirAll(kernels)
       await volume.mkdirAll('/ichor')
       await putByContent(volume, kernel, release, 'vmlinuz.efi')
@@ -115,10 +121,7 @@ async function generations(volume: FatVolume): Promise<number[]> {
   return names.filter((number) => number !== undefined).map(Number)
 }
 
-async function collectKernels(volume: FatVolume, kept: readonly BootEntry[]): Promise<void> {
+async function superfluousKernels(volume: FatVolume, kept: readonly BootEntry[]): Promise<BootFile[]> {
   const names = new Set(kept.map(({ kernel }) => kernel.toLowerCase()))
-  for (const { name, directory } of await volume.list(kernels)) {
-    const path = `${kernels}/${name}`
-    if (!directory && !names.has(path.toLowerCase())) await volume.remove(path)
-  }
+  return (await filesIn(volume, kernels)).filter(({ path }) => !names.has(path.toLowerCase()))
 }

@@ -103,10 +103,25 @@ describe.each(['systemd-boot', 'grub'] as const)('%s', (kind) => {
     expect((await loader.state()).slots.b).toBeUndefined()
   })
 
-  test('an image without room leaves what starts alone', async () => {
+  test('an image without room changes nothing: the other release stays as well', async () => {
+    const { disk, loader } = await installed(kind)
+    await loader.write('b', two)
+    await loader.try('b')
+    await loader.keep('b')
+    await loader.try('a')
+    await loader.keep('a')
+    const before = disk.bytes()
+    await expect(loader.write('b', testRelease('v1.13.2', 20 << 20))).rejects.toThrow(/boot partition is too small.*nothing was changed/)
+    expect(Buffer.compare(disk.bytes(), before)).toBe(0)
+  })
+
+  test('room that the release before leaves is room', async () => {
     const { loader } = await installed(kind)
-    await expect(loader.write('b', testRelease('v1.13.2', 20 << 20))).rejects.toThrow('boot partition is too small')
-    expect(await loader.state()).toMatchObject({ good: 'a', next: 'a' })
+    const size = kind === 'grub' ? 9 << 20 : 12 << 20
+    await loader.write('b', testRelease('v1.13.1', size))
+    await loader.write('b', testRelease('v1.13.2', size))
+    await loader.try('b')
+    expect(await loader.state()).toMatchObject({ good: 'a', next: 'b', slots: { b: { version: 'v1.13.2' } } })
   })
 
   test('root file systems stay as long as a slot names them', async () => {
