@@ -7,15 +7,16 @@ import { dist, forgetState, stateFolder, TestMachine } from './machine.ts'
 const minutes = 60_000
 const folder = stateFolder('pxe')
 const served = join(folder, 'served')
+const image = process.env.ICHOR_VM_IMAGE ?? dist
 let machine: TestMachine
 
 beforeAll(async () => {
   mkdirSync(served, { recursive: true })
   for (const name of ['ichor-vmlinuz', 'ichor-initramfs']) {
     rmSync(join(served, name), { force: true })
-    symlinkSync(join(dist, name), join(served, name))
+    symlinkSync(join(image, name), join(served, name))
   }
-  const line = readFileSync(join(dist, 'ichor-cmdline'), 'utf8').trim()
+  const line = readFileSync(join(image, 'ichor-cmdline'), 'utf8').trim()
   const from = 'tftp://10.0.2.2'
   const script = ['#!ipxe', `kernel ${from}/ichor-vmlinuz initrd=ichor-initramfs ${line}`, `initrd ${from}/ichor-initramfs`, 'boot', '']
   writeFileSync(join(served, 'boot.ipxe'), script.join('\n'))

@@ -56,11 +56,19 @@ test(
     await it.shows(/\[stage0\] root file system/, 30 * minutes)
     await it.shows(/[Ss]ecure [Bb]oot( is)? enabled/, 5 * minutes)
     await it.shows(/addresses=10\.0\.2\.15 port=50000/, 20 * minutes)
-    const state = await it.insecurely('get', 'securitystate', '-o', 'yaml')
-    expect(state.stdout).toMatch(/secureBoot: true/)
+    const state = await it.until(
+      'the API answers',
+      async () => {
+        const { code, stdout, stderr } = await it.insecurely('get', 'securitystate', '-o', 'yaml')
+        if (code !== 0) throw new Error(stderr)
+        return stdout
+      },
+      10 * minutes,
+    )
+    expect(state).toMatch(/secureBoot: true/)
     await it.unplug()
   },
-  56 * minutes,
+  66 * minutes,
 )
 
 test(

@@ -7,7 +7,8 @@ import { existsSync, openSync, truncateSync, writeFileSync, writeSync } from 'no
 import { join } from 'node:path'
 import { addPartition } from '../../src/os/block/layout.ts'
 import { newTable, writeTable } from '../../src/wire/gpt/table.ts'
-import { disk, dist, forgetState, type Result, stateFolder, TestMachine, talosctl, uefi } from './machine.ts'
+import { asAdmin, configure, generateControlPlane, says as outputOf, volumeIs } from './control-plane.ts'
+import { disk, dist, forgetState, type Result, stateFolder, TestMachine, uefi } from './machine.ts'
 
 const folder = stateFolder('volumes')
 const path = (name: string) => join(folder, name)
@@ -55,23 +56,9 @@ async function somebodysDisk(file: string): Promise<void> {
   expect(await child.exited).toBe(0)
 }
 
-const admin = (...args: string[]) =>
-  talosctl(['--talosconfig', path('talosconfig'), '--endpoints', `127.0.0.1:${machine.port}`, '--nodes', '127.0.0.1', ...args])
-
-/** Waits for what a command says. */
-const says = (command: () => Promise<Result>, what: RegExp, deadline = 15 * minutes) =>
-  machine.until(
-    `${what}`,
-    async () => {
-      const { code, stdout, stderr } = await command()
-      if (code !== 0) throw new Error(stderr.trim())
-      return what.test(stdout) && stdout
-    },
-    deadline,
-  )
-
-const volume = (id: string, phase = 'ready') =>
-  says(() => admin('get', 'volumestatus', id), new RegExp(`${id}\\s+\\d+\\s+\\S+\\s+${phase}`))
+const admin = (...args: string[]) => asAdmin(machine, folder, args)
+const says = (command: () => Promise<Result>, what: RegExp, deadline?: number) => outputOf(machine, command, what, deadline)
+const volume = (id: string) => volumeIs(machine, folder, id)
 
 const volumes = (...names: string[]) => {
   const on = 'provisioning:\n  diskSelector:\n    match: disk.serial == "data" && !system_disk\n'
@@ -85,33 +72,9 @@ const volumes = (...names: string[]) => {
   return names.map((name) => `---\napiVersion: v1alpha1\n${documents[name]}`).join('')
 }
 
-async function generate(): Promise<string> {
-  const secrets = path('secrets.yaml')
-  if (!existsSync(secrets)) expect((await talosctl(['gen', 'secrets', '--output-file', secrets])).code).toBe(0)
-  const made = await talosctl([
-    ...['gen', 'config', 'emulated', 'https://10.0.2.15:6443', '--with-secrets', secrets, '--output', folder, '--force'],
-    ...['--additional-sans', '127.0.0.1', '--no-with-docs', '--no-with-examples', '--install-disk', '/dev/vda'],
-    ...['--config-patch', '{"machine":{"time":{"disabled":true}},"cluster":{"discovery":{"enabled":false}}}'],
-  ])
-  expect(made.stderr).not.toContain('error')
-  return Bun.file(path('controlplane.yaml')).text()
-}
-
 /** Hands the configuration to the machine in maintenance. */
-async function applyFirst(): Promise<void> {
-  await machine.shows(/maintenance: waiting for a machine configuration.*addresses=10\.0\.2\.15/, 15 * minutes)
-  await machine.shows(/service=apid .*"Health check successful"/, 15 * minutes)
-  writeFileSync(path('whole.yaml'), `${await generate()}${volumes('data', 'ext', 'ceph', 'spare', 'old')}`)
-  await machine.until(
-    'the configuration is taken',
-    async () => {
-      const { code, stderr } = await machine.insecurely('apply-config', '--file', path('whole.yaml'))
-      if (code !== 0) throw new Error(stderr)
-      return true
-    },
-    5 * minutes,
-  )
-}
+const applyFirst = async () =>
+  configure(machine, folder, `${await generateControlPlane(folder)}${volumes('data', 'ext', 'ceph', 'spare', 'old')}`)
 
 test.skipIf(told('installed'))(
   'in maintenance disks are known with what is on them, and one can be wiped',

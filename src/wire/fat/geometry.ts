@@ -4,14 +4,16 @@
  */
 import { DecodeError } from '../decode-error.ts'
 
-/** FAT counts in sectors of this many bytes; it is also what a disk writes at once. */
-export const sectorSize = 512
+/** What a boot sector and FSInfo say lies in so many bytes, however long the sectors are. */
+export const headerSize = 512
 
 /** Entries of the table from this value on end a chain. */
 export const endOfChain = 0x0ffffff8
 
 /** The measures of one file system, in sectors unless said otherwise. */
 export interface Geometry {
+  /** Bytes; at least what the disk writes at once, or nobody mounts it. */
+  readonly sectorSize: number
   readonly sectors: number
   readonly reserved: number
   readonly tables: number
@@ -26,12 +28,12 @@ export interface Geometry {
 }
 
 /** Byte offset of a cluster. */
-export function clusterOffset({ reserved, tables, tableSectors, perCluster }: Geometry, cluster: number): number {
+export function clusterOffset({ sectorSize, reserved, tables, tableSectors, perCluster }: Geometry, cluster: number): number {
   return (reserved + tables * tableSectors + (cluster - 2) * perCluster) * sectorSize
 }
 
 /** Bytes of a cluster. */
-export function clusterSize({ perCluster }: Geometry): number {
+export function clusterSize({ sectorSize, perCluster }: Geometry): number {
   return perCluster * sectorSize
 }
 
@@ -43,8 +45,21 @@ export class FatSizeError extends Error {
   override name = 'FatSizeError'
 }
 
-/** The measures of a new file system of so many bytes; `perCluster` is how many sectors a cluster has, when it matters. */
-export function geometryFor(bytes: number, label: string, perCluster = bytes <= 260 << 20 ? 1 : 8): Geometry {
+/** How a disk is to be divided, when it matters: bytes of a sector, sectors of a cluster. */
+export interface Division {
+  sectorSize?: number
+  perCluster?: number
+}
+
+const isSectorSize = (bytes: number) => [512, 1024, 2048, 4096].includes(bytes)
+
+/** The measures of a new file system of so many bytes. Throws FatSizeError. */
+export function geometryFor(bytes: number, label: string, { sectorSize = 512, perCluster }: Division = {}): Geometry {
+  if (!isSectorSize(sectorSize)) throw new FatSizeError(`FAT32 knows sectors of 512 to 4096 bytes, the disk has ${sectorSize}`)
+  return measured(bytes, label, sectorSize, perCluster ?? (bytes <= 260 << 20 ? 1 : Math.max(1, 4096 / sectorSize)))
+}
+
+function measured(bytes: number, label: string, sectorSize: number, perCluster: number): Geometry {
   const sectors = Math.floor(bytes / sectorSize)
   const reserved = 32
   const tables = 2
@@ -54,20 +69,23 @@ export function geometryFor(bytes: number, label: string, perCluster = bytes <= 
     const clusters = Math.floor((sectors - reserved - tables * tableSectors) / perCluster)
     const needed = Math.ceil(((clusters + 2) * 4) / sectorSize)
     if (needed <= tableSectors) {
-      if (clusters < leastClusters) throw new FatSizeError(`FAT32 needs 34 MiB or more, this is ${Math.floor(bytes / (1 << 20))} MiB`)
-      return { sectors, reserved, tables, tableSectors, perCluster, clusters, rootCluster: 2, info: 1, label }
+      if (clusters < leastClusters) {
+        const least = Math.ceil((leastClusters * (perCluster * sectorSize + 8)) / (1 << 20)) + 1
+        throw new FatSizeError(`FAT32 needs ${least} MiB or more here, this is ${Math.floor(bytes / (1 << 20))} MiB`)
+      }
+      return { sectorSize, sectors, reserved, tables, tableSectors, perCluster, clusters, rootCluster: 2, info: 1, label }
     }
     // Tables of 2 KiB each time keep the clusters behind them aligned to 4 KiB.
     tableSectors = Math.ceil(needed / 4) * 4
   }
 }
 
-/** The boot sector. `hidden` is where the partition begins on its disk, in sectors. */
+/** The beginning of the boot sector. `hidden` is where the partition begins on its disk, in sectors. */
 export function bootSector(geometry: Geometry, { serial, hidden }: { serial: number; hidden: number }): Uint8Array {
-  const sector = Buffer.alloc(sectorSize)
+  const sector = Buffer.alloc(headerSize)
   sector.set([0xeb, 0x58, 0x90], 0) // jump over the parameters
   sector.write('ICHOR   ', 3, 'latin1')
-  sector.writeUInt16LE(sectorSize, 11)
+  sector.writeUInt16LE(geometry.sectorSize, 11)
   sector[13] = geometry.perCluster
   sector.writeUInt16LE(geometry.reserved, 14)
   sector[16] = geometry.tables
@@ -94,9 +112,10 @@ export function bootSector(geometry: Geometry, { serial, hidden }: { serial: num
 export function parseBootSector(bytes: Uint8Array, size: number): Geometry {
   const sector = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const wrong = (offset: number, why: string) => new DecodeError('FAT32 boot sector', offset, why)
-  if (sector.length < sectorSize) throw wrong(sector.length, 'too short')
+  if (sector.length < headerSize) throw wrong(sector.length, 'too short')
   if (sector.readUInt16LE(510) !== 0xaa55) throw wrong(510, 'no signature')
-  if (sector.readUInt16LE(11) !== sectorSize) throw wrong(11, 'sectors are not 512 bytes long')
+  const sectorSize = sector.readUInt16LE(11)
+  if (!isSectorSize(sectorSize)) throw wrong(11, 'sectors are not 512 to 4096 bytes long')
   const perCluster = sector[13] ?? 0
   if (perCluster === 0 || (perCluster & (perCluster - 1)) !== 0) throw wrong(13, 'cluster size is not a power of two')
   const reserved = sector.readUInt16LE(14)
@@ -111,12 +130,12 @@ export function parseBootSector(bytes: Uint8Array, size: number): Geometry {
   if (clusters < leastClusters || (clusters + 2) * 4 > tableSectors * sectorSize) throw wrong(36, 'tables and clusters do not fit')
   if (rootCluster < 2 || rootCluster > clusters + 1) throw wrong(44, 'root directory lies outside')
   const label = sector.toString('latin1', 71, 82).trimEnd()
-  return { sectors, reserved, tables, tableSectors, perCluster, clusters, rootCluster, info: info < reserved ? info : 1, label }
+  return { sectorSize, sectors, reserved, tables, tableSectors, perCluster, clusters, rootCluster, info: info < reserved ? info : 1, label }
 }
 
-/** FSInfo: how many clusters are free, which is only a hint to readers. */
+/** The beginning of FSInfo: how many clusters are free, which is only a hint to readers. */
 export function infoSector(free: number, next: number): Uint8Array {
-  const sector = Buffer.alloc(sectorSize)
+  const sector = Buffer.alloc(headerSize)
   sector.writeUInt32LE(0x41615252, 0)
   sector.writeUInt32LE(0x61417272, 484)
   sector.writeUInt32LE(free, 488)

@@ -20,12 +20,13 @@ import {
   bootSector,
   clusterOffset,
   clusterSize,
+  type Division,
   endOfChain,
   type Geometry,
   geometryFor,
+  headerSize,
   infoSector,
   parseBootSector,
-  sectorSize,
 } from './geometry.ts'
 
 /** A disk, partition or image file. */
@@ -53,24 +54,22 @@ export class FatError extends Error {
 /** Bytes of a file to be written, in pieces of any length. */
 export type Content = Uint8Array | AsyncIterable<Uint8Array>
 
-const slotsPerSector = sectorSize / slotSize
 /** A directory of more clusters than this is not one of ours. */
 const directoryLimit = 256
 const chunk = 1 << 20
 
 /** How a file system is made. */
-export interface FatFormat {
+export interface FatFormat extends Division {
   label: string
   serial: number
   /** Where its partition begins on the disk, in sectors. */
   hidden?: number
-  /** Sectors of a cluster, when it matters. */
-  perCluster?: number
 }
 
 /** Makes an empty file system, whatever was there before. */
-export async function formatFat(device: BlockAccess, { label, serial, hidden = 0, perCluster }: FatFormat): Promise<void> {
-  const geometry = geometryFor(device.size, label, perCluster)
+export async function formatFat(device: BlockAccess, { label, serial, hidden = 0, ...division }: FatFormat): Promise<void> {
+  const geometry = geometryFor(device.size, label, division)
+  const { sectorSize } = geometry
   const tables = geometry.tables * geometry.tableSectors * sectorSize
   // The boot sector comes last: until then nobody takes it for a file system.
   const start = Buffer.alloc(geometry.reserved * sectorSize)
@@ -116,7 +115,8 @@ export class FatVolume {
 
   /** Opens a file system; clusters that nobody names, left by a cut, count as free. Throws DecodeError when it is none. */
   static async open(device: BlockAccess): Promise<FatVolume> {
-    const geometry = parseBootSector(await device.read(0, sectorSize), device.size)
+    const geometry = parseBootSector(await device.read(0, headerSize), device.size)
+    const { sectorSize } = geometry
     const bytes = await device.read(geometry.reserved * sectorSize, geometry.tableSectors * sectorSize)
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const table = new Uint32Array(geometry.clusters + 2)
@@ -124,6 +124,10 @@ export class FatVolume {
     const volume = new FatVolume(device, geometry, table)
     await volume.#reclaim()
     return volume
+  }
+
+  get #slotsPerSector(): number {
+    return this.geometry.sectorSize / slotSize
   }
 
   /** Bytes that new files may take. */
@@ -204,7 +208,7 @@ export class FatVolume {
     const offset = this.#slotOffset(clusters, entry.slot)
     // The slots of one entry lie in one sector where we made them; a stranger's may not, and go from the last on.
     const places = Array.from({ length: entry.slots }, (_, index) => this.#slotOffset(clusters, entry.slot + index))
-    if (sameSector(places)) {
+    if (sameSector(places, this.geometry.sectorSize)) {
       await this.#patch(offset, (sector, at) => sector.set(deletedSlots(sector.subarray(at, at + entry.slots * slotSize)), at))
     } else {
       for (const place of places.toReversed()) {
@@ -222,6 +226,7 @@ export class FatVolume {
     if (bytes.length > size) throw new FatError('kind', `file "${path}" has ${size} bytes, not ${bytes.length}`)
     const clusters = this.#chain(cluster, this.geometry.clusters)
     const unit = clusterSize(this.geometry)
+    const { sectorSize } = this.geometry
     for (let at = 0; at < bytes.length; at += sectorSize) {
       const offset = clusterOffset(this.geometry, clusters[Math.floor(at / unit)] ?? 0) + (at % unit)
       const part = bytes.subarray(at, at + sectorSize)
@@ -293,8 +298,8 @@ export class FatVolume {
     const bytes = await this.#readChain(directory, directoryLimit)
     const slots = encodeEntry(entry, parseDirectory(bytes))
     const needed = slots.length / slotSize
-    if (needed > slotsPerSector) throw new FatError('kind', `the name "${entry.name}" is too long`)
-    const room = roomFor(bytes, needed)
+    if (needed > this.#slotsPerSector) throw new FatError('kind', `the name "${entry.name}" is too long`)
+    const room = roomFor(bytes, needed, this.#slotsPerSector)
     const at = room ?? bytes.length / slotSize
     if (room === undefined) await this.#growDirectory(directory)
     await this.#closeGap(directory, bytes, at)
@@ -326,6 +331,7 @@ export class FatVolume {
   }
 
   async #patch(offset: number, change: (sector: Uint8Array, at: number) => void): Promise<void> {
+    const { sectorSize } = this.geometry
     const begin = offset - (offset % sectorSize)
     const sector = Uint8Array.from(await this.#device.read(begin, sectorSize))
     change(sector, offset - begin)
@@ -399,12 +405,13 @@ export class FatVolume {
     if (this.#table[cluster] === 0) this.#free--
     if (value === 0) this.#free++
     this.#table[cluster] = value
-    this.#dirty.add(Math.floor((cluster * 4) / sectorSize))
+    this.#dirty.add(Math.floor((cluster * 4) / this.geometry.sectorSize))
   }
 
   async #writeTable(): Promise<void> {
     if (this.#dirty.size === 0) return
     const { geometry } = this
+    const { sectorSize } = geometry
     const perSector = sectorSize / 4
     const sectors = [...this.#dirty].sort((a, b) => a - b)
     for (let table = geometry.tables - 1; table >= 0; table--) {
@@ -470,12 +477,12 @@ function runs(numbers: readonly number[]): { first: number; count: number }[] {
   return found
 }
 
-function sameSector(offsets: readonly number[]): boolean {
+function sameSector(offsets: readonly number[], sectorSize: number): boolean {
   return new Set(offsets.map((offset) => Math.floor(offset / sectorSize))).size === 1
 }
 
 /** The first slot of a run of free ones that lies in one sector. */
-function roomFor(bytes: Uint8Array, needed: number): number | undefined {
+function roomFor(bytes: Uint8Array, needed: number, slotsPerSector: number): number | undefined {
   const total = bytes.length / slotSize
   for (let sector = 0; sector < total; sector += slotsPerSector) {
     let run = 0

@@ -10,9 +10,9 @@ import { memoryDisk } from './memory-disk.ts'
 
 const megabytes = 1 << 20
 
-async function fresh(size = 34 * megabytes) {
+async function fresh(size = 34 * megabytes, sectorSize = 512) {
   const disk = memoryDisk(size)
-  await formatFat(disk, { label: 'EFI', serial: 0x1234abcd, hidden: 2048 })
+  await formatFat(disk, { label: 'EFI', serial: 0x1234abcd, hidden: 2048, sectorSize })
   return { disk, volume: await FatVolume.open(disk) }
 }
 
@@ -40,8 +40,9 @@ test('a new file system is empty, and right in the eyes of fsck', async () => {
   expect(judged(disk.bytes())).toBe('')
 })
 
-test('files of every size come back from a file system opened anew', async () => {
-  const { disk, volume } = await fresh()
+test.each([512, 4096])('files of every size come back from a file system opened anew, with sectors of %d bytes', async (sectorSize) => {
+  const { disk, volume } = await fresh(sectorSize === 512 ? 34 * megabytes : 260 * megabytes, sectorSize)
+  expect(volume.geometry.sectorSize).toBe(sectorSize)
   await volume.mkdirAll('/EFI/BOOT')
   await volume.mkdirAll('/loader/entries')
   const contents = new Map<string, Uint8Array>()
@@ -52,6 +53,27 @@ test('files of every size come back from a file system opened anew', async () =>
   for (const [path, bytes] of contents) expect(Buffer.compare(await again.read(path), bytes)).toBe(0)
   expect(text(await again.read('/LOADER/entries/ICHOR-000007-a+3.CONF'))).toBe('entry 7')
   expect(judged(disk.bytes())).toBe('')
+})
+
+test('with sectors of 4 KiB every write is one of whole sectors but for what the headers say', async () => {
+  const { disk, volume } = await fresh(260 * megabytes, 4096)
+  const wrote = disk.writes.length
+  await volume.mkdirAll('/loader')
+  await volume.create('/loader/env', Buffer.alloc(5000, '#'))
+  await volume.overwrite('/loader/env', Buffer.alloc(100, 'x'))
+  await volume.remove('/loader/env')
+  for (const call of disk.writes.slice(wrote)) {
+    if (call === 'flush') continue
+    expect(call.offset % 4096).toBe(0)
+    if (call.offset !== 4096) expect(call.bytes.length % 4096).toBe(0)
+  }
+  expect(judged(disk.bytes())).toBe('')
+})
+
+test('a disk that is too small for FAT32 is refused with what it takes', async () => {
+  await expect(fresh(200 * megabytes, 4096)).rejects.toThrow('FAT32 needs 258 MiB or more here, this is 200 MiB')
+  await expect(fresh(20 * megabytes)).rejects.toThrow('FAT32 needs 34 MiB or more here, this is 20 MiB')
+  await expect(fresh(34 * megabytes, 8192)).rejects.toThrow('the disk has 8192')
 })
 
 test('a file that comes in pieces is whole, one that ends early is not there', async () => {

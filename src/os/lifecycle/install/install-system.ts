@@ -131,7 +131,8 @@ async function writeBootPartition(
   const device = await kernel.block.openDevice(path, { write: true, exclusive: true })
   try {
     const serial = crypto.getRandomValues(new Uint32Array(1))[0] ?? 0
-    await formatFat(device, { label, serial, hidden: offset / 512 })
+    const { sectorSize } = device
+    await formatFat(device, { label, serial, sectorSize, hidden: offset / sectorSize })
     if (kind === 'grub' && label === 'EFI') return // kept free for a machine that changes to UEFI
     const volume = await FatVolume.open(device)
     const loader = kind === 'grub' ? grub(volume) : systemdBoot(volume)

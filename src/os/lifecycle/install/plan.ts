@@ -64,6 +64,11 @@ export async function planInstall(parts: Parts, wish: InstallWish): Promise<Inst
   if (!wipe) refuseOccupied(disk.spec.dev_path, disk.content ?? {})
   const firmware = firmwareOf(parts)
   const { dev_path: path, size, sector_size: sectorSize } = disk.spec
+  if (firmware === 'bios' && sectorSize !== 512) {
+    throw new InstallDiskError(
+      `install on "${path}": its sectors have ${sectorSize} bytes, a BIOS starts only from those of 512: start this machine by UEFI, or choose another disk`,
+    )
+  }
   const { partitions } = planDisk({ path, size, sectorSize }, { partitions: installPartitions(firmware) })
   return { disk, firmware, partitions, wipe }
 }

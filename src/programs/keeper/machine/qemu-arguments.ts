@@ -14,6 +14,8 @@ export interface MachineDisk {
   /** At most 20 characters. */
   serial?: string
   readOnly?: boolean
+  /** Bytes of its sectors, 512 where it does not matter; disks on the buses of SATA have no others. */
+  sectorSize?: number
 }
 
 /** What starts the machine. */
@@ -134,7 +136,8 @@ function disk(of: MachineDisk, index: number, all: readonly MachineDisk[]): stri
     nvme: `nvme,drive=${id},serial=${of.serial ?? `nvme${index}`}`,
     usb: `usb-storage,bus=usb.0,drive=${id}${serial}`,
   }
-  return ['-drive', drive, '-device', `${device[of.bus]},bootindex=${index + 1}`]
+  const sectors = of.sectorSize ? `,logical_block_size=${of.sectorSize},physical_block_size=${of.sectorSize}` : ''
+  return ['-drive', drive, '-device', `${device[of.bus]}${sectors},bootindex=${index + 1}`]
 }
 
 function network(of: MachineNetwork, index: number): string[] {

@@ -27,16 +27,16 @@ const gibibyte = 2 ** 30
 const silence = { signal: new AbortController().signal, tell: () => {} }
 
 /** A machine with one disk; what it is asked for beyond that is not there. */
-function machine({ uefi, size = 8 * gibibyte }: { uefi: boolean; size?: number }) {
-  const disk = new SparseDisk(size)
+function machine({ uefi, size = 8 * gibibyte, sectorSize = 512 }: { uefi: boolean; size?: number; sectorSize?: number }) {
+  const disk = new SparseDisk(size, sectorSize)
   const block = blockDevices('/dev/vda', disk)
   const store = new Store()
   store.put(Disk, 'vda', {
     dev_path: '/dev/vda',
     size,
     pretty_size: `${size / gibibyte} GiB`,
-    io_size: 512,
-    sector_size: 512,
+    io_size: sectorSize,
+    sector_size: sectorSize,
     readonly: false,
     cdrom: false,
     model: 'Test disk',
@@ -101,6 +101,27 @@ describe.each([
     await installOn(parts, { disk: '/dev/vda', wipe: true }, await open('two'), silence)
     expect(block.writes).toBeGreaterThan(0)
   })
+})
+
+test('a disk with sectors of 4 KiB is laid out in its own sectors, for UEFI', async () => {
+  const { parts, store, disk } = machine({ uefi: true, sectorSize: 4096 })
+  await installOn(parts, { disk: '/dev/vda' }, await open('one'), silence)
+  const table = await readDiskTable(await parts.kernel.block.openDevice('/dev/vda'))
+  expect(table).toMatchObject({ sectorSize: 4096, partitions: [{ name: 'EFI', first: 256 }, { name: 'META' }] })
+  expect(Buffer.from(disk.read(4096, 8)).toString()).toBe('EFI PART')
+  // The file system's sectors are the disk's, or no kernel and no firmware reads it.
+  expect(Buffer.from(disk.read(1 << 20, 512)).readUInt16LE(11)).toBe(4096)
+  store.put(SystemDisk, 'system-disk', { diskID: 'vda', devPath: '/dev/vda' })
+  await withBootLoader(parts, async (loader) => {
+    await loader.write('b', await slotRelease(await open('two')))
+    await loader.try('b')
+    expect(await loader.state()).toMatchObject({ good: 'a', next: 'b', trial: { slot: 'b', left: 3 } })
+  })
+})
+
+test('a BIOS does not start from sectors of 4 KiB: such a disk is refused', async () => {
+  const { parts } = machine({ uefi: false, sectorSize: 4096 })
+  expect(await refuseInstall(parts, { disk: '/dev/vda' })).toContain('start this machine by UEFI, or choose another disk')
 })
 
 test('an installation that was cut off is no installation, and is done again without being told to wipe', async () => {

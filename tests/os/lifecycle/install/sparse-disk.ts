@@ -7,7 +7,10 @@ const page = 1 << 16
 export class SparseDisk {
   readonly #pages = new Map<number, Uint8Array>()
 
-  constructor(readonly size: number) {}
+  constructor(
+    readonly size: number,
+    readonly sectorSize = 512,
+  ) {}
 
   read(offset: number, length: number): Uint8Array {
     if (offset < 0 || offset + length > this.size) throw new RangeError(`read at ${offset} lies outside`)
@@ -53,7 +56,7 @@ export function blockDevices(path: string, disk: SparseDisk) {
       return {
         path: wanted,
         size,
-        sectorSize: 512,
+        sectorSize: disk.sectorSize,
         read: async (at, length) => disk.read(offset + at, length),
         write: async (at, bytes) => {
           this.writes++
