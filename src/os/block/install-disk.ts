@@ -4,6 +4,7 @@ import { parseByteSize } from '../../document/quantity.ts'
 import type { install } from '../lifecycle/documents/install.ts'
 import type { DiskContent } from './disk-content.ts'
 import { describeContent } from './disk-content.ts'
+import { holds } from './documents/expression.ts'
 import type { Disk } from './resources/disk.ts'
 import { isLoop } from './volumes/view.ts'
 
@@ -66,7 +67,7 @@ export function describeDisks(disks: readonly KnownDisk[]): string {
 
 /** Whether a disk is all that a selector asks for. */
 function fits(spec: KnownDisk['spec'], selector: Selector): boolean {
-  const { size, type, name, model, serial, modalias, uuid, wwid, busPath } = selector
+  const { size, type, name, model, serial, modalias, uuid, wwid, busPath, match } = selector
   const texts = [
     [model, spec.model],
     [serial, spec.serial],
@@ -78,7 +79,8 @@ function fits(spec: KnownDisk['spec'], selector: Selector): boolean {
   if (texts.some(([wanted, present]) => wanted && !matchesPattern(present ?? '', wanted))) return false
   if (name && ![spec.dev_path, spec.dev_path.replace('/dev/', '')].some((each) => matchesPattern(each, name))) return false
   if (type && type !== diskType(spec)) return false
-  return !size || matchesSize(spec.size, size)
+  if (size && !matchesSize(spec.size, size)) return false
+  return !match || holds(match, { disk: spec, systemDisk: false })
 }
 
 /** What kind of disk, in the words of the configuration. */

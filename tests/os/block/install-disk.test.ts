@@ -52,6 +52,8 @@ describe('the disk to install on', () => {
     [{ size: '>= 1TB' }, 'sda'],
     [{ size: '4000GB' }, 'sda'],
     [{ size: '< 1TB', type: 'nvme' }, 'nvme0n1'],
+    [{ match: 'disk.transport == "nvme" && disk.size < 1u * TB' }, 'nvme0n1'],
+    [{ match: 'disk.rotational', serial: 'S2' }, 'sda'],
   ] as const)('is the only one that %o fits', (diskSelector, id) => expect(chosen({ diskSelector })).toBe(id))
 
   test('is not guessed: what fits none or several is refused with a list of all', () => {

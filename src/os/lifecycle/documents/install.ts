@@ -1,6 +1,7 @@
 import * as v from 'valibot'
-import { flag, listOf, oneOf, section, text } from '../../../document/fields.ts'
+import { expression, flag, listOf, oneOf, section, text } from '../../../document/fields.ts'
 import type { Mode, Reporter } from '../../../document/kind.ts'
+import { expressionRules } from '../../block/documents/volume-fields.ts'
 
 const sizeMatch = v.pipe(
   v.string(),
@@ -23,6 +24,7 @@ export const install = section({
     wwid: text,
     type: oneOf('ssd', 'hdd', 'nvme', 'sd'),
     busPath: text,
+    match: expression,
   }),
   extraKernelArgs: listOf(text),
   image: text,
@@ -41,6 +43,7 @@ export function installRules(section: v.InferOutput<typeof install> | undefined,
     return
   }
   if (mode === 'metal' && !section.disk && !section.diskSelector) report.error([...path, 'disk'], 'a disk or a diskSelector is required')
+  if (section.diskSelector?.match) expressionRules(section.diskSelector.match, 'disk', report, [...path, 'diskSelector', 'match'])
   if (section.extraKernelArgs?.length && section.grubUseUKICmdline) {
     report.error([...path, 'extraKernelArgs'], 'cannot be combined with "grubUseUKICmdline: true"')
   }
