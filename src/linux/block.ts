@@ -38,21 +38,30 @@ export interface OpenDeviceOptions {
   exclusive?: boolean
   /** Of a file that stands for a device. */
   sectorSize?: number
+  /** Milliseconds for which a device that is not there is waited for; none unless told. */
+  wait?: number
 }
+
+/** Between two looks for a device that is waited for, in milliseconds. */
+const lookAgain = 20
 
 /** Opens a block device, or a file as one. */
 export async function openDevice(
   path: string,
-  { write = false, exclusive = false, sectorSize }: OpenDeviceOptions = {},
+  { write = false, exclusive = false, sectorSize, wait = 0 }: OpenDeviceOptions = {},
 ): Promise<OpenDevice> {
   const flags = (write ? constants.O_RDWR : constants.O_RDONLY) | (exclusive ? constants.O_EXCL : 0)
-  let handle: FileHandle
-  try {
-    // Non-blocking: a drive without a medium answers at once.
-    handle = await open(path, flags | constants.O_NONBLOCK)
-  } catch (error) {
-    throw toSystemError('open', path, error)
-  }
+  const until = performance.now() + wait
+  let handle: FileHandle | undefined
+  while (!handle)
+    try {
+      // Non-blocking: a drive without a medium answers at once.
+      handle = await open(path, flags | constants.O_NONBLOCK)
+    } catch (error) {
+      const absent = ['ENOENT', 'ENXIO'].includes((error as NodeJS.ErrnoException).code ?? '')
+      if (!absent || performance.now() >= until) throw toSystemError('open', path, error)
+      await Bun.sleep(lookAgain)
+    }
   try {
     const stats = await handle.stat()
     if (!stats.isBlockDevice()) return new Device(path, handle, stats.size, sectorSize ?? 512)

@@ -30,6 +30,12 @@ export async function contentOf(device: Device): Promise<Content> {
   return { size, sectorSize, ...(found && { found }) }
 }
 
+/**
+ * How a partition is opened that is known to be there. While nobody holds a partition of a disk, udevd has the kernel read the
+ * table anew each time a writer lets go of the disk, and for some milliseconds none of its partitions is there.
+ */
+export const known = { wait: 10_000 } as const
+
 type Opens = Pick<Kernel['block'], 'openDevice'>
 
 /**

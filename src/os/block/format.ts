@@ -1,7 +1,7 @@
 import { formatFat } from '../../wire/fat/volume.ts'
 import type { Machine } from '../area.ts'
 import type { Kernel } from '../kernel.ts'
-import { probeDevice, withDevice } from './device.ts'
+import { known, withDevice } from './device.ts'
 import { runProgram } from './program.ts'
 import { mebibyte } from './sizes.ts'
 import { writeSwapArea } from './swap-area.ts'
@@ -27,8 +27,8 @@ export async function format(
 ): Promise<void> {
   if (type === 'swap') return writeSwapArea(parts.kernel.block, path, label)
   if (type === 'vfat') return formatVfat(parts.kernel.block, path, label, offset)
-  const { size } = await probeDevice(parts.kernel.block, path)
-  await runProgram(parts, [...program(type, label, size), path])
+  // A partition that is held does not go away while the program makes its way to it.
+  await withDevice(parts.kernel.block, path, known, ({ size }) => runProgram(parts, [...program(type, label, size), path]))
 }
 
 function program(type: 'xfs' | 'ext4', label: string, size: number): string[] {
@@ -38,7 +38,7 @@ function program(type: 'xfs' | 'ext4', label: string, size: number): string[] {
 }
 
 const formatVfat = (block: Pick<Kernel['block'], 'openDevice'>, path: string, label: string, offset: number): Promise<void> =>
-  withDevice(block, path, { write: true, exclusive: true }, async (device) => {
+  withDevice(block, path, { ...known, write: true, exclusive: true }, async (device) => {
     const serial = crypto.getRandomValues(new Uint32Array(1))[0]!
     const { sectorSize } = device
     await formatFat(device, { label: label.slice(0, 11) || 'NO NAME', serial, sectorSize, hidden: Math.floor(offset / sectorSize) })

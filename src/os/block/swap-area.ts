@@ -1,10 +1,10 @@
 import { swapHeader } from '../../wire/swap.ts'
 import type { Kernel } from '../kernel.ts'
-import { withDevice } from './device.ts'
+import { known, withDevice } from './device.ts'
 
 /** Makes a device an area to swap to. */
 export const writeSwapArea = (block: Pick<Kernel['block'], 'openDevice'>, path: string, label?: string): Promise<void> =>
-  withDevice(block, path, { write: true, exclusive: true }, async (device) => {
+  withDevice(block, path, { ...known, write: true, exclusive: true }, async (device) => {
     const header = swapHeader({ size: device.size, uuid: crypto.randomUUID(), label })
     if (!header) throw new Error(`make swap area on "${path}": ${device.size} bytes are too few`)
     await device.write(0, header)

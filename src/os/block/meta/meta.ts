@@ -7,7 +7,7 @@ import type { Store } from '../../../cosi/store.ts'
 import type { Kernel } from '../../kernel.ts'
 import { MetaKey } from '../../runtime/resources/meta-key.ts'
 import { MetaLoad } from '../../runtime/resources/meta-load.ts'
-import { withDevice } from '../device.ts'
+import { known, withDevice } from '../device.ts'
 import { VolumeStatus } from '../resources/volume-status.ts'
 import { type MetaContent, readMetaPartition, writeMetaPartition } from './partition.ts'
 
@@ -106,7 +106,7 @@ export class Meta {
   }
 
   #read(device: string): Promise<MetaContent> {
-    return withDevice(this.parts.kernel.block, device, {}, readMetaPartition)
+    return withDevice(this.parts.kernel.block, device, known, readMetaPartition)
   }
 
   #take({ values, legacy }: MetaContent): void {
@@ -121,7 +121,7 @@ export class Meta {
 
   async #write(device: string): Promise<void> {
     const changed = new Map(this.#changed)
-    await withDevice(this.parts.kernel.block, device, { write: true }, async (open) => {
+    await withDevice(this.parts.kernel.block, device, { ...known, write: true }, async (open) => {
       const { values, legacy } = await readMetaPartition(open)
       for (const [tag, value] of changed) {
         legacy.delete(tag)

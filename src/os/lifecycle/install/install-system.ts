@@ -2,7 +2,7 @@
 
 import { FatVolume, formatFat } from '../../../wire/fat/volume.ts'
 import type { Machine } from '../../area.ts'
-import { readDiskTable, writeDiskTable } from '../../block/device.ts'
+import { known, readDiskTable, writeDiskTable } from '../../block/device.ts'
 import { type LaidOut, layOutDisk } from '../../block/layout.ts'
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
@@ -128,7 +128,7 @@ async function writeBootPartition(
   release: Release,
   parameters: readonly string[],
 ): Promise<void> {
-  const device = await kernel.block.openDevice(path, { write: true, exclusive: true })
+  const device = await kernel.block.openDevice(path, { ...known, write: true, exclusive: true })
   try {
     const serial = crypto.getRandomValues(new Uint32Array(1))[0] ?? 0
     const { sectorSize } = device

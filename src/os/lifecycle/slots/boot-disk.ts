@@ -3,7 +3,7 @@
 import type { StoreView } from '../../../supervise/definition.ts'
 import { parameterValues, parseCommandLine } from '../../../wire/command-line.ts'
 import { FatVolume } from '../../../wire/fat/volume.ts'
-import { readDiskTable } from '../../block/device.ts'
+import { known, readDiskTable } from '../../block/device.ts'
 import { laidOut } from '../../block/layout.ts'
 import { SystemDisk } from '../../block/resources/system-disk.ts'
 import type { Kernel } from '../../kernel.ts'
@@ -56,7 +56,7 @@ async function alone<T>(parts: BootDiskParts, work: (loader: BootLoader, running
     await whole.close()
   }
   if (!partition) throw new SlotError(`disk "${disk}" has neither a BOOT nor an EFI partition: reset the machine and install it anew`)
-  const device = await block.openDevice(partition.device, { write: true })
+  const device = await block.openDevice(partition.device, { ...known, write: true })
   try {
     const volume = await FatVolume.open(device)
     const loader = partition.label === 'BOOT' ? grub(volume) : systemdBoot(volume)
