@@ -9,7 +9,7 @@ import { otherSlot } from '../slots/slot.ts'
 import { claimant, dropClaim, takeClaim } from './claim.ts'
 import { planUpgrade, type UpgradePlan, type Upgrading } from './prepare.ts'
 import { hasEtcd } from './quorum.ts'
-import { recordTrial, type Trial } from './records.ts'
+import { failuresOf, recordTrial, type Trial } from './records.ts'
 
 /** Something speaks against the upgrade; nothing was changed. */
 export class UpgradeRefused extends Error {
@@ -123,6 +123,11 @@ export async function beginRollback(machine: Upgrading): Promise<{ slot: Slot; v
     const slot = otherSlot(running ?? state.good ?? 'a')
     const content = state.slots[slot]
     if (!content) throw new UpgradeRefused(`slot ${slot.toUpperCase()} holds no release to go back to`)
+    const failed = failuresOf(machine).find(({ image }) => image === content.image)
+    if (failed)
+      throw new UpgradeRefused(
+        `slot ${slot.toUpperCase()} holds ${content.version}, which failed on this node at ${failed.at}: ${failed.why}`,
+      )
     if (state.trial && state.trial.slot === running) {
       // The release that runs is not good yet: the one before it is, and starts without a trial.
       await loader.giveUp()

@@ -8,8 +8,9 @@ import { Nodename } from '../../../../src/os/k8s/resources/nodename.ts'
 import type { Kernel } from '../../../../src/os/kernel.ts'
 import { withBootLoader } from '../../../../src/os/lifecycle/slots/boot-disk.ts'
 import { systemdBoot } from '../../../../src/os/lifecycle/slots/systemd-boot.ts'
-import { failuresOf, recordTrial, trialOf } from '../../../../src/os/lifecycle/upgrade/records.ts'
+import { failuresOf, recordFailure, recordTrial, trialOf } from '../../../../src/os/lifecycle/upgrade/records.ts'
 import { notWell, watchTrial } from '../../../../src/os/lifecycle/upgrade/trial.ts'
+import { beginRollback } from '../../../../src/os/lifecycle/upgrade/upgrade.ts'
 import { FatVolume, formatFat } from '../../../../src/wire/fat/volume.ts'
 import { newTable, writeTable } from '../../../../src/wire/gpt/table.ts'
 import { partitionTypes } from '../../../../src/wire/gpt/types.ts'
@@ -111,3 +112,26 @@ test('what was well before must be again: services that still exist, and the nod
   // A machine that waits for its cluster had no etcd that was well: nothing is missing.
   expect(notWell(parts, { services: [], nodeReady: false })).toEqual([])
 })
+
+test('going back puts the other slot on trial', async () => {
+  const { rollback, ...here } = await upgraded()
+  expect(await rollback()).toEqual({ slot: 'a', version: 'v1.13.0' })
+  expect(await state(here)).toMatchObject({ good: 'b', next: 'a', trial: { slot: 'a', left: 3 } })
+  expect(trialOf(here)).toMatchObject({ slot: 'a', version: 'v1.13.0' })
+})
+
+test('a release that failed here is not gone back to', async () => {
+  const { rollback, ...here } = await upgraded()
+  const { a } = (await state(here)).slots
+  await recordFailure(here, { version: 'v1.13.0', image: a!.image, why: 'it did not come up' })
+  await expect(rollback()).rejects.toThrow('slot A holds v1.13.0, which failed on this node at')
+  expect((await state(here)).trial).toBeUndefined()
+})
+
+/** A machine whose upgrade to slot B has proven itself. */
+async function upgraded() {
+  const here = await machine('b')
+  await watchTrial(here.parts, never, 10)
+  const parts = { ...here.parts, supervisor: { ...here.parts.supervisor, list: () => [] } }
+  return { ...here, rollback: () => beginRollback(parts as unknown as Parameters<typeof beginRollback>[0]) }
+}
