@@ -1,12 +1,19 @@
 /**
  * One machine through everything that an upgrade may meet: it is installed from the medium, takes a good release, refuses
- * bad ones, and comes back by itself from releases that hang, panic, die or never answer. It stays in maintenance throughout,
- * which is all that the slots need. With ICHOR_VM_STATE what was reached is kept.
+ * bad ones, and comes back by itself from releases that hang, panic, die or never answer. It stays in maintenance for that,
+ * which is all that the slots need; at the end it is configured, restarts, and goes back. With ICHOR_VM_STATE what was reached
+ * is kept.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { diskOn } from '../../rootfs/image/disk-file.ts'
+import { FatVolume } from '../../src/wire/fat/volume.ts'
+import { readTable } from '../../src/wire/gpt/table.ts'
+import { viewOf } from '../../src/wire/probe/view.ts'
 import { disk, dist, forgetState, stateFolder, TestMachine, uefi } from './machine.ts'
+import { asAdministrator, oneNode } from './one-node.ts'
 import { makeVariant, type Variant } from './variants.ts'
 
 const minutes = 60_000
@@ -44,6 +51,9 @@ describe.each(firmwares)('%s', (firmware) => {
     await machine.unplug()
     forgetState(folder)
   })
+
+  /** The first release that is taken. Only GRUB's machines restart without the firmware, and only unlocked. */
+  const [better, other] = firmware === 'bios' ? (['unlocked', 'good'] as const) : (['good', 'unlocked'] as const)
 
   /** Sends a release and has it written and started, without waiting for what becomes of it. */
   const upgrade = async (variant: Variant, ...flags: string[]) =>
@@ -93,12 +103,12 @@ describe.each(firmwares)('%s', (firmware) => {
     'a good release is tried, proves itself and is marked good',
     async () => {
       await answers()
-      const dry = await upgrade('good', '--dry-run')
+      const dry = await upgrade(better, '--dry-run')
       expect(dry.stdout).toMatch(/ok\s+slot\s+B is written, A stays as it is/)
-      const upgraded = await upgrade('good', '--timeout', '30m')
+      const upgraded = await upgrade(better, '--timeout', '30m')
       expect(upgraded.stderr).toContain('marked good')
       expect(upgraded.code).toBe(0)
-      expect(machine.console).toMatch(/has proven itself.*version=v\S+-good/)
+      expect(machine.console).toMatch(new RegExp(`has proven itself.*version=v\\S+-${better}`))
       remember('good')
     },
     60 * minutes,
@@ -139,17 +149,109 @@ describe.each(firmwares)('%s', (firmware) => {
     90 * minutes,
   )
 
-  test(
+  test.skipIf(told('full'))(
     'an image that has no room is refused with nothing changed, and the machine still starts',
     async () => {
-      await answers()
-      const refused = await upgrade('huge', '--no-wait')
-      expect(refused.code).toBe(1)
-      expect(refused.stderr).toMatch(/no room|too small|larger than/)
       await machine.unplug()
+      await fill(path('disk.img'), firmware === 'uefi' ? 'EFI' : 'BOOT')
       await powerOn()
       await answers()
+      const refused = await upgrade('large', '--no-wait')
+      expect(refused.code).toBe(1)
+      expect(refused.stderr).toMatch(/too small: the image takes \d+ MiB, \d+ MiB are free; nothing was changed/)
+      expect((await machine.insecurely('get', 'metakeys')).stdout).not.toContain('0x06')
+      remember('full')
     },
     60 * minutes,
   )
+
+  const admin = (...args: string[]) => asAdministrator(folder, machine.port, ...args)
+  const runs = (slot: 'a' | 'b') =>
+    machine.until(
+      `slot ${slot}`,
+      async () => {
+        const { code, stdout, stderr } = await admin('read', '/proc/cmdline')
+        if (code !== 0) throw new Error(stderr.trim())
+        return stdout.includes(`ichor.slot=${slot}`)
+      },
+      30 * minutes,
+    )
+
+  test.skipIf(told('configured'))(
+    'it takes a configuration, restarts without the firmware where that can be, and the slot stays',
+    async () => {
+      await answers()
+      await oneNode(folder, '--install-disk', '/dev/vda')
+      await machine.until(
+        'the configuration is taken',
+        async () =>
+          (await machine.insecurely('apply-config', '--file', path('controlplane.yaml'))).code === 0 || (await admin('version')).code === 0,
+        20 * minutes,
+      )
+      await runs('b')
+      machine.forget()
+      expect((await admin('reboot', '--wait=false')).code).toBe(0)
+      if (firmware === 'bios') await machine.shows(/the next start skips the firmware/, 10 * minutes)
+      await machine.shows(/machine configuration found.*source=state/, 20 * minutes)
+      if (firmware === 'bios') expect(machine.console).not.toMatch(/SeaBIOS|GRUB/)
+      await runs('b')
+      remember('configured')
+    },
+    90 * minutes,
+  )
+
+  test.skipIf(told('upgraded'))(
+    'it is upgraded as an administrator does it, and a kernel that is locked down leaves the restart to the firmware',
+    async () => {
+      await runs('b')
+      machine.forget()
+      const upgraded = await admin('upgrade', '--image', await makeVariant(installer, folder, other), '--timeout', '40m')
+      expect(upgraded.stderr).toContain('marked good')
+      expect(upgraded.code).toBe(0)
+      await runs('a')
+      machine.forget()
+      expect((await admin('reboot', '--wait=false')).code).toBe(0)
+      if (firmware === 'bios')
+        await machine.shows(/the firmware starts the system: the kernel takes no other one in its place/, 10 * minutes)
+      await machine.shows(/machine configuration found.*source=state/, 20 * minutes)
+      remember('upgraded')
+    },
+    120 * minutes,
+  )
+
+  test(
+    'it goes back to the release before, which proves itself too',
+    async () => {
+      await runs('a')
+      machine.forget()
+      expect((await admin('rollback')).code).toBe(0)
+      await machine.shows(/has proven itself/, 40 * minutes)
+      await runs('b')
+      expect((await admin('get', 'metakeys')).stdout).not.toContain('0x06')
+    },
+    90 * minutes,
+  )
 })
+
+/** Takes all room but a few mebibytes of a partition of a machine that is off. */
+async function fill(file: string, label: string): Promise<void> {
+  const handle = await open(file, 'r+')
+  try {
+    const { size } = await handle.stat()
+    const whole = diskOn(handle, 0, size)
+    const ends = [0, size - (1 << 20)]
+    const stretches = await Promise.all(ends.map(async (offset) => ({ offset, bytes: await whole.read(offset, 1 << 20) })))
+    const partition = readTable(viewOf(size, stretches), 512).partitions.find(({ name }) => name === label)
+    if (!partition) throw new Error(`"${file}" has no partition ${label}`)
+    const volume = await FatVolume.open(diskOn(handle, partition.first * 512, (partition.last + 1 - partition.first) * 512))
+    if (await volume.has('/filler')) return
+    const zeros = Buffer.alloc(1 << 20)
+    const pieces = Math.floor(volume.free / zeros.length) - 8
+    const content = async function* () {
+      for (let piece = 0; piece < pieces; piece++) yield zeros
+    }
+    await volume.create('/filler', content(), pieces * zeros.length)
+  } finally {
+    await handle.close()
+  }
+}

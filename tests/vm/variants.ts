@@ -15,7 +15,7 @@ import { archiveFiles } from '../../src/os/lifecycle/release/installer-image.ts'
 import { cpioHeader, cpioPadding, cpioTrailer, cpioTypes } from '../../src/wire/cpio.ts'
 
 /** The ways. */
-export type Variant = 'good' | 'hangs' | 'panics' | 'dies' | 'mute' | 'unsigned' | 'truncated' | 'huge'
+export type Variant = 'good' | 'unlocked' | 'hangs' | 'panics' | 'dies' | 'mute' | 'unsigned' | 'truncated' | 'large'
 
 /** Minutes that a release which never answers has to prove itself. */
 const trialMinutes = 4
@@ -59,6 +59,9 @@ export async function makeVariant(installer: string, folder: string, variant: Va
       initramfs = Buffer.concat([initramfs, Buffer.alloc((4 - (initramfs.length % 4)) % 4), await firstProcess(work, variant)])
     // Without anything to start from the kernel gives up.
     if (variant === 'panics') initramfs = Buffer.from(cpioTrailer())
+    // A kernel that is locked down takes no other one in its place that is not signed for it.
+    if (variant === 'unlocked') commandLine = commandLine.replace(/ ?\blockdown=\S+/, '')
+    if (variant === 'large') initramfs = Buffer.concat([initramfs, Buffer.alloc(64 << 20)])
     // Without its network card a machine has no address, and its API nothing to listen on.
     if (variant === 'mute') commandLine += ` module_blacklist=virtio_net ichor.trial-minutes=${trialMinutes}`
     write('initramfs.xz', initramfs)
@@ -71,7 +74,6 @@ export async function makeVariant(installer: string, folder: string, variant: Va
       kernel: read('vmlinuz'),
     })
     write('vmlinuz.efi', uki)
-    if (variant === 'huge') truncateSync(join(work, 'root.sqsh'), 900 * 2 ** 20)
     const before = parseManifest(read('manifest').toString())
     const manifest = formatManifest({
       ...before,
