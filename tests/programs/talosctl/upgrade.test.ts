@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ichor } from '../../../src/rpc/enums.ts'
-import { clientStream, type Method, serverStream, unary } from '../../../src/rpc/server/method.ts'
+import { type Context, clientStream, type Method, serverStream, unary } from '../../../src/rpc/server/method.ts'
 import { RpcError } from '../../../src/rpc/status.ts'
 import { installerLayout, releaseFiles, signingKey, tarOf, writeTree } from '../../os/lifecycle/release/installer.ts'
 import { metadata, node, talosctl } from './peer.ts'
@@ -146,3 +146,72 @@ test('a cluster is upgraded only when its members are known', async () => {
   expect(code).toBe(1)
   expect(stderr).toContain('no members of the cluster are known')
 })
+
+/** Three nodes behind one endpoint, each as `upgrading` has it; what they are told, with their addresses. */
+function clusterOf(told: unknown[], failing?: string): Method[] {
+  const members = [
+    { address: '10.6.0.4', type: 'worker' },
+    { address: '10.6.0.2', type: 'controlplane' },
+    { address: '10.6.0.3', type: 'controlplane' },
+  ]
+  const restarted = new Set<string>()
+  const named = ({ metadata }: Context) => metadata.node?.[0] ?? ''
+  return [
+    serverStream('cosi.resource.State/List', admins, async function* ({ type }) {
+      if (!type.startsWith('Members')) return
+      for (const { address, type: machineType } of members)
+        yield {
+          resource: {
+            metadata: { id: address, created: { seconds: 1, nanos: 0 } },
+            spec: { yamlSpec: `machineType: ${machineType}\naddresses:\n  - ${address}\n` },
+          },
+        }
+    }),
+    serverStream('machine.LifecycleService/Upgrade', admins, async function* (_, context) {
+      told.push(`upgrade ${named(context)}`)
+      yield { progress: { message: 'writing v1.13.1 to slot B' } }
+    }),
+    unary('machine.MachineService/Reboot', admins, (_, context) => {
+      told.push(`reboot ${named(context)}`)
+      restarted.add(named(context))
+      return { messages: [{ metadata, actorId: 'me' }] }
+    }),
+    serverStream('cluster.ClusterService/HealthCheck', admins, async function* (_, context) {
+      told.push(`health ${named(context)}`)
+      yield { message: 'all nodes are well' }
+    }),
+    unary('cosi.resource.State/Get', admins, ({ type, id }, context) => {
+      const again = restarted.has(named(context))
+      const resource = (spec: string) => ({
+        resource: { metadata: { id, created: { seconds: again ? 200 : 100, nanos: 0 } }, spec: { yamlSpec: spec } },
+      })
+      if (type.startsWith('MachineStatuses')) return resource('stage: running\n')
+      if (again && id === '0x20' && named(context) === failing) return resource(`value: '[{"version":"v1.13.1","why":"it hung"}]'\n`)
+      throw new RpcError('NotFound', 'there is none')
+    }),
+  ]
+}
+
+const upgradeAll = ['upgrade', '--cluster', '--image', 'registry.example/installer:v1.13.1']
+
+test('a cluster is upgraded node after node, control planes first, each well before the next', async () => {
+  const told: unknown[] = []
+  const { code, stderr } = await talosctl(clusterOf(told), upgradeAll, { nodes: [node] })
+  expect(stderr).toContain('upgrading 10.6.0.2, 10.6.0.3, 10.6.0.4, in this order\n')
+  expect(stderr).toContain('all nodes are well\n')
+  expect(told).toEqual([
+    ...['upgrade 10.6.0.2', 'reboot 10.6.0.2', 'health 10.6.0.2'],
+    ...['upgrade 10.6.0.3', 'reboot 10.6.0.3', 'health 10.6.0.3'],
+    ...['upgrade 10.6.0.4', 'reboot 10.6.0.4'],
+  ])
+  expect(code).toBe(0)
+}, 30_000)
+
+test('a cluster is left alone from the first node on that goes back', async () => {
+  const told: unknown[] = []
+  const { code, stderr } = await talosctl(clusterOf(told, '10.6.0.3'), upgradeAll, { nodes: [node] })
+  expect(stderr).toContain('10.6.0.3')
+  expect(stderr).toContain('it went back: v1.13.1 failed: it hung')
+  expect(told).not.toContain('upgrade 10.6.0.4')
+  expect(code).toBe(1)
+}, 30_000)
