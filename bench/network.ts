@@ -6,7 +6,8 @@
 import { parseArgs } from 'node:util'
 import { table } from '../src/programs/talosctl/table.ts'
 import { servers4 } from '../tests/network/dhcp-servers.ts'
-import { Lab, program } from '../tests/network/lab.ts'
+import { dnsmasq } from '../tests/network/dnsmasq.ts'
+import { Lab } from '../tests/network/lab.ts'
 
 const { values } = parseArgs({ options: { runs: { type: 'string', default: '5' } } })
 const runs = Number(values.runs)
@@ -67,7 +68,7 @@ for (const count of [1, 100, 1000]) {
   tell(`${count} addresses and ${count} routes: all gone`, milliseconds(went))
 }
 
-if (program('dnsmasq')) {
+if (dnsmasq) {
   const whole: number[] = []
   for (let run = 0; run < runs; run++) {
     const lab = new Lab()

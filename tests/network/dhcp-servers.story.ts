@@ -2,9 +2,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { LinkStatus } from '../../src/os/network/resources/link-status.ts'
 import { ResolverSpec } from '../../src/os/network/resources/resolver-spec.ts'
+import { dhcp6Type } from '../../src/wire/dhcp6.ts'
 import { type Service, servers4, servers6 } from './dhcp-servers.ts'
-import { Lab, program } from './lab.ts'
-import { eventually } from './namespaces.ts'
+import { Lab } from './lab.ts'
+import { eventually, program } from './namespaces.ts'
 
 let lab: Lab
 beforeEach(() => {
@@ -18,14 +19,15 @@ const missing = (name: string) => {
 }
 const range: Service = { first: '10.8.0.50', last: '10.8.0.99', lifetime: 300, renew: 100, rebind: 200 }
 /** A machine may be slow; nothing here takes as long on one that is not. */
-const patience = 60_000
+const patience = 120_000
 
 for (const [name, server] of Object.entries(servers4))
   describe.skipIf(missing(server.program))(`a lease of ${name}`, () => {
     const lifetime = 120
 
     test('is there, is renewed, and goes with the wish', async () => {
-      await server.start(lab, { ...range, lifetime, renew: 1, rebind: 15 })
+      // dnsmasq passes over times below three seconds.
+      await server.start(lab, { ...range, lifetime, renew: 3, rebind: 15 })
       lab.say('kind: DHCPv4Config\nname: eth0\n')
       await eventually(() => lab.addresses().includes('10.8.0.50/24') && lab.route(undefined), 'the lease', patience)
       await eventually(() => lab.said('lease renewed') >= 2, 'it is renewed', patience)
@@ -57,13 +59,14 @@ for (const [name, server] of Object.entries(servers4))
         await eventually(() => lab.addresses().includes('10.8.0.50/24'), 'the lease', patience)
         await lab.stop(first)
         await eventually(() => lab.addresses().length === 0 && !lab.route(undefined), 'it has ended', patience)
-        expect(lab.said('the lease has expired')).toBe(1)
+        expect(lab.said('the lease has expired')).toBeGreaterThan(0)
         await server.start(lab, { ...range, first: '10.8.0.60' })
         await eventually(() => lab.addresses().includes('10.8.0.60/24') && lab.route(undefined), 'another', patience)
       })
 
     test('that is refused after the cable was out is given up for another', async () => {
-      const first = await server.start(lab, range)
+      // Should no refusal be heard at once, it is when the lease is to be renewed.
+      const first = await server.start(lab, { ...range, lifetime, renew: 10, rebind: 20 })
       lab.say('kind: DHCPv4Config\nname: eth0\n')
       await eventually(() => lab.addresses().includes('10.8.0.50/24'), 'the lease', patience)
       lab.server.setLink('port0', { up: false })
@@ -96,9 +99,16 @@ const range6: Service = { first: 'fd00:8::100', last: 'fd00:8::1ff', lifetime: 3
 for (const [name, server] of Object.entries(servers6))
   describe.skipIf(missing(server.program))(`an IPv6 lease of ${name}`, () => {
     const ours = () => lab.addresses('inet6').filter((address) => address.endsWith('/128'))
+    /** The kinds of messages that pass, behind the headers of Ethernet, IPv6 and UDP. */
+    const listen = (): number[] => {
+      const heard: number[] = []
+      lab.capture('ip6 and udp port 547', (frame) => heard.push(frame[62]!))
+      return heard
+    }
 
     test('is there after four messages, with its name servers, and goes with the wish', async () => {
       await server.start(lab, range6)
+      const heard = listen()
       lab.say('kind: DHCPv6Config\nname: eth0\n')
       await eventually(() => ours().length === 1, 'the lease', patience)
       await eventually(
@@ -106,15 +116,20 @@ for (const [name, server] of Object.entries(servers6))
         'its servers',
         patience,
       )
+      const { solicit, advertise, request, reply } = dhcp6Type
+      await eventually(() => heard.includes(reply), 'the reply is heard', patience)
+      expect(heard).toEqual(expect.arrayContaining([solicit, advertise, request, reply]))
       lab.say()
       await eventually(() => ours().length === 0, 'it is gone', patience)
     })
 
     test('is there after two messages from a server that commits rapidly', async () => {
-      const daemon = await server.start(lab, { ...range6, rapid: true })
+      await server.start(lab, { ...range6, rapid: true })
+      const heard = listen()
       lab.say('kind: DHCPv6Config\nname: eth0\n')
       await eventually(() => ours().length === 1, 'the lease', patience)
-      expect(daemon.exitCode).toBeNull()
+      await eventually(() => heard.includes(dhcp6Type.reply), 'the reply is heard', patience)
+      expect(heard).not.toContain(dhcp6Type.request)
     })
 
     test('is renewed, and ends when nobody renews it', async () => {
@@ -124,6 +139,6 @@ for (const [name, server] of Object.entries(servers6))
       await eventually(() => lab.said('lease renewed') >= 2, 'it is renewed', patience)
       await lab.stop(first)
       await eventually(() => ours().length === 0, 'it has ended', patience)
-      expect(lab.said('the lease has expired')).toBe(1)
+      expect(lab.said('the lease has expired')).toBeGreaterThan(0)
     })
   })

@@ -1,5 +1,7 @@
 /** The DHCP servers of Debian, each with the same wishes in its own words. */
-import { type Lab, program } from './lab.ts'
+import { dnsmasqServing } from './dnsmasq.ts'
+import type { Lab } from './lab.ts'
+import { program } from './namespaces.ts'
 
 /** What a server should do; times in seconds. */
 export interface Service {
@@ -30,24 +32,18 @@ export const servers4: Readonly<Record<string, Server>> = {
     program: 'dnsmasq',
     shortest: 120,
     start(lab, { first, last, lifetime, renew, rebind, from = '10.8.0.1' }) {
-      const conf = lab.file(
-        'dnsmasq.conf',
-        [
-          'port=0',
-          'interface=br0',
-          'bind-dynamic',
-          'no-ping',
-          'leasefile-ro',
-          'dhcp-authoritative',
+      return lab.start(
+        dnsmasqServing(
+          lab.spaces.folder,
+          'br0',
           'dhcp-sequential-ip',
-          'user=root',
           `dhcp-range=${first},${last},${lifetime}`,
           `dhcp-option=option:router,${from}`,
           `dhcp-option=option:T1,${renew}`,
           `dhcp-option=option:T2,${rebind}`,
-        ].join('\n'),
+        ),
+        /DHCP, /,
       )
-      return lab.start([program('dnsmasq')!, '--keep-in-foreground', '--log-facility=-', `--conf-file=${conf}`], /DHCP, /)
     },
   },
   kea: {
@@ -56,7 +52,7 @@ export const servers4: Readonly<Record<string, Server>> = {
     start(lab, { first, last, lifetime, renew, rebind, from = '10.8.0.1' }) {
       const conf = lab.file(
         'kea4.json',
-        keaConf(lab, 'Dhcp4', {
+        keaConf('Dhcp4', {
           authoritative: true,
           subnet4: [
             {
@@ -98,7 +94,7 @@ export const servers6: Readonly<Record<string, Server>> = {
       await lab.ready6()
       const conf = lab.file(
         'kea6.json',
-        keaConf(lab, 'Dhcp6', {
+        keaConf('Dhcp6', {
           subnet6: [
             {
               subnet: 'fd00:8::/64',
@@ -136,7 +132,7 @@ subnet6 fd00:8::/64 { range6 ${first} ${last}; }\n`,
   },
 }
 
-function keaConf(_lab: Lab, kind: string, more: object): string {
+function keaConf(kind: string, more: object): string {
   const loggers = [{ name: kind === 'Dhcp4' ? 'kea-dhcp4' : 'kea-dhcp6', severity: 'INFO', output_options: [{ output: 'stdout' }] }]
   return JSON.stringify({ [kind]: { 'lease-database': { type: 'memfile', persist: false }, loggers, ...more } })
 }

@@ -1,8 +1,9 @@
 /** The node's resolver between dnsmasq, which knows, and dig, which asks, each in a namespace of its own. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { Namespaces, spawnIn } from './namespaces.ts'
+import { dnsmasq } from './dnsmasq.ts'
+import { Namespaces, program, spawnIn } from './namespaces.ts'
 
-const needs = ['dnsmasq', 'dig'].filter((program) => !Bun.which(program) && !Bun.which(`/usr/sbin/${program}`))
+const needs = ['dnsmasq', 'dig'].filter((name) => !program(name))
 const story = test.skipIf(needs.length > 0)
 if (needs.length > 0) console.log(`skipped: needs ${needs.join(', ')} (bun tests/network/prepare.ts)`)
 
@@ -18,7 +19,7 @@ function serve(server: string) {
   const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((name) => `--host-record=${name}.example,10.1.1.${last},300`)
   const own = ['-k', '-C', '/dev/null', '--no-resolv', '--no-hosts', '--bind-interfaces', `--listen-address=${server}`, '--pid-file=']
   const child = spawnIn(place('outside'), [
-    Bun.which('dnsmasq') ?? '/usr/sbin/dnsmasq',
+    dnsmasq!,
     ...own,
     '--local=/example/',
     '--user=root',

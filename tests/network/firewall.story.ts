@@ -8,10 +8,10 @@ import { applyFirewall, configFirewall } from '../../src/os/network/controllers/
 import { tableName } from '../../src/os/network/nft-script.ts'
 import { NodeAddress } from '../../src/os/network/resources/node-address.ts'
 import { parseIp } from '../../src/wire/ip.ts'
-import { eventually, Namespaces, running } from './namespaces.ts'
+import { eventually, Namespaces, program, running } from './namespaces.ts'
 
 /** Debian's nftables; the image has its own. Without it the story is skipped and says so. */
-const nft = Bun.which('nft') ?? Bun.which('/usr/sbin/nft')
+const nft = program('nft')
 const story = test.skipIf(!nft)
 if (!nft) console.log('skipped: needs nft (apt-get install nftables)')
 

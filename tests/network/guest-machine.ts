@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlin
 import { homedir, tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { $ } from 'bun'
+import { program } from './namespaces.ts'
 
 const parts = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'ichor/parts')
 const part = existsSync(parts)
@@ -11,13 +12,9 @@ const part = existsSync(parts)
     )
   : undefined
 
-/** Where a program of this host is, undefined when it is not installed. */
-export const hostProgram = (name: string): string | undefined =>
-  Bun.which(name, { PATH: `${process.env.PATH}:/usr/sbin:/sbin` }) ?? undefined
-
 /** What is missing on this host for such a machine, beside these programs. */
 export function missingFor(...programs: string[]): string[] {
-  const missing = ['qemu-system-x86_64', 'cpio', 'gcc', 'modinfo', ...programs].filter((program) => !hostProgram(program))
+  const missing = ['qemu-system-x86_64', 'cpio', 'gcc', 'modinfo', ...programs].filter((name) => !program(name))
   return part ? missing : [...missing, "Debian's kernel among the parts of the image"]
 }
 
@@ -46,7 +43,7 @@ async function withDependencies(folder: string, modules: readonly string[]): Pro
   const take = async (name: string): Promise<void> => {
     const path = files.get(name.replaceAll('-', '_'))
     if (!path || ordered.includes(path)) return // built into the kernel
-    const depends = (await $`${hostProgram('modinfo')!} -F depends ${path}`.text()).trim()
+    const depends = (await $`${program('modinfo')!} -F depends ${path}`.text()).trim()
     for (const needed of depends.split(',').filter((one) => one !== '')) await take(needed)
     ordered.push(path)
   }
@@ -55,14 +52,14 @@ async function withDependencies(folder: string, modules: readonly string[]): Pro
 }
 
 /** Copies a program of this host and the libraries it needs. */
-async function copyProgram(root: string, program: string): Promise<void> {
-  const path = hostProgram(program)!
+async function copyProgram(root: string, name: string): Promise<void> {
+  const path = program(name)!
   const libraries = [...(await $`ldd ${path}`.text()).matchAll(/(\/\S+) \(0x/g)].map(([, library]) => library!)
   const into = (target: string, from: string) => {
     mkdirSync(dirname(join(root, target)), { recursive: true })
     cpSync(from, join(root, target), { dereference: true })
   }
-  into(`usr/sbin/${program}`, path)
+  into(`usr/sbin/${name}`, path)
   for (const library of libraries)
     into(library.startsWith('/lib64/') ? `lib/${basename(library)}` : `lib/x86_64-linux-gnu/${basename(library)}`, library)
 }
@@ -82,7 +79,7 @@ export async function runGuest(
     cpSync('/lib64/ld-linux-x86-64.so.2', join(root, 'lib/ld-linux-x86-64.so.2'), { dereference: true })
     for (const name of ['libc.so.6', 'libm.so.6', 'libdl.so.2', 'libpthread.so.0'])
       cpSync(`/lib/x86_64-linux-gnu/${name}`, join(root, 'lib/x86_64-linux-gnu', name), { dereference: true })
-    for (const program of programs) await copyProgram(root, program)
+    for (const name of programs) await copyProgram(root, name)
     for (const [index, path] of (await withDependencies(kernel, modules)).entries())
       cpSync(path, join(root, 'modules', `${String(index).padStart(2, '0')}-${basename(path)}`))
     writeFileSync(join(folder, 'first.c'), first)

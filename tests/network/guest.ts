@@ -12,14 +12,11 @@ import { reboot } from '../../src/linux/reboot.ts'
 import * as wireguard from '../../src/linux/wireguard.ts'
 import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
 import type { Kernel } from '../../src/os/kernel.ts'
-import { applyAddresses, configAddresses, mergeAddresses } from '../../src/os/network/controllers/address.ts'
-import { configDevices } from '../../src/os/network/controllers/device-config.ts'
-import { applyLinks, configLinks, mergeLinks } from '../../src/os/network/controllers/link.ts'
-import { observeAddresses, observeLinks } from '../../src/os/network/controllers/observe.ts'
-import { applyRoutes, configRoutes, mergeRoutes } from '../../src/os/network/controllers/route.ts'
 import { LinkStatus } from '../../src/os/network/resources/link-status.ts'
 import { DevicesStatus } from '../../src/os/runtime/resources/devices-status.ts'
+import { addressing } from './controllers.ts'
 import { loadGuestModules } from './guest-modules.ts'
+import { workerConfig } from './namespaces.ts'
 
 const say = (line: string) => console.log(`GUEST ${line}`)
 
@@ -30,29 +27,14 @@ const os = new Runtime(store, {
   log: createLogger(({ level, message, fields }) => say(`log ${level} ${message} ${JSON.stringify(fields)}`)),
 })
 const kernel = { mode: 'metal', files, net, packet, wireguard } as unknown as Kernel
-os.register(
-  observeLinks(kernel),
-  observeAddresses(kernel),
-  configDevices(),
-  configLinks(kernel),
-  mergeLinks,
-  applyLinks(kernel),
-  configAddresses(),
-  mergeAddresses,
-  applyAddresses(kernel),
-  configRoutes(),
-  mergeRoutes,
-  applyRoutes(kernel),
-)
+os.register(...addressing(kernel))
 store.put(DevicesStatus, 'devices', { ready: true }) // there is no udevd here to wait for
 os.start()
 
 const network = net.openNetwork()
 for (const name of ['eth8', 'eth9']) network.addVeth({ name, peer: { name: `${name}p`, up: true } })
 const key = (letter: string) => Buffer.alloc(32, letter).toString('base64')
-const head = 'version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n'
-const config = (...documents: string[]) =>
-  store.put(MachineConfig, 'v1alpha1', [head, ...documents.map((text) => `apiVersion: v1alpha1\n${text}\n`)].join('---\n'))
+const config = (...documents: string[]) => store.put(MachineConfig, 'v1alpha1', workerConfig(...documents.map((text) => `${text}\n`)))
 
 async function expectThat(what: string, holds: () => boolean | undefined): Promise<void> {
   const end = performance.now() + 60_000

@@ -1,26 +1,15 @@
 /** A machine with one cable to a bridge of a namespace that stands for its surroundings, and daemons there. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { openCapture } from '../../src/linux/capture.ts'
 import type { Network } from '../../src/linux/net.ts'
 import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
-import { applyAddresses, configAddresses, mergeAddresses } from '../../src/os/network/controllers/address.ts'
-import { configDevices } from '../../src/os/network/controllers/device-config.ts'
-import { mergeHostname } from '../../src/os/network/controllers/hostname.ts'
-import { applyLinks, configLinks, mergeLinks } from '../../src/os/network/controllers/link.ts'
-import { observeAddresses, observeLinks, observeRoutes } from '../../src/os/network/controllers/observe.ts'
-import { applyOperators, configOperators, mergeOperators } from '../../src/os/network/controllers/operator.ts'
-import { mergeResolvers } from '../../src/os/network/controllers/resolver.ts'
-import { applyRoutes, configRoutes, mergeRoutes } from '../../src/os/network/controllers/route.ts'
-import { mergeTimeServers } from '../../src/os/network/controllers/time-server.ts'
-import { dhcp4Operator } from '../../src/os/network/operators/dhcp4.ts'
-import { dhcp6Operator } from '../../src/os/network/operators/dhcp6.ts'
-import { eventually, kernelOf, Namespaces, running, spawnIn } from './namespaces.ts'
+import { packetFilter } from '../../src/wire/packet-filter.ts'
+import { addressing, leasing } from './controllers.ts'
+import { eventually, kernelOf, Namespaces, running, spawnIn, workerConfig } from './namespaces.ts'
 
 /** The card's hardware address. */
 export const cardAddress = '02:00:00:00:00:05'
-
-/** One of the servers of Debian, or a reason why it is not there. */
-export const program = (name: string): string | undefined => Bun.which(name) ?? Bun.which(`/usr/sbin/${name}`) ?? undefined
 
 export class Lab {
   readonly spaces = new Namespaces()
@@ -28,10 +17,13 @@ export class Lab {
   readonly server: Network
   readonly machine: ReturnType<typeof running>
   readonly around: string
+  readonly nodePath: string
+  readonly #captures: { close(): void }[] = []
   readonly #daemons = new Set<ReturnType<typeof spawnIn>>()
 
   constructor() {
     const path = this.spaces.make('node')
+    this.nodePath = path
     this.around = this.spaces.make('server')
     this.node = this.spaces.network(path)
     this.server = this.spaces.network(this.around)
@@ -47,27 +39,7 @@ export class Lab {
     this.server.addVeth({ name: 'on0', master: this.server.indexOf('br0'), up: true, peer: { name: 'on1', up: true } })
     for (const address of ['10.8.0.1/24', 'fd00:8::1/64']) this.serverAddress(address)
     const kernel = kernelOf(path, 'container')
-    this.machine = running(
-      observeLinks(kernel),
-      observeAddresses(kernel),
-      observeRoutes(kernel),
-      configDevices(),
-      configLinks(kernel),
-      mergeLinks,
-      applyLinks(kernel),
-      configAddresses(),
-      mergeAddresses,
-      applyAddresses(kernel),
-      configRoutes(),
-      mergeRoutes,
-      applyRoutes(kernel),
-      configOperators(kernel),
-      mergeOperators,
-      applyOperators({ dhcp4: dhcp4Operator(kernel.packet), dhcp6: dhcp6Operator(kernel.packet) }),
-      mergeHostname,
-      mergeResolvers,
-      mergeTimeServers,
-    )
+    this.machine = running(...addressing(kernel), ...leasing(kernel))
   }
 
   /** An address of the surroundings, at once. */
@@ -86,14 +58,12 @@ export class Lab {
           .addresses()
           .some(({ link, scope, family, flags }) => link === index && family === 10 && scope === 253 && !(flags & tentative)),
       'the server has its address',
-      30_000,
     )
   }
 
   /** The machine is configured so, and with nothing else. */
   say(...documents: string[]): void {
-    const head = 'version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n'
-    this.machine.store.put(MachineConfig, 'v1alpha1', [head, ...documents.map((text) => `apiVersion: v1alpha1\n${text}`)].join('---\n'))
+    this.machine.store.put(MachineConfig, 'v1alpha1', workerConfig(...documents))
   }
 
   /** The machine's own addresses of a family. */
@@ -112,6 +82,13 @@ export class Lab {
     return this.machine.entries.filter((entry) => entry.message === message).length
   }
 
+  /** Gives the frames that pass the machine's cable from now on, of those a filter lets through. */
+  capture(filter: string, receive: (frame: Uint8Array) => void): void {
+    const port = { index: this.server.indexOf('port0'), name: 'port0' }
+    const only = packetFilter(filter).map((one) => [...one])
+    this.#captures.push(openCapture(port, (frame) => receive(Buffer.from(frame)), { netns: this.around, filter: only }))
+  }
+
   /** Starts a daemon of the surroundings and waits until its output says it is ready. */
   async start(argv: string[], ready: RegExp): Promise<ReturnType<typeof spawnIn>> {
     const daemon = spawnIn(this.around, argv)
@@ -125,14 +102,10 @@ export class Lab {
     }
     void follow(daemon.stdout)
     void follow(daemon.stderr)
-    await eventually(
-      () => {
-        if (daemon.exitCode !== null) throw new Error(`${argv[0]} ended: ${text}`)
-        return ready.test(text)
-      },
-      `${argv[0]} is ready`,
-      30_000,
-    )
+    await eventually(() => {
+      if (daemon.exitCode !== null) throw new Error(`${argv[0]} ended: ${text}`)
+      return ready.test(text)
+    }, `${argv[0]} is ready`)
     return daemon
   }
 
@@ -153,6 +126,7 @@ export class Lab {
       for (const { time, level, message, fields } of this.machine.entries)
         console.log(time.toISOString(), level, message, JSON.stringify(fields))
     this.machine.stop()
+    for (const capture of this.#captures) capture.close()
     for (const daemon of this.#daemons) await this.stop(daemon)
     this.spaces.close()
   }

@@ -1,19 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { Network } from '../../src/linux/net.ts'
 import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
-import { applyAddresses, configAddresses, mergeAddresses } from '../../src/os/network/controllers/address.ts'
-import { configDevices } from '../../src/os/network/controllers/device-config.ts'
-import { applyLinks, configLinks, mergeLinks } from '../../src/os/network/controllers/link.ts'
-import { observeAddresses, observeLinks, observeRoutes } from '../../src/os/network/controllers/observe.ts'
-import { applyRoutes, configRoutes, mergeRoutes } from '../../src/os/network/controllers/route.ts'
-import {
-  applyRoutingRules,
-  configRoutingRules,
-  mergeRoutingRules,
-  observeRoutingRules,
-} from '../../src/os/network/controllers/routing-rule.ts'
+import { observeRoutingRules } from '../../src/os/network/controllers/routing-rule.ts'
 import { LinkStatus } from '../../src/os/network/resources/link-status.ts'
 import { RouteStatus } from '../../src/os/network/resources/route-status.ts'
+import { addressing, ruling } from './controllers.ts'
 import { eventually, kernelOf, Namespaces, running } from './namespaces.ts'
 
 let spaces: Namespaces
@@ -29,25 +20,7 @@ beforeEach(() => {
   const peer = spaces.network(`${spaces.folder}/peer`)
   for (const name of ['eth0', 'eth1']) peer.setLink(`peer-${name}`, { up: true })
   const kernel = kernelOf(path)
-  machine = running(
-    observeLinks(kernel),
-    observeAddresses(kernel),
-    observeRoutes(kernel),
-    observeRoutingRules(kernel),
-    configDevices(),
-    configLinks(kernel),
-    mergeLinks,
-    applyLinks(kernel),
-    configAddresses(),
-    mergeAddresses,
-    applyAddresses(kernel),
-    configRoutes(),
-    mergeRoutes,
-    applyRoutes(kernel),
-    configRoutingRules,
-    mergeRoutingRules,
-    applyRoutingRules(kernel),
-  )
+  machine = running(...addressing(kernel), ...ruling(kernel), observeRoutingRules(kernel))
 })
 afterEach(() => {
   if (process.env.SHOW) for (const { level, message, fields } of machine.entries) console.log(level, message, JSON.stringify(fields))
@@ -82,8 +55,8 @@ describe('the kernel has what is declared', () => {
           - {network: 10.99.0.0/16, gateway: 10.5.0.9, metric: 7, mtu: 1300}
 `)
     await eventually(() => route(undefined)?.gateway === '10.5.0.1' && route('10.99.0.0/16'), 'routes')
-    expect(addresses('eth0').sort()).toEqual(['10.5.0.2/24', 'fd00:5::2/64'])
-    expect(node.link('eth0')).toMatchObject({ mtu: 1400 })
+    await eventually(() => addresses('eth0').sort().join() === '10.5.0.2/24,fd00:5::2/64', 'addresses')
+    await eventually(() => node.link('eth0')?.mtu === 1400, 'the MTU')
     expect(route('10.99.0.0/16')).toMatchObject({ gateway: '10.5.0.9', priority: 7, mtu: 1300, protocol: 4 })
     await eventually(() => machine.store.get(RouteStatus, 'eth0/inet4/10.5.0.9/10.99.0.0/16/7'), 'its status')
     say(`      - interface: eth0
@@ -106,7 +79,7 @@ describe('the kernel has what is declared', () => {
     )
     const bridge = await eventually(() => addresses('br0').length === 1 && node.link('br0'), 'the bridge has its address')
     expect(bridge).toMatchObject({ kind: 'bridge', data: { stpState: 1 } })
-    expect(node.link('eth0')).toMatchObject({ master: bridge.index })
+    await eventually(() => node.link('eth0')?.master === bridge.index, 'the first port')
     await eventually(() => node.link('eth1')?.master === bridge.index && node.link('eth1')?.mtu === 1450, 'the second port')
     expect(await eventually(() => route('10.66.0.0/16'), 'the blackhole')).toMatchObject({ type: 6, priority: 9 })
     expect(await eventually(() => node.rules().find(({ priority }) => priority === 100), 'the rule')).toMatchObject({
@@ -119,7 +92,7 @@ describe('the kernel has what is declared', () => {
       () => node.link('br0') === undefined && !route('10.66.0.0/16') && !node.rules().some(({ priority }) => priority === 100),
       'all gone',
     )
-    expect(node.link('eth0')?.master).toBeUndefined()
+    await eventually(() => node.link('eth0')?.master === undefined, 'the first port is free')
   })
 })
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, test } from 'bun:test'
-import { Lab, program } from './lab.ts'
+import { dnsmasq } from './dnsmasq.ts'
+import { Lab } from './lab.ts'
 import { goThrough, type LinkKind, offered, ways } from './matrix.ts'
 
 const scratch = new Lab()
@@ -9,7 +10,7 @@ const kinds = (['plain', 'bridge', 'bond', 'vlan'] as const).filter((kind) => {
   return there
 })
 await scratch.close()
-if (!program('dnsmasq')) console.log('skipped: needs dnsmasq: bun tests/network/prepare.ts installs it')
+if (!dnsmasq) console.log('skipped: needs dnsmasq: bun tests/network/prepare.ts installs it')
 
 let lab: Lab
 beforeEach(() => {
@@ -17,7 +18,7 @@ beforeEach(() => {
 })
 afterEach(() => lab.close())
 
-describe.skipIf(!program('dnsmasq')).each(kinds.map((kind) => [kind] as [LinkKind]))('an address on a link that is %s', (kind) => {
+describe.skipIf(!dnsmasq).each(kinds.map((kind) => [kind] as [LinkKind]))('an address on a link that is %s', (kind) => {
   test.each(ways.map(({ family, ways: chosen }) => [`${family}: ${chosen.join(' and ')}`, chosen] as const))(
     '%s',
     (_, chosen) => goThrough(lab, kind, chosen),

@@ -1,5 +1,6 @@
 /** Ways to an address, on links of every kind, for either family and both: each is gone through from wish to farewell. */
-import { type Lab, program } from './lab.ts'
+import { dnsmasqServing } from './dnsmasq.ts'
+import type { Lab } from './lab.ts'
 import { eventually } from './namespaces.ts'
 
 const patience = 120_000
@@ -56,24 +57,18 @@ export async function surround(lab: Lab, kind: LinkKind): Promise<void> {
     for (const address of ['10.8.0.1/24', 'fd00:8::1/64']) lab.serverAddress(address, where)
   }
   await lab.ready6(where)
-  const conf = lab.file(
-    'surroundings.conf',
-    [
-      'port=0',
-      `interface=${where}`,
-      'bind-interfaces',
-      'no-ping',
-      'leasefile-ro',
-      'dhcp-authoritative',
-      'user=root',
+  await lab.start(
+    dnsmasqServing(
+      lab.spaces.folder,
+      where,
       'enable-ra',
       `ra-param=${where},high,4`,
       'dhcp-range=10.8.0.50,10.8.0.99,2m',
       'dhcp-option=option:router,10.8.0.1',
       'dhcp-range=fd00:8::100,fd00:8::1ff,slaac,64,2m',
-    ].join('\n'),
+    ),
+    /DHCPv6, /,
   )
-  await lab.start([program('dnsmasq')!, '--keep-in-foreground', '--log-facility=-', `--conf-file=${conf}`], /DHCPv6, /)
 }
 
 const documentsFor = (name: string, way: Way): string[] => {

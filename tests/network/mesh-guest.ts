@@ -25,15 +25,9 @@ import { NodeStatus } from '../../src/os/k8s/resources/node-status.ts'
 import { Nodename } from '../../src/os/k8s/resources/nodename.ts'
 import type { Kernel } from '../../src/os/kernel.ts'
 import { kubespan } from '../../src/os/kubespan/kubespan.ts'
-import { applyAddresses, configAddresses, mergeAddresses } from '../../src/os/network/controllers/address.ts'
-import { configDevices } from '../../src/os/network/controllers/device-config.ts'
 import { applyFirewall } from '../../src/os/network/controllers/firewall.ts'
 import { observeHardwareAddress } from '../../src/os/network/controllers/hardware-address.ts'
-import { applyLinks, configLinks, mergeLinks } from '../../src/os/network/controllers/link.ts'
 import { configAddressOrder, observeNodeAddresses } from '../../src/os/network/controllers/node-address.ts'
-import { observeAddresses, observeLinks } from '../../src/os/network/controllers/observe.ts'
-import { applyRoutes, configRoutes, mergeRoutes } from '../../src/os/network/controllers/route.ts'
-import { applyRoutingRules, configRoutingRules, mergeRoutingRules } from '../../src/os/network/controllers/routing-rule.ts'
 import { tableName } from '../../src/os/network/nft-script.ts'
 import { HostnameStatus } from '../../src/os/network/resources/hostname-status.ts'
 import { NodeAddressFilter } from '../../src/os/network/resources/node-address-filter.ts'
@@ -42,6 +36,7 @@ import { discoveryMethods } from '../../src/programs/discovery/methods.ts'
 import { Registry } from '../../src/programs/discovery/registry.ts'
 import { connect } from '../../src/rpc/client/channel.ts'
 import { servePlain } from '../../src/rpc/server/server.ts'
+import { addressing, ruling } from './controllers.ts'
 import { loadGuestModules } from './guest-modules.ts'
 
 /** The two sites: networks that know nothing of each other, and the address each is seen at. */
@@ -77,24 +72,11 @@ async function node(site: Site): Promise<never> {
   const log = createLogger(({ level, message, fields }) => say(`log ${uptime()} ${site} ${level} ${message} ${JSON.stringify(fields)}`))
   const os = new Runtime(store, { log })
   os.register(
-    observeLinks(kernel),
+    ...addressing(kernel),
+    ...ruling(kernel),
     observeHardwareAddress,
-    observeAddresses(kernel),
     configAddressOrder,
     observeNodeAddresses,
-    configDevices(),
-    configLinks(kernel),
-    mergeLinks,
-    applyLinks(kernel),
-    configAddresses(),
-    mergeAddresses,
-    applyAddresses(kernel),
-    configRoutes(),
-    mergeRoutes,
-    applyRoutes(kernel),
-    configRoutingRules,
-    mergeRoutingRules,
-    applyRoutingRules(kernel),
     applyFirewall({ run: nft, look: () => filterTable(tableName), watch: (signal) => watchFilterTable(tableName, { signal }) }),
     configIdentity(kernel),
     configDiscovery,

@@ -12,6 +12,13 @@ import * as packet from '../../src/linux/packet.ts'
 import type { Kernel } from '../../src/os/kernel.ts'
 import { DevicesStatus } from '../../src/os/runtime/resources/devices-status.ts'
 
+/** A program of this host, undefined when it is not installed. */
+export const program = (name: string): string | undefined => Bun.which(name, { PATH: `${process.env.PATH}:/usr/sbin:/sbin` }) ?? undefined
+
+/** The configuration of a worker that says no more than these documents, each without its first line. */
+export const workerConfig = (...documents: string[]): string =>
+  ['version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n', ...documents.map((text) => `apiVersion: v1alpha1\n${text}`)].join('---\n')
+
 /** Namespaces that go with `close`. */
 export class Namespaces {
   readonly folder = mkdtempSync('/run/ichor-story-')
@@ -83,11 +90,11 @@ export function running(...controllers: Controller[]) {
   return { store, os, entries, stop: () => os.stop() }
 }
 
-/** Waits until `probe` gives something that is not undefined or false. */
+/** Waits until `probe` gives something that is not undefined or false; the deadline is for machines that are very busy. */
 export async function eventually<T>(
   probe: () => T | Promise<T>,
   what: string,
-  milliseconds = 10_000,
+  milliseconds = 120_000,
 ): Promise<Exclude<NonNullable<T>, false>> {
   const end = performance.now() + milliseconds
   for (;;) {

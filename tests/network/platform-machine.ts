@@ -12,20 +12,14 @@ import * as net from '../../src/linux/net.ts'
 import * as packet from '../../src/linux/packet.ts'
 import { SystemInformation } from '../../src/os/hardware/resources/system-information.ts'
 import type { Kernel } from '../../src/os/kernel.ts'
-import { applyAddresses, configAddresses, mergeAddresses } from '../../src/os/network/controllers/address.ts'
-import { configDevices } from '../../src/os/network/controllers/device-config.ts'
-import { applyLinks, configLinks, mergeLinks } from '../../src/os/network/controllers/link.ts'
-import { observeAddresses, observeLinks } from '../../src/os/network/controllers/observe.ts'
-import { applyOperators, configOperators, mergeOperators } from '../../src/os/network/controllers/operator.ts'
 import { applyPlatformConfig, loadPlatformConfig } from '../../src/os/network/controllers/platform.ts'
-import { applyRoutes, configRoutes, mergeRoutes } from '../../src/os/network/controllers/route.ts'
-import { dhcp4Operator } from '../../src/os/network/operators/dhcp4.ts'
 import { clouds } from '../../src/os/network/platform/clouds.ts'
 import { openPlatform } from '../../src/os/network/platform/door.ts'
 import { platforms } from '../../src/os/network/platform/platforms.ts'
 import { PlatformConfig } from '../../src/os/network/resources/platform-config.ts'
 import { DevicesStatus } from '../../src/os/runtime/resources/devices-status.ts'
 import { platformIn, said } from '../os/network/platform/said.ts'
+import { addressing, leasing } from './controllers.ts'
 import { withCards } from './namespaces.ts'
 
 const [name = ''] = process.argv.slice(2)
@@ -38,21 +32,8 @@ const runtime = new Runtime(store, { log })
 store.put(DevicesStatus, 'devices', { ready: true })
 store.put(SystemInformation, 'systeminformation', { serialnumber: said[name]!.serial ?? '' })
 runtime.register(
-  observeLinks(kernel),
-  observeAddresses(kernel),
-  configDevices(),
-  configLinks(kernel),
-  mergeLinks,
-  applyLinks(kernel),
-  configAddresses(),
-  mergeAddresses,
-  applyAddresses(kernel),
-  configRoutes(),
-  mergeRoutes,
-  applyRoutes(kernel),
-  configOperators(kernel),
-  mergeOperators,
-  applyOperators({ dhcp4: dhcp4Operator(packet) }),
+  ...addressing(kernel),
+  ...leasing(kernel),
   loadPlatformConfig({
     platform: platforms[platform],
     store,
@@ -65,7 +46,14 @@ runtime.start()
 const told = Promise.withResolvers<object>()
 store.subscribe(PlatformConfig, ({ resource }) => resource && told.resolve(resource.spec), { bootstrap: true })
 console.log(JSON.stringify(await told.promise))
-const given = await clouds({ files, mount, store }).userData(platform, '', AbortSignal.timeout(60_000))
+// As a machine that looks for its configuration: again, for the address it asks from may go while it asks.
+const patience = AbortSignal.timeout(240_000)
+let given: string | undefined | Error = new Error('not asked')
+while (given instanceof Error && !patience.aborted)
+  given = await clouds({ files, mount, store })
+    .userData(platform, '', patience)
+    .catch((error: Error) => error)
+if (given instanceof Error) throw given
 console.log(JSON.stringify(given ?? ''))
 for await (const _ of Bun.stdin.stream());
 process.exit(0)

@@ -1,11 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Network } from '../../src/linux/net.ts'
 import { cards, inWords, said, userData, wanted } from '../os/network/platform/said.ts'
+import { dnsmasq, dnsmasqServing } from './dnsmasq.ts'
 import { eventually, Namespaces } from './namespaces.ts'
 
-const dnsmasq = Bun.which('dnsmasq') ?? Bun.which('/usr/sbin/dnsmasq')
 if (!dnsmasq) console.log('skipped: needs dnsmasq: bun tests/network/prepare.ts installs it')
 
 /** Those whose metadata is at a link-local address. */
@@ -59,12 +58,7 @@ describe.skipIf(!dnsmasq)('a machine reads of its platform, over the address tha
     '%s',
     async (name) => {
       const around = join(spaces.folder, 'cloud')
-      const conf = join(spaces.folder, 'dnsmasq.conf')
-      writeFileSync(
-        conf,
-        'port=0\ninterface=br0\nbind-interfaces\nno-ping\nleasefile-ro\ndhcp-authoritative\nuser=root\ndhcp-range=10.8.0.50,10.8.0.99,2m\ndhcp-option=option:router,10.8.0.1\n',
-      )
-      start(around, [dnsmasq!, '--keep-in-foreground', '--log-facility=-', `--conf-file=${conf}`])
+      start(around, dnsmasqServing(spaces.folder, 'br0', 'dhcp-range=10.8.0.50,10.8.0.99,2m', 'dhcp-option=option:router,10.8.0.1'))
       const server = linesOf(start(around, [process.execPath, join(import.meta.dir, 'metadata-server.ts'), name]))
       expect((await server.next()).value).toStartWith('ready')
       const machine = linesOf(start(join(spaces.folder, 'node'), [process.execPath, join(import.meta.dir, 'platform-machine.ts'), name]))
@@ -81,6 +75,6 @@ describe.skipIf(!dnsmasq)('a machine reads of its platform, over the address tha
         `addresses ${expected.join(', ')}`,
       )
     },
-    60_000,
+    300_000,
   )
 })
