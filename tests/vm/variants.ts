@@ -3,12 +3,14 @@
  * parameters, another signature. They are signed like the good one where not said otherwise.
  */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { run } from '../../rootfs/build/run.ts'
 import { imageKey, signatureLine } from '../../rootfs/image/key.ts'
 import { writeInstaller } from '../../rootfs/image/products.ts'
 import type { Release } from '../../rootfs/image/release.ts'
 import { makeUki } from '../../rootfs/image/uki.ts'
+import { appendVerity, type Verity, verityLine } from '../../rootfs/image/verity.ts'
 import * as files from '../../src/linux/files.ts'
 import { formatManifest, parseManifest } from '../../src/oci/image-manifest.ts'
 import { archiveFiles } from '../../src/os/lifecycle/release/installer-image.ts'
@@ -19,6 +21,11 @@ export type Variant = 'good' | 'unlocked' | 'hangs' | 'panics' | 'dies' | 'mute'
 
 /** Minutes that a release which never answers has to prove itself. */
 const trialMinutes = 4
+
+/** Releases with a root file system of their own, in blocks behind the first one's; the others share it. */
+const ownRoots: Readonly<Partial<Record<Variant, number>>> = { good: 1, unlocked: 2 }
+/** Of SquashFS as its hash tree sees it. */
+const rootBlock = 4096
 
 /** First processes: one that never does anything, one that ends. The kernel calls them, so they have no C library. */
 const firstProcesses = {
@@ -55,13 +62,22 @@ export async function makeVariant(installer: string, folder: string, variant: Va
     const write = (name: string, content: Uint8Array | string) => writeFileSync(join(work, name), content)
     let initramfs = read('initramfs.xz')
     let commandLine = read('cmdline').toString().trim()
-    if (variant === 'hangs' || variant === 'dies')
-      initramfs = Buffer.concat([initramfs, Buffer.alloc((4 - (initramfs.length % 4)) % 4), await firstProcess(work, variant)])
+    const replacing = (name: string, mode: number, content: Buffer) => {
+      initramfs = Buffer.concat([initramfs, Buffer.alloc((4 - (initramfs.length % 4)) % 4), replacement(name, mode, content)])
+    }
+    if (variant === 'hangs' || variant === 'dies') replacing('init', 0o755, await firstProcess(work, variant))
+    let { rootHash } = parseManifest(read('manifest').toString())
+    const blocks = ownRoots[variant]
+    if (blocks) {
+      const verity = await anotherRoot(join(work, 'root.sqsh'), blocks)
+      rootHash = verity.rootHash
+      replacing('ichor/root', 0o644, Buffer.from(verityLine(verity)))
+    }
     // Without anything to start from the kernel gives up.
     if (variant === 'panics') initramfs = Buffer.from(cpioTrailer())
     // A kernel that is locked down takes no other one in its place that is not signed for it.
     if (variant === 'unlocked') commandLine = commandLine.replace(/ ?\blockdown=\S+/, '')
-    if (variant === 'large') initramfs = Buffer.concat([initramfs, Buffer.alloc(64 << 20)])
+    if (variant === 'large') initramfs = Buffer.concat([initramfs, Buffer.alloc(32 << 20)])
     // Without its network card a machine has no address, and its API nothing to listen on.
     if (variant === 'mute') commandLine += ` module_blacklist=virtio_net ichor.trial-minutes=${trialMinutes}`
     write('initramfs.xz', initramfs)
@@ -77,6 +93,7 @@ export async function makeVariant(installer: string, folder: string, variant: Va
     const before = parseManifest(read('manifest').toString())
     const manifest = formatManifest({
       ...before,
+      rootHash,
       version: `${before.version}-${variant}`,
       files: before.files.map(({ name }) => described(work, name)),
     })
@@ -110,7 +127,28 @@ function described(folder: string, name: string) {
   return { name, size: content.length, sha256: new Bun.CryptoHasher('sha256').update(content).digest('hex') }
 }
 
+/** The same root file system with blocks behind it that nothing reads, under hashes of its own: what a release brings is written. */
+async function anotherRoot(path: string, more: number): Promise<Verity> {
+  const file = await open(path, 'r+')
+  try {
+    const superblock = Buffer.alloc(48)
+    await file.read(superblock, 0, superblock.length, 0)
+    const used = Number(superblock.readBigUInt64LE(40))
+    const end = Math.ceil(used / rootBlock) * rootBlock
+    await file.truncate(end)
+    await file.truncate(end + more * rootBlock)
+  } finally {
+    await file.close()
+  }
+  return appendVerity(path)
+}
+
 /** A second archive: what it holds replaces what the first one holds. */
+function replacement(name: string, mode: number, content: Buffer): Buffer {
+  const header = cpioHeader({ name, mode: cpioTypes.file | mode, size: content.length }, 1)
+  return Buffer.concat([header, content, cpioPadding(content.length), cpioTrailer()])
+}
+
 async function firstProcess(folder: string, variant: keyof typeof firstProcesses): Promise<Buffer> {
   const code = join(folder, 'init.c')
   const program = join(folder, 'init')
@@ -119,6 +157,5 @@ async function firstProcess(folder: string, variant: keyof typeof firstProcesses
   const content = readFileSync(program)
   rmSync(code)
   rmSync(program)
-  const header = cpioHeader({ name: 'init', mode: cpioTypes.file | 0o755, size: content.length }, 1)
-  return Buffer.concat([header, content, cpioPadding(content.length), cpioTrailer()])
+  return content
 }
