@@ -7,6 +7,7 @@ import { existsSync, openSync, truncateSync, writeFileSync, writeSync } from 'no
 import { join } from 'node:path'
 import { addPartition } from '../../src/os/block/layout.ts'
 import { newTable, writeTable } from '../../src/wire/gpt/table.ts'
+import { tell } from './control.ts'
 import { asAdmin, configure, generateControlPlane, says as outputOf, volumeIs } from './control-plane.ts'
 import { disk, dist, forgetState, type Result, stateFolder, TestMachine, uefi } from './machine.ts'
 
@@ -24,13 +25,15 @@ async function powerOn(): Promise<void> {
     console: path('console.log'),
     cdrom: told('installed') ? undefined : join(process.env.ICHOR_VM_IMAGE ?? dist, 'ichor-amd64.iso'),
     disks: [
-      disk(path('system.img'), 8 * 1024, 'virtio', 'system'),
+      // Of another sector size than the others, for which nobody may forget to ask.
+      { ...disk(path('system.img'), 8 * 1024, 'virtio', 'system'), sectorSize: 4096 },
       disk(path('data.img'), 3 * 1024, 'virtio', 'data'),
       disk(path('old.img'), 256, 'virtio', 'old'),
     ],
     firmware: uefi(folder),
     memory: 2304,
     restarts: true,
+    control: path('control.sock'),
   })
 }
 
@@ -67,6 +70,7 @@ const volumes = (...names: string[]) => {
     ext: `kind: UserVolumeConfig\nname: ext\n${on}  minSize: 200MiB\n  maxSize: 200MiB\nfilesystem:\n  type: ext4\n`,
     ceph: `kind: RawVolumeConfig\nname: ceph\n${on}  minSize: 100MiB\n  maxSize: 100MiB\n`,
     spare: `kind: SwapVolumeConfig\nname: spare\n${on}  minSize: 128MiB\n  maxSize: 128MiB\n`,
+    ephemeral: 'kind: VolumeConfig\nname: EPHEMERAL\nprovisioning:\n  maxSize: 50%\n  grow: true\n',
     old: 'kind: ExistingVolumeConfig\nname: archive\ndiscovery:\n  volumeSelector:\n    match: volume.partition_label == "ARCHIVE"\nmount:\n  readOnly: true\n',
   }
   return names.map((name) => `---\napiVersion: v1alpha1\n${documents[name]}`).join('')
@@ -74,7 +78,7 @@ const volumes = (...names: string[]) => {
 
 /** Hands the configuration to the machine in maintenance. */
 const applyFirst = async () =>
-  configure(machine, folder, `${await generateControlPlane(folder)}${volumes('data', 'ext', 'ceph', 'spare', 'old')}`)
+  configure(machine, folder, `${await generateControlPlane(folder)}${volumes('ephemeral', 'data', 'ext', 'ceph', 'spare', 'old')}`)
 
 test.skipIf(told('installed'))(
   'in maintenance disks are known with what is on them, and one can be wiped',
@@ -82,6 +86,7 @@ test.skipIf(told('installed'))(
     await machine.shows(/service=apid .*"Health check successful"/, 15 * minutes)
     const disks = await says(() => machine.insecurely('get', 'disks', '-o', 'yaml'), /serial: data/)
     expect(disks).toMatch(/serial: old/)
+    expect(disks).toMatch(/sector_size: 4096/)
     expect(await says(() => machine.insecurely('get', 'discoveredvolumes'), /ARCHIVE/)).toMatch(
       /vdc1\s+\d+\s+partition\s+210 MB\s+extfs\s+archive\s+ARCHIVE/,
     )
@@ -97,6 +102,7 @@ test.skipIf(told('installed'))(
     await applyFirst()
     await machine.shows(/sequence=install phase=stopEverything /, 25 * minutes)
     machine.forget()
+    await machine.shows(/\[stage0\] root file system \/ichor\/[0-9a-f]{16}\.sqsh from \/dev\/vda1 vfat/, 20 * minutes)
     await machine.shows(/machine configuration found.*source=state/, 20 * minutes)
     remember('installed')
   },
@@ -126,11 +132,31 @@ test(
     const refused = await admin('wipe', 'disk', where)
     expect(refused.code).toBe(1)
     expect(refused.stderr).toContain('volume "u-ext" uses')
-    writeFileSync(path('less.yaml'), `${await Bun.file(path('controlplane.yaml')).text()}${volumes('data', 'ceph', 'spare', 'old')}`)
+    writeFileSync(
+      path('less.yaml'),
+      `${await Bun.file(path('controlplane.yaml')).text()}${volumes('ephemeral', 'data', 'ceph', 'spare', 'old')}`,
+    )
     expect((await admin('apply-config', '--mode', 'no-reboot', '--file', path('less.yaml'))).stderr).not.toContain('error')
     await machine.until('the volume is given up', async () => (await admin('get', 'volumestatus', 'u-ext')).code !== 0, 5 * minutes)
     expect((await admin('wipe', 'disk', where, '--drop-partition')).stderr).toContain(`wiped ${where}`)
     await machine.until('the partition is gone', async () => !(await admin('get', 'discoveredvolumes')).stdout.includes(where), 5 * minutes)
+  },
+  30 * minutes,
+)
+
+test(
+  'a stick that is plugged in while it runs is found, and forgotten when it is pulled out',
+  async () => {
+    await somebodysDisk(path('stick.img'))
+    const control = path('control.sock')
+    await tell(control, 'blockdev-add', { driver: 'file', 'node-name': 'stick', filename: path('stick.img') })
+    await tell(control, 'device_add', { driver: 'usb-storage', id: 'stick', bus: 'usb.0', drive: 'stick' })
+    expect(await says(() => admin('get', 'disks', 'sda'), /sda/)).toMatch(/usb/)
+    await says(() => admin('get', 'discoveredvolumes'), /sda1\s+\d+\s+partition\s+210 MB\s+extfs\s+archive\s+ARCHIVE/)
+    // The volume that was there first stays where it is, though the stick's name comes before its disk's.
+    expect((await admin('get', 'volumestatus', 'e-archive', '-o', 'jsonpath={.spec.location}')).stdout.trim()).toBe('/dev/vdc1')
+    await tell(control, 'device_del', { id: 'stick' })
+    await machine.until('the stick is gone', async () => !(await admin('get', 'discoveredvolumes')).stdout.includes('sda'), 5 * minutes)
   },
   30 * minutes,
 )
@@ -155,8 +181,10 @@ test(
   async () => {
     const size = async () => Number((await admin('get', 'volumestatus', 'EPHEMERAL', '-o', 'jsonpath={.spec.size}')).stdout)
     const before = await size()
+    expect(before / mebibyte).toBeGreaterThan(4000)
+    expect(before / mebibyte).toBeLessThanOrEqual(4096) // half of the disk, as its VolumeConfig says
     await machine.unplug()
-    truncateSync(path('system.img'), 10 * 1024 * mebibyte)
+    truncateSync(path('system.img'), 12 * 1024 * mebibyte)
     await powerOn()
     await machine.until('EPHEMERAL has grown', async () => (await size()) > before + 1900 * mebibyte, 30 * minutes)
     const free = await says(() => admin('mounts'), /\/dev\/vda\d+\s+[\d.]+\s.*\/var\n/)

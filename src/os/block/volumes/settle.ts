@@ -58,7 +58,7 @@ export class Settling {
     if (config.encryption) throw new Error(encryptionRefused)
     // Until the system is on its disk any disk may be the one it is to be put on.
     if (config.type === 'disk' && !found.system) return waiting(config)
-    const located = locate(config, found)
+    const located = locate(config, found, this.#places.get(id))
     if (!located) return this.#missing(id, config, turn)
     this.#made.delete(id)
     this.#places.set(id, located.spec.dev_path)

@@ -39,32 +39,30 @@ export function pickDisks({ disks, system }: Found, match: string | undefined): 
     .sort((a, b) => (a.metadata.id < b.metadata.id ? -1 : 1))
 }
 
-/** The volume that is there already; of several the one on the first disk. */
-export function locate(config: Config, found: Found): Found['volumes'][number] | undefined {
-  if (config.type === 'disk') return wholeDisk(config, found)
+/** The volume that is there already; of several the one in the place where it was found before, else the one on the first disk. */
+export function locate(config: Config, found: Found, before?: string): Found['volumes'][number] | undefined {
+  if (config.type === 'disk') return wholeDisk(config, found, before)
   const { match, diskMatch } = config.locator
   if (!match) return undefined
-  return [...found.volumes]
+  const fitting = [...found.volumes]
     .sort((a, b) => (a.metadata.id < b.metadata.id ? -1 : 1))
-    .find(({ metadata, spec }) => {
+    .filter(({ metadata, spec }) => {
       const on = spec.parent ?? metadata.id
       const disk = found.disks.find((each) => each.metadata.id === on)
       if (!disk) return false
       const subject = { disk: disk.spec, volume: spec, systemDisk: on === found.system }
       return holds(match, subject) && (!diskMatch || holds(diskMatch, subject))
     })
+  return fitting.find(({ spec }) => spec.dev_path === before) ?? fitting[0]
 }
 
 /** Of the disks a selector picks the one with the volume's label, else one that is empty: names of disks change from start to start. */
-function wholeDisk({ locator, provisioning }: Config, found: Found): Found['volumes'][number] | undefined {
+function wholeDisk({ locator, provisioning }: Config, found: Found, before?: string): Found['volumes'][number] | undefined {
   const label = provisioning.filesystemSpec?.label?.slice(0, shortestLabel)
   const picked = pickDisks(found, locator.diskMatch)
   const volumes = picked.flatMap(({ metadata }) => found.volumes.filter((volume) => volume.metadata.id === metadata.id))
-  return (
-    volumes.find(({ spec }) => label && spec.label?.slice(0, shortestLabel) === label) ??
-    volumes.find(({ spec }) => !spec.name) ??
-    volumes[0]
-  )
+  const labelled = volumes.filter(({ spec }) => label && spec.label?.slice(0, shortestLabel) === label)
+  return labelled.find(({ spec }) => spec.dev_path === before) ?? labelled[0] ?? volumes.find(({ spec }) => !spec.name) ?? volumes[0]
 }
 
 /** What every file system has room for. */
