@@ -103,6 +103,13 @@ test(
     const line = await one.shows(/.*could not be read.*source=metal.*/, 15 * minutes)
     expect(line[0].replaceAll('\\"', '"')).toContain(`${what} in "http://10.0.2.2/${rack}", known are uuid, serial, mac, hostname, code`)
     await one.shows(/maintenance: waiting for a machine configuration/, 15 * minutes)
+    // The network of this machine leads to no time server: it goes on all the same, and says why its clock may be wrong.
+    const why = await one.until(
+      'the time server that does not answer',
+      async () => /time server "?time\.cloudflare\.com.*/.exec(await told(one, 'explain', 'timestatus/node'))?.[0],
+      15 * minutes,
+    )
+    expect(why).toMatch(/no answer|not in time|does not|cannot|refused|unreachable/)
   },
   60 * minutes,
 )

@@ -32,9 +32,10 @@ export async function contentOf(device: Device): Promise<Content> {
 
 /**
  * How a partition is opened that is known to be there. While nobody holds a partition of a disk, udevd has the kernel read the
- * table anew each time a writer lets go of the disk, and for some milliseconds none of its partitions is there.
+ * table anew each time a writer lets go of the disk, and for a moment, on a busy machine for seconds, none of its
+ * partitions is there.
  */
-export const known = { wait: 10_000 } as const
+export const known = { wait: 60_000 } as const
 
 type Opens = Pick<Kernel['block'], 'openDevice'>
 
