@@ -1,19 +1,17 @@
 import { describe, expect, test } from 'bun:test'
 import { type Config, type Found, locate } from '../../../src/os/block/volumes/view.ts'
 
-const stamp = { phase: 'running', version: '1' } as never
-
 function machine(...partitions: { id: string; label: string }[]): Found {
   const disks = [...new Set(partitions.map(({ id }) => id.slice(0, 3)))]
   const common = { size: 1e9, pretty_size: '1.0 GB', io_size: 512, sector_size: 512 }
   return {
     system: 'vda',
     disks: disks.map((id) => ({
-      metadata: { id, ...stamp },
+      metadata: { id },
       spec: { dev_path: `/dev/${id}`, readonly: false, cdrom: false, ...common },
     })) as unknown as Found['disks'],
     volumes: partitions.map(({ id, label }) => ({
-      metadata: { id, ...stamp },
+      metadata: { id },
       spec: { dev_path: `/dev/${id}`, parent: id.slice(0, 3), partition_label: label, ...common },
     })) as unknown as Found['volumes'],
   }
