@@ -11,7 +11,7 @@ export const observeSymlinks = ({
   files,
   uevent,
 }: {
-  files: Pick<Kernel['files'], 'exists' | 'list' | 'readlink'>
+  files: Pick<Kernel['files'], 'list' | 'readlink'>
   uevent: Kernel['uevent']
 }): Controller =>
   defineController({
@@ -20,8 +20,8 @@ export const observeSymlinks = ({
     outputs: { symlink: exclusive(BlockSymlink) },
     reconcile({ symlink, background, wakeIn }) {
       const found = new Map<string, string[]>()
-      for (const kind of files.exists(folder) ? files.list(folder) : [])
-        for (const name of files.list(`${folder}/${kind}`)) {
+      for (const kind of listed(files, folder))
+        for (const name of listed(files, `${folder}/${kind}`)) {
           const path = `${folder}/${kind}/${name}`
           const device = target(files, path)
           if (device) found.set(device, [...(found.get(device) ?? []), path])
@@ -33,6 +33,15 @@ export const observeSymlinks = ({
       wakeIn(interval)
     },
   })
+
+/** What is in a folder; udevd takes one away with its last link. */
+function listed(files: Pick<Kernel['files'], 'list'>, path: string): string[] {
+  try {
+    return files.list(path)
+  } catch {
+    return []
+  }
+}
 
 /** The device a link leads to; nothing when it is gone meanwhile. */
 function target(files: Pick<Kernel['files'], 'readlink'>, path: string): string | undefined {
