@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { disk, dist, forgetState, stateFolder, TestMachine, uefi } from './machine.ts'
-import { makeVariant } from './variants.ts'
+import { forgetVariants, makeVariant } from './variants.ts'
 
 const minutes = 60_000
 const kills = Number(process.env.ICHOR_VM_KILLS ?? 10)
@@ -45,6 +45,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await machine?.unplug()
   forgetState(folder)
+  forgetVariants()
 })
 
 /** What was measured in milliseconds, and is kept: cuts fall within it. */
@@ -101,7 +102,7 @@ test(
 
 /** Begins an upgrade; nothing is written before the archive is here and is looked at. */
 const upgrade = async (to: 'good' | 'unlocked', ...flags: string[]) =>
-  machine.insecurely('upgrade', '--image', await makeVariant(installer, folder, to), ...flags)
+  machine.insecurely('upgrade', '--image', await makeVariant(installer, to), ...flags)
 const looks = () => machine.shows(/upgrade step="checking/, 20 * minutes)
 
 test(

@@ -6,7 +6,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { dist, forgetState, type Result, stateFolder, talosctl } from './machine.ts'
-import { makeVariant } from './variants.ts'
+import { forgetVariants, makeVariant } from './variants.ts'
 
 const minutes = 60_000
 const folder = stateFolder('upgrade-node')
@@ -60,6 +60,7 @@ afterAll(async () => {
   if (process.env.ICHOR_VM_STATE) return
   if (existsSync(join(state, name))) await cluster(['destroy', '--force'])
   forgetState(folder)
+  forgetVariants()
 }, 5 * minutes)
 
 test(
@@ -78,7 +79,7 @@ test(
   async () => {
     await ready()
     const members = (await ask(['etcd', 'members'])).stdout
-    const image = await makeVariant(installer, folder, 'good')
+    const image = await makeVariant(installer, 'good')
     const dry = await ask(['upgrade', '--image', image, '--dry-run'])
     expect(dry.stdout).toMatch(/ok\s+etcd\s+etcd has no other voting member/)
     fine(dry)

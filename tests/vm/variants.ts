@@ -15,6 +15,7 @@ import * as files from '../../src/linux/files.ts'
 import { formatManifest, parseManifest } from '../../src/oci/image-manifest.ts'
 import { archiveFiles } from '../../src/os/lifecycle/release/installer-image.ts'
 import { cpioHeader, cpioPadding, cpioTrailer, cpioTypes } from '../../src/wire/cpio.ts'
+import { forgetState, stateFolder } from './machine.ts'
 
 /** The ways. */
 export type Variant = 'good' | 'unlocked' | 'hangs' | 'panics' | 'dies' | 'mute' | 'unsigned' | 'truncated' | 'large'
@@ -50,9 +51,20 @@ __attribute__((noreturn, used)) static void start(void)
 __asm__(".globl _start\\n_start:\\n\\tcall start\\n");
 `
 
-/** Makes the archive of a variant in a folder, or takes the one that is there; gives its path. */
-export async function makeVariant(installer: string, folder: string, variant: Variant): Promise<string> {
-  const archive = join(folder, `${variant}.tar`)
+/** Where they are kept; stories share them. */
+let folder: string | undefined
+
+/** Takes the archives away unless they are to be kept. */
+export function forgetVariants(): void {
+  if (folder) forgetState(folder)
+  folder = undefined
+}
+
+/** Makes the archive of a variant of an installer image, or takes the one that is there; gives its path. */
+export async function makeVariant(installer: string, variant: Variant): Promise<string> {
+  folder ??= stateFolder('variants')
+  // Of another build the variants are others.
+  const archive = join(folder, `${variant}-${Math.round(statSync(installer).mtimeMs).toString(36)}.tar`)
   if (existsSync(archive)) return archive
   const work = join(folder, `${variant}.work`)
   mkdirSync(work, { recursive: true })
