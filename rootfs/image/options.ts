@@ -1,5 +1,5 @@
 /** What `./mkimage.sh` can be told. */
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { dist } from '../build/binary.ts'
@@ -117,8 +117,11 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
   if (locked && relock) throw new UsageError('--locked and --lock exclude each other')
   const path = (flag: 'embed-config' | 'firmware' | 'key' | 'secure-boot-key' | 'secure-boot-cert') => {
     const given = values[flag]
-    if (given !== undefined && !existsSync(given)) throw new UsageError(`--${flag} "${given}": there is no such file`)
-    return given === undefined ? undefined : resolve(given)
+    if (given === undefined) return undefined
+    if (!existsSync(given)) throw new UsageError(`--${flag} "${given}": there is no such file`)
+    if (statSync(given).isDirectory() !== (flag === 'firmware'))
+      throw new UsageError(`--${flag} "${given}": must be a ${flag === 'firmware' ? 'folder' : 'file'}`)
+    return resolve(given)
   }
   const [key, certificate] = [path('secure-boot-key'), path('secure-boot-cert')]
   if (!key !== !certificate) throw new UsageError('--secure-boot-key and --secure-boot-cert go together')

@@ -1,5 +1,5 @@
 /** Signatures for Secure Boot, by sbsigntool: of programs of the firmware, and of the variables that make it trust their key. */
-import { X509Certificate } from 'node:crypto'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hashOf } from '../build/cache.ts'
@@ -10,6 +10,26 @@ import { uuidOf } from './uuid.ts'
 export interface SecureBootKeys {
   key: string
   certificate: string
+}
+
+/** The files hold no key and certificate that firmwares take. */
+export class SecureBootKeyError extends Error {
+  override name = 'SecureBootKeyError'
+}
+
+/** Looks at key and certificate before anything is made with them. Throws SecureBootKeyError. */
+export function checkKeys({ key, certificate }: SecureBootKeys): void {
+  const read = <T>(path: string, what: string, parse: (text: string) => T): T => {
+    try {
+      return parse(readFileSync(path, 'utf8'))
+    } catch {
+      throw new SecureBootKeyError(`"${path}": no ${what} in PEM (docs/images.md tells how one is made)`)
+    }
+  }
+  const secret = read(key, 'private key without a passphrase', createPrivateKey)
+  if (secret.asymmetricKeyType !== 'rsa') throw new SecureBootKeyError(`"${key}": firmwares take RSA keys only`)
+  if (!read(certificate, 'certificate', (text) => new X509Certificate(text)).checkPrivateKey(secret))
+    throw new SecureBootKeyError(`certificate "${certificate}" is not that of key "${key}"`)
 }
 
 /** Signs a program of the firmware. */

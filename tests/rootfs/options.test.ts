@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { imageKey, KeyError, ownKeyPath, publicLine, signatureLine } from '../../rootfs/image/key.ts'
 import { imageOptions, UsageError } from '../../rootfs/image/options.ts'
+import { checkKeys } from '../../rootfs/image/secure-boot.ts'
 import { checkManifest, formatManifest } from '../../src/oci/image-manifest.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-options-'))
@@ -29,6 +30,8 @@ test.each([
   [['--sd-boot-enroll-keys', 'maybe'], '--sd-boot-enroll-keys "maybe": must be if-safe, force or off'],
   [['--only', 'iso,floppy'], '--only "floppy": must be some of iso, disk, pxe, installer'],
   [['--embed-config', '/nowhere'], '--embed-config "/nowhere": there is no such file'],
+  [['--embed-config', import.meta.dir], 'must be a file'],
+  [['--firmware', import.meta.path], 'must be a folder'],
   [['--secure-boot-key', import.meta.path], '--secure-boot-key and --secure-boot-cert go together'],
   [['--locked', '--lock'], '--locked and --lock exclude each other'],
   [['--fats'], './mkimage.sh --help lists the flags'],
@@ -54,6 +57,24 @@ test('a key is made on first use, only its owner reads it, and what it signs is 
     if (before === undefined) delete process.env.XDG_CONFIG_HOME
     else process.env.XDG_CONFIG_HOME = before
   }
+})
+
+test('keys of Secure Boot are looked at first: RSA, and the certificate is that of the key', async () => {
+  const make = (name: string, kind: string) => {
+    const at = { key: join(folder, `${name}.key`), certificate: join(folder, `${name}.crt`) }
+    const { exitCode } = Bun.spawnSync([
+      ...['openssl', 'req', '-new', '-x509', '-newkey', kind, '-nodes', '-subj', '/CN=test', '-keyout', at.key, '-out', at.certificate],
+      ...(kind === 'ec' ? ['-pkeyopt', 'ec_paramgen_curve:P-256'] : []),
+    ])
+    expect(exitCode).toBe(0)
+    return at
+  }
+  const [one, other, curve] = [make('one', 'rsa:2048'), make('other', 'rsa:2048'), make('curve', 'ec')]
+  checkKeys(one)
+  expect(() => checkKeys({ key: one.key, certificate: other.certificate })).toThrow('is not that of key')
+  expect(() => checkKeys(curve)).toThrow('firmwares take RSA keys only')
+  expect(() => checkKeys({ key: import.meta.path, certificate: one.certificate })).toThrow('no private key without a passphrase in PEM')
+  expect(() => checkKeys({ key: one.key, certificate: one.key })).toThrow('no certificate in PEM')
 })
 
 test('what is no Ed25519 key is refused', () => {
