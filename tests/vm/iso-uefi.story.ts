@@ -6,12 +6,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { disk, dist, forgetState, type Result, stateFolder, TestMachine, talosctl, uefi } from './machine.ts'
+import { disk, dist, forgetState, type Result, stateFolder, TestMachine, uefi } from './machine.ts'
+import { apiServer, asAdministrator, oneNode } from './one-node.ts'
 
 const folder = stateFolder('iso-uefi')
 const path = (name: string) => join(folder, name)
 const minutes = 60_000
-const apiServer = 6443
 let machine: TestMachine
 
 /** Chapters that were told to their end before are not told again. */
@@ -40,9 +40,8 @@ afterAll(async () => {
   forgetState(folder)
 })
 
-/** Runs talosctl as the administrator whom `gen config` made. */
-const admin = (...args: string[]) =>
-  talosctl(['--talosconfig', path('talosconfig'), '--endpoints', `127.0.0.1:${machine.port}`, '--nodes', '127.0.0.1', ...args])
+/** Runs talosctl as the administrator of the configuration that was made. */
+const admin = (...args: string[]) => asAdministrator(folder, machine.port, ...args)
 
 /** Waits for what a command says. */
 const says = (command: () => Promise<Result>, what: RegExp, deadline: number) =>
@@ -74,7 +73,7 @@ test.skipIf(told('installed'))(
 test.skipIf(told('installed'))(
   'a configuration that names a disk which is not there is refused at once and names it',
   async () => {
-    await generate('--install-disk', '/dev/nvme7n1')
+    await oneNode(folder, '--install-disk', '/dev/nvme7n1')
     const refusal = await machine.until(
       'the refusal',
       async () => {
@@ -94,7 +93,7 @@ test.skipIf(told('installed'))(
 test.skipIf(told('installed'))(
   'the first configuration installs the system, and the machine starts from its disk',
   async () => {
-    await generate('--install-disk', '/dev/vda')
+    await oneNode(folder, '--install-disk', '/dev/vda')
     const fingerprint = [...machine.console.matchAll(/fingerprint="?([A-Za-z0-9+/]{43}=)/g)].at(-1)?.[1] ?? ''
     const apply = ['apply-config', '--file', path('controlplane.yaml'), '--cert-fingerprint', fingerprint]
     // An answer may come too late on a slow machine, and the configuration be taken all the same.
@@ -171,20 +170,6 @@ test(
   },
   60 * minutes,
 )
-
-/** The configuration of a cluster of this machine alone; secrets are made once. */
-async function generate(...flags: string[]): Promise<Result> {
-  const secrets = path('secrets.yaml')
-  if (!existsSync(secrets)) expect((await talosctl(['gen', 'secrets', '--output-file', secrets])).code).toBe(0)
-  const made = await talosctl([
-    ...['gen', 'config', 'emulated', `https://10.0.2.15:${apiServer}`, '--with-secrets', secrets, '--output', folder, '--force'],
-    ...['--additional-sans', '127.0.0.1', '--no-with-docs', '--no-with-examples', ...flags],
-    // The network of the machine leads nowhere: no time server answers there.
-    ...['--config-patch', '{"machine":{"time":{"disabled":true}},"cluster":{"discovery":{"enabled":false}}}'],
-  ])
-  expect(made.code).toBe(0)
-  return made
-}
 
 async function kubectl(...args: string[]): Promise<string> {
   const argv = [join(dist, 'kubectl'), '--kubeconfig', path('kubeconfig'), '--request-timeout', '60s', ...args]
