@@ -7,6 +7,7 @@ import { packetCapture } from './api/packet-capture.ts'
 import { type BootNetwork, silentBoot } from './boot-network.ts'
 import { bootNetwork } from './boot-parameters.ts'
 import { applyAddresses, configAddresses, mergeAddresses } from './controllers/address.ts'
+import { tellAddresses } from './controllers/address-event.ts'
 import { configDevices } from './controllers/device-config.ts'
 import { configNetworkFiles } from './controllers/etc-file.ts'
 import { applyEthernet, configEthernet, observeEthernet } from './controllers/ethernet.ts'
@@ -41,7 +42,7 @@ export const network: Area = {
   name: 'network',
   resources,
   methods: ({ kernel }) => [hostname, netstat(kernel), packetCapture(kernel)],
-  controllers({ kernel, log, spawn, store }) {
+  controllers({ events, kernel, log, spawn, store }) {
     const resolver = new Resolver()
     const commandLine = kernel.mode === 'container' ? '' : kernel.files.readText('/proc/cmdline')
     const boot = bootOf(commandLine, log)
@@ -74,6 +75,7 @@ export const network: Area = {
       observeRoutingRules(kernel),
       configAddressOrder,
       observeNodeAddresses,
+      tellAddresses({ events }),
       configHostname(boot),
       loadPlatformConfig({
         platform: platforms[platform],
