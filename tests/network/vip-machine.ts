@@ -30,19 +30,18 @@ const kernel = { mode: 'container', files, net, packet } as unknown as Kernel
 const store = new Store()
 const log = createLogger(({ level, message, fields }) => process.env.SHOW && console.error(level, message, JSON.stringify(fields)))
 const runtime = new Runtime(store, { log })
+/** What is held or waited for now. */
+let election: Promise<void> | undefined
 runtime.register(
   observeLinks(kernel),
   observeAddresses(kernel),
   configVips(),
   mergeOperators,
   applyOperators({
-    vip: vipOperator(packet, async (name, act, signal) => {
+    vip: vipOperator(packet, (name, act, signal) => {
       const etcd = etcdClient(['127.0.0.1:2379'], { ca, cert, key })
-      try {
-        await etcd.withMutex(name, act, signal)
-      } finally {
-        etcd.close()
-      }
+      election = etcd.withMutex(name, act, signal).finally(() => etcd.close())
+      return election
     }),
   }),
   mergeAddresses,
@@ -57,8 +56,7 @@ process.on('SIGTERM', async () => {
   using network = net.openNetwork()
   while (network.addresses().some((one) => one.address === `${address}/32`)) await Bun.sleep(5)
   clearInterval(alive)
-  // Giving the election back takes one call.
-  await Bun.sleep(500)
+  await election?.catch(() => {}) // whether it was given back or was never had
   process.exit(0)
 })
 console.log('ready')
