@@ -1049,6 +1049,7 @@ export namespace ichor.v1 {
   }
   export interface SendRequest {
     data: Uint8Array
+    sha256: string
   }
   export interface SendResponse {
     imageName: string

@@ -61,10 +61,7 @@ export const releaseMethods = (machine: Machine): Method[] => {
     clientStream('ichor.v1.ReleaseService/Send', access, async (requests, context) => {
       admit(context)
       const onDisk = isInstalled(machine) && machine.supervisor.isUp('cri')
-      const chunks = async function* () {
-        for await (const { data } of requests) yield data
-      }
-      return { imageName: await takeUpload(machine.kernel, chunks(), onDisk).catch((error) => Promise.reject(asStatus(error))) }
+      return { imageName: await takeUpload(machine.kernel, requests, onDisk).catch((error) => Promise.reject(asStatus(error))) }
     }),
 
     serverStream('ichor.v1.ReleaseService/Plan', access, async function* (request, context) {

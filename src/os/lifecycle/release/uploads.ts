@@ -7,6 +7,7 @@ type Doors = {
 }
 
 const scheme = 'upload:'
+const digest = /^[0-9a-f]{64}$/
 /** On the disk where there is one, else in memory. */
 const folders = { disk: '/var/system/uploads', memory: '/run/ichor/uploads' } as const
 /** A release is a fraction of it. */
@@ -18,17 +19,47 @@ export const isUpload = (reference: string): boolean => reference.startsWith(sch
 /** Where the archive of a reference lies. Throws ReleaseError. */
 export function findUpload({ files }: Doors, reference: string): { path: string; size: number } {
   const sum = reference.slice(scheme.length)
-  if (!/^[0-9a-f]{64}$/.test(sum)) throw new ReleaseError(`"${reference.slice(0, 100)}" is not the name of an archive that was sent`)
+  if (!digest.test(sum)) throw new ReleaseError(`"${reference.slice(0, 100)}" is not the name of an archive that was sent`)
+  const found = archiveOf({ files }, sum)
+  if (found) return found
+  throw new ReleaseError(`the archive "${reference}" is not here: send it again`)
+}
+
+function archiveOf({ files }: Pick<Doors, 'files'>, sum: string): { path: string; size: number } | undefined {
   for (const folder of Object.values(folders)) {
     const path = `${folder}/${sum}.tar`
     const stats = files.lstatIfThere(path)
     if (stats) return { path, size: stats.size }
   }
-  throw new ReleaseError(`the archive "${reference}" is not here: send it again`)
+  return undefined
 }
 
-/** Takes an archive in, piece by piece; what was sent before goes. Gives its reference. */
-export async function takeUpload({ files }: Doors, chunks: AsyncIterable<Uint8Array>, onDisk: boolean): Promise<string> {
+/** A piece of an archive; the first one may say the SHA-256 of the whole. */
+interface Piece {
+  readonly data: Uint8Array
+  readonly sha256: string
+}
+
+/** Takes an archive in, piece by piece; what was sent before goes. One that is here is not taken again. Gives its reference. */
+export async function takeUpload(doors: Doors, pieces: AsyncIterable<Piece>, onDisk: boolean): Promise<string> {
+  const rest = pieces[Symbol.asyncIterator]()
+  try {
+    const first = await rest.next()
+    const promised = first.done ? '' : first.value.sha256
+    if (promised !== '' && !digest.test(promised)) throw new ReleaseError('the SHA-256 of the archive must be 64 digits of hex')
+    if (promised !== '' && archiveOf(doors, promised)) return scheme + promised
+    const chunks = async function* () {
+      for (let next = first; !next.done; next = await rest.next()) yield next.value.data
+    }
+    const sum = await store(doors, chunks(), onDisk, promised)
+    return scheme + sum
+  } finally {
+    await rest.return?.()
+  }
+}
+
+/** Writes an archive under its SHA-256. */
+async function store({ files }: Doors, chunks: AsyncIterable<Uint8Array>, onDisk: boolean, promised: string): Promise<string> {
   const folder = onDisk ? folders.disk : folders.memory
   files.mkdirAll(folder, { mode: 0o700 })
   for (const name of files.list(folder)) files.removeFile(`${folder}/${name}`)
@@ -54,6 +85,10 @@ export async function takeUpload({ files }: Doors, chunks: AsyncIterable<Uint8Ar
     throw error
   }
   const sum = hash.digest('hex')
+  if (promised !== '' && sum !== promised) {
+    files.removeFile(draft)
+    throw new ReleaseError('the archive was changed while it was sent, or not transferred whole: send it again')
+  }
   files.move(draft, `${folder}/${sum}.tar`)
-  return scheme + sum
+  return sum
 }

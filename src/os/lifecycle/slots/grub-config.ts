@@ -31,6 +31,10 @@ menuentry "Ichor, slot A" --id a {
 menuentry "Ichor, slot B" --id b {
   source ($root)/b/slot.cfg
 }
+menuentry "Wipe STATE and EPHEMERAL, start in maintenance" --id reset {
+  set more="talos.experimental.wipe=system:STATE,EPHEMERAL"
+  source ($root)/$slot/slot.cfg
+}
 `
 }
 
@@ -40,7 +44,7 @@ export function slotConfig(slot: Slot, { version, rootHash, image }: SlotContent
     `# release ${version}`,
     `# root ${rootHash}`,
     `# image ${image}`,
-    `linux ($root)/${slot}/vmlinuz ${commandLine.split(/\s+/).filter(Boolean).map(quoted).join(' ')}`,
+    `linux ($root)/${slot}/vmlinuz ${commandLine.split(/\s+/).filter(Boolean).map(quoted).join(' ')} $more`,
     `initrd ($root)/${slot}/initramfs.xz`,
     '',
   ].join('\n')

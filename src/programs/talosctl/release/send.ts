@@ -14,19 +14,25 @@ export function isLocal(image: string): boolean {
   return /^[./~]/.test(image) || existsSync(image)
 }
 
-/** Sends a local image to a node and gives the name it has there; a reference is given back as it is. */
+/** Sends a local image to a node, unless it has it, and gives the name it has there; a reference is given back as it is. */
 export async function sendImage(io: Io, cluster: Cluster, node: string | undefined, image: string): Promise<string> {
   if (!isLocal(image)) return image
   if (!existsSync(image)) throw new UsageError(`image "${image}" is not on this computer`)
-  const parts = lstatSync(image).isDirectory() ? folderAsTar(image) : createReadStream(image, { highWaterMark: chunk })
+  const folder = lstatSync(image).isDirectory()
+  const parts = () => (folder ? folderAsTar(image) : createReadStream(image, { highWaterMark: chunk }))
+  const hash = new Bun.CryptoHasher('sha256')
+  for await (const part of parts()) hash.update(part as Uint8Array)
+  const sha256 = hash.digest('hex')
   let sent = 0
   const told = (text: string) => io.stderr.isTTY && io.stderr.write(`\r\u001b[K${text}`)
   const requests = async function* () {
-    for await (const part of parts) {
+    // By itself, so that a node which has the archive answers before much of it is on the way.
+    yield { data: new Uint8Array(), sha256 }
+    for await (const part of parts()) {
       const data = part as Uint8Array
       sent += data.length
       told(`${node ?? 'node'}: sent ${humanSize(sent)}`)
-      yield { data }
+      yield { data, sha256: '' }
     }
   }
   try {

@@ -1,0 +1,75 @@
+import { expect, test } from 'bun:test'
+import { Writable } from 'node:stream'
+import { findUpload, takeUpload } from '../../../../src/os/lifecycle/release/uploads.ts'
+
+const sha256 = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest('hex')
+const folder = '/run/ichor/uploads'
+
+/** Files that are kept in a map, by their paths. */
+function doors() {
+  const kept = new Map<string, string>()
+  const files = {
+    mkdirAll: () => {},
+    list: (path: string) => [...kept.keys()].filter((each) => each.startsWith(`${path}/`)).map((each) => each.slice(path.length + 1)),
+    removeFile: (path: string) => void kept.delete(path),
+    exists: (path: string) => kept.has(path),
+    lstatIfThere: (path: string) => (kept.has(path) ? { size: kept.get(path)!.length } : undefined),
+    move: (from: string, to: string) => {
+      kept.set(to, kept.get(from)!)
+      kept.delete(from)
+    },
+    openWrite: (path: string) => {
+      kept.set(path, '')
+      return new Writable({
+        write(chunk, _, done) {
+          kept.set(path, kept.get(path) + chunk)
+          done()
+        },
+      })
+    },
+  }
+  return { kept, parts: { files } as unknown as Parameters<typeof takeUpload>[0] }
+}
+
+/** An archive in pieces, and how many of them were asked for. */
+function sending(text: string, promised = sha256(text)) {
+  const asked = { pieces: 0 }
+  const pieces = async function* () {
+    yield { data: new Uint8Array(), sha256: promised }
+    for (const letter of text) {
+      asked.pieces++
+      yield { data: Buffer.from(letter), sha256: '' }
+    }
+  }
+  return { asked, pieces: pieces() }
+}
+
+test('an archive is kept under its hash, and what was sent before goes', async () => {
+  const { kept, parts } = doors()
+  for (const text of ['one release', 'another']) {
+    const name = await takeUpload(parts, sending(text).pieces, false)
+    expect(name).toBe(`upload:${sha256(text)}`)
+    expect([...kept]).toEqual([[`${folder}/${sha256(text)}.tar`, text]])
+    expect(findUpload(parts, name)).toEqual({ path: `${folder}/${sha256(text)}.tar`, size: text.length })
+  }
+})
+
+test('one that is here is not taken again', async () => {
+  const { kept, parts } = doors()
+  const name = await takeUpload(parts, sending('one release').pieces, false)
+  const again = sending('one release')
+  expect(await takeUpload(parts, again.pieces, false)).toBe(name)
+  expect(again.asked.pieces).toBe(0)
+  expect(kept.size).toBe(1)
+})
+
+test('one that does not say its hash is taken all the same', async () => {
+  expect(await takeUpload(doors().parts, sending('one release', '').pieces, false)).toBe(`upload:${sha256('one release')}`)
+})
+
+test('one that is not what it said is not kept', async () => {
+  const { kept, parts } = doors()
+  await expect(takeUpload(parts, sending('half of it', sha256('all of it')).pieces, false)).rejects.toThrow('not transferred whole')
+  await expect(takeUpload(parts, sending('text', '../../etc/passwd').pieces, false)).rejects.toThrow('64 digits')
+  expect(kept.size).toBe(0)
+})
