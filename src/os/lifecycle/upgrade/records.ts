@@ -13,6 +13,8 @@ const trial = v.object({
   services: v.array(v.string()),
   /** Kubernetes had this node for ready before. */
   nodeReady: v.boolean(),
+  /** The machine had an address that others reach it at. */
+  reachable: v.optional(v.boolean(), false),
   /** This control plane holds the cluster's claim to upgrade under this name. */
   claim: v.optional(v.string()),
 })

@@ -4,6 +4,7 @@ import type { Machine } from '../../area.ts'
 import { metaTags } from '../../block/meta/meta.ts'
 import { NodeStatus } from '../../k8s/resources/node-status.ts'
 import { Nodename } from '../../k8s/resources/nodename.ts'
+import { NodeAddress } from '../../network/resources/node-address.ts'
 import { startedFromDisk, withBootLoader } from '../slots/boot-disk.ts'
 import { dropClaim } from './claim.ts'
 import { forgetFailure, recordFailure, recordTrial, type Trial, trialOf } from './records.ts'
@@ -35,7 +36,9 @@ export async function watchTrial(machine: Watching, signal: AbortSignal, rest = 
   const { slot } = state.trial
   const content = state.slots[slot]
   const trial: Trial =
-    record?.slot === slot ? record : { slot, version: content?.version ?? '', image: content?.image ?? '', services: [], nodeReady: false }
+    record?.slot === slot
+      ? record
+      : { slot, version: content?.version ?? '', image: content?.image ?? '', services: [], nodeReady: false, reachable: false }
   if (running !== slot) {
     const why = state.trial.left === 0 ? 'it did not come up in any of its starts' : 'the boot loader could not start it'
     machine.log.error('an upgrade did not come up, the machine is back', { version: trial.version, why })
@@ -64,13 +67,23 @@ export async function watchTrial(machine: Watching, signal: AbortSignal, rest = 
 /** What of a trial is not as well as it was before. */
 export function notWell(
   { store, supervisor, service }: Pick<Watching, 'store' | 'supervisor' | 'service'>,
-  trial: Pick<Trial, 'services' | 'nodeReady'>,
+  trial: Pick<Trial, 'services' | 'nodeReady' | 'reachable'>,
 ): string[] {
   const wanted = [...new Set([...least, ...trial.services])].filter((id) => supervisor.get(id) !== undefined || isKnown(service, id))
   const down = wanted.filter((id) => !supervisor.isUp(id))
   const name = store.get(Nodename, 'nodename')?.spec.nodename
   const ready = !trial.nodeReady || (name !== undefined && store.get(NodeStatus, name)?.spec.nodeReady === true)
-  return [...down.map((id) => `service ${id}`), ...(ready ? [] : ['the node is not ready in Kubernetes'])]
+  return [
+    ...down.map((id) => `service ${id}`),
+    ...(trial.reachable && !isReachable({ store }) ? ['the machine has no address'] : []),
+    ...(ready ? [] : ['the node is not ready in Kubernetes']),
+  ]
+}
+
+/** Whether the machine has an address besides those that only it knows: its API may be well and nobody there to ask it. */
+export function isReachable({ store }: Pick<Watching, 'store'>): boolean {
+  const addresses = store.get(NodeAddress, 'current')?.spec.addresses ?? []
+  return addresses.some((address) => !/^(127\.|::1\/|169\.254\.|fe80:)/.test(address))
 }
 
 /** A later release may have given a service up. */
@@ -103,7 +116,7 @@ async function untilWell(
   }
 }
 
-/** Until a service or the node's status changes, or so many milliseconds have passed. */
+/** Until a service, the node's status or an address changes, or so many milliseconds have passed. */
 async function changed(
   [supervisor, store]: [Watching['supervisor'], Watching['store']],
   milliseconds: number,
@@ -111,7 +124,11 @@ async function changed(
 ): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, Math.min(milliseconds, 60_000))
-  const stops = [supervisor.subscribe(() => resolve()), store.subscribe(NodeStatus, () => resolve())]
+  const stops = [
+    supervisor.subscribe(() => resolve()),
+    store.subscribe(NodeStatus, () => resolve()),
+    store.subscribe(NodeAddress, () => resolve()),
+  ]
   signal.addEventListener('abort', () => resolve(), { once: true })
   await promise.finally(() => {
     clearTimeout(timer)

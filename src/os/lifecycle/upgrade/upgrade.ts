@@ -10,6 +10,7 @@ import { claimant, dropClaim, takeClaim } from './claim.ts'
 import { planUpgrade, type UpgradePlan, type Upgrading } from './prepare.ts'
 import { hasEtcd } from './quorum.ts'
 import { failuresOf, recordTrial, type Trial } from './records.ts'
+import { isReachable } from './trial.ts'
 
 /** Something speaks against the upgrade; nothing was changed. */
 export class UpgradeRefused extends Error {
@@ -141,13 +142,14 @@ export async function beginRollback(machine: Upgrading): Promise<{ slot: Slot; v
 }
 
 /** What is well now, and must be again. */
-function standing({ supervisor, store }: Pick<Upgrading, 'supervisor' | 'store'>): Pick<Trial, 'services' | 'nodeReady'> {
+function standing({ supervisor, store }: Pick<Upgrading, 'supervisor' | 'store'>): Pick<Trial, 'services' | 'nodeReady' | 'reachable'> {
   const name = store.get(Nodename, 'nodename')?.spec.nodename
   return {
     services: supervisor
       .list()
       .map(({ id }) => id)
       .filter((id) => supervisor.isUp(id)),
+    reachable: isReachable({ store }),
     nodeReady: (name && store.get(NodeStatus, name)?.spec.nodeReady) || false,
   }
 }

@@ -11,6 +11,7 @@ import { systemdBoot } from '../../../../src/os/lifecycle/slots/systemd-boot.ts'
 import { failuresOf, recordFailure, recordTrial, trialOf } from '../../../../src/os/lifecycle/upgrade/records.ts'
 import { notWell, watchTrial } from '../../../../src/os/lifecycle/upgrade/trial.ts'
 import { beginRollback } from '../../../../src/os/lifecycle/upgrade/upgrade.ts'
+import { NodeAddress } from '../../../../src/os/network/resources/node-address.ts'
 import { FatVolume, formatFat } from '../../../../src/wire/fat/volume.ts'
 import { newTable, writeTable } from '../../../../src/wire/gpt/table.ts'
 import { partitionTypes } from '../../../../src/wire/gpt/types.ts'
@@ -48,7 +49,7 @@ async function machine(running: 'a' | 'b', { up = ['machined', 'apid', 'containe
   if (begin) {
     await loader.write('b', next)
     await loader.try('b')
-    await recordTrial({ meta }, { slot: 'b', version: next.version, image: next.image, services: up, nodeReady: false })
+    await recordTrial({ meta }, { slot: 'b', version: next.version, image: next.image, services: up, nodeReady: false, reachable: false })
   }
   const supervisor = {
     get: () => undefined,
@@ -104,13 +105,24 @@ test('without a trial nothing happens', async () => {
 
 test('what was well before must be again: services that still exist, and the node in Kubernetes', async () => {
   const { parts, store } = await machine('b', { up: ['machined', 'apid', 'containerd', 'etcd'] })
-  const before = { services: ['etcd', 'kubelet', 'gone-service'], nodeReady: true }
+  const before = { services: ['etcd', 'kubelet', 'gone-service'], nodeReady: true, reachable: false }
   expect(notWell(parts, before)).toEqual(['service kubelet', 'the node is not ready in Kubernetes'])
   store.put(Nodename, 'nodename', { nodename: 'n1', hostnameVersion: '1', skipNodeRegistration: false })
   store.put(NodeStatus, 'n1', { nodename: 'n1', nodeReady: true, unschedulable: false, labels: {}, annotations: {}, podCIDRs: [] })
   expect(notWell(parts, before)).toEqual(['service kubelet'])
   // A machine that waits for its cluster had no etcd that was well: nothing is missing.
-  expect(notWell(parts, { services: [], nodeReady: false })).toEqual([])
+  expect(notWell(parts, { services: [], nodeReady: false, reachable: false })).toEqual([])
+})
+
+test('a machine that was reached must have an address again that others know', async () => {
+  const { parts, store } = await machine('b')
+  const before = { services: [], nodeReady: false, reachable: true }
+  const address = (...addresses: string[]) => store.put(NodeAddress, 'current', { addresses, sortAlgorithm: 'v1' })
+  expect(notWell(parts, before)).toEqual(['the machine has no address'])
+  address('127.0.0.1/8', '::1/128', 'fe80::1/64')
+  expect(notWell(parts, before)).toEqual(['the machine has no address'])
+  address('127.0.0.1/8', '10.0.2.15/24')
+  expect(notWell(parts, before)).toEqual([])
 })
 
 test('going back puts the other slot on trial', async () => {
