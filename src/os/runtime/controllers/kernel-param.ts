@@ -91,7 +91,23 @@ export const configKernelParams: Controller = defineController({
 
 /** Sets parameters and puts back what was there when a wish goes; what this kernel or container cannot set is told. */
 export const applyKernelParams = ({ mode, sysctl, files }: Pick<Kernel, 'mode' | 'sysctl' | 'files'>): Controller => {
-  const before = new Map<string, string>()
+  /** What was there; undefined where nothing was, or nothing that can be read. */
+  const before = new Map<string, string | undefined>()
+  const read = (id: string): string | undefined =>
+    files
+      .readTextIfThere(path(id), { limit: 1 << 16 })
+      ?.trim()
+      .replaceAll('\t', ' ')
+  /** Some parameters cannot be read, or not before they are set (net.ipv6.conf.*.stable_secret): that is no fault of theirs. */
+  const look = (id: string): { there: boolean; value?: string } => {
+    try {
+      const value = read(id)
+      return { there: value !== undefined, value }
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error)) throw error
+      return { there: true }
+    }
+  }
   const path = (id: string) =>
     id.startsWith('proc.sys.') ? sysctl.sysctlPath(id.slice('proc.sys.'.length)) : `/sys/${id.slice(4).replaceAll('.', '/')}`
   return defineController({
@@ -102,26 +118,24 @@ export const applyKernelParams = ({ mode, sysctl, files }: Pick<Kernel, 'mode' |
       const wanted = new Map([...defaults.list(), ...specs.list()].map(({ metadata, spec }) => [metadata.id, spec]))
       for (const [id, value] of before) {
         if (wanted.has(id)) continue
-        files.writeInto(path(id), value)
+        if (value === undefined) log.info('a kernel parameter cannot be unset, it stays until the next start', { name: id })
+        else files.writeInto(path(id), value)
         before.delete(id)
       }
       let failure: unknown
       for (const [id, { value, ignoreErrors }] of wanted) {
         const foreign = mode === 'container' && !(id.startsWith('proc.sys.') && namespaced.test(id.slice('proc.sys.'.length)))
-        const present = files
-          .readTextIfThere(path(id), { limit: 1 << 16 })
-          ?.trim()
-          .replaceAll('\t', ' ')
-        if (foreign || present === undefined) {
+        const { there, value: present } = look(id)
+        if (foreign || !there) {
           statuses.put(id, { current: present ?? '', default: before.get(id) ?? present ?? '', unsupported: true })
           continue
         }
         if (!before.has(id)) before.set(id, present)
         try {
           if (present !== value) files.writeInto(path(id), value)
-          statuses.put(id, { current: value, default: before.get(id)!, unsupported: false })
+          statuses.put(id, { current: value, default: before.get(id) ?? '', unsupported: false })
         } catch (error) {
-          statuses.put(id, { current: present, default: before.get(id)!, unsupported: true })
+          statuses.put(id, { current: present ?? '', default: before.get(id) ?? '', unsupported: true })
           if (ignoreErrors) continue
           log.warn('kernel parameter was not set', { name: id, value, error })
           failure ??= error
