@@ -152,13 +152,17 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
     'an image that has no room is refused with nothing changed, and the machine still starts',
     async () => {
       await machine.unplug()
-      await fill(path('disk.img'), firmware === 'uefi' ? 'EFI' : 'BOOT')
+      const slots = firmware === 'uefi' ? 'EFI' : 'BOOT'
+      await onPartition(path('disk.img'), slots, fill)
       await powerOn()
       await answers()
       const refused = await upgrade('large', '--no-wait')
       expect(refused.code).toBe(1)
       expect(refused.stderr).toMatch(/too small: the image takes \d+ MiB, \d+ MiB are free; nothing was changed/)
       expect((await machine.insecurely('get', 'metakeys')).stdout).not.toContain('0x06')
+      await machine.unplug()
+      await onPartition(path('disk.img'), slots, (volume) => volume.remove(filler))
+      await powerOn()
       remember('full')
     },
     60 * minutes,
@@ -231,8 +235,21 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
     90 * minutes,
   )
 }
-/** Takes all room but a few mebibytes of a partition of a machine that is off. */
-async function fill(file: string, label: string): Promise<void> {
+const filler = '/filler'
+
+/** Takes all room but a few mebibytes. */
+async function fill(volume: FatVolume): Promise<void> {
+  await volume.remove(filler)
+  const zeros = Buffer.alloc(1 << 20)
+  const pieces = Math.floor(volume.free / zeros.length) - 8
+  const content = async function* () {
+    for (let piece = 0; piece < pieces; piece++) yield zeros
+  }
+  await volume.create(filler, content(), pieces * zeros.length)
+}
+
+/** Works on a partition of the disk of a machine that is off. */
+async function onPartition(file: string, label: string, work: (volume: FatVolume) => Promise<void>): Promise<void> {
   const handle = await open(file, 'r+')
   try {
     const { size } = await handle.stat()
@@ -241,14 +258,7 @@ async function fill(file: string, label: string): Promise<void> {
     const stretches = await Promise.all(ends.map(async (offset) => ({ offset, bytes: await whole.read(offset, 1 << 20) })))
     const partition = readTable(viewOf(size, stretches), 512).partitions.find(({ name }) => name === label)
     if (!partition) throw new Error(`"${file}" has no partition ${label}`)
-    const volume = await FatVolume.open(diskOn(handle, partition.first * 512, (partition.last + 1 - partition.first) * 512))
-    if (await volume.has('/filler')) return
-    const zeros = Buffer.alloc(1 << 20)
-    const pieces = Math.floor(volume.free / zeros.length) - 8
-    const content = async function* () {
-      for (let piece = 0; piece < pieces; piece++) yield zeros
-    }
-    await volume.create('/filler', content(), pieces * zeros.length)
+    await work(await FatVolume.open(diskOn(handle, partition.first * 512, (partition.last + 1 - partition.first) * 512)))
   } finally {
     await handle.close()
   }
