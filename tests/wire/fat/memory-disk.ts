@@ -12,12 +12,12 @@ export interface MemoryDisk extends BlockAccess {
 
 /** A disk of so many bytes, or with what another one held; pages that were never written take no memory. */
 export function memoryDisk(from: number | Uint8Array): MemoryDisk {
-  const held = typeof from === 'number' ? new Uint8Array(from) : Uint8Array.from(from)
+  const held = typeof from === 'number' ? new Uint8Array(from) : new Uint8Array(from)
   const writes: DiskCall[] = []
   return {
     size: held.length,
     writes,
-    bytes: () => Uint8Array.from(held),
+    bytes: () => new Uint8Array(held),
     read: async (offset, length) => {
       if (offset < 0 || offset + length > held.length) throw new RangeError(`read at ${offset} lies outside`)
       return held.slice(offset, offset + length)
@@ -25,7 +25,7 @@ export function memoryDisk(from: number | Uint8Array): MemoryDisk {
     write: async (offset, bytes) => {
       if (offset < 0 || offset + bytes.length > held.length) throw new RangeError(`write at ${offset} lies outside`)
       held.set(bytes, offset)
-      writes.push({ offset, bytes: Uint8Array.from(bytes) })
+      writes.push({ offset, bytes: new Uint8Array(bytes) })
     },
     flush: async () => void writes.push('flush'),
   }
