@@ -132,6 +132,19 @@ for (const [name, server] of Object.entries(servers6))
       expect(heard).not.toContain(dhcp6Type.request)
     })
 
+    test('whose address another station has is declined', async () => {
+      const path = lab.spaces.make('other')
+      lab.server.addVeth({ name: 'port1', master: lab.server.indexOf('br0'), up: true, peer: { name: 'eth0', up: true }, peerNetns: path })
+      const other = lab.spaces.network(path)
+      const nodad = 2 // IFA_F_NODAD
+      other.addAddress({ link: other.indexOf('eth0'), address: 'fd00:8::100/64', flags: nodad })
+      await server.start(lab, { ...range6, last: 'fd00:8::101' })
+      lab.say('kind: DHCPv6Config\nname: eth0\n')
+      await eventually(() => ours().includes('fd00:8::101/128') && ours().length === 1, 'the other address', patience)
+      // Which of the two is offered first is the server's to say.
+      if (lab.said('the leased address is taken, it is declined') === 0) expect(name).toBe('isc')
+    })
+
     test('is renewed, and ends when nobody renews it', async () => {
       const first = await server.start(lab, { ...range6, lifetime: 12, renew: 1, rebind: 6 })
       lab.say('kind: DHCPv6Config\nname: eth0\n')

@@ -21,7 +21,7 @@ const numbers = (...values: number[]) => {
   return bytes
 }
 
-function link(answer: (type: number, message: Dhcp6Message, now: number) => Answer[]) {
+function link(answer: (type: number, message: Dhcp6Message, now: number) => Answer[], { others = [] as string[] } = {}) {
   let now = 0
   const heard: string[] = []
   const told: (string | undefined)[] = []
@@ -66,6 +66,7 @@ function link(answer: (type: number, message: Dhcp6Message, now: number) => Answ
         if (!found) now += milliseconds
         return found
       },
+      taken: async (addresses) => others.some((address) => addresses.includes(address)),
     },
   })
   return {
@@ -135,4 +136,18 @@ test('a lease from before is confirmed; a link that changed loses it', async () 
   ).run(3, previous)
   expect(moved.told).toEqual(['fd00::5', undefined, 'fd00:9::5'])
   expect(request).toBe(3)
+})
+
+test('an address that another station has is declined, and another asked for', async () => {
+  const { decline } = dhcp6Type
+  let offered = 4
+  const { heard, told } = await link(
+    (type) => {
+      if (type === solicit) offered++
+      return [{ type: reply, address: type === decline ? undefined : `fd00::${offered}`, rapid: type === solicit }]
+    },
+    { others: ['fd00::5'] },
+  ).run(3)
+  expect(told).toEqual(['fd00::5', undefined, 'fd00::6'])
+  expect(heard).toEqual(['0s solicit', '0s decline 1', '10s solicit'])
 })

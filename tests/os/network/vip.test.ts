@@ -39,6 +39,7 @@ test('the address is there while the election holds, announced, and gone before 
     },
     hostname: () => '',
     present: () => false,
+    taken: () => undefined,
     linkLocal: () => undefined,
     memory: new Map(),
     tell: (findings: Findings | undefined) => void told.push(findings?.addresses[0]?.address),

@@ -31,17 +31,24 @@ export const mergeAddresses: Controller = merge('AddressMergeControllers.net.tal
   id: ({ spec }) => `${spec.linkName}/${spec.address}`,
 })
 
+const dadFailed = 8 // IFA_F_DADFAILED: another station has it
+const tentative = 64 // IFA_F_TENTATIVE: it is being asked whether one has
+/** Between attempts at an address that another station has, in milliseconds. */
+const again = { first: 5000, longest: 300_000 }
+
 const permanent = 128 // IFA_F_PERMANENT: the kernel's own, for an address without an end
 
 /** Gives links their addresses; what we gave and nobody wishes any more is taken away, what others gave never is. */
 export const applyAddresses = ({ net, packet }: Pick<Kernel, 'net' | 'packet'>): Controller => {
   const given = new Map<string, { address: string; linkName: string }>()
+  /** Addresses that another station has: when they are tried again, and after which pause the next time. */
+  const taken = new Map<string, { at: number; pause: number }>()
   return defineController({
     name: 'network.AddressSpecController',
     inputs: { specs: strong(AddressSpec), links: weak(LinkStatus) },
     outputs: {},
     start: onChange(net, ['addresses', 'links']),
-    reconcile({ specs, log }) {
+    reconcile({ specs, log, wakeIn }) {
       using network = net.openNetwork()
       const links = new Map(network.links().map((link) => [link.name, link]))
       const present = new Map(network.addresses().map((address) => [`${address.link} ${address.address}`, address]))
@@ -56,10 +63,27 @@ export const applyAddresses = ({ net, packet }: Pick<Kernel, 'net' | 'packet'>):
         }
         given.delete(id)
       }
+      for (const id of taken.keys()) if (!wanted.has(id)) taken.delete(id)
       for (const [id, { address, linkName, scope, priority = 0, flags, announceWithARP }] of wanted) {
         const link = links.get(linkName)
         if (link === undefined) continue // the link's coming wakes us
-        const there = present.get(`${link.index} ${address}`)
+        let there = present.get(`${link.index} ${address}`)
+        if (there && (there.flags & dadFailed) !== 0) {
+          const known = taken.get(id)
+          const now = performance.now()
+          if (!known) log.warn('another station has the address, it is tried again', { link: linkName, address })
+          if (!known || now < known.at) {
+            const wait = known ?? { at: now + again.first, pause: again.first }
+            taken.set(id, wait)
+            wakeIn(wait.at - now)
+            continue
+          }
+          const pause = Math.min(known.pause * 2, again.longest)
+          taken.set(id, { at: now + pause, pause })
+          network.removeAddress({ link: link.index, address })
+          there = undefined
+        } else if (there && (there.flags & tentative) === 0 && taken.delete(id))
+          log.info('no other station has the address any more', { link: linkName, address })
         if (there && (priority === 0 || there.priority === priority)) continue
         log.info(there ? 'changing address' : 'adding address', { link: linkName, address })
         try {

@@ -71,7 +71,7 @@ interface State {
 /** Runs clients while they are wished, and hands on what they find out. */
 export const applyOperators = (operators: Readonly<Record<string, Operator>>): Controller => {
   const states = new Map<string, State>()
-  let present = new Set<string>()
+  let present = new Map<string, string>()
   return defineController({
     name: 'network.OperatorSpecController',
     inputs: {
@@ -91,7 +91,7 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
       timeServer: shared(TimeServerSpec, 'network-config'),
     },
     reconcile({ specs, links, addresses, name, names, machine, log, background, wakeIn, ...outputs }) {
-      present = new Set(addresses.list().map(({ metadata }) => metadata.id))
+      present = new Map(addresses.list().map(({ metadata, spec }) => [metadata.id, spec.flags]))
       const wanted = new Map(specs.list().map(({ metadata, spec }) => [metadata.id, spec]))
       // A machine that goes hands shared addresses on while the others can still be told.
       const going = leaving.has(machine.get('machine')?.spec.stage ?? '')
@@ -138,6 +138,11 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
             hostname: () => String(memory.get('hostname') ?? ''),
             linkLocal: () => memory.get('linkLocal') as string | undefined,
             present: (address) => present.has(`${spec.linkName}/${address}`),
+            taken(address) {
+              const flags = present.get(`${spec.linkName}/${address}`)
+              if (flags?.includes('dadfailed')) return true
+              return flags === undefined || flags.includes('tentative') ? undefined : false
+            },
             memory,
             tell(findings) {
               current.findings = findings

@@ -2,6 +2,7 @@
  * A client of DHCPv6 for one address of one link (RFC 8415 18.2), without sockets and timers of its own:
  *
  *   solicit → (reply at once, or) advertise → request → reply → bound → (T1) renew → (T2) rebind → (end) solicit
+ *                                                                ↘ (another station has it) decline → solicit
  *
  * A lease from before is confirmed first. Prefixes are not asked for, and passed over when a server sends some.
  */
@@ -34,6 +35,8 @@ export interface Dhcp6Door {
   send(message: Dhcp6Message): void
   /** The next answer to a transaction, undefined when none came in time. */
   receive(transaction: number, milliseconds: number, signal: AbortSignal): Promise<Dhcp6Message | undefined>
+  /** Whether another station has one of the addresses that were told, once the link has been asked. */
+  taken(addresses: readonly string[], signal: AbortSignal): Promise<boolean>
 }
 
 interface Patience {
@@ -50,11 +53,14 @@ const patience = {
   confirm: { first: 1000, longest: 4000, most: 4 },
   renew: { first: 10_000, longest: 600_000 },
   rebind: { first: 10_000, longest: 600_000 },
+  decline: { first: 1000, longest: 16_000, most: 4 },
 } as const satisfies Record<string, Patience>
 
 type Wish = keyof typeof patience
 
 const leastLease = 10_000
+/** A server that gives the same address again is not asked without end. */
+const afterDecline = 10_000
 
 /** Keeps a lease until the signal; `tell` is given each new one, and undefined when there is none any more. */
 export class Dhcp6Client {
@@ -82,6 +88,12 @@ export class Dhcp6Client {
       if (!lease) return // the signal
       this.#log.info('address leased', { address: lease.addresses.join(', ') })
       tell(lease)
+      if (await this.#door.taken(lease.addresses, signal)) {
+        tell(undefined)
+        await this.#decline(lease, signal)
+        lease = undefined
+        continue
+      }
       lease = await this.#keep(lease, tell, signal)
       if (!lease && !signal.aborted) tell(undefined)
     }
@@ -121,6 +133,14 @@ export class Dhcp6Client {
   async #confirm(lease: Dhcp6Lease, signal: AbortSignal): Promise<Dhcp6Lease | undefined> {
     const reply = await this.#ask('confirm', [], lease.addresses, signal, { types: [dhcp6Type.reply] })
     return reply && reply.status.code !== dhcp6Status.success ? undefined : lease
+  }
+
+  /** Tells the server that another station has what it gave (RFC 8415 18.2.8). */
+  async #decline({ addresses, server }: Dhcp6Lease, signal: AbortSignal): Promise<void> {
+    this.#log.warn('the leased address is taken, it is declined', { address: addresses.join(', ') })
+    const from = [{ number: dhcp6Option.serverId, value: server }]
+    await this.#ask('decline', from, addresses, signal, { types: [dhcp6Type.reply] })
+    await this.#clock.sleep(afterDecline, signal)
   }
 
   async #keep(lease: Dhcp6Lease, tell: (lease: Dhcp6Lease) => void, signal: AbortSignal): Promise<Dhcp6Lease | undefined> {

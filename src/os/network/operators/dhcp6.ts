@@ -8,12 +8,15 @@ import { Inbox } from './inbox.ts'
 import type { Findings, Operator } from './operator.ts'
 
 /** The stations that listen to the address of all servers (RFC 2464 7). */
+/** How long the kernel may take to ask whether another station has an address (RFC 4862 5.4), in milliseconds. */
+const probeTime = 10_000
+
 const serverStations = '33:33:00:01:00:02'
 
 /** The client of DHCPv6 on a link's own packets; it begins when the link's own address is sure to be its own. */
 export const dhcp6Operator =
   (packets: Pick<Kernel['packet'], 'openPacket'>): Operator =>
-  async ({ spec, link, signal, log, clock, tell, memory, linkLocal }) => {
+  async ({ spec, link, signal, log, clock, tell, memory, linkLocal, taken }) => {
     const mac = parseMac(link.hardwareAddress) ?? new Uint8Array(6)
     const raw = spec.dhcp6?.clientIdentifier?.duidRawHex
     // RFC 8415 11.4: a name made of the hardware address
@@ -51,6 +54,15 @@ export const dhcp6Operator =
             ),
           receive: (transaction, milliseconds, until) =>
             inbox.take((message) => message.transaction === transaction, milliseconds, clock, until),
+          async taken(addresses, until) {
+            const end = clock.now() + probeTime
+            for (; !until.aborted && clock.now() < end; await clock.sleep(50, until)) {
+              const found = addresses.map((address) => taken(`${address}/128`))
+              if (found.includes(true)) return true
+              if (!found.includes(undefined)) return false
+            }
+            return false
+          },
         },
       })
       await client.run(

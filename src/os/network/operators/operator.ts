@@ -40,6 +40,8 @@ export interface Operation {
   linkLocal(): string | undefined
   /** Whether the kernel has given the link an address. */
   present(address: string): boolean
+  /** Whether another station has an address that the kernel was given; undefined while that is not known. */
+  taken(address: string): boolean | undefined
   /** Tells what holds from now on; undefined when nothing does. */
   tell(findings: Findings | undefined): void
   /** What the operator wrote here before its link went away: kept as long as the operator is wished. */

@@ -1,0 +1,67 @@
+/** Addresses of IPv6 that the kernel makes and asks the link for: by a secret instead of the card, and when another station has them. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import * as files from '../../src/linux/files.ts'
+import { inNetns } from '../../src/linux/netns.ts'
+import { sysctlPath } from '../../src/linux/sysctl.ts'
+import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
+import { AddressStatus } from '../../src/os/network/resources/address-status.ts'
+import { applyKernelParams, configKernelParams } from '../../src/os/runtime/controllers/kernel-param.ts'
+import { KernelParamStatus } from '../../src/os/runtime/resources/kernel-param-status.ts'
+import { dnsmasq } from './dnsmasq.ts'
+import { Lab } from './lab.ts'
+import { surround } from './matrix.ts'
+import { eventually, workerConfig } from './namespaces.ts'
+
+if (!dnsmasq) console.log('skipped: needs dnsmasq: bun tests/network/prepare.ts installs it')
+
+let lab: Lab
+beforeEach(() => {
+  lab = new Lab()
+})
+afterEach(() => lab.close())
+
+const flagsOf = (address: string) => lab.machine.store.get(AddressStatus, `eth0/${address}`)?.spec.flags ?? ''
+
+test.skipIf(!dnsmasq)('with a secret, addresses tell nothing of the card, and are the same after each absence', async () => {
+  await surround(lab, 'plain')
+  const within =
+    <A extends unknown[], R>(act: (...args: A) => R) =>
+    (...args: A): R =>
+      inNetns(lab.nodePath, () => act(...args) as never) as R
+  const { os, store } = lab.machine
+  const kernel = { readTextIfThere: within(files.readTextIfThere), writeInto: within(files.writeInto) }
+  os.register(configKernelParams, applyKernelParams({ mode: 'container', sysctl: { sysctlPath }, files: kernel } as never))
+  const secret = 'net.ipv6.conf.default.stable_secret'
+  const say = (...documents: string[]) => {
+    const machine = `machine:\n  sysctls: {${secret}: "2001:db8:5ec1:e700:1:2:3:4"}\n`
+    store.put(MachineConfig, 'v1alpha1', workerConfig(...documents).replace('machine:\n', machine))
+  }
+  say()
+  await eventually(() => store.get(KernelParamStatus, `proc.sys.${secret}`)?.spec.unsupported === false, 'the secret is set')
+  say('kind: LinkConfig\nname: eth0\n')
+  const sure = () => lab.addresses('inet6').find((address) => !/tentative/.test(flagsOf(address)) && flagsOf(address) !== '')
+  const address = await eventually(sure, 'an address of what the router tells')
+  expect(flagsOf(address)).toContain('stableprivacy')
+  expect(address).toStartWith('fd00:8:')
+  expect(address).not.toContain('ff:fe00:5') // of the card 02:00:00:00:00:05 it would be
+  lab.node.setLink('eth0', { up: false })
+  await eventually(() => lab.addresses('inet6').includes(address) && sure() === address, 'the same address')
+})
+
+test('an address that another station has is told of, is no address of the node, and is taken once it is free', async () => {
+  const path = lab.spaces.make('other')
+  lab.server.addVeth({ name: 'port1', master: lab.server.indexOf('br0'), up: true, peer: { name: 'eth0', up: true }, peerNetns: path })
+  const other = lab.spaces.network(path)
+  const link = other.indexOf('eth0')
+  const address = 'fd00:8::5/64'
+  const nodad = 2 // IFA_F_NODAD
+  other.addAddress({ link, address, flags: nodad })
+  lab.say(`kind: LinkConfig\nname: eth0\naddresses: [{address: "${address}"}, {address: 10.8.0.5/24}]\n`)
+  await eventually(() => flagsOf(address).includes('dadfailed'), 'the other station is found')
+  await eventually(() => lab.said('another station has the address, it is tried again') === 1, 'a word about it')
+  await eventually(() => lab.addresses().includes('10.8.0.5/24'), 'the other address')
+  other.removeAddress({ link, address })
+  await eventually(() => flagsOf(address) !== '' && !/tentative|dadfailed/.test(flagsOf(address)), 'it is taken')
+  await eventually(() => lab.said('no other station has the address any more') === 1, 'a word about that')
+  expect(lab.said('another station has the address, it is tried again')).toBe(1)
+})
