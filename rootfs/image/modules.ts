@@ -137,6 +137,7 @@ export const early: readonly string[] = [
   'nls_cp437',
   'nls_ascii',
   'nls_utf8',
+  'efivarfs',
 ]
 
 /** Whether a module may be needed to reach the medium that holds the root. */

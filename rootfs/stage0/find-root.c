@@ -11,6 +11,9 @@
 #define PATIENCE_AFTER_DAMAGE 20
 #define HINT 10
 
+/* In which systemd-boot and its stub say what partition of a GPT they came from; our media have no GPT. */
+#define LOADER_PARTITION "/medium/LoaderDevicePartUUID-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+
 static const struct root *wanted;
 static const char *wanted_type;
 static struct text *source_of_root;
@@ -137,8 +140,33 @@ static long look_at_device(const char *folder, const char *name)
 	return 0;
 }
 
+/* Whether this start is one of an installed system: GRUB's entries say so, and the firmware does. */
+static int started_from_disk(void)
+{
+	static char line[4096];
+	long variable;
+
+	if (read_text("/proc/cmdline", line, sizeof line) > 0)
+		for (const char *at = line; *at; at++)
+			if ((at == line || at[-1] == ' ') && starts(at, "ichor.slot="))
+				return 1;
+	if (mount_on("efivarfs", "/medium", "efivarfs", MS_RDONLY | MS_NODEV | MS_NOSUID | MS_NOEXEC, 0) < 0)
+		return 0;
+	variable = open_file(LOADER_PARTITION, O_RDONLY_CLOEXEC);
+	close_file(variable);
+	call(__NR_umount2, (long)"/medium", 0, 0, 0, 0);
+	return variable >= 0;
+}
+
 void find_root(const struct root *root, struct text *source)
 {
+	/*
+	 * A medium may stay in the drive after the installation, and leave it at any time: an installed system takes its own
+	 * disk first. Another takes the medium first, since its disk may be the one that is to be installed on. A stick with
+	 * our image has both file systems on the same bytes, and ISO 9660 has more: what an installation takes.
+	 */
+	static const char *const media_first[] = { "iso9660", "vfat" }, *const disk_first[] = { "vfat", "iso9660" };
+	const char *const *types;
 	long since = seconds_up(), hinted = 0;
 
 	wanted = root;
@@ -151,12 +179,14 @@ void find_root(const struct root *root, struct text *source)
 		add(source, "initramfs");
 		return;
 	}
+	types = started_from_disk() ? disk_first : media_first;
 	for (;;) {
 		load_modules_of_devices();
-		/* A stick with our image has both on the same bytes, and ISO 9660 has more: what an installation takes. */
-		for (wanted_type = "iso9660"; wanted_type; wanted_type = same(wanted_type, "vfat") ? 0 : "vfat")
+		for (int n = 0; n < 2; n++) {
+			wanted_type = types[n];
 			if (each_entry("/sys/class/block", look_at_device))
 				return;
+		}
 		if (seconds_up() - since > (damage.length ? PATIENCE_AFTER_DAMAGE : PATIENCE))
 			break;
 		if (!hinted && seconds_up() - since > HINT) {

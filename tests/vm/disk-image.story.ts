@@ -13,7 +13,9 @@ beforeAll(async () => {
   console.log(`console: ${log}`)
   copyFileSync(join(process.env.ICHOR_VM_IMAGE ?? dist, 'ichor-amd64.qcow2'), file)
   const disks = [{ file, format: 'qcow2', bus: 'virtio' } as const]
-  machine = await TestMachine.start({ console: log, disks, firmware: uefi(folder) })
+  // What it was installed from may still be in the drive, and hold the very same root.
+  const cdrom = join(process.env.ICHOR_VM_IMAGE ?? dist, 'ichor-amd64.iso')
+  machine = await TestMachine.start({ console: log, disks, cdrom, firmware: uefi(folder) })
 })
 afterAll(async () => {
   await machine.unplug()
