@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { Network } from '../../src/linux/net.ts'
+import { netlinkProtocol, watchNetlink } from '../../src/linux/netlink-socket.ts'
 import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
 import { observeRoutingRules } from '../../src/os/network/controllers/routing-rule.ts'
+import { AddressStatus } from '../../src/os/network/resources/address-status.ts'
 import { LinkStatus } from '../../src/os/network/resources/link-status.ts'
 import { RouteStatus } from '../../src/os/network/resources/route-status.ts'
 import { addressing, ruling } from './controllers.ts'
@@ -155,4 +157,27 @@ test('a thousand addresses and routes are there and go', async () => {
   console.log(`1,000 addresses and 1,000 routes after ${Math.round(performance.now() - begin)} ms`)
   say('')
   await eventually(() => addresses('eth0').length === 0, 'none', 60_000)
+})
+
+test('changes that come faster than anybody hears them are not missed', async () => {
+  const eth0 = node.indexOf('eth0')
+  const stop = new AbortController()
+  let lost = 0
+  const addressGroup = 5 // RTNLGRP_IPV4_IFADDR
+  const listening = (async () => {
+    for await (const event of watchNetlink(netlinkProtocol.route, [addressGroup], { netns: `${spaces.folder}/node`, signal: stop.signal }))
+      if (event.lost) lost++
+  })()
+  await eventually(() => lost === 1, 'the listener has begun, with nothing known from before')
+  const statuses = () => machine.store.list(AddressStatus).filter(({ spec }) => spec.address.startsWith('10.200.')).length
+  const all = Array.from({ length: 8000 }, (_, n) => `10.200.${n >> 8}.${n & 255}/32`)
+  // Nothing is heard while this goes on: the kernel's buffer for us overflows.
+  for (const address of all) node.addAddress({ link: eth0, address })
+  await eventually(() => lost > 1, 'the kernel says that something was lost')
+  await eventually(() => statuses() === all.length, 'all is known')
+  for (const address of all.slice(0, -1)) node.removeAddress({ link: eth0, address })
+  await eventually(() => statuses() === 1, 'all but one is known to be gone')
+  stop.abort()
+  await listening
+  expect(machine.entries.filter(({ message }) => message.includes('begins anew'))).toEqual([])
 })
