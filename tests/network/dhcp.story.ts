@@ -113,3 +113,23 @@ story('both families at once, on a bridge', async () => {
   expect(lab.node.addresses().find(({ address }) => address === lab.addresses()[0])?.link).toBe(lab.node.indexOf('br0'))
   await eventually(() => lab.machine.store.get(ResolverSpec, 'resolvers')?.spec.dnsServers.includes('fd00:8::1'), 'its server')
 })
+
+story('a server knows the machine by the name it is to have before servers, in both families', async () => {
+  const duid = '00:02:00:00:00:0a:01:02:03:04' // one that an enterprise gives (RFC 8415 11.3)
+  const association = cardAddress.split(':').slice(-4).join(':')
+  await serve(
+    'dhcp-range=10.8.0.50,10.8.0.99,2m',
+    'dhcp-range=fd00:8::100,fd00:8::1ff,64,2m',
+    `dhcp-host=id:ff:${association}:${duid},10.8.0.81`, // RFC 4361 6.1
+    `dhcp-host=id:01:${cardAddress},10.8.0.82`,
+    `dhcp-host=id:${duid},[fd00:8::1bb]`,
+    `dhcp-host=id:00:03:00:01:${cardAddress},[fd00:8::1aa]`,
+  )
+  const named = (kind: string, ...more: string[]) => [`kind: ${kind}`, 'name: eth0', ...more, ''].join('\n')
+  lab.say(named('DHCPv4Config', 'clientIdentifier: mac'), named('DHCPv6Config'))
+  const has = (four: string, six: string) => lab.addresses().join() === four && lab.addresses('inet6').join() === six
+  await eventually(() => has('10.8.0.82/24', 'fd00:8::1aa/128'), 'what is for the card')
+  const own = ['clientIdentifier: duid', `duidRaw: "${duid}"`]
+  lab.say(named('DHCPv4Config', ...own), named('DHCPv6Config', ...own))
+  await eventually(() => has('10.8.0.81/24', 'fd00:8::1bb/128'), 'what is for the name')
+})
