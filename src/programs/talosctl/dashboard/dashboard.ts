@@ -12,6 +12,8 @@ import { firstView, newNode, type View } from './state.ts'
 import type { Terminal } from './terminal.ts'
 
 const frame = 50
+/** Pauses are so many times as long as a look took: a machine under strain has better things to do than to be looked at. */
+const rest = 9
 const seldom = 5
 const keptLines = 2000
 
@@ -33,6 +35,7 @@ export async function showDashboard({ cluster, terminal, interval, signal: outer
   const nodes = names.map((name) => newNode(name))
   const watches = nodes.map((node, index) => new NodeWatch(cluster, node, named[index]))
   let view = firstView
+  let hurry = new AbortController()
   let due: ReturnType<typeof setTimeout> | undefined
   const draw = () => {
     due ??= setTimeout(() => {
@@ -50,6 +53,7 @@ export async function showDashboard({ cluster, terminal, interval, signal: outer
       if (key === 'quit' && !view.help) over.abort()
       else view = press(view, key, nodes.length)
     }
+    if (view.tab === 'Monitor' && nodes[view.node]?.processes.length === 0) hurry.abort()
     side.turn(view, named[view.node])
     draw()
   })
@@ -57,10 +61,14 @@ export async function showDashboard({ cluster, terminal, interval, signal: outer
   const followed = watches.map((watch) => watch.follow(signal))
   const looks = watches.map(async (watch) => {
     for (let round = 0; !signal.aborted; round++) {
-      await Promise.all([watch.look(Math.max(2000, interval), signal), round % seldom === 0 ? watch.identify(5000, signal) : undefined])
+      const begun = performance.now()
+      const look = watch.look(Math.max(2000, interval), signal, { processes: view.tab === 'Monitor' })
+      await Promise.all([look, round % seldom === 0 ? watch.identify(5000, signal) : undefined])
       side.turn(view, named[view.node], true)
       draw()
-      await sleep(round === 0 ? Math.min(1000, interval) : interval, undefined, { signal }).catch(() => {})
+      const pause = Math.max(round === 0 ? Math.min(1000, interval) : interval, rest * (performance.now() - begun))
+      await sleep(pause, undefined, { signal: AbortSignal.any([signal, hurry.signal]) }).catch(() => {})
+      if (hurry.signal.aborted) hurry = new AbortController()
     }
   })
   await Promise.all([...followed, ...looks])

@@ -24,8 +24,8 @@ export class NodeWatch {
     readonly node: string | undefined,
   ) {}
 
-  /** One look at all figures; what fails is told in the state. */
-  async look(timeout: number, signal: AbortSignal): Promise<void> {
+  /** One look at all figures, at the processes only where they are shown: they cost the node most. What fails is told in the state. */
+  async look(timeout: number, signal: AbortSignal, wanted: { processes: boolean }): Promise<void> {
     const { cluster, node, state } = this
     const options = { node, timeout, signal }
     try {
@@ -35,10 +35,10 @@ export class NodeWatch {
         cluster.unary('machine.MachineService/LoadAvg', {}, options),
         cluster.unary('machine.MachineService/NetworkDeviceStats', {}, options),
         cluster.unary('machine.MachineService/DiskStats', {}, options),
-        cluster.unary('machine.MachineService/Processes', {}, options),
+        wanted.processes ? cluster.unary('machine.MachineService/Processes', {}, options) : undefined,
         cluster.unary('machine.MachineService/ServiceList', {}, options),
       ])
-      this.#figures(stat.messages[0], network.messages[0], disks.messages[0], processes.messages[0])
+      this.#figures(stat.messages[0], network.messages[0], disks.messages[0], processes?.messages[0])
       const { meminfo } = memory.messages[0] ?? {}
       if (meminfo) {
         state.memoryTotal = meminfo.memtotal * 1024
