@@ -114,6 +114,9 @@ describe('volumes', () => {
       'mount overlay /etc/cni overlay ',
       'mkdir /var/lib 700',
     ])
+    // An overlay has no name among file systems.
+    const shown = store.list(MountStatus).map(({ metadata, spec }) => [metadata.id, spec.filesystem])
+    expect(Object.fromEntries(shown)).toEqual({ EPHEMERAL: 'xfs', '/var/lib': 'none', '/etc/cni': 'none', 's-spare': 'swapi' })
     expect(answered(store)).toEqual(['a /var/lib', 'b /etc/cni', 'c /var', 'd /var', 'e '])
     expect(store.get(MountRequest, 'EPHEMERAL')?.spec).toMatchObject({
       requesters: ['who-c', 'who-d'],

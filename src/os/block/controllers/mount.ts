@@ -2,6 +2,7 @@ import { type Controller, defineController, exclusive, strong } from '../../../c
 import type { Logger } from '../../../cosi/log.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Kernel } from '../../kernel.ts'
+import { fileSystemName } from '../resources/file-system.ts'
 import { MountRequest } from '../resources/mount-request.ts'
 import { MountStatus } from '../resources/mount-status.ts'
 import { VolumeLifecycle } from '../resources/volume-lifecycle.ts'
@@ -52,7 +53,7 @@ export const mountVolumes = (doors: Pick<Kernel, 'files' | 'mount' | 'block'>): 
           spec,
           source,
           target,
-          filesystem,
+          filesystem: fileSystemName(filesystem),
           readOnly: spec.readOnly,
           projectQuotaSupport: wanted?.mountSpec?.projectQuotaSupport ?? false,
           detached: false,

@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
+import { fileSystem } from './file-system.ts'
 
 /** What is mounted on whose behalf. */
 export const MountStatus = defineResource({
@@ -20,7 +21,7 @@ export const MountStatus = defineResource({
     }),
     source: v.string(),
     target: v.string(),
-    filesystem: v.string(),
+    filesystem: fileSystem,
     encryptionProvider: v.optional(v.string()),
     readOnly: v.boolean(),
     projectQuotaSupport: v.boolean(),

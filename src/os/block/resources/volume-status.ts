@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { integer } from '../../values.ts'
+import { fileSystem } from './file-system.ts'
 import { mountSpec } from './mount-spec.ts'
 
 /** How far a volume has come: located, prepared, ready, or why not. */
@@ -22,7 +23,7 @@ export const VolumeStatus = defineResource({
     partitionUUID: v.optional(v.string()),
     size: v.optional(integer),
     prettySize: v.optional(v.string()),
-    filesystem: v.optional(v.string()),
+    filesystem: v.optional(fileSystem),
     encryptionProvider: v.optional(v.string()),
     encryptionFailedSyncs: v.optional(v.array(v.string())),
     configuredEncryptionKeys: v.optional(v.array(v.string())),

@@ -4,6 +4,7 @@
  */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Machine } from '../../area.ts'
+import { fileSystemName } from '../resources/file-system.ts'
 import type { VolumeStatus } from '../resources/volume-status.ts'
 import { prettySize } from '../sizes.ts'
 import { prepare, shownName } from './prepare.ts'
@@ -123,14 +124,6 @@ function locatedStatus(config: Config, { spec }: Located, phase: 'located' | 'pr
     ...(spec.partition_uuid && { partitionUUID: spec.partition_uuid }),
     size: spec.size,
     prettySize: prettySize(spec.size),
-    ...(spec.name && { filesystem: fileSystemOf(spec.name) }),
+    ...(spec.name && { filesystem: fileSystemName(shownName(spec.name)) }),
   }
-}
-
-const fileSystems = new Set(['xfs', 'vfat', 'ext4', 'iso9660', 'swapi', 'virtiofs'])
-
-/** Only what has a name in resources. */
-function fileSystemOf(probed: string): string {
-  const name = shownName(probed)
-  return fileSystems.has(name) ? name : 'none'
 }
