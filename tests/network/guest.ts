@@ -12,6 +12,7 @@ import { reboot } from '../../src/linux/reboot.ts'
 import * as wireguard from '../../src/linux/wireguard.ts'
 import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
 import type { Kernel } from '../../src/os/kernel.ts'
+import { bondWords } from '../../src/os/network/documents/bond.ts'
 import { LinkStatus } from '../../src/os/network/resources/link-status.ts'
 import { DevicesStatus } from '../../src/os/runtime/resources/devices-status.ts'
 import { addressing } from './controllers.ts'
@@ -50,17 +51,48 @@ async function expectThat(what: string, holds: () => boolean | undefined): Promi
 const link = (name: string) => network.link(name)
 const bond = (mode: string, more = '') =>
   `kind: BondConfig\nname: bond0\nlinks: [eth8, eth9]\nbondMode: ${mode}\nmiimon: 100\nupdelay: 200\n${more}`
+const bondOf = (mode: string, said: string) => `kind: BondConfig\nname: bond0\nlinks: [eth8, eth9]\nbondMode: ${mode}\n${said}`
+/** Of each mode, what it is told in a document and by which numbers the kernel knows it. */
+const settings: Record<string, { said: string; told: Record<string, number | string[]> }> = {
+  'balance-rr': {
+    said: 'miimon: 100\nupdelay: 300\ndowndelay: 200\nuseCarrier: true\npacketsPerSlave: 5\nresendIGMP: 3\nallSlavesActive: 1',
+    told: { miimon: 100, updelay: 300, downdelay: 200, useCarrier: 1, packetsPerSlave: 5, resendIgmp: 3, allSlavesActive: 1 },
+  },
+  'active-backup': {
+    said: 'arpInterval: 200\narpIpTargets: [10.5.0.9]\nnsIp6Targets: ["fd00:5::9"]\narpValidate: active\narpAllTargets: all\nmissedMax: 3\nfailOverMac: active\nprimaryReselect: better',
+    told: {
+      ...{ miimon: 0, arpInterval: 200, arpIpTargets: ['10.5.0.9'], nsIp6Targets: ['fd00:5::9'], arpValidate: 1, arpAllTargets: 1 },
+      ...{ missedMax: 3, failOverMac: 1, primaryReselect: 1 },
+    },
+  },
+  'balance-xor': { said: 'miimon: 100\nxmitHashPolicy: layer2+3', told: { miimon: 100, arpInterval: 0, xmitHashPolicy: 2 } },
+  broadcast: { said: 'miimon: 50\nnumPeerNotif: 3\npeerNotifDelay: 100', told: { miimon: 50, numPeerNotif: 3, peerNotifyDelay: 100 } },
+  'balance-tlb': { said: 'miimon: 100\ntlbLogicalLb: 0\nlpInterval: 3', told: { tlbLogicalLb: 0, lpInterval: 3 } },
+  'balance-alb': {
+    said: 'miimon: 100\nprimaryReselect: failure\nxmitHashPolicy: encap3+4',
+    told: { primaryReselect: 2, xmitHashPolicy: 4 },
+  },
+  '802.3ad': {
+    said: 'miimon: 100\nupdelay: 0\ndowndelay: 0\nlacpRate: slow\nadSelect: count\nadActorSysPrio: 100\nadUserPortKey: 5\nadLACPActive: off\nminLinks: 1',
+    told: { lacpRate: 0, adSelect: 2, adActorSysPrio: 100, adUserPortKey: 5, adLacpActive: 0, minLinks: 1 },
+  },
+}
 const vlan = (id: number) => `kind: VLANConfig\nname: bond0.5\nvlanID: ${id}\nparent: bond0\nmtu: 1400\naddresses: [{address: 10.5.0.1/24}]`
 
+const first = `{publicKey: ${key('p')}, endpoint: "10.5.0.9:51820", persistentKeepaliveInterval: 25s, allowedIPs: [10.9.0.0/24]}`
+const second = `{publicKey: ${key('q')}, endpoint: "10.5.0.8:51820", allowedIPs: [10.8.0.0/24]}`
+/** Links of every kind; the tunnel has these peers. */
+const everything = (peers: string) => [
+  bond('active-backup', 'arpValidate: none'),
+  vlan(5),
+  'kind: DummyLinkConfig\nname: dummy9\nhardwareAddr: "02:00:00:00:00:09"\naddresses: [{address: fd00:9::1/64}]',
+  'kind: BridgeConfig\nname: br0\nvlan: {filtering: true}',
+  'kind: VRFConfig\nname: red\ntable: "123"\nlinks: [dummy9]',
+  `kind: WireguardConfig\nname: wg0\nprivateKey: ${key('a')}\nlistenPort: 51820\naddresses: [{address: 10.9.0.1/24}]\npeers: [${peers}]`,
+]
+
 try {
-  config(
-    bond('active-backup', 'arpValidate: none'),
-    vlan(5),
-    'kind: DummyLinkConfig\nname: dummy9\nhardwareAddr: "02:00:00:00:00:09"\naddresses: [{address: fd00:9::1/64}]',
-    'kind: BridgeConfig\nname: br0\nvlan: {filtering: true}',
-    'kind: VRFConfig\nname: red\ntable: "123"\nlinks: [dummy9]',
-    `kind: WireguardConfig\nname: wg0\nprivateKey: ${key('a')}\nlistenPort: 51820\naddresses: [{address: 10.9.0.1/24}]\npeers: [{publicKey: ${key('p')}, endpoint: "10.5.0.9:51820", persistentKeepaliveInterval: 25s, allowedIPs: [10.9.0.0/24]}]`,
-  )
+  config(...everything(first))
   await expectThat(
     'bond',
     () => link('bond0')?.data.mode === 1 && link('eth8')?.master === link('bond0')?.index && link('eth9')?.master !== undefined,
@@ -95,12 +127,27 @@ try {
       (of('wg0')?.wireguard?.peers.length ?? 0) === 1
     )
   })
+  config(...everything(`${first}, ${second}`))
+  await expectThat('the status of a tunnel with a peer more, of which the kernel tells nobody', () => {
+    const peers = store.get(LinkStatus, 'wg0')?.spec.wireguard?.peers ?? []
+    return peers.length === 2 && peers.some(({ endpoint }) => endpoint === '10.5.0.8:51820')
+  })
   const before = link('bond0')?.index
   config(bond('802.3ad', 'lacpRate: fast\nxmitHashPolicy: layer3+4'), vlan(6))
   await expectThat('a bond of another mode, the same link', () => {
     const { data, index } = link('bond0') ?? {}
     return index === before && data?.mode === 4 && data.lacpRate === 1 && data.xmitHashPolicy === 1 && link('eth8')?.master === index
   })
+  for (const [mode, { said, told }] of Object.entries(settings)) {
+    config(bondOf(mode, said))
+    await expectThat(`a bond of mode ${mode} with what belongs to it`, () => {
+      const { data, index } = link('bond0') ?? {}
+      const all = { mode: bondWords.mode.indexOf(mode as (typeof bondWords.mode)[number]), ...told }
+      const holds = Object.entries(all).every(([name, value]) => Bun.deepEquals(data?.[name], value))
+      return holds && index === before && link('eth8')?.master === index && link('eth9')?.master === index
+    })
+  }
+  config(bond('802.3ad'), vlan(6))
   await expectThat('another VLAN number', () => link('bond0.5')?.data.id === 6)
   await expectThat('what nobody wishes is gone', () => ['wg0', 'dummy9', 'red', 'br0'].every((name) => link(name) === undefined))
   network.removeLink('bond0')

@@ -3,7 +3,8 @@ import { dnsmasqServing } from './dnsmasq.ts'
 import type { Lab } from './lab.ts'
 import { eventually } from './namespaces.ts'
 
-const patience = 120_000
+/** Emulated machines are slow; nothing here takes as long on one that is not. */
+const patience = 300_000
 
 /** What a link is made of; the last link of each has the addresses. */
 const kinds = {
@@ -13,11 +14,18 @@ const kinds = {
     name: 'bond7',
     documents: ['kind: BondConfig\nname: bond7\nlinks: [eth0]\nbondMode: active-backup\nmiimon: 100\nupdelay: 0\ndowndelay: 0\n'],
   },
-  vlan: { name: 'eth0.5', documents: ['kind: VLANConfig\nname: eth0.5\nvlanID: 5\nparent: eth0\n'] },
+  vlan: {
+    name: 'eth0.5',
+    // Only cards are up by themselves, and the end of a cable between namespaces is none.
+    documents: ['kind: VLANConfig\nname: eth0.5\nvlanID: 5\nparent: eth0\n', 'kind: LinkConfig\nname: eth0\n'],
+  },
 } as const
 
 /** A kind of links. */
 export type LinkKind = keyof typeof kinds
+
+/** All of them. */
+export const linkKinds = Object.keys(kinds) as LinkKind[]
 
 type Way = 'dhcp4' | 'static4' | 'slaac' | 'dhcp6' | 'static6'
 
@@ -85,6 +93,7 @@ const documentsFor = (name: string, way: Way): string[] => {
 /** The link's own document, merged into the one that makes it where there is one. */
 function documents(kind: LinkKind, chosen: readonly Way[]): string[] {
   const { name, documents: made } = kinds[kind]
+  const [maker, ...others] = made
   const addresses = [
     ...(chosen.includes('static4') ? ['{address: 10.8.0.5/24}'] : []),
     ...(chosen.includes('static6') ? ['{address: "fd00:8::5/64"}'] : []),
@@ -94,8 +103,8 @@ function documents(kind: LinkKind, chosen: readonly Way[]): string[] {
     ...(chosen.includes('static6') ? ['{gateway: "fd00:8::1"}'] : []),
   ]
   const fields = `addresses: [${addresses.join(', ')}]\nroutes: [${routes.join(', ')}]\n`
-  const own = made[0] ? `${made[0]}${fields}` : `kind: LinkConfig\nname: ${name}\n${fields}`
-  return [own, ...chosen.flatMap((way) => documentsFor(name, way))]
+  const own = maker ? `${maker}${fields}` : `kind: LinkConfig\nname: ${name}\n${fields}`
+  return [own, ...others, ...chosen.flatMap((way) => documentsFor(name, way))]
 }
 
 const tentative = 0x48 // IFA_F_TENTATIVE, IFA_F_DADFAILED

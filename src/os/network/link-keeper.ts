@@ -27,9 +27,15 @@ export class LinkKeeper {
   readonly #endpoints = new Map<string, Map<string, string>>()
   readonly #wireguard: Kernel['wireguard'] | undefined
   #again = false
+  #quiet = 0
 
   constructor(wireguard?: Kernel['wireguard']) {
     this.#wireguard = wireguard
+  }
+
+  /** How often a link was changed in a way that the kernel tells nobody of. */
+  get quietChanges(): number {
+    return this.#quiet
   }
 
   /** One round; says whether there is to be another in a while. Throws when something could not be done, after all that could be was. */
@@ -145,6 +151,7 @@ export class LinkKeeper {
       if (change) {
         log.info('changing wireguard', { link: name, peers: change.peers?.length ?? 0 })
         this.#wireguard.setWireguard(change)
+        this.#quiet++
       }
       // A move that was held back is not told yet.
       const held = ({ publicKey, endpoint }: { publicKey: string; endpoint: string }) => {

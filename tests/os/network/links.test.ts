@@ -326,4 +326,5 @@ test('a move that waits, for the peer was heard of this moment, is made later', 
   peer.lastHandshake -= 60
   expect([converge('10.0.0.2:1'), told]).toEqual([false, ['10.0.0.1:1', '10.0.0.2:1']])
   expect([converge('10.0.0.2:1'), told.length]).toEqual([false, 2])
+  expect(keeper.quietChanges).toBe(2)
 })

@@ -10,6 +10,7 @@ import { onChange } from '../kernel-events.ts'
 import { LinkKeeper } from '../link-keeper.ts'
 import { cards } from '../link-names.ts'
 import { DeviceConfigSpec } from '../resources/device-config-spec.ts'
+import { LinkRefresh } from '../resources/link-refresh.ts'
 import { LinkSpec } from '../resources/link-spec.ts'
 import { LinkStatus } from '../resources/link-status.ts'
 import { justHeard } from '../wireguard.ts'
@@ -57,9 +58,9 @@ export const applyLinks = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net'
   return defineController({
     name: 'network.LinkSpecController',
     inputs: { specs: strong(LinkSpec), settled: weak(DevicesStatus) },
-    outputs: {},
+    outputs: { refresh: shared(LinkRefresh) },
     start: onChange(net, ['links']),
-    reconcile({ specs, settled, log, wakeIn }) {
+    reconcile({ specs, settled, refresh, log, wakeIn }) {
       // udevd gives cards their lasting names, which it cannot once they are up.
       if (mode === 'metal' && !settled.get('devices')?.spec.ready) return
       using network = net.openNetwork()
@@ -69,6 +70,7 @@ export const applyLinks = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net'
         log,
       )
       if (again) wakeIn(justHeard * 1000)
+      if (keeper.quietChanges > 0) refresh.put('wireguard', { generation: keeper.quietChanges })
     },
   })
 }

@@ -1,4 +1,4 @@
-import { type Controller, defineController, exclusive, shared } from '../../../cosi/controller.ts'
+import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
 import type { Kernel } from '../../kernel.ts'
 import { onChange } from '../kernel-events.ts'
 import {
@@ -16,6 +16,7 @@ import {
 import { shownData } from '../link-data.ts'
 import { hardwareOf } from '../link-hardware.ts'
 import { AddressStatus } from '../resources/address-status.ts'
+import { LinkRefresh } from '../resources/link-refresh.ts'
 import { LinkStatus } from '../resources/link-status.ts'
 import { RouteStatus } from '../resources/route-status.ts'
 import { shownWireguard } from '../wireguard.ts'
@@ -24,7 +25,7 @@ import { shownWireguard } from '../wireguard.ts'
 export const observeLinks = ({ net, files, wireguard }: Pick<Kernel, 'net' | 'files' | 'wireguard'>): Controller =>
   defineController({
     name: 'network.LinkStatusController',
-    inputs: {},
+    inputs: { refresh: weak(LinkRefresh) },
     outputs: { status: exclusive(LinkStatus) },
     start: onChange(net, ['links']),
     reconcile({ status }) {
