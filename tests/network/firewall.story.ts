@@ -191,9 +191,11 @@ const byDefault = (ingress: string) => `---\napiVersion: v1alpha1\nkind: Network
 const rule = (name: string, selected: string, ingress: string, protocol = 'tcp') =>
   `---\napiVersion: v1alpha1\nkind: NetworkRuleConfig\nname: ${name}\nportSelector: {ports: [${selected}], protocol: ${protocol}}\ningress: [${ingress}]\n`
 const say = async (...texts: string[]) => {
+  await machine.os.settled()
+  const before = machine.entries.length
   machine.store.put(MachineConfig, 'v1alpha1', head + texts.join(''))
   await machine.os.settled()
-  expect(machine.entries.filter(({ level }) => level === 'warn').map(({ fields }) => fields.error)).toEqual([])
+  expect(machine.entries.slice(before).filter(({ level }) => level === 'warn').map(({ fields }) => fields.error)).toEqual([])
 }
 const list = () => runIn(place('node'), [nft!, 'list', 'table', 'inet', tableName])
 
