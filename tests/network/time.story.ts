@@ -14,7 +14,9 @@ import { eventually, program } from './namespaces.ts'
 
 const chronyd = program('chronyd')
 if (!chronyd) console.log('skipped: needs chronyd: bun tests/network/prepare.ts installs it')
-const patience = 120_000
+const patience = 240_000
+/** By how much a server may be misunderstood, in seconds: half of what a busy machine takes to answer. */
+const haste = 0.15
 
 let folder: string
 let daemons: Bun.Subprocess[] = []
@@ -89,7 +91,7 @@ async function chronyOff(seconds: number): Promise<string> {
   await eventually(
     () =>
       source.ask(stop.signal).then(
-        ({ offset }) => Math.abs(offset - seconds) < 0.01,
+        ({ offset }) => Math.abs(offset - seconds) < haste,
         () => false,
       ),
     `chrony tells a time that is off by ${seconds} s`,
@@ -144,17 +146,21 @@ describe.skipIf(!chronyd)('before servers of chrony', () => {
     await judge.exited
     const [, wrong] = /System clock wrong by (-?[\d.]+) seconds/.exec(said) ?? []
     expect(first.what).toBe('step')
-    expect(Math.abs(first.offset - Number(wrong))).toBeLessThan(0.02)
-    expect(Math.abs(first.offset - 5)).toBeLessThan(0.02)
-  }, 300_000)
+    expect(Math.abs(first.offset - Number(wrong))).toBeLessThan(2 * haste)
+    expect(Math.abs(first.offset - 5)).toBeLessThan(haste)
+  }, 900_000)
 
   test('of three of which one lies, the two that agree are followed', async () => {
-    const [honest, other, liar] = await Promise.all([chronyOff(0.05), chronyOff(0.05), chronyOff(-3)])
+    const [honest, other, liar] = await Promise.all([chronyOff(0.2), chronyOff(0.2), chronyOff(-3)])
     const { told, entries } = led([honest!, liar!, other!])
     const first = await eventually(() => told[0], 'it is told something', patience)
     expect(first.what).toBe('slew')
-    expect(Math.abs(first.offset - 0.05)).toBeLessThan(0.01)
-    const warned = entries.find(({ message }) => message.includes('not believed'))
-    expect(warned?.fields.servers).toBe(liar)
-  }, 300_000)
+    expect(Math.abs(first.offset - 0.2)).toBeLessThan(haste)
+    const warned = await eventually(
+      () => entries.find(({ message }) => message.includes('not believed')),
+      'a word about the liar',
+      patience,
+    )
+    expect(warned.fields.servers).toBe(liar)
+  }, 900_000)
 })
