@@ -1,7 +1,7 @@
 /** The node's resolver between dnsmasq, which knows, and dig, which asks, each in a namespace of its own. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { dnsmasq } from './dnsmasq.ts'
-import { Namespaces, program, spawnIn } from './namespaces.ts'
+import { eventually, Namespaces, program, spawnIn } from './namespaces.ts'
 
 const needs = ['dnsmasq', 'dig'].filter((name) => !program(name))
 const story = test.skipIf(needs.length > 0)
@@ -76,13 +76,14 @@ beforeAll(async () => {
   first = serve(servers[0]!)
   second = serve(servers[1]!)
   // dnsmasq does not tell when it listens: it is asked until it answers.
-  for (const server of servers) while ((await short('outside', `@${server}`, '+tries=1', '+time=1', 'a.example')) === '');
+  for (const server of servers)
+    await eventually(async () => (await short('outside', `@${server}`, '+tries=1', '+time=1', 'a.example')).startsWith('10.1.1.'), server)
   const listening = ['127.0.0.53:53', '169.254.116.108:53']
   const child = spawnIn(place('node'), [process.execPath, `${import.meta.dir}/resolver-node.ts`, ...listening, '--', ...servers])
   running.push(child)
   health = lines(child.stdout)
   await health.next()
-}, 120_000)
+}, 300_000)
 afterAll(() => {
   for (const child of running) child.kill()
   spaces?.close()
@@ -99,7 +100,7 @@ story(
     expect(await short('pod', forPods, 'a.example')).toBe('10.1.1.1')
     expect(await short('pod', forPods, '+tcp', 'A.eXample')).toBe('10.1.1.1')
   },
-  120_000,
+  600_000,
 )
 
 story(
@@ -111,7 +112,7 @@ story(
       for (const part of long) expect(said).toContain(part)
     }
   },
-  120_000,
+  600_000,
 )
 
 story(
@@ -121,7 +122,7 @@ story(
     expect(await dig('node', onLoopback, '+edns=1', '+noednsnegotiation', 'b.example')).toContain('BADVERS')
     expect(await dig('node', onLoopback, 'gone.example')).toContain('status: NXDOMAIN')
   },
-  120_000,
+  600_000,
 )
 
 story(
@@ -140,5 +141,5 @@ story(
     for (let line = await health.next(); !String(line.value).includes(`${servers[0]}`); ) line = await health.next()
     expect(await short('node', onLoopback, 'g.example')).toBe('10.1.1.1')
   },
-  120_000,
+  600_000,
 )
