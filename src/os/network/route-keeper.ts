@@ -26,15 +26,17 @@ export class RouteKeeper {
       link: outLinkName,
     })
     let present = byTarget(network.routes())
+    let removed = false
     for (const [id, route] of this.#given) {
       if (wanted.has(id)) continue
       if (present.get(target(route))?.some((other) => same(route, other))) {
         log.info('removing route', { destination: route.destination ?? 'default', gateway: route.gateway })
         network.removeRoute(route)
+        removed = true
       }
       this.#given.delete(id)
     }
-    present = byTarget(network.routes())
+    if (removed) present = byTarget(network.routes()) // a look at thousands of routes is not free
     let waiting = 0
     // Routes to a gateway's own network first: the gateway must be reachable when its route comes.
     for (const [id, spec] of [...wanted].sort(([, a], [, b]) => Number(a.gateway !== '') - Number(b.gateway !== ''))) {
