@@ -7,10 +7,13 @@ const { answers = {} } = said[name]!
 const server = Bun.serve({
   hostname: '0.0.0.0',
   port: 80,
-  fetch(request) {
+  async fetch(request) {
     const { pathname, search } = new URL(request.url)
     const answer = answers[`http://${request.headers.get('host')}${pathname}${search}`]
-    const text = typeof answer === 'function' ? answer({ method: request.method, headers: Object.fromEntries(request.headers) }) : answer
+    const { method } = request
+    const body = method === 'POST' ? await request.text() : undefined
+    const text = typeof answer === 'function' ? answer({ method, headers: Object.fromEntries(request.headers), body }) : answer
+    if (body !== undefined && text !== undefined) console.log(`told ${body.replaceAll('\n', ' ')}`)
     return text === undefined ? new Response('there is none', { status: 404 }) : new Response(text)
   },
 })

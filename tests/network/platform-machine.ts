@@ -12,10 +12,11 @@ import * as net from '../../src/linux/net.ts'
 import * as packet from '../../src/linux/packet.ts'
 import { SystemInformation } from '../../src/os/hardware/resources/system-information.ts'
 import type { Kernel } from '../../src/os/kernel.ts'
-import { applyPlatformConfig, loadPlatformConfig } from '../../src/os/network/controllers/platform.ts'
+import { applyPlatformConfig, loadPlatformConfig, reportToPlatform } from '../../src/os/network/controllers/platform.ts'
 import { clouds } from '../../src/os/network/platform/clouds.ts'
 import { openPlatform } from '../../src/os/network/platform/door.ts'
 import { platforms } from '../../src/os/network/platform/platforms.ts'
+import { NetworkStatus } from '../../src/os/network/resources/network-status.ts'
 import { PlatformConfig } from '../../src/os/network/resources/platform-config.ts'
 import { DevicesStatus } from '../../src/os/runtime/resources/devices-status.ts'
 import { platformIn, said } from '../os/network/platform/said.ts'
@@ -31,14 +32,16 @@ const log = createLogger(({ level, message, fields }) => process.env.SHOW && con
 const runtime = new Runtime(store, { log })
 store.put(DevicesStatus, 'devices', { ready: true })
 store.put(SystemInformation, 'systeminformation', { serialnumber: said[name]!.serial ?? '' })
+const onPlatform = {
+  platform: platforms[platform],
+  store,
+  open: (signal: AbortSignal) => openPlatform({ files, mount, store, commandLine: '' }, signal),
+}
 runtime.register(
   ...addressing(kernel),
   ...leasing(kernel),
-  loadPlatformConfig({
-    platform: platforms[platform],
-    store,
-    open: (signal) => openPlatform({ files, mount, store, commandLine: '' }, signal),
-  }),
+  loadPlatformConfig(onPlatform),
+  reportToPlatform(onPlatform),
   applyPlatformConfig({ mode: 'metal', uts: {} as never }, platform),
 )
 runtime.start()
@@ -46,6 +49,7 @@ runtime.start()
 const told = Promise.withResolvers<object>()
 store.subscribe(PlatformConfig, ({ resource }) => resource && told.resolve(resource.spec), { bootstrap: true })
 console.log(JSON.stringify(await told.promise))
+store.put(NetworkStatus, 'status', { addressReady: true, connectivityReady: true, hostnameReady: true, etcFilesReady: true })
 // As a machine that looks for its configuration: again, for the address it asks from may go while it asks.
 const patience = AbortSignal.timeout(240_000)
 let given: string | undefined | Error = new Error('not asked')

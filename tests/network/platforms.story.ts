@@ -42,7 +42,8 @@ beforeEach(() => {
   cloud.addBridge({ name: 'br0', up: true })
   for (const { name, hardwareAddress } of cards)
     cloud.addVeth({ name: `port-${name}`, master: cloud.indexOf('br0'), up: true, peer: { name, hardwareAddress }, peerNetns: path })
-  for (const address of ['10.8.0.1/24', '169.254.169.254/32', '169.254.42.42/32']) cloud.addAddress({ link: cloud.indexOf('br0'), address })
+  for (const address of ['10.8.0.1/24', '169.254.169.254/32', '169.254.42.42/32', '168.63.129.16/32'])
+    cloud.addAddress({ link: cloud.indexOf('br0'), address })
 })
 afterEach(async () => {
   for (const child of children) {
@@ -64,6 +65,7 @@ describe.skipIf(!dnsmasq)('a machine reads of its platform, over the address tha
       const machine = linesOf(start(join(spaces.folder, 'node'), [process.execPath, join(import.meta.dir, 'platform-machine.ts'), name]))
       expect(inWords(JSON.parse((await machine.next()).value))).toEqual(wanted(said[name]!))
       expect(JSON.parse((await machine.next()).value)).toBe(userData)
+      if (said[name]!.told) expect((await server.next()).value).toContain(said[name]!.told!)
       // What is said of cards that are there is in the kernel.
       const expected = wanted(said[name]!).addresses.filter((line) => /^eth\d /.test(line))
       await eventually(

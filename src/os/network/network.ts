@@ -20,7 +20,13 @@ import { applyLinkAliases, configLinkAliases } from './controllers/link-alias.ts
 import { configAddressOrder, observeNodeAddresses } from './controllers/node-address.ts'
 import { observeAddresses, observeLinks, observeRoutes } from './controllers/observe.ts'
 import { applyOperators, configOperators, mergeOperators } from './controllers/operator.ts'
-import { applyPlatformConfig, keepPlatformConfig, loadPlatformConfig, recallPlatformConfig } from './controllers/platform.ts'
+import {
+  applyPlatformConfig,
+  keepPlatformConfig,
+  loadPlatformConfig,
+  recallPlatformConfig,
+  reportToPlatform,
+} from './controllers/platform.ts'
 import { configProbes, connectTcp, mergeProbes, runProbes } from './controllers/probe.ts'
 import { applyResolvers, configResolvers, mergeResolvers } from './controllers/resolver.ts'
 import { applyRoutes, configRoutes, mergeRoutes } from './controllers/route.ts'
@@ -47,6 +53,11 @@ export const network: Area = {
     const commandLine = kernel.mode === 'container' ? '' : kernel.files.readText('/proc/cmdline')
     const boot = bootOf(commandLine, log)
     const platform = kernel.mode === 'container' ? kernel.mode : platformOf(commandLine)
+    const onPlatform = {
+      platform: platforms[platform],
+      store,
+      open: (signal: AbortSignal) => openPlatform({ ...kernel, store, commandLine }, signal),
+    }
     return [
       observeLinks(kernel),
       observeHardwareAddress,
@@ -77,11 +88,8 @@ export const network: Area = {
       observeNodeAddresses,
       tellAddresses({ events }),
       configHostname(boot),
-      loadPlatformConfig({
-        platform: platforms[platform],
-        store,
-        open: (signal) => openPlatform({ ...kernel, store, commandLine }, signal),
-      }),
+      loadPlatformConfig(onPlatform),
+      reportToPlatform(onPlatform),
       ...(kernel.mode === 'container' ? [] : [recallPlatformConfig(kernel), keepPlatformConfig(kernel)]),
       applyPlatformConfig(kernel, platform),
       mergeHostname,

@@ -19,6 +19,7 @@ import { AddressStatus } from '../resources/address-status.ts'
 import { HostnameSpec } from '../resources/hostname-spec.ts'
 import { LinkSpec } from '../resources/link-spec.ts'
 import { LinkStatus } from '../resources/link-status.ts'
+import { NetworkStatus } from '../resources/network-status.ts'
 import { OperatorSpec } from '../resources/operator-spec.ts'
 import { PlatformConfig } from '../resources/platform-config.ts'
 import { ProbeSpec } from '../resources/probe-spec.ts'
@@ -59,23 +60,51 @@ export const loadPlatformConfig = ({ platform, open, store }: PlatformParts): Co
       // A card that comes later has its part in what is told already; a serial number may point to who tells.
       const serial = firmware.list()[0]?.spec.serialnumber ?? ''
       background(`read ${cards.join(', ')} ${serial}`, async (signal, wake, tell) => {
-        for (let wait = retry.first; !signal.aborted; wait = Math.min(retry.longest, wait * 2)) {
-          try {
-            found = await platform.network(open(signal))
-            log.info('the platform has told of the network', { links: found.links.length, hostname: found.hostnames[0]?.hostname })
-            tell()
-            wake()
-            await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
-            return
-          } catch (error) {
-            if (signal.aborted) return
-            tell(error)
-            await pause(wait, signal)
-          }
-        }
+        const told = await persistently(() => platform.network(open(signal)), signal, tell)
+        if (!told) return
+        found = told
+        log.info('the platform has told of the network', { links: found.links.length, hostname: found.hostnames[0]?.hostname })
+        wake()
+        await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
       })
     },
   })
+}
+
+/** Tells a platform that waits for it, once a start, that the machine is there: as soon as it has its network. */
+export const reportToPlatform = ({ platform, open }: Omit<PlatformParts, 'store'>): Controller => {
+  let told = false
+  return defineController({
+    name: 'network.PlatformReportController',
+    inputs: { network: weak(NetworkStatus, { id: 'status' }) },
+    outputs: {},
+    reconcile({ network, log, background }) {
+      const { addressReady = false, connectivityReady = false } = network.get('status')?.spec ?? {}
+      if (!platform?.ready || told || !addressReady || !connectivityReady) return
+      background('report', async (signal, _, tell) => {
+        const done = await persistently(async () => (await platform.ready?.(open(signal))) ?? 'told', signal, tell)
+        if (done === undefined) return
+        told = true
+        log.info('the platform knows that the machine has started')
+      })
+    },
+  })
+}
+
+/** Acts until it succeeds, with growing pauses, and tells of failures; undefined when the signal came first. */
+async function persistently<T>(act: () => Promise<T>, signal: AbortSignal, tell: (error?: unknown) => void): Promise<T | undefined> {
+  for (let wait = retry.first; !signal.aborted; wait = Math.min(retry.longest, wait * 2)) {
+    try {
+      const result = await act()
+      tell()
+      return result
+    } catch (error) {
+      if (signal.aborted) return undefined
+      tell(error)
+      await pause(wait, signal)
+    }
+  }
+  return undefined
 }
 
 /** Where what the platform said is kept over restarts, on STATE. */

@@ -8,6 +8,10 @@ const base = 'http://169.254.169.254/metadata'
 const version = 'api-version=2021-12-13'
 const headers = { metadata: 'true' }
 
+/** The fabric: it takes a machine for broken that never says it has started. */
+const fabric = 'http://168.63.129.16/machine'
+const agent = { 'x-ms-version': '2012-11-30', 'x-ms-agent-name': 'Ichor' }
+
 export const azure: Platform = {
   async network({ fetch, links: known }) {
     const computeText = await fetch(`${base}/instance/compute?${version}&format=json`, { headers })
@@ -50,6 +54,24 @@ export const azure: Platform = {
   async userData({ fetch }) {
     const text = await fetch(`${base}/instance/compute/userData?${version}&format=text`, { headers })
     return text ? unwrapped(text) : undefined
+  },
+  async ready({ fetch }) {
+    const state = (await fetch(`${fabric}/?comp=goalstate`, { headers: agent })) ?? ''
+    const part = (name: string) => {
+      const [, value] = new RegExp(`<${name}>([^<>]{1,256})</${name}>`).exec(state) ?? []
+      if (value === undefined) throw new Error(`read azure goal state: it has no ${name}`)
+      return value
+    }
+    const instance = `<Role><InstanceId>${part('InstanceId')}</InstanceId><Health><State>Ready</State></Health></Role>`
+    const container = `<ContainerId>${part('ContainerId')}</ContainerId><RoleInstanceList>${instance}</RoleInstanceList>`
+    const body = `<?xml version="1.0" encoding="utf-8"?>
+<Health><GoalStateIncarnation>${part('Incarnation')}</GoalStateIncarnation><Container>${container}</Container></Health>`
+    const told = await fetch(`${fabric}?comp=health`, {
+      method: 'POST',
+      headers: { ...agent, 'content-type': 'text/xml; charset=utf-8' },
+      body,
+    })
+    if (told === undefined) throw new Error('tell azure that the machine has started: the fabric takes no reports')
   },
 }
 

@@ -50,13 +50,18 @@ export const knownLinks = (store: Pick<Store, 'list'>): KnownLink[] =>
 /** Fetches a text; undefined when the server says there is none. Throws one line otherwise. */
 export async function fetchText(
   url: string,
-  { method = 'GET', headers = {}, signal }: { method?: string; headers?: Readonly<Record<string, string>>; signal: AbortSignal },
+  {
+    method = 'GET',
+    headers = {},
+    body,
+    signal,
+  }: { method?: string; headers?: Readonly<Record<string, string>>; body?: string; signal: AbortSignal },
 ): Promise<string | undefined> {
   const failed = (why: string) => new Error(`fetch "${url}": ${why}`)
   const limit = AbortSignal.any([signal, AbortSignal.timeout(patience)])
   let response: Response
   try {
-    response = await fetch(url, { method, headers: { ...headers }, signal: limit, redirect: 'manual' })
+    response = await fetch(url, { method, headers: { ...headers }, body, signal: limit, redirect: 'manual' })
   } catch (error) {
     throw failed(limit.aborted ? `no answer within ${patience / 1000} s` : String((error as Error).message).split('\n')[0]!)
   }

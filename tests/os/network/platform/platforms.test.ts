@@ -8,9 +8,9 @@ import { cards, inWords, platformIn, type Said, said, userData, wanted } from '.
 /** A machine on a platform that says so. */
 function on({ answers = {}, disks = {}, guestinfo = {}, serial = '' }: Omit<Said, 'want'>): PlatformDoor {
   return {
-    async fetch(url, { method = 'GET', headers = {} } = {}) {
+    async fetch(url, { method = 'GET', headers = {}, body } = {}) {
       const answer = answers[url]
-      return typeof answer === 'function' ? answer({ method, headers }) : answer
+      return typeof answer === 'function' ? answer({ method, headers, body }) : answer
     },
     async disk(labels, files) {
       const label = labels.find((one) => one in disks)
@@ -40,6 +40,15 @@ describe('what a platform says', () => {
       expect(await platform.userData(on({ serial: one.serial }))).toBeUndefined()
     })
   }
+
+  test('and is told that the machine has started, where it waits for that', async () => {
+    expect(Object.keys(said).filter((name) => platforms[platformIn(name)]?.ready)).toEqual(['azure'])
+    const { ready } = platforms.azure!
+    await ready!(on(said.azure!))
+    await expect(ready!(on({ answers: {} }))).rejects.toThrow('read azure goal state: it has no')
+    const deaf = Object.fromEntries(Object.entries(said.azure!.answers!).filter(([url]) => !url.endsWith('health')))
+    await expect(ready!(on({ answers: deaf }))).rejects.toThrow('takes no reports')
+  })
 
   test('every platform that is known is told of here', () => {
     expect(Object.keys(platforms).toSorted()).toEqual([...new Set(Object.keys(said).map(platformIn))].toSorted())

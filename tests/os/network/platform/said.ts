@@ -5,6 +5,7 @@
 interface Asked {
   readonly method: string
   readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
 }
 
 type Answer = string | ((asked: Asked) => string | undefined)
@@ -16,6 +17,8 @@ export interface Said {
   readonly disks?: Readonly<Record<string, Readonly<Record<string, string>>>>
   readonly guestinfo?: Readonly<Record<string, string>>
   readonly serial?: string
+  /** What the platform is to hear when the machine has started. */
+  readonly told?: string
   readonly want: {
     readonly links?: readonly string[]
     readonly addresses?: readonly string[]
@@ -96,34 +99,47 @@ const aws: Said = {
 
 const bare = (mac: string) => mac.replaceAll(':', '').toUpperCase()
 const resourceId = '/subscriptions/s1/resourceGroups/g1/providers/Microsoft.Compute/virtualMachines/node-5'
+const fabric = 'http://168.63.129.16/machine'
+const started =
+  '<GoalStateIncarnation>3</GoalStateIncarnation><Container><ContainerId>c-1</ContainerId><RoleInstanceList><Role><InstanceId>i-1._node</InstanceId><Health><State>Ready</State></Health></Role></RoleInstanceList></Container>'
 const azure: Said = {
-  answers: below(`${meta}/metadata`, ['metadata', 'true'], {
-    'instance/compute?api-version=2021-12-13&format=json': JSON.stringify({
-      name: 'node-5',
-      osProfile: { computerName: 'node-five' },
-      location: 'WestEurope',
-      zone: '2',
-      vmSize: 'Standard_D2s_v5',
-      resourceId,
-      priority: 'Spot',
-      tagsList: [{ name: 'team', value: 'blue' }],
-    }),
-    'instance/network/interface?api-version=2021-12-13&format=json': JSON.stringify([
-      {
-        macAddress: bare(mac0),
-        ipv4: {
-          ipAddress: [{ privateIpAddress: '10.1.0.5', publicIpAddress: '198.51.100.6' }],
-          subnet: [{ address: '10.1.0.0', prefix: '24' }],
+  told: started,
+  answers: {
+    [`${fabric}/?comp=goalstate`]: withHeader(
+      'x-ms-version',
+      '2012-11-30',
+      '<?xml version="1.0"?><GoalState><Version>2012-11-30</Version><Incarnation>3</Incarnation><Machine><ExpectedState>Started</ExpectedState></Machine>\n<Container><ContainerId>c-1</ContainerId><RoleInstanceList><RoleInstance><InstanceId>i-1._node</InstanceId></RoleInstance></RoleInstanceList></Container></GoalState>',
+    ),
+    [`${fabric}?comp=health`]: ({ method, headers, body = '' }) =>
+      method === 'POST' && headers['x-ms-version'] && body.includes(started) ? '' : undefined,
+    ...below(`${meta}/metadata`, ['metadata', 'true'], {
+      'instance/compute?api-version=2021-12-13&format=json': JSON.stringify({
+        name: 'node-5',
+        osProfile: { computerName: 'node-five' },
+        location: 'WestEurope',
+        zone: '2',
+        vmSize: 'Standard_D2s_v5',
+        resourceId,
+        priority: 'Spot',
+        tagsList: [{ name: 'team', value: 'blue' }],
+      }),
+      'instance/network/interface?api-version=2021-12-13&format=json': JSON.stringify([
+        {
+          macAddress: bare(mac0),
+          ipv4: {
+            ipAddress: [{ privateIpAddress: '10.1.0.5', publicIpAddress: '198.51.100.6' }],
+            subnet: [{ address: '10.1.0.0', prefix: '24' }],
+          },
+          ipv6: { ipAddress: [{ privateIpAddress: 'fd00:1::5' }] },
         },
-        ipv6: { ipAddress: [{ privateIpAddress: 'fd00:1::5' }] },
-      },
-      { macAddress: bare(mac1), ipv4: { ipAddress: [{ privateIpAddress: '10.2.0.5', publicIpAddress: '' }] }, ipv6: { ipAddress: [] } },
-    ]),
-    'loadbalancer?api-version=2021-12-13&format=json': JSON.stringify({
-      loadbalancer: { publicIpAddresses: [{ frontendIpAddress: '203.0.113.9', privateIpAddress: '10.1.0.5' }] },
+        { macAddress: bare(mac1), ipv4: { ipAddress: [{ privateIpAddress: '10.2.0.5', publicIpAddress: '' }] }, ipv6: { ipAddress: [] } },
+      ]),
+      'loadbalancer?api-version=2021-12-13&format=json': JSON.stringify({
+        loadbalancer: { publicIpAddresses: [{ frontendIpAddress: '203.0.113.9', privateIpAddress: '10.1.0.5' }] },
+      }),
+      'instance/compute/userData?api-version=2021-12-13&format=text': packed,
     }),
-    'instance/compute/userData?api-version=2021-12-13&format=text': packed,
-  }),
+  },
   want: {
     links: ['eth0', 'eth1'],
     operators: ['dhcp4 eth0 1024', 'dhcp6 eth0 1024', 'dhcp4 eth1 2048'],
