@@ -195,7 +195,12 @@ const say = async (...texts: string[]) => {
   const before = machine.entries.length
   machine.store.put(MachineConfig, 'v1alpha1', head + texts.join(''))
   await machine.os.settled()
-  expect(machine.entries.slice(before).filter(({ level }) => level === 'warn').map(({ fields }) => fields.error)).toEqual([])
+  expect(
+    machine.entries
+      .slice(before)
+      .filter(({ level }) => level === 'warn')
+      .map(({ fields }) => fields.error),
+  ).toEqual([])
 }
 const list = () => runIn(place('node'), [nft!, 'list', 'table', 'inet', tableName])
 
