@@ -161,10 +161,11 @@ function changePartition(path: string, operation: keyof typeof partitionOperatio
   )
 }
 
+const sysfsFolder = (disk: string) => `/sys/class/block/${basename(disk).replaceAll('/', '!')}`
+
 /** The partitions of a disk that the kernel has now, as /sys shows them. */
 export function kernelPartitions(disk: string): KernelPartition[] {
-  const name = basename(disk).replaceAll('/', '!')
-  const folder = `/sys/class/block/${name}`
+  const folder = sysfsFolder(disk)
   const number = (path: string) => Number(readFileSync(`${folder}/${path}`, 'utf8'))
   return translated('list', folder, () =>
     readdirSync(folder)
@@ -179,7 +180,8 @@ const pause = 50
 
 /**
  * Brings the kernel's partitions of a disk to these. The whole table is read anew where nobody uses the disk; else only
- * what differs is changed. EBUSY tells that a partition that would have to go is in use, and not just looked at.
+ * what differs is changed. EBUSY tells that a partition that would have to go is in use, and not just looked at. udevd has
+ * the table read as well when it was written: partitions come and go under our hands then, and it is tried again.
  */
 export async function syncPartitions(disk: string, wanted: readonly KernelPartition[], { patience = looksLimit } = {}): Promise<void> {
   const until = performance.now() + patience
@@ -187,7 +189,8 @@ export async function syncPartitions(disk: string, wanted: readonly KernelPartit
     try {
       return trySync(disk, wanted)
     } catch (error) {
-      if (!failedWith(error, 'EBUSY') || performance.now() > until) throw error
+      const passing = failedWith(error, 'EBUSY') || (failedWith(error, 'ENOENT', 'ENXIO') && existsSync(sysfsFolder(disk)))
+      if (!passing || performance.now() > until) throw error
       await Bun.sleep(pause)
     }
 }
