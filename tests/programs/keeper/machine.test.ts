@@ -1,11 +1,16 @@
 import { expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { planDisk } from '../../../src/os/block/layout.ts'
 import { answer } from '../../../src/programs/keeper/gateway/serve-addresses.ts'
 import { configUrl, nodeAsking } from '../../../src/programs/keeper/gateway/serve-configs.ts'
 import type { ClusterRecord } from '../../../src/programs/keeper/layout.ts'
 import { shutdownOf } from '../../../src/programs/keeper/machine/qmp.ts'
-import { machineEnding } from '../../../src/programs/keeper/machine/run-machine.ts'
+import { isInstalled, machineEnding } from '../../../src/programs/keeper/machine/run-machine.ts'
 import { macOf } from '../../../src/programs/keeper/node-address.ts'
 import { Dhcp4Options, dhcp4Option, dhcp4Type, newRequest, optionAddresses, optionNumber } from '../../../src/wire/dhcp4.ts'
+import { writeTable } from '../../../src/wire/gpt/table.ts'
 
 const uuid = '0c5f3b8e-7a52-4a0f-9a5e-2f1f6f1d7c11'
 const cluster: ClusterRecord = {
@@ -68,4 +73,28 @@ test('only a line that tells of an end is taken for one', () => {
   })
   for (const line of ['{"event": "RESET"}', '{"event": "SHUTDOWN"', '{"event": "SHUTDOWN"}', '{"return": {}}'])
     expect(shutdownOf(line)).toBeUndefined()
+})
+
+test('a machine started over the network goes on from its disk once the installation is complete', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ichor-machine-'))
+  try {
+    const file = join(folder, 'disk.raw')
+    const image = new Uint8Array(16 << 20)
+    const holds = (label?: string) => {
+      if (label) {
+        const plan = { partitions: [{ label, type: 'linux', size: 1 << 20 } as const] }
+        const { table } = planDisk({ path: file, size: image.length, sectorSize: 512 }, plan)
+        for (const { offset, bytes } of writeTable(table, { protective: true }).flat()) image.set(bytes, offset)
+      }
+      writeFileSync(file, image)
+      return isInstalled(file)
+    }
+    expect(holds()).toBe(false)
+    expect(holds('INSTALLING')).toBe(false)
+    expect(holds('META')).toBe(true)
+    image.fill(0, 512, 1024) // the first header is torn: the backup counts
+    expect(holds()).toBe(true)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })

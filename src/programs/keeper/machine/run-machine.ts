@@ -6,6 +6,7 @@ import {
   closeSync,
   copyFileSync,
   existsSync,
+  fstatSync,
   mkdirSync,
   openSync,
   readSync,
@@ -16,6 +17,9 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { createCgroup, removeCgroup } from '../../../linux/cgroup.ts'
+import { DecodeError } from '../../../wire/decode-error.ts'
+import { readTable } from '../../../wire/gpt/table.ts'
+import { viewOf } from '../../../wire/probe/view.ts'
 import { nodeCgroup } from '../cgroup-names.ts'
 import { selfCommand } from '../detached.ts'
 import { configUrl } from '../gateway/serve-configs.ts'
@@ -105,7 +109,7 @@ function machineOf({ cluster, machines, node, directory }: MachineRun): VirtualM
     bus,
     serial: `${node.uuid?.slice(0, 8) ?? node.name}-${index}`,
   }))
-  const installed = disks[0] !== undefined && hasTable(disks[0].file)
+  const installed = disks[0] !== undefined && isInstalled(disks[0].file)
   const { network } = cluster
   return {
     name: node.name,
@@ -145,13 +149,20 @@ function provideDisk(file: string, size: number, image: string | undefined): str
   return file
 }
 
-/** Whether a disk has a partition table, so that it was installed to (UEFI 5.3.2: the header is in the second block). */
-function hasTable(file: string): boolean {
+/** Whether the system was installed on a disk: its partition META has that name once everything else is written. */
+export function isInstalled(file: string): boolean {
   const fd = openSync(file, 'r')
   try {
-    const signature = Buffer.alloc(8)
-    readSync(fd, signature, 0, 8, 512)
-    return signature.toString('latin1') === 'EFI PART'
+    const { size } = fstatSync(fd)
+    const stretch = (offset: number) => {
+      const bytes = new Uint8Array(MIB)
+      return { offset, bytes: bytes.subarray(0, readSync(fd, bytes, 0, MIB, offset)) }
+    }
+    const { partitions } = readTable(viewOf(size, [stretch(0), stretch(Math.max(0, size - MIB))]), 512)
+    return partitions.some(({ name }) => name === 'META')
+  } catch (error) {
+    if (error instanceof DecodeError) return false
+    throw error
   } finally {
     closeSync(fd)
   }
