@@ -235,6 +235,8 @@ test(
     for (const name of ['system.img', 'data.img']) {
       const child = Bun.spawn(['blkid', '-p', path(name)], { stdout: 'pipe' })
       expect(await new Response(child.stdout).text()).toBe('')
+      const beginning = Buffer.from(await Bun.file(path(name)).slice(0, mebibyte).arrayBuffer())
+      expect(beginning.includes('EFI PART')).toBe(false)
     }
   },
   60 * minutes,
