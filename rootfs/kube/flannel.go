@@ -279,7 +279,8 @@ func writeConflist(path string, config *subnet.Config, v4 ip.IP4Net, v6 ip.IP6Ne
 	return os.Rename(next, path)
 }
 
-// outsideInterface finds the interface over which other nodes are reached: as told, else the one of the default route.
+// outsideInterface finds the interface over which other nodes are reached: as told, else the one of the default route, else the
+// one of the node's own address.
 func outsideInterface(ctx context.Context, leases subnet.Manager, config *subnet.Config, o flannelOptions) (*backend.ExternalInterface, error) {
 	family, err := ipmatch.GetIPFamily(config.EnableIPv4, config.EnableIPv6)
 	if err != nil {
@@ -319,6 +320,11 @@ func outsideInterface(ctx context.Context, leases subnet.Manager, config *subnet
 		}
 
 		questions = []question{{name: address}}
+
+		// A network that leads nowhere has no default route; its nodes reach each other by their own addresses.
+		if own := os.Getenv("NODE_IP"); address == "" && own != "" {
+			questions = append(questions, question{name: own})
+		}
 	}
 
 	var failures error

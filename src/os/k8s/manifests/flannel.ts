@@ -91,6 +91,7 @@ function daemonSet(config: SpecOf<typeof BootstrapManifestsConfig>): KubeObject 
                 fieldVariable('POD_NAME', 'metadata.name'),
                 fieldVariable('POD_NAMESPACE', 'metadata.namespace'),
                 fieldVariable('NODE_NAME', 'spec.nodeName'),
+                fieldVariable('NODE_IP', 'status.hostIP'),
                 { name: 'EVENT_QUEUE_DEPTH', value: '5000' },
                 { name: 'CONT_WHEN_CACHE_NOT_READY', value: 'false' },
                 ...service,
