@@ -30,7 +30,8 @@ const mebibyte = 1 << 20
 const parts = { kernel: { block } as unknown as Machine['kernel'], spawn, log: silent }
 const plan: DiskPlan = {
   partitions: [
-    { label: 'EFI', type: 'efi', size: 100 * mebibyte, format: { type: 'vfat', label: 'EFI' } },
+    // FAT32 takes so much on sectors of 4 KiB.
+    { label: 'EFI', type: 'efi', size: 260 * mebibyte, format: { type: 'vfat', label: 'EFI' } },
     { label: 'BIOS', type: 'bios', size: mebibyte },
     { label: 'META', type: 'linux', size: mebibyte },
     { label: 'STATE', type: 'linux', size: 100 * mebibyte, format: { type: 'xfs', label: 'STATE' } },
