@@ -1,0 +1,20 @@
+/** The matrix of ways to an address on a kernel that makes links of every kind, and over a cable that loses and delays. */
+import { expect, test } from 'bun:test'
+import { missingFor, runGuest } from './guest-machine.ts'
+
+const programs = ['dnsmasq', 'nsenter']
+const modules = ['8021q', 'bonding', 'bridge', 'veth', 'sch_netem', 'af_packet']
+const needs = missingFor(...programs)
+if (needs.length > 0) console.log(`skipped: needs ${needs.join(', ')}`)
+
+test.skipIf(needs.length > 0)(
+  'every way to an address over links of every kind and over a bad cable',
+  async () => {
+    const said = await runGuest('matrix-guest.ts', modules, { programs, deadline: 3_400_000 })
+    expect(said.filter((line) => line.startsWith('failed'))).toEqual([])
+    expect(said.at(-1)).toBe('end')
+    const [, chapters] = /^chapters: (\d+)$/.exec(said[0] ?? '') ?? []
+    expect(said.filter((line) => line.startsWith('ok')).length).toBe(Number(chapters))
+  },
+  3_600_000,
+)
