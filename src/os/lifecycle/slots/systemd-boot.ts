@@ -22,10 +22,18 @@ const entries = '/loader/entries'
 const kernels = '/EFI/ichor'
 const entryLimit = 4096
 
+/** The entry of a release that is written, where systemd-boot does not look: it is there to be tried, by whoever opens the disk then. */
+const writtenFile = (slot: Slot) => `/loader/written-${slot}.conf`
+
 /** Two slots as entries of systemd-boot on the EFI partition. */
 export function systemdBoot(volume: FatVolume): BootLoader {
-  /** Written, and not named by an entry yet. */
-  const written = new Map<Slot, SlotContent & { kernel: string; commandLine: string }>()
+  const written = async (slot: Slot) => {
+    const path = writtenFile(slot)
+    if (!(await volume.has(path))) return undefined
+    const name = formatEntryName({ generation: 0, slot })
+    const entry = parseEntry(name, Buffer.from(await volume.read(path, entryLimit)).toString())
+    return entry && (await volume.has(entry.kernel)) && (await volume.has(rootFile(entry.rootHash))) ? entry : undefined
+  }
 
   const read = async () => {
     const found: (BootEntry & { commandLine: string })[] = []
@@ -51,7 +59,7 @@ export function systemdBoot(volume: FatVolume): BootLoader {
   /** Names a slot with a new entry, then takes its older ones away. */
   const name = async (slot: Slot, left?: number) => {
     const found = await read()
-    const content = written.get(slot) ?? found.filter((entry) => entry.slot === slot).toSorted((a, b) => b.generation - a.generation)[0]
+    const content = (await written(slot)) ?? found.filter((entry) => entry.slot === slot).toSorted((a, b) => b.generation - a.generation)[0]
     if (!content) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
     const generation = Math.max(0, ...(await generations(volume))) + 1
     const { version, rootHash, image, kernel } = content
@@ -61,7 +69,7 @@ export function systemdBoot(volume: FatVolume): BootLoader {
     // A good entry makes the others of its slot superfluous; one on trial leaves the last good one of its slot alone.
     const older = found.filter((other) => other.slot === slot && (left === undefined || other.left !== undefined))
     for (const { file } of older) await volume.remove(`${entries}/${file}`)
-    written.delete(slot)
+    await volume.remove(writtenFile(slot))
   }
 
   return {
@@ -93,14 +101,16 @@ export function systemdBoot(volume: FatVolume): BootLoader {
         superfluous,
       )
       for (const { file } of found.filter((entry) => entry.slot === slot)) await volume.remove(`${entries}/${file}`)
-      written.delete(slot)
+      for (const each of ['a', 'b'] as const) await volume.remove(writtenFile(each))
       for (const { path } of superfluous) await volume.remove(path)
       await volume.mkdirAll(kernels)
       await volume.mkdirAll('/ichor')
       await putByContent(volume, kernel, release, 'vmlinuz.efi')
       await putByContent(volume, rootFile(release.rootHash), release, 'root.sqsh')
       const { version, rootHash, image, commandLine } = release
-      written.set(slot, { version, rootHash, image, kernel, commandLine: withSlot(commandLine, slot) })
+      const entry = { version, rootHash, image, kernel, slot, generation: 0 }
+      await volume.mkdirAll('/loader')
+      await volume.create(writtenFile(slot), Buffer.from(formatEntry(entry, withSlot(commandLine, slot))))
     },
 
     try: (slot) => name(slot, trialStarts),

@@ -60,6 +60,20 @@ describe.each(['systemd-boot', 'grub'] as const)('%s', (kind) => {
     expect(again.trial).toBeUndefined()
   })
 
+  test('a release that is written is tried by whoever opens the disk then', async () => {
+    const { disk, loader } = await installed(kind)
+    await loader.write('b', two)
+    const later = await opened(kind, disk)
+    expect(await later.state()).toMatchObject({ good: 'a', next: 'a' })
+    await later.try('b')
+    expect(await (await opened(kind, disk)).state()).toMatchObject({ good: 'a', next: 'b', slots: { b: { version: 'v1.13.1' } } })
+    await (await opened(kind, disk)).giveUp()
+    const again = await opened(kind, disk)
+    await again.write('b', one)
+    await (await opened(kind, disk)).try('b')
+    expect(await (await opened(kind, disk)).state()).toMatchObject({ next: 'b', slots: { b: { version: 'v1.13.0' } } })
+  })
+
   test('rolling back is a trial of the other slot', async () => {
     const { loader } = await installed(kind)
     await loader.write('b', two)
