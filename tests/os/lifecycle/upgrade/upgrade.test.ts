@@ -1,0 +1,153 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { silent } from '../../../../src/cosi/log.ts'
+import { Store } from '../../../../src/cosi/store.ts'
+import * as files from '../../../../src/linux/files.ts'
+import { Meta } from '../../../../src/os/block/meta/meta.ts'
+import { Disk } from '../../../../src/os/block/resources/disk.ts'
+import { SystemDisk } from '../../../../src/os/block/resources/system-disk.ts'
+import { installOn } from '../../../../src/os/lifecycle/install/install-system.ts'
+import { folderFiles } from '../../../../src/os/lifecycle/release/installer-image.ts'
+import { openRelease } from '../../../../src/os/lifecycle/release/release.ts'
+import { takeUpload } from '../../../../src/os/lifecycle/release/uploads.ts'
+import { withBootLoader } from '../../../../src/os/lifecycle/slots/boot-disk.ts'
+import { failuresOf, trialOf } from '../../../../src/os/lifecycle/upgrade/records.ts'
+import { watchTrial } from '../../../../src/os/lifecycle/upgrade/trial.ts'
+import { beginRollback, examine, writeUpgrade } from '../../../../src/os/lifecycle/upgrade/upgrade.ts'
+import { NodeAddress } from '../../../../src/os/network/resources/node-address.ts'
+import { blockDevices, SparseDisk } from '../install/sparse-disk.ts'
+import { installerLayout, releaseFiles, signingKey, tarOf, writeTree } from '../release/installer.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'ichor-upgrading-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+const key = signingKey()
+const size = 8 * 2 ** 30
+const never = new AbortController().signal
+const options = { force: false, signal: never, tell: () => {} }
+const up = ['machined', 'apid', 'containerd', 'udevd']
+
+/** Paths of the machine below a folder of its own. */
+function filesBelow(root: string, commandLine: () => string, uefi: boolean) {
+  const at = (path: string) => (path.startsWith('/') ? join(root, path) : path)
+  return {
+    ...files,
+    exists: (path: string) => (path === '/sys/firmware/efi' ? uefi : files.exists(at(path))),
+    readTextIfThere: (path: string) => (path === '/proc/cmdline' ? commandLine() : files.readTextIfThere(at(path))),
+    lstatIfThere: (path: string) => files.lstatIfThere(at(path)),
+    mkdirAll: (path: string, options?: Parameters<typeof files.mkdirAll>[1]) => files.mkdirAll(at(path), options),
+    list: (path: string) => files.list(at(path)),
+    removeFile: (path: string) => files.removeFile(at(path)),
+    move: (from: string, to: string) => files.move(at(from), at(to)),
+    openRead: (path: string, range?: Parameters<typeof files.openRead>[1]) => files.openRead(at(path), range),
+    openWrite: (path: string, how?: Parameters<typeof files.openWrite>[1]) => files.openWrite(at(path), how),
+    writeInto: () => {},
+  }
+}
+
+/** A machine that v1.13.0 was installed on, as far as upgrades go; `start` is what its boot loader would start next. */
+async function installed(uefi: boolean) {
+  const root = mkdtempSync(join(folder, 'machine-'))
+  mkdirSync(join(root, 'run/ichor'), { recursive: true })
+  await Bun.write(join(root, 'run/ichor/key.pub'), key.publicKey)
+  writeTree(join(root, 'medium'), releaseFiles('v1.13.0', key))
+  const disk = new SparseDisk(size, 512)
+  const block = blockDevices('/dev/vda', disk)
+  const store = new Store()
+  const spec = { dev_path: '/dev/vda', size, pretty_size: '8 GiB', io_size: 512, sector_size: 512, readonly: false, cdrom: false }
+  store.put(Disk, 'vda', spec)
+  let running = 'a'
+  const kernel = { mode: 'metal', block, files: filesBelow(root, () => `quiet ichor.slot=${running}`, uefi) }
+  const supervisor = {
+    list: () => up.map((id) => ({ id, state: 'Running' })),
+    get: () => undefined,
+    isUp: (id: string) => up.includes(id),
+    subscribe: () => () => {},
+  }
+  const meta = new Meta({ kernel: kernel as never, store, log: silent })
+  const service = (id: string) => ({ id })
+  const version = { arch: 'amd64', tag: 'v1.13.0' }
+  const parts = { kernel, store, supervisor, meta, service, version, log: silent }
+  const medium = await openRelease(folderFiles({ files }, join(root, 'medium')), key.publicKey, 'amd64')
+  await installOn(parts as never, { disk: '/dev/vda' }, medium, { signal: never, tell: () => {} })
+  store.put(SystemDisk, 'system-disk', { diskID: 'vda', devPath: '/dev/vda' })
+  store.put(NodeAddress, 'current', { addresses: ['10.0.2.15/24'], sortAlgorithm: 'v1' })
+  const machine = parts as unknown as Parameters<typeof writeUpgrade>[0]
+  return {
+    disk,
+    store,
+    machine,
+    /** What an administrator's upgrade does before the machine starts anew. */
+    async upgrade(release: Map<string, Buffer>, force = false) {
+      const archive = tarOf(installerLayout(release))
+      const pieces = async function* () {
+        yield { data: archive, sha256: '' }
+      }
+      const name = await takeUpload(parts.kernel as never, pieces(), false)
+      const written = await writeUpgrade(machine, name, { ...options, force })
+      await written.begin()
+      return written.slot
+    },
+    state: () => withBootLoader(machine, (loader) => loader.state()),
+    async start() {
+      running = (await this.state()).next ?? ''
+      return running
+    },
+    watch: () => watchTrial(parts as never, never, 10),
+  }
+}
+
+describe.each([
+  ['systemd-boot', true],
+  ['grub', false],
+] as const)('%s', (_, uefi) => {
+  test('a release is sent, written, tried, proven, and gone back from', async () => {
+    const here = await installed(uefi)
+    expect(await here.upgrade(releaseFiles('v1.13.1', key))).toBe('b')
+    expect(trialOf(here.machine)).toMatchObject({ slot: 'b', version: 'v1.13.1', services: up, reachable: true })
+    expect(await here.start()).toBe('b')
+    expect(await here.watch()).toBe('good')
+    expect(await here.state()).toMatchObject({ good: 'b', next: 'b', slots: { a: { version: 'v1.13.0' }, b: { version: 'v1.13.1' } } })
+    expect(trialOf(here.machine)).toBeUndefined()
+
+    expect(await beginRollback(here.machine)).toEqual({ slot: 'a', version: 'v1.13.0' })
+    expect(await here.start()).toBe('a')
+    expect(await here.watch()).toBe('good')
+    expect(await here.state()).toMatchObject({ good: 'a', next: 'a' })
+
+    expect(await here.upgrade(releaseFiles('v1.13.2', key))).toBe('b')
+    expect(await here.start()).toBe('b')
+    expect(await here.watch()).toBe('good')
+    expect(await here.state()).toMatchObject({ good: 'b', slots: { a: { version: 'v1.13.0' }, b: { version: 'v1.13.2' } } })
+  })
+
+  test('one that does not come up is left, remembered, and refused unless it is forced', async () => {
+    const here = await installed(uefi)
+    const bad = releaseFiles('v1.13.1', key)
+    await here.upgrade(bad)
+    // The boot loader has used its starts up, and the machine is back: its slot runs, the trial stands.
+    expect(await here.watch()).toBe('none')
+    expect(await here.state()).toMatchObject({ good: 'a', next: 'a' })
+    expect((await here.state()).trial).toBeUndefined()
+    expect(failuresOf(here.machine)).toMatchObject([{ version: 'v1.13.1' }])
+    await expect(here.upgrade(bad)).rejects.toThrow(/it failed on this node at .*nothing was changed/)
+    await expect(beginRollback(here.machine)).rejects.toThrow(/slot B holds/)
+    expect(await here.upgrade(bad, true)).toBe('b')
+    await here.start()
+    expect(await here.watch()).toBe('good')
+    expect(failuresOf(here.machine)).toEqual([])
+  })
+
+  test('one that nobody trusts, or that is not what was signed, changes nothing', async () => {
+    const here = await installed(uefi)
+    const before = await here.state()
+    await expect(here.upgrade(releaseFiles('v1.13.1', signingKey()))).rejects.toThrow('nothing was changed')
+    const changed = releaseFiles('v1.13.1', key)
+    changed.set('root.sqsh', Buffer.alloc(5000, 'x'))
+    await expect(here.upgrade(changed)).rejects.toThrow('"root.sqsh" is damaged; nothing was changed')
+    expect(await here.state()).toEqual(before)
+    expect(trialOf(here.machine)).toBeUndefined()
+    await expect(examine(here.machine, `upload:${'0'.repeat(64)}`, options)).rejects.toThrow('send it again')
+  })
+})
