@@ -105,6 +105,7 @@ export async function runGuest(
     }
     await machine.exited
     clearTimeout(timer)
+    if (!console_.includes('GUEST end')) console.error(`the machine's last words:\n${console_.slice(-4000)}`)
     return [...console_.matchAll(/GUEST (.*?)\r?\n/g)].map(([, line]) => line!)
   } finally {
     rmSync(folder, { recursive: true, force: true })
