@@ -76,6 +76,9 @@ const volumes = (...names: string[]) => {
   return names.map((name) => `---\napiVersion: v1alpha1\n${documents[name]}`).join('')
 }
 
+/** Waits until the API has gone into its container: on the way there it is away for a moment. */
+const settled = () => machine.shows(/the API goes into its container[\s\S]*service=apid .*"Health check successful"/, 20 * minutes)
+
 /** Hands the configuration to the machine in maintenance. */
 const applyFirst = async () =>
   configure(machine, folder, `${await generateControlPlane(folder)}${volumes('ephemeral', 'data', 'ext', 'ceph', 'spare', 'old')}`)
@@ -112,6 +115,7 @@ test.skipIf(told('installed'))(
 test(
   'volumes of every kind are made where they are wished, and what was there is found',
   async () => {
+    await settled()
     for (const id of ['META', 'STATE', 'EPHEMERAL', 'u-data', 'u-ext', 'r-ceph', 's-spare', 'e-archive']) await volume(id)
     const mounts = await says(() => admin('get', 'mountstatus'), /e-archive/)
     expect(mounts).toMatch(/u-data\s+\d+\s+\/dev\/vdb\d\s+\/var\/mnt\/data\s+xfs/)
@@ -170,6 +174,7 @@ test(
     expect((await admin('reboot', '--mode', 'powercycle', '--wait=false')).code).toBe(0)
     await machine.shows(/sequence=reboot phase=volumeFinalize /, 15 * minutes)
     await machine.shows(/machine configuration found.*source=state/, 20 * minutes)
+    await settled()
     await says(() => admin('get', 'meta'), /written by the story/, 20 * minutes)
     await volume('u-data')
   },
@@ -186,6 +191,7 @@ test(
     await machine.unplug()
     truncateSync(path('system.img'), 12 * 1024 * mebibyte)
     await powerOn()
+    await settled()
     await machine.until('EPHEMERAL has grown', async () => (await size()) > before + 1900 * mebibyte, 30 * minutes)
     const free = await says(() => admin('mounts'), /\/dev\/vda\d+\s+[\d.]+\s.*\/var\n/)
     expect(Number(/\/dev\/vda\d+\s+([\d.]+)\s.*\/var\n/.exec(free)?.[1])).toBeGreaterThan((before + 1800 * mebibyte) / 1e9)
@@ -203,6 +209,7 @@ test(
     expect(reset.stderr).not.toContain('error')
     await machine.shows(/sequence=reset phase=resetSpec /, 15 * minutes)
     await machine.shows(/machine configuration found.*source=state/, 20 * minutes)
+    await settled()
     await machine.until('EPHEMERAL is another', async () => !['', before].includes(await uuid()), 20 * minutes)
     await volume('EPHEMERAL')
   },
@@ -218,6 +225,7 @@ test(
     await machine.shows(/sequence=reset phase=resetSpec /, 15 * minutes)
     machine.forget()
     await applyFirst()
+    await settled()
     for (const id of ['STATE', 'EPHEMERAL', 'u-data']) await volume(id)
     expect((await admin('get', 'meta')).stdout).toContain('written by the story')
   },
