@@ -80,7 +80,7 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
     60 * minutes,
   )
 
-  test(
+  test.skipIf(told('refused'))(
     'an image that is not signed, or not whole, is refused with nothing changed',
     async () => {
       await answers()
@@ -94,6 +94,7 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
         expect(refused.stderr).toContain('nothing was changed')
       }
       expect((await machine.insecurely('get', 'metakeys')).stdout).not.toContain('0x06')
+      remember('refused')
     },
     60 * minutes,
   )
@@ -113,40 +114,40 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
     60 * minutes,
   )
 
-  test.each([
+  for (const [variant, sign, why] of [
     ['panics', /Kernel panic/, 'did not come up'],
     ['dies', /Attempted to kill init/, 'did not come up'],
     ['hangs', /this release hangs/, 'did not come up'],
     ['mute', /this release is on trial/, 'not well within'],
-  ] as const)(
-    'from one that %s the machine comes back to the release before it',
-    async (variant, sign, why) => {
-      if (told(variant)) return
-      await answers()
-      machine.forget()
-      const begun = await upgrade(variant, '--no-wait')
-      expect(begun.stderr).toContain('is tried at the next start')
-      await machine.shows(sign, 20 * minutes)
-      // Nothing watches a kernel that hangs before it has a watchdog: whoever finds the machine turns it off and on again.
-      for (let again = 0; variant === 'hangs' && again < 3; again++) {
+  ] as const)
+    test.skipIf(told(variant))(
+      `from one that ${variant === 'mute' ? 'is mute' : variant} the machine comes back to the release before it`,
+      async () => {
+        await answers()
+        machine.forget()
+        const begun = await upgrade(variant, '--no-wait')
+        expect(begun.stderr).toContain('is tried at the next start')
         await machine.shows(sign, 20 * minutes)
-        await machine.unplug()
-        await powerOn()
-      }
-      await machine.until(
-        'the release before it answers',
-        async () => (await machine.insecurely('get', 'metakeys')).stdout.includes(`-${variant}`),
-        40 * minutes,
-      )
-      const keys = await machine.insecurely('get', 'metakeys', '-o', 'yaml')
-      expect(keys.stdout).toContain(why)
-      const refused = await upgrade(variant, '--no-wait')
-      expect(refused.stderr).toContain('it failed on this node')
-      expect(refused.code).toBe(1)
-      remember(variant)
-    },
-    90 * minutes,
-  )
+        // Nothing watches a kernel that hangs before it has a watchdog: whoever finds the machine turns it off and on again.
+        for (let again = 0; variant === 'hangs' && again < 3; again++) {
+          await machine.shows(sign, 20 * minutes)
+          await machine.unplug()
+          await powerOn()
+        }
+        await machine.until(
+          'the release before it answers',
+          async () => (await machine.insecurely('get', 'metakeys')).stdout.includes(`-${variant}`),
+          40 * minutes,
+        )
+        const keys = await machine.insecurely('get', 'metakeys', '-o', 'yaml')
+        expect(keys.stdout).toContain(why)
+        const refused = await upgrade(variant, '--no-wait')
+        expect(refused.stderr).toContain('it failed on this node')
+        expect(refused.code).toBe(1)
+        remember(variant)
+      },
+      90 * minutes,
+    )
 
   test.skipIf(told('full'))(
     'an image that has no room is refused with nothing changed, and the machine still starts',
