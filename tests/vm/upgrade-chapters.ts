@@ -170,13 +170,14 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
   )
 
   const admin = (...args: string[]) => asAdministrator(folder, machine.port, ...args)
+  /** Once the kubelet runs apid does not go to another place any more, which ends what is being sent. */
   const runs = (slot: 'a' | 'b') =>
     machine.until(
-      `slot ${slot}`,
+      `slot ${slot} runs its kubelet`,
       async () => {
-        const { code, stdout, stderr } = await admin('read', '/proc/cmdline')
-        if (code !== 0) throw new Error(stderr.trim())
-        return stdout.includes(`ichor.slot=${slot}`)
+        const [parameters, services] = [await admin('read', '/proc/cmdline'), await admin('services')]
+        for (const { code, stderr } of [parameters, services]) if (code !== 0) throw new Error(stderr.trim())
+        return parameters.stdout.includes(`ichor.slot=${slot}`) && /kubelet\s+Running/.test(services.stdout)
       },
       30 * minutes,
     )
