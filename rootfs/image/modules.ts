@@ -185,7 +185,7 @@ const parameters: Readonly<Record<string, string>> = {
   nbd: 'nbds_max=0',
 }
 
-/** Every match of iptables and every expression of nftables is a module of its own, and so is every kind of set and scheduler. */
+/** Every match of iptables and ebtables is a module of its own, every expression of nftables, every kind of set and every scheduler of IPVS. */
 const matches = /^kernel\/net\/(\w+\/)?netfilter\/((xt|nft|ipt|ip6t|ebt)_|ipset\/|ipvs\/)/
 
 /** The modules to be loaded before the lock, of those that this kernel has: names with parameters. */

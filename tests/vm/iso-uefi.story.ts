@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { disk, dist, forgetState, type Result, stateFolder, TestMachine, uefi } from './machine.ts'
+import { disk, dist, forgetState, stateFolder, TestMachine, uefi } from './machine.ts'
 import { apiServer, asAdministrator, oneNode } from './one-node.ts'
 
 const folder = stateFolder('iso-uefi')
@@ -43,29 +43,17 @@ afterAll(async () => {
 /** Runs talosctl as the administrator of the configuration that was made. */
 const admin = (...args: string[]) => asAdministrator(folder, machine.port, ...args)
 
-/** Waits for what a command says. */
-const says = (command: () => Promise<Result>, what: RegExp, deadline: number) =>
-  machine.until(
-    `${what}`,
-    async () => {
-      const { code, stdout, stderr } = await command()
-      if (code !== 0) throw new Error(stderr.trim())
-      return what.test(stdout) && stdout
-    },
-    deadline,
-  )
-
 test.skipIf(told('installed'))(
   'the medium starts the machine, which waits for a configuration and says where and how it is known',
   async () => {
     await machine.shows(/maintenance: waiting for a machine configuration.*addresses=10\.0\.2\.15/, 10 * minutes)
     await machine.shows(/service=apid .*"Health check successful"/, 10 * minutes)
     expect(machine.console).not.toMatch(/init dies|Kernel panic/)
-    await says(() => machine.insecurely('version'), /Server:[\s\S]*v1\.13\.0/, 10 * minutes)
-    await says(() => machine.insecurely('get', 'disks'), /vda/, 10 * minutes)
-    const phases = await says(() => machine.insecurely('get', 'bootphases'), /start\s+kernel\s+done/, 10 * minutes)
+    await machine.says(() => machine.insecurely('version'), /Server:[\s\S]*v1\.13\.0/, 10 * minutes)
+    await machine.says(() => machine.insecurely('get', 'disks'), /vda/, 10 * minutes)
+    const phases = await machine.says(() => machine.insecurely('get', 'bootphases'), /start\s+kernel\s+done/, 10 * minutes)
     expect(phases).toMatch(/initialize\s+systemRequirements\s+done/)
-    expect(await says(() => machine.insecurely('get', 'systemdisk'), /NODE/, 10 * minutes)).not.toMatch(/vda/)
+    expect(await machine.says(() => machine.insecurely('get', 'systemdisk'), /NODE/, 10 * minutes)).not.toMatch(/vda/)
   },
   60 * minutes,
 )
@@ -112,12 +100,12 @@ test.skipIf(told('installed'))(
 test(
   'from its disk it has its identity, its volumes and its hardening',
   async () => {
-    await says(() => admin('get', 'systemdisk'), /vda/, 10 * minutes)
-    const volumes = await says(() => admin('get', 'volumestatus'), /EPHEMERAL\s+\S+\s+partition\s+ready/, 10 * minutes)
+    await machine.says(() => admin('get', 'systemdisk'), /vda/, 10 * minutes)
+    const volumes = await machine.says(() => admin('get', 'volumestatus'), /EPHEMERAL\s+\S+\s+partition\s+ready/, 10 * minutes)
     for (const id of ['META', 'STATE']) expect(volumes).toMatch(new RegExp(`${id}\\s+\\S+\\s+partition\\s+ready`))
-    const mounts = await says(() => admin('mounts'), / \/var\n/, 5 * minutes)
+    const mounts = await machine.says(() => admin('mounts'), / \/var\n/, 5 * minutes)
     expect(mounts).toMatch(/\/system\/state/)
-    await says(() => admin('read', '/proc/sys/kernel/modules_disabled'), /^1$/m, 10 * minutes)
+    await machine.says(() => admin('read', '/proc/sys/kernel/modules_disabled'), /^1$/m, 10 * minutes)
     expect((await admin('get', 'bootphases')).stdout).toMatch(/boot\s+ephemeral\s+done/)
   },
   80 * minutes,
@@ -126,7 +114,7 @@ test(
 test.skipIf(told('bootstrapped'))(
   'a cluster begins on it',
   async () => {
-    await says(() => admin('service', 'etcd'), /Preparing|Running|join|bootstrap/i, 20 * minutes)
+    await machine.says(() => admin('service', 'etcd'), /Preparing|Running|join|bootstrap/i, 20 * minutes)
     await machine.until('bootstrap is taken', async () => (await admin('bootstrap')).code === 0, 10 * minutes)
     remember('bootstrapped')
   },
@@ -136,7 +124,7 @@ test.skipIf(told('bootstrapped'))(
 test(
   'and the pods of kube-system run',
   async () => {
-    await says(() => admin('services'), /etcd\s+Running\s+OK/, 20 * minutes)
+    await machine.says(() => admin('services'), /etcd\s+Running\s+OK/, 20 * minutes)
     await machine.until('a kubeconfig', async () => (await admin('kubeconfig', '--force', path('kubeconfig'))).code === 0, 20 * minutes)
     const server = `https://127.0.0.1:${machine.ports.get(apiServer)}`
     const config = readFileSync(path('kubeconfig'), 'utf8').replace(/server: \S+/, `server: ${server}`)
@@ -165,7 +153,7 @@ test(
     expect((await admin('reboot', '--mode', 'powercycle', '--wait=false')).code).toBe(0)
     await machine.shows(/sequence=reboot phase=volumeFinalize /, 10 * minutes)
     await machine.shows(/machine configuration found.*source=state/, 15 * minutes)
-    await says(() => admin('services'), /etcd\s+Running\s+OK/, 30 * minutes)
+    await machine.says(() => admin('services'), /etcd\s+Running\s+OK/, 30 * minutes)
     expect((await admin('get', 'identity', '-o', 'yaml')).stdout.match(/nodeId: .*/)?.[0]).toBe(identity.match(/nodeId: .*/)?.[0])
   },
   60 * minutes,

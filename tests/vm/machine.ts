@@ -193,6 +193,19 @@ export class TestMachine {
     }
   }
 
+  /** Waits for what a command says; a command that fails is run again. */
+  async says(command: () => Promise<Result>, what: RegExp, deadline: number): Promise<string> {
+    return this.until(
+      `${what}`,
+      async () => {
+        const { code, stdout, stderr } = await command()
+        if (code !== 0) throw new Error(stderr.trim())
+        return what.test(stdout) && stdout
+      },
+      deadline,
+    )
+  }
+
   /** Runs talosctl against the machine. */
   async talosctl(...args: string[]): Promise<Result> {
     return talosctl(['--endpoints', `127.0.0.1:${this.port}`, ...args])

@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { addPartition } from '../../src/os/block/layout.ts'
 import { newTable, writeTable } from '../../src/wire/gpt/table.ts'
 import { tell } from './control.ts'
-import { asAdmin, configure, generateControlPlane, says as outputOf, volumeIs } from './control-plane.ts'
 import { disk, dist, forgetState, type Result, stateFolder, TestMachine, uefi } from './machine.ts'
+import { asAdministrator, oneNode } from './one-node.ts'
 
 const folder = stateFolder('volumes')
 const path = (name: string) => join(folder, name)
@@ -59,9 +59,10 @@ async function somebodysDisk(file: string): Promise<void> {
   expect(await child.exited).toBe(0)
 }
 
-const admin = (...args: string[]) => asAdmin(machine, folder, args)
-const says = (command: () => Promise<Result>, what: RegExp, deadline?: number) => outputOf(machine, command, what, deadline)
-const volume = (id: string) => volumeIs(machine, folder, id)
+const admin = (...args: string[]) => asAdministrator(folder, machine.port, ...args)
+const says = (command: () => Promise<Result>, what: RegExp, deadline = 15 * minutes) => machine.says(command, what, deadline)
+/** Waits until a volume is ready. */
+const volume = (id: string) => says(() => admin('get', 'volumestatus', id), new RegExp(`${id}\\s+\\d+\\s+\\S+\\s+ready`))
 
 const volumes = (...names: string[]) => {
   const on = 'provisioning:\n  diskSelector:\n    match: disk.serial == "data" && !system_disk\n'
@@ -76,12 +77,31 @@ const volumes = (...names: string[]) => {
   return names.map((name) => `---\napiVersion: v1alpha1\n${documents[name]}`).join('')
 }
 
+/** Writes the configuration of a control plane with some of the volumes; gives the file's path. */
+async function configuration(file: string, ...names: Parameters<typeof volumes>): Promise<string> {
+  writeFileSync(path(file), `${await Bun.file(path('controlplane.yaml')).text()}${volumes(...names)}`)
+  return path(file)
+}
+
 /** Waits until the API has gone into its container: on the way there it is away for a moment. */
 const settled = () => machine.shows(/the API goes into its container[\s\S]*service=apid .*"Health check successful"/, 20 * minutes)
 
 /** Hands the configuration to the machine in maintenance. */
-const applyFirst = async () =>
-  configure(machine, folder, `${await generateControlPlane(folder)}${volumes('ephemeral', 'data', 'ext', 'ceph', 'spare', 'old')}`)
+async function applyFirst(): Promise<void> {
+  await machine.shows(/maintenance: waiting for a machine configuration.*addresses=10\.0\.2\.15/, 15 * minutes)
+  await machine.shows(/service=apid .*"Health check successful"/, 15 * minutes)
+  await oneNode(folder, '--install-disk', '/dev/vda')
+  const file = await configuration('whole.yaml', 'ephemeral', 'data', 'ext', 'ceph', 'spare', 'old')
+  await machine.until(
+    'the configuration is taken',
+    async () => {
+      const { code, stderr } = await machine.insecurely('apply-config', '--file', file)
+      if (code !== 0) throw new Error(stderr)
+      return true
+    },
+    5 * minutes,
+  )
+}
 
 test.skipIf(told('installed'))(
   'in maintenance disks are known with what is on them, and one can be wiped',
@@ -136,11 +156,8 @@ test(
     const refused = await admin('wipe', 'disk', where)
     expect(refused.code).toBe(1)
     expect(refused.stderr).toContain('volume "u-ext" uses')
-    writeFileSync(
-      path('less.yaml'),
-      `${await Bun.file(path('controlplane.yaml')).text()}${volumes('ephemeral', 'data', 'ceph', 'spare', 'old')}`,
-    )
-    expect((await admin('apply-config', '--mode', 'no-reboot', '--file', path('less.yaml'))).stderr).not.toContain('error')
+    const less = await configuration('less.yaml', 'ephemeral', 'data', 'ceph', 'spare', 'old')
+    expect((await admin('apply-config', '--mode', 'no-reboot', '--file', less)).stderr).not.toContain('error')
     await machine.until('the volume is given up', async () => (await admin('get', 'volumestatus', 'u-ext')).code !== 0, 5 * minutes)
     expect((await admin('wipe', 'disk', where, '--drop-partition')).stderr).toContain(`wiped ${where}`)
     await machine.until('the partition is gone', async () => !(await admin('get', 'discoveredvolumes')).stdout.includes(where), 5 * minutes)

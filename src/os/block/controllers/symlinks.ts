@@ -38,8 +38,9 @@ export const observeSymlinks = ({
 function listed(files: Pick<Kernel['files'], 'list'>, path: string): string[] {
   try {
     return files.list(path)
-  } catch {
-    return []
+  } catch (error) {
+    if ((error as { code?: string }).code === 'ENOENT') return []
+    throw error
   }
 }
 

@@ -31,8 +31,8 @@ export const mergeAddresses: Controller = merge('AddressMergeControllers.net.tal
   id: ({ spec }) => `${spec.linkName}/${spec.address}`,
 })
 
-const dadFailed = 8 // IFA_F_DADFAILED: another station has it
-const tentative = 64 // IFA_F_TENTATIVE: it is being asked whether one has
+const dadFailed = addressFlagNumber('dadfailed') // another station has it
+const tentative = addressFlagNumber('tentative') // it is being asked whether one has
 /** Between attempts at an address that another station has, in milliseconds. */
 const again = { first: 5000, longest: 300_000 }
 

@@ -7,10 +7,10 @@ import { Dhcp6Client, type Dhcp6Lease } from './dhcp6-client.ts'
 import { Inbox } from './inbox.ts'
 import type { Findings, Operator } from './operator.ts'
 
-/** The stations that listen to the address of all servers (RFC 2464 7). */
 /** How long the kernel may take to ask whether another station has an address (RFC 4862 5.4), in milliseconds. */
 const probeTime = 10_000
 
+/** The stations that listen to the address of all servers (RFC 2464 7). */
 const serverStations = '33:33:00:01:00:02'
 
 /** The client of DHCPv6 on a link's own packets; it begins when the link's own address is sure to be its own. */

@@ -57,6 +57,16 @@ function machine({ uefi, size = 8 * gibibyte, sectorSize = 512 }: { uefi: boolea
   return { disk, block, store, used, told, parts: parts as unknown as Parameters<typeof installOn>[0] }
 }
 
+/** The other slot is written and tried. */
+async function takesAnUpgrade(parts: ReturnType<typeof machine>['parts'], store: Store): Promise<void> {
+  store.put(SystemDisk, 'system-disk', { diskID: 'vda', devPath: '/dev/vda' })
+  await withBootLoader(parts, async (loader) => {
+    await loader.write('b', await slotRelease(await open('two')))
+    await loader.try('b')
+    expect(await loader.state()).toMatchObject({ good: 'a', next: 'b', trial: { slot: 'b', left: 3 } })
+  })
+}
+
 describe.each([
   { uefi: true, labels: ['EFI', 'META'], meta: '/dev/vda2', kind: 'systemd-boot' },
   { uefi: false, labels: ['EFI', 'BIOS', 'BOOT', 'META'], meta: '/dev/vda4', kind: 'grub' },
@@ -82,12 +92,7 @@ describe.each([
   test('the other slot takes an upgrade, and the machine’s own parameters stay', async () => {
     const { parts, store } = machine({ uefi })
     await installOn(parts, { disk: '/dev/vda', extraKernelArgs: ['quiet=1'] }, await open('one'), silence)
-    store.put(SystemDisk, 'system-disk', { diskID: 'vda', devPath: '/dev/vda' })
-    await withBootLoader(parts, async (loader) => {
-      await loader.write('b', await slotRelease(await open('two')))
-      await loader.try('b')
-      expect(await loader.state()).toMatchObject({ good: 'a', next: 'b', trial: { slot: 'b', left: 3 } })
-    })
+    await takesAnUpgrade(parts, store)
   })
 
   test('a disk that holds something is left alone unless it may be wiped', async () => {
@@ -111,12 +116,7 @@ test('a disk with sectors of 4 KiB is laid out in its own sectors, for UEFI', as
   expect(Buffer.from(disk.read(4096, 8)).toString()).toBe('EFI PART')
   // The file system's sectors are the disk's, or no kernel and no firmware reads it.
   expect(Buffer.from(disk.read(1 << 20, 512)).readUInt16LE(11)).toBe(4096)
-  store.put(SystemDisk, 'system-disk', { diskID: 'vda', devPath: '/dev/vda' })
-  await withBootLoader(parts, async (loader) => {
-    await loader.write('b', await slotRelease(await open('two')))
-    await loader.try('b')
-    expect(await loader.state()).toMatchObject({ good: 'a', next: 'b', trial: { slot: 'b', left: 3 } })
-  })
+  await takesAnUpgrade(parts, store)
 })
 
 test('a BIOS does not start from sectors of 4 KiB: such a disk is refused', async () => {
