@@ -1,8 +1,9 @@
 /** The tools that operators of such clusters know, none of them ours, on a real cluster: openssl, etcdctl, ctr. */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { etcdClient } from '../../src/os/etcd/client.ts'
 import { succeeded, TestCluster } from './cluster.ts'
 
 const cluster = new TestCluster('tools')
@@ -66,17 +67,57 @@ test('openssl verifies the door’s certificate, and is not let in without one o
   expect(`${stranger.stdout}${stranger.stderr}`).toMatch(/alert (certificate required|bad certificate|handshake failure|unknown ca)/)
 }, 60_000)
 
+/** The node's own credentials for etcd, as files. */
+const etcdFiles = async () => ({
+  ca: await fetched('/system/secrets/etcd/ca.crt'),
+  cert: await fetched('/system/secrets/etcd/admin.crt'),
+  key: await fetched('/system/secrets/etcd/admin.key'),
+})
+const etcdFlags = ({ ca, cert, key }: Awaited<ReturnType<typeof etcdFiles>>) => {
+  return ['--endpoints', `https://${node}:2379`, '--cacert', ca, '--cert', cert, '--key', key, '--write-out', 'json']
+}
+
 test('etcdctl finds one healthy member under the node’s name', async () => {
-  const [ca, crt, key] = [
-    await fetched('/system/secrets/etcd/ca.crt'),
-    await fetched('/system/secrets/etcd/admin.crt'),
-    await fetched('/system/secrets/etcd/admin.key'),
-  ]
-  const flags = ['--endpoints', `https://${node}:2379`, '--cacert', ca, '--cert', crt, '--key', key, '--write-out', 'json']
+  const flags = etcdFlags(await etcdFiles())
   const { members } = JSON.parse(succeeded(await run([etcdctl, ...flags, 'member', 'list'])).stdout)
   expect(members).toMatchObject([{ name: 'tools-controlplane-1', peerURLs: [`https://${node}:2380`] }])
   const [health] = JSON.parse(succeeded(await run([etcdctl, ...flags, 'endpoint', 'health'])).stdout)
   expect(health).toMatchObject({ health: true })
+}, 60_000)
+
+test('one node at a time has the claim to upgrade, over its restart, and etcdctl sees whose it is', async () => {
+  const files = await etcdFiles()
+  const flags = etcdFlags(files)
+  const [ca, cert, key] = [files.ca, files.cert, files.key].map((file) => readFileSync(file, 'utf8')) as [string, string, string]
+  const client = () => etcdClient([`${node}:2379`], { ca, cert, key })
+  const [first, second] = [client(), client()]
+  const seen = async () => JSON.parse(succeeded(await run([etcdctl, ...flags, 'get', 'ichor:test:claim'])).stdout).kvs
+  try {
+    expect(await Promise.all([first.claim('ichor:test:claim', 'a', 600), first.claim('ichor:test:claim', 'a', 600)])).toEqual(['a', 'a'])
+    expect(await second.claim('ichor:test:claim', 'b', 600)).toBe('a')
+    // Who restarts has another connection, and the same claim.
+    first.close()
+    expect(await seen()).toMatchObject([{ value: btoa('a') }])
+    const again = client()
+    expect(await again.claim('ichor:test:claim', 'a', 600)).toBe('a')
+    again.close()
+    // Nobody gives back what another has.
+    await second.release('ichor:test:claim', 'b')
+    expect(await second.claim('ichor:test:claim', 'b', 600)).toBe('a')
+    await second.release('ichor:test:claim', 'a')
+    expect(await seen()).toBeUndefined()
+    // Whoever never comes back holds the others up no longer than said.
+    expect(await second.claim('ichor:test:claim', 'a', 2)).toBe('a')
+    const after = async (): Promise<string> => {
+      const holder = await second.claim('ichor:test:claim', 'b', 600)
+      return holder === 'b' ? holder : Bun.sleep(200).then(after)
+    }
+    expect(await after()).toBe('b')
+    await second.release('ichor:test:claim', 'b')
+  } finally {
+    first.close()
+    second.close()
+  }
 }, 60_000)
 
 test('ctr sees the services in one namespace, the pods’ containers in another, and images that were never pulled', async () => {

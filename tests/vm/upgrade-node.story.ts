@@ -1,11 +1,13 @@
 /**
- * An upgrade of a node that works for a cluster: drained, upgraded, back with its data and its place in etcd, and back again to
- * the release before. The node is the only control plane, so that its etcd has nobody to lean on.
+ * An upgrade of a node that works for a cluster: its release comes from a registry, it is drained, upgraded, back with its data
+ * and its place in etcd, and back again to the release before. The node is the only control plane, so that its etcd has nobody
+ * to lean on.
  */
 import { afterAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { dist, forgetState, type Result, stateFolder, talosctl } from './machine.ts'
+import { serveInstaller } from './registry.ts'
 import { forgetVariants, makeVariant } from './variants.ts'
 
 const minutes = 60_000
@@ -16,6 +18,10 @@ const home = join(folder, 'home')
 const env = { HOME: home, TALOSCONFIG: join(home, 'talosconfig'), KUBECONFIG: join(home, 'kubeconfig') }
 mkdirSync(home, { recursive: true })
 const installer = join(process.env.ICHOR_VM_IMAGE ?? dist, 'ichor-installer-amd64.tar')
+/** The registry is on this host, which the machines know as their gateway. */
+const network = { cidr: '10.68.0.0/24', gateway: '10.68.0.1' }
+const registryPort = 5068
+const reference = 'registry.test/ichor/installer:good'
 const cluster = (args: readonly string[], timeout?: number) =>
   talosctl(['cluster', ...args, '--name', name, '--state', state], env, timeout)
 
@@ -68,7 +74,9 @@ test(
   async () => {
     if (existsSync(join(state, name, 'cluster.json'))) return
     const size = ['--controlplanes', '1', '--workers', '0', '--memory', '4GiB', '--disks', 'virtio:12GiB']
-    fine(await cluster(['create', 'qemu', ...size, '--wait-timeout', '100m'], 110 * minutes))
+    const mirror = `registry.test=http://${network.gateway}:${registryPort}`
+    const flags = [...size, '--cidr', network.cidr, '--registry-mirror', mirror, '--wait-timeout', '100m']
+    fine(await cluster(['create', 'qemu', ...flags], 110 * minutes))
     await kubectl('create', 'configmap', 'kept', '--from-literal=through=upgrades')
   },
   115 * minutes,
@@ -79,12 +87,19 @@ test(
   async () => {
     await ready()
     const members = (await ask(['etcd', 'members'])).stdout
-    const image = await makeVariant(installer, 'good')
-    const dry = await ask(['upgrade', '--image', image, '--dry-run'])
+    const archive = await makeVariant(installer, 'good')
+    await using _ = await serveInstaller(archive, {
+      reference,
+      folder: join(folder, 'registry'),
+      hostname: network.gateway,
+      port: registryPort,
+    })
+    const dry = await ask(['upgrade', '--image', reference, '--dry-run'], 20 * minutes)
     expect(dry.stdout).toMatch(/ok\s+etcd\s+etcd has no other voting member/)
     fine(dry)
-    const upgraded = await ask(['upgrade', '--image', image, '--timeout', '60m'], 80 * minutes)
+    const upgraded = await ask(['upgrade', '--image', reference, '--timeout', '60m'], 80 * minutes)
     fine(upgraded)
+    expect(upgraded.stderr).toContain(`pulling "${reference}"`)
     expect(upgraded.stderr).toContain('drained')
     expect(upgraded.stderr).toContain('marked good')
     await slot('b')
