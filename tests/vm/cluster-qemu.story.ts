@@ -3,7 +3,9 @@ import { afterAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { forgetState, stateFolder, talosctl } from './machine.ts'
+import { dist, forgetState, stateFolder, talosctl } from './machine.ts'
+import { serveInstaller } from './registry.ts'
+import { forgetVariants, makeVariant } from './variants.ts'
 
 const minutes = 60_000
 const folder = stateFolder('cluster-qemu')
@@ -12,6 +14,10 @@ const state = join(folder, 'clusters')
 const home = join(folder, 'home')
 const env = { HOME: home, TALOSCONFIG: join(home, 'talosconfig'), KUBECONFIG: join(home, 'kubeconfig') }
 mkdirSync(home, { recursive: true })
+/** A registry on this host, which the machines know as their gateway. */
+const network = { cidr: '10.69.0.0/24', gateway: '10.69.0.1' }
+const registryPort = 5069
+const reference = 'registry.test/ichor/installer:good'
 const cluster = (args: readonly string[], timeout?: number) =>
   talosctl(['cluster', ...args, '--name', name, '--state', state], env, timeout)
 const ask = (...args: string[]) => talosctl(args, env)
@@ -22,13 +28,15 @@ const nodeOf = (role: string): { name: string; ip: string; link: string } =>
 afterAll(async () => {
   if (existsSync(join(state, name))) await cluster(['destroy', '--force'])
   forgetState(folder)
-})
+  forgetVariants()
+}, 5 * minutes)
 
 test(
   'machines are made, installed from the image, and become a healthy cluster',
   async () => {
     const size = ['--controlplanes', '1', '--workers', '1', '--memory', '3.5GiB', '--memory-workers', '2GiB', '--disks', 'virtio:8GiB']
-    const made = await cluster(['create', 'qemu', ...size, '--wait-timeout', '100m'], 110 * minutes)
+    const mirror = ['--cidr', network.cidr, '--registry-mirror', `registry.test=http://${network.gateway}:${registryPort}`]
+    const made = await cluster(['create', 'qemu', ...size, ...mirror, '--wait-timeout', '100m'], 110 * minutes)
     if (made.code !== 0) console.log(made.stderr)
     expect(made.code).toBe(0)
     expect(made.stderr).toContain('kubeconfig: context')
@@ -69,6 +77,24 @@ test(
     expect(status.restarts).toBeGreaterThan(0)
   },
   40 * minutes,
+)
+
+test(
+  'all of them are upgraded by one command, the control plane first',
+  async () => {
+    const archive = await makeVariant(join(process.env.ICHOR_VM_IMAGE ?? dist, 'ichor-installer-amd64.tar'), 'good')
+    const where = { reference, folder: join(folder, 'registry'), hostname: network.gateway, port: registryPort }
+    await using _ = await serveInstaller(archive, where)
+    const [first, second] = [nodeOf('controlplane'), nodeOf('worker')]
+    const command = ['-n', first.ip, 'upgrade', '--cluster', '--image', reference, '--timeout', '60m']
+    const upgraded = await talosctl(command, env, 120 * minutes)
+    if (upgraded.code !== 0) console.log(upgraded.stderr)
+    expect(upgraded.code).toBe(0)
+    expect(upgraded.stderr.match(/marked good/g)).toHaveLength(2)
+    expect(upgraded.stderr.indexOf(first.ip)).toBeLessThan(upgraded.stderr.indexOf(second.ip))
+    for (const { ip } of [first, second]) expect((await ask('-n', ip, 'read', '/proc/cmdline')).stdout).toContain('ichor.slot=b')
+  },
+  125 * minutes,
 )
 
 test(
