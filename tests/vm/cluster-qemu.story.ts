@@ -1,4 +1,8 @@
-/** `talosctl cluster create qemu`: a cluster whose nodes are emulated machines, used with the commands that any cluster is used with. */
+/**
+ * `talosctl cluster create qemu`: a cluster whose nodes are emulated machines, used with the commands that any cluster is used
+ * with, and upgraded as one whose control plane is alone: drained, back with its data and its place in etcd, and back again to
+ * the release before. With ICHOR_VM_STATE the cluster is kept for the next telling, until the last chapter destroys it.
+ */
 import { afterAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
@@ -25,7 +29,47 @@ const record = () => JSON.parse(readFileSync(join(state, name, 'cluster.json'), 
 const nodeOf = (role: string): { name: string; ip: string; link: string } =>
   record().nodes.find((node: { role: string }) => node.role === role)
 
+async function kubectl(...args: string[]): Promise<string> {
+  const argv = [join(dist, 'kubectl'), '--request-timeout', '60s', ...args]
+  const child = Bun.spawn(argv, { stdin: 'ignore', stdout: 'pipe', stderr: 'pipe', env: { ...process.env, ...env } })
+  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  if ((await child.exited) !== 0) throw new Error(stderr.trim())
+  return stdout
+}
+
+/** Asks until it is so; a machine under emulation takes minutes to come back. */
+async function until(what: string, holds: () => Promise<boolean>, deadline: number): Promise<void> {
+  for (const end = performance.now() + deadline; ; ) {
+    const why = await holds().then(
+      (answer) => (answer ? undefined : new Error('it is not so')),
+      (error: Error) => error,
+    )
+    if (!why) return
+    if (performance.now() > end) throw new Error(`not in time: ${what}`, { cause: why })
+    await Bun.sleep(2000)
+  }
+}
+
+/** Whether a node runs a release of this slot, and all nodes take pods. */
+async function runs(ip: string, slot: 'a' | 'b'): Promise<boolean> {
+  const parameters = await ask('-n', ip, 'read', '/proc/cmdline')
+  const nodes = await kubectl('get', 'nodes', '--no-headers')
+  return (
+    parameters.stdout.includes(`ichor.slot=${slot}`) &&
+    nodes
+      .trim()
+      .split('\n')
+      .every((line) => / Ready /.test(line))
+  )
+}
+/** What an upgrade has to leave alone. */
+const kept = async () => ({
+  members: (await ask('-n', nodeOf('controlplane').ip, 'etcd', 'members')).stdout,
+  data: await kubectl('get', 'configmap', 'kept', '-o', 'jsonpath={.data.through}'),
+})
+
 afterAll(async () => {
+  if (process.env.ICHOR_VM_STATE) return
   if (existsSync(join(state, name))) await cluster(['destroy', '--force'])
   forgetState(folder)
   forgetVariants()
@@ -35,11 +79,13 @@ test(
   'machines are made, installed from the image, and become a healthy cluster',
   async () => {
     const size = ['--controlplanes', '1', '--workers', '1', '--memory', '3.5GiB', '--memory-workers', '2GiB', '--disks', 'virtio:8GiB']
+    if (existsSync(join(state, name, 'cluster.json'))) return
     const mirror = ['--cidr', network.cidr, '--registry-mirror', `registry.test=http://${network.gateway}:${registryPort}`]
     const made = await cluster(['create', 'qemu', ...size, ...mirror, '--wait-timeout', '100m'], 110 * minutes)
     if (made.code !== 0) console.log(made.stderr)
     expect(made.code).toBe(0)
     expect(made.stderr).toContain('kubeconfig: context')
+    await kubectl('create', 'configmap', 'kept', '--from-literal=through=upgrades')
   },
   115 * minutes,
 )
@@ -80,21 +126,45 @@ test(
 )
 
 test(
-  'all of them are upgraded by one command, the control plane first',
+  'all of them are upgraded by one command from a registry: drained, marked good when they are ready again, and let back in',
   async () => {
     const archive = await makeVariant(join(process.env.ICHOR_VM_IMAGE ?? dist, 'ichor-installer-amd64.tar'), 'good')
     const where = { reference, folder: join(folder, 'registry'), hostname: network.gateway, port: registryPort }
     await using _ = await serveInstaller(archive, where)
     const [first, second] = [nodeOf('controlplane'), nodeOf('worker')]
+    const before = await kept()
+    const dry = await talosctl(['-n', first.ip, 'upgrade', '--image', reference, '--dry-run'], env, 30 * minutes)
+    expect(dry.stdout).toMatch(/ok\s+etcd\s+etcd has no other voting member/)
+    expect(dry.code).toBe(0)
     const command = ['-n', first.ip, 'upgrade', '--cluster', '--image', reference, '--timeout', '60m']
     const upgraded = await talosctl(command, env, 120 * minutes)
     if (upgraded.code !== 0) console.log(upgraded.stderr)
     expect(upgraded.code).toBe(0)
-    expect(upgraded.stderr.match(/marked good/g)).toHaveLength(2)
-    expect(upgraded.stderr.indexOf(first.ip)).toBeLessThan(upgraded.stderr.indexOf(second.ip))
-    for (const { ip } of [first, second]) expect((await ask('-n', ip, 'read', '/proc/cmdline')).stdout).toContain('ichor.slot=b')
+    for (const ip of [first.ip, second.ip]) {
+      expect(upgraded.stderr).toMatch(new RegExp(`${ip}.*pulling "${reference}"`))
+      expect(upgraded.stderr).toContain(`${ip}: drained`)
+      expect(upgraded.stderr).toMatch(new RegExp(`${ip}.*marked good`))
+      await until(`${ip} runs the other release`, () => runs(ip, 'b'), 10 * minutes)
+    }
+    expect(upgraded.stderr.indexOf('marked good')).toBeLessThan(upgraded.stderr.indexOf(`${second.ip}: pulling`))
+    expect(await kubectl('get', 'nodes', '--no-headers')).not.toContain('SchedulingDisabled')
+    expect(await kept()).toEqual(before)
   },
-  125 * minutes,
+  155 * minutes,
+)
+
+test(
+  'the control plane goes back to the release before, which proves itself as well',
+  async () => {
+    const { ip } = nodeOf('controlplane')
+    const before = await kept()
+    const back = await ask('-n', ip, 'rollback')
+    expect(back.code).toBe(0)
+    await until('the release before runs', () => runs(ip, 'a'), 30 * minutes)
+    await until('the trial is over', async () => !(await ask('-n', ip, 'get', 'metakeys')).stdout.includes('0x06'), 40 * minutes)
+    expect(await kept()).toEqual(before)
+  },
+  80 * minutes,
 )
 
 test(
