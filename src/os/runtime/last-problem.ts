@@ -22,6 +22,11 @@ export class LastProblem {
     return formatEntry({ ...this.#entry, fields })
   }
 
+  /** When it was logged. */
+  get time(): Date | undefined {
+    return this.#entry?.time
+  }
+
   /** Calls back when there is another, or none any more. */
   onChange(told: () => void): void {
     this.#told = told

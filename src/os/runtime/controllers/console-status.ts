@@ -8,6 +8,9 @@ import { Version } from '../resources/version.ts'
 /** Between two lines on the console, in milliseconds: a start changes much in little time. */
 const pause = 5_000
 
+/** A machine that is ready has left its last problem behind after so many milliseconds. */
+const stale = 5 * 60_000
+
 /** A line on a serial console is not to wrap more than once or twice. */
 const longest = 160
 
@@ -15,7 +18,7 @@ const longest = 160
  * Who stands before the console, or reads it over a serial line, sees at its end how the machine is: version, stage, name
  * and addresses, what it waits for, and what went wrong last.
  */
-export const tellStatus = (problem: Pick<LastProblem, 'text' | 'onChange'>, { wait = pause } = {}): Controller => {
+export const tellStatus = (problem: Pick<LastProblem, 'text' | 'time' | 'onChange'>, { wait = pause } = {}): Controller => {
   let shown = ''
   let next = 0
   return defineController({
@@ -39,6 +42,7 @@ export const tellStatus = (problem: Pick<LastProblem, 'text' | 'onChange'>, { wa
       const found = addresses.get('routed-no-k8s') ?? addresses.get('routed') ?? addresses.get('current')
       const at = found?.spec.addresses.map((address) => address.split('/')[0]) ?? []
       const reasons = unmetConditions.map(({ name, reason }) => `${name} (${reason})`)
+      const fresh = ready && problem.time ? problem.time.getTime() + stale - now().getTime() : Number.POSITIVE_INFINITY
       const facts = [
         `${system.name} ${system.version}`,
         ready ? `${status.stage}, ready` : status.stage,
@@ -46,9 +50,10 @@ export const tellStatus = (problem: Pick<LastProblem, 'text' | 'onChange'>, { wa
           ' ',
         ),
         ...(reasons.length > 0 && status.stage !== 'maintenance' ? [cut(`waits for ${reasons.join(', ')}`)] : []),
-        ...(problem.text === undefined ? [] : [cut(`last problem: ${problem.text}`)]),
+        ...(problem.text === undefined || fresh <= 0 ? [] : [cut(`last problem: ${problem.text}`)]),
       ]
       const line = `status: ${facts.join(' | ')}`
+      if (problem.text !== undefined && fresh > 0 && fresh <= stale) wakeIn(fresh)
       if (line === shown) return
       const left = next - now().getTime()
       if (left > 0 && left <= wait) return wakeIn(left)
