@@ -189,7 +189,8 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
     'it takes a configuration, restarts without the firmware where that can be, and the slot stays',
     async () => {
       await answers()
-      await oneNode(folder, '--install-disk', '/dev/vda')
+      const watchdog = '{apiVersion: v1alpha1, kind: WatchdogTimerConfig, device: /dev/watchdog0, timeout: 5m}'
+      await oneNode(folder, '--install-disk', '/dev/vda', '--config-patch', watchdog)
       await machine.until(
         'the configuration is taken',
         async () =>
@@ -197,6 +198,7 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
         20 * minutes,
       )
       await runs('b')
+      expect((await admin('get', 'watchdogtimerstatus')).stdout).toMatch(/timer\s+\d+\s+\/dev\/watchdog0\s+5m0s/)
       machine.forget()
       expect((await admin('reboot', '--wait=false')).code).toBe(0)
       if (firmware === 'bios') await machine.shows(/the next start skips the firmware/, 10 * minutes)
