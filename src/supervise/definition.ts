@@ -19,6 +19,8 @@ export interface ServiceDefinition {
   readonly id: string
   /** Services that must be up before this one is prepared, and that are stopped after it. */
   readonly dependsOn: readonly string[]
+  /** Services that it starts without but may use later on: they are stopped after it too. */
+  readonly outlivedBy?: readonly string[]
   /** Names of the conditions not yet met; asked again whenever a resource type it has read changes. */
   readonly wait?: (store: StoreView) => string[]
   /** Brings about what a run needs; called before each run, so it does nothing when all is there. Throw `Skip` when there is nothing to run. */

@@ -79,7 +79,7 @@ export class Supervisor {
     this.#services.delete(id)
   }
 
-  /** Ends all services, each after those that depend on it, and starts none any more. With `keep`, these and what they need stay. */
+  /** Ends all services, each after those that use it, and starts none any more. With `keep`, these and what they use stay. */
   async stopAll({ keep = [] }: { keep?: readonly string[] } = {}): Promise<void> {
     if (keep.length === 0) this.#closing = true
     const kept = this.#needed(keep)
@@ -89,7 +89,7 @@ export class Supervisor {
       const id = service.definition.id
       let promise = ends.get(id)
       if (!promise) {
-        const users = going.filter(({ definition }) => definition.dependsOn.includes(id))
+        const users = going.filter(({ definition }) => uses(definition).includes(id))
         promise = Promise.all(users.map(end)).then(() => service.stop())
         ends.set(id, promise)
       }
@@ -161,15 +161,19 @@ export class Supervisor {
     return service
   }
 
-  /** The services in `ids` and all they depend on. */
+  /** The services in `ids` and all they use. */
   #needed(ids: readonly string[]): Set<string> {
     const found = new Set<string>()
     const add = (id: string) => {
       if (found.has(id)) return
       found.add(id)
-      for (const needed of this.#services.get(id)?.definition.dependsOn ?? []) add(needed)
+      const service = this.#services.get(id)
+      if (service) for (const used of uses(service.definition)) add(used)
     }
     for (const id of ids) add(id)
     return found
   }
 }
+
+/** What has to be there until a service has ended. */
+const uses = ({ dependsOn, outlivedBy = [] }: ServiceDefinition): readonly string[] => [...dependsOn, ...outlivedBy]

@@ -177,6 +177,28 @@ test('all are stopped with dependents first, and nothing starts any more', async
   expect(() => supervisor.start('cri')).toThrow(SupervisorError)
 })
 
+test('what a service starts without but may use ends after it, and stays with it', async () => {
+  const { supervisor } = node()
+  const [under, over] = [scripted(), scripted()]
+  supervisor.load(
+    service('apid', { runner: over.runner, outlivedBy: ['containerd'] }),
+    service('containerd', { runner: under.runner }),
+    service('cri', { runner: scripted().runner }),
+  )
+  supervisor.start('apid')
+  await settle()
+  expect(supervisor.get('apid')?.state).toBe('Running')
+  supervisor.start('containerd', 'cri')
+  await settle()
+  const states = () => supervisor.list().map(({ id, state }) => `${id} ${state}`)
+  await supervisor.stopAll({ keep: ['apid'] })
+  expect(states()).toEqual(['apid Running', 'containerd Running', 'cri Finished'])
+  const order: string[] = []
+  supervisor.subscribe(({ id, state }) => void (state === 'Finished' && order.push(id)))
+  await supervisor.stopAll()
+  expect(order).toEqual(['apid', 'containerd'])
+})
+
 test('stopAll with keep leaves those and what they need', async () => {
   const { supervisor } = node()
   for (const [id, dependsOn] of [

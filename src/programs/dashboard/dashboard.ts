@@ -24,5 +24,6 @@ export async function main([terminalPath = '/dev/tty2']: string[]): Promise<numb
     terminal.close()
     await cluster.close()
   }
-  return 0
+  // A terminal that was opened for reading keeps the process even when it is closed again (Bun 1.4.5).
+  process.exit(0)
 }

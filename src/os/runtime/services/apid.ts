@@ -26,6 +26,7 @@ export const apidService = (machine: Machine): ServiceDefinition => ({
   id: 'apid',
   // A machine of its own answers before its containerd does.
   dependsOn: machine.kernel.mode === 'container' ? ['containerd'] : [],
+  outlivedBy: ['containerd'],
   wait,
   async prepare() {
     for (const folder of sockets) machine.kernel.files.mkdirAll(folder)
