@@ -1,5 +1,5 @@
 /**
- * Files on STATE when the power is cut: every write that XFS makes to the disk is recorded, and the disk is put together
+ * STATE when the power is cut, its making and its files: every write to the disk is recorded, and the disk is put together
  * again as it was after each of them, with the last one torn, and with nothing but what was flushed.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
@@ -21,6 +21,7 @@ import * as block from '../../src/linux/block.ts'
 import * as files from '../../src/linux/files.ts'
 import { type AttachedLoop, attachLoop } from '../../src/linux/loop.ts'
 import * as mount from '../../src/linux/mount.ts'
+import { probeDevice } from '../../src/os/block/device.ts'
 import { format } from '../../src/os/block/format.ts'
 import { keepConfig } from '../../src/os/config/keep.ts'
 import { spawn } from '../../src/supervise/spawn.ts'
@@ -32,6 +33,7 @@ const [image, base, replayed, log, served, target] = ['disk.img', 'base.img', 'r
 ) as [string, string, string, string, string, string]
 
 type Call = { offset: number; bytes: Uint8Array } | 'flush'
+let making: Call[] = []
 let calls: Call[] = []
 let device: AttachedLoop | undefined
 let server: Bun.Subprocess<'ignore', 'pipe', 'inherit'> | undefined
@@ -55,20 +57,30 @@ beforeAll(async () => {
   for (const path of [served, target]) mkdirSync(path)
   writeFileSync(image, '')
   truncateSync(image, 100 * mebibyte)
-  const bare = attachLoop(image, { autoclear: true })
-  await format({ spawn, kernel: { block } }, bare.device, { type: 'xfs', label: 'STATE' })
-  mount.mount({ source: bare.device, target, type: 'xfs' })
-  await keepConfig(onState, configs[0]!)
-  await keepConfig(onState, configs[1]!)
-  await onState.writeAtomic('/system/state/node-identity.yaml', identities[0]!)
-  mount.umount(target)
-  bare.release()
+  making = await record((path) => format({ spawn, kernel: { block } }, path, { type: 'xfs', label: 'STATE' }))
+  const mounted = (act: () => Promise<void>) => async (path: string) => {
+    mount.mount({ source: path, target, type: 'xfs' })
+    await act()
+    mount.umount(target)
+  }
+  await record(
+    mounted(async () => {
+      await keepConfig(onState, configs[0]!)
+      await keepConfig(onState, configs[1]!)
+      await onState.writeAtomic('/system/state/node-identity.yaml', identities[0]!)
+    }),
+  )
   copy(image, base)
-  await record()
+  calls = await record(
+    mounted(async () => {
+      await keepConfig(onState, configs[2]!)
+      await onState.writeAtomic('/system/state/node-identity.yaml', identities[1]!)
+    }),
+  )
 }, 120_000)
 
-/** The writes of one more configuration kept, and of a new identity. */
-async function record(): Promise<void> {
+/** The writes of what is done to the disk. */
+async function record(act: (path: string) => Promise<void>): Promise<Call[]> {
   server = Bun.spawn([process.execPath, join(import.meta.dir, 'recording-disk.ts'), image, log, served], {
     stdin: 'ignore',
     stdout: 'pipe',
@@ -77,15 +89,12 @@ async function record(): Promise<void> {
   const reader = server.stdout.getReader()
   expect(Buffer.from((await reader.read()).value ?? []).toString()).toContain('ready')
   device = attachLoop(join(served, 'disk'), { autoclear: true })
-  mount.mount({ source: device.device, target, type: 'xfs' })
-  await keepConfig(onState, configs[2]!)
-  await onState.writeAtomic('/system/state/node-identity.yaml', identities[1]!)
-  mount.umount(target)
+  await act(device.device)
   device.release()
   device = undefined
   mount.umount(served)
   await server.exited
-  calls = read()
+  return read()
 }
 
 function read(): Call[] {
@@ -107,12 +116,21 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** What is found on a disk that holds what it held before and these writes. */
-function found(writes: readonly Call[]): Record<string, string | undefined> {
-  copy(base, replayed)
+/** Puts a disk together from what it held before, nothing unless said, and these writes. */
+function replay(writes: readonly Call[], before?: string): void {
+  if (before) copy(before, replayed)
+  else {
+    writeFileSync(replayed, '')
+    truncateSync(replayed, 100 * mebibyte)
+  }
   const open = openSync(replayed, 'r+')
   for (const call of writes) if (call !== 'flush') writeSync(open, call.bytes, 0, call.bytes.length, call.offset)
   closeSync(open)
+}
+
+/** What is found on a disk that holds what it held before and these writes. */
+function found(writes: readonly Call[]): Record<string, string | undefined> {
+  replay(writes, base)
   const loop = attachLoop(replayed, { autoclear: true })
   try {
     mount.mount({ source: loop.device, target, type: 'xfs' })
@@ -166,4 +184,33 @@ test('of what was not flushed any write may be missing', () => {
     expectOldOrNew(found(calls.slice(0, flushed)))
     flushed = index
   }
+}, 120_000)
+
+/** Whether a file system counts as made, which it may only when it is whole: it is mounted then. */
+async function isMade(writes: readonly Call[]): Promise<boolean> {
+  replay(writes)
+  const loop = attachLoop(replayed, { autoclear: true })
+  try {
+    const { found } = await probeDevice(block, loop.device)
+    if (!found) return false
+    expect(found.name).toBe('xfs')
+    mount.mount({ source: loop.device, target, type: 'xfs' })
+    mount.umount(target)
+    return true
+  } finally {
+    loop.release()
+  }
+}
+
+test('a file system whose making is cut off is none, which is made anew, or one that can be used', async () => {
+  const writes = making.filter((call) => call !== 'flush')
+  expect(writes.length).toBeGreaterThan(5)
+  let made = false
+  // mkfs.xfs flushes once, when it is done: only what was written in its order is looked at.
+  for (const [index, call] of writes.entries()) {
+    const before = writes.slice(0, index)
+    await isMade([...before, { offset: call.offset, bytes: call.bytes.subarray(0, 512) }])
+    made = await isMade([...before, call])
+  }
+  expect(made).toBe(true)
 }, 120_000)

@@ -9,10 +9,10 @@ type Probe = (view: DeviceView) => Signature | undefined
 
 const buffer = (bytes: Uint8Array | undefined): Buffer | undefined => bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** XFS (xfs_format.h, struct xfs_dsb), big endian. */
+/** XFS (xfs_format.h, struct xfs_dsb), big endian. One that is still being made, or whose making broke off, is none (sb_inprogress). */
 const xfs: Probe = (view) => {
   const block = buffer(view.bytes(0, 512))
-  if (block?.toString('latin1', 0, 4) !== 'XFSB') return undefined
+  if (block?.toString('latin1', 0, 4) !== 'XFSB' || block[126] !== 0) return undefined
   const blockSize = block.readUInt32BE(4)
   const sectorSize = block.readUInt16BE(102)
   if (!isPower(blockSize, 512, 65536) || !isPower(sectorSize, 512, 32768)) return undefined

@@ -52,6 +52,8 @@ describe('the volumes of a machine', () => {
     const store = await settled()
     expect(ids(store)).toEqual(['META', 'STATE'])
     expect(store.get(VolumeConfig, 'STATE')?.spec.provisioning.partitionSpec).toBeUndefined()
+    // A partition that was wiped is none that a configuration could be on.
+    expect(store.get(VolumeConfig, 'STATE')?.spec.locator.match).toContain('volume.name != ""')
   })
 
   test('of its own are STATE of 100 MiB, EPHEMERAL with the rest, folders and overlays on it', async () => {

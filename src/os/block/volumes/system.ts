@@ -19,7 +19,10 @@ export const metaVolume: Config = {
   locator: { match: 'volume.partition_label == "META" && system_disk' },
 }
 
-/** STATE: as long as nobody says otherwise it is only looked for, so that a machine whose disk is not ours changes nothing. */
+/**
+ * STATE: as long as nobody says otherwise it is only looked for, so that a machine whose disk is not ours changes nothing; one
+ * that was wiped, or never got its file system, is not there then.
+ */
 export function stateVolume(declared: Declaration | undefined): Config {
   return {
     type: 'partition',
@@ -27,7 +30,7 @@ export function stateVolume(declared: Declaration | undefined): Config {
       ? systemPartition('STATE', { minSize: 100 * mebibyte, maxSize: 100 * mebibyte, grow: false })
       : { wave: systemWave },
     ...encryptionOf(declared?.volumes.get('STATE')),
-    locator: { match: onSystemDisk('STATE') },
+    locator: { match: declared ? onSystemDisk('STATE') : `${onSystemDisk('STATE')} && volume.name != ""` },
     mount: folderMount({ target: '/system/state', mode: 0o700 }),
   }
 }
