@@ -133,6 +133,10 @@ test(
     await using _ = await serveInstaller(archive, where)
     const [first, second] = [nodeOf('controlplane'), nodeOf('worker')]
     const before = await kept()
+    const missing = reference.replace(':good', ':missing')
+    const failed = await talosctl(['-n', first.ip, 'upgrade', '--image', missing], env, 30 * minutes)
+    expect(failed.stderr).toMatch(new RegExp(`pull "${missing}": .*; nothing was changed`))
+    expect(failed.code).toBe(1)
     const dry = await talosctl(['-n', first.ip, 'upgrade', '--image', reference, '--dry-run'], env, 30 * minutes)
     expect(dry.stdout).toMatch(/ok\s+etcd\s+etcd has no other voting member/)
     expect(dry.code).toBe(0)
