@@ -41,9 +41,10 @@ export async function writeDisk(path: string, release: Release, firmware: Firmwa
       if (firmware === 'bios' && label === 'EFI') continue
       const volume = await FatVolume.open(partition)
       const loader = firmware === 'bios' ? grub(volume) : systemdBoot(volume)
-      await loader.prepare(signed.open, signed.size)
+      await loader.prepare()
       await loader.write('a', await slotRelease(signed))
       await loader.keep('a')
+      await loader.arm?.(signed.open, signed.size)
     }
     const home = partitions.find(({ label }) => label === 'BIOS')
     if (home) for (const { offset, bytes } of grubBlocks(release.grub.boot, release.grub.core, home)) await disk.write(offset, bytes)

@@ -3,6 +3,7 @@ import type { Machine } from '../area.ts'
 import { AcquireConfigSpec } from '../config/resources/acquire-config-spec.ts'
 import { AcquireConfigStatus, acquireId } from '../config/resources/acquire-config-status.ts'
 import { DevicesStatus } from '../runtime/resources/devices-status.ts'
+import { completeInstallation } from './install/install-system.ts'
 import type { Phase, Task, TaskContext } from './sequencer.ts'
 import { startService } from './services.ts'
 import { startDashboard } from './start/dashboard.ts'
@@ -25,6 +26,7 @@ const onMachine = (machine: Machine): Phase[] => {
   const wipe = last('talos.experimental.wipe')
   return [
     { name: 'systemRequirements', tasks: [enforceHardening(machine)] },
+    { name: 'installation', tasks: [{ name: 'completeInstallation', run: async () => void (await completeInstallation(machine)) }] },
     { name: 'earlyServices', tasks: ['udevd', 'machined', 'syslogd', 'apid'].map((id) => serviceTask(machine, id)) },
     { name: 'usb', tasks: [{ name: 'waitForUSB', run: ({ signal }) => waitForDevices(machine, signal) }] },
     ...(wipe === undefined ? [] : [wipeAtStart(machine, wipe)]),

@@ -103,10 +103,14 @@ export function writeTable(table: GptTable, { protective }: { protective: boolea
   ]
 }
 
-/** The sector that tells those who know nothing of GPT to keep off (UEFI 2.10, 5.2.3). Its code area stays free. */
+/** Interrupt 18h: a BIOS that starts this disk goes on to the next; should it come back, the processor stays where it is. */
+const startsNothing = [0xcd, 0x18, 0xeb, 0xfe] as const
+
+/** The sector that tells those who know nothing of GPT to keep off (UEFI 2.10, 5.2.3). Its code only says that nothing starts here. */
 export function protectiveMbr(sectors: number, sectorSize: number): Uint8Array {
   const sector = Buffer.alloc(sectorSize)
   const entry = 446
+  sector.set(startsNothing)
   sector.set([0x00, 0x02, 0x00], entry + 1) // cylinder, head, sector of the first one
   sector[entry + 4] = 0xee
   sector.set([0xff, 0xff, 0xff], entry + 5)

@@ -1,15 +1,17 @@
 /** Puts the system on a disk: partitions, boot loader, the first slot, META. */
 
+import { parameterValues, parseCommandLine } from '../../../wire/command-line.ts'
 import { FatVolume, formatFat } from '../../../wire/fat/volume.ts'
 import type { Machine } from '../../area.ts'
-import { known, readDiskTable, writeDiskTable } from '../../block/device.ts'
+import { known, readDiskTable, withDevice, writeDiskTable } from '../../block/device.ts'
 import { type LaidOut, layOutDisk } from '../../block/layout.ts'
+import { blockDevices } from '../../block/sysfs.ts'
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { findRelease, isOwnRelease, releaseOfMedium } from '../release/find-release.ts'
 import { filesFor, type Release, ReleaseError, slotRelease, verifyFiles } from '../release/release.ts'
 import type { TaskContext } from '../sequencer.ts'
-import { isInstalled } from '../slots/boot-disk.ts'
+import { isInstalled, startSource } from '../slots/boot-disk.ts'
 import { grub } from '../slots/grub.ts'
 import { grubBlocks } from '../slots/grub-core.ts'
 import { systemdBoot } from '../slots/systemd-boot.ts'
@@ -102,20 +104,22 @@ async function installing(
   for (const partition of partitions.filter(({ label }) => label === 'EFI' || label === 'BOOT')) {
     await writeBootPartition(machine, partition, kind, release, parameters)
   }
-  if (kind === 'grub') await writeGrubCore(machine, path, partitions, release, wish.legacyBIOSSupport === true)
-  else tellFirmware(machine, partitions, plan.disk.spec.sector_size)
+  const efi = partitions.find(({ label }) => label === 'EFI')
+  if (kind === 'systemd-boot' && efi) tellFirmware(machine, efi, plan.disk.spec.sector_size)
   const meta = partitions.find(({ label }) => label === unfinished)
   if (meta) await machine.meta.use(meta.device)
+  // From here on the disk is started from: until everything else is there the medium is.
+  if (kind === 'grub') await writeGrubCore(machine, path, partitions, release, wish.legacyBIOSSupport === true)
+  else if (efi) await armFirmware(machine, efi, release)
   await finish(machine, path)
   tell(`installed ${release.manifest.version} on ${path}`)
   return plan
 }
 
 /** Without the firmware's help the disk starts all the same: the boot loader lies where firmwares look by themselves. */
-function tellFirmware({ kernel, log }: Installing, partitions: readonly LaidOut[], sectorSize: number): void {
-  const efi = partitions.find(({ label }) => label === 'EFI')
+function tellFirmware({ kernel, log }: Installing, efi: LaidOut, sectorSize: number): void {
   try {
-    if (efi) log.info('the firmware starts this system first', { option: writeFirmwareEntry(kernel.efi, efi, sectorSize) })
+    log.info('the firmware starts this system first', { option: writeFirmwareEntry(kernel.efi, efi, sectorSize) })
   } catch (error) {
     log.warn('the firmware could not be told of this system, it has to find it by itself', { error })
   }
@@ -136,12 +140,35 @@ async function writeBootPartition(
     if (kind === 'grub' && label === 'EFI') return // kept free for a machine that changes to UEFI
     const volume = await FatVolume.open(device)
     const loader = kind === 'grub' ? grub(volume) : systemdBoot(volume)
-    await loader.prepare(release.open, release.size)
+    await loader.prepare()
     await loader.write('a', await slotRelease(release, parameters))
     await loader.keep('a')
   } finally {
     await device.close()
   }
+}
+
+async function armFirmware({ kernel }: Pick<Installing, 'kernel'>, { device: path }: LaidOut, release: Release): Promise<void> {
+  await withDevice(kernel.block, path, { ...known, write: true, exclusive: true }, async (device) =>
+    systemdBoot(await FatVolume.open(device)).arm?.(release.open, release.size),
+  )
+}
+
+/**
+ * An installation whose last step alone is missing: the power went between the boot loader's coming and META's getting its
+ * name. The machine was started from that disk, so all the rest is there; gives the disk.
+ */
+export async function completeInstallation({ kernel, log }: Pick<Installing, 'kernel' | 'log'>): Promise<string | undefined> {
+  // Nothing but an entry of an installed slot says so.
+  const parameters = parseCommandLine(kernel.files.readTextIfThere('/proc/cmdline') ?? '')
+  const source = startSource(kernel.files)
+  if (parameterValues(parameters, 'ichor.slot').length === 0 || !source?.startsWith('/dev/')) return undefined
+  const devices = blockDevices(kernel.files)
+  const parent = devices.get(source.slice('/dev/'.length))?.parent
+  if (!parent || ![...devices.values()].some((each) => each.parent === parent && each.partitionName === unfinished)) return undefined
+  log.info('the installation was cut off before its last step, which is made up for', { disk: parent })
+  await finish({ kernel }, `/dev/${parent}`)
+  return parent
 }
 
 /** Gives META its name, by which everybody knows that the disk is installed. */

@@ -26,11 +26,15 @@ export function isInstalled({ store }: Pick<BootDiskParts, 'store'>): boolean {
   return store.get(SystemDisk, 'system-disk') !== undefined
 }
 
+/** The device the root file system is on, or `initramfs`, as stage 0 left it. */
+export const startSource = (files: Pick<Kernel['files'], 'readTextIfThere'>): string | undefined =>
+  files.readTextIfThere('/run/ichor/source')?.split(' ')[0]?.trim()
+
 /** Whether this start was from the system disk, and not from a medium or a network beside it. */
 export function startedFromDisk({ kernel: { files }, store }: BootDiskParts): boolean {
   const disk = store.get(SystemDisk, 'system-disk')?.spec.devPath
-  const source = files.readTextIfThere('/run/ichor/source')?.split(' ')[0]
-  return disk !== undefined && (!source?.startsWith('/dev/') ? source?.trim() !== 'initramfs' : source.startsWith(disk))
+  const source = startSource(files)
+  return disk !== undefined && (!source?.startsWith('/dev/') ? source !== 'initramfs' : source.startsWith(disk))
 }
 
 let turn: Promise<unknown> = Promise.resolve()

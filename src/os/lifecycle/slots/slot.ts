@@ -46,8 +46,10 @@ export interface SlotRelease extends SlotContent {
 export interface BootLoader {
   readonly kind: 'systemd-boot' | 'grub'
   state(): Promise<BootState>
-  /** Puts the boot loader itself and its configuration in place. */
-  prepare(open: (name: string) => AsyncIterable<Uint8Array>, size: (name: string) => number): Promise<void>
+  /** Makes its folders and its configuration. */
+  prepare(): Promise<void>
+  /** Puts in place what the firmware starts. As soon as it is there the disk is started from, so it comes last. GRUB's is outside of the file system. */
+  arm?(open: (name: string) => AsyncIterable<Uint8Array>, size: (name: string) => number): Promise<void>
   /** Writes a release into a slot that is not good; nothing starts it yet. */
   write(slot: Slot, release: SlotRelease): Promise<void>
   /** The next start tries this slot, and so do those after it until it is kept or its tries are used up. */

@@ -76,12 +76,15 @@ export function systemdBoot(volume: FatVolume): BootLoader {
     kind: 'systemd-boot',
     state,
 
-    async prepare(open, size) {
-      await volume.mkdirAll('/EFI/BOOT')
+    async prepare() {
       await volume.mkdirAll(entries)
       await volume.mkdirAll(kernels)
       await volume.mkdirAll('/ichor')
       await replaceFile(volume, '/loader/loader.conf', 'timeout 0\nconsole-mode keep\neditor no\nauto-entries no\n')
+    },
+
+    async arm(open, size) {
+      await volume.mkdirAll('/EFI/BOOT')
       if (!(await volume.has('/EFI/BOOT/BOOTX64.EFI')))
         await volume.create('/EFI/BOOT/BOOTX64.EFI', open('systemd-boot.efi'), size('systemd-boot.efi'))
     },

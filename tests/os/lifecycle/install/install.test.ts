@@ -5,14 +5,15 @@ import { join } from 'node:path'
 import { silent } from '../../../../src/cosi/log.ts'
 import { Store } from '../../../../src/cosi/store.ts'
 import * as files from '../../../../src/linux/files.ts'
-import { readDiskTable } from '../../../../src/os/block/device.ts'
+import { readDiskTable, writeDiskTable } from '../../../../src/os/block/device.ts'
 import { Disk } from '../../../../src/os/block/resources/disk.ts'
 import { SystemDisk } from '../../../../src/os/block/resources/system-disk.ts'
-import { installOn, refuseInstall } from '../../../../src/os/lifecycle/install/install-system.ts'
+import { completeInstallation, installOn, refuseInstall } from '../../../../src/os/lifecycle/install/install-system.ts'
 import { ownParameters } from '../../../../src/os/lifecycle/install/layout.ts'
 import { folderFiles } from '../../../../src/os/lifecycle/release/installer-image.ts'
 import { openRelease, slotRelease } from '../../../../src/os/lifecycle/release/release.ts'
 import { withBootLoader } from '../../../../src/os/lifecycle/slots/boot-disk.ts'
+import { FatVolume } from '../../../../src/wire/fat/volume.ts'
 import { releaseFiles, signingKey, writeTree } from '../release/installer.ts'
 import { blockDevices, SparseDisk } from './sparse-disk.ts'
 
@@ -57,6 +58,14 @@ function machine({ uefi, size = 8 * gibibyte, sectorSize = 512 }: { uefi: boolea
   return { disk, block, store, used, told, parts: parts as unknown as Parameters<typeof installOn>[0] }
 }
 
+/** The code of a first sector that hands the start on to the next disk. */
+const startsNothing = '\xcd\x18\xeb\xfe'
+
+/** Whether there is what a firmware looks for by itself. */
+async function startsByUefi(block: ReturnType<typeof blockDevices>): Promise<boolean> {
+  return (await FatVolume.open(await block.openDevice('/dev/vda1'))).has('/EFI/BOOT/BOOTX64.EFI')
+}
+
 /** The other slot is written and tried. */
 async function takesAnUpgrade(parts: ReturnType<typeof machine>['parts'], store: Store): Promise<void> {
   store.put(SystemDisk, 'system-disk', { diskID: 'vda', devPath: '/dev/vda' })
@@ -72,7 +81,7 @@ describe.each([
   { uefi: false, labels: ['EFI', 'BIOS', 'BOOT', 'META'], meta: '/dev/vda4', kind: 'grub' },
 ] as const)('with UEFI: $uefi', ({ uefi, labels, meta, kind }) => {
   test('an empty disk is laid out, and what starts from it is the release in slot A', async () => {
-    const { parts, store, used, told, disk } = machine({ uefi })
+    const { parts, store, used, told, disk, block } = machine({ uefi })
     const plan = await installOn(parts, { disk: '/dev/vda' }, await open('one'), silence)
     expect(plan.partitions.map(({ label }) => label)).toEqual([...labels])
     expect(used).toEqual([meta])
@@ -85,7 +94,8 @@ describe.each([
       expect(await loader.state()).toMatchObject({ good: 'a', next: 'a', slots: { a: { version: 'v1.13.0' } } })
     })
     // The master boot record starts GRUB on a BIOS machine, and keeps its signature.
-    expect(Buffer.from(disk.read(0, 4)).toString()).toBe(uefi ? '\0\0\0\0' : 'bbbb')
+    expect(Buffer.from(disk.read(0, 4)).toString('latin1')).toBe(uefi ? startsNothing : 'bbbb')
+    expect(await startsByUefi(block)).toBe(uefi)
     expect(Buffer.from(disk.read(510, 2)).toString('hex')).toBe('55aa')
   })
 
@@ -124,14 +134,56 @@ test('a BIOS does not start from sectors of 4 KiB: such a disk is refused', asyn
   expect(await refuseInstall(parts, { disk: '/dev/vda' })).toContain('start this machine by UEFI, or choose another disk')
 })
 
-test('an installation that was cut off is no installation, and is done again without being told to wipe', async () => {
+const namesOn = async (block: Parameters<typeof startsByUefi>[0]) =>
+  (await readDiskTable(await block.openDevice('/dev/vda')))?.partitions.map(({ name }) => name)
+
+test.each([{ uefi: true }, { uefi: false }])(
+  'an installation that was cut off is no installation: nothing starts, and it is done again without being told to wipe ($uefi)',
+  async ({ uefi }) => {
+    const { parts, block, disk } = machine({ uefi })
+    const tired = { ...parts, meta: { use: () => Promise.reject(new Error('the power is gone')) } } as unknown as typeof parts
+    await expect(installOn(tired, { disk: '/dev/vda' }, await open('one'), silence)).rejects.toThrow('the power is gone')
+    expect((await namesOn(block))?.at(-1)).toBe('INSTALLING')
+    expect(Buffer.from(disk.read(0, 4)).toString('latin1')).toBe(startsNothing)
+    expect(await startsByUefi(block)).toBe(false)
+    await installOn(parts, { disk: '/dev/vda' }, await open('one'), silence)
+    expect((await namesOn(block))?.at(-1)).toBe('META')
+  },
+)
+
+test('an installation that was cut off before its last step is completed by the machine that starts from it, and by no other', async () => {
   const { parts, block } = machine({ uefi: true })
-  const tired = { ...parts, meta: { use: () => Promise.reject(new Error('the power is gone')) } } as unknown as typeof parts
-  await expect(installOn(tired, { disk: '/dev/vda' }, await open('one'), silence)).rejects.toThrow('the power is gone')
-  const names = async () => (await readDiskTable(await block.openDevice('/dev/vda')))?.partitions.map(({ name }) => name)
-  expect(await names()).toEqual(['EFI', 'INSTALLING'])
   await installOn(parts, { disk: '/dev/vda' }, await open('one'), silence)
-  expect(await names()).toEqual(['EFI', 'META'])
+  const device = await block.openDevice('/dev/vda')
+  const table = (await readDiskTable(device))!
+  table.partitions.at(-1)!.name = 'INSTALLING'
+  await writeDiskTable(device, table)
+  const uevents: Record<string, string> = {
+    vda: 'DEVTYPE=disk\n',
+    vda1: 'DEVTYPE=partition\nPARTN=1\nPARTNAME=EFI\n',
+    vda2: 'DEVTYPE=partition\nPARTN=2\nPARTNAME=INSTALLING\n',
+  }
+  const started = (commandLine: string, source: string) =>
+    completeInstallation({
+      log: silent,
+      kernel: {
+        ...parts.kernel,
+        files: {
+          ...parts.kernel.files,
+          exists: () => false,
+          list: () => Object.keys(uevents),
+          readlink: (path: string) => `../../devices/pci/block/vda/${path.endsWith('vda') ? '' : path.split('/').at(-1)}`,
+          readTextIfThere: (path: string) =>
+            ({ '/proc/cmdline': commandLine, '/run/ichor/source': source })[path] ?? uevents[path.split('/').at(-2) ?? ''],
+        },
+      } as unknown as typeof parts.kernel,
+    })
+  expect(await started('quiet', '/dev/sr0 iso9660\n')).toBeUndefined()
+  expect(await started('quiet', '/dev/vda1 vfat\n')).toBeUndefined()
+  expect(await started('ichor.slot=a', 'initramfs\n')).toBeUndefined()
+  expect((await namesOn(block))?.at(-1)).toBe('INSTALLING')
+  expect(await started('ichor.slot=a', '/dev/vda1 vfat\n')).toBe('vda')
+  expect((await namesOn(block))?.at(-1)).toBe('META')
 })
 
 test('a damaged release is refused before a byte is written', async () => {

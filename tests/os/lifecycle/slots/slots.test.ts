@@ -15,7 +15,7 @@ async function installed(kind: keyof typeof loaders): Promise<{ disk: MemoryDisk
   const disk = memoryDisk(34 << 20)
   await formatFat(disk, { label: 'BOOT', serial: 7 })
   const loader = loaders[kind](await FatVolume.open(disk))
-  await loader.prepare(one.open, one.size)
+  await loader.prepare()
   await loader.write('a', one)
   await loader.keep('a')
   return { disk, loader }

@@ -36,7 +36,7 @@ async function machine(running: 'a' | 'b', { up = ['machined', 'apid', 'containe
   await formatFat(partition, { label: 'EFI', serial: 1 })
   const loader = systemdBoot(await FatVolume.open(partition))
   const one = testRelease('v1.13.0')
-  await loader.prepare(one.open, one.size)
+  await loader.prepare()
   await loader.write('a', one)
   await loader.keep('a')
   const store = new Store()
