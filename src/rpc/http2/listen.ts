@@ -45,6 +45,8 @@ export interface Listener {
   readonly port: number
   /** Shows and trusts other certificates from now on; connections there are go on. */
   renew(tls: ServerTls): void
+  /** Asks those that were silent for so many milliseconds whether they are there, and ends those that were asked before and did not answer; done by itself every minute. */
+  sweep(patience?: number): void
   /** Takes no more connections, lets running calls go on for `grace` milliseconds, then ends them. */
   close(grace?: number): Promise<void>
 }
@@ -76,6 +78,7 @@ export function listen(place: Place, options: ListenOptions): Listener {
       server.stop(false)
       server = open({ ...place, port, tls }, taking)
     },
+    sweep: (patience) => taking.sweep(patience),
     async close(grace = 0) {
       clearInterval(sweep)
       server.stop(false)
@@ -162,16 +165,17 @@ class Taking {
   }
 
   /** Ends what is idle; asks those that were silent for long, and ends those that did not answer. */
-  sweep(): void {
+  sweep(patience = silentTime): void {
     const now = Date.now()
     for (const session of this.#sessions) {
       const silence = now - session.lastHeard
       if (session.size === 0 && silence > idleTime) session.close()
-      else if (silence < silentTime) this.#asked.delete(session)
+      else if (silence < patience) this.#asked.delete(session)
+      // Only who has not answered is gone: this turn may come late, and the answer be as old as the silence that is allowed.
       else if (this.#asked.has(session)) session.destroy(new Error('client gives no sign of life'))
       else {
         this.#asked.add(session)
-        session.ping(() => {})
+        session.ping(() => void this.#asked.delete(session))
       }
     }
   }

@@ -195,6 +195,46 @@ test('requests beyond what a server takes at a time wait for their turn', async 
   for (const stream of hanging) stream.reset()
 })
 
+describe('a client that is silent', () => {
+  const listening = (name: string) => {
+    const place = join(folder, name)
+    const running = Promise.withResolvers<Stream>()
+    const listener = listen({ unix: place }, { maxStreams: 10, welcome: () => (stream) => running.resolve(stream) })
+    listeners.push(listener)
+    return { place, listener, running: running.promise }
+  }
+
+  test('is kept as long as it answers when it is asked, however old its answer is', async () => {
+    client = await RawClient.connect(path)
+    const { place, listener, running } = listening('silent')
+    const session = await dial({ unix: place })
+    const call = session.request({ ':method': 'POST', ':scheme': 'http', ':path': '/', ':authority': 'x' })
+    call.end()
+    const server = await running
+    server.respond({ ':status': 200 })
+    for (let sweep = 0; sweep < 5; sweep++) {
+      listener.sweep(0)
+      // What is asked later is answered later.
+      await new Promise<void>((resolve) => session.ping(resolve))
+    }
+    server.end(Buffer.from('at last'))
+    const parts: string[] = []
+    for await (const piece of call.chunks()) parts.push(piece.toString())
+    expect(parts.join('')).toBe('at last')
+    session.close()
+  })
+
+  test('is sent away when it does not', async () => {
+    const { place, listener, running } = listening('gone')
+    client = await RawClient.connect(place)
+    client.request(1)
+    await running
+    listener.sweep(0)
+    listener.sweep(0)
+    await client.end()
+  })
+})
+
 test('a server that closes lets running calls finish, and takes no more', async () => {
   client = await RawClient.connect(path)
   const place = join(folder, 'closing')
