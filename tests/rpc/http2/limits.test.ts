@@ -156,7 +156,7 @@ test('whoever begins TLS and does not go on is sent away, and holds up nobody', 
   const tls = { cert: pair.certificate, key: pair.key }
   const troubles: string[] = []
   const place = { host: '127.0.0.1', port: 0, tls }
-  const listener = listen(place, { maxStreams: 10, welcome: () => () => {}, greetingTime: 5000, trouble: (what) => troubles.push(what) })
+  const listener = listen(place, { maxStreams: 10, welcome: () => () => {}, greetingTime: 3000, trouble: (what) => troubles.push(what) })
   const closed = Array.from({ length: 20 }, (_, n) => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const socket = { close: () => resolve(), data() {}, error: () => resolve() }
