@@ -135,7 +135,7 @@ test(
       await powerOn(false)
       await answers()
       await noTrial()
-      expect(machine.console).not.toMatch(/corrupted|Kernel panic|init dies/)
+      expect(machine.console).not.toMatch(/verity: .* corrupted|Kernel panic|init dies/)
       appendFileSync(path('cuts'), `upgrade ${moment} ms\n`)
     }
     expect(survived()).toBe(kills)

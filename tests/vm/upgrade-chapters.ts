@@ -250,6 +250,7 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
       async () => {
         await machine.unplug()
         await powerOn()
+        await machine.until('the emulator listens', () => press('esc').then(() => true), minutes)
         // Nothing shows when the menu could be opened; once it is, this key changes nothing any more.
         for (const until = performance.now() + 20_000; performance.now() < until; await Bun.sleep(200)) await press('esc')
         await press('end')
