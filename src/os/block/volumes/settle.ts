@@ -88,7 +88,9 @@ export class Settling {
   async #missing(id: string, config: Config, { found, mayMake }: Turn): Promise<Status> {
     const { partitionSpec, diskSelector } = config.provisioning
     const place = this.#places.get(id)
-    if (place) throw new Error(`volume "${id}" was on ${place}, which is not there any more`)
+    // What is only looked for and was wiped is missing; what could be made is not made anew elsewhere because its place is another's now.
+    const wiped = config.type === 'partition' && !partitionSpec && found.volumes.some(({ spec }) => spec.dev_path === place)
+    if (place && !wiped) throw new Error(`volume "${id}" was on ${place}, which is not there any more`)
     if (config.type === 'disk') throw new NoRoom(`no disk for volume "${id}": its disk selector fits none`)
     if (!partitionSpec) return { ...waiting(config), phase: 'missing' }
     // The system's own volumes are made only where the system is.

@@ -1,0 +1,33 @@
+import { expect, test } from 'bun:test'
+import { silent } from '../../../src/cosi/log.ts'
+import { Store } from '../../../src/cosi/store.ts'
+import type { Machine } from '../../../src/os/area.ts'
+import { DiscoveredVolume } from '../../../src/os/block/resources/discovered-volume.ts'
+import { Disk } from '../../../src/os/block/resources/disk.ts'
+import { Settling } from '../../../src/os/block/volumes/settle.ts'
+import { stateVolume } from '../../../src/os/block/volumes/system.ts'
+
+/** A system disk whose STATE holds a file system of this name, or nothing; or has no STATE any more. */
+function found(name?: string) {
+  const store = new Store()
+  const disk = { io_size: 512, sector_size: 512, readonly: false, cdrom: false, size: 8 << 20, pretty_size: '8 MiB' }
+  store.put(Disk, 'vda', { ...disk, dev_path: '/dev/vda' })
+  const partition = (label: string, dev_path: string, name: string) =>
+    store.put(DiscoveredVolume, dev_path.slice('/dev/'.length), {
+      ...{ dev_path, parent: 'vda', parent_dev_path: '/dev/vda', type: 'partition', device_path: '', name },
+      ...{ offset: 0, size: 1 << 20, pretty_size: '1 MiB', partition_label: label },
+    })
+  partition('META', '/dev/vda4', 'talosmeta')
+  if (name !== undefined) partition('STATE', '/dev/vda5', name)
+  return { disks: store.list(Disk), volumes: store.list(DiscoveredVolume), system: 'vda' }
+}
+
+test('a STATE that is wiped before it is used is missing, one whose partition is gone is a failure', async () => {
+  const settling = new Settling({ log: silent } as unknown as Machine)
+  const config = stateVolume(undefined)
+  const settle = (name?: string) => settling.settle('STATE', config, { found: found(name), inUse: false, mayMake: false })
+  expect((await settle('xfs')).phase).toBe('located')
+  expect((await settle('')).phase).toBe('missing')
+  expect((await settle('xfs')).phase).toBe('located')
+  expect(settle()).rejects.toThrow('volume "STATE" was on /dev/vda5, which is not there any more')
+})
