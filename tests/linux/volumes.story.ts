@@ -1,6 +1,20 @@
 /** Volumes from an empty disk to a machine that starts again: real disks, a real store, everything mounted below a folder of our own. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statfsSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { silent } from '../../src/cosi/log.ts'
@@ -227,6 +241,37 @@ test(
     expect(readFileSync(`${root}/etc/cni/written`, 'utf8')).toBe('to the overlay')
   },
   patience * 3,
+)
+
+/** Where the two halves of XFS that a machine has lost most often lie, in bytes: the inodes of the first group, and the log. */
+function partsOfXfs(superblock: Buffer): Record<'inodes' | 'log', { offset: number; size: number }> {
+  const [blockSize, groupBlocks, logBlocks] = [superblock.readUInt32BE(4), superblock.readUInt32BE(84), superblock.readUInt32BE(96)]
+  const logStart = superblock.readBigUInt64BE(48)
+  const groupBits = BigInt(superblock.readUInt8(124))
+  const log = Number(logStart >> groupBits) * groupBlocks + Number(logStart & ((1n << groupBits) - 1n))
+  const sectorSize = superblock.readUInt16BE(102)
+  return { inodes: { offset: 2 * sectorSize, size: sectorSize }, log: { offset: log * blockSize, size: logBlocks * blockSize } }
+}
+
+test.each(['inodes', 'log'] as const)(
+  'XFS with damage to its %s is repaired and mounted, and what was kept is there',
+  async (part) => {
+    const { store } = powerOn()
+    const { spec } = await phase(store, 'STATE', 'ready')
+    const device = spec.location!
+    const file = openSync(device, 'r+')
+    const superblock = Buffer.alloc(512)
+    readSync(file, superblock, 0, 512, 0)
+    const { offset, size } = partsOfXfs(superblock)[part]
+    writeSync(file, Buffer.alloc(size, 0xa5), 0, size, offset)
+    fsyncSync(file)
+    closeSync(file)
+    const broken = Bun.spawn(['xfs_repair', '-n', device], { stdout: 'ignore', stderr: 'ignore' })
+    expect(await broken.exited).not.toBe(0)
+    await mountVolume(store, 'STATE', { log: silent, signal: signal() })
+    expect(readFileSync(`${root}/system/state/config.yaml`, 'utf8')).toBe('kept over a start')
+  },
+  patience * 2,
 )
 
 test(

@@ -36,7 +36,7 @@ const onMachine = (machine: Machine) => [
   configUserDisks,
   settleVolumes(machine),
   mergeMountRequests,
-  mountVolumes(machine.kernel),
+  mountVolumes(machine),
   tellMounts,
   observeSwap(machine.kernel),
   configZswap,

@@ -8,6 +8,14 @@ const mostOutput = 64 << 10
 /** A program of the image that ended badly, with what it said last. */
 export class ProgramFailed extends Error {
   override name = 'ProgramFailed'
+
+  constructor(
+    message: string,
+    /** What it exited with; null when a signal ended it. */
+    readonly code: number | null,
+  ) {
+    super(message)
+  }
 }
 
 /** Runs a program of the image to its end and gives what it said. */
@@ -19,7 +27,8 @@ export async function runProgram({ spawn }: Pick<Machine, 'spawn'>, argv: readon
     const { code, signal } = await child.exited
     if (code === 0) return texts.join('')
     const said = texts.join('\n').trim().split('\n').slice(-3).join('; ')
-    throw new ProgramFailed(`${argv.join(' ')}: ${signal ? `ended by ${signal}` : `exit code ${code}`}${said && `: ${said}`}`)
+    const how = signal ? `ended by ${signal}` : `exit code ${code}`
+    throw new ProgramFailed(`${argv.join(' ')}: ${how}${said && `: ${said}`}`, code)
   } finally {
     clearTimeout(timer)
   }

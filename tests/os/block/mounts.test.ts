@@ -13,6 +13,10 @@ import { VolumeMountStatus } from '../../../src/os/block/resources/volume-mount-
 import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
 import { folderMount } from '../../../src/os/block/volumes/folders.ts'
 
+const notHere = () => {
+  throw new Error('no program is started here')
+}
+
 /** A machine with EPHEMERAL, a folder on it, an overlay and a swap area; what the kernel is told is written down. */
 function machine() {
   const told: string[] = []
@@ -52,7 +56,11 @@ function machine() {
       }),
     },
   }
-  runtime.register(mergeMountRequests, mountVolumes(doors as unknown as Parameters<typeof mountVolumes>[0]), tellMounts)
+  runtime.register(
+    mergeMountRequests,
+    mountVolumes({ kernel: doors, spawn: notHere } as unknown as Parameters<typeof mountVolumes>[0]),
+    tellMounts,
+  )
   const disk = { type: 'partition' as const, phase: 'ready' as const }
   store.put(VolumeStatus, 'EPHEMERAL', {
     ...disk,

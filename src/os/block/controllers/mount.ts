@@ -1,6 +1,7 @@
 import { type Controller, defineController, exclusive, strong } from '../../../cosi/controller.ts'
 import type { Logger } from '../../../cosi/log.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
+import type { Machine } from '../../area.ts'
 import type { Kernel } from '../../kernel.ts'
 import { fileSystemName } from '../resources/file-system.ts'
 import { MountRequest } from '../resources/mount-request.ts'
@@ -8,8 +9,10 @@ import { MountStatus } from '../resources/mount-status.ts'
 import { VolumeLifecycle } from '../resources/volume-lifecycle.ts'
 import { VolumeStatus } from '../resources/volume-status.ts'
 import { flagsOf, type Mounted, mountVolume } from '../volumes/mounts.ts'
+import { repairXfs, saysDamaged } from '../volumes/repair.ts'
 
 type Request = SpecOf<typeof MountRequest>
+type Volume = SpecOf<typeof VolumeStatus>
 
 const again = 5_000
 
@@ -17,10 +20,27 @@ const again = 5_000
  * Mounts what is asked for, parents first, for as long as volumes are in use; when it is asked for no more, or volumes are
  * given up altogether, it is unmounted in the opposite order before whoever let go is told.
  */
-export const mountVolumes = (doors: Pick<Kernel, 'files' | 'mount' | 'block'>): Controller => {
+export const mountVolumes = (machine: Pick<Machine, 'spawn'> & { kernel: Pick<Kernel, 'files' | 'mount' | 'block'> }): Controller => {
+  const { kernel } = machine
   /** In the order of mounting. */
   const mounted = new Map<string, Mounted>()
   const told = new Map<string, string>()
+  /** Volumes whose repair was begun: one that does not help is not begun anew every few seconds. */
+  const repaired = new Set<string>()
+  const mount = async (id: string, volume: Volume, request: Request, parent: string, log: Logger): Promise<Mounted> => {
+    try {
+      return await mountVolume(kernel, volume, request, parent)
+    } catch (error) {
+      if (volume.filesystem !== 'xfs' || request.readOnly || repaired.has(id) || !saysDamaged(error)) throw error
+      repaired.add(id)
+      const device = volume.mountLocation ?? ''
+      log.warn('file system is damaged, it is being repaired', { volume: id, device, error: (error as Error).message })
+      await repairXfs(machine, id, device, log)
+    }
+    const made = await mountVolume(kernel, volume, request, parent)
+    repaired.delete(id)
+    return made
+  }
   return defineController({
     name: 'block.MountController',
     inputs: { request: strong(MountRequest), volume: strong(VolumeStatus), lifecycle: strong(VolumeLifecycle) },
@@ -33,7 +53,7 @@ export const mountVolumes = (doors: Pick<Kernel, 'files' | 'mount' | 'block'>): 
         const parent = mounted.get(spec.parentID)
         if (!mounted.has(id) && wanted?.phase === 'ready' && (!spec.parentID || parent)) {
           try {
-            const made = await mountVolume(doors, wanted, spec, parent?.target ?? '')
+            const made = await mount(id, wanted, spec, parent?.target ?? '', log)
             mounted.set(id, made)
             // Folders are many, and nothing to tell everybody of.
             log[made.filesystem === 'none' ? 'debug' : 'info']('volume mounted', { volume: id, target: made.target })
@@ -47,7 +67,7 @@ export const mountVolumes = (doors: Pick<Kernel, 'files' | 'mount' | 'block'>): 
         }
         const there = mounted.get(id)
         if (!there) continue
-        follow(doors, there, spec)
+        follow(kernel, there, spec)
         const { source, target, filesystem } = there
         status.put(id, {
           spec,
