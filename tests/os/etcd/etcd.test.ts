@@ -1,5 +1,8 @@
 import { expect, test } from 'bun:test'
 import { silent } from '../../../src/cosi/log.ts'
+import { VolumeMountStatus } from '../../../src/os/block/resources/volume-mount-status.ts'
+import { MachineType } from '../../../src/os/config/resources/machine-type.ts'
+import { bootstrap } from '../../../src/os/etcd/api/bootstrap.ts'
 import { bootstrapOf } from '../../../src/os/etcd/bootstrap.ts'
 import type { Member } from '../../../src/os/etcd/client.ts'
 import { hexId } from '../../../src/os/etcd/client.ts'
@@ -11,6 +14,8 @@ import { prepareEtcd } from '../../../src/os/etcd/prepare.ts'
 import { EtcdSpec } from '../../../src/os/etcd/resources/etcd-spec.ts'
 import { PKIStatus } from '../../../src/os/etcd/resources/pki-status.ts'
 import { Endpoint } from '../../../src/os/k8s/resources/endpoint.ts'
+import type { Mode } from '../../../src/os/kernel.ts'
+import { mountId, mountRequest } from '../../../src/os/lifecycle/volumes.ts'
 import { HostnameStatus } from '../../../src/os/network/resources/hostname-status.ts'
 import { NodeAddress } from '../../../src/os/network/resources/node-address.ts'
 import { EtcdRootSecret } from '../../../src/os/secrets/resources/etcd-root-secret.ts'
@@ -113,6 +118,21 @@ test('an ordered bootstrap begins a cluster', async () => {
     cluster: own,
     order: undefined,
   })
+})
+
+test('an order is taken only where it lasts: a machine that is being installed forgets what it was told', async () => {
+  const { store, settled } = machineWith([], controlPlane())
+  store.put(MachineType, 'machine-type', 'controlplane')
+  await settled()
+  const order = (mode: Mode) => {
+    const { handle } = bootstrap({ files: memoryFiles(), mode })
+    return (handle as unknown as (request: object, context: object) => object)({ recoverEtcd: false }, { store, log: silent })
+  }
+  expect(() => order('metal')).toThrow('bootstrap: the node has no disk for etcd yet: ask again when it is installed')
+  expect(bootstrapOf(store).order).toBeUndefined()
+  store.put(VolumeMountStatus, mountId('EPHEMERAL'), { ...mountRequest('EPHEMERAL'), target: '/var' })
+  expect(order('metal')).toEqual({ messages: [{}] })
+  expect(() => order('container')).toThrow('this node is being bootstrapped already')
 })
 
 test('a recovery restores the snapshot first', async () => {

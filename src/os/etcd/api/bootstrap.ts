@@ -4,13 +4,15 @@ import { MachineType } from '../../config/resources/machine-type.ts'
 import type { Kernel } from '../../kernel.ts'
 import { dataFolder, snapshotFile } from '../arguments.ts'
 import { bootstrapOf } from '../bootstrap.ts'
+import { withDisk } from './local.ts'
 
 /** Begins the cluster on this node; once in a cluster's life. */
-export const bootstrap = ({ files }: { files: Pick<Kernel['files'], 'exists'> }) =>
+export const bootstrap = ({ files, mode }: Pick<Kernel, 'mode'> & { files: Pick<Kernel['files'], 'exists'> }) =>
   unary('machine.MachineService/Bootstrap', ['os:admin'], ({ recoverEtcd, recoverSkipHashCheck }, { store, log }) => {
     const type = store.get(MachineType, 'machine-type')?.spec
     if (!type) throw new RpcError('FailedPrecondition', 'bootstrap: the node has no machine configuration yet: apply one first')
     if (type === 'worker') throw new RpcError('FailedPrecondition', 'bootstrap: this is a worker: bootstrap one control plane node')
+    withDisk(store, mode, 'bootstrap')
     if (files.exists(`${dataFolder}/member`))
       throw new RpcError('AlreadyExists', 'bootstrap: etcd has data on this node already, the cluster is bootstrapped')
     if (bootstrapOf(store).order) throw new RpcError('AlreadyExists', 'bootstrap: this node is being bootstrapped already')

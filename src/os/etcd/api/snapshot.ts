@@ -4,7 +4,7 @@ import { RpcError } from '../../../rpc/status.ts'
 import type { Kernel } from '../../kernel.ts'
 import { dataFolder, snapshotFile } from '../arguments.ts'
 import { localEtcd } from '../endpoints.ts'
-import { onControlPlane } from './local.ts'
+import { onControlPlane, withDisk } from './local.ts'
 
 /** The whole database, with the checksum that a restore looks for. */
 export const etcdSnapshot = serverStream(
@@ -22,9 +22,13 @@ export const etcdSnapshot = serverStream(
 )
 
 /** Takes a snapshot in, for the bootstrap that follows. */
-export const etcdRecover = ({ files }: { files: Pick<Kernel['files'], 'exists' | 'openWrite' | 'move' | 'remove'> }) =>
+export const etcdRecover = ({
+  files,
+  mode,
+}: Pick<Kernel, 'mode'> & { files: Pick<Kernel['files'], 'exists' | 'openWrite' | 'move' | 'remove'> }) =>
   clientStream('machine.MachineService/EtcdRecover', ['os:admin'], async (requests, { store }) => {
     onControlPlane(store, 'etcd recover')
+    withDisk(store, mode, 'etcd recover')
     if (files.exists(`${dataFolder}/member`))
       throw new RpcError(
         'FailedPrecondition',
