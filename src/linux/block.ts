@@ -4,9 +4,10 @@ import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync }
 import { type FileHandle, open } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { basename } from 'node:path'
+import { failedWith } from '../wire/errno.ts'
 import { ioctl, ioctlNumber } from './ioctl.ts'
 import { check, cString, libc, quoted } from './libc.ts'
-import { failedWith, SystemError, toSystemError, translated } from './system-error.ts'
+import { SystemError, toSystemError, translated } from './system-error.ts'
 
 /** Requests of linux/fs.h and linux/blkpg.h. */
 const request = {

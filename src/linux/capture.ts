@@ -1,10 +1,10 @@
 /** Every packet of a link, both ways, with its link header (packet(7)): for those who look at the network. */
 import { closeSync } from 'node:fs'
+import { failedWith } from '../wire/errno.ts'
 import { check, libc } from './libc.ts'
 import { inNetns } from './netns.ts'
 import { attach } from './packet.ts'
 import { onReadable } from './readable.ts'
-import { failedWith } from './system-error.ts'
 
 const c = libc({
   socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },

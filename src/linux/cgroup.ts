@@ -4,10 +4,11 @@
  */
 import { mkdirSync, readdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { failedWith } from '../wire/errno.ts'
 import { exists, readText, readTextIfThere, writeInto } from './files.ts'
 import { mounts } from './mount.ts'
 import { kill } from './process.ts'
-import { failedWith, SystemError, toSystemError, translated } from './system-error.ts'
+import { SystemError, toSystemError, translated } from './system-error.ts'
 
 /** Which trees are mounted, and where. */
 export interface Hierarchy {

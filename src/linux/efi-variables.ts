@@ -1,7 +1,8 @@
 /** Variables of the firmware (Documentation/filesystems/efivarfs.rst): four bytes of attributes, then the value. */
 import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { failedWith } from '../wire/errno.ts'
 import { ioctl } from './ioctl.ts'
-import { failedWith, translated } from './system-error.ts'
+import { translated } from './system-error.ts'
 
 const folder = '/sys/firmware/efi/efivars'
 /** FS_IOC_GETFLAGS, FS_IOC_SETFLAGS and FS_IMMUTABLE_FL of linux/fs.h. */

@@ -1,4 +1,6 @@
 /** Network cards: what ethtool(8) asks and tells them, over generic netlink. */
+
+import { failedWith } from '../wire/errno.ts'
 import {
   type EthernetChannels,
   type EthernetFeatures,
@@ -23,7 +25,7 @@ import {
 } from '../wire/netlink/ethtool.ts'
 import { genericControl, readFamilyId, writeFamilyQuery } from '../wire/netlink/generic.ts'
 import { NetlinkSocket, netlinkProtocol } from './netlink-socket.ts'
-import { failedWith, SystemError } from './system-error.ts'
+import { SystemError } from './system-error.ts'
 
 export type { EthernetChannels, EthernetFeatures, EthernetRings }
 

@@ -32,8 +32,9 @@ import {
 } from 'node:fs'
 import { open, rename, rm, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { failedWith } from '../wire/errno.ts'
 import { check, cString, libc, quoted } from './libc.ts'
-import { failedWith, SystemError, toSystemError, translated } from './system-error.ts'
+import { SystemError, toSystemError, translated } from './system-error.ts'
 
 const c = libc({
   mknod: { args: ['ptr', 'u32', 'u64'], returns: 'i32' },

@@ -1,6 +1,7 @@
 import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs'
+import { failedWith } from '../wire/errno.ts'
 import { type KernelRecord, parseKernelRecord } from '../wire/proc/kmsg.ts'
-import { failedWith, translated } from './system-error.ts'
+import { translated } from './system-error.ts'
 
 const path = '/dev/kmsg'
 

@@ -1,6 +1,7 @@
 import { closeSync, constants, openSync, readdirSync, readFileSync } from 'node:fs'
+import { failedWith } from '../wire/errno.ts'
 import { ioctl, ioctlNumber } from './ioctl.ts'
-import { failedWith, SystemError, translated } from './system-error.ts'
+import { SystemError, translated } from './system-error.ts'
 
 const LOOP_CLR_FD = 0x4c01
 const LOOP_CONFIGURE = 0x4c0a

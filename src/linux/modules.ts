@@ -1,6 +1,7 @@
 import { closeSync, constants, openSync } from 'node:fs'
+import { failedWith } from '../wire/errno.ts'
 import { check, cString, libc, quoted } from './libc.ts'
-import { failedWith, translated } from './system-error.ts'
+import { translated } from './system-error.ts'
 
 const c = libc({ syscall: { args: ['i64', 'i32', 'ptr', 'i32'], returns: 'i64' } })
 

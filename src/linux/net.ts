@@ -1,5 +1,6 @@
 /** Links, addresses, routes, rules and neighbours of one network namespace. */
 import { closeSync, openSync } from 'node:fs'
+import { failedWith } from '../wire/errno.ts'
 import { type Address, type AddressChange, addressMessage, readAddress, writeAddress } from '../wire/netlink/address.ts'
 import { type Link, type LinkChange, linkMessage, readLink, writeLink } from '../wire/netlink/link.ts'
 import type { LinkData } from '../wire/netlink/link-kind.ts'
@@ -9,7 +10,7 @@ import { type Neighbour, neighbourMessage, readNeighbour, writeNeighbour } from 
 import { type Route, type RouteChange, readRoute, routeMessage, writeRoute } from '../wire/netlink/route.ts'
 import { type Rule, readRule, ruleMessage, writeRule } from '../wire/netlink/rule.ts'
 import { NetlinkSocket, netlinkProtocol, watchNetlink } from './netlink-socket.ts'
-import { failedWith, SystemError, translated } from './system-error.ts'
+import { SystemError, translated } from './system-error.ts'
 
 export type { Address, AddressChange, Link, LinkChange, LinkData, Neighbour, Route, RouteChange, Rule }
 

@@ -4,6 +4,7 @@
  */
 import { closeSync } from 'node:fs'
 import { DecodeError } from '../wire/decode-error.ts'
+import { failedWith } from '../wire/errno.ts'
 import {
   type Acknowledgement,
   control,
@@ -15,7 +16,7 @@ import {
 } from '../wire/netlink/message.ts'
 import { check, libc } from './libc.ts'
 import { inNetns } from './netns.ts'
-import { failedWith, SystemError } from './system-error.ts'
+import { SystemError } from './system-error.ts'
 
 const c = libc({
   socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },

@@ -4,9 +4,10 @@
  */
 import { closeSync, mkdirSync, openSync, unlinkSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { failedWith } from '../wire/errno.ts'
 import { bind, umount } from './mount.ts'
 import { setns, unshare } from './namespaces.ts'
-import { failedWith, translated } from './system-error.ts'
+import { translated } from './system-error.ts'
 
 const own = '/proc/thread-self/ns/net'
 

@@ -1,4 +1,6 @@
 /** What a table of nftables has, and whether it changes. */
+
+import { failedWith } from '../wire/errno.ts'
 import {
   changedTable,
   type FilterChain,
@@ -10,7 +12,6 @@ import {
   writeTableQuery,
 } from '../wire/netlink/nftables.ts'
 import { NetlinkSocket, netlinkProtocol, watchNetlink } from './netlink-socket.ts'
-import { failedWith } from './system-error.ts'
 
 export type { FilterChain, FilterRule }
 

@@ -2,11 +2,11 @@
 import { ptr } from 'bun:ffi'
 import { closeSync } from 'node:fs'
 import { arpAnnouncement, neighbourAdvertisement } from '../wire/arp.ts'
+import { failedWith } from '../wire/errno.ts'
 import { formatMac, parseMac } from '../wire/ip.ts'
 import { check, cString, libc } from './libc.ts'
 import { inNetns } from './netns.ts'
 import { onReadable } from './readable.ts'
-import { failedWith } from './system-error.ts'
 
 const c = libc({
   socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
+import { failedWith } from '../wire/errno.ts'
 import { check, cString, cStrings, libc, quoted } from './libc.ts'
-import { failedWith, SystemError, translated } from './system-error.ts'
+import { SystemError, translated } from './system-error.ts'
 
 const c = libc({
   waitid: { args: ['i32', 'i32', 'ptr', 'i32'], returns: 'i32' },

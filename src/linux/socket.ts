@@ -1,8 +1,9 @@
 /** What node:net cannot do with unix sockets: who is at the other end, and datagrams. */
 import { closeSync, rmSync } from 'node:fs'
+import { failedWith } from '../wire/errno.ts'
 import { check, cString, libc, quoted } from './libc.ts'
 import { onReadable } from './readable.ts'
-import { failedWith, SystemError } from './system-error.ts'
+import { SystemError } from './system-error.ts'
 
 const c = libc({
   socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },

@@ -1,24 +1,5 @@
 import { constants } from 'node:os'
-
-const names = new Map<number, string>(Object.entries(constants.errno).map(([name, number]) => [number, name]))
-names.set(11, 'EAGAIN')
-names.set(22, 'EINVAL')
-names.set(95, 'EOPNOTSUPP')
-for (const [number, name] of [
-  [85, 'ERESTART'],
-  [112, 'EHOSTDOWN'],
-  [117, 'EUCLEAN'],
-  [121, 'EREMOTEIO'],
-  [123, 'ENOMEDIUM'],
-  [126, 'ENOKEY'],
-  [524, 'ENOTSUPP'],
-] as const)
-  names.set(number, name)
-
-/** The name of an errno value, `E<number>` when it has none. */
-export function errnoName(errno: number): string {
-  return names.get(errno) ?? `E${errno}`
-}
+import { errnoName } from '../wire/errno.ts'
 
 /** A system call that failed: which, on what, and why. */
 export class SystemError extends Error {
@@ -34,11 +15,6 @@ export class SystemError extends Error {
     this.errno = errno
     this.code = code
   }
-}
-
-/** Whether an error is a failed system call with one of these codes (`ENOENT`, …). */
-export function failedWith(error: unknown, ...codes: string[]): boolean {
-  return error instanceof Error && 'code' in error && codes.includes(String(error.code))
 }
 
 /** Runs a node:fs call and rethrows its failure as a SystemError. */

@@ -1,4 +1,6 @@
 /** WireGuard links of this process's network namespace. */
+
+import { failedWith } from '../wire/errno.ts'
 import { genericControl, readFamilyId, writeFamilyQuery } from '../wire/netlink/generic.ts'
 import {
   readWireguard,
@@ -10,7 +12,7 @@ import {
   writeWireguardQuery,
 } from '../wire/netlink/wireguard.ts'
 import { NetlinkSocket, netlinkProtocol } from './netlink-socket.ts'
-import { failedWith, SystemError } from './system-error.ts'
+import { SystemError } from './system-error.ts'
 
 export type { WireguardChange, WireguardDevice, WireguardPeer }
 

@@ -9,9 +9,10 @@ import { children, exists, getpid, kill, reapOrphans, startTime } from '../../sr
 import { getrlimit, isLimitedResource, setrlimit } from '../../src/linux/rlimit.ts'
 import { sysctlPath } from '../../src/linux/sysctl.ts'
 import { clockTicks, pageSize, sysinfo } from '../../src/linux/sysinfo.ts'
-import { errnoName, failedWith, SystemError } from '../../src/linux/system-error.ts'
+import { SystemError } from '../../src/linux/system-error.ts'
 import { clock } from '../../src/linux/time.ts'
 import { gethostname, uname } from '../../src/linux/uts.ts'
+import { errnoName, failedWith } from '../../src/wire/errno.ts'
 
 describe('failed calls', () => {
   test('name the call, what it was about and why', () => {

@@ -1,4 +1,5 @@
 import { RpcError } from '../../rpc/status.ts'
+import { failedWith } from '../../wire/errno.ts'
 
 /** A path of the node, without `.` and `..`. Throws RpcError InvalidArgument when it does not begin at the root. */
 export function absolute(path: string): string {
@@ -16,10 +17,8 @@ export function translated<T>(action: string, path: string, run: () => T): T {
   try {
     return run()
   } catch (error) {
-    const code = (error as { code?: string }).code
-    const status =
-      code === 'ENOENT' || code === 'ENOTDIR' ? 'NotFound' : code === 'EACCES' || code === 'EPERM' ? 'PermissionDenied' : undefined
-    if (!status) throw error
-    throw new RpcError(status, `${action} "${path}": ${status === 'NotFound' ? 'no such file or directory' : 'permission denied'}`)
+    if (failedWith(error, 'ENOENT', 'ENOTDIR')) throw new RpcError('NotFound', `${action} "${path}": no such file or directory`)
+    if (failedWith(error, 'EACCES', 'EPERM')) throw new RpcError('PermissionDenied', `${action} "${path}": permission denied`)
+    throw error
   }
 }

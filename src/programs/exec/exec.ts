@@ -2,7 +2,7 @@
 import { existsSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { execve, resetForExec } from '../../linux/process.ts'
-import { failedWith } from '../../linux/system-error.ts'
+import { failedWith } from '../../wire/errno.ts'
 import { describeExecReport, type ExecReport, formatExecReport } from '../../wire/exec-report.ts'
 import { type ExecOptions, ExecUsageError, parseExecOptions, usage } from './options.ts'
 import { prepare } from './prepare.ts'

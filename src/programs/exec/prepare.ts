@@ -15,7 +15,7 @@ import { setgid, setgroups, setuid } from '../../linux/identity.ts'
 import { enter } from '../../linux/namespaces.ts'
 import { oomScoreAdjustment, setNice, setNoNewPrivileges, setParentDeathSignal, setsid, umask } from '../../linux/process.ts'
 import { getrlimit, setrlimit } from '../../linux/rlimit.ts'
-import { failedWith } from '../../linux/system-error.ts'
+import { failedWith } from '../../wire/errno.ts'
 import type { ExecReport } from '../../wire/exec-report.ts'
 import type { ExecOptions } from './options.ts'
 

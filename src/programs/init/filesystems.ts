@@ -2,9 +2,9 @@ import * as files from '../../linux/files.ts'
 import * as modules from '../../linux/modules.ts'
 import type { MountRequest } from '../../linux/mount.ts'
 import * as mount from '../../linux/mount.ts'
-import { failedWith } from '../../linux/system-error.ts'
 import * as uts from '../../linux/uts.ts'
 import { moduleLoader } from '../../os/runtime/module-loader.ts'
+import { failedWith } from '../../wire/errno.ts'
 
 /** What must be mounted for the machine to run; what is there already, as in a container, is left alone. */
 const wanted: readonly MountRequest[] = [

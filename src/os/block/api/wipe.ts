@@ -3,6 +3,7 @@ import { storage as enums } from '../../../rpc/enums.ts'
 import type { storage } from '../../../rpc/messages.ts'
 import { type Method, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
+import { failedWith } from '../../../wire/errno.ts'
 import type { Machine } from '../../area.ts'
 import { BlockDevice } from '../resources/block-device.ts'
 import { Disk } from '../resources/disk.ts'
@@ -34,7 +35,7 @@ async function wiped(what: string, run: () => Promise<void>): Promise<void> {
   try {
     await run()
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EBUSY')
+    if (failedWith(error, 'EBUSY'))
       throw new RpcError('FailedPrecondition', `${what}: it is in use (mounted, swapped to, or part of another device)`)
     throw error
   }

@@ -1,4 +1,5 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { failedWith } from '../../../wire/errno.ts'
 import type { Kernel } from '../../kernel.ts'
 import { BlockDevice } from '../resources/block-device.ts'
 import { BlockSymlink } from '../resources/block-symlink.ts'
@@ -39,7 +40,7 @@ function listed(files: Pick<Kernel['files'], 'list'>, path: string): string[] {
   try {
     return files.list(path)
   } catch (error) {
-    if ((error as { code?: string }).code === 'ENOENT') return []
+    if (failedWith(error, 'ENOENT')) return []
     throw error
   }
 }

@@ -1,16 +1,14 @@
 /** XFS that is damaged, as after a write of which only a part reached the disk, and how it is mended. */
 import type { Logger } from '../../../cosi/log.ts'
+import { failedWith } from '../../../wire/errno.ts'
 import type { Machine } from '../../area.ts'
 import { ProgramFailed, runProgram } from '../program.ts'
 
 /** xfs_repair(8): the log has to be replayed by mounting first; nothing was changed. */
 const logIsDirty = 2
 
-/** What mount(2) fails with on XFS whose structure, checksums or log are broken. */
-const damage = new Set<unknown>(['EUCLEAN', 'EBADMSG', 'EIO'])
-
-/** Whether this is how a mount of damaged XFS fails. */
-export const saysDamaged = (error: unknown): boolean => error instanceof Error && 'code' in error && damage.has(error.code)
+/** Whether this is what mount(2) says of XFS whose structure, checksums or log are broken. */
+export const saysDamaged = (error: unknown): boolean => failedWith(error, 'EUCLEAN', 'EBADMSG', 'EIO')
 
 /**
  * Repairs XFS that cannot be mounted: on a machine without a shell there is no other way to what is on it. A log that cannot

@@ -1,4 +1,5 @@
 /** Archives of installer images that were sent through the API: kept under their SHA-256 until they are used, or the next is sent. */
+import { failedWith } from '../../../wire/errno.ts'
 import type { Kernel } from '../../kernel.ts'
 import { ReleaseError } from './release.ts'
 
@@ -81,7 +82,7 @@ async function store({ files }: Doors, chunks: AsyncIterable<Uint8Array>, onDisk
   } catch (error) {
     output.destroy()
     if (files.exists(draft)) files.removeFile(draft)
-    if ((error as { code?: string }).code === 'ENOSPC') throw new ReleaseError('there is no room for the archive on this node')
+    if (failedWith(error, 'ENOSPC')) throw new ReleaseError('there is no room for the archive on this node')
     throw error
   }
   const sum = hash.digest('hex')

@@ -1,6 +1,7 @@
 import type { Method } from '../../../rpc/server/method.ts'
 import { serverStream } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
+import { failedWith } from '../../../wire/errno.ts'
 import { linkType, pcapHeader, pcapRecord } from '../../../wire/pcap.ts'
 import type { Kernel } from '../../kernel.ts'
 
@@ -95,8 +96,7 @@ function openOn(capture: Kernel['capture'], ...[link, receive, options]: Paramet
   try {
     return capture.openCapture(link, receive, options)
   } catch (error) {
-    const { code } = error as { code?: string }
-    if (code === 'EINVAL' && options?.filter?.length)
+    if (failedWith(error, 'EINVAL') && options?.filter?.length)
       throw new RpcError('InvalidArgument', 'packet filter is refused by the kernel: check its instructions')
     throw error
   }
