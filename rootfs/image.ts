@@ -1,16 +1,5 @@
 /** `./mkimage.sh`: everything a machine starts from, in dist/. `--help` says what can be chosen. */
-import {
-  accessSync,
-  constants,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hashFile } from './build/cache.ts'
 import { installDependencies } from './build/dependencies.ts'
@@ -20,15 +9,16 @@ import { formatSize, formatTime, type Task, task } from './build/progress.ts'
 import { type SizeRow, sizeTable, table } from './build/size-table.ts'
 import { commandLine } from './image/command-line.ts'
 import { writeDisk } from './image/disk.ts'
+import { checkGiven } from './image/given.ts'
 import { takeStarters } from './image/kernel.ts'
 import { imageKey, signatureLine } from './image/key.ts'
-import { help, type ImageOptions, imageOptions, UsageError } from './image/options.ts'
+import { help, type ImageOptions, imageOptions } from './image/options.ts'
 import { writeInstaller, writeIso, writeNetworkInitramfs } from './image/products.ts'
 import { writeQcow2 } from './image/qcow2.ts'
 import { makeRelease, type Release, sizeOf } from './image/release.ts'
 import { checkReproducible } from './image/reproducible.ts'
 import { makeRoot } from './image/root.ts'
-import { checkKeys, enrollment } from './image/secure-boot.ts'
+import { enrollment } from './image/secure-boot.ts'
 import { buildStage0 } from './image/stage0.ts'
 
 /** Debian packages an image takes besides those of the root file system. */
@@ -46,6 +36,7 @@ async function make(options: ImageOptions, args: readonly string[]): Promise<voi
   const started = performance.now()
   const { output, secureBoot, only } = options
   const line = commandLine(options.extraKernelArgs, options.platform)
+  await installDependencies()
   await checkGiven(options)
   await prepareHost([...buildPackages, ...imagePackages, ...(secureBoot ? [signingPackage] : [])])
   const { key, path: keyPath, made } = imageKey(options.key)
@@ -106,25 +97,6 @@ async function make(options: ImageOptions, args: readonly string[]): Promise<voi
     throw error
   } finally {
     rmSync(work, { recursive: true, force: true })
-  }
-}
-
-/** What was given is looked at before anything is built of it. */
-async function checkGiven({ output, secureBoot, embedConfig }: ImageOptions): Promise<void> {
-  try {
-    mkdirSync(output, { recursive: true })
-    accessSync(output, constants.W_OK)
-  } catch (error) {
-    throw new UsageError(`--output "${output}": ${(error as NodeJS.ErrnoException).code}, name a folder that you may write to`)
-  }
-  if (secureBoot) checkKeys(secureBoot)
-  if (!embedConfig) return
-  await installDependencies() // what reads configurations is made of them
-  const { ConfigContainer } = await import('../src/os/config/container.ts')
-  try {
-    ConfigContainer.parse(readFileSync(embedConfig, 'utf8'))
-  } catch (error) {
-    throw new UsageError(`--embed-config "${embedConfig}": ${(error as Error).message}`)
   }
 }
 

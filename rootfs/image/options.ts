@@ -108,7 +108,7 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
   const { arch, platform, locked, lock: relock } = values
   if (arch === 'arm64') throw new UsageError('--arch arm64: images are made for amd64 only so far')
   if (arch !== 'amd64') throw new UsageError(`--arch "${arch}": must be amd64`)
-  if (!/^[a-z][a-z0-9-]*$/.test(platform)) throw new UsageError(`--platform "${platform}": must be a name like "metal"`)
+  if (!/^[a-z][a-z0-9-]*$/i.test(platform)) throw new UsageError(`--platform "${platform}": must be a name like "metal"`)
   const enroll = values['sd-boot-enroll-keys']
   if (enroll !== 'if-safe' && enroll !== 'force' && enroll !== 'off')
     throw new UsageError(`--sd-boot-enroll-keys "${enroll}": must be if-safe, force or off`)

@@ -36,7 +36,7 @@ beforeAll(async () => {
   await run(['openssl', 'genpkey', '-algorithm', 'ed25519', '-out', path('key.pem')])
   mkdirSync(path('firmware/vendor'), { recursive: true })
   writeFileSync(path('firmware/vendor/card.bin'), 'firmware of a card')
-  writeFileSync(path('config.yaml'), 'machine:\n  network: {}\n')
+  writeFileSync(path('config.yaml'), 'apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: embedded\n')
   await run([
     join(repository, 'mkimage.sh'),
     ...['--fast', '--output', made, '--key', path('key.pem'), '--secure-boot-key', path('sb.key'), '--secure-boot-cert', path('sb.crt')],
@@ -124,7 +124,7 @@ test('unsquashfs reads the root: modules, firmware, the configuration, and what 
   const root = join(release, 'root.sqsh')
   const cat = (file: string) => run(['unsquashfs', '-cat', root, file])
   expect(await cat('usr/lib/firmware/vendor/card.bin')).toBe('firmware of a card')
-  expect(await cat('usr/local/etc/talos/config.yaml')).toContain('network: {}')
+  expect(await cat('usr/local/etc/talos/config.yaml')).toContain('hostname: embedded')
   expect(await cat('usr/share/ichor/hot-plug-modules')).toContain('usb_storage\n')
   const listed = await run(['unsquashfs', '-ll', root, `usr/lib/modules/${manifest.kernel}`])
   expect(listed).toContain('modules.dep.bin')

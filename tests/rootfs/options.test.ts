@@ -3,10 +3,12 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:cry
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { checkGiven } from '../../rootfs/image/given.ts'
 import { imageKey, KeyError, ownKeyPath, publicLine, signatureLine } from '../../rootfs/image/key.ts'
 import { imageOptions, UsageError } from '../../rootfs/image/options.ts'
 import { checkKeys } from '../../rootfs/image/secure-boot.ts'
 import { checkManifest, formatManifest } from '../../src/oci/image-manifest.ts'
+import { platforms } from '../../src/os/network/platform/platforms.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-options-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -38,6 +40,32 @@ test.each([
 ])('%p is refused', (args, message) => {
   expect(() => imageOptions(args)).toThrow(message)
   expect(() => imageOptions(args)).toThrow(UsageError)
+})
+
+test('a platform that no machine knows is refused, and every one that it knows is taken', async () => {
+  const given = (platform: string) => checkGiven(imageOptions(['--output', folder, '--platform', platform])!)
+  await expect(given('moon')).rejects.toThrow('--platform "moon": must be one of metal, akamai, aws')
+  for (const platform of ['metal', ...Object.keys(platforms)]) await given(platform)
+})
+
+test.each([
+  ['nothing', '', 'the configuration is empty'],
+  ['no YAML', '{', 'line 1, column 2: something that was opened is not closed'],
+  ['half a configuration', 'machine:\n  type: worker\n', 'cluster: the section is required'],
+  ['what a machine would refuse', 'machine:\n  type: nonsense\ncluster: {}\n', '"nonsense" is not one of controlplane, worker'],
+])('%s is not put into an image as its configuration', async (_, text, message) => {
+  const path = join(folder, 'config.yaml')
+  writeFileSync(path, text)
+  const given = checkGiven(imageOptions(['--output', folder, '--embed-config', path])!)
+  await expect(given).rejects.toThrow(`--embed-config "${path}": `)
+  await expect(given).rejects.toThrow(message)
+  await expect(given).rejects.toBeInstanceOf(UsageError)
+})
+
+test('documents that another configuration completes may be put into an image', async () => {
+  const path = join(folder, 'part.yaml')
+  writeFileSync(path, 'apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: embedded\n')
+  await checkGiven(imageOptions(['--output', folder, '--embed-config', path])!)
 })
 
 test('a key is made on first use, only its owner reads it, and what it signs is taken', () => {
