@@ -14,6 +14,7 @@ if [ ! -x "$bun" ]; then
 		exit 1
 	fi
 	"$bun" install --frozen-lockfile >&2
+	bun=node_modules/.bin/bun
 fi
 bun=$(command -v "$bun" || echo "$bun")
 case $bun in /*) ;; *) bun=$PWD/$bun ;; esac

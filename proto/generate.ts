@@ -7,7 +7,10 @@ import { Glob } from 'bun'
 import protobuf from 'protobufjs'
 
 const here = import.meta.dir
-const left = /^(talos|resource|google\/api|cosi\/internal)\//
+const left = /^(talos\/|resource\/|google\/api\/|cosi\/internal\/|ichor\/options\.proto$)/
+
+/** Bytes of one request message at most, where the method does not declare its own limit. */
+const defaultLimits = { single: 64 * 1024, streamed: 4 * 1024 * 1024 }
 
 /** The generated files: path in the repository → text. */
 export async function generate(): Promise<Map<string, string>> {
@@ -65,7 +68,9 @@ function fieldLine(field: protobuf.Field): string {
 function methodLine(method: protobuf.Method): string {
   method.resolve()
   const types = `${nameOf(method.resolvedRequestType!)} ${nameOf(method.resolvedResponseType!)}`
-  return `/${nameOf(method.parent!)}/${method.name}: ${kindOf(method)} ${types}`
+  const limit = method.options?.['(ichor.v1.request_limit)'] ?? (method.requestStream ? defaultLimits.streamed : defaultLimits.single)
+  const effect = method.options?.idempotency_level === 'NO_SIDE_EFFECTS' ? 'reads' : 'changes'
+  return `/${nameOf(method.parent!)}/${method.name}: ${kindOf(method)} ${types} ${limit} ${effect}`
 }
 
 function kindOf(method: protobuf.Method): string {

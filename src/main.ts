@@ -1,28 +1,13 @@
-/**
- * One binary, many names: argv0 decides which program this process is.
- * Only names are known here; a program is evaluated when it is chosen.
- */
-
-type Program = { main(args: string[]): Promise<number> }
-
-const programs: Record<string, () => Promise<Program>> = {
-  init: () => import('./programs/init/init.ts'),
-  apid: () => import('./programs/apid/apid.ts'),
-  trustd: () => import('./programs/trustd/trustd.ts'),
-  talosctl: () => import('./programs/talosctl/talosctl.ts'),
-  exec: () => import('./programs/exec/exec.ts'),
-  keeper: () => import('./programs/keeper/keeper.ts'),
-  dashboard: () => import('./programs/dashboard/dashboard.ts'),
-  discovery: () => import('./programs/discovery/discovery.ts'),
-}
+/** One binary, many names: argv0 decides which program this process is. */
+import { type Program, programs } from './program-table.ts'
 
 function choose(): { program?: () => Promise<Program>; name: string; args: string[] } {
   // As it is downloaded, talosctl has its computer in its name.
   const name = (process.argv0.split('/').at(-1) ?? '').replace(/^-/, '').replace(/^talosctl-\w+-\w+$/, 'talosctl')
   const args = process.argv.slice(2)
-  if (Object.hasOwn(programs, name)) return { program: programs[name], name, args }
+  if (Object.hasOwn(programs, name)) return { program: programs[name]?.load, name, args }
   const first = args[0] ?? ''
-  return { program: Object.hasOwn(programs, first) ? programs[first] : undefined, name: first || name, args: args.slice(1) }
+  return { program: Object.hasOwn(programs, first) ? programs[first]?.load : undefined, name: first || name, args: args.slice(1) }
 }
 
 const { program, name, args } = choose()
@@ -33,5 +18,3 @@ if (program) {
   console.error(`no program "${name}" in this binary: call it by, or with, one of ${Object.keys(programs).join(', ')}`)
   process.exitCode = 64
 }
-
-export {}

@@ -102,8 +102,11 @@ await check('lint and format', [join(tools, 'biome'), 'check', '--error-on-warni
 // Programs of others that judge ours; as an ordinary user the tests that need one that is missing are skipped by name.
 const asRoot = process.platform === 'linux' && process.getuid?.() === 0
 for (const folder of ['linux', 'network']) if (asRoot) await check(`judges of ${folder}`, [process.execPath, `tests/${folder}/prepare.ts`])
+// Properties are tried at their full strength here, and at a tenth of it by hand (tests/support/runs.ts).
+process.env.FUZZ_RUNS ??= '100'
+// A worker for each processor; the files of one share what they import, which takes as long as half of the tests otherwise.
 // A busy machine is slow, not wrong: the bound only ends what hangs.
-await suite('unit', ['--timeout', '60000'])
+await suite('unit', ['--parallel', '--no-isolate', '--timeout', '60000'])
 
 // The field's own client against our door: needs Go, but neither root nor a cluster.
 if (Bun.which('go')) for (const file of stories('interop')) await suite(file, [file, '--timeout', '900000'])

@@ -7,7 +7,7 @@ import { formatLock, parseLock } from '../debian/lock.ts'
 import { addImages } from '../images.ts'
 import { type SbomPart, sbomOf, sbomPath } from '../sbom.ts'
 import { addBase, addBinary } from './base.ts'
-import { described } from './binary.ts'
+import { bundledPackages, described } from './binary.ts'
 import { cni, cniPlugins, containerd, kube, releases, runc } from './go-recipes.ts'
 import type { Parts } from './parts.ts'
 import { binaryPart, debianPartsOf, goPart, linkedFromHost, pausePart } from './sbom-parts.ts'
@@ -69,7 +69,10 @@ export async function assemble(
   if (relock) writeFileSync(lockPath, formatLock(debian.packages))
   for (const { name, from, to } of relock ? [] : debian.moved) {
     const said = `Debian package ${name}: ${from ? `the archive has moved on from ${from} to` : 'not in debian.lock, taken in'} ${to}`
-    if (locked) throw new MovedError(`${said}: --locked takes only what rootfs/debian.lock names`)
+    if (locked)
+      throw new MovedError(
+        `${said}: only what rootfs/debian.lock names is taken; --unlocked takes the newer one, --lock writes the file anew`,
+      )
     console.error(said)
   }
 
@@ -78,7 +81,7 @@ export async function assemble(
   const { ICHOR_BUILT: committed } = await described()
   const created = new Date(committed ?? 0).toISOString().replace(/\.\d+Z$/, 'Z')
   const sbom = sbomOf(packageJson.version, created, [
-    await binaryPart(binary, packageJson.version, Object.keys(packageJson.dependencies)),
+    await binaryPart(binary, packageJson.version, await bundledPackages()),
     await goPart(kube, dirname(parts.kube), 'kube', releases.kubernetes),
     await goPart(containerd, dirname(parts.containerd), 'containerd', releases.containerd),
     await goPart(runc, dirname(parts.runc), 'runc', releases.runc, await linkedFromHost(['libc6-dev', 'libseccomp-dev'])),

@@ -1,4 +1,5 @@
 /** The parts of the root file system that are written here: its shape, names of users, and what says who it is. */
+import { programs } from '../../src/program-table.ts'
 import type { Tree } from './tree.ts'
 
 /** Folders of /usr that have a short name at the root. */
@@ -66,20 +67,6 @@ protocols: files
 services: files
 `
 
-/** Names that the binary answers to, with the folder where they are looked for. */
-const names: Record<string, string> = {
-  init: '/usr/sbin',
-  poweroff: '/usr/sbin',
-  reboot: '/usr/sbin',
-  shutdown: '/usr/sbin',
-  dashboard: '/usr/sbin',
-  apid: '/usr/bin',
-  trustd: '/usr/bin',
-  exec: '/usr/bin',
-  registryd: '/usr/bin',
-  talosctl: '/usr/bin',
-}
-
 /** Adds the shape: short names, mount points, users, and the system's own description. */
 export function addBase(tree: Tree, version: string): void {
   for (const name of merged) tree.link('base', `/${name}`, `usr/${name}`)
@@ -96,7 +83,8 @@ export function addBase(tree: Tree, version: string): void {
 /** Adds the binary under all its names. */
 export function addBinary(tree: Tree, source: string): void {
   tree.file('ichor', '/usr/bin/ichor', source, 0o755)
-  for (const [name, folder] of Object.entries(names)) {
+  for (const [name, { folder }] of Object.entries(programs)) {
+    if (!folder) continue
     tree.link('ichor', `${folder}/${name}`, folder === '/usr/bin' ? 'ichor' : '../bin/ichor')
   }
 }

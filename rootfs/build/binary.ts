@@ -1,5 +1,6 @@
 /** The ichor binary: Bun's runtime with our program in it, and links for the names it answers to. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { hashOf } from './cache.ts'
 import { CommandError, run } from './run.ts'
@@ -18,8 +19,31 @@ const bun = process.execPath
 /** The binary reads no settings from the folder it is started in. */
 const quiet = ['--no-compile-autoload-dotenv', '--no-compile-autoload-bunfig']
 
+/** Refuses another runtime than the locked one: what compiles the binary becomes the runtime of PID 1. */
+export function checkRuntime(running: string = Bun.version): void {
+  const { devDependencies } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')) as { devDependencies: { bun: string } }
+  if (running !== devDependencies.bun)
+    throw new Error(
+      `this is Bun ${running}, the binary is compiled by ${devDependencies.bun}: run "bun install", then node_modules/.bin/bun`,
+    )
+}
+
+/** The packages that the bundler puts into the binary. */
+export async function bundledPackages(): Promise<string[]> {
+  const work = mkdtempSync(join(tmpdir(), 'ichor-metafile-'))
+  try {
+    const entrypoints = [join(repository, 'src/main.ts')]
+    const { metafile } = await Bun.build({ entrypoints, target: 'bun', splitting: true, outdir: work, metafile: true })
+    const names = Object.keys(metafile?.inputs ?? {}).flatMap((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? [])
+    return [...new Set(names)].sort()
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}
+
 /** Builds `dist/ichor` unless its sources are as they were; says whether it did. */
 export async function buildBinary(): Promise<{ path: string; built: boolean }> {
+  checkRuntime()
   const path = join(dist, 'ichor')
   const stamp = join(dist, '.ichor-inputs')
   mkdirSync(dist, { recursive: true })
@@ -67,6 +91,7 @@ export const talosctlTargets: Readonly<Record<string, string>> = {
 
 /** Builds `dist/talosctl-<target>`; gives its path. */
 export async function compileTalosctl(target: string, folder: string = dist): Promise<string> {
+  checkRuntime()
   mkdirSync(folder, { recursive: true })
   const path = join(folder, `talosctl-${target}`)
   const define = Object.entries(await described()).flatMap(([name, value]) => ['--define', `${name}=${JSON.stringify(value)}`])

@@ -48,6 +48,8 @@ export const containerd: GoRecipe = {
   name: 'containerd',
   module: 'containerd',
   programs: { containerd: '.' },
+  // Snapshotters that no configuration here can choose, and an exporter of traces that is never set up.
+  tags: ['no_btrfs', 'no_devmapper', 'no_tracing', 'no_zfs'],
   settings: { [`${containerdModule}/version.Version`]: releases.containerd },
 }
 

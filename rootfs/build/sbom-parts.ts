@@ -11,11 +11,11 @@ import { run } from './run.ts'
 
 /** Bun's lock file, as far as it is read here. */
 interface BunLock {
-  packages: Record<string, [spec: string, source: string, facts: { dependencies?: Record<string, string> }, integrity: string]>
+  packages: Record<string, [spec: string, ...rest: unknown[]]>
 }
 
 /** The binary with the runtime and the packages bundled into it. */
-export async function binaryPart(path: string, version: string, dependencies: readonly string[]): Promise<SbomPart> {
+export async function binaryPart(path: string, version: string, packages: readonly string[]): Promise<SbomPart> {
   const { sha256 } = await hashFile(path)
   const lock = Bun.JSONC.parse(readFileSync(join(repository, 'bun.lock'), 'utf8')) as BunLock
   const contains: SbomPart[] = [
@@ -27,16 +27,11 @@ export async function binaryPart(path: string, version: string, dependencies: re
       license: 'MIT',
     },
   ]
-  const seen = new Set<string>()
-  const queue = [...dependencies]
-  for (let name = queue.shift(); name; name = queue.shift()) {
-    if (seen.has(name)) continue
-    seen.add(name)
-    const [spec = '', , facts] = lock.packages[name] ?? []
+  for (const name of packages) {
+    const [spec] = lock.packages[name] ?? []
+    if (!spec) throw new Error(`package "${name}" is in the binary and not in bun.lock: run "bun install"`)
     const version = spec.slice(spec.lastIndexOf('@') + 1)
-    if (!version) continue
     contains.push({ name, version, purl: `pkg:npm/${name.replace('@', '%40')}@${version}`, source: 'npm package, as locked in bun.lock' })
-    queue.push(...Object.keys(facts?.dependencies ?? {}))
   }
   return {
     name: 'ichor',

@@ -56,7 +56,10 @@ export async function takeStarters({ relock = false, locked = false }: TakeOptio
     const before = lock.get(name)
     if (lock.size && before?.sha256 !== one.sha256) {
       const said = `Debian package ${name}: the archive has moved on${before ? ` from ${before.version}` : ''} to ${one.version}`
-      if (locked) throw new KernelError(`${said}: --locked takes only what rootfs/image.lock names; --lock writes it anew`)
+      if (locked)
+        throw new KernelError(
+          `${said}: only what rootfs/image.lock names is taken; --unlocked takes the newer one, --lock writes the file anew`,
+        )
       console.error(said)
     }
     taken.push(one)

@@ -32,7 +32,8 @@ usage: ./mkimage.sh [flags]
   --disk-firmware uefi|bios  what the disk is started by (uefi)
   --only iso,pxe,…           only some of: iso, disk, pxe, installer
   --fast                     packed quickly and less tightly, for daily work
-  --locked                   takes exactly the Debian packages that the lock files name, or nothing
+  --locked                   takes exactly the Debian packages that the lock files name, or nothing (default)
+  --unlocked                 takes a newer version where the archive no longer has the one that is named
   --lock                     takes what the archive has now and writes the lock files anew
   --check-reproducible       makes everything a second time elsewhere, as another user and from nothing, and compares
   --help                     this text
@@ -80,6 +81,7 @@ const flags = {
   only: { type: 'string' },
   fast: { type: 'boolean', default: false },
   locked: { type: 'boolean', default: false },
+  unlocked: { type: 'boolean', default: false },
   lock: { type: 'boolean', default: false },
   'check-reproducible': { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
@@ -105,7 +107,7 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     throw new UsageError(`${(error as Error).message.split('\n')[0]}; ./mkimage.sh --help lists the flags`)
   }
   if (values.help) return undefined
-  const { arch, platform, locked, lock: relock } = values
+  const { arch, platform, unlocked, lock: relock } = values
   if (arch === 'arm64') throw new UsageError('--arch arm64: images are made for amd64 only so far')
   if (arch !== 'amd64') throw new UsageError(`--arch "${arch}": must be amd64`)
   if (!/^[a-z][a-z0-9-]*$/i.test(platform)) throw new UsageError(`--platform "${platform}": must be a name like "metal"`)
@@ -114,7 +116,8 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     throw new UsageError(`--sd-boot-enroll-keys "${enroll}": must be if-safe, force or off`)
   const diskFirmware = values['disk-firmware']
   if (diskFirmware !== 'uefi' && diskFirmware !== 'bios') throw new UsageError(`--disk-firmware "${diskFirmware}": must be uefi or bios`)
-  if (locked && relock) throw new UsageError('--locked and --lock exclude each other')
+  const chosen = (['locked', 'unlocked', 'lock'] as const).filter((flag) => values[flag])
+  if (chosen.length > 1) throw new UsageError(`${chosen.map((flag) => `--${flag}`).join(' and ')} exclude each other`)
   const path = (flag: 'embed-config' | 'firmware' | 'key' | 'secure-boot-key' | 'secure-boot-cert') => {
     const given = values[flag]
     if (given === undefined) return undefined
@@ -137,7 +140,7 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     diskFirmware,
     only: new Set(values.only === undefined ? products : values.only.split(',').map(product)),
     fast: values.fast,
-    locked,
+    locked: !unlocked && !relock,
     relock,
     checkReproducible: values['check-reproducible'],
   }

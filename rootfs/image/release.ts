@@ -14,7 +14,7 @@ import { type SecureBootKeys, signProgram } from './secure-boot.ts'
 import { makeUki } from './uki.ts'
 import { appendVerity, type Verity } from './verity.ts'
 
-/** Version of the system, as in `v1.13.0`. */
+/** Version of the system, as in `v1.13.100`. */
 export const version = `v${packageJson.version}`
 
 /** What a release is made of. */

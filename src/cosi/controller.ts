@@ -2,9 +2,11 @@
  * A controller is a name, what it reads, what it writes and one function. The function is level based: it looks at
  * what is there and puts what should be; what it does not put is torn down.
  */
+import type { Clock } from './clock.ts'
 import type { Logger } from './log.ts'
 import type { Resource, ResourceType } from './resource.ts'
 import type { Selector } from './selector.ts'
+import type { IdMatcher } from './store.ts'
 
 /**
  * How a controller depends on a kind: strong inputs are held (by finalizer) until their consequences are undone;
@@ -53,7 +55,7 @@ export const shared = <S>(type: ResourceType<S>, namespace: string = type.namesp
 /** Reading end of a declared input; resources on their way out are not shown. */
 export interface Reader<S> {
   get(id: string): Resource<S> | undefined
-  list(query?: { labels?: readonly Selector[]; id?: RegExp }): Resource<S>[]
+  list(query?: { labels?: readonly Selector[]; id?: IdMatcher }): Resource<S>[]
 }
 
 /** Writing end of a declared output; the puts of a round take effect together after it. */
@@ -68,6 +70,8 @@ export interface Round {
   readonly log: Logger
   /** Fires when the runtime stops. */
   readonly signal: AbortSignal
+  readonly clock: Clock
+  /** The wall clock: for time stamps and certificates. Durations are taken from `clock`. */
   readonly now: () => Date
   /**
    * Reads something that is known only now: an input for as long as every round asks for it. Strong ones are held
@@ -76,6 +80,8 @@ export interface Round {
   also<S>(input: Input<S>): Reader<S>
   /** Runs another round after so many milliseconds, unless one comes before. */
   wakeIn(milliseconds: number): void
+  /** Runs another round when the wall clock shows this time, also when it is stepped there. */
+  wakeAt(time: Date): void
   /**
    * Keeps one task a key running for as long as every round names the key; one that is not named is aborted,
    * one that fails is logged and started again by a later round.
@@ -109,7 +115,10 @@ export interface Controller {
   reconcile(round: Round & Record<string, unknown>): void | Promise<void>
 }
 
-/** Declares a controller; `reconcile` gets handles for just what is declared. */
+/**
+ * Declares a controller; `reconcile` gets handles for just what is declared. What the inputs and outputs hold is inferred, so
+ * the bounds leave it open.
+ */
 export function defineController<const I extends Record<string, Input<any>>, const O extends Record<string, Output<any>>>(declaration: {
   name: string
   inputs: I

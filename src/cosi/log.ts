@@ -50,6 +50,15 @@ export function formatEntry({ level, message, fields }: LogEntry): string {
 }
 
 function formatValue(value: unknown): string {
-  const text = value instanceof Error ? value.message : typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value))
+  const text = value instanceof Error ? value.message : typeof value === 'string' ? value : textOf(value)
   return typeof value === 'string' || value instanceof Error ? (/[\s"=]/.test(text) || text === '' ? JSON.stringify(text) : text) : text
+}
+
+/** Whatever a field holds, a log line can be made of it. */
+function textOf(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? String(value)
+  } catch {
+    return Object.prototype.toString.call(value)
+  }
 }

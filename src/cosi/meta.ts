@@ -1,6 +1,6 @@
 /** The store describes itself: which namespaces and which kinds of resources there are. */
 import * as v from 'valibot'
-import { defineResource, type ResourceType } from './resource.ts'
+import { type AnyResourceType, defineResource, type ResourceType } from './resource.ts'
 import type { Store } from './store.ts'
 
 /** A namespace and what it is for. */
@@ -32,7 +32,7 @@ export const ResourceDefinition = defineResource({
 const owner = 'meta'
 
 /** Makes kinds known to the store and to those who ask it what there is. */
-export function describe(store: Store, types: readonly ResourceType<any>[], namespaces: Readonly<Record<string, string>>): void {
+export function describe(store: Store, types: readonly AnyResourceType[], namespaces: Readonly<Record<string, string>>): void {
   const all = [Namespace, ResourceDefinition, ...types]
   store.register(...(all as ResourceType[]))
   for (const [id, description] of Object.entries(namespaces)) store.put(Namespace, id, { description }, { owner })

@@ -39,8 +39,15 @@ export interface ResourceType<S = unknown> {
   readonly sensitive: boolean
   /** Column header → JSON path in the spec. */
   readonly columns: Readonly<Record<string, string>>
+  /** Annotations that every resource of the type has, whoever writes it: part of its wire format. */
+  readonly annotations?: Readonly<Record<string, string>>
   readonly schema: v.GenericSchema<unknown, S>
+  /** The spec as it is shown to readers that are not administrators; without it they see all of it. */
+  redacted?(spec: S): S
 }
+
+/** A type whose specs are of no matter: lists of types hold them. With `unknown` no type would fit, since `redacted` takes a spec. */
+export type AnyResourceType = ResourceType<any>
 
 /** The spec a resource type holds. */
 export type SpecOf<T> = T extends ResourceType<infer S> ? S : never
@@ -54,9 +61,11 @@ export function defineResource<const T extends v.GenericSchema<unknown, unknown>
   automaticAliases?: boolean
   sensitive?: boolean
   columns?: Record<string, string>
+  annotations?: Record<string, string>
   spec: T
+  redacted?: (spec: v.InferOutput<T>) => v.InferOutput<T>
 }): ResourceType<v.InferOutput<T>> {
-  const { type, namespace, aliases = [], sensitive = false, columns = {}, spec } = declaration
+  const { type, namespace, aliases = [], sensitive = false, columns = {}, annotations, spec, redacted } = declaration
   return {
     type,
     namespace,
@@ -65,7 +74,9 @@ export function defineResource<const T extends v.GenericSchema<unknown, unknown>
     automaticAliases: declaration.automaticAliases ?? true,
     sensitive,
     columns,
+    ...(annotations && { annotations }),
     schema: spec as v.GenericSchema<unknown, v.InferOutput<T>>,
+    ...(redacted && { redacted }),
   }
 }
 

@@ -3,11 +3,15 @@
  * due; however many changes come before the round starts, one round sees them all. A round that throws changes
  * nothing and is tried again after a growing pause.
  */
+
+import { background } from './background.ts'
+import { type Clock, systemClock } from './clock.ts'
 import type { Controller, Input, Output, Reader, Round, Task, Writer } from './controller.ts'
 import { StoreError } from './errors.ts'
 import type { Logger } from './log.ts'
 import { parseSpec, type Resource, type ResourceType } from './resource.ts'
 import type { Store, StoreEvent } from './store.ts'
+import { timerDelay } from './timer.ts'
 
 /** Something that goes wrong again and again. */
 export interface Trouble {
@@ -41,13 +45,17 @@ export interface ControllerState {
   /** Inputs that its rounds asked for beside the declared ones. */
   alsoReads: readonly Input[]
   running: boolean
-  /** When the round began that is still under way. */
-  roundSince?: Date
+  /** When the round began that is still under way: for people, and by the monotonic clock. */
+  roundSince?: { readonly time: Date; readonly elapsed: number }
   due: boolean
 }
 
-const firstPause = 250
+const usualFirstPause = 250
 const longestPause = 60_000
+/** How often the wall clock is compared with a moment that a round waits for, in milliseconds. */
+const wallPeriod = 30_000
+/** A round that waits for a moment that is past already is followed by another after this time. */
+const leastWait = 1_000
 
 interface Put {
   spec: unknown
@@ -61,6 +69,7 @@ class Runner {
   readonly #tasks = new Map<string, { abort: AbortController; done: boolean }>()
   readonly #dynamic = new Map<string, { input: Input; unsubscribe: () => void }>()
   #timer?: ReturnType<typeof setTimeout>
+  #moment?: ReturnType<typeof setTimeout>
   #started = false
 
   constructor(
@@ -111,7 +120,7 @@ class Runner {
 
   stop(): void {
     this.#abort.abort(new Error('the runtime stops'))
-    clearTimeout(this.#timer)
+    this.#clearTimers()
     for (const { abort } of this.#tasks.values()) abort.abort(this.#abort.signal.reason)
   }
 
@@ -119,15 +128,15 @@ class Runner {
     if (this.state.due || !this.#started || this.#abort.signal.aborted) return
     this.state.due = true
     if (this.state.running) return
-    clearTimeout(this.#timer)
+    this.#clearTimers()
     this.state.running = true
-    queueMicrotask(() => void this.#rounds())
+    queueMicrotask(() => background(this.#rounds(), this.log, 'controller stopped'))
   }
 
   async #rounds(): Promise<void> {
     while (this.state.due && !this.#abort.signal.aborted) {
       this.state.due = false
-      clearTimeout(this.#timer)
+      this.#clearTimers()
       await this.#round()
     }
     this.state.running = false
@@ -141,13 +150,19 @@ class Runner {
     const named = new Set<string>()
     const asked = new Set<string>()
     const missing = new Map<string, Missing>()
+    const { clock } = this.runtime
     let pause: number | undefined
+    let moment: number | undefined
     const round: Round & Record<string, unknown> = {
       log,
       signal: this.#abort.signal,
-      now: this.runtime.now,
+      clock,
+      now: clock.now,
       wakeIn: (milliseconds) => {
         pause = Math.min(pause ?? Number.POSITIVE_INFINITY, Math.max(0, milliseconds))
+      },
+      wakeAt: (time) => {
+        if (!Number.isNaN(time.getTime())) moment = Math.min(moment ?? Number.POSITIVE_INFINITY, time.getTime())
       },
       background: (key, task) => {
         named.add(key)
@@ -162,8 +177,8 @@ class Runner {
     for (const [key, output] of Object.entries<Output>(controller.outputs))
       round[key] = this.#writer(output, puts.get(output)!, kept.get(output)!)
     state.rounds++
-    const began = performance.now()
-    state.roundSince = this.runtime.now()
+    const began = clock.elapsed()
+    state.roundSince = { time: clock.now(), elapsed: began }
     try {
       this.#hold()
       const departing = this.#departing()
@@ -185,14 +200,29 @@ class Runner {
       state.failures++
       state.lastError = this.#trouble(state.lastError, error)
       const { message, inRow } = state.lastError
-      pause = Math.min(longestPause, firstPause * 2 ** (inRow - 1))
+      pause = Math.min(longestPause, this.runtime.firstPause * 2 ** (inRow - 1))
+      moment = undefined
       log.warn('controller failed', { error: message, retry_in: `${pause}ms` })
     } finally {
-      state.spent += performance.now() - began
+      state.spent += clock.elapsed() - began
       state.missing = [...missing.values()]
       state.roundSince = undefined
     }
-    if (pause !== undefined && Number.isFinite(pause)) this.#timer = setTimeout(() => this.wake(), pause)
+    if (pause !== undefined && Number.isFinite(pause)) this.#timer = setTimeout(() => this.wake(), timerDelay(pause))
+    if (moment !== undefined) this.#awaitMoment(moment)
+  }
+
+  /** Wakes when the wall clock shows a moment. Timers do not follow a clock that is stepped, so it is looked at now and then. */
+  #awaitMoment(moment: number): void {
+    const { clock } = this.runtime
+    const left = moment - clock.now().getTime()
+    const look = () => (clock.now().getTime() >= moment ? this.wake() : this.#awaitMoment(moment))
+    this.#moment = setTimeout(look, Math.min(Math.max(left, leastWait), wallPeriod))
+  }
+
+  #clearTimers(): void {
+    clearTimeout(this.#timer)
+    clearTimeout(this.#moment)
   }
 
   #reader({ kind, type, namespace }: { kind?: string; type: Input['type']; namespace: string }): Reader<unknown> {
@@ -331,14 +361,15 @@ class Runner {
       if (error === undefined) troubles.delete(key)
       else troubles.set(key, this.#trouble(troubles.get(key), error))
     }
-    task(abort.signal, () => this.wake(), tell)
+    const run = async () => task(abort.signal, () => this.wake(), tell)
+    run()
       .then(() => tell())
       .catch((error) => {
         if (abort.signal.aborted) return
         tell(error)
         const { message, inRow } = troubles.get(key)!
         this.log.warn('background task failed', { task: key, error: message })
-        setTimeout(() => this.wake(), Math.min(longestPause, firstPause * 2 ** Math.min(8, inRow)))
+        setTimeout(() => this.wake(), Math.min(longestPause, this.runtime.firstPause * 2 ** Math.min(8, inRow)))
       })
       .finally(() => {
         entry.done = true
@@ -346,7 +377,7 @@ class Runner {
   }
 
   #trouble(before: Trouble | undefined, error: unknown): Trouble {
-    const time = this.runtime.now()
+    const time = this.runtime.clock.now()
     const message = error instanceof Error ? error.message : String(error)
     return { message, time, since: before?.since ?? time, inRow: (before?.inRow ?? 0) + 1 }
   }
@@ -391,6 +422,10 @@ function matters(event: StoreEvent): boolean {
 
 /** The controllers of a machine over its store. */
 export class Runtime {
+  readonly clock: Clock
+  /** Milliseconds from a first failure to the next try; it doubles with each failure. */
+  readonly firstPause: number
+  /** The wall clock, for time stamps. */
   readonly now: () => Date
   readonly #runners = new Map<string, Runner>()
   readonly #log: Logger
@@ -399,10 +434,12 @@ export class Runtime {
 
   constructor(
     readonly store: Store,
-    options: { log: Logger; now?: () => Date },
+    options: { log: Logger; clock?: Clock; firstPause?: number },
   ) {
     this.#log = options.log
-    this.now = options.now ?? (() => new Date())
+    this.clock = options.clock ?? systemClock
+    this.now = this.clock.now
+    this.firstPause = options.firstPause ?? usualFirstPause
   }
 
   /** Adds controllers. Throws StoreError 'owner' when two would own one kind, 'exists' when a name is taken. */

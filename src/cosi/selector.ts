@@ -50,7 +50,7 @@ const units: Readonly<Record<string, bigint>> = {
 
 /** A whole number with a unit as labels have them: `16`, `8 GiB`, `2kg`; of the unit only what multiplies counts. */
 function quantity(text: string): bigint | undefined {
-  const [, digits, unit = ''] = /^\s*(-?\d{1,19})\s*([a-z]\S{0,15})?\s*$/i.exec(text) ?? []
+  const [, digits, unit = ''] = /^\s*(-?\d{1,19})\s*(?:([a-z]\S{0,15})\s*)?$/i.exec(text) ?? []
   if (digits === undefined) return undefined
   const factor = units[unit.slice(0, 2).toLowerCase()] ?? units[unit.slice(0, 1).toLowerCase()]
   return factor === undefined ? undefined : BigInt(digits) * factor

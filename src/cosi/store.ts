@@ -25,11 +25,16 @@ export interface Scope {
   namespace?: string
 }
 
+/** Says which ids are meant. */
+export interface IdMatcher {
+  test(id: string): boolean
+}
+
 /** Which of a kind. */
 export interface Query extends Scope {
   /** Any of the selectors must hold. */
   labels?: readonly Selector[]
-  id?: RegExp
+  id?: IdMatcher
 }
 
 /** What comes with a write. */
@@ -63,10 +68,19 @@ class Table {
   readonly subscribers = new Set<(event: StoreEvent) => void>()
   next = 0
 
+  constructor(readonly failed: (error: unknown) => void) {}
+
   emit(event: StoreEvent): void {
     this.ring[event.bookmark % capacity] = event
     // A copy, for one that is called may add or remove others.
-    if (this.subscribers.size > 0) for (const subscriber of [...this.subscribers]) subscriber(event)
+    if (this.subscribers.size > 0)
+      for (const subscriber of [...this.subscribers])
+        try {
+          subscriber(event)
+        } catch (error) {
+          // The change is made, and the others are to hear of it.
+          this.failed(error)
+        }
   }
 
   get oldest(): number {
@@ -82,9 +96,17 @@ export class Store {
   readonly #tables = new Map<string, Map<string, Table>>()
   readonly #types = new Map<string, ResourceType>()
   readonly #now: () => Date
+  readonly #subscriberFailed: (error: unknown) => void
 
-  constructor(options: { now?: () => Date } = {}) {
+  /** `subscriberFailed` is told what a subscriber threw; without it that is an uncaught exception. */
+  constructor(options: { now?: () => Date; subscriberFailed?: (error: unknown) => void } = {}) {
     this.#now = options.now ?? (() => new Date())
+    this.#subscriberFailed =
+      options.subscriberFailed ??
+      ((error) =>
+        queueMicrotask(() => {
+          throw error
+        }))
   }
 
   /** Makes kinds known, so that they can be asked for by name. Declaring one twice is refused. */
@@ -153,7 +175,7 @@ export class Store {
       created: time,
       updated: time,
       labels,
-      annotations,
+      annotations: annotated(type, annotations),
       finalizers: unheld,
     }
     const resource: Resource<S> = { metadata, spec: parseSpec(type, id, spec) }
@@ -328,7 +350,7 @@ export class Store {
     if (tables.size === 0) this.#tables.set(type.type, tables)
     const known = tables.get(namespace)
     if (known) return known
-    const table = new Table()
+    const table = new Table(this.#subscriberFailed)
     tables.set(namespace, table)
     return table
   }
@@ -365,7 +387,7 @@ export class Store {
     if (metadata.phase !== 'running') throw new StoreError('phase', `update "${name(type, metadata.namespace, id)}": it is being torn down`)
     const next = parseSpec(type, id, typeof spec === 'function' ? (spec as (old: S) => S)(old.spec) : spec)
     const labels = givenLabels ?? metadata.labels
-    const annotations = givenAnnotations ?? metadata.annotations
+    const annotations = givenAnnotations ? annotated(type, givenAnnotations) : metadata.annotations
     if (same(labels, metadata.labels) && same(annotations, metadata.annotations) && Bun.deepEquals(next, old.spec)) return old
     return this.#replace(type, old, { labels, annotations }, next)
   }
@@ -387,7 +409,7 @@ export class Store {
       created,
       updated: this.#now(),
       labels: changes.labels ?? labels,
-      annotations: changes.annotations ?? annotations,
+      annotations: changes.annotations ? annotated(type, changes.annotations) : annotations,
       finalizers: changes.finalizers ?? finalizers,
     }
     const resource: Resource<S> = { metadata, spec }
@@ -408,6 +430,11 @@ function same(a: Readonly<Record<string, string>>, b: Readonly<Record<string, st
   }
   for (const _ in b) count--
   return count === 0
+}
+
+/** The annotations of a writer with those that the type itself has. */
+function annotated(type: ResourceType<never> | ResourceType, given: Metadata['annotations']): Metadata['annotations'] {
+  return type.annotations ? { ...given, ...type.annotations } : given
 }
 
 function name(type: Target, namespace: string, id: string): string {

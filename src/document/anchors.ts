@@ -11,11 +11,20 @@ const indexes = new WeakMap<Document, Map<string, Anchored[]>>()
 /** The node with the alias's name that was anchored last before it; undefined when there is none, or when the alias lies inside it. */
 export function resolveAlias(alias: Alias, document: Document): Node | undefined {
   const offset = alias.range?.[0] ?? Number.POSITIVE_INFINITY
-  const node = indexOf(document)
-    .get(alias.source)
-    ?.findLast((each) => each.offset < offset)?.node
+  const node = lastBefore(indexOf(document).get(alias.source) ?? [], offset)?.node
   const end = node?.range?.[1] ?? 0
   return node && offset >= end ? node : undefined
+}
+
+/** The last of these, which are in the order of their offsets, that begins before an offset. */
+function lastBefore(anchored: readonly Anchored[], offset: number): Anchored | undefined {
+  let [low, high] = [0, anchored.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (anchored[middle]!.offset < offset) low = middle + 1
+    else high = middle
+  }
+  return anchored[low - 1]
 }
 
 /** True when a document uses aliases at all. */
@@ -37,7 +46,10 @@ function indexOf(document: Document): Map<string, Anchored[]> {
     const names = index
     visit(document, (_, node) => {
       if (!isNode(node) || !('anchor' in node) || !node.anchor) return
-      names.set(node.anchor, [...(names.get(node.anchor) ?? []), { offset: node.range?.[0] ?? 0, node }])
+      const anchored = names.get(node.anchor)
+      const entry = { offset: node.range?.[0] ?? 0, node }
+      if (anchored) anchored.push(entry)
+      else names.set(node.anchor, [entry])
     })
     indexes.set(document, index)
   }

@@ -26,7 +26,27 @@ import { formatPath, type Path } from './path.ts'
 import { plainBoolean, plainNumber, plainValue } from './scalar.ts'
 import { positionOf } from './stream.ts'
 
-type Schema = v.GenericSchema<any, any>
+type Schema = v.GenericSchema
+
+/** What walks see of a declaration: valibot has a type of its own for each kind of schema. */
+export interface Shape {
+  readonly type: string
+  readonly entries?: Readonly<Record<string, Schema>>
+  readonly item?: Schema
+  readonly value?: Schema
+  readonly options?: readonly unknown[]
+  readonly literal?: unknown
+  readonly wrapped?: Shape
+  readonly pipe?: readonly Step[]
+}
+
+/** One step that a schema is piped through. */
+export interface Step {
+  readonly type: string
+  readonly description?: string
+  readonly metadata?: Readonly<Record<string, unknown>>
+  readonly pipe?: readonly Step[]
+}
 
 /** Nodes that one text may come to once its aliases are followed. */
 export const nodeBudget = 100_000
@@ -113,6 +133,7 @@ class Walk {
 
   /** True when this path, or one around it, has been complained of already. */
   failed(path: Path): boolean {
+    if (this.#failed.size === 0) return false
     for (let length = path.length; length >= 0; length--) if (this.#failed.has(formatPath(path.slice(0, length)))) return true
     return false
   }
@@ -126,14 +147,10 @@ class Walk {
   }
 
   node(given: Node | null, schema: Schema, path: Path): unknown {
-    if (this.exhausted) return undefined
-    if (++this.budget.nodes > nodeBudget) {
-      this.exhausted = true
-      this.report(path, `too many values: aliases may expand to ${nodeBudget} at most`, given)
-      return undefined
-    }
+    if (!this.#spend(1, path, given)) return undefined
     const node = this.#resolve(given, path)
-    if (given && !this.#positions.has(formatPath(path))) this.#positions.set(formatPath(path), given)
+    const place = formatPath(path)
+    if (given && !this.#positions.has(place)) this.#positions.set(place, given)
     if (node === undefined || node === null || (isScalar(node) && isNull(node))) return undefined
     if (node !== given) this.#open.add(node)
     try {
@@ -151,11 +168,11 @@ class Walk {
     return undefined
   }
 
-  #value(node: Node, schema: any, path: Path): unknown {
-    switch (schema.type as string) {
+  #value(node: Node, schema: Shape, path: Path): unknown {
+    switch (schema.type) {
       case 'union':
       case 'variant':
-        return this.#value(node, unwrap(choose(schema.options, node)), path)
+        return this.#value(node, unwrap(choose(schema.options as Schema[], node)), path)
       case 'object':
       case 'strict_object':
       case 'loose_object':
@@ -163,11 +180,10 @@ class Walk {
       case 'record':
         return isMap(node) ? this.#map(node, path, undefined, schema.value) : this.#refuse(node, schema, path)
       case 'array':
-        return isSeq(node) ? this.#list(node.items, path, schema.item) : this.#refuse(node, schema, path)
-      case 'any':
+        return isSeq(node) ? this.#list(node.items, path, schema.item!) : this.#refuse(node, schema, path)
       case 'unknown':
-        if (isMap(node)) return this.#map(node, path, undefined, schema)
-        if (isSeq(node)) return this.#list(node.items, path, schema)
+        if (isMap(node)) return this.#map(node, path, undefined, schema as unknown as Schema)
+        if (isSeq(node)) return this.#list(node.items, path, schema as unknown as Schema)
         return isScalar(node) ? anything(node) : undefined
       default:
         return isScalar(node) ? this.#scalar(node, schema, path) : this.#refuse(node, schema, path)
@@ -178,8 +194,8 @@ class Walk {
     return items.map((each, index) => {
       const at = [...path, index]
       const value = this.node(each as Node, item, at)
-      const lost = this.failed(at) || this.budget.nodes > nodeBudget
-      if (value === undefined && !lost && unwrap(item).type !== 'any') this.report(at, 'empty list item', each as Node)
+      const lost = () => this.budget.nodes > nodeBudget || this.failed(at)
+      if (value === undefined && unwrap(item).type !== 'unknown' && !lost()) this.report(at, 'empty list item', each as Node)
       return value ?? null
     })
   }
@@ -188,6 +204,7 @@ class Walk {
     const result: Record<string, unknown> = Object.create(null)
     const seen = new Map<string, Node>()
     const merged: Pair[] = []
+    const sources = new Set<Node>() // a map merged twice at one place adds nothing
     for (const pair of node.items) {
       const key = this.#resolve(pair.key as Node | null, path)
       if (!isScalar(key) || typeof key.value !== 'string') {
@@ -195,7 +212,7 @@ class Walk {
         continue
       }
       if (key.value === '<<' && key.type === 'PLAIN') {
-        merged.push(...this.#merge(pair.value as Node | null, path))
+        this.#merge(pair.value as Node | null, path, merged, sources)
         continue
       }
       const first = seen.get(key.value)
@@ -227,23 +244,36 @@ class Walk {
     if (pair.key) this.#positions.set(formatPath(at), pair.key as Node)
     const value = this.node(pair.value as Node | null, schema, at)
     if (value !== undefined) result[key] = value
-    else if (unwrap(schema).type === 'any' && !this.failed(at)) result[key] = null
+    else if (unwrap(schema).type === 'unknown' && !this.failed(at)) result[key] = null
     else if (every && unwrap(schema).type === 'string' && !this.failed(at)) result[key] = ''
     else if (every && !this.failed(at)) this.report(at, 'empty entry')
   }
 
-  /** What `<<:` brings in: a map, or a list of maps of which the first to have a key wins. */
-  #merge(value: Node | null, path: Path): Pair[] {
+  /** Gathers what `<<:` brings in: a map, or a list of maps of which the first to have a key wins. */
+  #merge(value: Node | null, path: Path, merged: Pair[], sources: Set<Node>): void {
     const node = this.#resolve(value, path)
-    const maps = isSeq(node) ? node.items.map((item) => this.#resolve(item as Node, path)) : [node]
-    return maps.flatMap((map) => {
-      if (isMap(map)) return map.items.filter((item) => isPair(item) && isScalar(item.key) && item.key.value !== '<<') as Pair[]
-      this.report(path, 'the merge key "<<" wants a map', value)
-      return []
-    })
+    for (const item of isSeq(node) ? node.items : [node]) {
+      const map = isSeq(node) ? this.#resolve(item as Node, path) : node
+      if (!isMap(map)) this.report(path, 'the merge key "<<" wants a map', value)
+      else if (!sources.has(map)) {
+        sources.add(map)
+        if (!this.#spend(map.items.length, path, value)) return // counted before it is gathered
+        for (const pair of map.items) if (isPair(pair) && isScalar(pair.key) && pair.key.value !== '<<') merged.push(pair as Pair)
+      }
+    }
   }
 
-  #scalar(node: Scalar, schema: any, path: Path): unknown {
+  /** Takes nodes from the budget; false, with one report, when it is used up. */
+  #spend(count: number, path: Path, at: Node | null): boolean {
+    if (this.exhausted) return false
+    this.budget.nodes += count
+    if (this.budget.nodes <= nodeBudget) return true
+    this.exhausted = true
+    this.report(path, `too many values: aliases may expand to ${nodeBudget} at most`, at)
+    return false
+  }
+
+  #scalar(node: Scalar, schema: Shape, path: Path): unknown {
     const text = typeof node.value === 'string' ? node.value : String(node.value ?? '')
     const plain = node.type === 'PLAIN' && node.tag !== 'tag:yaml.org,2002:str'
     if (schema.type === 'number') {
@@ -257,7 +287,7 @@ class Walk {
     return text
   }
 
-  #refuse(node: Node, schema: any, path: Path): undefined {
+  #refuse(node: Node, schema: Shape, path: Path): undefined {
     const found = isMap(node) ? 'a map' : isSeq(node) ? 'a list' : isScalar(node) ? describeScalar(node) : 'something else'
     this.report(path, `wants ${wants[schema.type] ?? 'something else'}, not ${found}`, node)
     return undefined
@@ -276,22 +306,25 @@ function describeScalar(node: Scalar): string {
 }
 
 /** The schema inside `optional` and its kin. */
-export function unwrap(schema: any): any {
-  let inner = schema
+export function unwrap(schema: unknown): Shape {
+  let inner = schema as Shape
   while (inner.wrapped) inner = inner.wrapped
   return inner
 }
 
 /** Everything a schema is piped through, however it was put together. */
-export function pipeOf(schema: any): any[] {
-  return (unwrap(schema ?? {}).pipe ?? []).flatMap((step: any) => (step.pipe ? pipeOf(step) : [step]))
+export function pipeOf(schema: unknown): Step[] {
+  return (unwrap(schema ?? {}).pipe ?? []).flatMap((step) => (step.pipe ? pipeOf(step) : [step]))
 }
 
+/** What a declaration has noted under a name (`v.metadata`). */
+export const notedAt = (schema: unknown, name: string): unknown => pipeOf(schema).find(({ metadata }) => metadata?.[name])?.metadata?.[name]
+
 /** The option of a union that has the shape of the node. */
-function choose(options: any[], node: Node): any {
+function choose(options: readonly Schema[], node: Node): Schema | undefined {
   const fits = (type: string) => {
-    if (isMap(node)) return ['object', 'record', 'strict_object', 'any'].includes(type)
-    if (isSeq(node)) return type === 'array' || type === 'any'
+    if (isMap(node)) return ['object', 'record', 'strict_object', 'unknown'].includes(type)
+    if (isSeq(node)) return type === 'array' || type === 'unknown'
     return !['object', 'record', 'strict_object', 'array'].includes(type)
   }
   const found = options.filter((option) => fits(unwrap(option).type))

@@ -6,7 +6,7 @@ import * as v from 'valibot'
 import { nanoseconds, parseByteSize } from './quantity.ts'
 
 /** A key that may not be left out; said to editors, and checked by the rules of its document. */
-export const needed = <S extends v.GenericSchema<any, any>>(schema: S) => v.pipe(schema, v.metadata({ needed: true }))
+export const needed = <S extends v.GenericSchema>(schema: S) => v.pipe(schema, v.metadata({ needed: true }))
 
 /** Any text. */
 export const text = v.string()
@@ -33,31 +33,30 @@ export const integer = v.pipe(
 export const oneOf = <const T extends readonly string[]>(...words: T) => v.picklist(words)
 
 /** A list. */
-export const listOf = <T extends v.GenericSchema<any, any>>(item: T) => v.array(item)
+export const listOf = <T extends v.GenericSchema>(item: T) => v.array(item)
 
 /** A list that a patch replaces instead of adding to it. */
-export const replacedListOf = <T extends v.GenericSchema<any, any>>(item: T) => v.pipe(v.array(item), v.metadata({ merge: 'replace' }))
+export const replacedListOf = <T extends v.GenericSchema>(item: T) => v.pipe(v.array(item), v.metadata({ merge: 'replace' }))
 
 /** A list whose items a patch matches by the first of these keys that both have. */
-export const keyedListOf = <T extends v.GenericSchema<any, any>>(item: T, ...keys: string[]) =>
-  v.pipe(v.array(item), v.metadata({ merge: keys }))
+export const keyedListOf = <T extends v.GenericSchema>(item: T, ...keys: string[]) => v.pipe(v.array(item), v.metadata({ merge: keys }))
 
 /** A map from any key. */
-export const mapOf = <T extends v.GenericSchema<any, any>>(value: T) => v.record(v.string(), value)
+export const mapOf = <T extends v.GenericSchema>(value: T) => v.record(v.string(), value)
 
 /** Anything YAML can say: handed on as it is. */
-export const anything = v.any()
+export const anything = v.unknown()
 
 /** A map of anything. */
-export const free = v.record(v.string(), v.any())
+export const free = v.record(v.string(), v.unknown())
 
 /** A map of anything that a patch replaces as a whole. */
-export const replacedFree = v.pipe(v.record(v.string(), v.any()), v.metadata({ merge: 'replace' }))
+export const replacedFree = v.pipe(v.record(v.string(), v.unknown()), v.metadata({ merge: 'replace' }))
 
-type Optional<E extends Record<string, v.GenericSchema<any, any>>> = { [K in keyof E]: v.OptionalSchema<E[K], undefined> }
+type Optional<E extends Record<string, v.GenericSchema>> = { [K in keyof E]: v.OptionalSchema<E[K], undefined> }
 
 /** A map with known keys, all of which may be left out. */
-export function section<E extends Record<string, v.GenericSchema<any, any>>>(entries: E) {
+export function section<E extends Record<string, v.GenericSchema>>(entries: E) {
   const optional = Object.fromEntries(Object.entries(entries).map(([key, schema]) => [key, v.optional(schema)]))
   return v.object(optional as Optional<E>)
 }
@@ -126,8 +125,8 @@ export const ipAndPort = v.pipe(
 /** A text that holds base64. */
 export const base64 = v.pipe(
   v.string(),
-  v.check((value) => /^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(value), 'not base64'),
-  v.metadata({ pattern: String.raw`^[A-Za-z0-9+/\s]*={0,2}\s*$` }),
+  v.check((value) => /^[A-Za-z0-9+/\s]*(?:={1,2}\s*)?$/.test(value), 'not base64'),
+  v.metadata({ pattern: String.raw`^[A-Za-z0-9+/\s]*(?:={1,2}\s*)?$` }),
 )
 
 /** A certificate and its key, each base64 of PEM. */

@@ -1,5 +1,6 @@
 /** A declaration as JSON schema (draft 2020-12), for editors: names, types, words, patterns and what each key is for. */
-import { pipeOf, unwrap } from './decode.ts'
+import { pipeOf, type Shape, unwrap } from './decode.ts'
+import { insteadOf } from './unsupported.ts'
 
 /** A JSON schema, or a part of one. */
 export type JsonSchema = { [key: string]: unknown }
@@ -12,7 +13,9 @@ export function jsonSchema(schema: unknown, describe: Describe, path = ''): Json
   const inner = unwrap(schema)
   const { description, pattern } = hintsOf(schema)
   const told = description ?? (path ? describe(path) : undefined)
-  return { ...(told && { description: told }), ...shape(inner, describe, path), ...(pattern && { pattern }) }
+  const refused = insteadOf(schema)
+  const text = [told, refused && `Not supported by this release: ${refused}.`].filter(Boolean).join(' ')
+  return { ...(text && { description: text }), ...shape(inner, describe, path), ...(pattern && { pattern }) }
 }
 
 /** What a declaration says beside its type. */
@@ -21,12 +24,12 @@ export function hintsOf(schema: unknown): { description?: string; pattern?: stri
   for (const step of pipeOf(schema)) {
     if (step.type === 'description') hints.description = step.description
     if (step.type === 'metadata')
-      Object.assign(hints, step.metadata.pattern && { pattern: step.metadata.pattern }, step.metadata.needed && { needed: true })
+      Object.assign(hints, step.metadata?.pattern && { pattern: step.metadata.pattern }, step.metadata?.needed && { needed: true })
   }
   return hints
 }
 
-function shape(inner: any, describe: Describe, path: string): JsonSchema {
+function shape(inner: Shape, describe: Describe, path: string): JsonSchema {
   switch (inner.type) {
     case 'string':
       return { type: 'string' }
@@ -35,7 +38,7 @@ function shape(inner: any, describe: Describe, path: string): JsonSchema {
     case 'number':
       return { type: 'integer' }
     case 'picklist':
-      return { enum: [...inner.options] }
+      return { enum: [...(inner.options ?? [])] }
     case 'literal':
       return { const: inner.literal }
     case 'array':
@@ -43,10 +46,10 @@ function shape(inner: any, describe: Describe, path: string): JsonSchema {
     case 'record':
       return { type: 'object', additionalProperties: jsonSchema(inner.value, describe, `${path}{}`) }
     case 'union':
-      return { anyOf: inner.options.map((option: unknown) => jsonSchema(option, () => undefined, path)) }
+      return { anyOf: (inner.options ?? []).map((option) => jsonSchema(option, () => undefined, path)) }
     case 'object':
     case 'strict_object': {
-      const entries = Object.entries<unknown>(inner.entries)
+      const entries = Object.entries<unknown>(inner.entries ?? {})
       const required = entries.filter(([, entry]) => hintsOf(entry).needed).map(([key]) => key)
       return {
         type: 'object',
@@ -55,7 +58,6 @@ function shape(inner: any, describe: Describe, path: string): JsonSchema {
         ...(required.length > 0 && { required }),
       }
     }
-    case 'any':
     case 'unknown':
       return {}
     default:

@@ -11,14 +11,19 @@ export interface Reporter {
 /** Where a configuration is to be used: on a disk of its own, on a cloud's image, or in a container. */
 export type Mode = 'metal' | 'cloud' | 'container'
 
-/** A kind of document as `defineDocument` makes it. */
+/**
+ * A kind of document as `defineDocument` makes it. A list of kinds is of no document's type: `unknown` would fit none, since
+ * rules take a document.
+ */
 export interface DocumentKind<T = any> {
   readonly kind: string
   readonly apiVersion: string
   /** The key whose value tells documents of this kind apart; without one there is at most one. */
   readonly nameKey?: string
   readonly description: string
-  readonly schema: v.GenericSchema<any, T>
+  /** What to do instead of a kind that this release does not act on yet: such documents are refused. */
+  readonly notYet?: string
+  readonly schema: v.GenericSchema<unknown, T>
   /** Rules beyond the schema. */
   readonly rules?: (document: T, report: Reporter, mode: Mode) => void
 }
@@ -27,10 +32,11 @@ export interface DocumentKind<T = any> {
 export type DocumentOf<K> = K extends DocumentKind<infer T> ? T : never
 
 /** Declares a kind of document; `apiVersion` and `kind` are known without being listed. */
-export function defineDocument<const S extends v.GenericSchema<any, any>>(declaration: {
+export function defineDocument<const S extends v.GenericSchema>(declaration: {
   kind: string
   apiVersion?: string
   description: string
+  notYet?: string
   nameKey?: string
   schema: S
   rules?(document: v.InferOutput<S>, report: Reporter, mode: Mode): void

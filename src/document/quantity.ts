@@ -7,7 +7,8 @@ export function nanoseconds(span: string): number | undefined {
   const match = /^([-+]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|0)$/.exec(span)
   if (!match) return undefined
   let total = 0
-  for (const [, amount, unit] of match[2]!.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)) total += Number(amount) * units[unit!]!
+  for (const [, amount, unit] of match[2]!.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gy))
+    total += Number(amount) * units[unit!]!
   return match[1] === '-' ? -total : total
 }
 

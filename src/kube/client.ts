@@ -229,7 +229,7 @@ export function kubeClient(access: KubeAccess): KubeClient {
 function parseEvent(line: string, where: string): { type: string; object: unknown } {
   try {
     const event = JSON.parse(line)
-    if (typeof event?.type === 'string' && typeof event.object === 'object') return event
+    if (typeof event?.type === 'string' && typeof event.object === 'object' && event.object !== null) return event
   } catch {}
   throw new KubeError(0, 'Malformed', `${where}: a watch event is not JSON`)
 }

@@ -1,4 +1,6 @@
-import { parseDocument, stringify } from 'yaml'
+import { X509Certificate } from 'node:crypto'
+import { LineCounter, parseDocument, stringify } from 'yaml'
+import { duplicateKey } from '../document/unique-keys.ts'
 import { KubeError } from './errors.ts'
 
 /** A kubeconfig: clusters, users and contexts by name, and everything else it said. */
@@ -58,8 +60,11 @@ export function buildKubeconfig(parts: KubeconfigParts): Kubeconfig {
 export function parseKubeconfig(text: string): Kubeconfig {
   const wrong = (detail: string) => new KubeError(0, 'Malformed', `kubeconfig: ${detail}`)
   if (text.length > largest) throw wrong(`larger than ${largest} bytes`)
-  const document = parseDocument(text, { logLevel: 'silent' })
+  const lines = new LineCounter()
+  const document = parseDocument(text, { logLevel: 'silent', uniqueKeys: false, lineCounter: lines })
   if (document.errors[0]) throw wrong(document.errors[0].message.split('\n')[0] ?? 'not YAML')
+  const duplicate = duplicateKey(document, lines)
+  if (duplicate) throw wrong(duplicate)
   let root: unknown
   try {
     root = document.toJS({ maxAliasCount: 100 }) ?? {}
@@ -115,7 +120,8 @@ export interface MergeResult {
 
 /**
  * Puts what `added` holds into `present`. A name that is taken by something different gets a number behind it, or,
- * with `overwrite`, replaces what was there. References follow their names; nothing else of `present` is touched.
+ * with `overwrite`, replaces what was there; a newer certificate of the same user of the same cluster is not something
+ * different. References follow their names; nothing else of `present` is touched.
  */
 export function mergeKubeconfig(
   present: Kubeconfig,
@@ -130,9 +136,15 @@ export function mergeKubeconfig(
     rest: present.rest,
   }
   const renamed: MergeResult['renamed'] = []
+  let knownClusters = false
   const place = (kind: 'cluster' | 'user' | 'context', name: string, value: Record<string, unknown>): string => {
     const section = config[`${kind}s`]
-    const free = (candidate: string) => !section.has(candidate) || Bun.deepEquals(section.get(candidate), value)
+    const free = (candidate: string) => {
+      const there = section.get(candidate)
+      if (!there || Bun.deepEquals(there, value)) return true
+      // A cluster gives out a new certificate for the same user each time it is asked.
+      return kind === 'user' && knownClusters && sameUser(there, value)
+    }
     let to = name
     for (let number = 1; !options.overwrite && !free(to); number++) to = `${name}-${number}`
     if (to !== name) renamed.push({ kind, from: name, to })
@@ -140,6 +152,7 @@ export function mergeKubeconfig(
     return to
   }
   const clusters = new Map([...added.clusters].map(([name, value]) => [name, place('cluster', name, value)]))
+  knownClusters = [...added.clusters].every(([name, value]) => Bun.deepEquals(present.clusters.get(clusters.get(name) ?? name), value))
   const users = new Map([...added.users].map(([name, value]) => [name, place('user', name, value)]))
   for (const [name, value] of added.contexts) {
     const cluster = clusters.get(String(value.cluster)) ?? value.cluster
@@ -148,6 +161,22 @@ export function mergeKubeconfig(
     if (name === added.currentContext && (options.activate ?? true)) config.currentContext = to
   }
   return { config, renamed }
+}
+
+/** Whether two users are one with certificates of different dates: subject and issuer are the same. */
+function sameUser(a: Record<string, unknown>, b: Record<string, unknown>): boolean {
+  const identity = (user: Record<string, unknown>) => {
+    const { 'client-certificate-data': data, ...rest } = user
+    if (typeof data !== 'string' || typeof rest['client-key-data'] !== 'string' || Object.keys(rest).length !== 1) return undefined
+    try {
+      const { subject, issuer } = new X509Certificate(Buffer.from(data, 'base64'))
+      return `${issuer}\n\n${subject}`
+    } catch {
+      return undefined // not a certificate: nothing is known of whose it is
+    }
+  }
+  const one = identity(a)
+  return one !== undefined && one === identity(b)
 }
 
 /** Takes a context out again, with the cluster and user that no other context needs. */

@@ -6,12 +6,21 @@ const longest = 16 * 1024 * 1024
 /** The lines of a stream of bytes, without their ends; empty ones are left out. */
 export async function* lines(stream: AsyncIterable<Uint8Array> | ReadableStream<Uint8Array>): AsyncGenerator<string, void> {
   const decoder = new TextDecoder()
-  let rest = ''
+  // Pieces of a line without its end: joined once, however many chunks it comes in.
+  let rest: string[] = []
+  let length = 0
   for await (const chunk of stream as AsyncIterable<Uint8Array>) {
-    const parts = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    rest = parts.pop() ?? ''
-    if (rest.length > longest) throw new KubeError(0, 'Malformed', `a line of more than ${longest} bytes`)
-    for (const part of parts) if (part) yield part
+    const [first = '', ...others] = decoder.decode(chunk, { stream: true }).split('\n')
+    length += first.length
+    rest.push(first)
+    for (const next of others) {
+      const line = rest.join('')
+      if (line) yield line
+      rest = [next]
+      length = next.length
+    }
+    if (length > longest) throw new KubeError(0, 'Malformed', `a line of more than ${longest} bytes`)
   }
-  if (rest) yield rest
+  const last = rest.join('')
+  if (last) yield last
 }

@@ -1,4 +1,5 @@
-import { parseAllDocuments } from 'yaml'
+import { LineCounter, parseAllDocuments } from 'yaml'
+import { duplicateKey } from '../document/unique-keys.ts'
 import { KubeError } from './errors.ts'
 
 /** What every Kubernetes object has. */
@@ -29,10 +30,13 @@ export function parseManifest(text: string, name: string): KubeObject[] {
   const wrong = (detail: string) => new KubeError(0, 'Malformed', `manifest "${name}": ${detail}`)
   if (text.length > largest) throw wrong(`larger than ${largest} bytes`)
   const objects: KubeObject[] = []
-  const documents = parseAllDocuments(text, { logLevel: 'silent' })
+  const lines = new LineCounter()
+  const documents = parseAllDocuments(text, { logLevel: 'silent', uniqueKeys: false, lineCounter: lines })
   for (const [index, document] of [...documents].entries()) {
     const error = document.errors[0]
     if (error) throw wrong(`document ${index + 1}: ${error.message.split('\n')[0]}`)
+    const duplicate = duplicateKey(document, lines)
+    if (duplicate) throw wrong(`document ${index + 1}: ${duplicate}`)
     let value: unknown
     try {
       value = document.toJS({ maxAliasCount: 100 })

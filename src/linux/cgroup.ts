@@ -213,14 +213,14 @@ export function killCgroup(path: string, trees = hierarchy()): void {
 /** Kills what runs in a group and removes it with all below it; absent is fine, EBUSY after the deadline. */
 export async function removeCgroup(path: string, { deadlineMs = 10_000, trees = hierarchy() } = {}): Promise<void> {
   if (path.split('/').filter(Boolean).length === 0) throw new SystemError('remove cgroup', 22, JSON.stringify(path), 'that is the root')
-  const end = Date.now() + deadlineMs
+  const end = performance.now() + deadlineMs
   for (;;) {
     killCgroup(path, trees)
     try {
       for (const folder of foldersOf(path, trees)) for (const group of groupsBelow(folder).reverse()) removeOne(group)
       return
     } catch (error) {
-      if (!failedWith(error, 'EBUSY') || Date.now() > end) throw toSystemError('remove cgroup', path, error)
+      if (!failedWith(error, 'EBUSY') || performance.now() > end) throw toSystemError('remove cgroup', path, error)
       await Bun.sleep(20)
     }
   }

@@ -3,16 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { mknod } from './files.ts'
 import { translated } from './system-error.ts'
 
-/** A named pipe with its reading end open, so that writers never wait for a reader. */
-export interface Fifo {
+/** A named pipe with its reading end open, so that writers never wait for a reader; its stream ends with its writers. */
+export interface EndingFifo {
   readonly path: string
   readonly stream: ReadableStream<Uint8Array>
   /** Closes the reading end and removes the pipe. */
   close(): Promise<void>
-}
-
-/** A named pipe whose stream ends with its writers. */
-export interface EndingFifo extends Fifo {
   /** The writers have come: from now on the stream ends when the last of them goes. */
   opened(): void
 }
@@ -26,19 +22,7 @@ export interface InputFifo {
   close(): void
 }
 
-/**
- * Makes a named pipe in place of whatever has that path. It is opened for both directions (fifo(7)): opening does not
- * wait, and the stream does not end when a writer goes.
- */
-export function makeFifo(path: string): Fifo {
-  return translated('mkfifo', path, () => {
-    make(path)
-    const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
-    return { path, ...reading(path, fd) }
-  })
-}
-
-/** Makes a named pipe like `makeFifo` whose stream ends when the last writer after `opened()` has gone. */
+/** Makes a named pipe, in place of whatever has that path, whose stream ends when the last writer after `opened()` has gone. */
 export function makeEndingFifo(path: string): EndingFifo {
   return translated('mkfifo', path, () => {
     make(path)
@@ -101,7 +85,7 @@ function make(path: string): void {
   mknod(path, 'fifo', 0, 0, { mode: 0o600 })
 }
 
-function reading(path: string, fd: number): Pick<Fifo, 'stream' | 'close'> {
+function reading(path: string, fd: number): Pick<EndingFifo, 'stream' | 'close'> {
   const reader = Bun.file(fd).stream().getReader()
   const stream = new ReadableStream<Uint8Array>(
     {

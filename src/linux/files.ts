@@ -20,6 +20,7 @@ import {
   readdirSync,
   readlinkSync,
   readSync,
+  realpathSync,
   renameSync,
   rmdirSync,
   type Stats,
@@ -31,6 +32,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { open, rename, rm, unlink } from 'node:fs/promises'
+import { constants as system } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { failedWith } from '../wire/errno.ts'
 import { check, cString, libc, quoted } from './libc.ts'
@@ -98,10 +100,18 @@ export interface FileHandle {
   close(): void
 }
 
-/** Opens a file for reading here and there. */
-export function openHandle(path: string): FileHandle {
+/**
+ * Opens a file for reading here and there. With `below` only a regular file in that folder: the last step is no link, and
+ * what was opened lies there whatever the steps before lead through (somebody else may write to the folder).
+ */
+export function openHandle(path: string, { below }: { below?: string } = {}): FileHandle {
   return translated('open', path, () => {
-    const fd = openSync(path, constants.O_RDONLY)
+    const guard = below === undefined ? 0 : constants.O_NOFOLLOW | constants.O_NONBLOCK // a FIFO would wait for its writer
+    const fd = openSync(path, constants.O_RDONLY | guard)
+    if (below !== undefined && !(fstatSync(fd).isFile() && readlinkSync(`/proc/self/fd/${fd}`).startsWith(`${realpathSync(below)}/`))) {
+      closeSync(fd)
+      throw new SystemError('open', system.errno.ELOOP, quoted(path), `it is no file below "${below}"`)
+    }
     return {
       ino: fstatSync(fd).ino,
       size: () => fstatSync(fd).size,
@@ -304,6 +314,11 @@ export function symlink(target: string, path: string): void {
 /** readlink(2). */
 export function readlink(path: string): string {
   return translated('readlink', path, () => readlinkSync(path))
+}
+
+/** The path with every link in it followed. */
+export function realpath(path: string): string {
+  return translated('realpath', path, () => realpathSync(path))
 }
 
 /** chmod(2). */

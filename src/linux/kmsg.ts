@@ -17,7 +17,10 @@ export function writeKernelLog(text: string, priority = 3 * 8 + 6): void {
   })
 }
 
-function next(fd: number, buffer: Buffer): string | undefined | 'lost' {
+/** PRINTK_MESSAGE_MAX and more; one for all, since a record is text before anybody else reads. */
+const buffer = Buffer.alloc(8192)
+
+function next(fd: number): string | undefined | 'lost' {
   try {
     return buffer.toString('utf8', 0, readSync(fd, buffer, 0, buffer.length, null))
   } catch (error) {
@@ -34,10 +37,9 @@ export async function* readKernelLog({
   signal = undefined as AbortSignal | undefined,
 } = {}): AsyncGenerator<KernelRecord> {
   const fd = translated('open', path, () => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK))
-  const buffer = Buffer.alloc(8192) // PRINTK_MESSAGE_MAX and more
   try {
     while (!signal?.aborted) {
-      const text = translated('read', path, () => next(fd, buffer))
+      const text = translated('read', path, () => next(fd))
       if (text === undefined) {
         if (!follow) return
         tail = false

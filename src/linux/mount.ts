@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { MountEntry } from '../wire/proc/mountinfo.ts'
 import { parseMountinfo } from '../wire/proc/mountinfo.ts'
+import { systemCallNumber } from '../wire/seccomp/system-calls.ts'
 import { check, cString, libc, quoted } from './libc.ts'
 import { translated } from './system-error.ts'
 
@@ -9,6 +10,7 @@ const c = libc({
   umount2: { args: ['ptr', 'i32'], returns: 'i32' },
   pivot_root: { args: ['ptr', 'ptr'], returns: 'i32' },
   chroot: { args: ['ptr'], returns: 'i32' },
+  syscall: { args: ['i64', 'i32', 'ptr', 'u32', 'ptr', 'u64'], returns: 'i64' },
 })
 
 /** Flags of mount(2), by the names fstab and /proc/mounts use. */
@@ -87,6 +89,18 @@ export function propagate(target: string, how: Propagation): void {
 /** Changes flags or data of a mounted file system. */
 export function remount(target: string, flags: readonly MountFlag[], data = ''): void {
   mount({ source: 'none', target, flags: ['remount', ...flags], data })
+}
+
+const AT_FDCWD = -100
+const AT_RECURSIVE = 0x8000
+const MOUNT_ATTR_RDONLY = 1
+
+/** Makes every mount at and below a path read-only, in this mount namespace only (mount_setattr(2)). */
+export function readOnlyBelow(path: string): void {
+  const attributes = new BigUint64Array([BigInt(MOUNT_ATTR_RDONLY), 0n, 0n, 0n]) // struct mount_attr
+  const number = systemCallNumber('mount_setattr')
+  const result = c().syscall(number, AT_FDCWD, cString(path), AT_RECURSIVE, attributes, attributes.byteLength)
+  check('mount_setattr', result, `${quoted(path)} read-only`)
 }
 
 /** Moves a mount point. */

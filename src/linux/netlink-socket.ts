@@ -210,7 +210,9 @@ export async function* watchGroups(
     yield undefined // nothing is known from before
     while (!signal?.aborted) {
       const reader = Bun.file(fd).stream().getReader()
-      const stop = () => void reader.cancel().catch(() => {}) // it ends the loop; a second failure says nothing more
+      const stop = () => {
+        reader.cancel().catch(() => {}) // it ends the loop; a second failure says nothing more
+      }
       signal?.addEventListener('abort', stop, { once: true })
       try {
         for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) yield chunk.value

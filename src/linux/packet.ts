@@ -1,9 +1,9 @@
 /** Packets of one link as they are (packet(7)): what DHCP needs before there is an address, and ARP. */
-import { ptr } from 'bun:ffi'
 import { closeSync } from 'node:fs'
 import { arpAnnouncement, neighbourAdvertisement } from '../wire/arp.ts'
 import { failedWith } from '../wire/errno.ts'
 import { formatMac, parseMac } from '../wire/ip.ts'
+import { filterProgram } from './filter-program.ts'
 import { check, cString, libc } from './libc.ts'
 import { inNetns } from './netns.ts'
 import { onReadable } from './readable.ts'
@@ -76,17 +76,8 @@ const nothingPasses = [[0x06, 0, 0, 0]]
 
 /** Attaches a classic packet filter (SO_ATTACH_FILTER): operation, jump when true, jump when false, value. Throws SystemError. */
 export function attach(fd: number, program: readonly number[][]): void {
-  const code = Buffer.alloc(program.length * 8) // struct sock_filter
-  program.forEach(([operation = 0, yes = 0, no = 0, value = 0], index) => {
-    code.writeUInt16LE(operation, index * 8)
-    code.writeUInt8(yes, index * 8 + 2)
-    code.writeUInt8(no, index * 8 + 3)
-    code.writeUInt32LE(value, index * 8 + 4)
-  })
-  const head = Buffer.alloc(16) // struct sock_fprog
-  head.writeUInt16LE(program.length, 0)
-  head.writeBigUInt64LE(BigInt(ptr(code)), 8)
-  check('setsockopt', c().setsockopt(fd, SOL_SOCKET, SO.attachFilter, head, head.length), 'SO_ATTACH_FILTER')
+  const filter = filterProgram(program)
+  check('setsockopt', c().setsockopt(fd, SOL_SOCKET, SO.attachFilter, filter, 16), 'SO_ATTACH_FILTER')
 }
 
 function linkAddress(protocol: number, index: number, mac?: Uint8Array): Buffer {

@@ -22,7 +22,9 @@ const ring = () => {
 export function onReadable(fd: number, drain: () => void): () => void {
   if (listeners.size === 0) process.on('SIGIO', ring)
   listeners.add(drain)
-  const stop = () => void listeners.delete(drain)
+  const stop = () => {
+    listeners.delete(drain)
+  }
   for (const [name, command, value] of [
     ['F_SETOWN', F_SETOWN, c().getpid()],
     ['F_SETFL', F_SETFL, O_ASYNC | O_NONBLOCK],

@@ -1,4 +1,5 @@
 import { closeSync, openSync } from 'node:fs'
+import { systemCallNumber } from '../wire/seccomp/system-calls.ts'
 import { check, cString, libc } from './libc.ts'
 import { translated } from './system-error.ts'
 
@@ -22,11 +23,9 @@ export function reboot(command: keyof typeof commands): void {
   check('reboot', c().reboot(commands[command]), command)
 }
 
-const kexecFileLoadNumber = { x64: 320, arm64: 294 } as const
-
 /** kexec_file_load(2): the kernel that `reboot('kexec')` starts. */
 export function kexecFileLoad(kernelFd: number, initrdFd: number | undefined, commandLine: string): void {
-  const number = kexecFileLoadNumber[process.arch as keyof typeof kexecFileLoadNumber]
+  const number = systemCallNumber('kexec_file_load')
   const line = cString(commandLine)
   const call = libc({ syscall: { args: ['i64', 'i64', 'i64', 'u64', 'ptr', 'u64'], returns: 'i64' } })
   const noInitrd = 4 // KEXEC_FILE_NO_INITRAMFS

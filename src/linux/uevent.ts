@@ -1,4 +1,5 @@
 /** What the kernel tells of devices that come, change and go (Documentation/ABI/stable/sysfs-uevent). */
+import { readUevent } from '../wire/uevent.ts'
 import { netlinkProtocol, watchGroups } from './netlink-socket.ts'
 
 /** Who tells: the kernel when something happens, udevd when it has given names for it. */
@@ -12,11 +13,8 @@ export async function* watchDevices(
   subsystem: string,
   { teller = 'kernel', signal }: { teller?: keyof typeof groups; signal?: AbortSignal } = {},
 ): AsyncGenerator<string[] | undefined> {
-  const said = `SUBSYSTEM=${subsystem}`
   for await (const bytes of watchGroups(netlinkProtocol.uevent, [groups[teller]], { signal })) {
-    const words = bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1').split('\0')
-    if (!words) yield undefined
-    else if (words.includes(said))
-      yield words.filter((word) => word.startsWith('DEVPATH=')).map((word) => word.slice(word.lastIndexOf('/') + 1))
+    const names = bytes && readUevent(bytes, subsystem)
+    if (names === undefined || names.length > 0) yield names
   }
 }

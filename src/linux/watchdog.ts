@@ -34,5 +34,8 @@ export function openWatchdog(path: string, seconds: number): Watchdog {
     throw error
   }
   const nothing = new Uint32Array(1)
-  return { timeout: value[0]!, feed: () => void ioctl(fd, WDIOC_KEEPALIVE, nothing, `feed "${path}"`), disarm }
+  const feed = () => {
+    ioctl(fd, WDIOC_KEEPALIVE, nothing, `feed "${path}"`)
+  }
+  return { timeout: value[0]!, feed, disarm }
 }

@@ -2,6 +2,7 @@
  * Images kept as plain files, to be served without any registry: manifests by name and by digest below `manifests/`, everything
  * else once below `blob/`. The folder is made by `talosctl image cache-create` and read by whoever serves it.
  */
+import { parseImageDocument } from './image-document.ts'
 import { parseReference } from './reference.ts'
 
 /** What a request to a registry is for. */
@@ -53,13 +54,9 @@ export function cacheFiles({ repository, kind, reference, domain }: RegistryPath
 
 /** The media type that a manifest says it has. */
 export function mediaTypeOf(manifest: string): string {
-  try {
-    const { mediaType, manifests } = JSON.parse(manifest) as { mediaType?: string; manifests?: unknown }
-    if (mediaType) return mediaType
-    return manifests ? 'application/vnd.oci.image.index.v1+json' : 'application/vnd.oci.image.manifest.v1+json'
-  } catch {
-    return 'application/octet-stream'
-  }
+  const document = parseImageDocument(manifest)
+  if (!document) return 'application/octet-stream'
+  return document.mediaType || `application/vnd.oci.image.${document.manifests ? 'index' : 'manifest'}.v1+json`
 }
 
 function decoded(text: string): string {

@@ -15,7 +15,7 @@ export interface ManifestFile {
 
 /** A release. */
 export interface ImageManifest {
-  /** As in `v1.13.0`. */
+  /** As in `v1.13.100`. */
   version: string
   arch: string
   kubernetes: string

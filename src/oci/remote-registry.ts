@@ -3,6 +3,7 @@
  * checked against its digest. Who asks says who it is with a token of the registry's own authority, or a password.
  */
 import { createHash } from 'node:crypto'
+import * as v from 'valibot'
 import { formatReference, type Reference } from './reference.ts'
 
 /** One place that may have an image. */
@@ -17,6 +18,8 @@ export interface RegistryHost {
 export interface RemoteRegistryOptions {
   /** Where images of a registry are asked for, in order. */
   readonly hosts: (domain: string) => readonly RegistryHost[]
+  /** Milliseconds that a body may pause; 30 s unless told. */
+  readonly idle?: number
   readonly credentials?: (host: string) => { username: string; password: string } | undefined
   readonly signal?: AbortSignal
 }
@@ -70,7 +73,7 @@ export class RemoteRegistry {
   async manifest(reference: Reference): Promise<RemoteManifest> {
     const name = reference.digest ?? reference.tag ?? 'latest'
     const response = await this.#get(reference, `manifests/${name}`, manifestTypes)
-    const bytes = await limited(response, maxManifest)
+    const bytes = await this.#whole(response, maxManifest)
     const digest = sha256(bytes)
     if (reference.digest && reference.digest !== digest)
       throw new RegistryError(`manifest of "${formatReference(reference)}" is another one: its digest is ${digest}`, 'broken')
@@ -82,7 +85,7 @@ export class RemoteRegistry {
     const response = await this.#get(reference, `blobs/${digest}`, 'application/octet-stream, */*')
     const hash = createHash('sha256')
     let held: Uint8Array | undefined
-    for await (const chunk of response.body ?? []) {
+    for await (const chunk of this.#pieces(response)) {
       hash.update(chunk)
       if (held) yield held
       held = chunk
@@ -124,7 +127,9 @@ export class RemoteRegistry {
     const scope = `${host.url} ${reference.repository}`
     const known = this.#authorizations.get(scope)
     let response = await this.#fetch(host, url, { accept, ...(known && { authorization: known }) })
-    if (response.status === 401 && !known) {
+    // Without a token, or with one that has expired in the meantime: a new one, once.
+    if (response.status === 401) {
+      this.#authorizations.delete(scope)
       const challenge = response.headers.get('www-authenticate') ?? ''
       await response.body?.cancel()
       const authorization = await this.#authorize(host, challenge, reference.repository)
@@ -160,6 +165,38 @@ export class RemoteRegistry {
     }
   }
 
+  /** The body as it comes; a registry that stops sending ends it. */
+  async *#pieces(response: Response): AsyncGenerator<Uint8Array> {
+    const { signal, idle = timeout } = this.#options
+    const { host } = new URL(response.url)
+    const reader = response.body?.getReader()
+    try {
+      for (;;) {
+        const silent = Promise.withResolvers<never>()
+        const timer = setTimeout(() => silent.reject(new Error(`nothing came within ${idle / 1000} s`)), idle)
+        const piece = await Promise.race([reader?.read(), silent.promise]).finally(() => clearTimeout(timer))
+        if (!piece || piece.done) return
+        yield piece.value
+      }
+    } catch (error) {
+      signal?.throwIfAborted()
+      throw new RegistryError(`${host}: the transfer broke off: ${(error as Error).message}`, 'unreachable')
+    } finally {
+      await reader?.cancel().catch(() => {}) // whoever stops reading wants no more of it
+    }
+  }
+
+  async #whole(response: Response, limit: number): Promise<Uint8Array> {
+    const parts: Uint8Array[] = []
+    let size = 0
+    for await (const part of this.#pieces(response)) {
+      size += part.length
+      if (size > limit) throw new RegistryError(`the answer of "${new URL(response.url).host}" is larger than ${limit} bytes`, 'broken')
+      parts.push(part)
+    }
+    return Buffer.concat(parts)
+  }
+
   /** What a registry's challenge asks for (RFC 6750, RFC 7617); nothing when we have no answer to it. */
   async #authorize(host: RegistryHost, challenge: string, repository: string): Promise<string | undefined> {
     const known = this.#options.credentials?.(new URL(host.url).host)
@@ -179,20 +216,19 @@ export class RemoteRegistry {
       await response.body?.cancel()
       throw new RegistryError(`${realm.host} gives no token: it answers ${response.status}`, 'refused')
     }
-    const { token, access_token: access } = JSON.parse(Buffer.from(await limited(response, maxToken)).toString()) as Record<string, string>
+    const { token, access_token: access } = tokensOf(await this.#whole(response, maxToken), realm.host)
     return token || access ? `Bearer ${token || access}` : undefined
   }
 }
 
-async function limited(response: Response, limit: number): Promise<Uint8Array> {
-  const parts: Uint8Array[] = []
-  let size = 0
-  for await (const part of response.body ?? []) {
-    size += part.length
-    if (size > limit) throw new RegistryError(`the answer of "${new URL(response.url).host}" is larger than ${limit} bytes`, 'broken')
-    parts.push(part)
+const tokens = v.object({ token: v.optional(v.string()), access_token: v.optional(v.string()) })
+
+function tokensOf(bytes: Uint8Array, host: string): v.InferOutput<typeof tokens> {
+  try {
+    return v.parse(tokens, JSON.parse(Buffer.from(bytes).toString()))
+  } catch {
+    throw new RegistryError(`the token of "${host}" is no JSON of the expected shape`, 'broken')
   }
-  return Buffer.concat(parts)
 }
 
 function sha256(bytes: Uint8Array): string {

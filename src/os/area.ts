@@ -1,6 +1,7 @@
+import type { Clock } from '../cosi/clock.ts'
 import type { Controller } from '../cosi/controller.ts'
 import type { Logger } from '../cosi/log.ts'
-import type { ResourceType } from '../cosi/resource.ts'
+import type { AnyResourceType } from '../cosi/resource.ts'
 import type { Runtime } from '../cosi/runtime.ts'
 import type { Store } from '../cosi/store.ts'
 import type { Method } from '../rpc/server/method.ts'
@@ -17,7 +18,7 @@ import type { LastProblem } from './runtime/last-problem.ts'
 /** One subject of the operating system: what it knows, does, runs and answers. */
 export interface Area {
   readonly name: string
-  readonly resources: readonly ResourceType<any>[]
+  readonly resources: readonly AnyResourceType[]
   controllers?(machine: Machine): Controller[]
   services?(machine: Machine): ServiceDefinition[]
   methods?(machine: Machine): Method[]
@@ -32,6 +33,8 @@ export interface Machine {
   readonly store: Store
   readonly runtime: Runtime
   readonly log: Logger
+  /** The machine's time: what is decided by a duration never asks the wall clock. */
+  readonly clock: Clock
   readonly supervisor: Supervisor
   /** The lowest OOM score this machine may give to a process; -1000 where nothing holds it back. */
   readonly oomFloor: number

@@ -160,6 +160,16 @@ export function issuedBy(certificate: DecodedCertificate, authority: DecodedCert
   )
 }
 
+/** True when one of the authorities of a PEM text signed the first certificate of another; false when either cannot be read. */
+export function signedBy(pem: string, authorities: string): boolean {
+  try {
+    const certificate = parseCertificate(pem)
+    return parseCertificates(authorities).some((authority) => issuedBy(certificate, authority))
+  } catch {
+    return false
+  }
+}
+
 /** True when the private key belongs to the certificate. */
 export const matches = ({ crt, key }: PemPair): boolean => Buffer.compare(parseCertificate(crt).publicKey, parseKey(key).spki) === 0
 

@@ -5,6 +5,7 @@
  * An encoded one omits what equals the default, as proto3 has it.
  */
 import { type FieldShape, type MessageType, messageType } from './schema.ts'
+import { RpcError } from './status.ts'
 import { ProtoError, Reader, Writer, wireType } from './wire.ts'
 
 /** A message as a plain object; see messages.ts for the types of each. */
@@ -43,9 +44,21 @@ export function encode(type: MessageType, value: object, reserved = 0): Buffer {
   return writer.finish()
 }
 
-/** The message these bytes are. Throws ProtoError. */
-export function decode(type: MessageType, bytes: Uint8Array): Plain {
-  return readMessage(new Reader(bytes), type, 0)
+/** Fields of a message, with those of its parts and the items of packed lists, where the caller does not say: two bytes can become an object. */
+const defaultFields = 1_000_000
+
+interface Budget {
+  fields: number
+  readonly most: number
+}
+
+/** The message these bytes are. Throws ProtoError, and RpcError ResourceExhausted when it has more than `most` fields. */
+export function decode(type: MessageType, bytes: Uint8Array, most = defaultFields): Plain {
+  return readMessage(new Reader(bytes), type, 0, { fields: most, most })
+}
+
+function spend(budget: Budget): void {
+  if (--budget.fields < 0) throw new RpcError('ResourceExhausted', `the message has more than ${budget.most} fields`)
 }
 
 function planOf(type: MessageType): Plan {
@@ -113,54 +126,60 @@ function writeMap(writer: Writer, field: Field, entries: Plain): void {
   }
 }
 
-function readMessage(reader: Reader, type: MessageType, depth: number): Plain {
+/** Reads a message; one that comes twice is merged into what came before, as the wire format has it. */
+function readMessage(reader: Reader, type: MessageType, depth: number, budget: Budget, before?: Plain): Plain {
   if (depth > maxDepth) throw new ProtoError('messages nested too deep', reader.offset)
   const plan = planOf(type)
-  const value: Plain = {}
-  for (const field of plan.fields) {
+  const value: Plain = before ?? {}
+  for (const field of before ? [] : plan.fields) {
     if (field.map) value[field.name] = {}
     else if (field.repeated) value[field.name] = []
     else if (field.scalar && !field.explicit) value[field.name] = field.scalar.zero
   }
   while (!reader.done) {
+    spend(budget)
     const tag = reader.tag()
     const field = plan.byId.get(tag.field)
     if (!field) reader.skip(tag.type)
-    else if (field.map) readEntry(reader, tag.type, field, value[field.name] as Plain, depth)
-    else if (field.repeated) readElement(reader, tag.type, field, value[field.name] as unknown[], depth)
-    else value[field.name] = readOne(reader, tag.type, field, depth)
+    else if (field.map) readEntry(reader, tag.type, field, value[field.name] as Plain, depth, budget)
+    else if (field.repeated) readElement(reader, tag.type, field, value[field.name] as unknown[], depth, budget)
+    else value[field.name] = readOne(reader, tag.type, field, depth, budget, value[field.name] as Plain | undefined)
   }
   return value
 }
 
-function readOne(reader: Reader, wire: number, field: Field, depth: number): unknown {
+function readOne(reader: Reader, wire: number, field: Field, depth: number, budget: Budget, before?: Plain): unknown {
   if (wire !== (field.scalar?.wire ?? wireType.bytes)) throw new ProtoError(`field "${field.name}" has another type`, reader.offset)
-  return field.message ? readMessage(reader.delimited(), field.message, depth + 1) : field.scalar!.read(reader)
+  return field.message ? readMessage(reader.delimited(), field.message, depth + 1, budget, before) : field.scalar!.read(reader)
 }
 
-function readElement(reader: Reader, wire: number, field: Field, list: unknown[], depth: number): void {
+function readElement(reader: Reader, wire: number, field: Field, list: unknown[], depth: number, budget: Budget): void {
   if (wire !== wireType.bytes || !field.scalar || field.scalar.wire === wireType.bytes) {
-    list.push(readOne(reader, wire, field, depth))
+    list.push(readOne(reader, wire, field, depth, budget))
     return
   }
   const packed = reader.delimited()
-  while (!packed.done) list.push(field.scalar.read(packed))
+  while (!packed.done) {
+    spend(budget)
+    list.push(field.scalar.read(packed))
+  }
 }
 
-function readEntry(reader: Reader, wire: number, field: Field, map: Plain, depth: number): void {
+function readEntry(reader: Reader, wire: number, field: Field, map: Plain, depth: number, budget: Budget): void {
   if (wire !== wireType.bytes) throw new ProtoError(`field "${field.name}" has another type`, reader.offset)
   const entry = reader.delimited()
   let key: unknown = field.map!.zero
   let value: unknown = field.message ? undefined : field.scalar!.zero
   while (!entry.done) {
+    spend(budget)
     const tag = entry.tag()
     if (tag.field === 1 && tag.type === field.map!.wire) key = field.map!.read(entry)
-    else if (tag.field === 2) value = readOne(entry, tag.type, field, depth)
+    else if (tag.field === 2) value = readOne(entry, tag.type, field, depth, budget)
     else entry.skip(tag.type)
   }
   // defineProperty, so that a key "__proto__" is a key like any other
   Object.defineProperty(map, String(key), {
-    value: value ?? readMessage(new Reader(new Uint8Array()), field.message!, depth + 1),
+    value: value ?? readMessage(new Reader(new Uint8Array()), field.message!, depth + 1, budget),
     enumerable: true,
     writable: true,
     configurable: true,

@@ -18,55 +18,85 @@ export function sealFrame(frame: Buffer): Buffer {
   return frame
 }
 
+const none = Buffer.alloc(0)
+
+/** What a message that comes in pieces gets at first; it grows with what has come, not with what its header promises. */
+const firstCapacity = 4096
+
 /** Cuts a byte stream into messages, whatever the pieces it comes in. */
 export class FrameReader {
-  #pieces: Buffer[] = []
-  #size = 0
+  readonly #limit: number
+  readonly #header = Buffer.alloc(frameHeader)
+  #headerSize = 0
   /** Bytes of the message that is being read; -1 while its header is. */
   #wanted = -1
-  readonly #limit: number
+  #partial = none
+  #size = 0
 
   constructor(limit = maxMessage) {
     this.#limit = limit
   }
 
-  /** The messages that are complete now. Throws RpcError for one that is too large or compressed. */
+  /** Bytes of memory that an incomplete message takes. */
+  get held(): number {
+    return this.#partial.length + this.#headerSize
+  }
+
+  /** The messages that are complete now. Throws RpcError for one that is too large or compressed, as soon as its header says so. */
   *push(chunk: Buffer): Generator<Buffer> {
-    this.#pieces.push(chunk)
-    this.#size += chunk.length
+    let at = 0
     for (;;) {
       if (this.#wanted < 0) {
-        if (this.#size < frameHeader) return
-        const header = this.#take(frameHeader)
-        if (header[0] !== 0) throw new RpcError('Unimplemented', 'message is compressed: only identity encoding is understood')
-        this.#wanted = header.readUInt32BE(1)
-        if (this.#wanted > this.#limit)
-          throw new RpcError('ResourceExhausted', `message of ${this.#wanted} bytes is larger than the limit of ${this.#limit}`)
+        const taken = Math.min(frameHeader - this.#headerSize, chunk.length - at)
+        chunk.copy(this.#header, this.#headerSize, at, at + taken)
+        this.#headerSize += taken
+        at += taken
+        if (this.#headerSize < frameHeader) return
+        this.#wanted = this.#length()
       }
-      if (this.#size < this.#wanted) return
-      const message = this.#take(this.#wanted)
+      const missing = this.#wanted - this.#size
+      if (chunk.length - at < missing) {
+        this.#keep(chunk, at)
+        return
+      }
+      const message = this.#size === 0 ? chunk.subarray(at, at + missing) : this.#completed(chunk, at, missing)
+      at += missing
       this.#wanted = -1
+      this.#headerSize = 0
       yield message
     }
   }
 
   /** Throws when the stream ended within a message. */
   end(): void {
-    if (this.#size > 0 || this.#wanted >= 0) throw new RpcError('Internal', 'stream ended within a message')
+    if (this.#headerSize > 0) throw new RpcError('Internal', 'stream ended within a message')
   }
 
-  #take(size: number): Buffer {
-    this.#size -= size
-    const first = this.#pieces[0]
-    if (size === 0) return Buffer.alloc(0)
-    if (first && first.length >= size) {
-      if (first.length === size) this.#pieces.shift()
-      else this.#pieces[0] = first.subarray(size)
-      return first.subarray(0, size)
+  #length(): number {
+    if (this.#header[0] !== 0) throw new RpcError('Unimplemented', 'message is compressed: only identity encoding is understood')
+    const length = this.#header.readUInt32BE(1)
+    if (length > this.#limit)
+      throw new RpcError('ResourceExhausted', `message of ${length} bytes is larger than the limit of ${this.#limit}`)
+    return length
+  }
+
+  #keep(chunk: Buffer, at: number): void {
+    const needed = this.#size + chunk.length - at
+    if (needed > this.#partial.length) {
+      const grown = Buffer.allocUnsafe(Math.min(this.#wanted, Math.max(firstCapacity, needed * 2)))
+      this.#partial.copy(grown, 0, 0, this.#size)
+      this.#partial = grown
     }
-    const all = this.#pieces.length === 1 ? first! : Buffer.concat(this.#pieces)
-    this.#pieces = all.length > size ? [all.subarray(size)] : []
-    return all.subarray(0, size)
+    chunk.copy(this.#partial, this.#size, at)
+    this.#size = needed
+  }
+
+  #completed(chunk: Buffer, at: number, missing: number): Buffer {
+    this.#keep(chunk.subarray(0, at + missing), at)
+    const message = this.#partial.subarray(0, this.#size)
+    this.#partial = none
+    this.#size = 0
+    return message
   }
 }
 
@@ -121,26 +151,26 @@ export function formatTimeout(milliseconds: number): string {
   return rounded < 1e8 ? `${rounded}m` : `${Math.min(99_999_999, Math.ceil(rounded / 1000))}S`
 }
 
+const plain = /^[\x20-\x24\x26-\x7e]*$/
+
 function percentEncode(text: string): string {
-  return Buffer.from(text)
-    .reduce<string[]>((parts, byte) => {
-      parts.push(
-        byte >= 0x20 && byte <= 0x7e && byte !== 0x25 ? String.fromCharCode(byte) : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`,
-      )
-      return parts
-    }, [])
-    .join('')
+  if (plain.test(text)) return text
+  let encoded = ''
+  for (const byte of Buffer.from(text))
+    encoded +=
+      byte >= 0x20 && byte <= 0x7e && byte !== 0x25 ? String.fromCharCode(byte) : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`
+  return encoded
 }
 
 function percentDecode(text: string): string {
   const bytes = Buffer.from(text, 'latin1')
-  const out: number[] = []
+  let length = 0
   for (let at = 0; at < bytes.length; at++) {
     const hex = bytes[at] === 0x25 ? bytes.toString('latin1', at + 1, at + 3) : ''
     if (/^[0-9a-f]{2}$/i.test(hex)) {
-      out.push(Number.parseInt(hex, 16))
+      bytes[length++] = Number.parseInt(hex, 16)
       at += 2
-    } else out.push(bytes[at]!)
+    } else bytes[length++] = bytes[at]!
   }
-  return Buffer.from(out).toString('utf8')
+  return bytes.toString('utf8', 0, length)
 }

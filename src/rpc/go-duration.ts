@@ -3,10 +3,12 @@ const units: Record<string, number> = { h: 3600e9, m: 60e9, s: 1e9, ms: 1e6, us:
 /** Nanoseconds in a duration as Go writes it (`1h2m3.5s`); undefined when it is none. */
 export function parseGoDuration(text: string): number | undefined {
   if (text === '0') return 0
+  if (text.length > 64) return undefined
   const match = /^([-+])?((?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|us|µs|μs|ns|m|s))+$/.exec(text)
-  if (!match || text.length > 64) return undefined
+  if (!match) return undefined
   let total = 0
-  for (const [, number, unit] of text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(h|ms|us|µs|μs|ns|m|s)/g)) total += Number(number) * units[unit!]!
+  const parts = text.slice(match[1]?.length ?? 0)
+  for (const [, number, unit] of parts.matchAll(/(\d+(?:\.\d*)?|\.\d+)(h|ms|us|µs|μs|ns|m|s)/gy)) total += Number(number) * units[unit!]!
   return Math.round(match[1] === '-' ? -total : total)
 }
 

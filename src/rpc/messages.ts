@@ -958,6 +958,9 @@ export namespace ichor.v1 {
     dryRun: boolean
     tryTimeout?: google.protobuf.Duration
     confirmWithin?: google.protobuf.Duration
+    force: boolean
+    noConfirm: boolean
+    reconnects: boolean
   }
   export interface Applied {
     metadata?: common.Metadata
@@ -965,6 +968,8 @@ export namespace ichor.v1 {
     details: string
     id: number
     confirmBy?: google.protobuf.Timestamp
+    reachWithin?: google.protobuf.Duration
+    reachAfter?: google.protobuf.Duration
   }
   export interface ApplyResponse {
     messages: ichor.v1.Applied[]
@@ -1014,6 +1019,9 @@ export namespace ichor.v1 {
     dryRun: boolean
     tryTimeout?: google.protobuf.Duration
     confirmWithin?: google.protobuf.Duration
+    force: boolean
+    noConfirm: boolean
+    reconnects: boolean
   }
   export interface ExplainRequest {
     namespace: string

@@ -34,6 +34,10 @@ export interface MethodShape {
   readonly reply: MessageType
   readonly clientStreams: boolean
   readonly serverStreams: boolean
+  /** Bytes of one request message at most. */
+  readonly requestLimit: number
+  /** Declared without side effects. Every other method counts as one that changes something. */
+  readonly readOnly: boolean
 }
 
 const messages = new Map<string, MessageType>()
@@ -55,13 +59,15 @@ export function methodShape(path: string): MethodShape {
   const full = path.startsWith('/') ? path : `/${path}`
   let shape = methods.get(full)
   if (!shape) {
-    const [kind = '', request = '', reply = ''] = line(full).split(' ')
+    const [kind = '', request = '', reply = '', limit, effect] = line(full).split(' ')
     shape = {
       path: full,
       request: messageType(request),
       reply: messageType(reply),
       clientStreams: kind === 'client' || kind === 'bidi',
       serverStreams: kind === 'server' || kind === 'bidi',
+      requestLimit: Number(limit),
+      readOnly: effect === 'reads',
     }
     methods.set(full, shape)
   }

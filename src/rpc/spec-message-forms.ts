@@ -178,7 +178,7 @@ function urlText({ scheme = '', host = '', path = '', rawquery = '', fragment = 
 
 function urlParts(text: string): object {
   const [, scheme = '', host = '', path = '', rawquery = '', fragment = ''] =
-    /^(?:([a-z][a-z0-9+.-]*):\/\/)?([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/is.exec(text) ?? []
+    /^(?:([a-z][a-z0-9+.-]*):\/\/)?([^/?#]*)((?:\/[^?#]*)?)(?:\?([^#]*))?(?:#(.*))?$/is.exec(text) ?? []
   return {
     scheme,
     opaque: '',

@@ -34,20 +34,34 @@ export function statusName(code: number): StatusName {
   return names[code] ?? 'Unknown'
 }
 
-/** A call that failed: `status` is what callers branch on, the message is for people. */
+/** Bytes of an error's text at most: errors often quote what callers sent, and travel in a header. */
+export const maxErrorText = 4096
+
+/** A call that failed: `status` is what callers branch on, the message is for people and cut where it is too long. */
 export class RpcError extends Error {
   constructor(
     readonly status: StatusName,
     message: string,
     options?: ErrorOptions,
   ) {
-    super(message, options)
+    super(cut(message), options)
     this.name = 'RpcError'
   }
 
   get code(): number {
     return statusCode[this.status]
   }
+}
+
+function cut(text: string): string {
+  // A letter takes at most three bytes in UTF-8 for each of its units here.
+  if (text.length * 3 <= maxErrorText) return text
+  const bytes = Buffer.from(text.slice(0, maxErrorText))
+  if (bytes.length <= maxErrorText && text.length <= maxErrorText) return text
+  const ellipsis = '…'
+  let end = Math.min(bytes.length, maxErrorText - Buffer.byteLength(ellipsis))
+  while (end > 0 && (bytes[end]! & 0xc0) === 0x80) end--
+  return bytes.toString('utf8', 0, end) + ellipsis
 }
 
 /** `rpc error: code = NotFound desc = …`, as the field's tools print it. */

@@ -1,7 +1,7 @@
 /** How a service is described to the supervisor: what it needs, what runs, how it is known to be well, and what happens when it ends. */
 
+import type { Clock } from '../cosi/clock.ts'
 import type { Store } from '../cosi/store.ts'
-import type { Clock } from './clock.ts'
 import type { HealthCheck } from './health.ts'
 import type { LogRing } from './log-ring.ts'
 
@@ -50,6 +50,8 @@ export interface Life {
   readonly signal: AbortSignal
   /** Adds an event without changing the state. */
   note(message: string): void
+  /** Makes the process known by its id before it runs its first instruction: what it calls then is its service's call. */
+  created(pid: number): void
 }
 
 /** How a run ended. */

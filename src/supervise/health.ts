@@ -3,7 +3,7 @@
  * a period; a bad answer counts only once the initial delay has passed.
  */
 
-import type { Clock } from './clock.ts'
+import type { Clock } from '../cosi/clock.ts'
 
 /** How to ask, and how often (milliseconds). */
 export interface HealthCheck {
@@ -34,14 +34,14 @@ export async function watchHealth(
   signal: AbortSignal,
   tell: (wrong: string | undefined) => void,
 ): Promise<void> {
-  const begin = clock.now().getTime()
+  const settled = clock.deadline(initialDelay)
   let interval = Math.min(firstInterval, period)
   let first = true
   while (!signal.aborted) {
     const wrong = await ask(check, timeout, clock, signal)
     if (signal.aborted) return
     if (wrong === undefined) first = false
-    if (!first || clock.now().getTime() - begin >= initialDelay) tell(wrong)
+    if (!first || settled.over) tell(wrong)
     await clock.sleep(first ? interval : period, signal)
     if (first) interval = Math.min(period, firstLimit, interval * growth)
   }

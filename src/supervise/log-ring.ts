@@ -12,6 +12,8 @@ const encoder = new TextEncoder()
 export interface LogQuery {
   /** Begin this many lines before the end; from the oldest byte unless said, or when negative. */
   tailLines?: number
+  /** Begin no earlier than here, as `end` once was. */
+  from?: number
   /** Wait for more until the signal is aborted. */
   follow?: boolean
   signal?: AbortSignal
@@ -51,9 +53,14 @@ export class LogRing {
     this.write(text.endsWith('\n') ? text : `${text}\n`)
   }
 
+  /** How many bytes were ever written. */
+  get end(): number {
+    return this.#end
+  }
+
   /** Yields the log in chunks of at most 64 KiB. */
-  async *read({ tailLines, follow = false, signal }: LogQuery = {}): AsyncGenerator<Uint8Array> {
-    let at = tailLines === undefined || tailLines < 0 ? this.#start : this.#tail(tailLines)
+  async *read({ tailLines, from = 0, follow = false, signal }: LogQuery = {}): AsyncGenerator<Uint8Array> {
+    let at = Math.max(from, tailLines === undefined || tailLines < 0 ? this.#start : this.#tail(tailLines))
     while (!signal?.aborted) {
       at = Math.max(at, this.#start)
       if (at < this.#end) {

@@ -1,35 +1,21 @@
 /** One service living through the states of state.ts. */
 
+import { background } from '../cosi/background.ts'
+import type { Clock } from '../cosi/clock.ts'
+import type { Logger } from '../cosi/log.ts'
 import type { Store } from '../cosi/store.ts'
-import type { Clock } from './clock.ts'
 import { watchCondition } from './condition.ts'
 import { type Exit, type Life, type Run, type ServiceDefinition, Skip } from './definition.ts'
 import { type Health, watchHealth } from './health.ts'
 import type { LogRing } from './log-ring.ts'
+import type { ServiceEvent, ServiceSnapshot } from './snapshot.ts'
 import { isDown, next, type State, type Step } from './state.ts'
-
-/** Something that happened to a service. */
-export interface ServiceEvent {
-  readonly id: string
-  readonly state: State
-  readonly message: string
-  readonly time: Date
-  readonly health: Health
-}
-
-/** A service as it stands now; events are oldest first. */
-export interface ServiceSnapshot {
-  readonly id: string
-  readonly state: State
-  readonly health: Health
-  readonly pid?: number
-  readonly events: readonly ServiceEvent[]
-}
 
 /** What a service needs from its supervisor. */
 export interface Surroundings {
   readonly store: Store
   readonly clock: Clock
+  readonly log: Logger
   readonly output: LogRing
   /** The lowest OOM score that may be set. */
   readonly oomFloor: number
@@ -40,6 +26,10 @@ export interface Surroundings {
 
 /** Milliseconds between a run's end and the next attempt. */
 export const restartInterval = 5000
+/** A run that was healthy, or lasted for so long where that is not watched, was steady: it is followed by the next at once. */
+const steadyTime = 10_000
+/** Milliseconds between two restarts at once: what keeps ending waits for its interval. */
+const atOncePeriod = 30_000
 const defaultStopTimeout = 10_000
 const killTimeout = 10_000
 const eventsKept = 64
@@ -50,6 +40,12 @@ export class Service {
   #state: State = 'Initialized'
   #health: Health
   #run: Run | undefined
+  #pid: number | undefined
+  #began = 0
+  /** Where in the log the latest run began, and the last one that ended. */
+  readonly #log = { latest: 0, ended: 0 }
+  #wasSteady = false
+  #atOnceSince = Number.NEGATIVE_INFINITY
   #stopping: AbortController | undefined
   #ended: Promise<void> = Promise.resolve()
   #wake = () => {}
@@ -75,7 +71,15 @@ export class Service {
   }
 
   snapshot(): ServiceSnapshot {
-    return { id: this.#definition.id, state: this.#state, health: this.#health, pid: this.#run?.pid, events: [...this.#events] }
+    return {
+      id: this.#definition.id,
+      state: this.#state,
+      health: this.#health,
+      pid: this.#run?.pid ?? this.#pid,
+      steady: this.#run !== undefined && this.#around.clock.elapsed() - this.#began >= steadyTime,
+      logFrom: this.#log.ended,
+      events: [...this.#events],
+    }
   }
 
   /** Takes a new description; one that runs keeps its old one until it has ended. */
@@ -89,7 +93,7 @@ export class Service {
     const stopping = new AbortController()
     this.#stopping = stopping
     this.#move('start', 'Starting service')
-    this.#ended = this.#live(this.#definition, stopping.signal)
+    this.#ended = this.#live(this.#definition, stopping.signal).catch((error) => this.#broke(error))
   }
 
   /** Asks it to end and waits until it has. */
@@ -117,6 +121,9 @@ export class Service {
       clock: this.#around.clock,
       signal,
       note: (message) => this.#tell(message),
+      created: (pid) => {
+        this.#pid = pid
+      },
     }
     if (oom !== undefined && oom < oomFloor) this.#tell(`OOM score ${oom} may not be set here, ${oomFloor} is used`)
     for (;;) {
@@ -124,8 +131,9 @@ export class Service {
       if (signal.aborted) return this.#move(exit.ok ? 'finish' : 'fail', exit.ok ? 'Service stopped' : exit.message)
       if (this.#state === 'Skipped') return
       if (definition.restart === 'never' || (definition.restart === 'untilSuccess' && exit.ok)) return this.#over(exit)
-      this.#move('retry', `${exit.message}, starting again in ${restartInterval / 1000}s`)
-      await this.#around.clock.sleep(restartInterval, signal)
+      const interval = this.#mayRestartAtOnce() ? 0 : restartInterval
+      this.#move('retry', `${exit.message}, starting again in ${interval / 1000}s`)
+      await this.#around.clock.sleep(interval, signal)
     }
   }
 
@@ -138,14 +146,16 @@ export class Service {
       await life.definition.prepare?.(life)
       if (life.signal.aborted) return stopped
       this.#move('prepare', 'Creating service runner')
+      this.#log.latest = life.output.end
       this.#run = await life.definition.runner(life)
     } catch (error) {
+      this.#pid = undefined
       if (life.signal.aborted) return stopped
       if (error instanceof Skip) {
         this.#move('skip', `Service skipped: ${error.message}`)
         return stopped
       }
-      return { ok: false, message: error instanceof Error ? error.message : String(error) }
+      return failed(error)
     }
     return this.#watch(life, this.#run)
   }
@@ -180,38 +190,53 @@ export class Service {
   async #watch({ definition, signal, clock }: Life, run: Run): Promise<Exit> {
     this.#health = unknown(clock.now())
     const over = new AbortController()
+    this.#began = clock.elapsed()
+    let healthy = false
+    const ended = run.exit.catch(failed)
     if (!signal.aborted) {
       this.#move('run', run.description)
-      if (definition.health) void watchHealth(definition.health, clock, over.signal, (wrong) => this.#answer(wrong))
+      if (definition.health)
+        background(
+          watchHealth(definition.health, clock, over.signal, (wrong) => {
+            healthy ||= wrong === undefined
+            this.#answer(wrong)
+          }),
+          this.#around.log,
+          'health check ended',
+          { service: definition.id },
+        )
     }
     const asked = new Promise<undefined>((resolve) => {
       if (signal.aborted) resolve(undefined)
       signal.addEventListener('abort', () => resolve(undefined), { once: true })
     })
-    const exit = await Promise.race([run.exit, asked])
+    const exit = await Promise.race([ended, asked])
     over.abort()
-    const end = exit ?? (await this.#end(run, definition.stopTimeout ?? defaultStopTimeout))
+    const end = exit ?? (await this.#end(run, ended, definition.stopTimeout ?? defaultStopTimeout))
+    this.#log.ended = this.#log.latest
+    this.#wasSteady = definition.health ? healthy : clock.elapsed() - this.#began >= steadyTime
     this.#run = undefined
+    this.#pid = undefined
     this.#health = unknown(clock.now())
     return end
   }
 
   /** SIGTERM, patience, SIGKILL. However a run ends that was asked to, it is a good end; one that stays is not. */
-  async #end(run: Run, patience: number): Promise<Exit> {
-    if (await this.#kill(run, 'SIGTERM', patience)) return { ok: true, message: 'stopped' }
+  async #end(run: Run, ended: Promise<Exit>, patience: number): Promise<Exit> {
+    if (await this.#kill(run, ended, 'SIGTERM', patience)) return { ok: true, message: 'stopped' }
     this.#move('stop', `No end after ${patience / 1000}s, sending SIGKILL`)
-    if (await this.#kill(run, 'SIGKILL', killTimeout)) return { ok: true, message: 'killed' }
+    if (await this.#kill(run, ended, 'SIGKILL', killTimeout)) return { ok: true, message: 'killed' }
     return { ok: false, message: 'Service could not be stopped' }
   }
 
   /** Whether the run ended within the time. */
-  async #kill(run: Run, name: 'SIGTERM' | 'SIGKILL', patience: number): Promise<boolean> {
+  async #kill(run: Run, exit: Promise<Exit>, name: 'SIGTERM' | 'SIGKILL', patience: number): Promise<boolean> {
     const timer = new AbortController()
     const late = this.#around.clock.sleep(patience, timer.signal).then(() => false)
     const sent = Promise.resolve()
       .then(() => run.kill(name))
       .catch((error: Error) => this.#tell(`${name} failed: ${error.message}`))
-    const ended = await Promise.race([sent.then(() => run.exit).then(() => true), run.exit.then(() => true), late])
+    const ended = await Promise.race([sent.then(() => exit).then(() => true), exit.then(() => true), late])
     timer.abort()
     return ended
   }
@@ -219,6 +244,23 @@ export class Service {
   #over(exit: Exit): void {
     if (this.#state === 'Running' && exit.ok) this.#move('finish', 'Service finished successfully')
     else this.#move('fail', exit.message)
+  }
+
+  #mayRestartAtOnce(): boolean {
+    const now = this.#around.clock.elapsed()
+    const may = this.#wasSteady && now - this.#atOnceSince >= atOncePeriod
+    if (may) this.#atOnceSince = now
+    this.#wasSteady = false
+    return may
+  }
+
+  /** What must not happen: the supervisor itself made a mistake. It ends this service, not the machine. */
+  #broke(error: unknown): void {
+    this.#around.log.error('service supervision failed', { service: this.#definition.id, error })
+    this.#run = undefined
+    this.#pid = undefined
+    this.#state = 'Failed'
+    this.#tell(failed(error).message)
   }
 
   #answer(wrong: string | undefined): void {
@@ -238,13 +280,14 @@ export class Service {
 
   #move(step: Step, message: string): void {
     this.#state = next(this.#state, step)
-    this.#tell(message)
+    this.#tell(message, step)
   }
 
-  #tell(message: string): void {
+  #tell(message: string, step?: Step): void {
     const event: ServiceEvent = {
       id: this.#definition.id,
       state: this.#state,
+      ...(step && { step }),
       message,
       time: this.#around.clock.now(),
       health: this.#health,
@@ -254,6 +297,8 @@ export class Service {
     this.#around.told(event)
   }
 }
+
+const failed = (error: unknown): Exit => ({ ok: false, message: error instanceof Error ? error.message : String(error) })
 
 function unknown(since: Date): Health {
   return { unknown: true, healthy: false, lastMessage: '', lastChange: since }

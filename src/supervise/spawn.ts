@@ -26,7 +26,8 @@ export const ownChildren = new Set<number>()
 export const spawn: Spawn = ({ argv, env, cwd }) => {
   const child = Bun.spawn([...argv], { env: { ...env }, cwd, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
   ownChildren.add(child.pid)
-  void child.exited.finally(() => ownChildren.delete(child.pid))
+  const reaped = () => ownChildren.delete(child.pid)
+  child.exited.then(reaped, reaped)
   return {
     pid: child.pid,
     output: [child.stdout, child.stderr],

@@ -6,9 +6,10 @@
  * image is fetched, leftovers of an earlier run are removed. When its runner has started something it is Running, and its health is
  * unknown until the first check says otherwise; health never changes the state.
  *
- * A run that ends by itself is judged by the restart policy: either the service goes back to Waiting for the restart interval and then
- * through conditions and preparation once more (`retry`), or it is over: Finished when it ended well, Failed when it did not. Preparation
- * may find that there is nothing to run here: Skipped.
+ * A run that ends by itself, and an attempt that fails before there is one, are judged by the restart policy: either the service goes
+ * back to Waiting for the restart interval and then through conditions and preparation once more (`retry`), or it is over: Finished when
+ * it ended well, Failed when it did not. A run that was steady is followed by the next at once, so that one kill costs no interval; what
+ * ends again soon waits. Preparation may find that there is nothing to run here: Skipped.
  *
  * `stop` is heard in every state that is not an end. It makes the service Stopping: what it waits for is given up, what runs is asked to
  * end and, after the stop timeout, made to end; the service is then Finished, or Failed when it could not be ended. From each end `start`
@@ -23,7 +24,7 @@ export type Step = 'start' | 'wait' | 'prepare' | 'run' | 'retry' | 'stop' | 'fi
 
 const transitions: Record<State, Partial<Record<Step, State>>> = {
   Initialized: { start: 'Starting' },
-  Starting: { wait: 'Waiting', prepare: 'Preparing', stop: 'Stopping', fail: 'Failed' },
+  Starting: { wait: 'Waiting', prepare: 'Preparing', retry: 'Waiting', stop: 'Stopping', fail: 'Failed' },
   Waiting: { wait: 'Waiting', prepare: 'Preparing', retry: 'Waiting', stop: 'Stopping', fail: 'Failed' },
   Preparing: { prepare: 'Preparing', run: 'Running', retry: 'Waiting', stop: 'Stopping', fail: 'Failed', skip: 'Skipped' },
   Running: { retry: 'Waiting', stop: 'Stopping', finish: 'Finished', fail: 'Failed' },

@@ -1,10 +1,12 @@
 /** All services of a node: loaded, started in the order of their needs, watched, and stopped in the opposite order. */
 
+import { type Clock, systemClock } from '../cosi/clock.ts'
+import { type Logger, silent } from '../cosi/log.ts'
 import type { Store } from '../cosi/store.ts'
-import { type Clock, systemClock } from './clock.ts'
 import type { OperatorAction, ServiceDefinition } from './definition.ts'
 import { Logs } from './logs.ts'
-import { Service, type ServiceEvent, type ServiceSnapshot } from './service.ts'
+import { Service } from './service.ts'
+import type { ServiceEvent, ServiceSnapshot } from './snapshot.ts'
 import { isDown } from './state.ts'
 
 /** Why a request about a service was refused. */
@@ -23,13 +25,15 @@ export class Supervisor {
   readonly #store: Store
   readonly #clock: Clock
   readonly #oomFloor: number
+  readonly #log: Logger
   readonly #services = new Map<string, Service>()
   readonly #listeners = new Set<(event: ServiceEvent) => void>()
   #closing = false
 
   /** `oomFloor` is the lowest OOM score init may give: without CAP_SYS_RESOURCE, its own. */
-  constructor(options: { store: Store; clock?: Clock; logs?: Logs; oomFloor?: number }) {
-    const { store, clock = systemClock, logs = new Logs(), oomFloor = -1000 } = options
+  constructor(options: { store: Store; clock?: Clock; logs?: Logs; log?: Logger; oomFloor?: number }) {
+    const { store, clock = systemClock, logs = new Logs(), log = silent, oomFloor = -1000 } = options
+    this.#log = log
     this.#store = store
     this.#oomFloor = oomFloor
     this.#clock = clock
@@ -143,6 +147,7 @@ export class Supervisor {
     return new Service(definition, {
       store: this.#store,
       clock: this.#clock,
+      log: this.#log,
       output: this.logs.open(definition.id),
       oomFloor: this.#oomFloor,
       notUp: (ids) => ids.filter((id) => !this.#services.get(id)?.isUp),
@@ -151,7 +156,13 @@ export class Supervisor {
   }
 
   #told(event: ServiceEvent): void {
-    for (const listener of [...this.#listeners]) listener(event)
+    for (const listener of [...this.#listeners])
+      try {
+        listener(event)
+      } catch (error) {
+        // Who listens must not decide how a service fares.
+        this.#log.error('service event listener failed', { service: event.id, error })
+      }
     for (const service of this.#services.values()) if (service.definition.dependsOn.includes(event.id)) service.wake()
   }
 

@@ -10,7 +10,7 @@ export interface Parameter {
 /** Parameters before the `--` that begins init's own arguments (Documentation/admin-guide/kernel-parameters). */
 export function parseCommandLine(text: string): Parameter[] {
   const parameters: Parameter[] = []
-  for (const [word] of text.slice(0, 1 << 16).matchAll(/(?:"[^"]*"?|[^\s"])+/g)) {
+  for (const [word] of text.slice(0, 1 << 16).matchAll(/(?=\S)(?:"[^"]*"|[^\s"])*(?:"[^"]*)?/g)) {
     const plain = word.replaceAll('"', '')
     if (plain === '--') break
     const at = plain.indexOf('=')

@@ -257,9 +257,13 @@ export class Dhcp4Options {
 
 const forever = (seconds: number | undefined) => (seconds === 0xffffffff ? Number.POSITIVE_INFINITY : seconds)
 
-/** A name as DNS allows it; '' for any other text. */
-export const nameOf = (text: string): string =>
-  text.length <= 253 && /^[a-z0-9_]([a-z0-9_-]{0,62}\.?)*$/i.test(text) ? text.replace(/\.$/, '') : ''
+/** A name as DNS allows it, without the dot at its end; '' for any other text. */
+export function nameOf(text: string): string {
+  const name = text.endsWith('.') ? text.slice(0, -1) : text
+  const labels = name.split('.')
+  const valid = text.length <= 253 && /^[a-z0-9_][a-z0-9_.-]*$/i.test(name) && labels.every(({ length }) => length > 0 && length <= 63)
+  return valid ? name : ''
+}
 
 /** Reads names of DNS one after another, shortened by pointers as in RFC 1035 4.1.4 or not; malformed ones end the list. */
 export function readSearchList(bytes: Uint8Array): string[] {

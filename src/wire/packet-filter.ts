@@ -27,8 +27,7 @@ export function packetFilter(text: string): FilterInstruction[] {
 
 /** `{ 0x28, 0, 0, 0x0000000c },` again and again. */
 function printed(text: string): FilterInstruction[] {
-  const number = '(0x[0-9a-f]+|\\d+)'
-  const one = new RegExp(`\\{\\s*${number}\\s*,\\s*${number}\\s*,\\s*${number}\\s*,\\s*${number}\\s*\\}\\s*,?\\s*`, 'giy')
+  const one = /\{\s*(0x[0-9a-f]+|\d+)\s*,\s*(0x[0-9a-f]+|\d+)\s*,\s*(0x[0-9a-f]+|\d+)\s*,\s*(0x[0-9a-f]+|\d+)\s*\}\s*(?:,\s*)?/giy
   const found: FilterInstruction[] = []
   while (one.lastIndex < text.length) {
     const at = one.lastIndex

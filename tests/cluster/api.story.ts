@@ -33,6 +33,7 @@ afterAll(async () => {
 })
 
 const on = (nodes: string[], ...args: string[]) => cluster.talosctl('--nodes', nodes.join(','), ...args)
+const nameOf = (address: string) => cluster.nodes().find(({ ip }) => ip === address)?.name ?? ''
 const onControlPlane = async (...args: string[]) => succeeded(await on([controlPlane], ...args)).stdout
 /** The titles of a table's columns. */
 const titles = (text: string) => (text.split('\n')[0] ?? '').trim().split(/\s{2,}/)
@@ -96,7 +97,7 @@ describe('tables are those of the recordings, with rows of every node asked', ()
   })
 
   test('etcd alarm list is empty, and a container node has no disks of its own', async () => {
-    expect(await onControlPlane('etcd', 'alarm', 'list')).toMatch(/^NODE +MEMBER +ALARM\n$/)
+    expect(await onControlPlane('etcd', 'alarm', 'list')).toBe('')
     expect(await onControlPlane('get', 'disks')).toMatch(/^NODE +NAMESPACE +TYPE +ID +VERSION +SIZE .*\n$/)
   })
 })
@@ -161,7 +162,7 @@ describe('a node tells', () => {
     expect(titles(stdout)).toEqual(['NODE', 'NTP-SERVER', 'NODE-TIME', 'NTP-SERVER-TIME'])
     expect(nodesOf(stdout)).toEqual([controlPlane, worker])
     const patch = JSON.stringify({ machine: { time: { servers: [gateway] } } })
-    succeeded(await on([controlPlane], 'patch', 'machineconfig', '--patch', patch))
+    for (const node of [controlPlane, worker]) succeeded(await on([node], 'patch', 'machineconfig', '--patch', patch))
     const [row = ''] = rows(await onControlPlane('time'))
     const [, server, here = '', there = ''] = row.trim().split(/\s{2,}/)
     expect(server).toBe(gateway)
@@ -344,11 +345,33 @@ describe.skipIf(!Bun.which('go'))('the official client', () => {
 
 test('a node reboots when it is told to, and is itself again', async () => {
   const begun = async () => parse(succeeded(await on([worker], 'get', 'machinestatus', '-o', 'yaml')).stdout).metadata.created as string
-  const before = await begun()
+  const bootId = async () => succeeded(await on([worker], 'read', '/proc/sys/kernel/random/boot_id')).stdout.trim()
+  const bootIdInKubernetes = async () => {
+    const { items } = await cluster.objects('get', 'nodes')
+    return items.find(({ metadata }) => metadata.name === nameOf(worker))?.status.nodeInfo?.bootID
+  }
+  const before = { begun: await begun(), bootId: await bootId() }
+  expect(await bootIdInKubernetes()).toBe(before.bootId)
   succeeded(await on([worker], 'reboot', '--timeout', '1m'))
-  expect(await begun()).not.toBe(before)
+  expect(await begun()).not.toBe(before.begun)
+  // Who waits for a reboot waits for another boot id, as the field's own client does.
+  expect(await bootId()).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
+  expect(await bootId()).not.toBe(before.bootId)
+  await eventually(async () => expect(await bootIdInKubernetes()).toBe(await bootId()), 60)
   const said = await on([controlPlane], 'health', '--wait-timeout', '1m')
   succeeded(said)
+})
+
+test('an apid that is killed is back before the restart interval is over', async () => {
+  const name = nameOf(worker)
+  const apid = cluster.processIn(name, '/usr/bin/apid') ?? 0
+  process.kill(apid, 'SIGKILL')
+  const began = performance.now()
+  // The old one's listener may take a connection while it dies.
+  while (cluster.processesIn(name).includes(apid)) await Bun.sleep(5)
+  await eventually(async () => (await Bun.connect({ hostname: worker, port: 50_000, socket: { data() {} } })).end(), 10)
+  expect(performance.now() - began).toBeLessThan(4_500) // half a second on a quiet machine; the interval is five seconds
+  succeeded(await on([worker], 'version', '--short'))
 })
 
 /** The first lines of a command that goes on until it is stopped. */
@@ -372,10 +395,11 @@ describe('what the node keeps of itself', () => {
     expect(refused.stderr).toMatch(/method is not supported in container mode/)
     const line = /method=machine\.MachineService\/Memory outcome=OK from=[\d.]+ by=".*" roles=os:admin ms=/
     const log = await eventually(async () => {
-      const text = await onControlPlane('logs', 'audit')
-      expect(text).toMatch(line)
-      expect(text).toContain('BlockDeviceWipe outcome=FailedPrecondition')
-      return text
+      const [reads, changes] = [await onControlPlane('logs', 'audit-reads'), await onControlPlane('logs', 'audit')]
+      expect(reads).toMatch(line)
+      expect(changes).toContain('BlockDeviceWipe outcome=started')
+      expect(changes).toContain('BlockDeviceWipe outcome=FailedPrecondition')
+      return reads + changes
     }, 10)
     expect(log).not.toContain('PRIVATE KEY')
     expect(titles(await onControlPlane('get', 'audit')).slice(5)).toEqual(['TIME', 'METHOD', 'OUTCOME', 'FROM', 'BY', 'ROLES', 'CALLS'])
@@ -390,7 +414,7 @@ describe('what the node keeps of itself', () => {
   test('a support bundle of both nodes holds no key', async () => {
     const path = join(cluster.home, 'support.zip')
     const { stderr } = succeeded(await on([controlPlane, worker], 'support', '-O', path, '-w', '8'))
-    expect(stderr).toMatch(/support bundle with \d{3} files/)
+    expect(stderr).not.toContain('SOURCE')
     const bundle = Bun.spawnSync([
       'python3',
       '-c',
@@ -404,12 +428,15 @@ describe('what the node keeps of itself', () => {
 
   test('packets of its link are captured, those of a filter alone', async () => {
     const path = join(cluster.home, 'api.pcap')
-    const [{ stderr }] = await Promise.all([
+    const [captured] = await Promise.all([
       on([controlPlane], 'pcap', '--bpf-filter', 'tcp dst port 6443', '--duration', '3s', '-o', path),
       Bun.sleep(1000).then(() => fetch(`https://${controlPlane}:6443/version`, { tls: { rejectUnauthorized: false } })),
     ])
-    expect(stderr).toMatch(/^captured [1-9]\d* packets?, /m)
-    expect(readFileSync(path).readUInt32LE(0)).toBe(0xa1b2c3d4)
+    succeeded(captured)
+    const file = readFileSync(path)
+    expect(file.readUInt32LE(0)).toBe(0xa1b2c3d4)
+    // The file's header has 24 bytes, and each packet one of its own.
+    expect(file.length).toBeGreaterThan(24)
     expect((await on([controlPlane], 'pcap', '-i', 'nosuch')).stderr).toContain('there is no such link, there are ')
   })
 })

@@ -38,6 +38,20 @@ test('the same command again says that it runs', async () => {
   expect(stderr).toContain('cluster "story" is running with 1 control plane and 1 worker')
 })
 
+test('a node that was reset waits in maintenance, and the same command brings it back', async () => {
+  const stage = async (...flags: string[]) => {
+    const { stdout } = succeeded(
+      await cluster.talosctl('--nodes', ipOf(worker), 'get', 'machinestatus', '-o', 'jsonpath={.spec.stage}', ...flags),
+    )
+    return stdout.trim()
+  }
+  succeeded(await cluster.talosctl('--nodes', ipOf(worker), 'reset', '--graceful', '--reboot', '--wait=false'))
+  await eventually(async () => expect(await stage('--insecure')).toBe('maintenance'))
+  expect((await cluster.create()).stderr).not.toContain('is running with')
+  expect(await stage()).toBe('running')
+  expect((await cluster.create()).stderr).toContain('cluster "story" is running with 1 control plane and 1 worker')
+})
+
 test('the client configuration that was there is still there, and the new context is the current one', async () => {
   const { stdout } = succeeded(await cluster.talosctl('config', 'contexts'))
   expect(stdout).toMatch(/^\*\s+story\s/m)

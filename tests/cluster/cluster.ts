@@ -142,7 +142,7 @@ export class TestCluster {
 export interface KubeItem {
   metadata: { name: string; labels?: Record<string, string>; uid: string }
   spec: { nodeName?: string; clusterIP?: string }
-  status: { phase?: string; podIP?: string; conditions?: { type: string; status: string }[] }
+  status: { phase?: string; podIP?: string; conditions?: { type: string; status: string }[]; nodeInfo?: { bootID: string } }
 }
 
 /** Passes on what a command said, or fails with it. */
@@ -153,12 +153,12 @@ export function succeeded(said: Said): Said {
 
 /** Asks again until the answer is there; the last reason is thrown when time is up. */
 export async function eventually<T>(ask: () => Promise<T>, seconds = 90): Promise<T> {
-  const end = Date.now() + seconds * 1000
+  const end = performance.now() + seconds * 1000
   for (;;) {
     try {
       return await ask()
     } catch (error) {
-      if (Date.now() > end) throw error
+      if (performance.now() > end) throw error
     }
     await Bun.sleep(200)
   }

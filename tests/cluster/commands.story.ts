@@ -116,12 +116,17 @@ describe.skipIf(!hasGo)('the official client', () => {
       await cluster.talosctl('-n', values.CP!, 'get', 'machineconfig', 'v1alpha1', '-o', 'jsonpath={.spec}'),
     ).stdout
     const { token } = parseAllDocuments(documents)[0]!.toJS().machine as { token: string }
-    const { csr } = newCSR({ subject: {}, sans: { ips: [values.W!] } })
-    const request = JSON.stringify({ csr: Buffer.from(csr).toString('base64') })
-    const trustd = (...flags: string[]) =>
-      runClient(program, ['-endpoint', `${values.CP}:50001`, ...flags, 'call', 'securityapi.SecurityService/Certificate', request])
-    expect(await trustd('-token', token)).toEqual([{ ca: expect.any(String), crt: expect.any(String) }])
-    expect(await trustd('-token', 'wrong')).toMatchObject({ code: expect.stringMatching(/PermissionDenied|Unauthenticated/) })
+    const trustd = (given: string, commonName?: string) => {
+      const { csr } = newCSR({ subject: commonName === undefined ? {} : { commonName }, sans: { ips: [values.W!] } })
+      const request = JSON.stringify({ csr: Buffer.from(csr).toString('base64') })
+      const call = ['call', 'securityapi.SecurityService/Certificate', request]
+      return runClient(program, ['-endpoint', `${values.CP}:50001`, '-token', given, ...call])
+    }
+    const worker = cluster.nodes().find(({ role }) => role === 'worker')?.name ?? ''
+    expect(await trustd(token, worker)).toEqual([{ ca: expect.any(String), crt: expect.any(String) }])
+    // The address is the worker's: from elsewhere only one that goes by its name gets a certificate for it.
+    expect(await trustd(token)).toMatchObject({ code: 'PermissionDenied' })
+    expect(await trustd('wrong', worker)).toMatchObject({ code: expect.stringMatching(/PermissionDenied|Unauthenticated/) })
   })
 
   test('machine.MachineService/Reboot, and the node is itself again', async () => {

@@ -1,5 +1,5 @@
 /**
- * A node's configuration and its explanations on real parts: foreseen, tried, left unconfirmed over a restart, confirmed,
+ * A node's configuration and its explanations on real parts: rehearsed, tried, left unconfirmed over a restart, confirmed,
  * restored, refused with reasons; and what keeps a node from being well, found out by asking it.
  */
 
@@ -46,7 +46,7 @@ const history = async (node: string) =>
 describe('a configuration', () => {
   test('is foreseen: how the text changes, what is made of it, and that nothing restarts', async () => {
     const { stdout } = succeeded(await patch(worker, label('dry'), '--dry-run'))
-    expect(stdout).toContain('+    story: dry')
+    expect(stdout).toContain('+ machine.nodeLabels.story: dry')
     expect(stdout).toContain('  * no service restarts and no pod is replaced')
     expect(stdout).toMatch(/ {2}\+ NodeLabelSpecs\.k8s\.talos\.dev\/story/)
     expect(await labelOn(worker)).toBeUndefined()
@@ -78,7 +78,7 @@ describe('a configuration', () => {
     expect(lines[0]).toContain('in force, confirmed')
     const first = lines.at(-1)?.trim().split(/ +/)[1] ?? ''
     const { stdout } = succeeded(await on(worker, 'config-history', 'diff', first))
-    expect(stdout).toContain('+    story: confirmed')
+    expect(stdout).toContain('+ machine.nodeLabels.story: confirmed')
     succeeded(await on(worker, 'config-history', 'restore', first))
     await labelled(worker, undefined)
   })
@@ -114,16 +114,16 @@ describe('a node explains itself', () => {
 
   test('when an image cannot be had', async () => {
     succeeded(await patch(worker, 'machine: {kubelet: {image: registry.invalid/kubelet:v1.36.3}}'))
-    const text = await explained(worker, /^ *1\. service kubelet: it does not stay up/m)
-    expect(text).toContain('registry.invalid')
+    const text = await explained(worker, /^ *1\. component kubelet: it does not start with its new settings \(machine\.kubelet\.image\)/m)
+    expect(text).toContain('image "registry.invalid/kubelet:v1.36.3" cannot be pulled')
     await restore(worker)
     await explained(worker, /^the machine is well$/m)
   }, 240_000)
 
-  test('when a static pod has an argument that does not exist', async () => {
-    succeeded(await patch(controlPlane, 'cluster: {scheduler: {extraArgs: {no-such-flag: "1"}}}'))
-    const text = await explained(controlPlane, /unknown flag: --no-such-flag/)
-    expect(text).toMatch(/^ *1\. StaticPodStatuses\.kubernetes\.talos\.dev\/kube-system\/kube-scheduler-/m)
+  test('when a static pod has an argument that its program refuses', async () => {
+    succeeded(await patch(controlPlane, 'cluster: {scheduler: {extraArgs: {tls-min-version: VersionTLS99}}}'))
+    const text = await explained(controlPlane, /^ *1\. component kube-scheduler: it does not start with its new settings/m)
+    expect(text).toMatch(/unknown tls version/i)
     await restore(controlPlane)
     await explained(controlPlane, /^the machine is well$/m)
   }, 240_000)

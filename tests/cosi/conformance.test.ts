@@ -175,5 +175,5 @@ async function* seen(responses: AsyncIterable<cosi.resource.WatchResponse>): Asy
       }
 }
 
-conformance('the local store', local, { runs: 200 })
-conformance('the store through the resource API', remote, { runs: 25 })
+conformance('the local store', local, { times: 200 })
+conformance('the store through the resource API', remote, { times: 25 })

@@ -8,6 +8,7 @@ import type { Metadata, Phase, Resource } from '../../src/cosi/resource.ts'
 import type { Selector } from '../../src/cosi/selector.ts'
 import { HostnameStatus } from '../../src/os/network/resources/hostname-status.ts'
 import { type StatusName, toRpcError } from '../../src/rpc/status.ts'
+import { runs } from '../support/runs.ts'
 
 /** The kind the suite works with. */
 export const Kind = HostnameStatus
@@ -83,8 +84,8 @@ async function modify(state: State, id: string, change: (resource: Resource<Spec
   }
 }
 
-/** Runs the suite; `runs` bounds the properties. */
-export function conformance(title: string, open: () => Promise<Opened>, { runs }: { runs: number }): void {
+/** Runs the suite; `times` is how often properties are tried at full strength. */
+export function conformance(title: string, open: () => Promise<Opened>, { times }: { times: number }): void {
   describe(title, () => {
     let opened: Opened
     let state: State
@@ -285,7 +286,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { runs }
           expect(present).toEqual([...model.resources].sort(([a], [b]) => (a < b ? -1 : 1)) as never)
           await close()
         }),
-        { numRuns: runs },
+        { numRuns: runs(times) },
       )
     }, 60_000)
 
@@ -309,7 +310,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { runs }
           quiet.abort()
           await close()
         }),
-        { numRuns: runs },
+        { numRuns: runs(times) },
       )
     }, 60_000)
   })

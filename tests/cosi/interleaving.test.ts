@@ -9,6 +9,7 @@ import { defineResource } from '../../src/cosi/resource.ts'
 import { Runtime } from '../../src/cosi/runtime.ts'
 import { Store } from '../../src/cosi/store.ts'
 import { transform } from '../../src/cosi/transform.ts'
+import { runs } from '../support/runs.ts'
 
 const value = v.object({ value: v.number() })
 const A = defineResource({ type: 'As.test.dev', namespace: 'default', spec: value })
@@ -101,7 +102,7 @@ test('a chain with strong inputs follows its source, and no consequence outlives
       expect(orphans).toEqual([])
       runtime.stop()
     }),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   )
 })
 
@@ -141,6 +142,6 @@ test('many who share a kind, each in rounds of its own length, each own just wha
         runtime.stop()
       },
     ),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   )
 })

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ConfigError } from '../../src/document/config-error.ts'
 import { ConfigContainer } from '../../src/os/config/container.ts'
+import { runs } from '../support/runs.ts'
 
 /** The message of whatever a text is refused with. */
 function refusal(text: string | Uint8Array): string {
@@ -157,6 +158,22 @@ describe('hostile text is refused soon', () => {
     ['thousands of documents', '---\n- a\n'.repeat(50_000), 'more than 1000 documents'],
   ])('%s', (_, text, message) => expect(refusal(text)).toContain(message))
 
+  const inside = (text: string) => `machine:\n  kubelet:\n    extraConfig:\n${text.replaceAll(/^/gm, '      ')}`
+  const large = (keys: number) => `a: &a {${Array.from({ length: keys }, (_, index) => `k${index}: 1`).join(', ')}}\n`
+
+  test('a map that is merged thousands of times at one place counts once', () => {
+    const list = ConfigContainer.parse(inside(`${large(4000)}b:\n  <<: [${Array(4000).fill('*a').join(', ')}]\n  own: 2\n`))
+    const keys = ConfigContainer.parse(inside(`${large(3000)}b:\n${'  <<: *a\n'.repeat(3000)}`))
+    const merged = ({ documents }: ConfigContainer) =>
+      Object.keys((documents[0]!.value as { machine: { kubelet: { extraConfig: { b: object } } } }).machine.kubelet.extraConfig.b).length
+    expect([merged(list), merged(keys)]).toEqual([4001, 3000])
+  })
+
+  test('a map that is merged at thousands of places is refused', () => {
+    const places = Array.from({ length: 3000 }, (_, index) => `b${index}: {<<: *a}\n`).join('')
+    expect(refusal(inside(large(3000) + places))).toContain('too many values')
+  })
+
   test('any text at all is accepted or refused, never anything else', () => {
     const piece = fc.constantFrom(
       'machine',
@@ -197,7 +214,7 @@ describe('hostile text is refused soon', () => {
           refusal(text)
         },
       ),
-      { numRuns: 600 },
+      { numRuns: runs(600) },
     )
   })
 

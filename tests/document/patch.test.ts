@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ConfigContainer } from '../../src/os/config/container.ts'
+import { runs } from '../support/runs.ts'
 
 const base = `# who we are
 version: v1alpha1 # first
@@ -205,7 +206,7 @@ test('a strategic merge done twice is the same as done once', () => {
       const once = start.patch(free(change))
       expect(once.patch(free(change)).v1alpha1).toEqual(once.v1alpha1)
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   )
 })
 
@@ -256,7 +257,7 @@ describe('the difference of two configurations', () => {
         const [from, to] = [one, two].map((extraConfig) => ConfigContainer.parse(JSON.stringify({ machine: { kubelet: { extraConfig } } })))
         expect(from!.patch(from!.difference(to!)).v1alpha1).toEqual(to!.v1alpha1)
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     )
   })
 })

@@ -1,6 +1,7 @@
 /**
  * Looks for inputs that parsers of outside data do not stand, guided by what of the code each input runs:
- * `bun tests/fuzz/guided.ts [--seconds 60] [--target NAME]`. Needs Node, whose engine counts how often each block has run.
+ * `bun tests/fuzz/guided.ts [--seconds 60] [--target NAME]`. Needs Node 22.15 or later, whose engine counts how often each block
+ * has run.
  * What is found is kept below the cache folder and is where the next run begins; a fault ends the run with its input.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -14,6 +15,10 @@ const { values } = parseArgs({ options: { seconds: { type: 'string', default: '6
 const names = values.target === undefined ? Object.keys(targets) : [values.target]
 for (const name of names)
   if (!Object.hasOwn(targets, name)) throw new Error(`no target "${name}": there are ${Object.keys(targets).join(', ')}`)
+
+const node = Bun.which('node')
+const version = node ? Bun.spawnSync([node, '--version']).stdout.toString().trim() : 'none'
+if (!Bun.semver.satisfies(version.replace(/^v/, ''), '>=22.15.0')) throw new Error(`this needs Node 22.15 or later, there is ${version}`)
 
 /** The one part of the runtime that parsers use and Node has not. */
 const standIn: BunPlugin = {

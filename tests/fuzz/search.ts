@@ -1,15 +1,15 @@
 /** The search of guided.ts, under Node: an input that runs a block it never ran, or runs one much oftener, is kept to be changed again. */
+import './stand-in.ts'
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { Session } from 'node:inspector'
 import { join } from 'node:path'
-import { parse } from 'yaml'
 import { mutated, numbers } from './mutate.ts'
-import { feed, targets } from './targets.ts'
+import { feed } from './target.ts'
+import { targets } from './targets.ts'
 
 const [name = '', folder = '', seconds = '60'] = process.argv.slice(2)
 const target = targets[name]!
-Object.assign(globalThis, { Bun: { YAML: { parse } } })
 
 const inspector = new Session()
 inspector.connect()

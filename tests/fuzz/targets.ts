@@ -23,21 +23,13 @@ import { stateMethods } from '../../src/rpc/server/state.ts'
 import { preface } from '../../src/wire/http2/frame.ts'
 import { HpackDecoder, HpackEncoder } from '../../src/wire/http2/hpack.ts'
 import { settingsFrame } from '../../src/wire/http2/settings.ts'
-
-/** A parser under test. */
-export interface Target {
-  readonly seeds: readonly Uint8Array[]
-  /** Names of errors that are answers. */
-  readonly answers: readonly string[]
-  run(input: Uint8Array): void | Promise<void>
-}
+import { kernelTargets } from './kernel-targets.ts'
+import { originTargets } from './origin-targets.ts'
+import { bytes, type Target, tarOf } from './target.ts'
+import { textTargets } from './text-targets.ts'
+import { wireTargets } from './wire-targets.ts'
 
 const text = (input: Uint8Array) => Buffer.from(input).toString('utf8')
-const bytes = (...values: (string | number | Uint8Array)[]) =>
-  Buffer.concat(
-    values.map((value) => (typeof value === 'string' ? Buffer.from(value) : typeof value === 'number' ? Buffer.from([value]) : value)),
-  )
-
 /** A socket that swallows what is sent. */
 function nowhere(): Socket & { sent: number } {
   const socket = {
@@ -150,8 +142,7 @@ async function query(input: Uint8Array): Promise<void> {
 const asked = (path: keyof Methods, message: object) => encode(methodShape(path).request, message)
 const terms = [{ key: 'app', op: 1, value: ['x', 'y'], invert: false }]
 
-/** The parsers by name. */
-export const targets: Record<string, Target> = {
+const rpcTargets: Record<string, Target> = {
   'frames to a server': {
     seeds: [
       bytes(frame(1, 5, 1, request), frame(8, 0, 0, window)),
@@ -207,13 +198,13 @@ export const targets: Record<string, Target> = {
       bytes(0, asked('cosi.resource.State/Get', { id: 'x' })),
       bytes(1, asked('cosi.resource.State/List', { options: { labelQuery: [{ terms }], idQuery: { regexp: '^a.*b$' } } })),
       bytes(2, asked('cosi.resource.State/Watch', { apiVersion: 1, options: { bootstrapContents: true, labelQuery: [{ terms }] } })),
-      bytes(2, asked('cosi.resource.State/Watch', { apiVersion: 1, options: { startFromBookmark: Buffer.alloc(16), tailEvents: 5 } })),
+      bytes(2, asked('cosi.resource.State/Watch', { apiVersion: 1, options: { tailEvents: 5 } })),
     ],
     answers: ['ProtoError', 'RpcError', 'StoreError'],
     run: query,
   },
   'metadata of calls': {
-    seeds: ['10.0.0.1', 'a,b,c', '::1', 'os:admin, os:reader', '5S'].map((value) => Buffer.from(value)),
+    seeds: ['10.0.0.1', '::1', 'fd00::5'].map((value) => Buffer.from(value)),
     answers: ['RpcError'],
     run(input) {
       const value = Buffer.from(input).toString('latin1')
@@ -252,7 +243,9 @@ export const targets: Record<string, Target> = {
           return error
         }
       })
-      for (const error of wrong) if (error && (error as Error).name !== 'UsageError') throw error
+      const refused = wrong.filter((error) => error !== undefined)
+      for (const error of refused) if ((error as Error).name !== 'UsageError') throw error
+      if (refused.length === wrong.length) throw refused[0]
     },
   },
   talosconfig: {
@@ -287,28 +280,5 @@ export const targets: Record<string, Target> = {
   },
 }
 
-/** An archive of one file. */
-function tarOf(name: string, content: string): Buffer {
-  const header = Buffer.alloc(512)
-  header.write(name.slice(0, 100), 0)
-  header.write('0000644\0', 100)
-  header.write(`${content.length.toString(8).padStart(11, '0')}\0`, 124)
-  header.write('00000000000\0', 136)
-  header.write('        ', 148)
-  header.write('0', 156)
-  header.write('ustar\x0000', 257)
-  const sum = header.reduce((total, byte) => total + byte, 0)
-  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148)
-  const body = Buffer.alloc(Math.ceil(content.length / 512) * 512)
-  body.write(content, 0)
-  return Buffer.concat([header, body])
-}
-
-/** Runs a parser; throws what is no answer of it. */
-export async function feed(target: Target, input: Uint8Array): Promise<void> {
-  try {
-    await target.run(input)
-  } catch (error) {
-    if (!(error instanceof Error) || !target.answers.includes(error.name)) throw error
-  }
-}
+/** The parsers by name. */
+export const targets: Record<string, Target> = { ...rpcTargets, ...wireTargets, ...textTargets, ...kernelTargets, ...originTargets }

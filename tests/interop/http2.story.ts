@@ -14,15 +14,17 @@ function serve(tls?: ServerTls) {
     { host: '127.0.0.1', port: 0, ...(tls && { tls }) },
     {
       maxStreams: 100,
-      welcome: () => (stream) =>
-        stream.read({
-          data: (piece) => stream.release(piece.length),
-          end() {
-            stream.respond({ ':status': 200, 'content-type': 'text/plain' })
-            stream.write(Buffer.from('well '))
-            stream.end(Buffer.from('done'))
-          },
-        }),
+      welcome: () => ({
+        request: (stream) =>
+          stream.read({
+            data: (piece) => stream.release(piece.length),
+            end() {
+              stream.respond({ ':status': 200, 'content-type': 'text/plain' })
+              stream.write(Buffer.from('well '))
+              stream.end(Buffer.from('done'))
+            },
+          }),
+      }),
     },
   )
 }

@@ -3,7 +3,7 @@
 //	interop -talosconfig F -endpoint HOST:PORT [-node N | -nodes N,N] COMMAND [ARGUMENT...]
 //
 // Commands: call PATH JSON..., version, services, get NS TYPE ID, list NS TYPE..., watch NS TYPE COUNT, logs ID, copy PATH, read PATH, reboot,
-// config FOLDER KUBERNETES-VERSION (asks nobody).
+// config FOLDER KUBERNETES-VERSION and expressions FILE (both ask nobody).
 // A call that fails prints {"code": "...", "message": "..."} and exits with 3.
 package main
 
@@ -111,6 +111,10 @@ func run(ctx context.Context, args []string) (any, error) {
 		return writeConfigs(args[1], args[2])
 	}
 
+	if args[0] == "expressions" && len(args) == 2 {
+		return judgeExpressions(args[1])
+	}
+
 	c, err := connect(ctx)
 	if err != nil {
 		return nil, err
@@ -216,8 +220,10 @@ type entry struct {
 	Phase   string            `json:"phase"`
 	Owner   string            `json:"owner"`
 	Labels  map[string]string `json:"labels"`
-	GoType  string            `json:"goType"`
-	Spec    string            `json:"spec"`
+	// What clients decide by how they take a spec.
+	Annotations map[string]string `json:"annotations"`
+	GoType      string            `json:"goType"`
+	Spec        string            `json:"spec"`
 }
 
 // shown is a resource as the client decoded it: its spec's YAML is made here, from the typed value.
@@ -225,13 +231,14 @@ func shown(r resource.Resource) (entry, error) {
 	spec, err := yaml.Marshal(r.Spec())
 
 	return entry{
-		ID:      r.Metadata().ID(),
-		Version: r.Metadata().Version().String(),
-		Phase:   r.Metadata().Phase().String(),
-		Owner:   r.Metadata().Owner(),
-		Labels:  r.Metadata().Labels().Raw(),
-		GoType:  fmt.Sprintf("%T", r.Spec()),
-		Spec:    string(spec),
+		ID:          r.Metadata().ID(),
+		Version:     r.Metadata().Version().String(),
+		Phase:       r.Metadata().Phase().String(),
+		Owner:       r.Metadata().Owner(),
+		Labels:      r.Metadata().Labels().Raw(),
+		Annotations: r.Metadata().Annotations().Raw(),
+		GoType:      fmt.Sprintf("%T", r.Spec()),
+		Spec:        string(spec),
 	}, err
 }
 

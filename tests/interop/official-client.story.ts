@@ -8,6 +8,9 @@ import { parse } from 'yaml'
 import { silent } from '../../src/cosi/log.ts'
 import type { ResourceType } from '../../src/cosi/resource.ts'
 import { Store } from '../../src/cosi/store.ts'
+import * as files from '../../src/linux/files.ts'
+import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
+import { netstat } from '../../src/os/network/api/netstat.ts'
 import { newCA } from '../../src/pki/certificate.ts'
 import { Door } from '../../src/programs/apid/door.ts'
 import { shownSpec, yamlText } from '../../src/rpc/resource-yaml.ts'
@@ -43,7 +46,8 @@ beforeAll(async () => {
       displayType: '',
       aliases: [],
       automaticAliases: false,
-      sensitive: type.startsWith('MachineConfigs'),
+      sensitive: type === MachineConfig.type,
+      ...(type === MachineConfig.type && { annotations: MachineConfig.annotations }),
       columns: {},
       schema: v.unknown(),
     }
@@ -74,6 +78,7 @@ beforeAll(async () => {
       yield { bytes: Buffer.from(`${id} says\n`) }
       yield { bytes: Buffer.from('hello\n') }
     }),
+    netstat({ files }, async () => []),
     ...stateMethods(roleAccess),
   ]
   const socket = join(folder, 'machine.sock')
@@ -99,6 +104,7 @@ interface Entry {
   version: string
   owner: string
   labels: Record<string, string>
+  annotations: Record<string, string>
   spec: string
 }
 
@@ -148,6 +154,27 @@ describe('the official client', () => {
     expect(differing).toEqual({})
   })
 
+  test('finds the machine configuration marked as one string of YAML, which is how patches and editors take it', async () => {
+    const { annotations, spec } = (await run(admin, 'get', 'test', MachineConfig.type, 'full')) as Entry
+    expect([annotations, typeof parse(spec)]).toEqual([{ 'talos.dev/yaml-spec': '1' }, 'string'])
+  })
+
+  test('finds the process of every socket, if only as an empty message', async () => {
+    for (const pid of [false, true]) {
+      const [reply] = (await run(
+        reader,
+        'call',
+        'machine.MachineService/Netstat',
+        JSON.stringify({ filter: 'ALL', feature: { pid } }),
+      )) as {
+        messages: { connectrecord: object[] }[]
+      }[]
+      const records = reply!.messages[0]!.connectrecord
+      expect(records.length).toBeGreaterThan(0)
+      expect(records.filter((record) => !('process' in record))).toEqual([])
+    }
+  })
+
   test('watches resources', async () => {
     expect(await run(reader, 'watch', 'test', 'HostnameStatuses.net.talos.dev', '2')).toEqual(['Created full', 'Bootstrapped'])
   })
@@ -165,8 +192,18 @@ describe('the official client', () => {
     const stranger = talosconfig(folder, authority.crt, clientCertificate(['os:admin'], { ca: twin }))
     const late = talosconfig(folder, authority.crt, clientCertificate(['os:admin'], { now: new Date(Date.now() - 3 * 86_400_000) }))
     const wrong = talosconfig(folder, authority.crt, clientCertificate(['os:admin'], { usage: ['clientAuth', 'serverAuth'] }))
-    for (const config of [stranger, late, wrong])
-      expect(await run(config, '-timeout', '10s', 'version')).toMatchObject({ code: 'Unavailable' })
+    // The alert that says why, every time: never a reset.
+    const refused: [string, string][] = [
+      [stranger, 'tls: unknown certificate authority'],
+      [late, 'tls: expired certificate'],
+      [wrong, 'tls: bad certificate'],
+    ]
+    for (const [config, why] of refused)
+      for (let n = 0; n < 10; n++)
+        expect(await run(config, '-timeout', '10s', 'version')).toMatchObject({
+          code: 'Unavailable',
+          message: expect.stringContaining(why),
+        })
   })
 
   test('does not trust a door of another authority', async () => {

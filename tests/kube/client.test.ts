@@ -67,7 +67,7 @@ test('unknown kinds are looked up once', async () => {
   expect(kind).toEqual({ apiVersion: 'example.org/v1', kind: 'Thing', plural: 'things', namespaced: true })
   expect(await one.kind('example.org/v1', 'Thing')).toBe(kind)
   expect(seen.length).toBe(before + 1)
-  expect(one.kind('example.org/v1', 'Other')).rejects.toThrow('kind "Other" is not served in "example.org/v1"')
+  await expect(one.kind('example.org/v1', 'Other')).rejects.toThrow('kind "Other" is not served in "example.org/v1"')
 })
 
 test('server-side apply says who applies', async () => {

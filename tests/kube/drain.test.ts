@@ -60,5 +60,5 @@ test('a drain cordons, evicts what may leave and waits for a budget', async () =
 
 test('a drain that does not end names the pods that stay', async () => {
   const { client } = cluster([pod('held')], { held: 1000 })
-  expect(drain(client, 'n1', { timeout: 0, interval: 1 })).rejects.toThrow('drain node "n1": default/held did not leave within 0 s')
+  await expect(drain(client, 'n1', { timeout: 0, interval: 1 })).rejects.toThrow('drain node "n1": default/held did not leave within 0 s')
 })

@@ -9,6 +9,7 @@ import {
   parseKubeconfig,
   removeContext,
 } from '../../src/kube/kubeconfig.ts'
+import { newCA, newCertificate, type PemPair } from '../../src/pki/certificate.ts'
 
 const mine = (server: string) =>
   buildKubeconfig({ cluster: 'c1', user: 'admin@c1', context: 'admin@c1', namespace: 'default', server, ca: 'CA', cert: 'CRT', key: 'KEY' })
@@ -51,6 +52,38 @@ test('merging the same twice changes nothing the second time', () => {
   const twice = mergeKubeconfig(once, mine('https://a:6443'))
   expect(twice.renamed).toEqual([])
   expect(formatKubeconfig(twice.config)).toBe(formatKubeconfig(once))
+})
+
+const authority = () => newCA({ subject: { organizations: ['kubernetes'] } })
+const admin = (ca: PemPair, name = 'admin', server = 'https://a:6443') => {
+  const { crt, key } = newCertificate({
+    ca,
+    subject: { commonName: name, organizations: ['system:masters'] },
+    usage: ['clientAuth'],
+    lifetime: 3600_000,
+  })
+  return buildKubeconfig({ cluster: 'c1', user: 'admin@c1', context: 'admin@c1', namespace: 'default', server, ca: ca.crt, cert: crt, key })
+}
+
+test('a newer certificate of the same user takes the place of the one before, and makes no second context', () => {
+  const ca = authority()
+  const once = mergeKubeconfig(parseKubeconfig(foreign), admin(ca)).config
+  const newer = admin(ca)
+  const { config, renamed } = mergeKubeconfig(once, newer)
+  expect(renamed).toEqual([{ kind: 'cluster', from: 'c1', to: 'c1-1' }])
+  expect([...config.contexts.keys()]).toEqual(['work', 'admin@c1'])
+  expect([...config.users.keys()]).toEqual(['me', 'admin@c1'])
+  expect(accessOf(config)).toEqual(accessOf(newer))
+})
+
+test('a user of another cluster, or another user, never takes the place of one of the same name', () => {
+  const ca = authority()
+  const once = mergeKubeconfig(emptyKubeconfig(), admin(ca)).config
+  for (const other of [admin(authority()), admin(ca, 'reader'), admin(ca, 'admin', 'https://b:6443')]) {
+    const { config } = mergeKubeconfig(once, other)
+    expect([...config.contexts.keys()]).toEqual(['admin@c1', 'admin@c1-1'])
+    expect(accessOf(config, 'admin@c1')).toEqual(accessOf(once, 'admin@c1'))
+  }
 })
 
 test('overwriting replaces what has the name', () => {

@@ -6,13 +6,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Store } from '../../src/cosi/store.ts'
 import { hierarchy } from '../../src/linux/cgroup.ts'
-import { makeFifo } from '../../src/linux/fifo.ts'
+import { makeEndingFifo } from '../../src/linux/fifo.ts'
 import * as files from '../../src/linux/files.ts'
 import { attachLoop } from '../../src/linux/loop.ts'
 import * as mount from '../../src/linux/mount.ts'
 import type { ImageRecord, ImageTable } from '../../src/oci/image.ts'
 import { layerSegments } from '../../src/oci/layer.ts'
-import { serveRegistry } from '../../src/os/cri/registryd.ts'
+import { holdPort, serveRegistry } from '../../src/os/cri/registryd.ts'
 import { containerd } from '../../src/supervise/containerd/client.ts'
 import { imageContents, listImages, pullImage, removeImage } from '../../src/supervise/containerd/images.ts'
 import { type OwnImage, provideImage } from '../../src/supervise/containerd/own-images.ts'
@@ -79,7 +79,7 @@ async function output(id: string, reference: string, args: string[]): Promise<st
       containerd: daemon,
       namespace: 'system',
       root: { image: reference },
-      makePipe: (name) => makeFifo(join(folder, `${name}.pipe`)),
+      makePipe: (name) => makeEndingFifo(join(folder, `${name}.pipe`)),
       spec: ({ definition, oom }, image) =>
         ociSpec({ args: [...image!.entrypoint, ...args], env: image!.env, oom, cgroup: definition.cgroup, cgroupVersion }),
     }),
@@ -95,7 +95,8 @@ test('an image is pulled from registryd, byte for byte what the root file system
   const record = recordOf('etcd')
   const served = { images: [record] }
   const own = { ...files, readSlice: (path: string, offset: number, length: number) => files.readSlice(root + path, offset, length) }
-  const registry = serveRegistry({ images: served, files: own, layout: layerSegments, port: 0 })
+  const registry = holdPort(0)
+  serveRegistry(registry, { images: served, files: own, layout: layerSegments })
   mkdirSync(join(folder, 'hosts/registry.k8s.io'), { recursive: true })
   const hosts = `server = "https://registry.k8s.io"\n[host."http://127.0.0.1:${registry.port}"]\ncapabilities = ["pull", "resolve"]\n`
   writeFileSync(join(folder, 'hosts/registry.k8s.io/hosts.toml'), hosts)

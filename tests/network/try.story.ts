@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { silent } from '../../src/cosi/log.ts'
+import { ConfigApply } from '../../src/os/config/config-apply.ts'
 import { endTrial } from '../../src/os/config/controllers/trial.ts'
-import { ConfigDesk } from '../../src/os/config/desk.ts'
 import { AcquireConfigStatus, acquireId } from '../../src/os/config/resources/acquire-config-status.ts'
 import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
 import { config } from '../os/config/machine.ts'
@@ -34,14 +34,14 @@ test('a configuration that cuts the machine off is tried, and goes back by itsel
     remove: async (path: string) => void disk.delete(path),
   }
   const { store, os } = lab.machine
-  const desk = new ConfigDesk({ store, runtime: os, log: silent, kernel: { mode: 'container', files } as never })
+  const service = new ConfigApply({ store, runtime: os, log: silent, kernel: { mode: 'container', files } as never })
   store.put(AcquireConfigStatus, acquireId, {})
-  os.register(endTrial(desk))
+  os.register(endTrial(service))
   const link = (address: string) => `apiVersion: v1alpha1\nkind: LinkConfig\nname: eth0\naddresses: [{address: ${address}}]\n`
-  await desk.apply(`${config('worker')}---\n${link('10.8.0.5/24')}`, 'no-reboot')
+  await service.apply(`${config('worker')}---\n${link('10.8.0.5/24')}`, 'no-reboot')
   await eventually(answers, 'it answers', 120_000)
   const good = store.get(MachineConfig, 'v1alpha1')?.spec
-  await desk.apply(`${config('worker')}---\n${link('172.20.0.5/24')}`, 'try', { trialFor: 15_000 })
+  await service.apply(`${config('worker')}---\n${link('172.20.0.5/24')}`, 'try', { trialFor: 15_000 })
   await eventually(() => lab.addresses().includes('172.20.0.5/24') && lab.addresses().length === 1, 'it is cut off', 120_000)
   await eventually(() => lab.addresses().includes('10.8.0.5/24') && lab.addresses().length === 1, 'it is as before', 120_000)
   await eventually(answers, 'it answers again', 120_000)

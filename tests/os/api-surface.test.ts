@@ -1,22 +1,9 @@
 /** Every method of the machine API: served with the roles of the contract, or named below with the reason why it is not. */
 import { describe, expect, test } from 'bun:test'
-import { silent } from '../../src/cosi/log.ts'
-import { Runtime } from '../../src/cosi/runtime.ts'
-import { Store } from '../../src/cosi/store.ts'
-import type { Machine } from '../../src/os/area.ts'
-import { Meta } from '../../src/os/block/meta/meta.ts'
-import type { Kernel, Mode } from '../../src/os/kernel.ts'
-import { Sequencer } from '../../src/os/lifecycle/sequencer.ts'
-import { AuditLog } from '../../src/os/runtime/audit/audit-log.ts'
-import { Calls } from '../../src/os/runtime/calls.ts'
-import { Events } from '../../src/os/runtime/events.ts'
-import { LastProblem } from '../../src/os/runtime/last-problem.ts'
-import { areas } from '../../src/programs/init/areas.ts'
+import type { Mode } from '../../src/os/kernel.ts'
 import { methodShape } from '../../src/rpc/schema.ts'
-import type { Method } from '../../src/rpc/server/method.ts'
-import { roleAccess } from '../../src/rpc/server/resource-access.ts'
-import { stateMethods } from '../../src/rpc/server/state.ts'
-import { Supervisor } from '../../src/supervise/supervisor.ts'
+import { admits, type Method, type Role } from '../../src/rpc/server/method.ts'
+import { servedMethods } from './served-methods.ts'
 
 const table = (await Bun.file(`${import.meta.dir}/../proto/contract/api-services.tsv`).text())
   .split('\n')
@@ -42,34 +29,17 @@ const refusedInContainers = new Set([
   'storage.StorageService/BlockDeviceWipe',
 ])
 
-/** What init serves in a mode. Nothing of the kernel is opened by asking for the methods. */
+/** What init serves in a mode, each method once. */
 function served(mode: Mode): Map<string, Method> {
-  const store = new Store()
-  const events = new Events()
-  const machine: Machine = {
-    kernel: { mode } as Kernel,
-    store,
-    runtime: new Runtime(store, { log: silent }),
-    log: silent,
-    supervisor: new Supervisor({ store }),
-    oomFloor: -1000,
-    problem: new LastProblem(),
-    events,
-    sequencer: new Sequencer(events, silent),
-    meta: new Meta({ kernel: { mode } as Kernel, store, log: silent }),
-    calls: new Calls(new AuditLog({ write() {} })),
-    version: { name: 'Ichor', tag: 'v1.13.0', sha: '', built: '', arch: 'amd64' },
-    spawn() {
-      throw new Error('nothing is started here')
-    },
-    service() {
-      throw new Error('nothing is started here')
-    },
-    end() {},
-  }
-  const methods = [...areas.flatMap((area) => area.methods?.(machine) ?? []), ...stateMethods(roleAccess)]
+  const methods = servedMethods(mode)
   expect(methods.map(({ path }) => path).toSorted()).toEqual([...new Set(methods.map(({ path }) => path))].toSorted())
   return new Map(methods.map((method) => [method.path, method]))
+}
+
+/** The roles that open a method at some time. */
+function everRolesOf(access: Method['access']): string[] {
+  if (access === 'anyone') return ['anyone']
+  return 'roles' in access ? [...access.roles, ...access.inMaintenance] : [...access]
 }
 
 const inContainer = served('container')
@@ -81,7 +51,7 @@ describe('the machine API', () => {
     const known = new Set(table.map(({ path }) => path))
     const more = [...inContainer.values(), ...onMetal.values()].filter(({ path }) => !known.has(path))
     expect(more.map(({ path }) => path).filter((path) => !path.startsWith('ichor.v1.'))).toEqual([])
-    expect(more.filter(({ access }) => access === 'anyone' || access.length === 0)).toEqual([])
+    expect(more.filter(({ access }) => access === 'anyone' || everRolesOf(access).length === 0)).toEqual([])
   })
 
   test('serves every method of the contract but those named here, in containers and on machines', () => {
@@ -94,11 +64,18 @@ describe('the machine API', () => {
     '$path is for the roles of the contract, and streams as it says',
     ({ path, kind, roles }) => {
       const method = inContainer.get(path)!
-      expect([...(method.access as readonly string[])].sort()).toEqual(roles)
+      expect(everRolesOf(method.access).sort()).toEqual(roles)
       expect(method.kind as string).toBe(kind!)
       expect(onMetal.get(path)?.access ?? method.access).toEqual(method.access)
     },
   )
+
+  const changing = [...inContainer.values(), ...onMetal.values()].filter(({ path }) => !methodShape(path).readOnly)
+  test.each(changing)('$path changes the machine, and is not for readers once it has a configuration', ({ access }) => {
+    const may = (roles: readonly Role[]) => admits(access, new Set(roles), () => false)
+    expect(may(['os:reader', 'os:image:verifier', 'os:etcd:backup', 'os:impersonator'])).toBe(false)
+    expect(may(['os:admin'])).toBe(true)
+  })
 
   test.each(machined)('$path is known by name', ({ path }) => {
     expect(methodShape(path as Parameters<typeof methodShape>[0]).request).toBeDefined()

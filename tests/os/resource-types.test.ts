@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import * as v from 'valibot'
 import { allAliases, Namespace, ResourceDefinition } from '../../src/cosi/meta.ts'
 import type { ResourceType } from '../../src/cosi/resource.ts'
+import { Store } from '../../src/cosi/store.ts'
 import { unwrap } from '../../src/document/decode.ts'
 import { namespaces } from '../../src/os/namespaces.ts'
 import { areas } from '../../src/programs/init/areas.ts'
@@ -48,6 +49,23 @@ describe('a kind is as the contract has it:', () => {
         columns: columns === '' ? [] : columns.split(';'),
       })
     })
+})
+
+test('a kind whose spec is a string of YAML carries the annotation that tells clients to take it for one, and no other does', () => {
+  const strings = keys.filter(([, path, form = '']) => path === '' && form.startsWith('scalar string')).map(([type]) => type)
+  expect(strings).not.toEqual([])
+  for (const [name, type] of declared) {
+    const store = new Store()
+    store.register(type)
+    const annotations: Record<string, string> = strings.includes(name) ? { 'talos.dev/yaml-spec': '1' } : {}
+    const id = 'one'
+    const spec = strings.includes(name) ? 'version: v1alpha1\n' : sampleSpec(name)
+    if (shownOnly.has(name) || !v.is(type.schema, spec)) continue
+    store.put(type, id, spec)
+    expect({ name, annotations: store.get(type, id)?.metadata.annotations }).toEqual({ name, annotations })
+    store.put(type, id, spec, { annotations: { own: 'x' }, labels: { a: 'b' } })
+    expect({ name, annotations: store.get(type, id)?.metadata.annotations }).toEqual({ name, annotations: { ...annotations, own: 'x' } })
+  }
 })
 
 test('every namespace that a kind lives in is described', () => {

@@ -17,7 +17,9 @@ async function load(): Promise<protobuf.Root> {
   const root = new protobuf.Root()
   for (const name of ['any', 'duration', 'empty', 'struct', 'timestamp'])
     root.addJSON(protobuf.common.get(`google/protobuf/${name}.proto`)!.nested!)
-  for await (const file of new Glob('**/*.proto').scan(folder)) protobuf.parse(await Bun.file(`${folder}/${file}`).text(), root)
+  // It extends the options of methods, which belong to the compiler's own descriptors.
+  for await (const file of new Glob('**/*.proto').scan(folder))
+    if (file !== 'ichor/options.proto') protobuf.parse(await Bun.file(`${folder}/${file}`).text(), root)
   root.resolveAll()
   return root
 }

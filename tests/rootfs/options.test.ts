@@ -16,6 +16,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 test('without flags everything is made, for metal, as small as it gets', () => {
   const options = imageOptions([])!
   expect([...options.only]).toEqual(['iso', 'disk', 'pxe', 'installer'])
+  expect(options.locked).toBe(true)
   expect(options).toMatchObject({ platform: 'metal', fast: false, enroll: 'if-safe', extraKernelArgs: [] })
   expect(imageOptions(['--help'])).toBeUndefined()
 })
@@ -36,6 +37,7 @@ test.each([
   [['--firmware', import.meta.path], 'must be a folder'],
   [['--secure-boot-key', import.meta.path], '--secure-boot-key and --secure-boot-cert go together'],
   [['--locked', '--lock'], '--locked and --lock exclude each other'],
+  [['--unlocked', '--lock'], '--unlocked and --lock exclude each other'],
   [['--fats'], './mkimage.sh --help lists the flags'],
 ])('%p is refused', (args, message) => {
   expect(() => imageOptions(args)).toThrow(message)

@@ -4,6 +4,7 @@ import protobuf from 'protobufjs'
 import { decode, encode } from '../../src/rpc/codec.ts'
 import { messageType } from '../../src/rpc/schema.ts'
 import { ProtoError, Reader, Writer } from '../../src/rpc/wire.ts'
+import { runs } from '../support/runs.ts'
 
 const folder = `${import.meta.dir}/../../proto`
 const root = new protobuf.Root()
@@ -12,6 +13,10 @@ for (const name of ['any', 'duration', 'empty', 'struct', 'timestamp'])
 for (const file of ['common', 'machine', 'google/rpc/status', 'cosi/resource'])
   protobuf.parse(await Bun.file(`${folder}/${file}.proto`).text(), root)
 root.resolveAll()
+
+/** Made once: each prepares tables of its own. */
+const anyName = fc.string()
+const anyText = fc.string({ unit: 'binary' })
 
 /** Any value for a message, by its description; `depth` keeps recursion short. */
 function anyMessage(type: protobuf.Type, depth = 0): fc.Arbitrary<Record<string, unknown>> {
@@ -35,7 +40,7 @@ function anyMessage(type: protobuf.Type, depth = 0): fc.Arbitrary<Record<string,
 
 function fieldValue(field: protobuf.Field, depth: number): fc.Arbitrary<unknown> {
   const one = scalarValue(field, depth)
-  if (field instanceof protobuf.MapField) return fc.dictionary(fc.string(), one, { maxKeys: 3, noNullPrototype: true })
+  if (field instanceof protobuf.MapField) return fc.dictionary(anyName, one, { maxKeys: 3, noNullPrototype: true })
   return field.repeated ? fc.array(one, { maxLength: 3 }) : one
 }
 
@@ -45,7 +50,7 @@ function scalarValue(field: protobuf.Field, depth: number): fc.Arbitrary<unknown
   const text = field.options?.jstype === 'JS_STRING'
   switch (field.type) {
     case 'string':
-      return fc.string({ unit: 'binary' })
+      return anyText
     case 'bytes':
       return fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes))
     case 'bool':
@@ -91,7 +96,7 @@ describe('messages', () => {
           expect(comparable(again)).toEqual(comparable(theirs))
           expect(decode(messageType(name), encode(messageType(name), again))).toEqual(again)
         }),
-        { numRuns: 60 },
+        { numRuns: runs(60) },
       )
     })
     test(`${name} is read whoever wrote it`, () => {
@@ -102,7 +107,7 @@ describe('messages', () => {
             comparable(decode(messageType(name), encode(messageType(name), value))),
           )
         }),
-        { numRuns: 60 },
+        { numRuns: runs(60) },
       )
     })
   }
@@ -116,8 +121,18 @@ describe('messages', () => {
           expect(error).toBeInstanceOf(ProtoError)
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
+  })
+
+  test('a message in a message that comes twice is merged, as a proxy that appends to one relies on', () => {
+    const type = messageType('common.Data')
+    const failed = encode(type, { metadata: { error: 'gone', status: { code: 5 } }, bytes: Buffer.from('x') })
+    const marked = encode(type, { metadata: { hostname: '10.5.0.2', status: { message: 'not there' } } })
+    expect(decode(type, Buffer.concat([failed, marked]))).toEqual({
+      metadata: { hostname: '10.5.0.2', error: 'gone', status: { code: 5, message: 'not there', details: [] } },
+      bytes: Buffer.from('x'),
+    })
   })
 
   test('nested without end are refused', () => {

@@ -12,6 +12,7 @@ import {
 } from '../../src/rpc/frame.ts'
 import { metadataOf } from '../../src/rpc/metadata.ts'
 import { RpcError, type StatusName, statusCode, toRpcError } from '../../src/rpc/status.ts'
+import { runs } from '../support/runs.ts'
 
 function frame(message: Uint8Array): Buffer {
   return sealFrame(Buffer.concat([Buffer.alloc(frameHeader), message]))
@@ -51,7 +52,7 @@ describe('frames', () => {
           expect(error).toBeInstanceOf(RpcError)
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 

@@ -43,3 +43,30 @@ test('a claim beyond the service at the other end of the socket is not believed'
   await server.close()
   rmSync(folder, { recursive: true })
 })
+
+test('a process that calls before its service is known is not refused for as long as its connection lasts', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ichor-peer-'))
+  const path = join(folder, 'machine.sock')
+  const sockets = new Set<PeerSocket>()
+  let service: string | undefined
+  let lookUps = 0
+  const lookUp = (socket: PeerSocket) => {
+    sockets.add(socket)
+    lookUps++
+    return service
+  }
+  const methods = [unary('machine.MachineService/Hostname', ['os:reader'], () => ({}))]
+  const server = await serveUnix({ path }, { methods, store: new Store(), log: silent, roles: peerRoles(lookUp) })
+  const channel = connect({ unix: path })
+  const call = () => channel.unary('machine.MachineService/Hostname', {}, { metadata: { 'talos-role': ['os:reader'] } })
+  await expect(call()).rejects.toThrow('not authorized')
+  service = 'apid'
+  await call()
+  // What was found is kept: a service that ends takes its connections with it.
+  service = undefined
+  await call()
+  expect([sockets.size, lookUps]).toEqual([1, 2])
+  channel.close()
+  await server.close()
+  rmSync(folder, { recursive: true })
+})

@@ -6,6 +6,7 @@ import { decodeSpec, encodeSpec } from '../../src/rpc/resource-codec.ts'
 import { enumNames, messageFields, specFields } from '../../src/rpc/resource-shapes.ts'
 import { specYaml } from '../../src/rpc/resource-yaml.ts'
 import { ProtoError } from '../../src/rpc/wire.ts'
+import { runs } from '../support/runs.ts'
 
 const folder = `${import.meta.dir}/../../proto`
 
@@ -202,7 +203,7 @@ describe('a spec', () => {
           expect(error).toBeInstanceOf(ProtoError)
         }
       }),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     )
   })
 

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { silent } from '../../src/cosi/log.ts'
 import { Store } from '../../src/cosi/store.ts'
 import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
+import { Manifest } from '../../src/os/k8s/resources/manifest.ts'
 import { HostnameStatus } from '../../src/os/network/resources/hostname-status.ts'
 import { NodeAddress } from '../../src/os/network/resources/node-address.ts'
 import { ApiCertificate } from '../../src/os/secrets/resources/api-certificate.ts'
@@ -38,7 +39,7 @@ let apid: Channel
 let trustd: Channel
 
 beforeAll(async () => {
-  store.register(MachineConfig, HostnameStatus, NodeAddress, ApiCertificate, TrustdCertificate, OSRootSecret)
+  store.register(MachineConfig, Manifest, HostnameStatus, NodeAddress, ApiCertificate, TrustdCertificate, OSRootSecret)
   store.put(HostnameStatus, 'hostname', { hostname: 'a', domainname: 'b' }, { labels: { color: 'red' }, owner: '' })
   store.put(HostnameStatus, 'other', { hostname: 'c', domainname: '' })
   store.put(MachineConfig, 'v1alpha1', 'version: v1alpha1\n')
@@ -82,8 +83,58 @@ test('a list has all of a kind, or those that a label or an id selects', async (
 })
 
 test('a pattern that would keep the machine busy is refused', async () => {
-  for (const regexp of ['(a+)+$', 'x'.repeat(300), '('])
-    expect((await failure(list(reader, { ...hostnames, options: { idQuery: { regexp } } })))[0]).toBe('InvalidArgument')
+  const ask = (regexp: string) => failure(list(reader, { ...hostnames, options: { idQuery: { regexp } } }))
+  expect(await ask('(?=a)')).toEqual([
+    'InvalidArgument',
+    'pattern for ids: error parsing regexp: invalid or unsupported Perl syntax: `(?=`',
+  ])
+  for (const regexp of ['x'.repeat(1100), '(', 'a{1001}']) expect((await ask(regexp))[0]).toBe('InvalidArgument')
+  const ids = Array.from({ length: 20 }, (_, number) => `${number}${'a'.repeat(250)}`)
+  for (const id of ids) store.put(HostnameStatus, id, { hostname: 'x', domainname: '' })
+  const start = process.cpuUsage()
+  expect(await ask('(a?a?a?){300}(.|.)*!')).toEqual(['ResourceExhausted', 'the pattern for ids takes too long: use fewer repetitions'])
+  for (const regexp of ['(a+)+$', '(.|.)*!', '((.+))+!', '.*.*.*.*.*.*.*!', '(\\w+|x)*!', '(a|aa)+!'])
+    expect(await ask(regexp)).toBe('no failure')
+  const { user, system } = process.cpuUsage(start)
+  expect(user + system).toBeLessThan(1_000_000)
+  for (const id of ids) store.destroy(HostnameStatus, id)
+})
+
+describe('the secrets in manifests', () => {
+  const token = { kind: 'Secret', metadata: { name: 'bootstrap-token-abcdef' }, data: { 'token-secret': 'c2VjcmV0' } }
+  const hiddenFrom = (message: object | undefined) => JSON.stringify(message ?? null).includes('c2VjcmV0')
+  const kinds = { namespace: 'controlplane', type: 'Manifests.kubernetes.talos.dev' }
+
+  test.each(['os:reader', 'os:operator', 'os:admin'])('are shown to administrators only: %s', async (role) => {
+    const channel = await open(`manifests-${role.slice(3)}`, stateMethods(roleAccess), role)
+    const shown = role === 'os:admin'
+    const seesIt = (message: object | undefined) => {
+      const text = Buffer.from(JSON.stringify(message), 'utf8').toString()
+      expect(text).toContain('bootstrap-token-abcdef')
+      expect(hiddenFrom(message)).toBe(shown)
+    }
+    const spec = (resource: cosi.resource.Resource | undefined) => ({ ...resource?.spec, protoSpec: String(resource?.spec?.protoSpec) })
+    store.put(Manifest, 'token', [token, { kind: 'List', items: [token] }])
+    seesIt(spec((await get(channel, kinds.type, 'token')).resource))
+    seesIt(spec((await list(channel, kinds))[0]?.resource))
+    for (const request of [
+      { id: 'token' },
+      { options: { bootstrapContents: true } },
+      { options: { bootstrapContents: true, aggregated: true } },
+    ]) {
+      const stream = channel.serverStream('cosi.resource.State/Watch', { ...kinds, apiVersion: 1, ...request })
+      await stream.next()
+      const next = async () => (await stream.next()).value as cosi.resource.WatchResponse
+      seesIt(spec((await next()).event[0]?.resource))
+      if (request.options && !request.options.aggregated) await next()
+      store.put(Manifest, 'token', [token, { kind: 'ConfigMap', metadata: { name: crypto.randomUUID() } }])
+      const [event] = (await next()).event
+      seesIt(spec(event?.resource))
+      seesIt(spec(event?.old))
+      await stream.return()
+    }
+    expect(store.get(Manifest, 'token')?.spec[0]).toEqual(token)
+  })
 })
 
 describe('a watch', () => {

@@ -17,7 +17,7 @@ let listener: Listener
 let session: Session
 
 beforeAll(async () => {
-  listener = listen({ unix: path }, { maxStreams: 1000, welcome: () => serve })
+  listener = listen({ unix: path }, { maxStreams: 1000, welcome: () => ({ request: serve }) })
   session = await dial({ unix: path })
 })
 afterAll(async () => {

@@ -15,7 +15,7 @@ afterEach(() => daemon.close())
 /** A pipe that already holds all the container will say. */
 const saying =
   (text: string) =>
-  (id: string): Pipe => ({ path: `/pipes/${id}`, stream: new Blob([text]).stream(), close: async () => {} })
+  (id: string): Pipe => ({ path: `/pipes/${id}`, stream: new Blob([text]).stream(), opened() {}, close: async () => {} })
 
 function apid(more: Partial<ServiceDefinition> = {}): ServiceDefinition {
   return {
@@ -96,4 +96,47 @@ test('a container that cannot be made is told and tried again', async () => {
   expect(supervisor.get('apid')?.state).toBe('Waiting')
   await supervisor.stop('apid')
   await daemon.start()
+})
+
+test('its process is known before it runs, so that its first call is known for its own', async () => {
+  const supervisor = new Supervisor({ store: new Store() })
+  const seen: (number | undefined)[] = []
+  daemon.starting = () => seen.push(supervisor.get('apid')?.pid)
+  supervisor.load(apid())
+  supervisor.start('apid')
+  await supervisor.until('apid', 'up')
+  expect(seen).toEqual([101])
+  await supervisor.stop('apid')
+  expect(supervisor.get('apid')?.pid).toBeUndefined()
+})
+
+test('its last lines are kept, however late the pipe gives them', async () => {
+  const supervisor = new Supervisor({ store: new Store() })
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+  const writer = writable.getWriter()
+  let closed = false
+  const makePipe = (id: string): Pipe => ({
+    path: `/pipes/${id}`,
+    stream: readable,
+    opened() {},
+    async close() {
+      closed = true
+    },
+  })
+  const runner = container({ containerd: daemon.client, namespace: 'system', root: { folder: '/' }, makePipe, spec: () => ({}) })
+  supervisor.load(apid({ restart: 'never', runner }))
+  supervisor.start('apid')
+  await supervisor.until('apid', 'up')
+  const gone = new Promise<void>((resolve) => {
+    daemon.deleted = () => resolve()
+  })
+  daemon.end('apid', 1)
+  await gone
+  // The task is removed, and only now the rest of its output comes.
+  for (let i = 0; i < 100; i++) await writer.write(Buffer.from(`line ${i}\n`))
+  expect(closed).toBe(false)
+  await writer.close()
+  await supervisor.until('apid', 'down')
+  expect(closed).toBe(true)
+  expect(supervisor.logs.get('apid')?.toString()).toEndWith('line 99\n')
 })

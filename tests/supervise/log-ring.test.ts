@@ -20,6 +20,8 @@ test('what was written is read back, the last of it when there was too much', as
 test('the last lines', async () => {
   const ring = new LogRing()
   for (const word of ['one', 'two', 'three']) ring.line(word)
+  expect(await text(ring, { from: ring.end - 6 })).toBe('three\n')
+  expect(await text(ring, { from: ring.end })).toBe('')
   expect(await text(ring, { tailLines: 2 })).toBe('two\nthree\n')
   expect(await text(ring, { tailLines: 9 })).toBe('one\ntwo\nthree\n')
   expect(await text(ring, { tailLines: 0 })).toBe('')

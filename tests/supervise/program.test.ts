@@ -27,6 +27,22 @@ test('a program is started through exec with its identity, group and score, and 
   expect(supervisor.logs.get('cri')?.toString()).toBe('up\n')
 })
 
+test('a confined program gets no capability, few system calls and a view of its own', async () => {
+  let command: Command | undefined
+  const supervisor = new Supervisor({ store: new Store() })
+  const runner = program({ argv: ['/bin/x'], uid: 7, confined: true, view: { hide: ['/run', '/dev'], show: ['/dev/null'] } }, (given) => {
+    command = given
+    return { pid: 42, output: [], exited: new Promise(() => {}), kill: () => {} }
+  })
+  supervisor.load({ id: 'x', dependsOn: [], restart: 'never', runner })
+  supervisor.start('x')
+  await supervisor.until('x', 'up')
+  expect(command?.argv.join(' ')).toBe(
+    '/usr/bin/exec --uid 7 --gid 7 --caps-keep none --no-new-privs --seccomp --unshare mnt,ipc,cgroup --hide-processes --read-only ' +
+      '--hide /run --hide /dev --show /dev/null -- /bin/x',
+  )
+})
+
 test('a program that cannot be executed fails the run with the reason', async () => {
   const supervisor = new Supervisor({ store: new Store() })
   const runner = program({ argv: ['/nonexistent/program'] })

@@ -25,6 +25,10 @@ export class ScriptedContainerd {
   readonly containers = new Map<string, { spec: unknown; snapshotKey: string }>()
   readonly tasks = new Map<string, Task>()
   readonly calls: string[] = []
+  /** Called when a container is removed. */
+  deleted: (id: string) => void = () => {}
+  /** Called while a task is started, before its process runs. */
+  starting: (id: string) => void = () => {}
   #server?: Server
   #pid = 100
 
@@ -73,6 +77,7 @@ export class ScriptedContainerd {
       unary('containerd.services.containers.v1.Containers/Delete', admin, ({ id }) => {
         if (!this.containers.delete(id)) throw new RpcError('NotFound', 'no such container')
         note(`delete ${id}`)
+        this.deleted(id)
         return {}
       }),
       unary('containerd.services.snapshots.v1.Snapshots/Remove', admin, () => {
@@ -84,6 +89,7 @@ export class ScriptedContainerd {
         return { containerId, pid: this.#pid }
       }),
       unary('containerd.services.tasks.v1.Tasks/Start', admin, ({ containerId }) => {
+        this.starting(containerId)
         this.#task(containerId).status = RUNNING
         return { pid: this.#task(containerId).pid }
       }),

@@ -1,13 +1,28 @@
-import type { Clock } from '../../src/supervise/clock.ts'
+import { type Clock, type Deadline, makeClock } from '../../src/cosi/clock.ts'
 import type { Exit, Run, Runner } from '../../src/supervise/definition.ts'
 
 /** A clock that stands still until it is moved. */
 export class ManualClock implements Clock {
   #time = Date.UTC(2026, 0, 1)
+  /** What steps added to the wall clock. */
+  #stepped = 0
   readonly #sleepers = new Set<{ at: number; wake: () => void }>()
 
   now(): Date {
-    return new Date(this.#time)
+    return new Date(this.#time + this.#stepped)
+  }
+
+  elapsed(): number {
+    return this.#time
+  }
+
+  deadline(limit: number): Deadline {
+    return makeClock({ elapsed: () => this.#time }).deadline(limit)
+  }
+
+  /** Steps the wall clock; time itself goes on as before. */
+  step(ms: number): void {
+    this.#stepped += ms
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {

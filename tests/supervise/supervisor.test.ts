@@ -258,8 +258,8 @@ test('an operator may do to a service what it allows, and gets a sentence', asyn
   expect(await supervisor.operate('kubelet', 'restart')).toBe('Service "kubelet" restarted')
   await settle()
   expect(runs).toHaveLength(2)
-  expect(supervisor.operate('containerd', 'stop')).rejects.toThrow('service "containerd" does not support stop operation via API')
-  expect(supervisor.operate('nope', 'stop')).rejects.toThrow('service "nope" is not registered')
+  await expect(supervisor.operate('containerd', 'stop')).rejects.toThrow('service "containerd" does not support stop operation via API')
+  await expect(supervisor.operate('nope', 'stop')).rejects.toThrow('service "nope" is not registered')
 })
 
 test('an OOM score lower than allowed is clamped and the events say so', async () => {
@@ -286,5 +286,5 @@ test('until resolves when a service is up, and rejects when the signal fires fir
   const abort = new AbortController()
   const down = supervisor.until('cri', 'down', abort.signal)
   abort.abort(new Error('enough'))
-  expect(down).rejects.toThrow('enough')
+  await expect(down).rejects.toThrow('enough')
 })

@@ -54,7 +54,7 @@ test(
       },
       5 * minutes,
     )
-    expect(version.stdout).toMatch(/Server:[\s\S]*v1\.13\.0/)
+    expect(version.stdout).toMatch(/Server:[\s\S]*v1\.13\.\d+/)
   },
   6 * minutes,
 )

@@ -5,6 +5,7 @@ import { DerReader, element, integer, oid, sequence, tags, text, time } from '..
 import { decodePem, encodePem } from '../../src/wire/pem.ts'
 import { decodeCertificate } from '../../src/wire/x509/certificate.ts'
 import { decodeRequest } from '../../src/wire/x509/request.ts'
+import { runs } from '../support/runs.ts'
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 
@@ -24,7 +25,7 @@ test('every value comes back from its own encoding', () => {
     fc.property(fc.uint8Array({ maxLength: 70_000, size: 'max' }), (bytes) => {
       expect(new DerReader('test', element(tags.octetString, bytes)).next().content).toEqual(Buffer.from(bytes))
     }),
-    { numRuns: 30 },
+    { numRuns: runs(30) },
   )
   fc.assert(
     fc.property(
@@ -64,7 +65,7 @@ test('arbitrary bytes never make the readers throw anything but DecodeError', ()
       }
       onlyDecodeError(() => decodePem(`-----BEGIN ${Buffer.from(bytes).toString('latin1')}`))
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
 })
 

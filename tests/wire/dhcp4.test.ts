@@ -4,6 +4,7 @@ import { DecodeError } from '../../src/wire/decode-error.ts'
 import {
   Dhcp4Options,
   dhcp4Option,
+  nameOf,
   newRequest,
   optionAddresses,
   optionNumber,
@@ -124,4 +125,43 @@ test('names that point in rings end', () => {
   expect(readSearchList(Buffer.from([0xc0, 0]))).toEqual([])
   expect(readSearchList(Buffer.from([1, 0x61, 0xc0, 0]))).toEqual([])
   fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => readSearchList(bytes).length <= 64))
+})
+
+test('a name is judged in linear time, whatever makes it invalid', () => {
+  const names = Array.from({ length: 64 }, (_, index) => `${'a'.repeat(40 + index * 3)}!`)
+  const options = new Dhcp4Options(
+    new Map([
+      [dhcp4Option.hostname, Buffer.from(`${'a.'.repeat(126)}!`)],
+      [
+        dhcp4Option.search,
+        Buffer.concat(names.flatMap((name) => [Buffer.from([Math.min(63, name.length)]), Buffer.from(name.slice(-63)), Buffer.alloc(1)])),
+      ],
+    ]),
+  )
+  const before = process.cpuUsage()
+  expect([options.hostname, ...options.search]).toEqual([''])
+  const { user, system } = process.cpuUsage(before)
+  expect((user + system) / 1000).toBeLessThan(50)
+})
+
+test('names are valid when their labels are', () => {
+  const expected: Record<string, boolean> = {
+    a: true,
+    'a.b': true,
+    'a.b.': true,
+    '_x-1.y': true,
+    '': false,
+    '.': false,
+    '.a': false,
+    'a..b': false,
+    'a..': false,
+    '-a': false,
+    'a b': false,
+    ä: false,
+    ['a'.repeat(63)]: true,
+    ['a'.repeat(64)]: false,
+    [`${'a'.repeat(63)}.`.repeat(4).slice(0, 253)]: true,
+    [`${'a'.repeat(63)}.`.repeat(4).slice(0, 254)]: false,
+  }
+  for (const [name, valid] of Object.entries(expected)) expect([name, nameOf(name)]).toEqual([name, valid ? name.replace(/\.$/, '') : ''])
 })

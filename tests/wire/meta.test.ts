@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import * as fc from 'fast-check'
 import { DecodeError } from '../../src/wire/decode-error.ts'
 import { advSize, metaCapacity, metaCopySize, readAdv, readMeta, writeAdv, writeMeta } from '../../src/wire/meta.ts'
+import { runs } from '../support/runs.ts'
 
 const bytes = (text: string) => new Uint8Array(Buffer.from(text))
 
@@ -35,7 +36,7 @@ test('any values come back, and a copy that was changed anywhere is refused or m
       copy[place]! ^= change
       expect(() => readMeta(copy)).toThrow(DecodeError)
     }),
-    { numRuns: 25 },
+    { numRuns: runs(25) },
   )
 })
 

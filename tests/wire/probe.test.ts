@@ -4,6 +4,7 @@ import { newTable, writeTable } from '../../src/wire/gpt/table.ts'
 import { probe } from '../../src/wire/probe/probe.ts'
 import { type DeviceView, viewOf } from '../../src/wire/probe/view.ts'
 import { swapHeader } from '../../src/wire/swap.ts'
+import { runs } from '../support/runs.ts'
 
 const mebibyte = 1 << 20
 const whole = (bytes: Uint8Array): DeviceView => viewOf(bytes.length, [{ offset: 0, bytes }])
@@ -57,7 +58,7 @@ describe('probing', () => {
           for (const sectorSize of [512, 4096]) probe(guarded(bytes), sectorSize)
         },
       ),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     )
   })
 

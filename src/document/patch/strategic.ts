@@ -5,7 +5,7 @@
  * a list is replaced or that its items are told apart by a key. `$patch: delete` removes, `$patch: replace` puts in the place of.
  */
 import { isMap, isScalar, isSeq, type Node, Pair, type YAMLMap, type YAMLSeq } from 'yaml'
-import { pipeOf, unwrap } from '../decode.ts'
+import { notedAt, unwrap } from '../decode.ts'
 import type { YamlDocument } from '../stream.ts'
 import { detach, isEmpty, keyOf, pairOf, sameNode, textOf } from './node.ts'
 
@@ -112,7 +112,7 @@ function schemaAt(schema: unknown, key: string): unknown {
 type MergeRule = 'replace' | string[] | undefined
 
 function mergeRule(schema: unknown): MergeRule {
-  return pipeOf(schema).find((step) => step.type === 'metadata' && step.metadata.merge)?.metadata.merge
+  return notedAt(schema, 'merge') as MergeRule
 }
 
 /** Merges one document of a patch into the document it speaks of. */

@@ -57,8 +57,15 @@ export async function withDevice<T>(
   }
 }
 
-/** What is on a device. */
-export const probeDevice = (block: Opens, path: string): Promise<Content> => withDevice(block, path, {}, contentOf)
+/** What is on a device. One that is still open when `late` rejects is closed at once, whatever it is busy with. */
+export async function probeDevice(block: Opens, path: string, late?: Promise<never>): Promise<Content> {
+  const device = await block.openDevice(path, {})
+  try {
+    return await (late ? Promise.race([contentOf(device), late]) : contentOf(device))
+  } finally {
+    await device.close()
+  }
+}
 
 /** The partition table of a device; undefined where there is none that can be read. */
 export async function readDiskTable(device: Device): Promise<(GptTable & { damaged?: 'first' | 'backup' }) | undefined> {

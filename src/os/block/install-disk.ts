@@ -1,10 +1,11 @@
 /** Which disk the system is put on: the one the configuration names, or the only one its selector fits. */
 import type * as v from 'valibot'
 import { parseByteSize } from '../../document/quantity.ts'
+import { matchesWildcard } from '../../wire/wildcard.ts'
 import type { install } from '../lifecycle/documents/install.ts'
 import type { DiskContent } from './disk-content.ts'
 import { describeContent } from './disk-content.ts'
-import { holds } from './documents/expression.ts'
+import { diskCondition } from './documents/expression.ts'
 import type { Disk } from './resources/disk.ts'
 import { isLoop } from './volumes/view.ts'
 
@@ -76,11 +77,11 @@ function fits(spec: KnownDisk['spec'], selector: Selector): boolean {
     [wwid, spec.wwid],
     [busPath, spec.bus_path],
   ] as const
-  if (texts.some(([wanted, present]) => wanted && !matchesPattern(present ?? '', wanted))) return false
-  if (name && ![spec.dev_path, spec.dev_path.replace('/dev/', '')].some((each) => matchesPattern(each, name))) return false
+  if (texts.some(([wanted, present]) => wanted && !matchesWildcard(wanted, present ?? ''))) return false
+  if (name && ![spec.dev_path, spec.dev_path.replace('/dev/', '')].some((each) => matchesWildcard(name, each))) return false
   if (type && type !== diskType(spec)) return false
   if (size && !matchesSize(spec.size, size)) return false
-  return !match || holds(match, { disk: spec, systemDisk: false })
+  return !match || diskCondition(match)({ disk: spec, systemDisk: false })
 }
 
 /** What kind of disk, in the words of the configuration. */
@@ -90,18 +91,10 @@ export function diskType({ transport, rotational }: Pick<KnownDisk['spec'], 'tra
   return rotational ? 'hdd' : 'ssd'
 }
 
-/** A text against a pattern in which * stands for anything and ? for one character. */
-function matchesPattern(text: string, pattern: string): boolean {
-  const parts = pattern
-    .split(/([*?])/)
-    .map((part) => (part === '*' ? '.*' : part === '?' ? '.' : part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')))
-  return new RegExp(`^${parts.join('')}$`, 's').test(text)
-}
-
 /** A size against a condition like ">= 10GB"; without a sign it has to be just that. */
 function matchesSize(size: number, condition: string): boolean {
-  const [, sign = '==', amount = ''] = /^\s*(==|>=|<=|>|<)?\s*(.*?)\s*$/.exec(condition) ?? []
-  const wanted = parseByteSize(amount)
+  const [, sign = '==', amount = ''] = /^(==|>=|<=|>|<)?(.*)$/s.exec(condition.trim()) ?? []
+  const wanted = parseByteSize(amount.trim())
   if (wanted === undefined) return false
   switch (sign) {
     case '>=':

@@ -1,6 +1,7 @@
 /** What /sys tells of block devices (sysfs(5), Documentation/ABI/stable/sysfs-block). */
 
 import type * as v from 'valibot'
+import { failedWith } from '../../wire/errno.ts'
 import type { Kernel } from '../kernel.ts'
 import type { BlockDevice } from './resources/block-device.ts'
 import type { Disk } from './resources/disk.ts'
@@ -43,8 +44,9 @@ export function blockDevices(files: SysFiles): Map<string, BlockDeviceSpec> {
 function linkIfThere(files: SysFiles, path: string): string | undefined {
   try {
     return files.readlink(path)
-  } catch {
-    return undefined
+  } catch (error) {
+    if (failedWith(error, 'ENOENT', 'ENODEV')) return undefined
+    throw error
   }
 }
 
@@ -61,7 +63,9 @@ function readable(files: SysFiles, path: string): string | undefined {
 export function diskOf(files: SysFiles, name: string, device: BlockDeviceSpec): DiskSpec | undefined {
   const text = (path: string) => readable(files, `${folder}/${name}/${path}`)?.trim() || undefined
   const number = (path: string) => Number(text(path) ?? 0)
-  const size = number('size') * sector
+  // Every disk has these: what cannot be read now is no empty disk without sectors.
+  const sure = (path: string) => Number(files.readTextIfThere(`${folder}/${name}/${path}`) ?? 0)
+  const size = sure('size') * sector
   if (device.type !== 'disk' || size === 0 || /^z?ram\d/.test(name)) return undefined
   const hardware = hardwareOf(device.devicePath, name)
   const told = {
@@ -80,8 +84,8 @@ export function diskOf(files: SysFiles, name: string, device: BlockDeviceSpec): 
     size,
     pretty_size: prettySize(size),
     io_size: number('queue/optimal_io_size') || number('queue/minimum_io_size'),
-    sector_size: number('queue/logical_block_size'),
-    readonly: number('ro') === 1,
+    sector_size: sure('queue/logical_block_size'),
+    readonly: sure('ro') === 1,
     cdrom: /^sr\d/.test(name),
     sub_system: folder,
     ...(Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined)) as Partial<DiskSpec>),

@@ -1,33 +1,53 @@
+import { background } from '../../cosi/background.ts'
 import type { Area, Machine } from '../area.ts'
+import { missingFileRules } from '../files/user-files.ts'
 import { refuseInstall } from '../lifecycle/install/install-system.ts'
 import { reboot } from '../lifecycle/stop.ts'
 import { applyConfiguration } from './api/apply.ts'
 import { configMethods } from './api/config-service.ts'
+import { observeCalls } from './api/reached.ts'
+import { ConfigApply } from './config-apply.ts'
 import { acquireConfig } from './controllers/acquire.ts'
+import { observeConnectivity } from './controllers/connectivity.ts'
 import { configMachineType } from './controllers/machine-type.ts'
 import { persistConfig } from './controllers/persistence.ts'
 import { endTrial } from './controllers/trial.ts'
-import { ConfigDesk } from './desk.ts'
+import { inMaintenance } from './maintenance.ts'
 import { resources } from './nouns.ts'
 
 /** What the operator declares. */
 export const config: Area = {
   name: 'config',
   resources,
-  controllers: (machine) => [acquireConfig(machine), persistConfig(machine.kernel), configMachineType, endTrial(deskOf(machine))],
-  methods: (machine) => [applyConfiguration(deskOf(machine)), ...configMethods(deskOf(machine))],
+  controllers(machine) {
+    const service = applyOf(machine)
+    return [
+      acquireConfig(machine, service.state),
+      persistConfig(service.state),
+      configMachineType,
+      endTrial(service),
+      observeConnectivity(service),
+    ]
+  },
+  methods: (machine) => [applyConfiguration(applyOf(machine)), ...configMethods(applyOf(machine))],
 }
 
-const desks = new WeakMap<Machine, ConfigDesk>()
+const services = new WeakMap<Machine, ConfigApply>()
 
-/** A machine has one desk: the API hands in there, and a controller takes back what was only tried. */
-function deskOf(machine: Machine): ConfigDesk {
-  let desk = desks.get(machine)
-  if (!desk) {
-    const restart = () =>
-      void machine.sequencer.run('reboot', reboot(machine)).catch((error) => machine.log.error('reboot failed', { error }))
-    desk = new ConfigDesk(machine, restart, (config) => refuseInstall(machine, config.v1alpha1?.machine?.install))
-    desks.set(machine, desk)
+/** A machine has one apply service: callers hand configurations in there, controllers run its trials. */
+function applyOf(machine: Machine): ConfigApply {
+  let service = services.get(machine)
+  if (!service) {
+    service = new ConfigApply(machine, {
+      rules({ machine: { files } = {} }, report) {
+        // Before there is a configuration /var is not mounted yet.
+        if (!inMaintenance(machine.store)) missingFileRules(machine.kernel.files, files, report)
+      },
+      reboot: () => background(() => machine.sequencer.run('reboot', reboot(machine)), machine.log, 'reboot failed'),
+      refuseFirst: (config) => refuseInstall(machine, config.v1alpha1?.machine?.install),
+    })
+    services.set(machine, service)
+    machine.calls.onEnd(observeCalls(service, machine.log))
   }
-  return desk
+  return service
 }

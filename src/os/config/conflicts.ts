@@ -1,5 +1,5 @@
 /** Rules between documents: what may be said only once, and in one place. */
-import type { DocumentKind } from '../../document/kind.ts'
+import type { DocumentKind, DocumentOf } from '../../document/kind.ts'
 import { VolumeConfig } from '../block/documents/volume.ts'
 import { KubeSpanConfig } from '../kubespan/documents/kubespan.ts'
 import { HostnameConfig } from '../network/documents/hostname.ts'
@@ -10,33 +10,30 @@ import type { V1Alpha1Document } from './documents/v1alpha1.ts'
 interface Conflict {
   kind: DocumentKind
   /** The path in the legacy document, if it is in conflict with this document. */
-  with(legacy: V1Alpha1Document, document: any): string | undefined
+  with(legacy: V1Alpha1Document, document: unknown): string | undefined
 }
+
+/** A conflict of a kind, given documents of that kind. */
+const conflict = <K extends DocumentKind>(
+  kind: K,
+  within: (legacy: V1Alpha1Document, document: DocumentOf<K>) => string | undefined,
+): Conflict => ({ kind, with: (legacy, document) => within(legacy, document as DocumentOf<K>) })
 
 /** What each kind is in conflict with. */
 export const conflicts: readonly Conflict[] = [
-  {
-    kind: HostnameConfig,
-    with({ machine }) {
-      if (machine?.network?.hostname) return 'machine.network.hostname'
-      return machine?.features?.stableHostname ? 'machine.features.stableHostname' : undefined
-    },
-  },
-  { kind: KubeSpanConfig, with: ({ machine }) => (machine?.network?.kubespan ? 'machine.network.kubespan' : undefined) },
-  {
-    kind: TimeSyncConfig,
-    with({ machine }) {
-      const { disabled, servers, bootTimeout } = machine?.time ?? {}
-      if (disabled) return 'machine.time.disabled'
-      if (servers?.length) return 'machine.time.servers'
-      return bootTimeout ? 'machine.time.bootTimeout' : undefined
-    },
-  },
-  {
-    kind: VolumeConfig,
-    with({ machine }, volume: { name?: string; encryption?: unknown }) {
-      const key = volume.name === 'STATE' ? 'state' : volume.name === 'EPHEMERAL' ? 'ephemeral' : undefined
-      return key && volume.encryption && machine?.systemDiskEncryption?.[key] ? `machine.systemDiskEncryption.${key}` : undefined
-    },
-  },
+  conflict(HostnameConfig, ({ machine }) => {
+    if (machine?.network?.hostname) return 'machine.network.hostname'
+    return machine?.features?.stableHostname ? 'machine.features.stableHostname' : undefined
+  }),
+  conflict(KubeSpanConfig, ({ machine }) => (machine?.network?.kubespan ? 'machine.network.kubespan' : undefined)),
+  conflict(TimeSyncConfig, ({ machine }) => {
+    const { disabled, servers, bootTimeout } = machine?.time ?? {}
+    if (disabled) return 'machine.time.disabled'
+    if (servers?.length) return 'machine.time.servers'
+    return bootTimeout ? 'machine.time.bootTimeout' : undefined
+  }),
+  conflict(VolumeConfig, ({ machine }, volume) => {
+    const key = volume.name === 'STATE' ? 'state' : volume.name === 'EPHEMERAL' ? 'ephemeral' : undefined
+    return key && volume.encryption && machine?.systemDiskEncryption?.[key] ? `machine.systemDiskEncryption.${key}` : undefined
+  }),
 ]

@@ -11,6 +11,7 @@ import { isEmpty } from '../../document/patch/node.ts'
 import { applyPatch, differences, type Identity, type Patch, parsePatch } from '../../document/patch/patch.ts'
 import { formatPath } from '../../document/path.ts'
 import { parseStream, type YamlDocument } from '../../document/stream.ts'
+import { unsupported } from '../../document/unsupported.ts'
 import { writeStream } from '../../document/write.ts'
 import { conflicts } from './conflicts.ts'
 import { V1Alpha1, type V1Alpha1Document } from './documents/v1alpha1.ts'
@@ -18,7 +19,7 @@ import { type Identified, identify, schemaOf } from './identify.ts'
 import { exclusiveKinds } from './kinds.ts'
 
 /** One document with its kind, value and place. */
-export interface ConfigDocument<T = any> extends Identified {
+export interface ConfigDocument<T = unknown> extends Identified {
   readonly value: T
   readonly yaml: YamlDocument
   readonly locate: Decoded<T>['locate']
@@ -71,21 +72,29 @@ export class ConfigContainer {
     return this.find(V1Alpha1)
   }
 
-  /** The only document of a kind, or the first. */
-  find<K extends DocumentKind>(kind: K): DocumentOf<K> | undefined {
-    return this.documents.find((document) => document.kind === kind)?.value
+  /** The first document of a kind, of this name if one is given. */
+  find<K extends DocumentKind>(kind: K, name?: string): DocumentOf<K> | undefined {
+    return this.#of(kind).find((document) => name === undefined || document.name === name)?.value
   }
 
   /** All documents of a kind, in order. */
   findAll<K extends DocumentKind>(kind: K): DocumentOf<K>[] {
-    return this.documents.filter((document) => document.kind === kind).map(({ value }) => value)
+    return this.#of(kind).map(({ value }) => value)
   }
 
-  /** Checks the rules of all documents, for a machine of this mode. */
-  validate(mode: Mode): Validation {
+  #of<K extends DocumentKind>(kind: K): ConfigDocument<DocumentOf<K>>[] {
+    return this.documents.filter((document): document is ConfigDocument<DocumentOf<K>> => document.kind === kind)
+  }
+
+  /** Checks the rules of all documents, for a machine of this mode, and those that only the machine itself can check. */
+  validate(mode: Mode, ownRules?: (config: V1Alpha1Document, report: Reporter) => void): Validation {
     const found: Validation = { errors: [], warnings: [] }
     for (const document of this.documents) {
       document.kind.rules?.(document.value, reporter(document, found), mode)
+      if (document.kind === V1Alpha1) ownRules?.(document.value as V1Alpha1Document, reporter(document, found))
+      const { error } = reporter(document, found)
+      if (document.kind.notYet) error([], notSupported(document.kind.notYet))
+      for (const { path, instead } of unsupported(document.kind.schema, document.value)) error(path, notSupported(instead))
       const legacy = this.v1alpha1
       for (const conflict of conflicts) {
         const path = legacy && conflict.kind === document.kind ? conflict.with(legacy, document.value) : undefined
@@ -117,6 +126,8 @@ export class ConfigContainer {
     return new TextEncoder().encode(this.text)
   }
 }
+
+const notSupported = (instead: string) => `not supported by this release: ${instead}`
 
 /** The nodes of a container are shared, so changes are made on documents of their own. */
 const ownDocuments = (text: string): YamlDocument[] => parseStream(text).documents.filter(({ contents }) => !isEmpty(contents))

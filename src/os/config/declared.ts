@@ -1,27 +1,41 @@
 import type { Resource } from '../../cosi/resource.ts'
-import { V1Alpha1 } from './documents/v1alpha1.ts'
+import type { DocumentKind, DocumentOf } from '../../document/kind.ts'
+import type { ConfigContainer } from './container.ts'
+import type { V1Alpha1Document } from './documents/v1alpha1.ts'
 import { configOf } from './parse.ts'
 
-/** A machine configuration as its readers see it: the sections of the first document and the named documents after it. */
+/** `machine` of the v1alpha1 document, keyed as in its YAML, everything optional. */
+export type MachineSection = NonNullable<V1Alpha1Document['machine']>
+
+/** `cluster` of the v1alpha1 document. */
+export type ClusterSection = NonNullable<V1Alpha1Document['cluster']>
+
+/**
+ * A machine configuration as its readers see it: the sections of the v1alpha1 document, and the container with all documents.
+ * These are the very values that were validated; nothing reads the text a second time.
+ */
 export interface Declared {
-  readonly machine: Readonly<Record<string, any>>
-  readonly cluster: Readonly<Record<string, any>>
-  readonly documents: readonly Readonly<Record<string, any>>[]
+  readonly machine: MachineSection
+  readonly cluster: ClusterSection
+  readonly container: ConfigContainer
 }
 
-/** Reads the configuration that is in force. */
+/** The decoded configuration of a MachineConfig resource. */
+export function declared(resource: Resource<string>): Declared
+export function declared(resource: Resource<string> | undefined): Declared | undefined
 export function declared(resource: Resource<string> | undefined): Declared | undefined {
-  const config = configOf(resource)
-  return (
-    config && {
-      machine: config.v1alpha1?.machine ?? {},
-      cluster: config.v1alpha1?.cluster ?? {},
-      documents: config.documents.filter(({ kind }) => kind !== V1Alpha1).map(({ value }) => value),
-    }
-  )
+  const container = configOf(resource)
+  if (!container) return undefined
+  const { machine = {}, cluster = {} } = container.v1alpha1 ?? {}
+  return { machine, cluster, container }
 }
 
 /** The first document of a kind, of this name if one is given. */
-export function find({ documents }: Declared, kind: string, name?: string): Readonly<Record<string, any>> | undefined {
-  return documents.find((document) => document.kind === kind && (name === undefined || document.name === name))
+export function find<K extends DocumentKind>(config: Declared | undefined, kind: K, name?: string): DocumentOf<K> | undefined {
+  return config?.container.find(kind, name)
+}
+
+/** All documents of a kind, in order. */
+export function findAll<K extends DocumentKind>(config: Declared | undefined, kind: K): DocumentOf<K>[] {
+  return config?.container.findAll(kind) ?? []
 }

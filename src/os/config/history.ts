@@ -36,6 +36,9 @@ export type Caller = v.InferOutput<typeof Caller>
 /** One configuration that was applied. */
 export type HistoryEntry = v.InferOutput<typeof Entry>
 
+/** Why a configuration was reverted that cut the machine off. */
+export const notReached = 'the machine was not reached after it'
+
 /** Nobody in particular: the machine itself. */
 export const itself: Caller = { roles: [], peer: '', actor: 'machine' }
 
@@ -55,7 +58,7 @@ export class ConfigHistory {
     try {
       return v.parse(File, JSON.parse(text)).entries
     } catch (error) {
-      this.log.error('history of configurations is broken and begins anew', { path: historyPath, error })
+      this.log.error('history of configurations is broken and starts again', { path: historyPath, error })
       return []
     }
   }
@@ -77,6 +80,12 @@ export class ConfigHistory {
   async decide(id: number, outcome: 'confirmed' | 'reverted', decided: Date, reason?: string): Promise<void> {
     const entries = this.list()
     await this.#write(entries.map((entry) => (entry.id === id ? { ...entry, outcome, decided: decided.toISOString(), reason } : entry)))
+  }
+
+  /** Entries that were to be decided and whose trial is not on any more: the machine stopped before they took effect. */
+  async decideLost(pending: number | undefined, decided: Date): Promise<void> {
+    for (const { id, outcome } of this.list())
+      if (outcome === 'pending' && id !== pending) await this.decide(id, 'reverted', decided, 'the machine restarted before it was kept')
   }
 
   #write(entries: readonly HistoryEntry[]): Promise<void> {

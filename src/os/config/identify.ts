@@ -53,10 +53,10 @@ export function identify(document: YamlDocument, lines?: Stream['lines']): Ident
   return { kind: found, ...(name === undefined ? {} : { name }), label: documentLabel(kind, name) }
 }
 
-const complete = new Map<DocumentKind, v.GenericSchema<any, any>>()
+const complete = new Map<DocumentKind, v.GenericSchema>()
 
 /** The schema of a whole document, with the keys that name its kind. */
-export function schemaOf(kind: DocumentKind): v.GenericSchema<any, any> {
+export function schemaOf(kind: DocumentKind): v.GenericSchema {
   if (!kind.apiVersion) return kind.schema
   let schema = complete.get(kind)
   if (!schema) {

@@ -1,7 +1,8 @@
 /** The configuration told from its declarations: as JSON schema for editors and as pages for people. */
-import { pipeOf, unwrap } from '../../document/decode.ts'
+import { notedAt, unwrap } from '../../document/decode.ts'
 import { hintsOf, type JsonSchema, jsonSchema } from '../../document/json-schema.ts'
 import type { DocumentKind } from '../../document/kind.ts'
+import { insteadOf } from '../../document/unsupported.ts'
 import { wordsFor } from './documents/words.ts'
 import { documentKinds } from './kinds.ts'
 
@@ -35,7 +36,7 @@ function documentSchema(kind: DocumentKind): JsonSchema {
   const { properties, required = [], ...rest } = schema as { properties: JsonSchema; required?: string[] }
   if (kind.apiVersion === '') return { description: kind.description, ...schema }
   return {
-    description: kind.description,
+    description: kind.notYet ? `${kind.description} Not supported by this release: ${kind.notYet}.` : kind.description,
     ...rest,
     properties: { apiVersion: { const: kind.apiVersion }, kind: { const: kind.kind }, ...properties },
     required: [...new Set(['apiVersion', 'kind', ...(kind.nameKey ? [kind.nameKey] : []), ...required])],
@@ -63,9 +64,12 @@ function page(kind: DocumentKind): string[] {
   const rows = [...keys(kind.schema, '')].map(({ path, schema }) => {
     const { description = wordsFor(kind.kind, path) ?? '', needed } = hintsOf(schema)
     const marks = needed || path === kind.nameKey ? ' *needed*' : ''
-    return `| \`${path}\` | ${typeName(schema)}${marks} | ${cell(description)} |`
+    const refused = insteadOf(schema)
+    const text = refused ? `${description} **Not supported:** ${refused}.` : description
+    return `| \`${path}\` | ${typeName(schema)}${marks} | ${cell(text)} |`
   })
-  return ['', `## ${kind.kind}`, '', kind.description, ...head, '', '| key | value | what for |', '|---|---|---|', ...rows]
+  const refused = kind.notYet ? ['', `**Not supported by this release:** ${kind.notYet}.`] : []
+  return ['', `## ${kind.kind}`, '', kind.description, ...refused, ...head, '', '| key | value | what for |', '|---|---|---|', ...rows]
 }
 
 const cell = (text: string) => text.replaceAll('|', '\\|')
@@ -85,14 +89,14 @@ export function* keys(schema: unknown, path: string): Generator<{ path: string; 
 /** The type of a value in a few words. */
 function typeName(schema: unknown): string {
   const inner = unwrap(schema)
-  if (inner.type === 'picklist') return inner.options.map((word: string) => `\`${word}\``).join(', ')
+  if (inner.type === 'picklist') return (inner.options ?? []).map((word) => `\`${word}\``).join(', ')
   if (inner.type === 'literal') return `\`${inner.literal}\``
   if (inner.type === 'array') return `list of ${typeName(inner.item)}`
   if (inner.type === 'record') return `map to ${typeName(inner.value)}`
-  if (inner.type === 'union') return inner.options.map(typeName).join(' or ')
-  const hint = pipeOf(schema).some((step) => step.type === 'metadata' && step.metadata.pattern) ? ' of a form' : ''
+  if (inner.type === 'union') return (inner.options ?? []).map(typeName).join(' or ')
+  const hint = notedAt(schema, 'pattern') ? ' of a form' : ''
   return (
-    ({ string: `text${hint}`, number: 'number', boolean: 'true or false', object: 'map', any: 'anything' } as Record<string, string>)[
+    ({ string: `text${hint}`, number: 'number', boolean: 'true or false', object: 'map', unknown: 'anything' } as Record<string, string>)[
       inner.type
     ] ?? inner.type
   )

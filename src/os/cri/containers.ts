@@ -1,5 +1,6 @@
 /** The containers that a daemon runs, as the API lists them; pods are told by the labels the kubelet gives. */
 
+import { basename } from 'node:path'
 import type { Channel } from '../../rpc/client/channel.ts'
 import { common, containerd as enums } from '../../rpc/enums.ts'
 import type { containerd } from '../../rpc/messages.ts'
@@ -21,6 +22,7 @@ export interface ListedContainer {
   readonly uid: string
   readonly name: string
   readonly cgroup: string
+  /** `cni-…` of a sandbox that has a network of its own; empty for the containers in it and for pods on the node's own network. */
   readonly networkNamespace: string
   readonly created: number
 }
@@ -77,7 +79,7 @@ function listed(container: Container, task: Process | undefined, namespace: stri
     uid: labels['io.kubernetes.pod.uid'] ?? '',
     name,
     cgroup: spec.linux?.cgroupsPath ?? '',
-    networkNamespace: spec.linux?.namespaces?.find(({ type }) => type === 'network')?.path ?? '',
+    networkNamespace: sandbox ? basename(spec.linux?.namespaces?.find(({ type }) => type === 'network')?.path ?? '') : '',
     created: container.createdAt ? container.createdAt.seconds * 1000 + container.createdAt.nanos / 1_000_000 : 0,
   }
 }

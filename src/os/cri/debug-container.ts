@@ -4,10 +4,10 @@
  */
 
 import { randomBytes } from 'node:crypto'
+import { systemClock } from '../../cosi/clock.ts'
 import type { Channel } from '../../rpc/client/channel.ts'
 import type { machine } from '../../rpc/messages.ts'
 import { RpcError } from '../../rpc/status.ts'
-import { systemClock } from '../../supervise/clock.ts'
 import { failedAs, unlessGone } from '../../supervise/containerd/client.ts'
 import { createContainer, createDeadline, prepareSnapshot, removeContainer, signals } from '../../supervise/containerd/containers.ts'
 import { type ImageContents, imageContents } from '../../supervise/containerd/images.ts'
@@ -67,16 +67,21 @@ export async function* runDebugContainer(
     await startable(channel.unary('containerd.services.tasks.v1.Tasks/Create', task, { deadline: createDeadline }))
     output.opened()
     await startable(channel.unary('containerd.services.tasks.v1.Tasks/Start', { containerId: id }, { deadline: createDeadline }))
-    const kill = () => void send(channel, id, signals.SIGKILL).catch(() => {})
+    const kill = () => {
+      send(channel, id, signals.SIGKILL).catch(() => {}) // removing the container below does what is left
+    }
     signal.addEventListener('abort', kill)
     if (signal.aborted) kill()
+    const closeOutput = () => {
+      output.close().catch(() => {}) // it is closed once more at the end, which tells
+    }
     // Its output ends when the task is removed; a process that has left its container may hold it open.
     const exit = exitOf(channel, id, signal).then(async (code) => {
       await remove()
-      setTimeout(() => void output.close(), lastOutput).unref()
+      setTimeout(closeOutput, lastOutput).unref()
       return code
     })
-    exit.catch(() => void output.close())
+    exit.catch(closeOutput)
     const fed = feed(channel, id, spec.tty, requests, input)
     fed.catch(kill)
     for await (const chunk of output.stream) yield { stdoutData: chunk }

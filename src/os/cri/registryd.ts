@@ -20,8 +20,6 @@ export interface RegistryOptions {
   files: SliceReader
   /** How the entries of a layer become a tar. */
   layout: (entries: readonly LayerEntry[]) => Segment[]
-  port: number
-  hostname?: string
   /** Folders of further images (`talosctl image cache-create --layout flat`), looked at for every request. */
   caches?: () => readonly string[]
   /** How large a file is; undefined when there is none. */
@@ -32,12 +30,44 @@ export interface RegistryOptions {
 const chunk = 256 * 1024
 const maxManifest = 4 << 20
 
-/** Serves the images of the root file system over HTTP on loopback; layers stream from the files themselves. */
-export function serveRegistry(options: RegistryOptions): {
-  port: number
+type Handler = (request: Request) => Promise<Response>
+
+/** A listening port and who answers on it at the moment. */
+export interface HeldPort {
+  readonly port: number
+  /** Answers from now on; the function that is returned ends that. */
+  answer(handler: Handler): () => void
   close(): Promise<void>
-} {
-  const { images, files, layout, port, hostname = '127.0.0.1' } = options
+}
+
+/**
+ * Listens on a port of loopback whether or not anybody answers: without an answer requests fail with 503. containerd takes every
+ * image from whoever has registryd's port, so the port is kept over the service's restarts, out of reach of pods in the node's
+ * network.
+ */
+export function holdPort(port: number): HeldPort {
+  let current: Handler | undefined
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port,
+    idleTimeout: 120,
+    fetch: (request) => current?.(request) ?? new Response('registryd is not running\n', { status: 503, headers: { 'retry-after': '1' } }),
+  })
+  return {
+    port: server.port ?? port,
+    answer(handler) {
+      current = handler
+      return () => {
+        if (current === handler) current = undefined
+      }
+    },
+    close: () => server.stop(true),
+  }
+}
+
+/** Answers for the images of the root file system; layers stream from the files themselves. Ends with the function returned. */
+export function serveRegistry(held: HeldPort, options: RegistryOptions): () => void {
+  const { images, files, layout } = options
   const registry = registryOf(images)
   const layouts = new Map<string, Segment[]>()
   const body = (answer: RegistryAnswer): string | ReadableStream<Uint8Array> | null => {
@@ -51,18 +81,12 @@ export function serveRegistry(options: RegistryOptions): {
       files,
     )
   }
-  const server = Bun.serve({
-    hostname,
-    port,
-    idleTimeout: 120,
-    async fetch(request) {
-      const url = new URL(request.url)
-      const answer = registry.answer({ method: request.method, url: url.pathname + url.search, headers: request.headers })
-      const cached = answer.status === 404 ? await fromCaches(options, request.method, url.pathname + url.search) : undefined
-      return cached ?? new Response(body(answer), { status: answer.status, headers: answer.headers })
-    },
+  return held.answer(async (request) => {
+    const url = new URL(request.url)
+    const answer = registry.answer({ method: request.method, url: url.pathname + url.search, headers: request.headers })
+    const cached = answer.status === 404 ? await fromCaches(options, request.method, url.pathname + url.search) : undefined
+    return cached ?? new Response(body(answer), { status: answer.status, headers: answer.headers })
   })
-  return { port: server.port ?? port, close: () => server.stop(true) }
 }
 
 /** What one of the caches holds; a client that says no registry is answered by those of the root file system alone. */

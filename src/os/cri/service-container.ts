@@ -30,7 +30,7 @@ export function serviceContainer(
     root,
     makePipe(id) {
       kernel.files.mkdirAll(pipesFolder, { mode: 0o700 })
-      return kernel.fifo.makeFifo(`${pipesFolder}/${id}`)
+      return kernel.fifo.makeEndingFifo(`${pipesFolder}/${id}`)
     },
     async purge(id) {
       if (!kernel.files.exists(`${runcState}/${id}`)) return

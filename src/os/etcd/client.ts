@@ -1,4 +1,7 @@
 /** etcd's API as far as a node needs it. Member ids are decimal text, since they use all of 64 bits. */
+
+import { background } from '../../cosi/background.ts'
+import { silent } from '../../cosi/log.ts'
 import { type Channel, connect } from '../../rpc/client/channel.ts'
 import { etcdserverpb as enums } from '../../rpc/enums.ts'
 import type { etcdserverpb } from '../../rpc/messages.ts'
@@ -193,7 +196,7 @@ function keepAlive(channel: Channel, lease: string, granted: number, lost: Abort
   return setInterval(() => {
     const since = performance.now() - renewed
     if (since > limit) lost.abort(problem)
-    else if (!asking && since > limit / 4) void renew()
+    else if (!asking && since > limit / 4) background(renew(), silent) // it keeps its own failure
   }, 250)
 }
 

@@ -18,14 +18,24 @@ export function etcdCredentials(store: StoreReader): EtcdCredentials | undefined
   return { ca: pemOf(ca.crt), cert: pemOf(admin.crt), key: pemOf(admin.key) }
 }
 
+/** Where nodes are known from, the best first: seen in Kubernetes, as members, and in the configuration, which may name no node but a balancer. */
+const sources = ['kube-apiserver', 'discovery', 'controlplane']
+
 /** Where the other control plane nodes' etcd may answer: those seen in Kubernetes first, then members, then the configuration's. */
-export function otherEndpoints(store: StoreReader): string[] {
-  const order = ['kube-apiserver', 'discovery', 'controlplane']
-  const known = store.list(Endpoint).sort((a, b) => order.indexOf(a.metadata.id) - order.indexOf(b.metadata.id))
+export const otherEndpoints = (store: StoreReader): string[] => endpointsFrom(store, sources)
+
+/** Where other control plane nodes' etcd may answer, of those that are known to be nodes. */
+export const nodeEndpoints = (store: StoreReader): string[] => endpointsFrom(store, sources.slice(0, 2))
+
+function endpointsFrom(store: StoreReader, order: readonly string[]): string[] {
+  const known = order.flatMap((id) => store.get(Endpoint, id) ?? [])
   const own = new Set((store.get(NodeAddress, 'accumulative')?.spec.addresses ?? []).map(addressOnly))
   const addresses = known.flatMap(({ spec }) => [...spec.addresses, ...spec.hosts]).filter((address) => !own.has(address))
-  return [...new Set(addresses)].map((address) => (isIPv6(address) ? `[${address}]:2379` : `${address}:2379`))
+  return [...new Set(addresses)].map(endpointOf)
 }
+
+/** etcd's endpoint at an address. */
+export const endpointOf = (address: string): string => (isIPv6(address) ? `[${address}]:2379` : `${address}:2379`)
 
 /** A client of this node's own etcd. Throws when the secrets are not there yet. */
 export function localEtcd(store: StoreReader): EtcdClient {

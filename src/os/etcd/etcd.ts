@@ -1,4 +1,5 @@
 import type { Area } from '../area.ts'
+import { ensureImage } from '../cri/ensure-image.ts'
 import { bootstrap } from './api/bootstrap.ts'
 import { etcdAlarmDisarm, etcdAlarmList, etcdDefragment, etcdStatus } from './api/database.ts'
 import { etcdDowngradeCancel, etcdDowngradeEnable, etcdDowngradeValidate } from './api/downgrade.ts'
@@ -9,14 +10,27 @@ import { configEtcd } from './controllers/config.ts'
 import { observeMember } from './controllers/member.ts'
 import { renderEtcdPki } from './controllers/pki.ts'
 import { specEtcd } from './controllers/spec.ts'
+import { observeEtcdStart } from './controllers/start.ts'
 import { resources } from './nouns.ts'
 import { etcdService } from './services/etcd.ts'
+import { othersSuffice } from './view.ts'
 
 /** The store behind Kubernetes: its membership, certificates and data. */
 export const etcd: Area = {
   name: 'etcd',
   resources,
-  controllers: ({ kernel, store }) => [configEtcd, specEtcd, renderEtcdPki(kernel), observeMember({ store }), adviseOfPeer({ store })],
+  controllers: ({ kernel, store, supervisor }) => [
+    configEtcd,
+    specEtcd,
+    renderEtcdPki(kernel),
+    observeEtcdStart({
+      supervisor,
+      pull: (image, signal) => ensureImage(kernel, image, { store, signal, note: () => {} }),
+      othersSuffice: (own) => othersSuffice(store, own),
+    }),
+    observeMember({ store }),
+    adviseOfPeer({ store }),
+  ],
   services: (machine) => [etcdService(machine)],
   methods: (machine) => [
     bootstrap(machine.kernel),

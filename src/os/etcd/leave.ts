@@ -1,3 +1,4 @@
+import { systemClock } from '../../cosi/clock.ts'
 import { RpcError } from '../../rpc/status.ts'
 import type { Machine } from '../area.ts'
 import { dataFolder } from './arguments.ts'
@@ -39,12 +40,12 @@ export async function etcdLeave({ store, log, supervisor, kernel }: Leaving): Pr
 
 /** A cluster that has just changed its leader may refuse for a moment. */
 async function removeMember(client: EtcdClient, id: string): Promise<void> {
-  const end = Date.now() + patience
+  const end = systemClock.deadline(patience)
   for (;;) {
     try {
       return await client.remove(id)
     } catch (error) {
-      if (!(error instanceof RpcError) || error.status === 'NotFound' || Date.now() > end) throw error
+      if (!(error instanceof RpcError) || error.status === 'NotFound' || end.over) throw error
       await Bun.sleep(500)
       if (!(await client.members()).some((member) => member.ID === id)) return
     }

@@ -1,6 +1,8 @@
+import type { SpecOf } from '../../cosi/resource.ts'
 import type { Machine } from '../area.ts'
 import { etcdHealthy } from './health.ts'
 import { prepareEtcd } from './prepare.ts'
+import type { EtcdSpec } from './resources/etcd-spec.ts'
 
 /** What the service gives while it prepares. */
 export interface Preparing {
@@ -14,6 +16,7 @@ export interface Preparing {
  */
 export async function etcdArguments(
   { store, kernel, log, spawn }: Pick<Machine, 'store' | 'kernel' | 'log' | 'spawn'>,
+  spec: SpecOf<typeof EtcdSpec>,
   { note, signal }: Preparing,
 ): Promise<string[]> {
   const etcdutl = async (args: string[]) => {
@@ -23,8 +26,7 @@ export async function etcdArguments(
     if (code !== 0)
       throw new Error(`etcdutl ${args[0]} ${args[1]}: ${(await output).join('').trim().split('\n').at(-1) ?? `exit code ${code}`}`)
   }
-  const { args } = await prepareEtcd({ store, files: kernel.files, log, signal, note, etcdutl })
-  return args
+  return prepareEtcd({ store, spec, files: kernel.files, log, signal, note, etcdutl })
 }
 
 /** Resolves when this node's etcd answers with a majority behind it. */

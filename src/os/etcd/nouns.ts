@@ -1,7 +1,8 @@
 import { EtcdConfig } from './resources/etcd-config.ts'
 import { EtcdMember } from './resources/etcd-member.ts'
 import { EtcdSpec } from './resources/etcd-spec.ts'
+import { EtcdStart } from './resources/etcd-start.ts'
 import { PKIStatus } from './resources/pki-status.ts'
 
 /** The kinds of resources of this area. */
-export const resources = [EtcdConfig, EtcdMember, EtcdSpec, PKIStatus]
+export const resources = [EtcdConfig, EtcdMember, EtcdSpec, EtcdStart, PKIStatus]

@@ -2,6 +2,7 @@
  * What happens before etcd starts: decide whether this member goes on with its data, begins a cluster, recovers one
  * from a snapshot, or joins the others, and make its command line accordingly.
  */
+import { systemClock } from '../../cosi/clock.ts'
 import type { Logger } from '../../cosi/log.ts'
 import type { SpecOf } from '../../cosi/resource.ts'
 import type { Store } from '../../cosi/store.ts'
@@ -12,13 +13,15 @@ import { dataFolder, etcdArguments, etcdUid, initialClusterOf, snapshotFile, url
 import { type BootstrapOrder, bootstrapOf } from './bootstrap.ts'
 import type { EtcdClient } from './client.ts'
 import { otherEtcd } from './endpoints.ts'
-import { EtcdSpec } from './resources/etcd-spec.ts'
+import type { EtcdSpec } from './resources/etcd-spec.ts'
 
 type Spec = SpecOf<typeof EtcdSpec>
 
 /** What preparing etcd needs. */
 export interface EtcdPreparation {
   store: Store
+  /** With which settings it is to start. */
+  spec: Spec
   files: Pick<Kernel['files'], 'mkdirAll' | 'exists' | 'remove' | 'walk' | 'lchown' | 'list'>
   log: Logger
   signal: AbortSignal
@@ -35,43 +38,41 @@ const retryDelay = 1000
 /** How long joining is tried before the service counts as failed. */
 const joinLimit = 30 * 60_000
 
-/** Makes everything ready for etcd; resolves with the image and the arguments after `etcd`. */
-export async function prepareEtcd(preparation: EtcdPreparation): Promise<{ image: string; args: string[] }> {
-  const { store, files, log, signal } = preparation
+/** Makes everything ready for etcd; resolves with the arguments after `etcd`. */
+export async function prepareEtcd(preparation: EtcdPreparation): Promise<string[]> {
+  const { store, spec, files, log } = preparation
   const bootstrap = bootstrapOf(store)
-  const { spec } = await store.until(EtcdSpec, 'etcd', () => true, { signal })
   files.mkdirAll(dataFolder, { mode: 0o700, uid: etcdUid, gid: etcdUid })
   const own = initialClusterOf(spec.name, urlsOf(spec.advertisedAddresses, 2380))
-  const started = (args: string[]) => ({ image: spec.image, args })
 
   if (files.exists(`${dataFolder}/member`)) {
     bootstrap.done()
-    return started(etcdArguments(spec, { state: 'existing', initialCluster: own }))
+    return etcdArguments(spec, { state: 'existing', initialCluster: own })
   }
   // Machines of the old type `init` begin a cluster by themselves, once.
   if (store.get(MachineType, 'machine-type')?.spec === 'init' && !bootstrap.order) bootstrap.give({ recover: false, skipHashCheck: false })
 
-  const joined = await joinOrOrder(preparation, spec)
+  const joined = await joinOrOrder(preparation)
   if (joined) {
     log.info('joining the etcd cluster', { initial_cluster: joined })
-    return started(etcdArguments(spec, { state: 'existing', initialCluster: joined }))
+    return etcdArguments(spec, { state: 'existing', initialCluster: joined })
   }
   const order = bootstrap.order
   if (order?.recover) {
     log.info('recovering etcd from the snapshot')
-    await restore(preparation, spec, own, order)
+    await restore(preparation, own, order)
     bootstrap.done()
-    return started(etcdArguments(spec, { state: 'existing', initialCluster: own }))
+    return etcdArguments(spec, { state: 'existing', initialCluster: own })
   }
+  // The order stands until etcd has answered: one that does not start with its settings begins again with the next.
   log.info('beginning a new etcd cluster')
-  bootstrap.done()
-  return started(etcdArguments(spec, { state: 'new', initialCluster: own }))
+  return etcdArguments(spec, { state: 'new', initialCluster: own })
 }
 
 /** The initial cluster to join with; undefined when the operator orders to begin one instead. */
-async function joinOrOrder({ store, log, signal, note, others = otherEtcd }: EtcdPreparation, spec: Spec): Promise<string | undefined> {
+async function joinOrOrder({ store, spec, log, signal, note, others = otherEtcd }: EtcdPreparation): Promise<string | undefined> {
   const bootstrap = bootstrapOf(store)
-  const end = Date.now() + joinLimit
+  const end = systemClock.deadline(joinLimit)
   let said = ''
   while (!bootstrap.order) {
     const client = others(store)
@@ -80,7 +81,7 @@ async function joinOrOrder({ store, log, signal, note, others = otherEtcd }: Etc
       return await addSelf(client, spec)
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)
-      if (Date.now() > end) throw new Error(`join the etcd cluster: ${message}`)
+      if (end.over) throw new Error(`join the etcd cluster: ${message}`)
       if (message !== said) {
         log.info('etcd waits to be bootstrapped or to join', { reason: message })
         note?.(`waiting to be bootstrapped, or to join: ${message}`)
@@ -106,7 +107,7 @@ async function addSelf(client: EtcdClient, { name, advertisedAddresses }: Spec):
   return members.map((member) => initialClusterOf(member.ID === id ? name : member.name, member.peerURLs)).join(',')
 }
 
-async function restore({ files, etcdutl }: EtcdPreparation, spec: Spec, initialCluster: string, order: BootstrapOrder): Promise<void> {
+async function restore({ spec, files, etcdutl }: EtcdPreparation, initialCluster: string, order: BootstrapOrder): Promise<void> {
   if (!files.exists(snapshotFile)) throw new Error('recover etcd: no snapshot was uploaded: run `talosctl bootstrap --recover-from`')
   // etcdutl makes the data folder itself and refuses one that is there.
   await files.remove(dataFolder)

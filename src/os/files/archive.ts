@@ -10,19 +10,20 @@ const largestMade = 4 << 20
 
 type Files = Pick<Kernel['files'], 'walk' | 'readlink' | 'openRead'>
 
-/** Packs a file or folder; names are relative to it. What cannot be read is told and left out. */
-export async function* archive(
-  files: Files,
-  root: string,
-  skipped: (path: string, error: Error) => void,
-): AsyncGenerator<Uint8Array, void> {
+/** Hears of what could not be read. */
+type Skipped = (path: string, error: Error) => void
+
+/** Packs a file, or what is in a folder; names are relative to it. What cannot be read is told and left out. */
+export async function* archive(files: Files, root: string, skipped: Skipped): AsyncGenerator<Uint8Array, void> {
   const seen = new Map<string, string>()
   for await (const { path, relative, stats, error } of files.walk(root)) {
     if (error || !stats) {
       skipped(path, error ?? new Error('gone'))
       continue
     }
-    const name = relative || (stats.isDirectory() ? '.' : path.slice(path.lastIndexOf('/') + 1))
+    // The folder itself is where the archive is laid out: an entry without a name is refused by clients.
+    if (relative === '' && stats.isDirectory()) continue
+    const name = relative || path.slice(path.lastIndexOf('/') + 1)
     if (stats.isSocket()) continue // a socket means nothing elsewhere
     const first = stats.nlink > 1 && stats.isFile() ? seen.get(`${stats.dev}:${stats.ino}`) : undefined
     if (first !== undefined) {
@@ -30,7 +31,7 @@ export async function* archive(
       continue
     }
     if (stats.nlink > 1 && stats.isFile()) seen.set(`${stats.dev}:${stats.ino}`, name)
-    if (stats.isSymbolicLink()) yield* headers(name, '2', stats, { link: files.readlink(path) })
+    if (stats.isSymbolicLink()) yield* link(files, path, name, stats, skipped)
     else if (stats.isDirectory()) yield* headers(`${name}/`, '5', stats)
     else if (stats.isCharacterDevice()) yield* headers(name, '3', stats)
     else if (stats.isBlockDevice()) yield* headers(name, '4', stats)
@@ -39,7 +40,7 @@ export async function* archive(
       const bytes = await madeContents(files, path).catch((failure: Error) => failure)
       if (bytes instanceof Error) skipped(path, bytes)
       else yield* made(name, stats, bytes)
-    } else yield* contents(files, path, name, stats)
+    } else yield* contents(files, path, name, stats, skipped)
   }
   yield new Uint8Array(2 * block)
 }
@@ -56,16 +57,28 @@ function* made(name: string, stats: Stats, bytes: Buffer): Generator<Uint8Array,
   if (bytes.length > 0) yield Buffer.concat([bytes, Buffer.alloc((block - (bytes.length % block)) % block)])
 }
 
-/** A file that shrinks while it is read is filled up, one that grows is cut: the header has promised its size. */
-async function* contents(files: Files, path: string, name: string, stats: Stats): AsyncGenerator<Uint8Array, void> {
+function* link(files: Files, path: string, name: string, stats: Stats, skipped: Skipped): Generator<Uint8Array, void> {
+  try {
+    yield* headers(name, '2', stats, { link: files.readlink(path) })
+  } catch (error) {
+    skipped(path, error as Error)
+  }
+}
+
+/** A file that shrinks or fails while it is read is filled up, one that grows is cut: the header has promised its size. */
+async function* contents(files: Files, path: string, name: string, stats: Stats, skipped: Skipped): AsyncGenerator<Uint8Array, void> {
   yield* headers(name, '0', stats, { size: stats.size })
   let left = stats.size
-  if (left > 0)
-    for await (const chunk of files.openRead(path, { end: stats.size - 1 })) {
-      const piece = (chunk as Uint8Array).subarray(0, left)
-      left -= piece.length
-      yield piece
-    }
+  try {
+    if (left > 0)
+      for await (const chunk of files.openRead(path, { end: stats.size - 1 })) {
+        const piece = (chunk as Uint8Array).subarray(0, left)
+        left -= piece.length
+        yield piece
+      }
+  } catch (error) {
+    skipped(path, error as Error)
+  }
   for (; left > 0; left -= Math.min(left, 1 << 16)) yield new Uint8Array(Math.min(left, 1 << 16))
   const padding = (block - (stats.size % block)) % block
   if (padding > 0) yield new Uint8Array(padding)

@@ -1,23 +1,11 @@
 /** `machine.files`: what the operator puts on the node, beside what the system makes itself. */
+
+import type { Reporter } from '../../document/kind.ts'
 import type { Kernel } from '../kernel.ts'
-import { fileMode } from './documents/machine-files.ts'
-
-/** One entry of the section. */
-export interface UserFile {
-  readonly path?: string
-  readonly content?: string
-  readonly permissions?: string
-  readonly op?: string
-}
-
-/** Only here may files be made anew: everything else is the image's, or made by the system. */
-const writable = '/var/'
+import { fileMode, fileProblem, isPart, type UserFile, writable } from './documents/machine-files.ts'
 
 /** Where changed files of the image are kept; each is shown in its place by a bind mount. */
 const shadow = '/system/files'
-
-/** A part of the configuration of containerd, which is put together elsewhere. */
-const parts = /^\/etc\/cri\/conf\.d\/[^/]+\.part$/
 
 type Parts = {
   files: Pick<Kernel['files'], 'exists' | 'mkdirAll' | 'readTextIfThere' | 'writeAtomic' | 'writeInto'>
@@ -33,9 +21,9 @@ export class UserFileError extends Error {
 export async function writeUserFiles(kernel: Parts, wanted: readonly UserFile[]): Promise<void> {
   const problems: string[] = []
   for (const file of wanted) {
-    if (!file.path || parts.test(file.path)) continue
+    if (file.path && isPart(file.path)) continue
     try {
-      await write(kernel, file.path, file)
+      await write(kernel, file)
     } catch (error) {
       problems.push(`file "${file.path}": ${(error as Error).message}`)
     }
@@ -43,12 +31,12 @@ export async function writeUserFiles(kernel: Parts, wanted: readonly UserFile[])
   if (problems.length > 0) throw new UserFileError(problems.join('; '))
 }
 
-async function write({ files, mount }: Parts, path: string, { content = '', permissions, op }: UserFile): Promise<void> {
-  if (!path.startsWith('/') || path.split('/').some((part) => part === '..' || part === '.'))
-    throw new UserFileError('the path must be absolute and plain')
+async function write({ files, mount }: Parts, file: UserFile): Promise<void> {
+  const { path = '', content = '', permissions, op } = file
+  const problem = fileProblem(file)
+  if (problem) throw new UserFileError(problem.message)
   const mode = permissions ? fileMode(permissions) : 0o644
   const before = files.readTextIfThere(path)
-  if (op === 'create' && !path.startsWith(writable)) throw new UserFileError(`can be created only below ${writable}`)
   if (op !== 'create' && before === undefined) throw new UserFileError(`is not there to ${op}`)
   const text = op === 'append' && before !== undefined ? appended(before, content) : content
   if (path.startsWith(writable)) {
@@ -60,6 +48,19 @@ async function write({ files, mount }: Parts, path: string, { content = '', perm
   if (mount.mountAt(path)) return files.writeInto(path, text) // the mount shows the inode, so it is written in place
   await files.writeAtomic(source, text, { mode })
   mount.bind(source, path)
+}
+
+/** Reports files to append to or to overwrite that this machine does not have. */
+export function missingFileRules(
+  { exists }: Pick<Kernel['files'], 'exists'>,
+  wanted: readonly UserFile[] | undefined,
+  report: Reporter,
+): void {
+  const made = new Set<string>()
+  for (const [index, { path = '', op = '' }] of (wanted ?? []).entries()) {
+    if (op === 'create' || made.has(path) || isPart(path) || exists(path)) made.add(path)
+    else report.error(['machine', 'files', index, 'path'], `${JSON.stringify(path)} is not there to ${op}`)
+  }
 }
 
 /** What was appended at an earlier start stays on the disk; it is not appended twice. */

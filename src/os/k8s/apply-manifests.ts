@@ -1,3 +1,4 @@
+import { systemClock } from '../../cosi/clock.ts'
 import type { Logger } from '../../cosi/log.ts'
 import { core, type KubeClient } from '../../kube/client.ts'
 import { KubeError } from '../../kube/errors.ts'
@@ -69,7 +70,7 @@ export async function apiReady(client: KubeClient, signal: AbortSignal): Promise
 
 /** Tells whether it was applied; what stands on something that is not there yet is waited for only when asked to. */
 async function applyObject(client: KubeClient, object: KubeObject, log: Logger, signal: AbortSignal, wait: boolean): Promise<boolean> {
-  const end = Date.now() + 30_000
+  const end = systemClock.deadline(30_000)
   for (;;) {
     try {
       const kind = await client.kind(object.apiVersion, object.kind, { signal })
@@ -84,7 +85,7 @@ async function applyObject(client: KubeClient, object: KubeObject, log: Logger, 
         return true
       }
       if (error.status === 404 && !wait) return false
-      if (!passing(error) || Date.now() > end) throw error
+      if (!passing(error) || end.over) throw error
       await Bun.sleep(retryDelay)
     }
   }

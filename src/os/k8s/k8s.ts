@@ -1,4 +1,5 @@
 import type { Area } from '../area.ts'
+import { ensureImage } from '../cri/ensure-image.ts'
 import { kubeconfig } from './api/kubeconfig.ts'
 import { configKubernetesAccess } from './controllers/access-config.ts'
 import { configAddressFilter } from './controllers/address-filter.ts'
@@ -7,6 +8,7 @@ import { configApiServer } from './controllers/api-server-config.ts'
 import { configAuditPolicy } from './controllers/audit-policy-config.ts'
 import { configAuthorization } from './controllers/authorization-config.ts'
 import { configBootstrapManifests } from './controllers/bootstrap-manifests-config.ts'
+import { tryComponentSettings } from './controllers/component-trial.ts'
 import { configStaticPods } from './controllers/configured-static-pods.ts'
 import { renderControlPlanePods } from './controllers/control-plane-pods.ts'
 import { configControllerManager } from './controllers/controller-manager-config.ts'
@@ -46,6 +48,7 @@ export const k8s: Area = {
   services: (machine) => [kubeletService(machine)],
   methods: () => [kubeconfig],
   controllers: (machine) => [
+    tryComponentSettings(machine),
     configAddressFilter,
     configKubernetesAccess,
     configApiServer,
@@ -66,7 +69,7 @@ export const k8s: Area = {
     chooseNodeIP,
     configKubelet,
     specKubelet({ mode: machine.kernel.mode, oomFloor: machine.oomFloor }),
-    startKubelet(machine),
+    startKubelet(machine, (image, signal) => ensureImage(machine.kernel, image, { store: machine.store, signal, note: () => {} })),
     observeKubeletKubeconfig(machine.kernel),
     observeNode(machine.kernel),
     observeStaticPods(),

@@ -13,6 +13,9 @@ export interface KubeletSurroundings {
   oomFloor?: number
 }
 
+/** Processes and threads of one pod: far above what programs use, far below what takes a node down. */
+const podPidsLimit = 8192
+
 /** The top level keys an operator may not set in `extraConfig`: the system depends on them. */
 export const reservedKubeletKeys = [
   'apiVersion',
@@ -74,6 +77,7 @@ export function kubeletConfiguration(
     ...(mode === 'container' && { failCgroupV1: false }),
     serializeImagePulls: false,
     failSwapOn: false,
+    podPidsLimit,
     seccompDefault: config.defaultRuntimeSeccompEnabled,
     resolvConf: '/system/resolved/resolv.conf',
     shutdownGracePeriod: '30s',

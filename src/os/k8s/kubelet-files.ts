@@ -3,7 +3,7 @@ import { stringify } from 'yaml'
 import type { SpecOf } from '../../cosi/resource.ts'
 import type { KubeAccess } from '../../kube/client.ts'
 import { formatKubeconfig, parseKubeconfig } from '../../kube/kubeconfig.ts'
-import { newCertificate, parseCertificates, year } from '../../pki/certificate.ts'
+import { newCertificate, parseCertificates, signedBy, year } from '../../pki/certificate.ts'
 import type { Kernel } from '../kernel.ts'
 import type { KubeletSecret } from '../secrets/resources/kubelet-secret.ts'
 import type { KubernetesRootSecret } from '../secrets/resources/kubernetes-root-secret.ts'
@@ -20,6 +20,7 @@ export type KubeletFileSystem = Pick<
 
 const pkiFolder = '/var/lib/kubelet/pki'
 const current = `${pkiFolder}/kubelet-client-current.pem`
+const currentServing = `${pkiFolder}/kubelet-server-current.pem`
 const kubeconfigFile = '/etc/kubernetes/kubeconfig-kubelet'
 
 /** Where and by which token a kubelet joins. */
@@ -89,15 +90,26 @@ async function refreshKubeconfig(files: KubeletFileSystem, { server, ca }: Kubel
   }
 }
 
-/** Whether the kubelet has a certificate for this node's name that is still good; what it has for another one is removed. */
-export async function hasClientCertificate(files: KubeletFileSystem, nodename: string | undefined, now: Date): Promise<boolean> {
+/**
+ * Whether the kubelet has a client certificate that is still of use: for this node's name, signed by an accepted authority, and
+ * not expired. One for another name or of another authority is removed together with the kubelet's kubeconfig, so that the
+ * kubelet joins as if for the first time.
+ */
+export async function hasClientCertificate(
+  files: KubeletFileSystem,
+  { nodename, authorities, now }: { nodename: string | undefined; authorities: string; now: Date },
+): Promise<boolean> {
   const text = files.readTextIfThere(current)
   const certificate = text ? firstCertificate(text) : undefined
-  if (certificate && nodename && certificate.subject.commonName !== `system:node:${nodename}`) {
+  const foreign = (pem: string) => authorities !== '' && !signedBy(pem, authorities)
+  if (text && certificate && ((nodename && certificate.subject.commonName !== `system:node:${nodename}`) || foreign(text))) {
     await files.remove(pkiFolder)
     if (files.lstatIfThere(kubeconfigFile)) files.removeFile(kubeconfigFile)
     return false
   }
+  // A serving certificate that the cluster signed is replaced by the kubelet itself, but only when it is about to expire.
+  const serving = files.readTextIfThere(currentServing)
+  if (serving && foreign(serving)) files.removeFile(currentServing)
   return certificate !== undefined && certificate.notAfter.getTime() > now.getTime()
 }
 
@@ -133,16 +145,29 @@ export async function keepClientCertificate(
   files.symlink(path, current)
 }
 
+/** The client certificate that the kubelet uses, as PEM with its key. */
+export const kubeletClientCertificate = (files: Pick<KubeletFileSystem, 'readTextIfThere'>): string | undefined =>
+  files.readTextIfThere(current)
+
 /** How this node's kubelet reaches the API, once it has its kubeconfig. */
 export function kubeletAccess(files: Pick<KubeletFileSystem, 'readTextIfThere'>): KubeAccess | undefined {
   const text = files.readTextIfThere(kubeconfigFile)
   const pem = files.readTextIfThere(current)
   if (!text || !pem) return undefined
-  const [cluster] = parseKubeconfig(text).clusters.values()
+  const cluster = firstCluster(text)
   const ca = cluster?.['certificate-authority-data']
   const key = pem.match(/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]+?-----END [A-Z ]*PRIVATE KEY-----/)?.[0]
   if (typeof cluster?.server !== 'string' || typeof ca !== 'string' || !key) return undefined
   return { server: cluster.server, ca: Buffer.from(ca, 'base64').toString(), cert: pem.replace(key, ''), key }
+}
+
+/** A damaged kubeconfig counts as none: it is made again before the kubelet starts. */
+function firstCluster(text: string) {
+  try {
+    return parseKubeconfig(text).clusters.values().next().value
+  } catch {
+    return undefined
+  }
 }
 
 function firstCertificate(pem: string) {

@@ -77,7 +77,10 @@ function withTaints(now: readonly Taint[], wanted: readonly Taint[], mine: Reado
   const kept = now.filter(({ key }) => !mine.has(key) || wanted.some((taint) => taint.key === key))
   const taints = kept.map((taint) => (mine.has(taint.key) ? (wanted.find(({ key }) => key === taint.key) ?? taint) : taint))
   const added = wanted.filter(({ key }) => !now.some((taint) => taint.key === key))
-  const ownedNow = wanted.map(({ key }) => key).filter((key) => mine.has(key) || added.some((taint) => taint.key === key))
+  // One that is there already just as desired is owned too: the kubelet registers a node with its taints.
+  const same = (taint: Taint) =>
+    now.some(({ key, value = '', effect }) => key === taint.key && effect === taint.effect && value === (taint.value ?? ''))
+  const ownedNow = wanted.filter((taint) => mine.has(taint.key) || added.includes(taint) || same(taint)).map(({ key }) => key)
   const result = [...taints, ...added].map(({ key, value, effect, ...rest }) => ({ ...rest, key, ...(value && { value }), effect }))
   return { taints: result, owned: ownedNow.sort(), changed: !Bun.deepEquals(result, now) }
 }

@@ -3,6 +3,9 @@ import { APIServerConfig } from './resources/api-server-config.ts'
 import { AuditPolicyConfig } from './resources/audit-policy-config.ts'
 import { AuthorizationConfig } from './resources/authorization-config.ts'
 import { BootstrapManifestsConfig } from './resources/bootstrap-manifests-config.ts'
+import { ComponentFallback } from './resources/component-fallback.ts'
+import { ComponentStatus } from './resources/component-status.ts'
+import { ComponentTrial } from './resources/component-trial.ts'
 import { ConfigStatus } from './resources/config-status.ts'
 import { ControllerManagerConfig } from './resources/controller-manager-config.ts'
 import { Endpoint } from './resources/endpoint.ts'
@@ -38,6 +41,9 @@ export const resources = [
   AuditPolicyConfig,
   AuthorizationConfig,
   BootstrapManifestsConfig,
+  ComponentFallback,
+  ComponentStatus,
+  ComponentTrial,
   ConfigStatus,
   ControllerManagerConfig,
   Endpoint,

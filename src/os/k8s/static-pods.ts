@@ -90,6 +90,8 @@ export function apiServerArguments(config: SpecOf<typeof APIServerConfig>): stri
       'requestheader-group-headers': overwrite('X-Remote-Group'),
       'requestheader-username-headers': overwrite('X-Remote-User'),
       'secure-port': overwrite(String(config.localPort)),
+      // Tokens live as long as they were requested for, not a year: clients have reloaded theirs for years.
+      'service-account-extend-token-expiration': overwrite('false'),
       'service-account-issuer': overwrite(config.controlPlaneEndpoint),
       'service-account-key-file': denied(`${secrets}/service-account.pub`),
       'service-account-signing-key-file': denied(`${secrets}/service-account.key`),
@@ -129,6 +131,7 @@ export function controllerManagerArguments(config: SpecOf<typeof ControllerManag
       'root-ca-file': denied(`${secrets}/ca.crt`),
       'service-account-private-key-file': denied(`${secrets}/service-account.key`),
       'service-cluster-ip-range': additive(config.serviceCIDRs),
+      'terminated-pod-gc-threshold': overwrite('12500'),
       'tls-min-version': overwrite('VersionTLS13'),
     },
     config.extraArgs,

@@ -4,7 +4,9 @@
  * as if nobody listened: there are clients that take a refusal for an answer, but try again and again after a silence.
  * Bytes are passed as they come, each side read only as fast as the other takes.
  */
+
 import type { Socket, TCPSocketListener } from 'bun'
+import { systemClock } from '../../cosi/clock.ts'
 
 /** Where connections may go. */
 export interface Upstream {
@@ -62,7 +64,7 @@ export function balanceTcp(options: BalancerOptions): Balancer {
   let upstreams: readonly Upstream[] = []
   let healthy = false
   let closed = false
-  let heard = Date.now()
+  let heard = systemClock.elapsed()
   let patience = 0
   const failedAt = new Map<string, number>()
 
@@ -89,10 +91,10 @@ export function balanceTcp(options: BalancerOptions): Balancer {
   }
 
   const lastResortCounts = (waited: number) =>
-    waited >= resortAfter || Date.now() - heard >= silence || upstreams.every(({ lastResort }) => lastResort)
+    waited >= resortAfter || systemClock.elapsed() - heard >= silence || upstreams.every(({ lastResort }) => lastResort)
 
   const accepted = async (timeout: number, waited = 0): Promise<Socket<Side> | undefined> => {
-    const now = Date.now()
+    const now = systemClock.elapsed()
     const anyone = lastResortCounts(waited)
     // Those that refused a moment ago come last.
     const rank = (upstream: Upstream) => Number(upstream.lastResort ?? false) * 2 + Number(recent(failedAt.get(keyOf(upstream)), now))
@@ -101,11 +103,11 @@ export function balanceTcp(options: BalancerOptions): Balancer {
       try {
         const socket = await open(upstream, timeout)
         failedAt.delete(keyOf(upstream))
-        if (!upstream.lastResort) heard = Date.now()
+        if (!upstream.lastResort) heard = systemClock.elapsed()
         note(true)
         return socket
       } catch {
-        failedAt.set(keyOf(upstream), Date.now())
+        failedAt.set(keyOf(upstream), systemClock.elapsed())
       }
     }
     note(false)
@@ -113,12 +115,15 @@ export function balanceTcp(options: BalancerOptions): Balancer {
   }
 
   const connectClient = async (client: Socket<Side>) => {
-    const start = Date.now()
+    const start = systemClock.elapsed()
     for (;;) {
-      const upstream = await accepted(connectTimeout, Date.now() - start)
-      if (closed || client.readyState <= 0) return void upstream?.terminate()
+      const upstream = await accepted(connectTimeout, systemClock.elapsed() - start)
+      if (closed || client.readyState <= 0) {
+        upstream?.terminate()
+        return
+      }
       if (upstream) return join(client, upstream)
-      if (Date.now() - start >= patience) return client.terminate()
+      if (systemClock.elapsed() - start >= patience) return client.terminate()
       await Bun.sleep(retry)
     }
   }
@@ -167,7 +172,7 @@ export function balanceTcp(options: BalancerOptions): Balancer {
             return upstream
           }),
         )
-        if (!first.lastResort) heard = Date.now()
+        if (!first.lastResort) heard = systemClock.elapsed()
         note(true)
       } catch {
         note(false)
@@ -196,7 +201,10 @@ const relay = {
   data(socket: Socket<Side>, bytes: Buffer) {
     const { peer } = socket.data
     if (!peer) return
-    if (peer.data.waiting.length > 0) return void peer.data.waiting.push(Uint8Array.from(bytes))
+    if (peer.data.waiting.length > 0) {
+      peer.data.waiting.push(Uint8Array.from(bytes))
+      return
+    }
     const taken = peer.write(bytes)
     if (taken < 0) return socket.terminate()
     if (taken < bytes.length) {
@@ -209,7 +217,10 @@ const relay = {
     while (waiting.length > 0) {
       const bytes = waiting[0]!
       const taken = socket.write(bytes)
-      if (taken < 0) return void peer?.terminate()
+      if (taken < 0) {
+        peer?.terminate()
+        return
+      }
       if (taken < bytes.length) {
         waiting[0] = bytes.subarray(taken)
         return

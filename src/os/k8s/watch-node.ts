@@ -1,3 +1,4 @@
+import { pause } from '../../cosi/pause.ts'
 import { core, type KubeClient } from '../../kube/client.ts'
 import { isNotFound, KubeError } from '../../kube/errors.ts'
 import type { KubeObject } from '../../kube/object.ts'
@@ -25,13 +26,15 @@ export async function watchNode(
         if (type === 'BOOKMARK') continue
         changed(type === 'DELETED' ? undefined : object)
       }
+      // A server that ends watches at once must not be asked for lists without a pause.
+      await pause(retryDelay, signal)
     } catch (error) {
       if (signal.aborted) throw signal.reason
       if (!(error instanceof KubeError)) throw error
       // A node may only look at itself, and is refused even that before it has registered.
       if (isNotFound(error) || error.status === 403) changed(undefined)
       tell(error)
-      await Bun.sleep(delay)
+      await pause(delay, signal)
       delay = Math.min(longestDelay, delay * 1.5)
     }
   }

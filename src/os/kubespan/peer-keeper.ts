@@ -41,7 +41,12 @@ interface Kept {
   since: number
   tried: string
   triedSince: number
+  /** The same by the wall clock, for people. */
+  triedAt: number
+  looked: number
+  /** The kernel's time stamp of the last handshake, which is of the wall clock, and when that was by the monotonic one. */
   handshake: number
+  shookHands: number
   received: number
   heard: number
 }
@@ -56,22 +61,26 @@ export class PeerKeeper {
   }
 
   /** Looks at a peer, as the kernel tells of it if it has it yet: how it fares, and with `endpoint` where it should be tried from now on. */
-  look(key: string, endpoints: readonly string[], told: WireguardPeer | undefined, now: number): PeerState {
-    const kept = this.#know(key, endpoints, now)
+  look(key: string, endpoints: readonly string[], told: WireguardPeer | undefined, now: number, wall = now): PeerState {
+    const kept = this.#know(key, endpoints, now, wall)
     const handshake = (told?.lastHandshake ?? 0) * 1000
     if (told && told.receivedBytes !== kept.received) {
       kept.received = told.receivedBytes
       // Bytes of before a handshake are those of another time, or of nobody.
       if (told.receivedBytes > 0 && handshake > 0) kept.heard = now
     }
-    if (handshake > kept.handshake) {
+    if (handshake > 0 && handshake !== kept.handshake) {
+      // Since the last look, whatever was done to the wall clock meanwhile.
+      const age = Math.min(Math.max(0, wall - handshake), now - kept.looked)
       kept.handshake = handshake
+      kept.shookHands = now - age
       kept.heard = Math.max(kept.heard, now)
     }
+    kept.looked = now
     if (now <= heardUntil(kept) && told?.endpoint) {
       // It is where its packets come from, wherever that is.
-      if (kept.tried !== told.endpoint) [kept.tried, kept.triedSince] = [told.endpoint, now]
-    } else if (this.#due(kept, now)) this.#next(kept, now)
+      if (kept.tried !== told.endpoint) this.#try(kept, told.endpoint, now, wall)
+    } else if (this.#due(kept, now)) this.#next(kept, now, wall)
     return {
       state: stateOf(kept, now),
       endpoint: kept.tried,
@@ -79,7 +88,7 @@ export class PeerKeeper {
       transmitBytes: told?.sentBytes ?? 0,
       lastHandshake: kept.handshake,
       lastUsedEndpoint: kept.tried,
-      lastEndpointChange: kept.triedSince,
+      lastEndpointChange: kept.triedAt,
     }
   }
 
@@ -91,10 +100,21 @@ export class PeerKeeper {
     return waits.length > 0 ? Math.max(0, Math.min(...waits)) : undefined
   }
 
-  #know(key: string, endpoints: readonly string[], now: number): Kept {
+  #know(key: string, endpoints: readonly string[], now: number, wall: number): Kept {
     const kept = this.#peers.get(key)
     if (!kept) {
-      const made: Kept = { endpoints, since: now, tried: '', triedSince: now, handshake: 0, received: 0, heard: Number.NEGATIVE_INFINITY }
+      const made: Kept = {
+        endpoints,
+        since: now,
+        tried: '',
+        triedSince: now,
+        triedAt: wall,
+        looked: Number.NEGATIVE_INFINITY,
+        handshake: 0,
+        shookHands: Number.NEGATIVE_INFINITY,
+        received: 0,
+        heard: Number.NEGATIVE_INFINITY,
+      }
       this.#peers.set(key, made)
       return made
     }
@@ -107,10 +127,15 @@ export class PeerKeeper {
     return kept.tried === '' || now - kept.triedSince >= pause(kept, now)
   }
 
-  #next(kept: Kept, now: number): void {
+  #next(kept: Kept, now: number, wall: number): void {
     if (kept.endpoints.length === 0) return // it must come to us
-    kept.tried = kept.endpoints[(kept.endpoints.indexOf(kept.tried) + 1) % kept.endpoints.length]!
+    this.#try(kept, kept.endpoints[(kept.endpoints.indexOf(kept.tried) + 1) % kept.endpoints.length]!, now, wall)
+  }
+
+  #try(kept: Kept, endpoint: string, now: number, wall: number): void {
+    kept.tried = endpoint
     kept.triedSince = now
+    kept.triedAt = wall
   }
 }
 
@@ -122,7 +147,7 @@ const heardUntil = (kept: Kept): number => kept.heard + (mayHaveMoved(kept) ? pa
 const pause = (kept: Kept, now: number): number =>
   mayHaveMoved(kept) && now - kept.since < patience.eager ? patience.first : patience.lost
 
-function stateOf({ handshake, since }: Kept, now: number): PeerState['state'] {
-  if (handshake > 0) return now - handshake < patience.handshake ? 'up' : 'down'
+function stateOf({ handshake, shookHands, since }: Kept, now: number): PeerState['state'] {
+  if (handshake > 0) return now - shookHands < patience.handshake ? 'up' : 'down'
   return now - since < patience.lost ? 'unknown' : 'down'
 }

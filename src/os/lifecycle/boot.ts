@@ -1,6 +1,9 @@
 import type { Machine } from '../area.ts'
+import { VolumeConfig } from '../block/documents/volume.ts'
 import { VolumeStatus } from '../block/resources/volume-status.ts'
 import { systemLabels } from '../block/volumes/folders.ts'
+import { declared, find } from '../config/declared.ts'
+import { MachineConfig } from '../config/resources/machine-config.ts'
 import { MachineType } from '../config/resources/machine-type.ts'
 import { containApid } from '../runtime/apid-place.ts'
 import type { Phase, Task, TaskContext } from './sequencer.ts'
@@ -46,7 +49,8 @@ const mountEphemeral = ({ store }: Machine): Task => ({
   name: 'mountEphemeralPartition',
   async run({ log, signal }) {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(ephemeralLimit)])
-    await mountVolume(store, 'EPHEMERAL', { log, signal: limit })
+    const secure = find(declared(store.get(MachineConfig, 'v1alpha1')), VolumeConfig, 'EPHEMERAL')?.mount?.secure
+    await mountVolume(store, 'EPHEMERAL', { log, signal: limit }, secure)
     // Its folders, and those of the image that are written to there.
     const system = store.list(VolumeStatus).filter(({ metadata, spec }) => systemLabel in metadata.labels && spec.type !== 'partition')
     await Promise.all(system.map(({ metadata }) => mountVolume(store, metadata.id, { log, signal: limit })))

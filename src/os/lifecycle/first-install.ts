@@ -14,10 +14,14 @@ const stateFolder = '/system/state'
 const stateLimit = 10 * 60_000
 const unmountLimit = 60_000
 
-/** Puts the system on its disk, and on STATE what was learned before there was one; then the machine starts anew from there. */
+/**
+ * Puts the system on its disk, and on STATE what was learned before there was one; then the machine starts anew from there. These
+ * phases may be run again when one of them failed: what was written is not written a second time.
+ */
 export const install = (machine: Machine): Phase[] => {
   const { store, meta } = machine
   const known = new Map<string, Uint8Array>()
+  let written = false
   return [
     {
       name: 'install',
@@ -25,8 +29,10 @@ export const install = (machine: Machine): Phase[] => {
         {
           name: 'install',
           async run(context) {
+            if (written) return
             for (const [path, content] of remembered(machine)) known.set(path, content)
             await installSystem(machine, context)
+            written = true
           },
         },
       ],
@@ -69,8 +75,16 @@ const carryState = ({ kernel: { files }, store }: Machine, known: ReadonlyMap<st
 export async function withdrawConfig({ store, kernel: { files } }: Machine): Promise<void> {
   for (const id of ['v1alpha1', 'persistent']) if (store.get(MachineConfig, id)) store.destroy(MachineConfig, id)
   await files.remove(`${stateFolder}/config.yaml`)
+  // Another configuration may be there before it was noticed that the first has gone: then there is nothing to wait for.
+  const over = () => !store.get(AcquireConfigStatus, acquireId) || store.get(MachineConfig, 'v1alpha1') !== undefined
   const { promise, resolve } = Promise.withResolvers<void>()
-  const stop = store.subscribe(AcquireConfigStatus, () => !store.get(AcquireConfigStatus, acquireId) && resolve(), { only: acquireId })
-  if (!store.get(AcquireConfigStatus, acquireId)) resolve()
-  await promise.finally(stop)
+  const look = () => over() && resolve()
+  const stops = [
+    store.subscribe(AcquireConfigStatus, look, { only: acquireId }),
+    store.subscribe(MachineConfig, look, { only: 'v1alpha1' }),
+  ]
+  look()
+  await promise.finally(() => {
+    for (const stop of stops) stop()
+  })
 }

@@ -15,7 +15,7 @@ const podFolders = ['/var/lib/kubelet', '/var/lib/containerd', '/run/containerd'
 /** A file system is let go of by its last user within this time, in milliseconds. */
 const unmountLimit = 60_000
 
-/** What is to happen when file systems of the disk cannot be unmounted. */
+/** What is to happen when pods cannot be stopped or file systems of the disk not be unmounted. */
 export interface StopOptions {
   /** Fails, with the machine as it is but for its services; otherwise it is told, and the machine goes on to its end. */
   readonly strict?: boolean
@@ -23,16 +23,16 @@ export interface StopOptions {
 
 /** How the machine comes to rest: pods first, then services in the opposite order of their start, then its disk. */
 export const stopAll = (machine: Machine, options: StopOptions = {}): Phase[] => [
-  stopWorkload(machine),
+  stopWorkload(machine, options),
   ...(machine.kernel.mode === 'container' ? [] : leaveDisk(machine, options)),
   stopEverything(machine),
 ]
 
 /** The kubelet and the pods end. */
-export const stopWorkload = (machine: Machine): Phase => ({
-  name: 'cleanup',
-  tasks: [{ name: 'stopAllPods', run: () => stopKubeletAndPods(machine) }],
-})
+const stopWorkload = (machine: Machine, { strict = false }: StopOptions): Phase => {
+  const task = { name: 'stopAllPods', run: () => stopKubeletAndPods(machine) }
+  return { name: 'cleanup', tasks: [strict ? task : tolerant(task)] }
+}
 
 /** Nothing of the machine's disk is in use afterwards, while the API still answers. */
 export const leaveDisk = (machine: Machine, { strict = false }: StopOptions = {}): Phase[] => {

@@ -25,13 +25,13 @@ export const stateIsAwaited = (
 ): boolean => mode !== 'container' && volumes.get('STATE')?.spec.phase !== 'missing' && !mounts.get(mountId('STATE'))
 
 /** What init asks for when it wants a volume. */
-export const mountRequest = (volumeID: string) => ({
+export const mountRequest = (volumeID: string, secure = false) => ({
   volumeID,
   requester,
   readOnly: false,
   detached: false,
   disableAccessTime: false,
-  secure: false,
+  secure,
 })
 
 /** How long is waited, and who is told meanwhile. */
@@ -41,8 +41,8 @@ interface Waiting {
 }
 
 /** Asks for a volume and waits until it is mounted. */
-export function mountVolume(store: Store, volumeID: string, waiting: Waiting): Promise<void> {
-  store.put(VolumeMountRequest, mountId(volumeID), mountRequest(volumeID))
+export function mountVolume(store: Store, volumeID: string, waiting: Waiting, secure?: boolean): Promise<void> {
+  store.put(VolumeMountRequest, mountId(volumeID), mountRequest(volumeID, secure))
   return untilMounted(store, volumeID, waiting)
 }
 

@@ -3,6 +3,7 @@ import type { Resource, SpecOf } from '../../cosi/resource.ts'
 import { declared } from '../config/declared.ts'
 import type { BootNetwork } from './boot-network.ts'
 import { type DeclaredLink, declaredLinks } from './declared-links.ts'
+import type { NetworkInterface } from './documents/machine-network.ts'
 import { linkNames } from './link-names.ts'
 import type { LinkStatus } from './resources/link-status.ts'
 
@@ -17,8 +18,9 @@ export interface LinkSources {
 export function configuredLinks({ config, devices, links }: LinkSources, { ignored }: BootNetwork): DeclaredLink[] {
   const resolved = devices.list().sort((a, b) => place(a) - place(b))
   const all = declaredLinks(
-    resolved.map(({ spec }) => spec.device as Record<string, unknown>),
-    declared(config.get('v1alpha1'))?.documents ?? [],
+    // DeviceConfigController put them there, out of the decoded configuration.
+    resolved.map(({ spec }) => spec.device as NetworkInterface),
+    declared(config.get('v1alpha1'))?.container.documents ?? [],
     linkNames(links.list()),
   )
   return all.filter(({ name }) => !ignored.has(name))

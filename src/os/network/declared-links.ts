@@ -4,12 +4,29 @@
  */
 import type * as v from 'valibot'
 import type { SpecOf } from '../../cosi/resource.ts'
+import type { DocumentKind, DocumentOf } from '../../document/kind.ts'
 import { formatIp, parseIp } from '../../wire/ip.ts'
-import type { bondSettings, bridgeSettings, vlanSettings, vrfSettings, wireguardSettings } from './resources/link-settings.ts'
+import type { ConfigDocument } from '../config/container.ts'
+import { BondConfig } from './documents/bond.ts'
+import { BridgeConfig } from './documents/bridge.ts'
+import { DHCPv4Config, DHCPv6Config } from './documents/dhcp.ts'
+import { DummyLinkConfig } from './documents/dummy-link.ts'
+import { LinkConfig } from './documents/link.ts'
+import type { NetworkInterface } from './documents/machine-network.ts'
+import { HCloudVIPConfig, Layer2VIPConfig } from './documents/vip.ts'
+import { VLANConfig, VRFConfig } from './documents/virtual-link.ts'
+import { WireguardConfig } from './documents/wireguard.ts'
+import {
+  bondSettings,
+  type bridgeSettings,
+  type vlanSettings,
+  type vrfSettings,
+  type wireguardSettings,
+} from './resources/link-settings.ts'
 import type { OperatorSpec } from './resources/operator-spec.ts'
 
 type Out<S extends v.GenericSchema> = v.InferOutput<S>
-type Loose = Readonly<Record<string, any>>
+type Resolve = (name: string) => string
 
 /** How a client of DHCP should behave. */
 export type DhcpSettings = NonNullable<SpecOf<typeof OperatorSpec>['dhcp4']>
@@ -57,8 +74,13 @@ export const declaredLink = (name: string, more: Partial<DeclaredLink> = {}): De
 const defaultMetric = 1024
 
 /** Reads the resolved interfaces of `machine.network` and the documents; `resolve` gives a link's own name. */
-export function declaredLinks(devices: readonly Loose[], documents: readonly Loose[], resolve: (name: string) => string): DeclaredLink[] {
-  return [...devices.flatMap((device) => ofDevice(device, resolve)), ...documents.flatMap((document) => ofDocument(document, resolve))]
+export function declaredLinks(
+  devices: readonly NetworkInterface[],
+  documents: readonly Pick<ConfigDocument, 'kind' | 'value'>[],
+  resolve: Resolve,
+): DeclaredLink[] {
+  const ofDocument = ({ kind, value }: Pick<ConfigDocument, 'kind' | 'value'>) => readers.get(kind)?.(value, resolve) ?? []
+  return [...devices.flatMap((device) => ofDevice(device, resolve)), ...documents.flatMap(ofDocument)]
 }
 
 function link(name: string, more: Partial<DeclaredLink> = {}): DeclaredLink {
@@ -90,8 +112,8 @@ const canonicalIp = (text = '') => {
 
 // ---- machine.network.interfaces
 
-function ofDevice(device: Loose, resolve: (name: string) => string): DeclaredLink[] {
-  const name: string = device.interface ?? ''
+function ofDevice(device: NetworkInterface, resolve: Resolve): DeclaredLink[] {
+  const name = device.interface ?? ''
   if (!name || device.ignore) return []
   const own = link(name, { mtu: device.mtu ?? 0, ...addressed(device) })
   if (device.bond) {
@@ -107,7 +129,7 @@ function ofDevice(device: Loose, resolve: (name: string) => string): DeclaredLin
     own.wireguard = wireguard(device.wireguard)
   } else if (device.dummy) own.kind = 'dummy'
   if (device.bridgePort?.master) own.bridgeMaster = device.bridgePort.master
-  const vlans = (device.vlans ?? []).map((vlan: Loose) =>
+  const vlans = (device.vlans ?? []).map((vlan) =>
     link(`${name}.${vlan.vlanId}`, {
       kind: 'vlan',
       mtu: vlan.mtu ?? 0,
@@ -118,17 +140,19 @@ function ofDevice(device: Loose, resolve: (name: string) => string): DeclaredLin
   return [own, ...vlans]
 }
 
-function addressed(device: Loose): Partial<DeclaredLink> {
-  const addresses: string[] = [...(device.cidr ? [device.cidr] : []), ...(device.addresses ?? [])]
+type Addressed = Pick<NetworkInterface, 'addresses' | 'cidr' | 'routes' | 'dhcp' | 'dhcpOptions' | 'vip'>
+
+function addressed(device: Addressed): Partial<DeclaredLink> {
+  const addresses = [...(device.cidr ? [device.cidr] : []), ...(device.addresses ?? [])]
   const options = device.dhcpOptions ?? {}
   const settings = (clientIdentifier: DhcpSettings['clientIdentifier']): DhcpSettings => ({
     routeMetric: options.routeMetric ?? defaultMetric,
     clientIdentifier,
   })
-  const duid: string = String(options.duidv6 ?? '').replaceAll(':', '')
+  const duid = (options.duidv6 ?? '').replaceAll(':', '')
   return {
     addresses: addresses.map((address) => ({ address: canonicalPrefix(address) })),
-    routes: (device.routes ?? []).map((route: Loose) => routeOf({ ...route, destination: route.network })),
+    routes: (device.routes ?? []).map((route) => routeOf({ ...route, destination: route.network })),
     ...(device.dhcp && options.ipv4 !== false ? { dhcp4: settings({ clientIdentifier: 'mac' }) } : {}),
     ...(device.dhcp && options.ipv6 === true
       ? { dhcp6: settings(duid ? { clientIdentifier: 'duid', duidRawHex: duid } : { clientIdentifier: 'mac' }) }
@@ -144,7 +168,9 @@ function addressed(device: Loose): Partial<DeclaredLink> {
   }
 }
 
-function routeOf(route: Loose): DeclaredLink['routes'][number] {
+type Route = NonNullable<DocumentOf<typeof LinkConfig>['routes']>[number]
+
+function routeOf(route: Route): DeclaredLink['routes'][number] {
   return {
     destination: route.destination ? canonicalDestination(route.destination) : '',
     gateway: canonicalIp(route.gateway),
@@ -157,47 +183,50 @@ function routeOf(route: Loose): DeclaredLink['routes'][number] {
 
 // ---- documents
 
-function ofDocument(document: Loose, resolve: (name: string) => string): DeclaredLink[] {
-  const name: string = document.name ?? ''
-  const made = (kind: DeclaredLink['kind'], more: Partial<DeclaredLink>) => [link(name, { kind, ...fields(document), ...more })]
-  const members = (): string[] => (document.links ?? []).map(resolve)
-  switch (document.kind) {
-    case 'LinkConfig':
-      return [link(resolve(name), fields(document))]
-    case 'DummyLinkConfig':
-      return made('dummy', {})
-    case 'VLANConfig': {
-      const parent = resolve(document.parent ?? '')
-      return made('vlan', { vlan: { vlanID: document.vlanID ?? 0, vlanProtocol: document.vlanMode ?? '802.1q', parent } })
-    }
-    case 'BondConfig':
-      return made('bond', { bond: newBond(document), members: members() })
-    case 'BridgeConfig':
-      return made('bridge', { bridge: bridge(document.stp?.enabled, document.vlan?.filtering), members: members() })
-    case 'VRFConfig':
-      return made('vrf', { vrf: { table: document.table ?? '' }, members: members() })
-    case 'WireguardConfig':
-      return made('wireguard', { wireguard: wireguard(document) })
-    case 'DHCPv4Config':
-      return [link(resolve(name), { dhcp4: dhcp(document) })]
-    case 'DHCPv6Config':
-      return [link(resolve(name), { dhcp6: dhcp(document) })]
-    case 'Layer2VIPConfig':
-      return [link(resolve(document.link ?? ''), { vips: [{ ip: canonicalIp(name) }] })]
-    case 'HCloudVIPConfig':
-      return [link(resolve(document.link ?? ''), { vips: [{ ip: canonicalIp(name), refused: 'hcloud' }] })]
-    default:
-      return []
-  }
-}
+type Read<T> = (document: T, resolve: Resolve) => DeclaredLink[]
 
-function fields(document: Loose): Partial<DeclaredLink> {
+// A container gives each document the value of its kind's schema.
+const reads = <K extends DocumentKind>(kind: K, read: Read<DocumentOf<K>>): [DocumentKind, Read<unknown>] => [kind, read as Read<unknown>]
+
+const made = (document: LinkFields, kind: DeclaredLink['kind'], more: Partial<DeclaredLink>) => [
+  link(document.name ?? '', { kind, ...fields(document), ...more }),
+]
+
+const members = ({ links = [] }: { links?: string[] }, resolve: Resolve): string[] => links.map(resolve)
+
+/** What each kind of document says of links. */
+const readers = new Map<DocumentKind, Read<unknown>>([
+  reads(LinkConfig, (document, resolve) => [link(resolve(document.name ?? ''), fields(document))]),
+  reads(DummyLinkConfig, (document) => made(document, 'dummy', {})),
+  reads(VLANConfig, (document, resolve) => {
+    const parent = resolve(document.parent ?? '')
+    return made(document, 'vlan', { vlan: { vlanID: document.vlanID ?? 0, vlanProtocol: document.vlanMode ?? '802.1q', parent } })
+  }),
+  reads(BondConfig, (document, resolve) => made(document, 'bond', { bond: newBond(document), members: members(document, resolve) })),
+  reads(BridgeConfig, (document, resolve) =>
+    made(document, 'bridge', { bridge: bridge(document.stp?.enabled, document.vlan?.filtering), members: members(document, resolve) }),
+  ),
+  reads(VRFConfig, (document, resolve) =>
+    made(document, 'vrf', { vrf: { table: document.table ?? '' }, members: members(document, resolve) }),
+  ),
+  reads(WireguardConfig, (document) => made(document, 'wireguard', { wireguard: wireguard(document) })),
+  reads(DHCPv4Config, (document, resolve) => [link(resolve(document.name ?? ''), { dhcp4: dhcp(document) })]),
+  reads(DHCPv6Config, (document, resolve) => [link(resolve(document.name ?? ''), { dhcp6: dhcp(document) })]),
+  reads(Layer2VIPConfig, ({ name, link: on = '' }, resolve) => [link(resolve(on), { vips: [{ ip: canonicalIp(name) }] })]),
+  reads(HCloudVIPConfig, ({ name, link: on = '' }, resolve) => [
+    link(resolve(on), { vips: [{ ip: canonicalIp(name), refused: 'hcloud' }] }),
+  ]),
+])
+
+type LinkFields = DocumentOf<typeof LinkConfig> & { hardwareAddr?: string }
+
+function fields(document: LinkFields): Partial<DeclaredLink> {
   return {
     up: document.up ?? true,
     mtu: document.mtu ?? 0,
     ...(document.multicast === undefined ? {} : { multicast: document.multicast }),
     ...(document.hardwareAddr ? { hardwareAddr: document.hardwareAddr.toLowerCase() } : {}),
-    addresses: (document.addresses ?? []).map(({ address = '', routePriority }: Loose) => ({
+    addresses: (document.addresses ?? []).map(({ address = '', routePriority }) => ({
       address: canonicalPrefix(address),
       ...(routePriority ? { priority: routePriority } : {}),
     })),
@@ -205,7 +234,7 @@ function fields(document: Loose): Partial<DeclaredLink> {
   }
 }
 
-function dhcp({ routeMetric, ignoreHostname, clientIdentifier = 'mac', duidRaw }: Loose): DhcpSettings {
+function dhcp({ routeMetric, ignoreHostname, clientIdentifier = 'mac', duidRaw }: DocumentOf<typeof DHCPv4Config>): DhcpSettings {
   return {
     routeMetric: routeMetric ?? defaultMetric,
     ...(ignoreHostname ? { skipHostnameRequest: true } : {}),
@@ -226,25 +255,29 @@ const bondDefaults = {
 }
 
 /** Settings of a bond of which only some are said. */
-export function bondOf(given: Loose): NonNullable<DeclaredLink['bond']> {
+export function bondOf(given: Readonly<Record<string, unknown>>): NonNullable<DeclaredLink['bond']> {
   const said = Object.entries(given).filter(([, value]) => value !== undefined && value !== '')
   return { ...bondDefaults, ...Object.fromEntries(said) }
 }
 
-function oldBond({ interfaces, deviceSelectors, arpIPTarget, tlbDynamicLb, adActorSystem, primary, ...same }: Loose) {
-  return bondOf({ ...same, arpIpTargets: arpIPTarget?.map(canonicalIp), tlbLogicalLb: tlbDynamicLb })
+/** The settings that both spellings of a bond share with its resource. */
+const sameSettings = (given: object) =>
+  Object.fromEntries(Object.entries(given).filter(([key]) => Object.hasOwn(bondSettings.entries, key)))
+
+function oldBond(bond: NonNullable<NetworkInterface['bond']>) {
+  const { primary, ...same } = sameSettings(bond)
+  return bondOf({ ...same, arpIpTargets: bond.arpIPTarget?.map(canonicalIp), tlbLogicalLb: bond.tlbDynamicLb })
 }
 
-function newBond({ bondMode, resendIGMP, adLACPActive, peerNotifDelay, arpIpTargets, nsIp6Targets, ...rest }: Loose) {
-  const { kind, apiVersion, name, hardwareAddr, links, up, mtu, addresses, routes, multicast, ...same } = rest
+function newBond(bond: DocumentOf<typeof BondConfig>) {
   return bondOf({
-    ...same,
-    mode: bondMode,
-    resendIgmp: resendIGMP,
-    adLacpActive: adLACPActive ?? (bondMode === '802.3ad' ? 'on' : undefined),
-    peerNotifyDelay: peerNotifDelay,
-    arpIpTargets: arpIpTargets?.map(canonicalIp),
-    nsIp6Targets: nsIp6Targets?.map(canonicalIp),
+    ...sameSettings(bond),
+    mode: bond.bondMode,
+    resendIgmp: bond.resendIGMP,
+    adLacpActive: bond.adLACPActive ?? (bond.bondMode === '802.3ad' ? 'on' : undefined),
+    peerNotifyDelay: bond.peerNotifDelay,
+    arpIpTargets: bond.arpIpTargets?.map(canonicalIp),
+    nsIp6Targets: bond.nsIp6Targets?.map(canonicalIp),
   })
 }
 
@@ -252,19 +285,19 @@ function bridge(stp = false, filtering = false): DeclaredLink['bridge'] {
   return { stp: { enabled: stp }, vlan: { filteringEnabled: filtering } }
 }
 
-function wireguard({ privateKey, listenPort = 0, firewallMark = 0, peers = [] }: Loose): NonNullable<DeclaredLink['wireguard']> {
+type Wireguard = Pick<DocumentOf<typeof WireguardConfig>, 'privateKey' | 'listenPort' | 'firewallMark' | 'peers'>
+
+function wireguard({ privateKey, listenPort = 0, firewallMark = 0, peers = [] }: Wireguard): NonNullable<DeclaredLink['wireguard']> {
   return {
     privateKey,
     listenPort,
     firewallMark,
-    peers: peers.map(
-      ({ publicKey = '', presharedKey = '', endpoint = '', persistentKeepaliveInterval = '0s', allowedIPs = [] }: Loose) => ({
-        publicKey,
-        presharedKey,
-        endpoint,
-        persistentKeepaliveInterval,
-        allowedIPs: allowedIPs.map(canonicalPrefix),
-      }),
-    ),
+    peers: peers.map(({ publicKey = '', presharedKey = '', endpoint = '', persistentKeepaliveInterval = '0s', allowedIPs = [] }) => ({
+      publicKey,
+      presharedKey,
+      endpoint,
+      persistentKeepaliveInterval,
+      allowedIPs: allowedIPs.map(canonicalPrefix),
+    })),
   }
 }

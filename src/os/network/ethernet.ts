@@ -66,9 +66,10 @@ export function statusOf({ linkUp, port, speed, duplex, ours, peer, rings, chann
 }
 
 /** Under the keys that are shown; what is nothing is left out. */
-function renamed(keys: Readonly<Record<string, string>>, values: object): Record<string, any> {
+function renamed<T extends object>(keys: Readonly<Record<string, string>>, values: object): T {
   const given = values as Record<string, number | boolean>
-  return Object.fromEntries(Object.entries(keys).flatMap(([shown, key]) => (given[key] === undefined ? [] : [[shown, given[key]]])))
+  const pairs = Object.entries(keys).flatMap(([shown, key]) => (given[key] === undefined ? [] : [[shown, given[key]]]))
+  return Object.fromEntries(pairs) as T
 }
 
 function shownFeatures({ changeable, wished, active, fixed }: EthernetFeatures, names: readonly string[]): Record<string, string> {
@@ -94,13 +95,13 @@ export function changeOf(spec: Spec, present: Ethernet, problems: string[]): Eth
   }
 }
 
-function differing(
+function differing<T extends object>(
   keys: Readonly<Record<string, string>>,
   wished: Readonly<Record<string, unknown>> | undefined,
-  present: object | undefined,
+  present: T | undefined,
   what: string,
   problems: string[],
-): Record<string, any> | undefined {
+): T | undefined {
   const wishes = Object.entries(wished ?? {}).filter(([, value]) => value !== undefined)
   if (wishes.length === 0) return undefined
   if (!present) {
@@ -109,7 +110,7 @@ function differing(
   }
   const there = present as Record<string, unknown>
   const changed = wishes.flatMap(([key, value]) => (there[keys[key]!] === value ? [] : [[keys[key]!, value]]))
-  return changed.length === 0 ? undefined : Object.fromEntries(changed)
+  return changed.length === 0 ? undefined : (Object.fromEntries(changed) as T)
 }
 
 function changedFeatures(wished: Spec['features'], present: Ethernet, problems: string[]): Record<string, boolean> | undefined {

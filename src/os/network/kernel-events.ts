@@ -1,3 +1,5 @@
+import { background } from '../../cosi/background.ts'
+import type { Logger } from '../../cosi/log.ts'
 import type { Kernel } from '../kernel.ts'
 
 type Subject = import('../../linux/net.ts').NetworkSubject
@@ -11,7 +13,7 @@ const leastBetween = 10
 interface Outside {
   readonly wake: () => void
   readonly signal: AbortSignal
-  readonly log: { warn(message: string, fields?: Record<string, unknown>): void }
+  readonly log: Pick<Logger, 'warn' | 'error'>
 }
 
 /** Wakes a controller whenever the kernel tells of a change; a subscription that breaks is made anew. */
@@ -38,7 +40,7 @@ function gently(act: () => void): () => void {
 
 /** Wakes a controller whenever there is something to hear; a subscription that breaks is made anew. */
 export function wakeOn(watch: (signal: AbortSignal) => AsyncIterable<unknown>, { wake, signal, log }: Outside): void {
-  void (async () => {
+  const follow = async () => {
     let pause: number = pauses[0]
     while (!signal.aborted) {
       try {
@@ -52,5 +54,6 @@ export function wakeOn(watch: (signal: AbortSignal) => AsyncIterable<unknown>, {
         pause = Math.min(pause * 2, pauses[1])
       }
     }
-  })()
+  }
+  background(follow, log, 'watching the network ended')
 }

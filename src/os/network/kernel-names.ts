@@ -228,10 +228,13 @@ export const addressFlagNames = many(addressFlags)
 export const addressFlagNumber = together(addressFlags)
 /** IFF_*, joined with commas. */
 export const linkFlagNames = many(linkFlags)
+export const linkFlagNumber = together(linkFlags)
 /** ARPHRD_*. */
 export const linkTypeName = one(linkTypes)
+export const linkTypeNumber = back(linkTypes)
 /** IF_OPER_*. */
 export const operationalStateName = one(operationalStates)
+export const operationalStateNumber = back(operationalStates)
 /** RTM_F_*, joined with commas. */
 export const routeFlagNames = many(routeFlags)
 /** RTN_*. */

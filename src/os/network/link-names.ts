@@ -1,5 +1,6 @@
 import type { Resource, SpecOf } from '../../cosi/resource.ts'
 import type { BootNetwork } from './boot-network.ts'
+import type { NetworkInterface } from './documents/machine-network.ts'
 import type { LinkStatus } from './resources/link-status.ts'
 
 type Status = Resource<SpecOf<typeof LinkStatus>>
@@ -17,14 +18,7 @@ export function linkNames(links: readonly Status[]): (name: string) => string {
 }
 
 /** What picks links by what they are. */
-export interface DeviceSelector {
-  busPath?: string
-  hardwareAddr?: string
-  permanentAddr?: string
-  pciID?: string
-  driver?: string
-  physical?: boolean
-}
+export type DeviceSelector = NonNullable<NetworkInterface['deviceSelector']>
 
 /** The names of the links for which every condition of a selector holds, in the kernel's order; texts may hold `*` and `?`. */
 export function selectedLinks(selector: DeviceSelector, links: readonly Status[]): string[] {

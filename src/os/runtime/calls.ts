@@ -9,15 +9,27 @@ export class Calls implements CallObserver {
   readonly counts = new CallCounts()
   readonly spans = new CallSpans()
 
+  readonly #listeners: CallObserver['ended'][] = []
+
   constructor(readonly audit: AuditLog) {}
+
+  /** Calls back whenever a call has ended. */
+  onEnd(listener: CallObserver['ended']): void {
+    this.#listeners.push(listener)
+  }
 
   began(call: AdmittedCall): void {
     this.counts.began(call)
+  }
+
+  admitted(call: AdmittedCall): void {
+    this.audit.admitted(call)
   }
 
   ended(call: AdmittedCall, status: StatusName | 'OK', milliseconds: number): void {
     this.counts.ended(call, status, milliseconds)
     this.audit.ended(call, status, milliseconds)
     this.spans.ended(call, status, milliseconds)
+    for (const listener of this.#listeners) listener(call, status, milliseconds)
   }
 }

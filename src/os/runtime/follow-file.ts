@@ -2,26 +2,30 @@
  * A log file that is renamed and begun anew when it is large (`0.log`, then `0.log.20261122-101500`, compressed later):
  * each line once, in order, also of files that came and went between two looks.
  */
+import { pipeline, Readable } from 'node:stream'
+import { createGunzip } from 'node:zlib'
 import type { LogQuery } from '../../supervise/log-ring.ts'
 import type { Kernel } from '../kernel.ts'
 
-type Files = Pick<Kernel['files'], 'openHandle' | 'list' | 'read' | 'lstatIfThere'>
+type Files = Pick<Kernel['files'], 'openHandle' | 'list' | 'lstatIfThere'>
 type Handle = ReturnType<Files['openHandle']>
 
 const chunk = 64 * 1024
 const newline = 10
 const pause = 250
-/** A compressed log of the kubelet is a part of this; more is no log of its. */
-const compressedLimit = 256 << 20
+/** The kubelet looks at sizes every ten seconds: a log is no larger than what a container writes in that time. */
+const unpackedLimit = 1 << 30
 
 /** A file's bytes, from so many lines before its end, and what is added to it and to those that come in its place. */
 export async function* followFile(
   { files }: { files: Files },
   path: string,
   { tailLines, follow, signal }: LogQuery,
+  { below, limit = unpackedLimit }: { below?: string; limit?: number } = {},
 ): AsyncGenerator<Uint8Array> {
+  const open = (name: string) => files.openHandle(name, { below })
   let known = rotated(files, path)
-  let handle = files.openHandle(path)
+  let handle = open(path)
   try {
     let at = tailLines === undefined || tailLines < 0 ? 0 : tailOf(handle, tailLines)
     for (;;) {
@@ -37,8 +41,8 @@ export async function* followFile(
       yield* rest(handle, at, signal)
       const now = rotated(files, path)
       const between = [...now.keys()].filter((name) => !known.has(name)).toSorted()
-      for (const name of between.slice(1)) yield* whole(files, now.get(name) ?? name, signal)
-      const next = files.openHandle(path)
+      for (const name of between.slice(1)) yield* whole(open, now.get(name) ?? name, limit, signal)
+      const next = open(path)
       handle.close()
       handle = next
       known = now
@@ -63,17 +67,28 @@ async function* rest(handle: Handle, from: number, signal?: AbortSignal): AsyncG
   return at
 }
 
-/** All of a file that was put aside. */
-async function* whole(files: Files, path: string, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
-  if (path.endsWith('.gz')) {
-    yield Bun.gunzipSync(files.read(path, { limit: compressedLimit }) as Uint8Array<ArrayBuffer>)
-    return
-  }
-  const handle = files.openHandle(path)
+/** All of a file that was put aside; of a compressed one at most `limit` bytes. */
+async function* whole(open: (path: string) => Handle, path: string, limit: number, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
+  const handle = open(path)
   try {
-    yield* rest(handle, 0, signal)
+    yield* path.endsWith('.gz') ? unpacked(handle, path, limit, signal) : rest(handle, 0, signal)
   } finally {
     handle.close()
+  }
+}
+
+/** Unpacked by threads of the runtime, and only as fast as it is read. */
+async function* unpacked(handle: Handle, path: string, limit: number, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
+  const gunzip = createGunzip({ chunkSize: chunk })
+  pipeline(Readable.from(rest(handle, 0, signal), { objectMode: false }), gunzip, () => {}) // errors come out of gunzip too
+  let left = limit
+  for await (const bytes of gunzip as AsyncIterable<Uint8Array>) {
+    if (signal?.aborted) return
+    yield bytes.subarray(0, left)
+    left -= bytes.length
+    if (left > 0) continue
+    yield Buffer.from(`\n"${path}" holds more than ${limit} bytes: the rest of it is left out\n`)
+    return
   }
 }
 

@@ -1,15 +1,21 @@
+import { type Clock, systemClock } from '../../cosi/clock.ts'
 import { formatEntry, type LogEntry } from '../../cosi/log.ts'
 
 /** The newest warning or error that has not been overtaken by its end: what the console shows beside the machine's stage. */
 export class LastProblem {
   #entry?: LogEntry
+  #noted = 0
   #told = () => {}
+
+  constructor(readonly clock: Pick<Clock, 'elapsed'> = systemClock) {}
 
   /** Takes note of everything that is logged. */
   note(entry: LogEntry): void {
     const { controller } = entry.fields
-    if (entry.level === 'warn' || entry.level === 'error') this.#entry = entry
-    else if (entry.message === 'controller recovered' && controller === this.#entry?.fields.controller) this.#entry = undefined
+    if (entry.level === 'warn' || entry.level === 'error') {
+      this.#entry = entry
+      this.#noted = this.clock.elapsed()
+    } else if (entry.message === 'controller recovered' && controller === this.#entry?.fields.controller) this.#entry = undefined
     else return
     this.#told()
   }
@@ -22,9 +28,9 @@ export class LastProblem {
     return formatEntry({ ...this.#entry, fields })
   }
 
-  /** When it was logged. */
-  get time(): Date | undefined {
-    return this.#entry?.time
+  /** Milliseconds since it was logged. */
+  get age(): number | undefined {
+    return this.#entry && this.clock.elapsed() - this.#noted
   }
 
   /** Calls back when there is another, or none any more. */

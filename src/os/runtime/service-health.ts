@@ -1,4 +1,4 @@
-import type { ServiceEvent } from '../../supervise/service.ts'
+import type { ServiceEvent } from '../../supervise/snapshot.ts'
 
 /** A service's health as the API tells it. */
 export function healthMessage({ unknown, healthy, lastMessage, lastChange }: ServiceEvent['health']) {

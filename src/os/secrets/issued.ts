@@ -37,11 +37,10 @@ export class Issued {
     return encoded(kept.pair)
   }
 
-  /** Milliseconds until the first of the pairs asked for since the last call is due. */
-  untilRenewal(): number {
-    const left = this.#next - this.now().getTime()
+  /** When the first of the pairs asked for since the last call is due, by the wall clock, as certificates are. */
+  nextRenewal(): Date {
+    const next = new Date(this.#next)
     this.#next = Number.POSITIVE_INFINITY
-    // Timers hold no more than 2^31 milliseconds; waking early does no harm.
-    return Math.min(Math.max(left, 1_000), 2 ** 31 - 1)
+    return next
   }
 }

@@ -1,4 +1,5 @@
 import type { SpecOf } from '../../cosi/resource.ts'
+import { matchesWildcard } from '../../wire/wildcard.ts'
 import type { ImageVerificationRule } from './resources/image-verification-rule.ts'
 
 /** One rule as the store has it. */
@@ -6,15 +7,5 @@ export type Rule = SpecOf<typeof ImageVerificationRule>
 
 /** The first rule whose pattern fits the image's name without tag and digest; `*` stands for anything but a slash, `**` for anything. */
 export function ruleFor<R extends { readonly spec: Rule }>(rules: readonly R[], name: string): R | undefined {
-  return rules.find(({ spec }) => globOf(spec.imagePattern ?? '').test(name))
-}
-
-function globOf(pattern: string): RegExp {
-  const parts = pattern.split(/(\*\*?|\?)/).map((part) => {
-    if (part === '**') return '.*'
-    if (part === '*') return '[^/]*'
-    if (part === '?') return '[^/]'
-    return part.replace(/[.+^${}()|[\]\\]/g, '\\$&')
-  })
-  return new RegExp(`^${parts.join('')}$`)
+  return rules.find(({ spec }) => matchesWildcard(spec.imagePattern ?? '', name, '/'))
 }

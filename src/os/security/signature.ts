@@ -3,6 +3,8 @@
  * what was signed and whose annotations are the signatures.
  */
 import { createPublicKey, type KeyObject, verify, X509Certificate } from 'node:crypto'
+import * as v from 'valibot'
+import { parseImageDocument } from '../../oci/image-document.ts'
 import type { Reference } from '../../oci/reference.ts'
 import { RegistryError, type RemoteRegistry } from '../../oci/remote-registry.ts'
 
@@ -10,10 +12,6 @@ const payloadType = 'application/vnd.dev.cosign.simplesigning.v1+json'
 const signatureAnnotation = 'dev.cosignproject.cosign/signature'
 const maxSignatures = 100
 const maxPayload = 1 << 20
-
-interface SignatureManifest {
-  layers?: { mediaType?: string; digest?: string; annotations?: Record<string, string> }[]
-}
 
 /** The key of a PEM text: a public key, or a certificate's. Throws TypeError. */
 export function verifierKey(pem: string): KeyObject {
@@ -32,15 +30,17 @@ export async function signedBy(
   key: KeyObject,
 ): Promise<{ signed: true } | { signed: false; reason: string }> {
   const beside: Reference = { domain, repository, tag: `${digest.replace(':', '-')}.sig` }
-  let manifest: SignatureManifest
+  let bytes: Uint8Array
   try {
-    manifest = JSON.parse(Buffer.from((await registry.manifest(beside)).bytes).toString()) as SignatureManifest
+    bytes = (await registry.manifest(beside)).bytes
   } catch (error) {
     if (error instanceof RegistryError && error.reason === 'missing') return { signed: false, reason: 'it is not signed' }
     throw error
   }
+  const manifest = parseImageDocument(Buffer.from(bytes).toString())
+  if (!manifest) return { signed: false, reason: 'its signature is no manifest of an image' }
   const layers = (manifest.layers ?? []).filter(({ mediaType }) => mediaType === payloadType).slice(0, maxSignatures)
-  for (const { digest: payloadDigest = '', annotations } of layers) {
+  for (const { digest: payloadDigest, annotations } of layers) {
     const signature = Buffer.from(annotations?.[signatureAnnotation] ?? '', 'base64')
     if (signature.length === 0) continue
     const payload = await registry.smallBlob(beside, payloadDigest, maxPayload)
@@ -58,11 +58,12 @@ export function isSignedBy(key: KeyObject, bytes: Uint8Array, signature: Uint8Ar
   }
 }
 
+const signedText = v.object({ critical: v.object({ image: v.object({ 'docker-manifest-digest': v.string() }) }) })
+
 /** The image that a signed text is about; empty when it is about none. */
 function digestOf(payload: Uint8Array): string {
   try {
-    const { critical } = JSON.parse(Buffer.from(payload).toString()) as { critical?: { image?: Record<string, string> } }
-    return critical?.image?.['docker-manifest-digest'] ?? ''
+    return v.parse(signedText, JSON.parse(Buffer.from(payload).toString())).critical.image['docker-manifest-digest']
   } catch {
     return ''
   }

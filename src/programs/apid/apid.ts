@@ -1,6 +1,8 @@
 /** apid: the machine API's door. Listens, knows callers by their certificates, forwards calls to this node and others. */
+
 import { parseArgs } from 'node:util'
 import { createLogger, formatEntry } from '../../cosi/log.ts'
+import { onUnexpected, takeUnexpected } from '../../cosi/unexpected.ts'
 import { splitAddress } from '../../rpc/client/dial.ts'
 import { Door } from './door.ts'
 import { watchIdentity } from './identity.ts'
@@ -19,7 +21,15 @@ export async function main(args: string[]): Promise<number> {
     if (entry.level !== 'debug' || options.verbose) console.error(`${entry.time.toISOString()} ${formatEntry(entry)}`)
   })
   const { host, port } = splitAddress(options.listen, 50_000)
-  const door = new Door({ host: host || '::', port, backend: options.backend, remotePort: Number(options['remote-port']), log })
+  const door = new Door({
+    host: host || '::',
+    port,
+    backend: options.backend,
+    remotePort: Number(options['remote-port']),
+    log,
+    access: (lines) => console.error(lines),
+  })
+  onUnexpected(takeUnexpected({ log, giveUp: () => process.exit(70) }))
   const stop = new AbortController()
   process.once('SIGTERM', () => stop.abort())
   process.once('SIGINT', () => stop.abort())

@@ -2,22 +2,24 @@
  * The machine API's door: a TLS listener that knows who calls and sends each call where it belongs.
  * Renewed certificates take effect for new connections; only a change between maintenance and service opens it anew.
  */
+import { systemClock } from '../../cosi/clock.ts'
 import type { Logger } from '../../cosi/log.ts'
+import { newConnection } from '../../rpc/caller-metadata.ts'
 import { endWith } from '../../rpc/frame.ts'
-import { type Listener, listen, type Peer, type ServerTls } from '../../rpc/http2/listen.ts'
-import type { SessionOptions } from '../../rpc/http2/session.ts'
+import { type Listener, listen, type Peer, type ServerTls, type Welcome } from '../../rpc/http2/listen.ts'
+import { Shares } from '../../rpc/http2/shares.ts'
 import type { Stream } from '../../rpc/http2/stream.ts'
 import { RpcError, toRpcError } from '../../rpc/status.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
+import { AccessLog } from './access-log.ts'
+import { Dials } from './dials.ts'
 import { gather, interleave } from './fan-out.ts'
 import { forward } from './forward.ts'
 import type { Identity } from './identity.ts'
+import { apidShares, maxNodeStreams, maxStreams } from './limits.ts'
 import { anonymous, type Client, clientOf } from './roles.ts'
-import { forwardedHeaders, type Reach, routeOf } from './routing.ts'
-import { localTimes, Upstream, Upstreams } from './upstream.ts'
-
-/** Calls that one connection may have running at a time. */
-const maxStreams = 4096
+import { callerOf, forwardedHeaders, type Reach, routeOf } from './routing.ts'
+import { localTimes, remoteTimes, type Upstream, Upstreams, type Way } from './upstream.ts'
 
 /** Where the door is and what lies behind. */
 export interface DoorOptions {
@@ -28,25 +30,32 @@ export interface DoorOptions {
   /** The port of other nodes' doors. */
   readonly remotePort: number
   readonly log: Logger
+  /** Takes lines about calls. */
+  readonly access?: (lines: string) => void
 }
 
 /** The door of one node. */
 export class Door implements Reach {
   readonly #options: DoorOptions
-  readonly #local: Upstream
+  /** machined, on a connection for each client: what one does not read holds up nobody else, here and in machined. */
+  readonly #local: Upstreams
   readonly #remotes: Upstreams
+  readonly #dials = new Dials()
+  readonly #shares = new Shares(apidShares)
+  readonly #access: AccessLog | undefined
   #identity?: Identity
   #listener?: Listener
 
   constructor(options: DoorOptions) {
     this.#options = options
-    this.#local = new Upstream(() => ({ unix: options.backend }), localTimes)
+    this.#access = options.access && new AccessLog(options.access)
+    this.#local = new Upstreams(() => ({ unix: options.backend }), localTimes)
     this.#remotes = new Upstreams((name) => {
       const { client, authorities } = this.#identity ?? {}
       if (!client) throw new RpcError('PermissionDenied', 'no request forwarding')
       const address = name.includes(':') && !name.startsWith('[') ? `[${name}]` : name
       return { address, defaultPort: options.remotePort, tls: { ca: authorities, cert: client.certificate, key: client.key } }
-    })
+    }, remoteTimes)
   }
 
   get forwards(): boolean {
@@ -87,6 +96,7 @@ export class Door implements Reach {
     this.#remotes.drain()
     this.#local.drain()
     await listener.close(grace)
+    this.#access?.close()
   }
 
   #listen(identity: Identity, port: number): void {
@@ -95,27 +105,33 @@ export class Door implements Reach {
       { host, port, tls: serverTls(identity) },
       {
         maxStreams,
+        shares: this.#shares,
         welcome: (peer) => this.#welcome(peer, identity.maintenance),
         trouble: (what, details) => log.debug(what, { ...details }),
       },
     )
   }
 
-  #welcome({ socket, certificate }: Peer, maintenance: boolean): SessionOptions['request'] | undefined {
+  #welcome({ socket, certificate }: Peer, maintenance: boolean): Welcome | undefined {
     const known = maintenance ? anonymous : certificate && clientOf(certificate)
     const address = socket.remoteAddress?.replace(/^::ffff:/, '')
     if (!known) {
       this.#options.log.info('client was turned away: its certificate is not for clients only', { peer: address })
       return undefined
     }
-    const client = { ...known, ...(address && { address }) }
-    return (stream, headers) => {
+    const identity = maintenance ? undefined : certificate?.fingerprint256
+    const client = { ...known, ...(address && { address }), ...(identity && { identity }), since: systemClock.elapsed() }
+    const request = (stream: Stream, headers: Headers) => {
+      this.#access?.watch(stream, headers, client)
       try {
         this.#serve(stream, headers, client)
       } catch (error) {
         endWith(stream, toRpcError(error))
       }
     }
+    if (!client.impersonator) return { request, identity }
+    // One connection for all who call through that node: each of them is a client of its own.
+    return { request, identity, maxStreams: maxNodeStreams, shareOf: (headers) => this.#shares.of(callerOf(headers, client)) }
   }
 
   #serve(stream: Stream, headers: Headers, client: Client): void {
@@ -124,12 +140,29 @@ export class Door implements Reach {
       return
     }
     const route = routeOf(headers, this)
-    if (route.kind === 'local') forward(stream, forwardedHeaders(headers, client, false), this.#local)
-    else if (route.kind === 'one') forward(stream, forwardedHeaders(headers, client, true), this.#remotes.to(route.target))
-    else this.#fanOut(stream, headers, client, route.targets).catch((error) => endWith(stream, toRpcError(error)))
+    if (route.kind === 'local') forward(stream, forwardedHeaders(headers, client, false), this.#localOf(stream))
+    else if (route.kind === 'one') {
+      if (headers[newConnection] !== undefined && client.roles.includes('os:admin')) this.#remotes.renew(route.target)
+      forward(stream, forwardedHeaders(headers, client, true), this.#remoteOf(stream, client, route.target))
+    } else this.#fanOut(stream, headers, client, route.targets).catch((error) => endWith(stream, toRpcError(error)))
+  }
+
+  #localOf({ share }: Stream): Upstream {
+    return this.#local.to(share?.key ?? '')
+  }
+
+  /** The way to another node. A client that wants many of them dialed waits for its turn, and nobody waits for its. */
+  #remoteOf(stream: Stream, client: Client, target: string): Way {
+    const dial = () => this.#remotes.to(target).connection()
+    const { identity = '' } = client
+    return {
+      connection: () => this.#remotes.ready(target)?.connection() ?? this.#dials.run(identity, () => stream.closed, dial),
+    }
   }
 
   async #fanOut(stream: Stream, headers: Headers, client: Client, targets: readonly string[]): Promise<void> {
+    // Each node costs as much as a call of its own.
+    stream.weigh(targets.length - 1)
     const { methodShape } = await import('../../rpc/schema.ts')
     const path = String(headers[':path'])
     let shape: ReturnType<typeof methodShape>
@@ -140,9 +173,13 @@ export class Door implements Reach {
     }
     const backends = targets.map((target) => {
       const own = this.isOwn(target)
-      return { node: target, upstream: own ? this.#local : this.#remotes.to(target), headers: forwardedHeaders(headers, client, !own) }
+      return {
+        node: target,
+        upstream: own ? this.#localOf(stream) : this.#remoteOf(stream, client, target),
+        headers: forwardedHeaders(headers, client, !own),
+      }
     })
-    await (shape.serverStreams ? interleave : gather)(stream, backends, shape.clientStreams)
+    await (shape.serverStreams ? interleave : gather)(stream, backends, shape)
   }
 }
 

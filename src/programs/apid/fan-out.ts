@@ -1,34 +1,47 @@
 /** One call to several backends, their replies merged into one answer; a backend that fails is a part of it, not its end. */
-import { endWith, FrameReader, frameHeader, maxMessage, responseHeaders, sealFrame, statusOf } from '../../rpc/frame.ts'
+import { endWith, FrameReader, frameHeader, responseHeaders, sealFrame, statusOf } from '../../rpc/frame.ts'
 import type { Stream } from '../../rpc/http2/stream.ts'
+import type { MethodShape } from '../../rpc/schema.ts'
+import { oneMessage, RequestClock } from '../../rpc/server/requests.ts'
 import { RpcError, toRpcError } from '../../rpc/status.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
 import { failedMessage, failedReply, markMessage, markReply } from './merge.ts'
-import type { Upstream } from './upstream.ts'
+import type { Way } from './upstream.ts'
 
 /** One of the backends of a call. */
 export interface Backend {
   /** As the caller named it: what its replies are marked with. */
   readonly node: string
-  readonly upstream: Upstream
+  readonly upstream: Way
   readonly headers: Headers
 }
+
+const clock = new RequestClock()
 
 type Answer = (call: Stream, backend: Backend) => Promise<void>
 
 /** A unary call: one reply with all messages, in the order the nodes were named. */
-export async function gather(caller: Stream, backends: readonly Backend[], clientStreams: boolean): Promise<void> {
+export async function gather(caller: Stream, backends: readonly Backend[], shape: MethodShape): Promise<void> {
   const replies = new Map<Backend, Buffer>()
-  await each(caller, backends, clientStreams, {
+  let kept = 0
+  await each(caller, backends, shape, {
     answer: async (call, backend) => {
       const messages: Buffer[] = []
-      await messagesOf(call, async (message) => void messages.push(message))
+      await messagesOf(caller, call, async (message) => {
+        messages.push(message)
+      })
       if (messages.length !== 1) throw new RpcError('Internal', `${messages.length} replies to a call that has one`)
       replies.set(backend, markReply(messages[0]!, backend.node))
+      // They wait for those of other nodes, at the expense of who asked.
+      kept += messages[0]!.length
+      caller.charge(messages[0]!.length)
     },
-    failed: async (backend, error) => void replies.set(backend, failedReply(backend.node, error)),
+    failed: async (backend, error) => {
+      replies.set(backend, failedReply(backend.node, error))
+    },
   })
   if (caller.closed) return
+  caller.charge(-kept)
   const reply = Buffer.concat([Buffer.alloc(frameHeader), ...backends.map((backend) => replies.get(backend) ?? Buffer.alloc(0))])
   caller.respond(responseHeaders)
   caller.write(sealFrame(reply))
@@ -36,13 +49,13 @@ export async function gather(caller: Stream, backends: readonly Backend[], clien
 }
 
 /** A streaming call: messages as they come, each marked; the slowest reader is the caller. */
-export async function interleave(caller: Stream, backends: readonly Backend[], clientStreams: boolean): Promise<void> {
+export async function interleave(caller: Stream, backends: readonly Backend[], shape: MethodShape): Promise<void> {
   const send = async (frame: Buffer) => {
     caller.respond(responseHeaders)
     if (!caller.write(sealFrame(frame))) await drained(caller)
   }
-  await each(caller, backends, clientStreams, {
-    answer: (call, { node }) => messagesOf(call, (message) => send(markMessage(message, node, frameHeader))),
+  await each(caller, backends, shape, {
+    answer: (call, { node }) => messagesOf(caller, call, (message) => send(markMessage(message, node, frameHeader))),
     failed: ({ node }, error) => send(failedMessage(node, error, frameHeader)),
   })
   caller.respond(responseHeaders)
@@ -54,12 +67,12 @@ interface Outcome {
   failed(backend: Backend, error: RpcError): Promise<void>
 }
 
-async function each(caller: Stream, backends: readonly Backend[], clientStreams: boolean, { answer, failed }: Outcome): Promise<void> {
+async function each(caller: Stream, backends: readonly Backend[], shape: MethodShape, { answer, failed }: Outcome): Promise<void> {
   const calls = new Set<Stream>()
   caller.whenClosed(() => {
     for (const call of calls) call.reset()
   })
-  const request = clientStreams ? undefined : await wholeRequest(caller)
+  const request = shape.clientStreams ? undefined : await wholeRequest(caller, shape.requestLimit)
   const opened = backends.map(async (backend) => {
     // Replies are cut into messages here, so they must come uncompressed.
     const session = await backend.upstream.connection()
@@ -86,15 +99,17 @@ async function each(caller: Stream, backends: readonly Backend[], clientStreams:
   await sent
 }
 
-async function wholeRequest(caller: Stream): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of caller.chunks()) {
-    chunks.push(chunk)
-    size += chunk.length
-    if (size > maxMessage + frameHeader) throw new RpcError('ResourceExhausted', `request is larger than the limit of ${maxMessage} bytes`)
-  }
-  return Buffer.concat(chunks)
+/** The frame with the request, which every backend gets; measured and timed as the backends would. */
+async function wholeRequest(caller: Stream, limit: number): Promise<Buffer> {
+  const { promise: gone, reject } = Promise.withResolvers<never>()
+  caller.whenClosed(() => {
+    clock.complete(caller)
+    reject(new RpcError('Canceled', 'the caller is gone'))
+  })
+  const message = await Promise.race([oneMessage(caller, clock, limit), gone])
+  // Its client is charged for it until the call is over: the backends may be slow to take it.
+  caller.charge(message.length)
+  return sealFrame(Buffer.concat([Buffer.alloc(frameHeader), message]))
 }
 
 /** The caller's bytes to every backend that is there, at the pace of the slowest. */
@@ -108,8 +123,8 @@ async function broadcast(caller: Stream, opened: readonly Promise<Stream>[]): Pr
   for (const call of calls) call.end()
 }
 
-/** Hands on each message of a backend's answer; throws the status it ends with. */
-async function messagesOf(call: Stream, take: (message: Buffer) => Promise<void>): Promise<void> {
+/** Hands on each message of a backend's answer; throws the status it ends with. The caller is charged for what is not whole. */
+async function messagesOf(caller: Stream, call: Stream, take: (message: Buffer) => Promise<void>): Promise<void> {
   const frames = new FrameReader()
   const pieces: Buffer[] = []
   let ending: Headers | undefined
@@ -133,7 +148,11 @@ async function messagesOf(call: Stream, take: (message: Buffer) => Promise<void>
   for (;;) {
     const piece = pieces.shift()
     if (piece) {
-      for (const message of frames.push(piece)) await take(message)
+      caller.charge(piece.length)
+      for (const message of frames.push(piece)) {
+        await take(message)
+        caller.charge(-message.length - frameHeader)
+      }
       call.release(piece.length)
     } else if (ended || call.closed) break
     else
@@ -143,6 +162,8 @@ async function messagesOf(call: Stream, take: (message: Buffer) => Promise<void>
   }
   const stated = ending && statusOf(ending)
   if (stated) throw stated
+  if (!ended && call.failure?.code === 'ENHANCE_YOUR_CALM')
+    throw new RpcError('ResourceExhausted', 'too much of the answer waits to be read')
   if (!ended) throw new RpcError('Unavailable', `backend connection: ${call.failure?.message ?? 'lost'}`)
   if (!ending) throw new RpcError('Unavailable', 'backend ended the call without a status')
   frames.end()

@@ -3,10 +3,10 @@ import { endWith, statusTrailers } from '../../rpc/frame.ts'
 import type { Stream } from '../../rpc/http2/stream.ts'
 import { RpcError, toRpcError } from '../../rpc/status.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
-import type { Upstream } from './upstream.ts'
+import type { Way } from './upstream.ts'
 
 /** Forwards a call; its end, good or bad, reaches the caller as the backend's would. */
-export function forward(caller: Stream, headers: Headers, upstream: Upstream): void {
+export function forward(caller: Stream, headers: Headers, upstream: Way): void {
   const connection = upstream.connection()
   if (!(connection instanceof Promise)) {
     relay(caller, connection.request(headers))
@@ -41,7 +41,10 @@ function relay(caller: Stream, backend: Stream): void {
     },
   })
   backend.whenClosed(() => {
-    if (!over) endWith(caller, new RpcError('Unavailable', `backend connection: ${backend.failure?.message ?? 'lost'}`))
+    if (over) return
+    // Part of a message may be sent already; only a reset can follow it then.
+    if (backend.failure?.code === 'ENHANCE_YOUR_CALM') caller.exhaust('too much of the answer waits to be read')
+    else endWith(caller, new RpcError('Unavailable', `backend connection: ${backend.failure?.message ?? 'lost'}`))
   })
 }
 

@@ -2,7 +2,9 @@
  * Who this node is to others: its certificates and addresses, watched in the resource API over apid's own socket,
  * which shows apid just these. They are renewed within the day; whoever listens hears of every change.
  */
+
 import os from 'node:os'
+import { background } from '../../cosi/background.ts'
 import type { Logger } from '../../cosi/log.ts'
 import { tlsKey } from '../../pki/key.ts'
 import { connect } from '../../rpc/client/channel.ts'
@@ -47,12 +49,14 @@ export async function* watchIdentity(socket: string, log: Logger, signal: AbortS
   }
   signal.addEventListener('abort', note)
   const ours = { namespace: 'secrets', type: 'ApiCertificates.secrets.talos.dev', id: 'api' }
-  void follow(channel, ours, { signal, log }, ({ spec }, gone) => {
+  const watch = (watched: Parameters<typeof follow>[1], take: Parameters<typeof follow>[3]) =>
+    background(follow(channel, watched, { signal, log }, take), log, 'watch resources failed', { type: watched.type })
+  watch(ours, ({ spec }, gone) => {
     if (!gone) certificates = spec as CertificatesSpec
     note()
   })
   const located = { namespace: 'network', type: 'NodeAddresses.net.talos.dev', options: { bootstrapContents: true } }
-  void follow(channel, located, { signal, log }, ({ metadata, spec }, gone) => {
+  watch(located, ({ metadata, spec }, gone) => {
     if (gone) addresses.delete(metadata.id)
     else addresses.set(metadata.id, (spec as { addresses?: string[] }).addresses ?? [])
     note()

@@ -10,6 +10,10 @@ export interface Client {
   /** Where it calls from, and the common name of its certificate: told to the node, for its records. */
   readonly address?: string
   readonly name?: string
+  /** Of its certificate: what tells it from other clients of its address. */
+  readonly identity?: string
+  /** When its connection was made, by the monotonic clock. */
+  readonly since?: number
 }
 
 /** Everyone in maintenance mode: may look, and hand in a configuration. */

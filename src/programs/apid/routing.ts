@@ -1,5 +1,7 @@
 /** Where a call goes: read from its metadata alone, before anything is sent anywhere. */
 import { isIP } from 'node:net'
+import { systemClock } from '../../cosi/clock.ts'
+import { callerAddress, callerIdentity, callerName, connectionAge, newConnection } from '../../rpc/caller-metadata.ts'
 import { allRoles } from '../../rpc/server/method.ts'
 import { RpcError } from '../../rpc/status.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
@@ -61,17 +63,27 @@ export function forwardedHeaders(headers: Headers, client: Client, remote: boole
   const name = client.impersonator ? headers[callerName] : client.name && encodeURIComponent(client.name)
   if (address) out[callerAddress] = address
   if (name) out[callerName] = name
+  // Of the last connection on the way only: whether this node can be reached is shown by that one.
+  if (!remote && client.since !== undefined) out[connectionAge] = String(Math.max(0, Math.floor(systemClock.elapsed() - client.since)))
+  if (remote && client.identity) out[callerIdentity] = client.identity
   if (remote) out.proxyfrom = headers[':authority'] ?? 'unknown'
   else if (headers.proxyfrom !== undefined) out.proxyfrom = headers.proxyfrom
   return out
 }
 
-const callerAddress = 'ichor-caller-address'
-const callerName = 'ichor-caller-name'
+/** The client that another node's apid calls for; that node itself when it does not say. */
+export function callerOf(headers: Headers, node: Client): { address?: string | undefined; identity?: string | undefined } {
+  const [address, identity] = [headers[callerAddress], headers[callerIdentity]]
+  if (typeof address !== 'string' && typeof identity !== 'string') return node
+  return { ...(typeof address === 'string' && { address }), ...(typeof identity === 'string' && { identity }) }
+}
 
 const dropped = new Set([
   callerAddress,
   callerName,
+  callerIdentity,
+  connectionAge,
+  newConnection,
   'node',
   'nodes',
   'proxyfrom',

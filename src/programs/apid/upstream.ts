@@ -2,6 +2,7 @@
  * The way to one backend: a single HTTP/2 connection for all calls, dialed when first needed. After a failed dial
  * further calls fail at once until a growing pause is over; an unused connection is closed.
  */
+import { type Deadline, systemClock } from '../../cosi/clock.ts'
 import { dial, type Target } from '../../rpc/client/dial.ts'
 import type { Session } from '../../rpc/http2/session.ts'
 import { RpcError, toRpcError } from '../../rpc/status.ts'
@@ -25,24 +26,43 @@ export const remoteTimes: UpstreamTimes = {
   ping: 10_000,
 }
 
-/** For machined's socket, which is back at once when machined is. */
-export const localTimes: UpstreamTimes = { connectTimeout: 5_000, firstBackoff: 20, maxBackoff: 500, idle: 15 * 60_000, ping: 0 }
+/** For machined's socket, which is back at once when machined is. Each client has a connection, which costs next to nothing to make. */
+export const localTimes: UpstreamTimes = { connectTimeout: 5_000, firstBackoff: 20, maxBackoff: 500, idle: 60_000, ping: 0 }
+
+/** Where calls go. */
+export interface Way {
+  /** The connection to use. Throws RpcError. */
+  connection(): Session | Promise<Session>
+}
 
 /** One backend. */
-export class Upstream {
+export class Upstream implements Way {
   readonly #target: () => Target
   readonly #times: UpstreamTimes
   #session?: Session
   #dialing?: Promise<Session>
   #failure?: RpcError
   #failures = 0
-  #retryAt = 0
+  #retry?: Deadline
   #idle?: ReturnType<typeof setTimeout>
 
-  /** `target` is asked at each dial, so that renewed certificates are used. */
-  constructor(target: () => Target, times: UpstreamTimes) {
+  readonly #unused: () => void
+
+  /** `target` is asked at each dial, so that renewed certificates are used. `unused` is called when it is idle for long. */
+  constructor(target: () => Target, times: UpstreamTimes, unused: () => void = () => {}) {
     this.#target = target
     this.#times = times
+    this.#unused = unused
+  }
+
+  /** Whether a call would make it dial now. */
+  get wouldDial(): boolean {
+    return !this.open && !this.#dialing && !(this.#failure && this.#retry && !this.#retry.over)
+  }
+
+  /** Whether it has calls, or is about to. */
+  get busy(): boolean {
+    return this.#dialing !== undefined || (this.open?.size ?? 0) > 0
   }
 
   /** The open connection, if there is one now. */
@@ -57,7 +77,7 @@ export class Upstream {
     const open = this.open
     if (open) return open
     if (this.#dialing) return this.#dialing
-    if (this.#failure && Date.now() < this.#retryAt) return Promise.reject(this.#failure)
+    if (this.#failure && this.#retry && !this.#retry.over) return Promise.reject(this.#failure)
     this.#dialing = this.#dial()
     return this.#dialing
   }
@@ -84,7 +104,7 @@ export class Upstream {
     } catch (error) {
       const { firstBackoff, maxBackoff } = this.#times
       this.#failure = toRpcError(error)
-      this.#retryAt = Date.now() + Math.min(maxBackoff, firstBackoff * 1.6 ** this.#failures++)
+      this.#retry = systemClock.deadline(Math.min(maxBackoff, firstBackoff * 1.6 ** this.#failures++))
       throw this.#failure
     } finally {
       this.#dialing = undefined
@@ -98,8 +118,14 @@ export class Upstream {
     }
     this.#idle = setTimeout(() => {
       this.#idle = undefined
+      // A call that goes on for long, such as a followed log, is no reason to dial a second time.
+      if (this.busy) {
+        this.#touch()
+        return
+      }
       this.#session?.close()
       this.#session = undefined
+      this.#unused()
     }, this.#times.idle)
     this.#idle.unref()
   }
@@ -123,23 +149,43 @@ function keepAsking(session: Session, every: number): void {
   session.whenClosed(() => clearInterval(timer))
 }
 
-/** Every other node's backend, by its name; those unused for long are forgotten. */
+/** Backends by their name: other nodes, or machined for each client. Those unused for long are forgotten. */
 export class Upstreams {
   readonly #byName = new Map<string, Upstream>()
   readonly #targetOf: (name: string) => Target
+  readonly #times: UpstreamTimes
 
-  constructor(targetOf: (name: string) => Target) {
+  constructor(targetOf: (name: string) => Target, times: UpstreamTimes) {
     this.#targetOf = targetOf
+    this.#times = times
+  }
+
+  /** The backend, when a call to it needs no dial of its own. */
+  ready(name: string): Upstream | undefined {
+    const upstream = this.#byName.get(name)
+    return upstream?.wouldDial === false ? upstream : undefined
   }
 
   to(name: string): Upstream {
     let upstream = this.#byName.get(name)
     if (!upstream) {
       if (this.#byName.size >= maxUpstreams) this.#forget()
-      upstream = new Upstream(() => this.#targetOf(name), remoteTimes)
+      const made = new Upstream(
+        () => this.#targetOf(name),
+        this.#times,
+        () => {
+          if (this.#byName.get(name) === made) this.#byName.delete(name)
+        },
+      )
+      upstream = made
       this.#byName.set(name, upstream)
     }
     return upstream
+  }
+
+  /** Makes the next call to a backend dial again; the calls it has go on. */
+  renew(name: string): void {
+    this.#byName.get(name)?.drain()
   }
 
   /** Ends all connections when their calls have ended. */
@@ -150,8 +196,12 @@ export class Upstreams {
 
   /** Callers choose the names: without a bound they would choose our memory. */
   #forget(): void {
-    for (const [name, upstream] of this.#byName) if (!upstream.open) this.#byName.delete(name)
-    if (this.#byName.size >= maxUpstreams) throw new RpcError('ResourceExhausted', `calls to more than ${maxUpstreams} nodes at a time`)
+    for (const [name, upstream] of this.#byName) {
+      if (upstream.busy) continue
+      upstream.drain()
+      this.#byName.delete(name)
+    }
+    if (this.#byName.size >= maxUpstreams) throw new RpcError('ResourceExhausted', `calls to more than ${maxUpstreams} places at a time`)
   }
 }
 

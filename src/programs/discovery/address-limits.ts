@@ -7,6 +7,10 @@ import { RpcError } from '../../rpc/status.ts'
 /** Calls a second in the long run and at once, watches under way, and addresses that are remembered. */
 export const addressLimits = { rate: 100, burst: 4_000, watches: 2_048, clusters: 64, addresses: 65_536 } as const
 
+/** As whom an address is counted. */
+export const countedAs = (address: Uint8Array): string =>
+  Buffer.from(address.length === 16 ? address.subarray(0, 8) : address).toString('hex')
+
 interface Counted {
   left: number
   time: number
@@ -18,7 +22,7 @@ interface Counted {
 export class AddressLimits {
   readonly #counted = new Map<string, Counted>()
 
-  constructor(private readonly now: () => number = Date.now) {}
+  constructor(private readonly now: () => number = () => performance.now()) {}
 
   /** Notes a call about a cluster; throws ResourceExhausted when it is one too many. */
   take(address: Uint8Array, clusterId: string): void {
@@ -40,7 +44,9 @@ export class AddressLimits {
     if (counted.watches >= addressLimits.watches)
       throw new RpcError('ResourceExhausted', `too many watches from your address: no more than ${addressLimits.watches}`)
     counted.watches++
-    return () => void counted.watches--
+    return () => {
+      counted.watches--
+    }
   }
 
   /** Forgets addresses that have been still for long enough; called now and then. */
@@ -49,14 +55,24 @@ export class AddressLimits {
     for (const [key, { watches, time }] of this.#counted) if (watches === 0 && time <= still) this.#counted.delete(key)
   }
 
+  /** What is counted of an address, which thereby becomes the one that was last heard of. */
   #of(address: Uint8Array): Counted {
-    const key = Buffer.from(address.length === 16 ? address.subarray(0, 8) : address).toString('hex')
+    const key = countedAs(address)
     const known = this.#counted.get(key)
-    if (known) return known
-    if (this.#counted.size >= addressLimits.addresses)
-      throw new RpcError('ResourceExhausted', 'too many addresses ask at once: try again later')
-    const counted: Counted = { left: addressLimits.burst, time: this.now(), watches: 0, clusters: new Set() }
+    this.#counted.delete(key)
+    if (this.#counted.size >= addressLimits.addresses) this.#forgetOne()
+    const counted: Counted = known ?? { left: addressLimits.burst, time: this.now(), watches: 0, clusters: new Set() }
     this.#counted.set(key, counted)
     return counted
+  }
+
+  /** The address that has been silent for longest gives way to a newcomer. */
+  #forgetOne(): void {
+    for (const [key, { watches }] of this.#counted)
+      if (watches === 0) {
+        this.#counted.delete(key)
+        return
+      }
+    throw new RpcError('ResourceExhausted', 'too many addresses ask at once: try again later')
   }
 }

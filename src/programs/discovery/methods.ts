@@ -1,8 +1,8 @@
 import net from 'node:net'
 import { type Method, serverStream, unary } from '../../rpc/server/method.ts'
 import { RpcError } from '../../rpc/status.ts'
-import { AddressLimits } from './address-limits.ts'
-import { limits as bounds, type Change, type Registry, RegistryError } from './registry.ts'
+import { AddressLimits, countedAs } from './address-limits.ts'
+import { limits as bounds, type Change, type Registry, RegistryError, type Watcher } from './registry.ts'
 
 const SERVICE = 'sidero.discovery.server.Cluster'
 const QUEUE = 4096
@@ -32,7 +32,8 @@ export function discoveryMethods(registry: Registry, { limits = new AddressLimit
     unary(`${SERVICE}/AffiliateUpdate`, 'anyone', ({ clusterId, affiliateId, affiliateData, affiliateEndpoints, ttl }, { peer }) => {
       admit(peer, clusterId)
       const milliseconds = Number(ttl?.seconds ?? 0) * 1000 + Math.round((ttl?.nanos ?? 0) / 1e6)
-      translated(() => registry.update(clusterId, affiliateId, { data: affiliateData, endpoints: affiliateEndpoints, ttl: milliseconds }))
+      const update = { data: affiliateData, endpoints: affiliateEndpoints, ttl: milliseconds }
+      translated(() => registry.update(clusterId, affiliateId, update, countedAs(addressBytes(peer))))
       return {}
     }),
     unary(`${SERVICE}/AffiliateDelete`, 'anyone', ({ clusterId, affiliateId }, { peer }) => {
@@ -48,7 +49,7 @@ export function discoveryMethods(registry: Registry, { limits = new AddressLimit
       admit(peer, clusterId)
       const end = limits.watch(addressBytes(peer))
       try {
-        yield* watch(registry, clusterId, signal)
+        yield* watch(registry, clusterId, countedAs(addressBytes(peer)), signal)
       } finally {
         end()
       }
@@ -56,19 +57,27 @@ export function discoveryMethods(registry: Registry, { limits = new AddressLimit
   ]
 }
 
-async function* watch(registry: Registry, clusterId: string, signal: AbortSignal) {
+async function* watch(registry: Registry, clusterId: string, from: string, signal: AbortSignal) {
   const pending: Change[] = []
   let wake = () => {}
-  const unsubscribe = translated(() =>
-    registry.subscribe(clusterId, (change) => {
+  let ended: RegistryError | undefined
+  const watcher: Watcher = {
+    from,
+    changed(change) {
       pending.push(change)
       wake()
-    }),
-  )
+    },
+    ended(error) {
+      ended = error
+      wake()
+    },
+  }
+  const unsubscribe = translated(() => registry.subscribe(clusterId, watcher))
   signal.addEventListener('abort', () => wake())
   try {
     yield { affiliates: registry.list(clusterId), deleted: false }
     while (!signal.aborted) {
+      if (ended) throw statusOf(ended)
       if (pending.length > QUEUE) throw new RpcError('Aborted', 'the watcher is too slow: watch again')
       const change = pending.shift()
       if (change) yield { affiliates: [change.affiliate], deleted: change.deleted }
@@ -103,6 +112,9 @@ function translated<T>(act: () => T): T {
     return act()
   } catch (error) {
     if (!(error instanceof RegistryError)) throw error
-    throw new RpcError(error.kind === 'full' ? 'ResourceExhausted' : 'InvalidArgument', error.message)
+    throw statusOf(error)
   }
 }
+
+const statusOf = ({ kind, message }: RegistryError): RpcError =>
+  new RpcError(kind === 'full' ? 'ResourceExhausted' : 'InvalidArgument', message)

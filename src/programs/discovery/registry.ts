@@ -1,7 +1,8 @@
 /**
  * What the members of clusters say about themselves, kept in memory until its time runs out.
  * The server cannot read any of it: members seal their words with their cluster's secret. Everything has a bound,
- * for whoever can connect may write.
+ * for whoever can connect may write. Where a bound holds for all callers together, the address that takes the most
+ * gives way to one that takes less, so that a few addresses cannot keep others out.
  */
 
 /** One member as others see it. */
@@ -28,8 +29,18 @@ export class RegistryError extends Error {
   }
 }
 
-/** How much the registry takes. */
-export const limits = { clusters: 256, affiliates: 1024, id: 256, data: 2048, endpoints: 64, endpoint: 32, ttl: 30 * 60_000 }
+/** How much the registry takes; `awaited` are clusters without members that are watched, in all and for one address. */
+export const limits = {
+  clusters: 256,
+  awaited: 1024,
+  awaitedByOne: 16,
+  affiliates: 1024,
+  id: 256,
+  data: 2048,
+  endpoints: 64,
+  endpoint: 32,
+  ttl: 30 * 60_000,
+}
 
 interface Stored {
   data: Uint8Array
@@ -40,17 +51,29 @@ interface Stored {
 
 interface Cluster {
   affiliates: Map<string, Stored>
-  listeners: Set<(change: Change) => void>
+  /** The address that opened it, and when a member was last heard of. */
+  readonly from: string
+  updated: number
+}
+
+/** Who watches a cluster. */
+export interface Watcher {
+  /** The caller's address; callers of one address share what it may take. */
+  readonly from: string
+  changed(change: Change): void
+  /** The place is needed for another address. */
+  ended(error: RegistryError): void
 }
 
 /** The members of all clusters. */
 export class Registry {
   readonly #clusters = new Map<string, Cluster>()
+  readonly #watchers = new Map<string, Set<Watcher>>()
 
-  constructor(private readonly now: () => number = Date.now) {}
+  constructor(private readonly now: () => number = () => performance.now()) {}
 
-  /** Takes what a member says; data left out keeps what it said before, endpoints add to those known. */
-  update(clusterId: string, id: string, update: { data?: Uint8Array; endpoints?: readonly Uint8Array[]; ttl: number }): void {
+  /** Takes what a member at an address says; data left out keeps what it said before, endpoints add to those known. */
+  update(clusterId: string, id: string, update: { data?: Uint8Array; endpoints?: readonly Uint8Array[]; ttl: number }, from = ''): void {
     checkId('cluster id', clusterId)
     checkId('affiliate id', id)
     const { data, endpoints = [], ttl } = update
@@ -58,7 +81,7 @@ export class Registry {
     if (data && data.length > limits.data) throw new RegistryError('invalid', `affiliate data is larger than ${limits.data} bytes`)
     if (endpoints.some((bytes) => bytes.length > limits.endpoint))
       throw new RegistryError('invalid', `an endpoint is larger than ${limits.endpoint} bytes`)
-    const cluster = this.#open(clusterId)
+    const cluster = this.#open(clusterId, from)
     const known = cluster.affiliates.get(id)
     if (!known && cluster.affiliates.size >= limits.affiliates)
       throw new RegistryError('full', `the cluster has ${limits.affiliates} affiliates already`)
@@ -74,8 +97,9 @@ export class Registry {
       next.endpoints.delete(oldest)
     }
     cluster.affiliates.set(id, next)
+    cluster.updated = this.now()
     const changed = !known || !sameBytes(known.data, next.data) || !sameKeys(known.endpoints, next.endpoints)
-    if (changed) tell(cluster, { affiliate: affiliate(id, next), deleted: false })
+    if (changed) this.#tell(clusterId, { affiliate: affiliate(id, next), deleted: false })
   }
 
   /** Forgets a member. */
@@ -86,8 +110,8 @@ export class Registry {
     const known = cluster?.affiliates.get(id)
     if (!cluster || !known) return
     cluster.affiliates.delete(id)
-    tell(cluster, { affiliate: affiliate(id, known), deleted: true })
-    this.#dropIfIdle(clusterId, cluster)
+    if (cluster.affiliates.size === 0) this.#clusters.delete(clusterId)
+    this.#tell(clusterId, { affiliate: affiliate(id, known), deleted: true })
   }
 
   /** All members of a cluster. */
@@ -96,14 +120,15 @@ export class Registry {
     return [...(this.#clusters.get(clusterId)?.affiliates ?? [])].map(([id, stored]) => affiliate(id, stored))
   }
 
-  /** Calls back for each change from now on; returns how to stop. */
-  subscribe(clusterId: string, listener: (change: Change) => void): () => void {
+  /** Tells a watcher of each change from now on; returns how to stop. A cluster without members takes no place of one with. */
+  subscribe(clusterId: string, watcher: Watcher): () => void {
     checkId('cluster id', clusterId)
-    const cluster = this.#open(clusterId)
-    cluster.listeners.add(listener)
+    if (!this.#clusters.has(clusterId)) this.#awaitCluster(clusterId, watcher.from)
+    const watchers = this.#watchers.get(clusterId) ?? new Set()
+    this.#watchers.set(clusterId, watchers.add(watcher))
     return () => {
-      cluster.listeners.delete(listener)
-      this.#dropIfIdle(clusterId, cluster)
+      watchers.delete(watcher)
+      if (watchers.size === 0 && this.#watchers.get(clusterId) === watchers) this.#watchers.delete(clusterId)
     }
   }
 
@@ -118,25 +143,63 @@ export class Registry {
         }
         const before = stored.endpoints.size
         for (const [key, { expires }] of stored.endpoints) if (expires <= now) stored.endpoints.delete(key)
-        if (stored.endpoints.size !== before) tell(cluster, { affiliate: affiliate(id, stored), deleted: false })
+        if (stored.endpoints.size !== before) this.#tell(clusterId, { affiliate: affiliate(id, stored), deleted: false })
       }
-      this.#dropIfIdle(clusterId, cluster)
     }
   }
 
-  #open(clusterId: string): Cluster {
+  #open(clusterId: string, from: string): Cluster {
     const known = this.#clusters.get(clusterId)
     if (known) return known
-    if (this.#clusters.size >= limits.clusters) throw new RegistryError('full', `${limits.clusters} clusters are kept already`)
-    const cluster: Cluster = { affiliates: new Map(), listeners: new Set() }
+    if (this.#clusters.size >= limits.clusters) this.#giveUpCluster(from)
+    const cluster: Cluster = { affiliates: new Map(), from, updated: this.now() }
     this.#clusters.set(clusterId, cluster)
     return cluster
   }
 
-  #dropIfIdle(clusterId: string, cluster: Cluster): void {
-    if (cluster.affiliates.size === 0 && cluster.listeners.size === 0 && this.#clusters.get(clusterId) === cluster)
-      this.#clusters.delete(clusterId)
+  /** Gives up the longest unchanged cluster of the address that has the most. Throws when that is no more than the caller's. */
+  #giveUpCluster(from: string): void {
+    const held = count([...this.#clusters.values()].map((cluster) => cluster.from))
+    const greedy = greedierThan(from, held)
+    if (greedy === undefined) throw new RegistryError('full', `${limits.clusters} clusters are kept already`)
+    const [first, ...others] = [...this.#clusters].filter(([, cluster]) => cluster.from === greedy)
+    const [clusterId, cluster] = others.reduce((oldest, next) => (next[1].updated < oldest[1].updated ? next : oldest), first!)
+    for (const id of [...cluster.affiliates.keys()]) this.remove(clusterId, id)
+    this.#clusters.delete(clusterId)
   }
+
+  /** Makes sure that an address may watch one more cluster that has no members. */
+  #awaitCluster(clusterId: string, from: string): void {
+    const awaited = [...this.#watchers].filter(([id]) => !this.#clusters.has(id))
+    const held = count(awaited.flatMap(([, watchers]) => [...new Set([...watchers].map((watcher) => watcher.from))]))
+    const own = awaited.some(([id, watchers]) => id === clusterId && [...watchers].some((watcher) => watcher.from === from))
+    if (!own && (held.get(from) ?? 0) >= limits.awaitedByOne)
+      throw new RegistryError('full', `your address watches ${limits.awaitedByOne} clusters without members already`)
+    if (this.#watchers.has(clusterId) || awaited.length < limits.awaited) return
+    const greedy = greedierThan(from, held)
+    const [oldest] = awaited.find(([, watchers]) => [...watchers].some((watcher) => watcher.from === greedy)) ?? []
+    if (oldest === undefined) throw new RegistryError('full', `${limits.awaited} clusters without members are watched already`)
+    const ended = this.#watchers.get(oldest)!
+    this.#watchers.delete(oldest)
+    for (const watcher of ended) watcher.ended(new RegistryError('full', 'your address watches the most clusters without members'))
+  }
+
+  #tell(clusterId: string, change: Change): void {
+    for (const watcher of this.#watchers.get(clusterId) ?? []) watcher.changed(change)
+  }
+}
+
+/** How often each address occurs. */
+function count(addresses: readonly string[]): Map<string, number> {
+  const counted = new Map<string, number>()
+  for (const address of addresses) counted.set(address, (counted.get(address) ?? 0) + 1)
+  return counted
+}
+
+/** The address that holds the most; undefined when the caller would hold as much once it has one more. */
+function greedierThan(from: string, held: ReadonlyMap<string, number>): string | undefined {
+  const [address, most] = [...held].reduce((top, next) => (next[1] > top[1] ? next : top), ['', 0])
+  return most > (held.get(from) ?? 0) + 1 ? address : undefined
 }
 
 function checkId(what: string, id: string): void {
@@ -145,10 +208,6 @@ function checkId(what: string, id: string): void {
 
 function affiliate(id: string, { data, endpoints }: Stored): Affiliate {
   return { id, data, endpoints: [...endpoints.values()].map(({ bytes }) => bytes) }
-}
-
-function tell(cluster: Cluster, change: Change): void {
-  for (const listener of cluster.listeners) listener(change)
 }
 
 function sameBytes(a: Uint8Array, b: Uint8Array): boolean {

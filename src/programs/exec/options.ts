@@ -1,6 +1,10 @@
 import { type Capability, capability } from '../../linux/capabilities.ts'
 import { isLimitedResource, type LimitedResource } from '../../linux/rlimit.ts'
 
+const unshared = ['mnt', 'ipc', 'cgroup'] as const
+/** A namespace that a process may have of its own. */
+export type Unshared = (typeof unshared)[number]
+
 /** What a process should be before its program starts. */
 export interface ExecOptions {
   command: string[]
@@ -12,6 +16,17 @@ export interface ExecOptions {
   keep?: Capability[]
   drop: Capability[]
   noNewPrivileges: boolean
+  /** Only the system calls of a service with the capabilities that are kept. */
+  filtersSystemCalls: boolean
+  /** Namespaces of its own. */
+  unshare: Unshared[]
+  /** Folders and files that are empty to it, those of them that are shown all the same. */
+  hide: string[]
+  show: string[]
+  /** It sees its own user's processes only. */
+  hidesProcesses: boolean
+  /** It can write to no file system. */
+  readOnly: boolean
   oomScore?: number
   nice?: number
   limits: { resource: LimitedResource; soft: number; hard: number }[]
@@ -37,6 +52,11 @@ export const usage = `exec [options] -- program [argument…]: becomes the progr
   --caps-keep NAME,NAME | none       drops every other capability for good
   --caps-drop NAME,NAME              drops these for good
   --no-new-privs                     nothing it starts gains privileges
+  --seccomp                          only the system calls that a service with these capabilities needs
+  --unshare mnt,ipc,cgroup           namespaces of its own; these take "mnt":
+  --hide PATH  --show PATH           what is empty to it, and what of that is not (may be repeated)
+  --hide-processes                   it sees its own user's processes only
+  --read-only                        it can write to no file system
   --oom-score N                      -1000 to 1000; clamped, and said, where it may not be lowered
   --nice N                           -20 to 19
   --rlimit NAME=SOFT[:HARD]          e.g. nofile=1024:65536; "unlimited" is a number here
@@ -63,6 +83,14 @@ function capabilities(name: string, value: string): Capability[] {
   })
 }
 
+function namespaces(value: string): Unshared[] {
+  return value.split(',').map((word) => {
+    const known = unshared.find((name) => name === word)
+    if (!known) throw new ExecUsageError(`--unshare "${word}": give some of ${unshared.join(', ')}`)
+    return known
+  })
+}
+
 function limit(value: string): ExecOptions['limits'][number] {
   const [, resource = '', soft = '', hard = soft] = /^([a-z]+)=(\d+|unlimited)(?::(\d+|unlimited))?$/.exec(value) ?? []
   if (!isLimitedResource(resource)) throw new ExecUsageError(`--rlimit "${value}": give it as nofile=1024:65536`)
@@ -80,6 +108,12 @@ export function parseExecOptions(args: readonly string[]): ExecOptions {
     cgroups: [],
     drop: [],
     noNewPrivileges: false,
+    filtersSystemCalls: false,
+    unshare: [],
+    hide: [],
+    show: [],
+    hidesProcesses: false,
+    readOnly: false,
     limits: [],
     env: {},
     clearEnv: false,
@@ -101,6 +135,10 @@ export function parseExecOptions(args: readonly string[]): ExecOptions {
     readOption(options, name, value)
   }
   if (options.command.length === 0) throw new ExecUsageError('no program: give it after "--"')
+  if (options.filtersSystemCalls && !options.noNewPrivileges) throw new ExecUsageError('--seccomp: give --no-new-privs too')
+  const changesMounts = options.hide.length > 0 || options.hidesProcesses || options.readOnly
+  if (changesMounts && !options.unshare.includes('mnt'))
+    throw new ExecUsageError("--hide, --hide-processes and --read-only would change everyone's mounts: give --unshare mnt too")
   return options
 }
 
@@ -128,6 +166,24 @@ function readOption(options: ExecOptions, name: string, value: () => string): vo
       break
     case '--no-new-privs':
       options.noNewPrivileges = true
+      break
+    case '--seccomp':
+      options.filtersSystemCalls = true
+      break
+    case '--unshare':
+      options.unshare.push(...namespaces(value()))
+      break
+    case '--hide':
+      options.hide.push(value())
+      break
+    case '--show':
+      options.show.push(value())
+      break
+    case '--hide-processes':
+      options.hidesProcesses = true
+      break
+    case '--read-only':
+      options.readOnly = true
       break
     case '--oom-score':
       options.oomScore = integer(name, value(), -1000, 1000)

@@ -12,12 +12,16 @@ import {
 import { attach, createCgroup, hierarchy } from '../../linux/cgroup.ts'
 import { writeInto } from '../../linux/files.ts'
 import { setgid, setgroups, setuid } from '../../linux/identity.ts'
-import { enter } from '../../linux/namespaces.ts'
+import { enter, unshare } from '../../linux/namespaces.ts'
 import { oomScoreAdjustment, setNice, setNoNewPrivileges, setParentDeathSignal, setsid, umask } from '../../linux/process.ts'
 import { getrlimit, setrlimit } from '../../linux/rlimit.ts'
+import { filterSystemCalls } from '../../linux/seccomp.ts'
 import { failedWith } from '../../wire/errno.ts'
 import type { ExecReport } from '../../wire/exec-report.ts'
+import { seccompFilter } from '../../wire/seccomp/filter.ts'
+import { seccompProfile } from '../../wire/seccomp/profile.ts'
 import type { ExecOptions } from './options.ts'
+import { restrictView } from './view.ts'
 
 type Say = (line: ExecReport) => void
 
@@ -28,6 +32,9 @@ export function prepare(options: ExecOptions, say: Say): void {
   for (const limit of options.limits) setLimit(limit, say)
   if (options.nice !== undefined) setNice(options.nice)
   if (options.netns !== undefined) enter(options.netns, 'net')
+  // After the control groups: a namespace of them begins at the group it is made in.
+  if (options.unshare.length > 0) unshare(options.unshare)
+  if (options.unshare.includes('mnt')) restrictView(options)
   if (options.newSession) setsid()
   if (options.umask !== undefined) umask(options.umask)
   if (options.cwd !== undefined) process.chdir(options.cwd)
@@ -35,6 +42,9 @@ export function prepare(options: ExecOptions, say: Say): void {
   if (options.noNewPrivileges) setNoNewPrivileges()
   // After the change of user, which clears it.
   if (options.parentDeathSignal !== undefined) setParentDeathSignal(options.parentDeathSignal)
+  // Last: all that is before may need calls that the filter forbids. With no_new_privs execve adds to no capability that is left.
+  if (options.filtersSystemCalls)
+    filterSystemCalls(seccompFilter(seccompProfile(capabilities().permitted.map((name) => `CAP_${name.toUpperCase()}`))))
 }
 
 function joinCgroups(paths: readonly string[]): void {

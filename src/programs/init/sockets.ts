@@ -1,11 +1,14 @@
 import { peerCredentials } from '../../linux/socket.ts'
 import type { Area, Machine } from '../../os/area.ts'
+import { inMaintenance } from '../../os/config/maintenance.ts'
 import { machineSocket } from '../../os/runtime/services/machined.ts'
 import type { PeerSocket } from '../../rpc/http2/output.ts'
+import type { ServerOptions } from '../../rpc/server/call.ts'
 import { peerRoles } from '../../rpc/server/peer-roles.ts'
 import { apidAccess, roleAccess, trustdAccess } from '../../rpc/server/resource-access.ts'
-import { serveUnix } from '../../rpc/server/server.ts'
+import { serveUnix, type UnixAddress } from '../../rpc/server/server.ts'
 import { stateMethods } from '../../rpc/server/state.ts'
+import { persistently } from './start.ts'
 
 /** Opens the machine API for apid, and for apid and trustd the few resources that each of them may read. */
 export async function openSockets(machine: Machine, areas: readonly Area[]): Promise<void> {
@@ -13,18 +16,30 @@ export async function openSockets(machine: Machine, areas: readonly Area[]): Pro
   const methods = [...areas.flatMap((area) => area.methods?.(machine) ?? []), ...stateMethods(roleAccess)]
   // The kernel says who is at the other end; what roles it claims is believed as far as that service's go.
   const roles = peerRoles((socket) => serviceOf(machine, socket))
-  await serveUnix({ path: machineSocket, mode: 0o600, uid: 50, gid: 50 }, { methods, store, log, roles, observer: machine.calls })
+  const served = { methods, store, log, roles, inMaintenance: () => inMaintenance(store), observer: machine.calls }
+  const serve = (address: UnixAddress, options: ServerOptions) =>
+    persistently(
+      `listen on ${address.path}`,
+      () => serveUnix(address, options),
+      (text) => log.warn(text),
+    )
+  await serve({ path: machineSocket, mode: 0o600, uid: 50, gid: 50 }, served)
   const views = [
     { path: '/system/run/apid/runtime.sock', uid: 50, access: apidAccess },
     { path: '/system/run/trustd/runtime.sock', uid: 51, access: trustdAccess },
   ]
   for (const { path, uid, access } of views)
-    await serveUnix({ path, mode: 0o600, uid, gid: uid }, { methods: stateMethods(access, 'anyone'), store, log })
+    await serve({ path, mode: 0o600, uid, gid: uid }, { methods: stateMethods(access, 'anyone'), store, log })
 }
 
-/** The service whose process opened a connection. */
-function serviceOf({ supervisor }: Machine, { fd }: PeerSocket): string | undefined {
+/** The service whose process opened a connection; a connection that is gone by now is nobody's. */
+function serviceOf({ supervisor, log }: Machine, { fd }: PeerSocket): string | undefined {
   if (fd < 0) return undefined
-  const { pid } = peerCredentials(fd)
-  return supervisor.list().find((service) => service.pid === pid)?.id
+  try {
+    const { pid } = peerCredentials(fd)
+    return supervisor.list().find((service) => service.pid === pid)?.id
+  } catch (error) {
+    log.debug('caller is unknown', { error })
+    return undefined
+  }
 }

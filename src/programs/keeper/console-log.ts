@@ -1,9 +1,13 @@
 import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
+import { createLogger, formatEntry, type Logger } from '../../cosi/log.ts'
 
 /** A node's console on disk: one current file and one older, so it never takes more than twice the limit. */
 export class ConsoleLog {
   #fd: number
   #size: number
+
+  /** The supervisor's own lines, as a log. */
+  readonly log: Logger = createLogger((entry) => this.note(formatEntry(entry)))
 
   constructor(
     readonly file: string,

@@ -4,7 +4,7 @@
  * writer was killed between two instructions, and undoing must accept that an intent was never carried out.
  */
 
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import * as v from 'valibot'
 
@@ -22,11 +22,14 @@ const Entry = v.variant('kind', [
   v.object({ kind: v.literal('iptables'), iptables: path, bridge: v.pipe(v.string(), v.regex(/^[a-z0-9]{1,15}$/)), node }),
   v.object({ kind: v.literal('sysctl'), name: v.string(), previous: v.string(), node }),
   v.object({ kind: v.literal('program'), args: v.array(v.string()), node }),
+  v.object({ kind: v.literal('forgotten'), node: v.string() }),
   v.object({ kind: v.literal('process'), pid: v.pipe(v.number(), v.integer(), v.minValue(2)), start: v.string(), node }),
 ])
 
+type Line = v.InferOutput<typeof Entry>
+
 /** One thing made, or about to be made, on the host. */
-export type JournalEntry = v.InferOutput<typeof Entry>
+export type JournalEntry = Exclude<Line, { kind: 'forgotten' }>
 
 const LIMIT = 16 * 1024 * 1024
 
@@ -41,6 +44,10 @@ export class Journal {
 
   /** Writes an intent and returns when it is on the disk. */
   write(entry: JournalEntry): void {
+    this.#append(entry)
+  }
+
+  #append(entry: Line): void {
     const first = !existsSync(this.file)
     const fd = openSync(this.file, 'a', 0o600)
     try {
@@ -63,24 +70,16 @@ export class Journal {
     const seen = new Map<string, JournalEntry>()
     for (const line of lines) {
       const entry = parse(line)
-      if (entry) seen.set(JSON.stringify(entry), entry)
+      if (entry?.kind === 'forgotten') {
+        for (const [key, { node }] of seen) if (node === entry.node) seen.delete(key)
+      } else if (entry) seen.set(JSON.stringify(entry), entry)
     }
     return [...seen.values()]
   }
 
-  /** Forgets what a node had made, once it is gone. */
+  /** Forgets what a node had made, once it is gone. A line like any other: others may be writing theirs. */
   forget(name: string): void {
-    const kept = this.entries().filter((entry) => entry.node !== name)
-    const next = `${this.file}.next`
-    const fd = openSync(next, 'w', 0o600)
-    try {
-      writeSync(fd, kept.map((entry) => `${JSON.stringify(entry)}\n`).join(''))
-      fsyncSync(fd)
-    } finally {
-      closeSync(fd)
-    }
-    renameSync(next, this.file)
-    syncDirectory(dirname(this.file))
+    this.#append({ kind: 'forgotten', node: name })
   }
 }
 
@@ -90,7 +89,7 @@ export function openJournal(clusterDirectory: string): Journal {
   return new Journal(join(clusterDirectory, 'journal'))
 }
 
-function parse(line: string): JournalEntry | undefined {
+function parse(line: string): Line | undefined {
   let value: unknown
   try {
     value = JSON.parse(line)

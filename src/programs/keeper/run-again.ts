@@ -27,12 +27,12 @@ export async function runAgain(life: Life): Promise<void> {
   while (!life.signal.aborted) {
     life.report('starting', restarts, last)
     await life.clean()
-    const started = Date.now()
+    const started = performance.now()
     const ending = await life.once(() => life.report('running', restarts, last))
     last = ending.text
     life.console.note(`node ended: ${ending.text}`)
     if (!ending.again || life.signal.aborted) break
-    pause = Date.now() - started < SHORT_LIFE ? Math.min(LONGEST_PAUSE, pause * 2 || 250) : 0
+    pause = performance.now() - started < SHORT_LIFE ? Math.min(LONGEST_PAUSE, pause * 2 || 250) : 0
     restarts++
     life.report('waiting', restarts, last)
     await sleep(pause, life.signal)

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
+import { background } from '../../cosi/background.ts'
 import { killCgroup, removeCgroup } from '../../linux/cgroup.ts'
 import type { ContainerPlan } from './container-spec.ts'
 import { containerSpec, diskDirectories } from './container-spec.ts'
@@ -45,7 +46,7 @@ async function runOnce(run: NodeRun, running: () => void): Promise<Ending> {
   const child = spawn(run.runc, args, { stdio: ['ignore', 'pipe', 'pipe'], detached: false })
   child.stdout.on('data', (bytes: Buffer) => run.console.write(bytes))
   child.stderr.on('data', (bytes: Buffer) => run.console.write(bytes))
-  const stop = () => void stopNode(run, child)
+  const stop = () => background(stopNode(run, child), run.console.log, 'stop node failed')
   try {
     child.once('spawn', running)
     const end = new Promise<Ending>((resolve) => {

@@ -19,6 +19,9 @@ export interface ApplyFlags {
   dryRun?: boolean
   timeout: number
   confirmWithin?: number
+  force?: boolean
+  /** `false` with --no-confirm. */
+  confirm?: boolean
 }
 
 /** Declares those flags. */
@@ -28,6 +31,8 @@ export function applyOptions(): Option[] {
     new Option('--dry-run', 'only show what would change'),
     new Option('--timeout <duration>', 'with --mode=try, when to go back').argParser(duration).default(60_000, '1m'),
     new Option('--confirm-within <duration>', 'go back after so long, over restarts too, unless confirmed').argParser(duration),
+    new Option('--no-confirm', 'keep a change of network, authorities or firewall although the node may not be reached any more'),
+    new Option('--force', 'apply it although it makes the node another machine or one of another cluster'),
   ]
 }
 

@@ -3,6 +3,7 @@
  * configuration and the flags say who, an endpoint that answers is chosen, and every call carries the nodes as metadata.
  */
 
+import { newConnection } from '../../rpc/caller-metadata.ts'
 import type { Channel } from '../../rpc/client/channel.ts'
 import type { Methods } from '../../rpc/messages.ts'
 import type { Metadata } from '../../rpc/metadata.ts'
@@ -11,7 +12,7 @@ import { RpcError, type StatusName, statusCode, statusName } from '../../rpc/sta
 import { dialAddress, parseEndpoint, reachable } from './endpoint.ts'
 import { describe, ExitCode, NodeErrors, UsageError } from './failure.ts'
 import type { Io } from './io.ts'
-import { type ClusterFlags, resolveTarget, type Target } from './target.ts'
+import { type ClusterFlags, certificateTrouble, resolveTarget, type Target } from './target.ts'
 
 /** How one call is made. */
 export interface CallOptions {
@@ -20,6 +21,10 @@ export interface CallOptions {
   readonly signal?: AbortSignal
   /** Ask this one node (metadata `node`) instead of all chosen ones. */
   readonly node?: string
+  /** Have apid connect to that node for this call. */
+  readonly newConnection?: boolean
+  /** Takes the error of a node while the others' messages go on; without it one node's error ends the command. */
+  readonly failed?: (node: string, error: Error) => void
 }
 
 /** What a node's part of a reply says about itself. */
@@ -101,6 +106,11 @@ export class Cluster {
     return parseEndpoint((await this.#connected()).endpoint).host
   }
 
+  /** The same machines, over a connection of its own. */
+  async again(): Promise<Cluster> {
+    return new Cluster(this.#io, await this.target())
+  }
+
   /** The same clusters' machines reached as a maintenance node is: straight at the named nodes, without a client certificate. */
   async insecure(fingerprints: readonly string[] = []): Promise<Cluster> {
     const nodes = this.#flags().nodes ?? []
@@ -126,7 +136,7 @@ export class Cluster {
   /** One unary call as it is. */
   async unary<P extends Path<'unary'>>(path: P, request: Request<P>, options: CallOptions = {}): Promise<Reply<P>> {
     const { timeout = unaryTimeout, signal = this.#io.signal } = options
-    const metadata = await this.#metadata(path, options.node)
+    const metadata = { ...(await this.#metadata(path, options.node)), ...(options.newConnection && { [newConnection]: ['1'] }) }
     return this.#reaching((channel) => channel.unary(path, request, { metadata, deadline: timeout, signal }))
   }
 
@@ -144,6 +154,7 @@ export class Cluster {
       for (let next = first; !next.done; next = await replies.next()) {
         const errors = failure((next.value as WithMetadata).metadata)
         if (errors.length === 0) yield next.value
+        else if (options.failed) for (const { node, error } of errors) options.failed(node, error)
         else if (!several) throw new NodeErrors(errors)
         else this.#io.stderr.write(errors.map(({ node, error }) => `${node}: ${describe(error)}\n`).join(''))
         failures += errors.length
@@ -222,8 +233,10 @@ export class Cluster {
       try {
         return await call(channel)
       } catch (error) {
-        const unreachable = error instanceof RpcError && error.status === 'Unavailable' && error.message.startsWith('connect to ')
-        if (!unreachable) throw error
+        const unreachable = error instanceof RpcError && error.status === 'Unavailable'
+        // A server that refuses the certificate often just ends the connection.
+        if (unreachable) await this.#checkCertificate(error)
+        if (!unreachable || !error.message.startsWith('connect to ')) throw error
         this.#dead.add(endpoint)
         const { endpoints } = await this.target()
         const left = endpoints.some((one) => !this.#dead.has(one))
@@ -233,6 +246,11 @@ export class Cluster {
         throw error
       }
     }
+  }
+
+  async #checkCertificate(cause: RpcError): Promise<void> {
+    const trouble = certificateTrouble(await this.target(), this.#io.now())
+    if (trouble) throw Object.assign(new UsageError(trouble), { cause })
   }
 
   #connected(): Promise<{ channel: Channel; endpoint: string }> {

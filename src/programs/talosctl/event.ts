@@ -15,6 +15,12 @@ export function machineStatus(data: google.protobuf.Any | undefined): machine.Ma
   return data ? unpackAny<machine.MachineStatusEvent>('machine.MachineStatusEvent', data) : undefined
 }
 
+/** Why a sequence of the machine ended before its goal, when that is what an event tells. */
+export function sequenceFailure(data: google.protobuf.Any | undefined): string | undefined {
+  const event = data && unpackAny<machine.SequenceEvent>('machine.SequenceEvent', data)
+  return event?.error ? `sequence ${event.sequence} failed: ${event.error.message}` : undefined
+}
+
 /** The name of a machine's stage. */
 export function stageName(stage: number): string {
   return nameOf(wire.MachineStatusEvent.MachineStage, stage)

@@ -42,7 +42,7 @@ const units: Record<string, number> = { ns: 1e-6, us: 1e-3, µs: 1e-3, μs: 1e-3
 export function duration(value: string): number {
   const text = value.replace(/^[+-]/, '')
   if (text === '0') return 0
-  const parts = [...text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)]
+  const parts = [...text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gy)]
   if (parts.length === 0 || parts.map((part) => part[0]).join('') !== text) {
     throw new InvalidArgumentError('want a duration like "30s", "5m" or "1h30m"')
   }

@@ -2,6 +2,7 @@
  * What a command may touch of the outside: two outputs, the environment, the clock and the user.
  * Results go to `stdout`, everything else to `stderr`. Tests hand in an Io made of strings.
  */
+import { pause } from '../../cosi/pause.ts'
 
 /** One of the two outputs. */
 export interface Output {
@@ -24,10 +25,17 @@ export interface Io {
   /** Whether a person can answer questions. */
   readonly interactive: boolean
   now(): Date
+  /** Waits so many milliseconds, or until Ctrl-C; never rejects. */
+  pause(milliseconds: number): Promise<void>
   /** Asks on stderr and resolves to the trimmed answer. */
   ask(question: string): Promise<string>
   /** Everything on standard input. */
   readStdin(): Promise<Uint8Array>
+}
+
+/** Says on stderr what a person wants to see of a command that went well; scripts, whose stderr is no terminal, see nothing. */
+export function remark(io: Pick<Io, 'stderr'>, text: string): void {
+  if (io.stderr.isTTY) io.stderr.write(text)
 }
 
 const csi = '\u001b['
@@ -82,6 +90,9 @@ export function processIo(): Io {
     },
     interactive: process.stdin.isTTY === true,
     now: () => new Date(),
+    pause(milliseconds) {
+      return pause(milliseconds, this.signal)
+    },
     async ask(question) {
       const { createInterface } = await import('node:readline/promises')
       const reader = createInterface({ input: process.stdin, output: process.stderr })

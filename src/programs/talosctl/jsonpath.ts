@@ -1,7 +1,8 @@
 /**
  * Templates of the kubectl kind: text with `{…}` in it, each a path from the root (`{.spec.hostname}`), a quoted text
  * (`{"\n"}`) or one of `{range PATH}` … `{end}`. A path is made of `.name`, `['name']`, `['a','b']`, `[n]`, `[from:to:step]`,
- * `[*]`, `..name`, `[?(@.name=="x")]`. What is not there prints as nothing.
+ * `[*]`, `..name`, `[?(@.name=="x")]`. Each value that is found, and each text, is a line of its own; a path that leads to
+ * nothing is an error.
  */
 
 import { UsageError } from './failure.ts'
@@ -24,7 +25,10 @@ export type Template = (value: unknown) => string
 /** Parses a template; throws UsageError that says where it is wrong. */
 export function parseTemplate(template: string): Template {
   const parts = new Parser(template).template()
-  return (value) => render(parts, value, value)
+  return (value) =>
+    render(parts, value, value)
+      .map((each) => `${printLine(each)}\n`)
+      .join('')
 }
 
 /** Parses one path such as "{.spec.hostname}" or ".spec.hostname" and gives the function that finds its values. */
@@ -34,6 +38,20 @@ export function parsePath(path: string): (value: unknown) => unknown[] {
   const steps = parser.path()
   if (!parser.ended) throw parser.wrong('the end of the path')
   return (value) => walk(steps, [value])
+}
+
+/** A value as a line: maps and lists as indented JSON with their keys sorted. */
+function printLine(value: unknown): string {
+  if (value === undefined || value === null) return '<nil>'
+  return typeof value === 'object' ? JSON.stringify(sortedKeys(value), null, 4) : String(value)
+}
+
+/** The same value with the keys of every map in order. */
+export function sortedKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortedKeys)
+  if (typeof value !== 'object' || value === null || 'toJSON' in value) return value
+  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+  return Object.fromEntries(entries.map(([key, each]) => [key, sortedKeys(each)]))
 }
 
 /** A found value as text: objects and lists as JSON, nothing for what is not there. */
@@ -84,7 +102,7 @@ class Parser {
         this.#at++
         if (this.#peek() === '.') {
           this.#at++
-          steps.push({ kind: 'descend' })
+          if (steps.at(-1)?.kind !== 'descend') steps.push({ kind: 'descend' })
         }
         if (this.#peek() === '[') continue
         const name = this.#name()
@@ -183,7 +201,8 @@ class Parser {
   #quoted(): string {
     const quote = this.#peek()
     if (quote !== '"' && quote !== "'") throw this.wrong('a quoted text')
-    const end = new RegExp(`^${quote}((?:[^\\\\${quote}]|\\\\.)*)${quote}`, 's').exec(this.text.slice(this.#at))
+    const pattern = quote === '"' ? /^"((?:[^\\"]|\\.)*)"/s : /^'((?:[^\\']|\\.)*)'/s
+    const end = pattern.exec(this.text.slice(this.#at))
     if (!end) throw this.wrong(`the end of the text that begins with ${quote}`)
     this.#at += end[0].length
     const plain: Record<string, string> = { n: '\n', t: '\t', r: '\r' }
@@ -201,7 +220,8 @@ class Parser {
   }
 
   #keyword(word: string): boolean {
-    if (!new RegExp(`^${word}(?![\\w.])`).test(this.text.slice(this.#at))) return false
+    const rest = this.text.slice(this.#at)
+    if (!rest.startsWith(word) || /^[\w.]/.test(rest.slice(word.length))) return false
     this.#at += word.length
     this.#blanks()
     return true
@@ -222,21 +242,48 @@ class Parser {
   }
 }
 
-function render(parts: readonly Part[], root: unknown, current: unknown): string {
-  let text = ''
-  for (const part of parts) {
-    if ('text' in part) text += part.text
-    else if ('range' in part) for (const item of walk(part.range, [current])) text += render(part.body, root, item)
-    else
-      text += walk(part.path, [part.fromRoot ? root : current])
-        .map(printValue)
-        .join(' ')
-  }
-  return text
+function render(parts: readonly Part[], root: unknown, current: unknown): unknown[] {
+  return parts.flatMap((part) => {
+    if ('text' in part) return [part.text]
+    if ('range' in part) return find(part.range, current).flatMap((item) => render(part.body, root, item))
+    return find(part.path, part.fromRoot ? root : current)
+  })
 }
 
+/** What a path leads to. Throws UsageError that names the key or the index that is not there. */
+function find(steps: readonly Step[], value: unknown): unknown[] {
+  let descending = false
+  return steps.reduce<unknown[]>(
+    (values, step) => {
+      const found = values.flatMap((each) => apply(step, each))
+      // Any of all the values below may lack a key.
+      if (found.length === 0 && !descending) refuseMissing(step, values)
+      descending = step.kind === 'descend'
+      return found
+    },
+    [value],
+  )
+}
+
+function refuseMissing(step: Step, values: readonly unknown[]): void {
+  if (step.kind === 'field') throw new UsageError(`error finding result for jsonpath: ${step.names.join(',')} is not found`)
+  const [first] = values
+  if (step.kind === 'index' && Array.isArray(first))
+    throw new UsageError(`error finding result for jsonpath: array index out of bounds: index ${step.at}, length ${first.length}`)
+}
+
+/** Each `..` can multiply what is found. */
+const mostFound = 100_000
+
 function walk(steps: readonly Step[], values: unknown[]): unknown[] {
-  return steps.reduce((found, step) => found.flatMap((value) => apply(step, value)), values)
+  return steps.reduce((found, step) => {
+    const next: unknown[] = []
+    for (const value of found) {
+      for (const one of apply(step, value)) next.push(one)
+      if (next.length > mostFound) throw new UsageError(`jsonpath: more than ${mostFound} values match, name them more closely`)
+    }
+    return next
+  }, values)
 }
 
 function apply(step: Step, value: unknown): unknown[] {

@@ -76,6 +76,7 @@ export const commands: Record<string, Entry> = {
   inspect: { summary: 'Look into the machinery of a node', load: async () => (await import('./commands/inspect.ts')).inspect },
   inject: { summary: 'Change Kubernetes manifests', local: true, load: async () => (await import('./commands/inject.ts')).inject },
   install: { summary: 'Install the system on a disk', load: async () => (await import('./commands/install.ts')).install },
+  help: { summary: 'Show the help of a command', local: true, load: async () => (await import('./commands/help.ts')).help },
   interfaces: { summary: 'Gone', hidden: true, load: async () => (await import('./commands/deprecated.ts')).interfaces },
   kubeconfig: { summary: 'Get the admin kubeconfig', load: async () => (await import('./commands/kubeconfig.ts')).kubeconfig },
   list: { summary: 'List files', aliases: ['ls'], load: async () => (await import('./commands/list.ts')).list },
@@ -209,6 +210,7 @@ function configure(command: Command, io: Io): Command {
       .configureOutput({
         writeOut: (text) => io.stdout.write(text),
         writeErr: (text) => io.stderr.write(text),
+        outputError: (text, write) => write(text.replace(/^error: /, '')),
         getOutHelpWidth: () => io.stdout.columns,
         getErrHelpWidth: () => io.stderr.columns,
         getOutHasColors: () => io.stdout.colors,

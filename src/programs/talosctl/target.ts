@@ -1,5 +1,6 @@
 /** Where a command goes and as whom: the client configuration, with the flags winning. */
 
+import { X509Certificate } from 'node:crypto'
 import { UsageError } from './failure.ts'
 import type { Io } from './io.ts'
 import { type Context, readTalosconfig } from './talosconfig.ts'
@@ -21,6 +22,8 @@ export interface Target {
   readonly cluster?: string
   /** PEM; absent when the server is not verified. */
   readonly tls?: { ca?: string; cert?: string; key?: string; insecure?: boolean; fingerprint?: string | readonly string[] }
+  /** Where the client certificate is from, as messages call it. */
+  readonly credentials?: string
   /** Init's own socket, on the machine itself, and the roles that are claimed there. */
   readonly socket?: string
   readonly roles?: readonly string[]
@@ -54,7 +57,28 @@ export async function resolveTarget(flags: ClusterFlags, io: Io): Promise<Target
     nodes: [...new Set(flags.nodes ?? context.nodes)],
     cluster: flags.cluster ?? context.cluster,
     tls: credentials(context, `context "${name}" in "${path}"`),
+    credentials: `context "${name}" in "${path}"`,
     source: `"${path}"`,
+  }
+}
+
+/** Why nobody takes the client certificate of a target at this moment, and what to do; undefined when it is in its time. */
+export function certificateTrouble({ tls, credentials }: Target, now: Date): string | undefined {
+  if (!tls?.cert) return undefined
+  const { validFromDate, validToDate } = readCertificate(tls.cert, credentials)
+  const date = (time: Date) => time.toISOString().replace('.000Z', 'Z')
+  if (now > validToDate)
+    return `the client certificate of ${credentials} expired at ${date(validToDate)}: get a new one with "talosctl config new" from somebody whose certificate is valid, or with "talosctl gen config --with-secrets secrets.yaml --output-types talosconfig" from the cluster's secrets`
+  if (now < validFromDate)
+    return `the client certificate of ${credentials} is valid from ${date(validFromDate)} on: is the clock of this computer, at ${date(now)}, right?`
+  return undefined
+}
+
+function readCertificate(pem: string, where: string | undefined): X509Certificate {
+  try {
+    return new X509Certificate(pem)
+  } catch {
+    throw new UsageError(`the client certificate of ${where} cannot be read: it is PEM of something else`)
   }
 }
 

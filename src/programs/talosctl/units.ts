@@ -7,7 +7,13 @@ export function humanSize(bytes: number): string {
   if (bytes < 10) return `${bytes} B`
   const power = Math.min(Math.floor(Math.log(bytes) / Math.log(1000) + 1e-12), sizes.length - 1)
   const value = Math.floor((bytes / 1000 ** power) * 10 + 0.5) / 10
-  return `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ${sizes[power]}`
+  return `${value < 10 ? value.toFixed(1) : halfToEven(value)} ${sizes[power]}`
+}
+
+/** To a whole number as C's and Go's %.0f do: 144.5 is 144, 145.5 is 146. */
+function halfToEven(value: number): number {
+  const below = Math.floor(value)
+  return value - below === 0.5 && below % 2 === 0 ? below : Math.round(value)
 }
 
 /** Milliseconds as "6m26s", rounded to seconds. */

@@ -1,16 +1,30 @@
 /** trustd: on control plane nodes, signs the server certificates of machines that have no authority's key of their own. */
+
 import { parseArgs } from 'node:util'
 import { createLogger, formatEntry, type Logger } from '../../cosi/log.ts'
 import { Store } from '../../cosi/store.ts'
+import { onUnexpected, takeUnexpected } from '../../cosi/unexpected.ts'
 import { fromBase64 } from '../../pki/certificate.ts'
 import { tlsKey } from '../../pki/key.ts'
 import { connect } from '../../rpc/client/channel.ts'
 import { splitAddress } from '../../rpc/client/dial.ts'
 import { follow } from '../../rpc/client/follow.ts'
+import type { ShareLimits } from '../../rpc/http2/shares.ts'
 import { type Server, serveTls } from '../../rpc/server/server.ts'
 import { type Authority, certificateMethod } from './certificate.ts'
+import type { MemberRecord } from './claims.ts'
 
 const usage = 'usage: trustd [--listen <address>:50001] [--runtime <resource socket>] [--verbose]'
+
+/**
+ * What its clients may hold: machines that join or renew make one connection and one call. Those behind a translation share
+ * an address. Its control group has 128 MiB.
+ */
+const trustdShares: ShareLimits = {
+  address: { connections: 128, calls: 256, bytes: 4 * 1024 * 1024 },
+  identity: { connections: 128, calls: 256, bytes: 4 * 1024 * 1024 },
+  all: { connections: 1024, calls: 2048, bytes: 16 * 1024 * 1024 },
+}
 
 interface Pair {
   crt: string
@@ -27,6 +41,7 @@ export async function main(args: string[]): Promise<number> {
   const log = createLogger((entry) => {
     if (entry.level !== 'debug' || options.verbose) console.error(`${entry.time.toISOString()} ${formatEntry(entry)}`)
   })
+  onUnexpected(takeUnexpected({ log, giveUp: () => process.exit(70) }))
   const stop = new AbortController()
   process.once('SIGTERM', () => stop.abort())
   process.once('SIGINT', () => stop.abort())
@@ -38,6 +53,7 @@ export async function main(args: string[]): Promise<number> {
 export async function run(address: { host: string; port: number }, socket: string, log: Logger, signal: AbortSignal): Promise<void> {
   const channel = connect({ unix: socket }, { connectTimeout: 5_000 })
   let authority: Authority | undefined
+  let members: readonly MemberRecord[] | undefined
   let server: Server | undefined
   let serving = Promise.resolve()
   const serve = async (pair: Pair) => {
@@ -47,15 +63,45 @@ export async function run(address: { host: string; port: number }, socket: strin
       log.info('certificate renewed')
       return
     }
-    const methods = [certificateMethod(() => authority)]
+    const methods = [
+      certificateMethod(
+        () => authority,
+        () => members,
+      ),
+    ]
     // Callers prove themselves by the token; they bring no roles.
-    const served = { methods, store: new Store(), log, roles: () => new Set<never>() }
+    const served = { methods, store: new Store(), log, roles: () => new Set<never>(), shares: trustdShares }
     server = await serveTls({ port: address.port, host: address.host || '::' }, tls, served)
     log.info('trustd serves', { port: server.port })
   }
   const own = { namespace: 'secrets', type: 'TrustdCertificates.secrets.talos.dev', id: 'trustd' }
   const root = { namespace: 'secrets', type: 'OSRootSecrets.secrets.talos.dev', id: 'os' }
+  const records = new Map<string, MemberRecord>()
+  const located = { namespace: 'cluster', type: 'Members.cluster.talos.dev', options: { bootstrapContents: true } }
+  let caughtUp = false
+  const publish = () => {
+    if (caughtUp) members = [...records.values()]
+  }
+  // While a watch begins anew, what was known before stays known.
+  const watchMembers = {
+    signal,
+    log,
+    began: () => {
+      caughtUp = false
+      records.clear()
+    },
+    complete: () => {
+      caughtUp = true
+      publish()
+    },
+  }
   const watching = [
+    follow(channel, located, watchMembers, ({ metadata: { id }, spec }, gone) => {
+      const { hostname, addresses = [], machineType } = spec as { hostname: string; addresses?: string[]; machineType: string }
+      if (gone) records.delete(id)
+      else records.set(id, { hostname, nodename: id, addresses, controlPlane: machineType !== 'worker' })
+      publish()
+    }),
     follow(channel, own, { signal, log }, ({ spec }, gone) => {
       const { server: pair } = spec as { server?: Pair }
       if (gone || !pair?.crt || !pair.key) return

@@ -1,4 +1,5 @@
 /** One call of a client: requests sent no faster than the server takes them, replies, and the status it ended with. */
+import { timerDelay } from '../../cosi/timer.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
 import { decode, encode } from '../codec.ts'
 import { FrameReader, frameHeader, sealFrame, statusOf, statusOfHttp } from '../frame.ts'
@@ -30,7 +31,10 @@ export class Call {
     this.stream = stream
     this.#shape = shape
     const timer = deadline
-      ? setTimeout(() => this.#stop(new RpcError('DeadlineExceeded', `call "${shape.path}": no answer within ${deadline} ms`)), deadline)
+      ? setTimeout(
+          () => this.#stop(new RpcError('DeadlineExceeded', `call "${shape.path}": no answer within ${deadline} ms`)),
+          timerDelay(deadline),
+        )
       : undefined
     const abort = () => this.#stop(new RpcError('Canceled', `call "${shape.path}": canceled`))
     signal?.addEventListener('abort', abort)
@@ -108,6 +112,10 @@ export class Call {
     if (this.#trailers) return statusOf(this.#trailers)
     const { failure } = this.stream
     const lost = failure?.message ?? 'connection ended without an answer'
+    if (failure?.code === 'ENHANCE_YOUR_CALM' && !this.#ended)
+      return new RpcError('ResourceExhausted', `call "${this.#shape.path}": the server ended it to make room for others`, {
+        cause: failure,
+      })
     if (!this.#ended) return new RpcError('Unavailable', `call "${this.#shape.path}": ${lost}`, { cause: failure })
     return this.#answered ? statusOf({}) : new RpcError('Unavailable', `call "${this.#shape.path}": ${lost}`)
   }

@@ -2,6 +2,10 @@
  * Calls to a server over one HTTP/2 connection, opened at the first call and again after it was lost.
  * Every call has a deadline unless told otherwise; an answer without a status counts as a failure.
  */
+
+import { background } from '../../cosi/background.ts'
+import { silent } from '../../cosi/log.ts'
+import { timerDelay } from '../../cosi/timer.ts'
 import type { OutgoingHeaders } from '../../wire/http2/hpack.ts'
 import { encode } from '../codec.ts'
 import { formatTimeout, frameHeader, sealFrame } from '../frame.ts'
@@ -82,7 +86,7 @@ class HttpChannel implements Channel {
     options: CallOptions = {},
   ): Promise<Reply<P>> {
     const call = await this.#start(methodShape(path), { deadline: defaultDeadline, ...options })
-    void call.send(requests as AsyncIterable<object>)
+    background(call.send(requests as AsyncIterable<object>), silent) // what fails ends the call itself
     return (await only(call.replies())) as Reply<P>
   }
 
@@ -92,14 +96,14 @@ class HttpChannel implements Channel {
     options: CallOptions = {},
   ): AsyncGenerator<Reply<P>, void> {
     const call = await this.#start(methodShape(path), options)
-    void call.send(requests as AsyncIterable<object>)
+    background(call.send(requests as AsyncIterable<object>), silent) // what fails ends the call itself
     yield* call.replies() as AsyncGenerator<Reply<P>, void>
   }
 
   close(): void {
     this.#closed = true
     this.#session?.close()
-    void this.#dialing?.then(
+    this.#dialing?.then(
       (session) => session.close(),
       () => {},
     )
@@ -153,7 +157,7 @@ function patiently<T>(connection: Promise<T>, { deadline, signal }: CallOptions)
   if (!deadline && !signal) return connection
   return new Promise((resolve, reject) => {
     const late = () => reject(new RpcError('DeadlineExceeded', `no connection within ${deadline} ms`))
-    const timer = deadline ? setTimeout(late, deadline) : undefined
+    const timer = deadline ? setTimeout(late, timerDelay(deadline)) : undefined
     const abort = () => reject(new RpcError('Canceled', 'canceled while connecting'))
     signal?.addEventListener('abort', abort)
     connection.then(resolve, reject).finally(() => {

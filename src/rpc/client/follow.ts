@@ -9,18 +9,30 @@ import type { Channel } from './channel.ts'
 
 const { EventType } = enums.resource
 
+/** How a watch goes on. */
+export interface FollowOptions {
+  readonly signal: AbortSignal
+  readonly log: Logger
+  /** A watch begins: what is there comes again, and what went meanwhile does not. */
+  readonly began?: () => void
+  /** All that is there has come, for a watch with `bootstrapContents`. */
+  readonly complete?: () => void
+}
+
 /** Calls back with each resource that is there or changes, and those that go; watches again whenever a watch ends, until the signal. */
 export async function follow(
   channel: Channel,
   watched: Init<cosi.resource.WatchRequest>,
-  { signal, log }: { signal: AbortSignal; log: Logger },
+  { signal, log, began, complete }: FollowOptions,
   take: (resource: Resource, gone: boolean) => void,
 ): Promise<void> {
   for (let pause = 20; !signal.aborted; pause = Math.min(pause * 2, 2_000)) {
     try {
+      began?.()
       for await (const { event } of channel.serverStream('cosi.resource.State/Watch', { ...watched, apiVersion: 1 }, { signal })) {
         pause = 20
         for (const { eventType, resource } of event) {
+          if (eventType === EventType.BOOTSTRAPPED) complete?.()
           if (eventType === EventType.ERRORED) throw new Error('the watch fell behind')
           if (resource && eventType <= EventType.DESTROYED) take(fromMessage(resource), eventType === EventType.DESTROYED)
         }

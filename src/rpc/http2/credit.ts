@@ -32,6 +32,7 @@ export class Credit {
   /** Its stream holds these bytes until they are released. */
   hold(stream: Stream, bytes: number): void {
     stream.held += bytes
+    stream.charge(bytes)
     this.#held += bytes
   }
 
@@ -40,6 +41,7 @@ export class Credit {
     // What a stream held is forgotten at its end.
     if (stream.closed) return
     stream.held -= bytes
+    stream.charge(-bytes)
     this.#held -= bytes
     this.giveBack()
     if (stream.remoteEnded || stream.receiveWindow > stream.granted / 2) return

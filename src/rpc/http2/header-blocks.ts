@@ -2,9 +2,11 @@
 import { ConnectionError } from '../../wire/http2/error.ts'
 import { content, flag, frameType } from '../../wire/http2/frame.ts'
 import { type Headers, HpackDecoder } from '../../wire/http2/hpack.ts'
-import { responseHeaders } from '../frame.ts'
+import { endWith } from '../frame.ts'
+import { RpcError } from '../status.ts'
 import { HeaderList } from './header-list.ts'
 import { maxContinuations, maxHeaderList } from './limits.ts'
+import type { Share } from './shares.ts'
 import { type Carrier, Stream } from './stream.ts'
 import type { Streams } from './streams.ts'
 
@@ -16,6 +18,8 @@ export interface HeaderOptions {
   readonly server: boolean
   readonly streams: Streams
   readonly maxStreams: number
+  /** The client that a call is charged to. */
+  readonly shareOf: (headers: Headers) => Share | undefined
   /** A request came. */
   readonly request: (stream: Stream, headers: Headers) => void
   /** Whether new streams are not looked at any more. */
@@ -76,7 +80,7 @@ export class HeaderBlocks {
   }
 
   #opened(id: number, list: HeaderList, end: boolean): void {
-    const { carrier, streams, maxStreams, request, closing } = this.#options
+    const { carrier, streams, maxStreams, request, shareOf, closing } = this.#options
     if (id % 2 === 0) throw new ConnectionError('PROTOCOL_ERROR', `a client opened stream ${id}`)
     streams.last = id
     const { headers } = list
@@ -89,7 +93,10 @@ export class HeaderBlocks {
       stream.expected = length === undefined ? -1 : Number(length)
       stream.remoteEnded = end
       streams.accept(id, stream)
-      if (list.tooLarge) stream.respond({ ...responseHeaders, 'grpc-status': 8, 'grpc-message': tooLarge }, true)
+      const share = shareOf(headers)
+      const refusal = list.tooLarge ? tooLarge : share?.open(stream)
+      if (refusal === undefined) stream.share = share
+      if (refusal !== undefined) endWith(stream, new RpcError('ResourceExhausted', refusal))
       else request(stream, headers)
       if (end && !stream.closed) stream.arrived({ trailers: undefined })
     }

@@ -1,4 +1,5 @@
 /** How much of everything the other side of a connection may make us hold or do. */
+import type { ShareLimits } from './shares.ts'
 
 /** Bytes of an uncompressed header list, each header counted with 32 more. A thousand node names of 30 letters fit. */
 export const maxHeaderList = 65_536
@@ -22,8 +23,15 @@ export const connectionWindow = 1024 * 1024
 /** Bytes that the streams of a connection may hold unread together; beyond it the connection waits for its readers. */
 export const maxHeld = 32 * 1024 * 1024
 
-/** Bytes a stream takes from its sender before it says that it is full. */
+/** Bytes a stream takes from its sender before it is full, as long as few share the connection. */
 export const streamBuffer = 65_536
+
+/** What the buffers of all streams of a connection may add up to; a buffer does not get smaller than the least. */
+export const bufferBudget = 4 * 1024 * 1024
+export const leastBuffer = 4096
+
+/** Bytes of a piece that is kept together with those that follow, so that many small ones do not cost a buffer each. */
+export const smallPiece = 1024
 
 /** Bytes that wait for the socket before streams have to wait, and before we stop reading from a client that reads nothing. */
 export const softOutput = 131_072
@@ -35,6 +43,9 @@ export const resetsPerSecond = 200
 
 /** Frames that move no call which may come one after another. */
 export const maxIdleFrames = 10_000
+
+/** SETTINGS frames that a client may send in all. Clients that tune their windows send a dozen. */
+export const maxSettings = 1000
 
 /** Numbers of streams that are remembered after their end. */
 export const remembered = 1024
@@ -51,8 +62,19 @@ export const silentTime = 60_000
 /** Connections that may be greeting at a time, before anyone knows who they are. */
 export const maxGreeting = 512
 
-/** Connections of one listener; for one more an idle one is ended, and without such it is turned away. */
-export const maxConnections = 4096
+/**
+ * What the clients of one listener may hold. Those of one address may be many behind a translation or a load balancer;
+ * of a unix socket each connection is an identity of its own.
+ */
+export const defaultShares: ShareLimits = {
+  address: { connections: 512, calls: 4096, bytes: 16 * 1024 * 1024 },
+  identity: { connections: 512, calls: 4096, bytes: 12 * 1024 * 1024 },
+  all: { connections: 4096, calls: 16_384, bytes: 24 * 1024 * 1024 },
+}
+
+/** Milliseconds between looks at the certificates of connected clients, and those that their calls have left after that. */
+export const certificateInterval = 10_000
+export const expiredGrace = 5000
 
 /** Milliseconds that a client has to hang up after we did. */
 export const lingerTime = 1000

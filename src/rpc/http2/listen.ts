@@ -2,10 +2,13 @@
  * Takes HTTP/2 connections on a unix socket, on TCP, or over TLS. A client has a while to prove itself and to greet; one
  * that asks nothing for long is sent away, one that has gone without a word is found out.
  */
+
 import type { PeerCertificate } from 'node:tls'
-import { greetingTime, idleTime, maxConnections, maxGreeting, silentTime } from './limits.ts'
+import { Acceptor, type Connection, type Socket } from './acceptor.ts'
+import * as limits from './limits.ts'
 import type { PeerSocket } from './output.ts'
-import { Session, type SessionOptions } from './session.ts'
+import type { SessionOptions } from './session.ts'
+import type { Shares } from './shares.ts'
 
 /** How a listener proves who it is, and what it asks of clients. All in PEM. */
 export interface ServerTls {
@@ -27,12 +30,25 @@ export interface Peer {
   readonly certificate: PeerCertificate | undefined
 }
 
+/** What is done with a client that may come in. */
+export interface Welcome {
+  readonly request: NonNullable<SessionOptions['request']>
+  /** Who it is, where that is known; with its address it is what limits are shared by. */
+  readonly identity?: string | undefined
+  /** Requests that it may have running at a time, when not as many as others. */
+  readonly maxStreams?: number | undefined
+  /** The client that a call is charged to, when it is another than this one. */
+  readonly shareOf?: SessionOptions['shareOf']
+}
+
 /** What a listener does with those that come. */
 export interface ListenOptions {
-  /** Says what is done with each of someone's requests; undefined when they may not come in. */
-  readonly welcome: (peer: Peer) => SessionOptions['request'] | undefined
+  /** Says what is done with a client; undefined when it may not come in. */
+  readonly welcome: (peer: Peer) => Welcome | undefined
   /** Requests that one connection may have running at a time. */
   readonly maxStreams: number
+  /** What clients may hold; with limits of its own for each listener when not given. */
+  readonly shares?: Shares
   /** Milliseconds that someone has to prove themselves and to greet. */
   readonly greetingTime?: number
   /** Is told of those that were turned away, and of connections that broke the rules. */
@@ -43,52 +59,53 @@ export interface ListenOptions {
 export interface Listener {
   /** The TCP port, or 0. */
   readonly port: number
-  /** Shows and trusts other certificates from now on; connections there are go on. */
+  /** Shows and trusts other certificates from now on; connections of clients that are still trusted go on. */
   renew(tls: ServerTls): void
   /** Asks those that were silent for so many milliseconds whether they are there, and ends those that were asked before and did not answer; done by itself every minute. */
   sweep(patience?: number): void
+  /** Ends connections of clients whose certificate is not valid at a time; done by itself every ten seconds. */
+  judge(now?: number): void
   /** Takes no more connections, lets running calls go on for `grace` milliseconds, then ends them. */
   close(grace?: number): Promise<void>
 }
 
-interface Connection {
-  session?: Session
-  deadline?: ReturnType<typeof setTimeout>
-}
-
-type Socket = Bun.Socket<Connection> & PeerSocket
-
 // TLS 1.3, and the name of HTTP/2 as the protocol's list of names has it.
 const tlsVersion = 0x0304
 const alpn = Buffer.from('\x02h2')
+// SSL_OP_NO_TICKET: a resumed session would not show its certificate again.
+const noTickets = 0x4000
 
 /** Listens. Throws when the address is not to be had. */
 export function listen(place: Place, options: ListenOptions): Listener {
-  const taking = new Taking(options, 'tls' in place ? place.tls : undefined)
-  let server = open(place, taking)
+  const acceptor = new Acceptor(options, 'tls' in place ? place.tls : undefined)
+  let server = open(place, acceptor)
   const port = 'port' in server ? server.port : 0
-  const sweep = setInterval(() => taking.sweep(), silentTime)
+  const sweep = setInterval(() => acceptor.sweep(), limits.silentTime)
   sweep.unref()
+  const judge = setInterval(() => acceptor.judge(), limits.certificateInterval)
+  judge.unref()
   return {
     port,
     renew(tls) {
       if ('unix' in place) return
-      taking.tls = tls
+      acceptor.renew(tls)
       // Certificates belong to the listening socket: it is replaced within this turn, so nobody finds the door shut.
       server.stop(false)
-      server = open({ ...place, port, tls }, taking)
+      server = open({ ...place, port, tls }, acceptor)
     },
-    sweep: (patience) => taking.sweep(patience),
+    sweep: (patience) => acceptor.sweep(patience),
+    judge: (now) => acceptor.judge(now),
     async close(grace = 0) {
       clearInterval(sweep)
+      clearInterval(judge)
       server.stop(false)
-      await taking.close(grace)
+      await acceptor.close(grace)
     },
   }
 }
 
-function open(place: Place, taking: Taking): Bun.TCPSocketListener<Connection> | Bun.UnixSocketListener<Connection> {
-  const socket = handlers(taking)
+function open(place: Place, acceptor: Acceptor): Bun.TCPSocketListener<Connection> | Bun.UnixSocketListener<Connection> {
+  const socket = handlers(acceptor)
   if ('unix' in place) return Bun.listen<Connection>({ unix: place.unix, socket })
   const { host, port, tls } = place
   return Bun.listen<Connection>({ hostname: host, port, socket, ...(tls && { tls: secured(tls) }) })
@@ -100,141 +117,26 @@ function secured({ cert, key, clients, ca }: ServerTls): Bun.TLSOptions {
     key: key as string,
     ...(ca !== undefined && { ca }),
     requestCert: clients !== undefined,
-    rejectUnauthorized: clients === 'required',
+    // Judged after the handshake, so that the refusal can say why: the runtime would close without a word.
+    rejectUnauthorized: false,
     ALPNProtocols: alpn,
     minVersion: tlsVersion,
+    secureOptions: noTickets,
   } as Bun.TLSOptions
 }
 
-function handlers(taking: Taking): Bun.SocketHandler<Connection> {
-  return {
-    open: (socket) => taking.opened(socket as Socket),
-    handshake: (socket, success, error) => taking.proved(socket as Socket, success, error),
-    data: (socket, chunk) => socket.data.session?.receive(chunk),
-    drain: (socket) => socket.data.session?.drained(),
-    close: (socket, error) => taking.closed(socket as Socket, error),
-    error: (socket, error) => taking.closed(socket as Socket, error),
-  }
+interface Handlers extends Bun.SocketHandler<Connection> {
+  keylog(socket: Bun.Socket<Connection>, line: Uint8Array): void
 }
 
-/** The connections of one listener. */
-class Taking {
-  tls: ServerTls | undefined
-  readonly #options: ListenOptions
-  readonly #sessions = new Set<Session>()
-  /** Those who have not greeted yet, in the order they came. */
-  readonly #greeting = new Set<Socket>()
-  #asked = new WeakSet<Session>()
-
-  constructor(options: ListenOptions, tls: ServerTls | undefined) {
-    this.#options = options
-    this.tls = tls
-  }
-
-  opened(socket: Socket): void {
-    socket.data = {}
-    if (this.#greeting.size >= maxGreeting) {
-      const [oldest] = this.#greeting
-      if (oldest) this.#turnAway(oldest, 'too many clients at the door')
-    }
-    this.#greeting.add(socket)
-    socket.data.deadline = setTimeout(
-      () => this.#turnAway(socket, 'client did not greet in time'),
-      this.#options.greetingTime ?? greetingTime,
-    )
-    if (!this.tls) this.#welcome(socket, undefined)
-  }
-
-  proved(socket: Socket, success: boolean, error: Error | null): void {
-    const required = this.tls?.clients === 'required'
-    if (required ? !success || error || !socket.authorized : !success) this.#turnAway(socket, 'client was turned away', error)
-    else if (socket.alpnProtocol !== 'h2') this.#turnAway(socket, 'client does not speak HTTP/2')
-    else {
-      // Callers that vanish without a word are noticed by the kernel.
-      socket.setKeepAlive(true, 30_000)
-      socket.setNoDelay(true)
-      this.#welcome(socket, required ? socket.getPeerCertificate() : undefined)
-    }
-  }
-
-  closed(socket: Socket, error: Error | undefined): void {
-    this.#forget(socket)
-    const { session } = socket.data ?? {}
-    if (error && session && !session.closed) this.#trouble('connection failed', socket, error)
-    session?.gone(error)
-  }
-
-  /** Ends what is idle; asks those that were silent for long, and ends those that did not answer. */
-  sweep(patience = silentTime): void {
-    const now = Date.now()
-    for (const session of this.#sessions) {
-      const silence = now - session.lastHeard
-      if (session.size === 0 && silence > idleTime) session.close()
-      else if (silence < patience) this.#asked.delete(session)
-      // Only who has not answered is gone: this turn may come late, and the answer be as old as the silence that is allowed.
-      else if (this.#asked.has(session)) session.destroy(new Error('client gives no sign of life'))
-      else {
-        this.#asked.add(session)
-        session.ping(() => void this.#asked.delete(session))
-      }
-    }
-  }
-
-  async close(grace: number): Promise<void> {
-    for (const socket of [...this.#greeting]) if (!socket.data.session) this.#turnAway(socket, 'server ends')
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const look = () => this.#sessions.size === 0 && resolve()
-    const late = setTimeout(() => {
-      for (const session of [...this.#sessions]) session.destroy(new Error('server ends'))
-    }, grace)
-    for (const session of [...this.#sessions]) {
-      session.whenClosed(() => queueMicrotask(look))
-      session.close()
-    }
-    look()
-    await promise
-    clearTimeout(late)
-  }
-
-  #welcome(socket: Socket, certificate: PeerCertificate | undefined): void {
-    const request = this.#options.welcome({ socket, certificate })
-    const room = this.#sessions.size < maxConnections || this.#makeRoom()
-    if (!request || !room) {
-      this.#turnAway(socket, room ? undefined : 'too many connections')
-      return
-    }
-    const session = new Session(socket, { side: 'server', request, maxStreams: this.#options.maxStreams })
-    socket.data.session = session
-    this.#sessions.add(session)
-    session.whenSettled(() => this.#forget(socket))
-    session.whenClosed((error) => {
-      this.#sessions.delete(session)
-      if (error && error.name === 'ConnectionError') this.#trouble('connection broke the rules', socket, error)
-    })
-  }
-
-  #makeRoom(): boolean {
-    for (const session of this.#sessions)
-      if (session.size === 0) {
-        session.close()
-        return true
-      }
-    return false
-  }
-
-  #turnAway(socket: Socket, why?: string, error?: Error | null): void {
-    this.#forget(socket)
-    if (why) this.#trouble(why, socket, error ?? undefined)
-    if (socket.data.session) socket.data.session.destroy()
-    else socket.terminate()
-  }
-
-  #forget(socket: Socket): void {
-    clearTimeout(socket.data?.deadline)
-    this.#greeting.delete(socket)
-  }
-
-  #trouble(what: string, { remoteAddress }: Socket, error?: Error): void {
-    this.#options.trouble?.(what, { ...(remoteAddress && { peer: remoteAddress }), ...(error && { error }) })
+function handlers(acceptor: Acceptor): Handlers {
+  return {
+    keylog: (socket, line) => acceptor.agreed(socket as Socket, line),
+    open: (socket) => acceptor.opened(socket as Socket),
+    handshake: (socket, success, error) => acceptor.proved(socket as Socket, success, error),
+    data: (socket, chunk) => socket.data.session?.receive(chunk),
+    drain: (socket) => socket.data.session?.drained(),
+    close: (socket, error) => acceptor.closed(socket as Socket, error),
+    error: (socket, error) => acceptor.closed(socket as Socket, error),
   }
 }

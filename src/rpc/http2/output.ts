@@ -27,17 +27,26 @@ export interface Socket extends PeerSocket {
 
 const usual = 16_384
 const kept = 262_144
+const nothing = Buffer.alloc(0)
+
+/** Buffers of connections that have nothing to send, for those that have: most connections are idle at any time. */
+const spare: Buffer[] = []
+const mostSpare = 16
 
 /** The outgoing side of a connection. */
 export class Output {
-  #buffer: Buffer = Buffer.allocUnsafeSlow(usual)
+  #buffer: Buffer = nothing
   #start = 0
   #end = 0
   #scheduled = false
   #blocked = false
   #over = false
+  /** Bytes of the buffer that were charged, from when the socket took no more until all was sent. */
+  #charged = 0
   readonly #socket: Socket
   readonly #refill: () => void
+  /** Is told how many bytes begin to wait for a socket that takes no more, or no longer do. */
+  charge: (bytes: number) => void = () => {}
 
   /** `refill` is asked for more whenever all was sent. */
   constructor(socket: Socket, refill: () => void) {
@@ -100,29 +109,49 @@ export class Output {
       this.#start += written
       if (this.#start < this.#end) {
         this.#blocked = true
+        this.#count(this.#buffer.length)
         return
       }
       this.#start = this.#end = 0
-      if (this.#buffer.length > kept) this.#buffer = Buffer.allocUnsafeSlow(usual)
       this.#refill()
     }
+    if (this.#end === this.#start && !this.#over) this.#giveBack()
+  }
+
+  #giveBack(): void {
+    if (this.#buffer.length >= usual && this.#buffer.length <= kept && spare.length < mostSpare) spare.push(this.#buffer)
+    this.#buffer = nothing
+    this.#start = this.#end = 0
   }
 
   /** The socket takes bytes again. */
   drained(): void {
     this.#blocked = false
     this.flush()
+    if (!this.#blocked) this.#count(0)
+  }
+
+  #count(bytes: number): void {
+    const more = bytes - this.#charged
+    if (more === 0) return
+    this.#charged = bytes
+    this.charge(more)
   }
 
   /** Nothing is sent any more. */
   close(): void {
     this.#over = true
     this.#start = this.#end = 0
-    this.#buffer = Buffer.alloc(0)
+    this.#buffer = nothing
+    this.#count(0)
   }
 
   #room(size: number): void {
     if (this.#end + size <= this.#buffer.length) return
+    if (this.#buffer === nothing) {
+      this.#buffer = spare.pop() ?? Buffer.allocUnsafeSlow(Math.max(usual, size))
+      if (size <= this.#buffer.length) return
+    }
     const waiting = this.#end - this.#start
     const wanted = waiting + size
     // Moved to the front when that is enough, into a larger one otherwise.
@@ -131,5 +160,6 @@ export class Output {
     this.#buffer = target
     this.#start = 0
     this.#end = waiting
+    if (this.#blocked) this.#count(target.length)
   }
 }

@@ -6,7 +6,7 @@ import { HpackEncoder, type OutgoingHeaders } from '../../wire/http2/hpack.ts'
 import { defaultSettings, maxInt31, type Settings } from '../../wire/http2/settings.ts'
 import { maxFrame, softOutput } from './limits.ts'
 import { Output, type Socket } from './output.ts'
-import { compact, type Stream } from './stream.ts'
+import type { Stream } from './stream.ts'
 
 const nothing = Buffer.alloc(0)
 
@@ -18,6 +18,10 @@ export class Sender {
   readonly #encoder = new HpackEncoder()
   /** Streams that have bytes and a window for them. */
   readonly #ready = new Set<Stream>()
+  /** Streams that have bytes and no window for them. */
+  readonly #blocked = new Set<Stream>()
+  /** At least as much as any stream was widened by the other side beyond what it has sent. */
+  #widest = 0
   readonly #ended: (stream: Stream) => void
   #window = 65_535
   /** Frames that moved no call since a call moved last. */
@@ -48,22 +52,21 @@ export class Sender {
     if (
       stream.id > 0 &&
       stream.pendingBytes === 0 &&
-      chunk.length <= stream.sendWindow &&
+      chunk.length <= this.#windowOf(stream) &&
       chunk.length <= this.#window &&
       this.output.size < softOutput
     ) {
       this.#frames(stream, chunk)
       return true
     }
-    stream.pending.push(compact(chunk))
-    stream.pendingBytes += chunk.length
+    stream.keep(chunk)
     this.#enter(stream)
     return !stream.full
   }
 
   /** Sends the end of a stream, once all its bytes are sent. */
   end(stream: Stream): void {
-    if (stream.id === 0 || stream.pendingBytes > 0) return
+    if (stream.id === 0 || stream.pendingBytes > 0 || stream.localEnded) return
     if (stream.trailers) this.headers(stream, stream.trailers, true)
     else {
       this.output.frame(frameType.DATA, flag.END_STREAM, stream.id, nothing)
@@ -80,11 +83,11 @@ export class Sender {
   /** A stream sends nothing any more. */
   leave(stream: Stream): void {
     this.#ready.delete(stream)
+    this.#blocked.delete(stream)
   }
 
   /** A stream's request was sent: now its bytes may follow. */
   begin(stream: Stream): void {
-    stream.sendWindow = this.peer.initialWindowSize
     this.#enter(stream)
     if (stream.ending) this.end(stream)
   }
@@ -99,9 +102,32 @@ export class Sender {
   /** Widens the window of a stream; false when it would be larger than any may be. */
   widenStream(stream: Stream, bytes: number): boolean {
     stream.sendWindow += bytes
-    if (stream.sendWindow > maxInt31) return false
+    this.#widest = Math.max(this.#widest, stream.sendWindow)
+    if (this.#windowOf(stream) > maxInt31) return false
     this.#enter(stream)
     return true
+  }
+
+  /** The other side has changed the window that all its streams begin with; false when it makes one larger than any may be. */
+  rebased(before: number, streams: () => Iterable<Stream>): boolean {
+    if (this.peer.initialWindowSize <= before) return true
+    if (this.peer.initialWindowSize + this.#widest > maxInt31) {
+      this.#widest = 0
+      for (const stream of streams()) this.#widest = Math.max(this.#widest, stream.sendWindow)
+      if (this.peer.initialWindowSize + this.#widest > maxInt31) return false
+    }
+    for (const stream of this.#blocked) {
+      if (this.#windowOf(stream) <= 0) continue
+      this.#blocked.delete(stream)
+      this.#ready.add(stream)
+    }
+    this.#pump()
+    return true
+  }
+
+  /** A stream keeps how its window differs from the one all begin with, so that a new beginning costs nothing. */
+  #windowOf(stream: Stream): number {
+    return this.peer.initialWindowSize + stream.sendWindow
   }
 
   /** The other side allows a table of another size. */
@@ -110,7 +136,12 @@ export class Sender {
   }
 
   #enter(stream: Stream): void {
-    if (stream.pendingBytes === 0 || stream.sendWindow <= 0 || stream.id === 0) return
+    if (stream.pendingBytes === 0 || stream.id === 0) return
+    if (this.#windowOf(stream) <= 0) {
+      this.#blocked.add(stream)
+      return
+    }
+    this.#blocked.delete(stream)
     this.#ready.add(stream)
     this.#pump()
   }
@@ -120,18 +151,20 @@ export class Sender {
     for (const stream of this.#ready) {
       if (this.#window <= 0 || this.output.size >= softOutput) return
       this.#ready.delete(stream)
-      this.#next(stream)
-      if (stream.pendingBytes > 0 && stream.sendWindow > 0) this.#ready.add(stream)
+      // Settings may have narrowed its window since it became ready.
+      if (this.#windowOf(stream) > 0) this.#next(stream)
+      if (stream.pendingBytes > 0) (this.#windowOf(stream) > 0 ? this.#ready : this.#blocked).add(stream)
     }
   }
 
   #next(stream: Stream): void {
     const chunk = stream.pending[0]!
     const from = stream.pendingFrom
-    const size = Math.min(chunk.length - from, stream.sendWindow, this.#window, this.#frameSize)
+    const size = Math.min(chunk.length - from, this.#windowOf(stream), this.#window, this.#frameSize)
     const last = size === stream.pendingBytes && stream.ending && !stream.trailers
     this.#frame(stream, chunk, from, from + size, last)
     stream.pendingBytes -= size
+    stream.charge(-size)
     if (from + size === chunk.length) {
       stream.pending.shift()
       stream.pendingFrom = 0

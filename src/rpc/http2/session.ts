@@ -12,8 +12,10 @@ import { HeaderBlocks } from './header-blocks.ts'
 import * as limits from './limits.ts'
 import type { Socket } from './output.ts'
 import { Sender } from './sender.ts'
+import type { HeldConnection, Share } from './shares.ts'
 import { type Carrier, Stream, StreamError } from './stream.ts'
 import { Streams } from './streams.ts'
+import { type Deferred, requestCost } from './turns.ts'
 
 /** What an end of a connection is. */
 export interface SessionOptions {
@@ -22,16 +24,20 @@ export interface SessionOptions {
   readonly request?: (stream: Stream, headers: Headers) => void
   /** Of a server: requests that may run at a time. */
   readonly maxStreams?: number
+  /** Of a server: the client that the connection is charged to. */
+  readonly share?: Share
+  /** Of a server: the client that a call is charged to, when it is another than the connection's. */
+  readonly shareOf?: (headers: Headers) => Share
 }
 
 const nothing = Buffer.alloc(0)
 
 /** A connection. */
-export class Session implements Carrier, FrameSink {
+export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
   readonly socket: Socket
   closed = false
   /** When anything came last, in milliseconds of the clock. */
-  lastHeard = Date.now()
+  lastHeard = performance.now()
   readonly #server: boolean
   readonly #sender: Sender
   readonly #credit: Credit
@@ -43,16 +49,30 @@ export class Session implements Carrier, FrameSink {
   #greeted = 0
   /** The other side has said its settings, so speaks HTTP/2. */
   #settled = false
+  #settingsFrames = 0
+  /** Bytes that wait for their client's turn. */
+  readonly #unread: Buffer[] = []
+  #deferred = false
   #closing = false
   #paused = false
   readonly #settlers: (() => void)[] = []
   readonly #closers: ((failure: Error | undefined) => void)[] = []
 
-  constructor(socket: Socket, { side, request = () => {}, maxStreams = 1000 }: SessionOptions) {
+  /** Bytes of it that wait for the socket, as far as its client is charged for them. */
+  charged = 0
+  readonly #share: Share | undefined
+
+  constructor(socket: Socket, { side, request = () => {}, maxStreams = 1000, share, shareOf }: SessionOptions) {
     this.socket = socket
+    this.#share = share
     this.#server = side === 'server'
     this.#sender = new Sender(socket, (stream) => this.#streams.sent(stream))
     const { output } = this.#sender
+    if (share)
+      output.charge = (bytes) => {
+        this.charged += bytes
+        share.charge(bytes)
+      }
     this.#credit = new Credit(output)
     this.#streams = new Streams(this.#server, this.#sender, this.#credit, () => {
       if (this.#closing) queueMicrotask(() => this.#endIfDone())
@@ -64,6 +84,7 @@ export class Session implements Carrier, FrameSink {
       streams: this.#streams,
       maxStreams,
       request,
+      shareOf: shareOf ?? (() => share),
       closing: () => this.#closing,
       received: (stream, trailers) => this.#received(stream, trailers),
     })
@@ -89,6 +110,24 @@ export class Session implements Carrier, FrameSink {
   /** Streams that are open, or wait to be. */
   get size(): number {
     return this.#streams.size
+  }
+
+  /** Whether all its streams still wait for their request. */
+  get awaitsRequests(): boolean {
+    return this.#streams.all().every((stream) => !stream.remoteEnded && !stream.headersSent)
+  }
+
+  /** Bytes that each of its streams may have waiting before it is full. */
+  get streamRoom(): number {
+    const { active } = this.#streams
+    if (active * limits.streamBuffer <= limits.bufferBudget) return limits.streamBuffer
+    return Math.max(limits.leastBuffer, Math.floor(limits.bufferBudget / active))
+  }
+
+  /** Ends it because its client holds too much. */
+  exhaust(message: string): void {
+    if (this.#server && this.size === 0) this.close()
+    else this.destroy(new Error(message))
   }
 
   /** Whether new streams may be opened. */
@@ -150,9 +189,30 @@ export class Session implements Carrier, FrameSink {
   /** Bytes came. */
   receive(chunk: Buffer): void {
     if (this.closed) return
-    this.lastHeard = Date.now()
+    this.lastHeard = performance.now()
+    if (this.#unread.length > 0) this.#unread.push(chunk)
+    else this.#look(chunk)
+  }
+
+  /** Goes on with bytes that waited for their turn. */
+  proceed(): void {
+    while (!this.closed && this.#unread.length > 0 && !this.sated) this.#look(this.#unread.shift()!, true)
+    if (this.closed || this.#unread.length > 0) return
+    this.#deferred = false
+    if (!this.#paused) this.socket.resume()
+  }
+
+  /** Whether its client has to let others have their turn. */
+  get sated(): boolean {
+    return this.#share?.portion.over ?? false
+  }
+
+  #look(chunk: Buffer, again = false): void {
     try {
-      this.#reader.push(this.#greeted < preface.length ? this.#greet(chunk) : chunk)
+      const fresh = this.#greeted < preface.length ? this.#greet(chunk) : chunk
+      const taken = this.#reader.push(fresh)
+      if (taken < fresh.length) this.#defer(fresh.subarray(taken))
+      else if (again && this.#unread.length > 0 && this.sated) this.#share?.portion.defer(this)
     } catch (error) {
       if (!(error instanceof ConnectionError)) throw error
       this.#fail(error)
@@ -173,16 +233,26 @@ export class Session implements Carrier, FrameSink {
     this.#endIfDone()
     if (!this.#paused || this.#sender.output.size > limits.softOutput) return
     this.#paused = false
-    this.socket.resume()
+    if (!this.#deferred) this.socket.resume()
   }
 
   /** The socket is closed. */
   gone(failure?: Error): void {
     if (this.closed) return
     this.closed = true
+    this.#unread.length = 0
     this.#sender.output.close()
     this.#streams.endAll(failure?.message ?? 'connection was closed')
+    this.#share?.disconnect(this)
     for (const closer of this.#closers.splice(0)) closer(failure)
+  }
+
+  #defer(rest: Buffer): void {
+    this.#unread.unshift(rest)
+    this.#share?.portion.defer(this)
+    if (this.#deferred) return
+    this.#deferred = true
+    this.socket.pause()
   }
 
   // What streams ask for.
@@ -223,10 +293,13 @@ export class Session implements Carrier, FrameSink {
   data(id: number, piece: Buffer, left: number, flags: number): void {
     const stream = this.#streams.get(id)
     if (stream && !stream.remoteEnded) this.#deliver(stream, piece, left === 0 && (flags & flag.END_STREAM) !== 0)
-    if (left === 0) this.#credit.giveBack()
+    if (left > 0) return
+    this.#share?.portion.spend(1)
+    this.#credit.giveBack()
   }
 
   frame(type: number, flags: number, id: number, payload: Buffer): void {
+    this.#share?.portion.spend(type === frameType.HEADERS ? requestCost : 1)
     if (type === frameType.HEADERS) {
       if (flags & flag.PRIORITY) this.#dependency(id, payload.subarray(flags & flag.PADDED ? 1 : 0))
       this.#blocks.headers(id, flags, payload)
@@ -337,15 +410,14 @@ export class Session implements Carrier, FrameSink {
       return
     }
     this.#idleFrame()
+    if (this.#server && ++this.#settingsFrames > limits.maxSettings) throw new ConnectionError('ENHANCE_YOUR_CALM', 'too many settings')
     const { peer } = this.#sender
     const before = peer.initialWindowSize
     applySettings(peer, payload)
     this.#sender.resizeTable()
     this.#sender.output.frame(frameType.SETTINGS, flag.ACK, 0, nothing)
-    if (peer.initialWindowSize !== before)
-      for (const stream of this.#streams.all())
-        if (!this.#sender.widenStream(stream, peer.initialWindowSize - before))
-          throw new ConnectionError('FLOW_CONTROL_ERROR', 'settings make a window too large')
+    if (!this.#sender.rebased(before, () => this.#streams.all()))
+      throw new ConnectionError('FLOW_CONTROL_ERROR', 'settings make a window too large')
     if (!this.#settled && !this.#server && this.size === 0) this.socket.unref()
     this.#settled = true
     for (const then of this.#settlers.splice(0)) then()

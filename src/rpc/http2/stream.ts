@@ -5,7 +5,10 @@
  */
 import type { ErrorName } from '../../wire/http2/error.ts'
 import type { Headers, OutgoingHeaders } from '../../wire/http2/hpack.ts'
-import { firstWindow, streamBuffer } from './limits.ts'
+import { endWith } from '../frame.ts'
+import { RpcError } from '../status.ts'
+import { firstWindow, smallPiece } from './limits.ts'
+import type { Holder, Share } from './shares.ts'
 
 /** Why a stream ended before both sides had said all. */
 export class StreamError extends Error {
@@ -35,6 +38,8 @@ export interface StreamReader {
 /** The connection, as its streams see it. */
 export interface Carrier {
   readonly socket: import('./output.ts').Socket
+  /** Bytes that each of its streams may have waiting before it is full. */
+  readonly streamRoom: number
   sendHeaders(stream: Stream, headers: OutgoingHeaders, end: boolean): void
   sendData(stream: Stream, chunk: Buffer): boolean
   sendEnd(stream: Stream): void
@@ -50,20 +55,26 @@ export function compact(piece: Buffer): Buffer {
 type Arrival = { headers: Headers } | { piece: Buffer } | { trailers: Headers | undefined }
 
 /** A stream. Fields without a method are its connection's. */
-export class Stream {
+export class Stream implements Holder {
   readonly connection: Carrier
   /** 0 while a request waits for its turn. */
   id = 0
+  /** Its send window, less the one that all streams of its connection begin with. */
   sendWindow = 0
   receiveWindow = firstWindow
   /** The receive window after it was last widened. */
   granted = firstWindow
   /** Bytes that came and were not released. */
   held = 0
+  /** Of a server: the client that is charged for what waits. */
+  share: Share | undefined
+  /** Bytes that its client is charged for. */
+  charged = 0
   readonly pending: Buffer[] = []
   pendingBytes = 0
   /** Bytes of the first pending chunk that are sent already. */
   pendingFrom = 0
+  /** The last headers that its owner sends; those of a response when it is nothing else. */
   trailers: OutgoingHeaders | undefined
   /** The owner has said all; it may still be pending. */
   ending = false
@@ -78,6 +89,9 @@ export class Stream {
   headersSent = false
   closed = false
   failure: StreamError | undefined
+  /** The last pending chunk when it has room for more, and how much of it is used. */
+  #tail: Buffer | undefined
+  #tailUsed = 0
   #reader: StreamReader | undefined
   #inbox: Arrival[] | undefined
   #closers: (() => void)[] = []
@@ -91,7 +105,10 @@ export class Stream {
   respond(headers: OutgoingHeaders, end = false): void {
     if (this.closed || this.headersSent) return
     this.headersSent = true
-    if (end) this.ending = true
+    if (end) {
+      this.ending = true
+      this.trailers = headers
+    }
     this.connection.sendHeaders(this, headers, end)
   }
 
@@ -133,7 +150,7 @@ export class Stream {
 
   /** Whether bytes that were written still wait for room. */
   get full(): boolean {
-    return this.pendingBytes >= streamBuffer
+    return this.pendingBytes >= this.connection.streamRoom
   }
 
   /** Calls back once there is room again, or never will be. */
@@ -181,7 +198,46 @@ export class Stream {
     }
   }
 
+  /** Counts bytes that begin to wait, or no longer do, against its client. */
+  charge(bytes: number): void {
+    if (!this.share || this.closed) return
+    this.charged += bytes
+    this.share.charge(bytes)
+  }
+
+  /** Counts this call as that many more. Throws RpcError when its client has too many. */
+  weigh(more: number): void {
+    const refusal = this.closed ? undefined : this.share?.open(this, more)
+    if (refusal !== undefined) throw new RpcError('ResourceExhausted', refusal)
+  }
+
+  /** Ends it because its client holds too much. A message that was cut can be followed by a reset only. */
+  exhaust(message: string): void {
+    if (this.pendingBytes > 0 && this.headersSent) this.reset('ENHANCE_YOUR_CALM', message)
+    else endWith(this, new RpcError('ResourceExhausted', message))
+    if (!this.closed) this.reset('ENHANCE_YOUR_CALM', message)
+  }
+
   // What follows is for the connection.
+
+  /** Keeps bytes until they can be sent. */
+  keep(chunk: Buffer): void {
+    this.pendingBytes += chunk.length
+    this.charge(chunk.length)
+    if (chunk.length >= smallPiece) {
+      this.pending.push(compact(chunk))
+      return
+    }
+    const last = this.pending.length - 1
+    if (this.#tail && last >= 0 && this.pending[last]!.buffer === this.#tail.buffer && this.#tailUsed + chunk.length <= this.#tail.length) {
+      this.#tailUsed += chunk.copy(this.#tail, this.#tailUsed)
+      this.pending[last] = this.#tail.subarray(0, this.#tailUsed)
+      return
+    }
+    this.#tail = Buffer.allocUnsafeSlow(2 * smallPiece)
+    this.#tailUsed = chunk.copy(this.#tail)
+    this.pending.push(this.#tail.subarray(0, this.#tailUsed))
+  }
 
   arrived(arrival: Arrival): void {
     if (this.#reader) this.#hand(arrival)
@@ -212,10 +268,13 @@ export class Stream {
 
   finish(failure?: StreamError): void {
     if (this.closed) return
+    this.charge(-this.charged)
     this.closed = true
     this.failure = failure
     this.pending.length = 0
     this.pendingBytes = 0
+    this.#tail = undefined
+    this.share?.close(this)
     this.wake()
     for (const closer of this.#closers.splice(0)) closer()
   }

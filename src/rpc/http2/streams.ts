@@ -20,7 +20,7 @@ export class Streams {
   readonly #ended = new Map<number, boolean>()
   #nextId = 1
   #resets = 0
-  #resetsSince = Date.now()
+  #resetsSince = performance.now()
   /** The latest stream that the other side opened. */
   last = 0
 
@@ -84,7 +84,6 @@ export class Streams {
   /** Takes in a stream that the other side opened. */
   accept(id: number, stream: Stream): void {
     stream.id = id
-    stream.sendWindow = this.#sender.peer.initialWindowSize
     this.#open.set(id, stream)
   }
 
@@ -179,7 +178,7 @@ export class Streams {
   /** A client that opens streams only to have them broken off makes work for nothing. */
   countReset(): void {
     if (!this.#server || ++this.#resets <= resetBurst) return
-    const now = Date.now()
+    const now = performance.now()
     this.#resets = Math.max(0, resetBurst - Math.floor(((now - this.#resetsSince) / 1000) * resetsPerSecond))
     this.#resetsSince = now
     if (this.#resets >= resetBurst) throw new ConnectionError('ENHANCE_YOUR_CALM', 'too many streams were broken off')

@@ -2,17 +2,20 @@
  * One call on a server: admitted by its roles, its messages decoded, its handler run, its replies sent no faster than
  * the caller takes them; whatever the handler throws becomes its status.
  */
-import type { Logger } from '../../cosi/log.ts'
+import { background } from '../../cosi/background.ts'
+import { type Logger, silent } from '../../cosi/log.ts'
 import type { Store } from '../../cosi/store.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
-import { decode, encode } from '../codec.ts'
-import { endWith, FrameReader, frameHeader, parseTimeout, responseHeaders, sealFrame } from '../frame.ts'
+import { encode } from '../codec.ts'
+import { endWith, frameHeader, parseTimeout, responseHeaders, sealFrame } from '../frame.ts'
 import type { PeerSocket } from '../http2/output.ts'
+import type { ShareLimits } from '../http2/shares.ts'
 import type { Stream } from '../http2/stream.ts'
 import { type Metadata, metadataOf } from '../metadata.ts'
 import { type MethodShape, methodShape } from '../schema.ts'
 import { RpcError, type StatusName, toRpcError } from '../status.ts'
-import { allRoles, type Context, type Method, type Role } from './method.ts'
+import { admits, allRoles, type Context, type Method, type Role } from './method.ts'
+import { manyRequests, oneRequest, type RequestClock } from './requests.ts'
 
 /** Who is calling, before anything is decided. */
 export interface Caller {
@@ -28,9 +31,11 @@ export interface AdmittedCall {
   readonly peer: string
 }
 
-/** Is told of every call of a method there is, admitted or not; must be quick, and must not throw. */
+/** Is notified of every call of a served method, admitted or not; must be quick. One that throws ends the call it was notified of. */
 export interface CallObserver {
   began(call: AdmittedCall): void
+  /** The caller may do it: called before the handler runs. */
+  admitted?(call: AdmittedCall): void
   ended(call: AdmittedCall, status: StatusName | 'OK', milliseconds: number): void
 }
 
@@ -41,7 +46,18 @@ export interface ServerOptions {
   readonly log: Logger
   /** The roles a caller has. Without it they are those its `talos-role` metadata names: only for sockets that are guarded otherwise. */
   readonly roles?: (caller: Caller) => ReadonlySet<Role>
+  /** Whether the machine waits for its first configuration, which opens some methods to more roles. Without it, it never does. */
+  readonly inMaintenance?: () => boolean
+  /** Milliseconds in which a request must be whole, when not the usual time. */
+  readonly requestTime?: number
   readonly observer?: CallObserver
+  /** What its clients may hold, when not as much as usual. */
+  readonly shares?: ShareLimits
+}
+
+/** A server's options, and its clock. */
+export interface Serving extends ServerOptions {
+  readonly clock: RequestClock
 }
 
 /** The roles a caller names in its metadata. */
@@ -65,32 +81,36 @@ export function route(method: Method): () => Route {
   }
 }
 
-/** Answers a call; never throws. */
-export async function answer(stream: Stream, headers: Headers, route: Route, options: ServerOptions): Promise<void> {
-  const { observer } = options
-  const call = new Call(stream, headers, route.method, options)
+/** Answers a call. What fails, be it the handler, the roles or an observer, ends this call and nothing else. */
+export async function answer(stream: Stream, headers: Headers, route: Route, serving: Serving): Promise<void> {
+  const { observer, log } = serving
   const began = observer ? performance.now() : 0
+  let call: Call | undefined
   let status: StatusName | 'OK' = 'OK'
-  observer?.began(call)
   try {
+    call = new Call(stream, headers, route.method, serving)
+    observer?.began(call)
     call.admit()
+    observer?.admitted?.(call)
     await run(call, route)
     endWith(stream)
   } catch (error) {
-    const failure = call.signal.aborted ? toRpcError(call.signal.reason) : toRpcError(error)
+    const failure = call?.left ?? toRpcError(error)
     status = failure.status
-    if (failure.status === 'Unknown') options.log.warn('method failed', { method: route.method.path, error: failure })
+    if (failure.status === 'Unknown') log.warn('method failed', { method: route.method.path, error: failure })
     endWith(stream, failure)
   } finally {
-    call.end()
-    observer?.ended(call, status, performance.now() - began)
+    call?.end()
+    if (call) observer?.ended(call, status, performance.now() - began)
   }
 }
 
 async function run(call: Call, { method, shape }: Route): Promise<void> {
-  const { stream } = call
+  const { stream, clock } = call
   const handle = method.handle as (request: unknown, context: Context) => unknown
-  const request = shape.clientStreams ? requests(call, shape) : decode(shape.request, await single(call))
+  const request = shape.clientStreams
+    ? manyRequests(stream, clock, shape, (reason) => call.leave(reason))
+    : await call.unlessGone(oneRequest(stream, clock, shape))
   if (!shape.serverStreams) {
     const reply = await call.unlessGone(handle(request, call))
     stream.respond(responseHeaders)
@@ -107,7 +127,7 @@ async function run(call: Call, { method, shape }: Route): Promise<void> {
     }
   } finally {
     // Ends the handler's generator too; one that never yields again must not hold this call.
-    void replies.return?.()?.catch(() => {})
+    background(() => replies.return?.(), silent) // the call has its status already
   }
 }
 
@@ -128,36 +148,24 @@ function frameOf({ reply: type }: MethodShape, reply: object): Buffer {
   return frame
 }
 
-/** The request of a call that has just one. */
-function single(call: Call): Promise<Buffer> {
-  const { stream } = call
-  const frames = new FrameReader()
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  let message: Buffer | undefined
-  stream.read({
-    data(piece) {
-      try {
-        for (const next of frames.push(piece)) {
-          if (message) throw new RpcError('Internal', 'more than one request for a method that takes one')
-          message = next
-        }
-        stream.release(piece.length)
-      } catch (error) {
-        reject(error)
-      }
-    },
-    end() {
-      if (message) resolve(message)
-      else reject(new RpcError('Internal', 'the request is missing'))
-    },
-  })
-  return call.unlessGone(promise)
-}
+const never = () => false
 
-async function* requests(call: Call, { request }: MethodShape): AsyncGenerator<object, void> {
-  const frames = new FrameReader()
-  for await (const chunk of call.stream.chunks()) for (const message of frames.push(chunk)) yield decode(request, message)
-  frames.end()
+/** Reasons that most calls end for; without a place in the program of their own, so that no call has to look it up. */
+const ended = new RpcError('Canceled', 'the call has ended')
+const gone = new RpcError('Canceled', 'the caller is gone')
+
+/** Where connections come from: asking for it is a system call. */
+const peers = new WeakMap<PeerSocket, string>()
+
+function peerOf(socket: PeerSocket): string {
+  let peer = peers.get(socket)
+  if (peer === undefined) {
+    const { remoteAddress = '', remotePort } = socket
+    const host = remoteAddress.includes(':') ? `[${remoteAddress}]` : remoteAddress
+    peer = remotePort === undefined ? 'unix' : `${host}:${remotePort}`
+    peers.set(socket, peer)
+  }
+  return peer
 }
 
 /** One call while it runs: what its handler sees as context. */
@@ -168,40 +176,51 @@ class Call implements Context, AdmittedCall {
   readonly store: Store
   readonly log: Logger
   readonly roles: ReadonlySet<Role>
-  readonly #abort = new AbortController()
+  readonly clock: RequestClock
+  /** There once somebody asks for the signal. */
+  #abort?: AbortController
+  #left?: RpcError
+  readonly #inMaintenance: () => boolean
   readonly #waiting = new Set<(reason: RpcError) => void>()
   #deadline?: ReturnType<typeof setTimeout>
 
-  constructor(stream: Stream, headers: Headers, method: Method, { store, log, roles }: ServerOptions) {
+  constructor(stream: Stream, headers: Headers, method: Method, serving: Serving) {
+    const { store, log, roles = namedRoles, inMaintenance = never, clock } = serving
     this.stream = stream
     this.method = method
     this.metadata = metadataOf(headers)
     this.store = store
     this.log = log
-    this.roles = (roles ?? namedRoles)({ metadata: this.metadata, socket: stream.connection.socket })
-    stream.whenClosed(() => this.#leave(new RpcError('Canceled', 'the caller is gone')))
+    this.#inMaintenance = inMaintenance
+    this.clock = clock
+    this.roles = roles({ metadata: this.metadata, socket: stream.connection.socket })
+    stream.whenClosed(() => this.leave(gone))
     const timeout = parseTimeout(headers['grpc-timeout'])
     if (timeout !== undefined)
-      this.#deadline = setTimeout(() => this.#leave(new RpcError('DeadlineExceeded', 'deadline exceeded')), Math.min(timeout, 0x7fff_ffff))
+      this.#deadline = setTimeout(() => this.leave(new RpcError('DeadlineExceeded', 'deadline exceeded')), Math.min(timeout, 0x7fff_ffff))
   }
 
   get signal(): AbortSignal {
+    if (!this.#abort) {
+      this.#abort = new AbortController()
+      if (this.#left) this.#abort.abort(this.#left)
+    }
     return this.#abort.signal
   }
 
-  get peer(): string {
-    const { remoteAddress = '', remotePort } = this.stream.connection.socket
-    return remotePort === undefined
-      ? 'unix'
-      : remoteAddress.includes(':')
-        ? `[${remoteAddress}]:${remotePort}`
-        : `${remoteAddress}:${remotePort}`
+  /** Why the call is over, if it is. */
+  get left(): RpcError | undefined {
+    return this.#left
   }
 
-  /** Throws unless the caller has one of the roles the method asks for. */
+  get peer(): string {
+    return peerOf(this.stream.connection.socket)
+  }
+
+  /** Throws unless the caller has one of the roles that open the method now. */
   admit(): void {
-    const { access } = this.method
-    if (access !== 'anyone' && !access.some((role) => this.roles.has(role))) throw new RpcError('PermissionDenied', 'not authorized')
+    if (!admits(this.method.access, this.roles, this.#inMaintenance)) throw new RpcError('PermissionDenied', 'not authorized')
+    this.method.admit?.(this.metadata)
   }
 
   /** Waits for a value, but no longer than the caller does. */
@@ -209,7 +228,7 @@ class Call implements Context, AdmittedCall {
     if (!(value instanceof Promise)) return value
     // Not Promise.race: it would keep a reaction for every reply of an endless stream.
     const { promise, resolve, reject } = Promise.withResolvers<T>()
-    if (this.signal.aborted) reject(this.signal.reason)
+    if (this.#left) reject(this.#left)
     this.#waiting.add(reject)
     value.then(resolve, reject)
     try {
@@ -221,11 +240,19 @@ class Call implements Context, AdmittedCall {
 
   end(): void {
     clearTimeout(this.#deadline)
-    this.#abort.abort(new RpcError('Canceled', 'the call has ended'))
+    this.clock.complete(this.stream)
+    this.#leave(ended)
+  }
+
+  /** Ends the call for a reason that is not its handler's. */
+  leave(reason: RpcError): void {
+    this.#leave(reason)
+    for (const reject of this.#waiting) reject(reason)
   }
 
   #leave(reason: RpcError): void {
-    this.#abort.abort(reason)
-    for (const reject of this.#waiting) reject(reason)
+    if (this.#left) return
+    this.#left = reason
+    this.#abort?.abort(reason)
   }
 }

@@ -22,8 +22,29 @@ export const allRoles: readonly Role[] = [
   'os:impersonator',
 ]
 
-/** Who may call: anyone with one of the roles, or anyone at all where the handler itself checks. */
-export type Access = readonly Role[] | 'anyone'
+/** Access that is wider while the machine waits for its first configuration. */
+export interface MaintenanceAccess {
+  readonly roles: readonly Role[]
+  readonly inMaintenance: readonly Role[]
+}
+
+/** Who may call: anyone with one of the roles, in maintenance also those of others, or anyone at all where the handler itself checks. */
+export type Access = readonly Role[] | MaintenanceAccess | 'anyone'
+
+/**
+ * Access to a method that changes the machine and that is needed before there is a configuration, and so before there
+ * are administrators: in maintenance apid gives every caller the role `os:reader`.
+ */
+export function inMaintenanceOr(roles: readonly Role[], inMaintenance: readonly Role[] = ['os:reader']): MaintenanceAccess {
+  return { roles, inMaintenance }
+}
+
+/** Whether one of these roles opens a method now. */
+export function admits(access: Access, roles: ReadonlySet<Role>, maintenance: () => boolean): boolean {
+  if (access === 'anyone') return true
+  const { roles: always, inMaintenance } = 'roles' in access ? access : { roles: access, inMaintenance: [] }
+  return always.some((role) => roles.has(role)) || (inMaintenance.some((role) => roles.has(role)) && maintenance())
+}
 
 /** What a handler knows besides the request. */
 export interface Context {
@@ -55,6 +76,8 @@ export interface Method {
   readonly access: Access
   readonly kind: 'unary' | 'server' | 'client' | 'bidi'
   readonly handle: (request: never, context: Context) => unknown
+  /** Judges the caller by its metadata, before a byte of its request is read. Throws RpcError to refuse. */
+  readonly admit?: (metadata: Metadata) => void
 }
 
 /** One request, one reply. */

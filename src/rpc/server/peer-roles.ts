@@ -20,15 +20,16 @@ export function serviceRoles(service: string | undefined): readonly Role[] {
   return service !== undefined && Object.hasOwn(limits, service) ? limits[service]! : []
 }
 
-/** A server's `roles`: those claimed, within the limits of the service at the other end, which is looked up once a connection. */
+/**
+ * A server's `roles`: those claimed, within the limits of the service at the other end. A service that was found stays for
+ * its connection; that none was found is not kept, for a process may call before its supervisor has heard of it.
+ */
 export function peerRoles(serviceOf: (socket: PeerSocket) => string | undefined): (caller: Caller) => ReadonlySet<Role> {
-  const known = new WeakMap<PeerSocket, readonly Role[]>()
+  const known = new WeakMap<PeerSocket, string>()
   return (caller) => {
-    let allowed = known.get(caller.socket)
-    if (!allowed) {
-      allowed = serviceRoles(serviceOf(caller.socket))
-      known.set(caller.socket, allowed)
-    }
+    const service = known.get(caller.socket) ?? serviceOf(caller.socket)
+    if (service !== undefined) known.set(caller.socket, service)
+    const allowed = serviceRoles(service)
     const claimed = namedRoles(caller)
     return new Set(allowed.filter((role) => claimed.has(role)))
   }

@@ -18,7 +18,7 @@ export type ResourceAccess = (request: ResourceRequest, context: Context) => str
 export const roleAccess: ResourceAccess = ({ type, namespace }, { roles, store }) => {
   if (!type) return 'unknown resource type'
   if (!knownNamespace(store, namespace)) return `unknown namespace "${namespace}"`
-  if (type.sensitive && !roles.has('os:admin')) return 'resource is sensitive: only os:admin may read it'
+  if (type.sensitive && !roles.has('os:admin')) return 'not authorized: the resource is sensitive, only os:admin may read it'
   return undefined
 }
 
@@ -36,10 +36,11 @@ export const apidAccess = onlyAccess([
   { type: 'NodeAddresses.net.talos.dev', namespace: 'network' },
 ])
 
-/** What trustd may read: its own certificate, and the authority and token it answers for. */
+/** What trustd may read: its own certificate, the authority and token it answers for, and whose names are taken. */
 export const trustdAccess = onlyAccess([
   { type: 'TrustdCertificates.secrets.talos.dev', namespace: 'secrets', id: 'trustd' },
   { type: 'OSRootSecrets.secrets.talos.dev', namespace: 'secrets', id: 'os' },
+  { type: 'Members.cluster.talos.dev', namespace: 'cluster' },
 ])
 
 function knownNamespace(store: Context['store'], namespace: string): boolean {

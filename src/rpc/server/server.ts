@@ -2,12 +2,16 @@
  * Serves methods over HTTP/2: on a unix socket with its owner and mode, or over TLS. What happens to a call is told in
  * call.ts.
  */
+
 import { chmodSync, chownSync, mkdirSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { background } from '../../cosi/background.ts'
 import { endWith } from '../frame.ts'
 import { type Listener, listen, type Place, type ServerTls } from '../http2/listen.ts'
+import { Shares } from '../http2/shares.ts'
 import { RpcError } from '../status.ts'
 import { answer, route, type ServerOptions } from './call.ts'
+import { RequestClock } from './requests.ts'
 
 /** A server that listens. */
 export type Server = Listener
@@ -43,14 +47,18 @@ export async function servePlain(address: { port: number; host: string }, option
 }
 
 function serve(place: Place, options: ServerOptions): Server {
+  const serving = { ...options, clock: new RequestClock(options.requestTime) }
   const routes = new Map(options.methods.map((method) => [`/${method.path}`, route(method)]))
   return listen(place, {
     maxStreams,
-    welcome: () => (stream, headers) => {
-      const found = routes.get(String(headers[':path']))
-      if (found) void answer(stream, headers, found(), options)
-      else endWith(stream, new RpcError('Unimplemented', `unknown method ${headers[':path']}`))
-    },
+    ...(options.shares && { shares: new Shares(options.shares) }),
+    welcome: () => ({
+      request: (stream, headers) => {
+        const found = routes.get(String(headers[':path']))
+        if (found) background(() => answer(stream, headers, found(), serving), options.log, 'call failed', { method: headers[':path'] })
+        else endWith(stream, new RpcError('Unimplemented', `unknown method ${headers[':path']}`))
+      },
+    }),
     // Probes and callers that are done hang up without a word: nothing failed.
     trouble: (what, details) => options.log.debug(what, { ...details }),
   })

@@ -5,7 +5,9 @@
 import { StoreError } from '../../cosi/errors.ts'
 import type { Resource, ResourceType } from '../../cosi/resource.ts'
 import type { LabelTerm, Selector } from '../../cosi/selector.ts'
-import type { StoreEvent, WatchOptions } from '../../cosi/store.ts'
+import type { IdMatcher, StoreEvent, WatchOptions } from '../../cosi/store.ts'
+import { PatternError } from '../../wire/re2/parse.ts'
+import { Re2 } from '../../wire/re2/re2.ts'
 import { cosi as enums } from '../enums.ts'
 import type { cosi } from '../messages.ts'
 import { toMessage, tombstone } from '../resource-message.ts'
@@ -41,11 +43,12 @@ export function stateMethods(
       const [type, namespace] = admitted(request, context)
       const resource = context.store.get(type, request.id, { namespace })
       if (!resource) throw new RpcError('NotFound', `resource "${namespace}/${type.type}/${request.id}" does not exist`)
-      return { resource: toMessage(resource) }
+      return { resource: toMessage(viewOf(type, context)(resource)) }
     }),
     serverStream('cosi.resource.State/List', readers, async function* ({ options, ...request }, context) {
       const [type, namespace] = admitted(request, context)
-      for (const resource of context.store.list(type, { namespace, ...query(options) })) yield { resource: toMessage(resource) }
+      const view = viewOf(type, context)
+      for (const resource of context.store.list(type, { namespace, ...query(options) })) yield { resource: toMessage(view(resource)) }
     }),
     serverStream('cosi.resource.State/Watch', readers, async function* (request, context) {
       const [type, namespace] = admitted(request, context)
@@ -71,8 +74,10 @@ async function* watch(
   type: ResourceType,
   namespace: string,
   request: cosi.resource.WatchRequest,
-  { store, signal }: Context,
+  context: Context,
 ): AsyncGenerator<Response, void> {
+  const { store, signal } = context
+  const view = viewOf(type, context)
   const options = watchOptions(request, namespace)
   const nobody = tombstone(namespace, type.type, '')
   const events = store.watch(type, { ...options, signal })
@@ -80,21 +85,16 @@ async function* watch(
   let next = events.next()
   next.catch(() => {})
   try {
-    const first = beginning(
-      type,
-      namespace,
-      request,
-      options,
-      store.get(type, request.id ?? '', { namespace }),
-      store.bookmark(type, namespace),
-    )
+    const present = store.get(type, request.id ?? '', { namespace })
+    const first = beginning(type, namespace, request, options, present && view(present), store.bookmark(type, namespace))
     yield {}
     if (first) yield { event: [first] }
     // An aggregated watch gets all contents in one response.
     let gathered: Event[] | undefined = request.options?.aggregated && options.bootstrap ? [] : undefined
     for (;;) {
-      const { value, done } = await next
+      const { value: event, done } = await next
       if (done) return
+      const value = eventFor(view, event)
       next = events.next()
       next.catch(() => {})
       gathered?.push(eventMessage(value, nobody))
@@ -106,7 +106,7 @@ async function* watch(
     if (!(error instanceof StoreError && error.reason === 'overrun') || request.apiVersion < 1) throw error
     yield { event: [{ eventType: EventType.ERRORED, error: error.message }] }
   } finally {
-    void events.return()
+    events.return().catch(() => {}) // it was ended by the store, which the watcher has been told
   }
 }
 
@@ -145,6 +145,37 @@ function beginning(
   return options?.bootstrapBookmark
     ? { eventType: EventType.NOOP, resource: tombstone(namespace, type.type, ''), bookmark: writeBookmark(position) }
     : undefined
+}
+
+type View = (resource: Resource) => Resource
+
+const redactedResources = new WeakMap<Resource, Resource>()
+const redactedEvents = new WeakMap<StoreEvent, StoreEvent>()
+const whole: View = (resource) => resource
+
+/** How a caller sees resources of a kind. */
+function viewOf(type: ResourceType, { roles }: Context): View {
+  if (!type.redacted || roles.has('os:admin')) return whole
+  return (resource) => remembered(redactedResources, resource, ({ metadata, spec }) => ({ metadata, spec: type.redacted?.(spec) }))
+}
+
+/** All callers with the same view get the same event, so that it is encoded once. */
+function eventFor(view: View, event: StoreEvent): StoreEvent {
+  if (view === whole || event.type === 'bootstrapped') return event
+  return remembered(redactedEvents, event, () =>
+    event.type === 'updated'
+      ? { ...event, resource: view(event.resource), old: view(event.old) }
+      : { ...event, resource: view(event.resource) },
+  )
+}
+
+function remembered<T extends object>(known: WeakMap<T, T>, key: T, make: (key: T) => T): T {
+  let made = known.get(key)
+  if (!made) {
+    made = make(key)
+    known.set(key, made)
+  }
+  return made
 }
 
 const responses = new WeakMap<StoreEvent, Response>()
@@ -191,7 +222,7 @@ function readBookmark(bytes: Uint8Array): number {
   return Number(bookmark.readBigInt64BE(8))
 }
 
-function query(options: cosi.resource.ListOptions | undefined): { labels?: Selector[]; id?: RegExp } {
+function query(options: cosi.resource.ListOptions | undefined): { labels?: Selector[]; id?: IdMatcher } {
   const labels = (options?.labelQuery ?? []).map(({ terms }) => terms.map(labelTerm))
   const pattern = options?.idQuery?.regexp
   return { ...(labels.length > 0 && { labels }), ...(pattern && { id: idPattern(pattern) }) }
@@ -214,12 +245,35 @@ function labelTerm({ key, op, value, invert }: cosi.resource.LabelTerm): LabelTe
   return { key, op: operation, values: value, invert: op === Label.Operation.NOT_EXISTS ? !invert : invert }
 }
 
-/** Patterns come from outside and run on our thread: short ones, without repetitions of repetitions. */
-function idPattern(pattern: string): RegExp {
-  if (pattern.length > 256 || /[+*}]\)?[+*{]/.test(pattern)) throw new RpcError('InvalidArgument', 'the pattern for ids is too complex')
+/** Steps of matching that one call may spend at once, and each second that it lasts: a tenth of a second of processor time at most. */
+const stepBudget = 4_000_000
+
+/** Patterns come from outside and run on our thread: their time grows with the ids only, and is limited besides. */
+function idPattern(pattern: string): IdMatcher {
+  const compiled = compilePattern(pattern)
+  let left = stepBudget
+  let since = performance.now()
+  return {
+    test(id) {
+      if (left < stepBudget) {
+        const now = performance.now()
+        left = Math.min(stepBudget, left + ((now - since) / 1000) * stepBudget)
+        since = now
+      }
+      const before = compiled.steps
+      const matches = compiled.test(id)
+      left -= compiled.steps - before
+      if (left < 0) throw new RpcError('ResourceExhausted', 'the pattern for ids takes too long: use fewer repetitions')
+      return matches
+    },
+  }
+}
+
+function compilePattern(pattern: string): Re2 {
   try {
-    return new RegExp(pattern, 'u')
+    return new Re2(pattern)
   } catch (error) {
-    throw new RpcError('InvalidArgument', `the pattern for ids cannot be read: ${(error as Error).message}`)
+    if (error instanceof PatternError) throw new RpcError('InvalidArgument', `pattern for ids: ${error.message}`)
+    throw error
   }
 }

@@ -1,10 +1,10 @@
 /** Containers in one namespace of containerd: made, and removed with all that belongs to them. */
 
+import type { Clock } from '../../cosi/clock.ts'
 import { packAny } from '../../rpc/client/any.ts'
 import type { Channel } from '../../rpc/client/channel.ts'
 import { containerd as enums } from '../../rpc/enums.ts'
 import type { containerd } from '../../rpc/messages.ts'
-import type { Clock } from '../clock.ts'
 import { failedAs, unlessGone } from './client.ts'
 import { type ImageContents, snapshotter } from './images.ts'
 

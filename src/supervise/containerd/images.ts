@@ -107,7 +107,12 @@ export interface PullOptions {
 export async function pullImage(channel: Channel, reference: string, options: PullOptions): Promise<void> {
   const { hostsDir, credentials, progress, labels = {}, unpack = true, signal } = options
   const auth = credentials && (await openStream(channel, 'auth', (message) => answerAuth(message, credentials)))
-  const told = progress && (await openStream(channel, 'progress', (message) => void tellProgress(message, progress)))
+  const told =
+    progress &&
+    (await openStream(channel, 'progress', (message) => {
+      tellProgress(message, progress)
+      return undefined
+    }))
   try {
     const platform = { os: 'linux', architecture }
     const resolver = { hostDir: hostsDir, authStream: auth?.id ?? '' }

@@ -1,5 +1,7 @@
 /** OCI runtime specifications for the node's own containers: https://github.com/opencontainers/runtime-spec/blob/main/config.md */
 
+import { seccompProfile } from '../../wire/seccomp/profile.ts'
+
 /** A mount inside a container, in runc's words. */
 export interface SpecMount {
   readonly destination: string
@@ -35,7 +37,7 @@ export interface SpecOptions {
   readonly hostPid?: boolean
   readonly hostIpc?: boolean
   readonly hostCgroup?: boolean
-  /** Every device, unmasked /proc and /sys, no restriction of what execve may gain. */
+  /** Every device and system call, unmasked /proc and /sys, no restriction of what execve may gain. */
   readonly privileged?: boolean
   readonly cgroup?: string
   readonly limits?: GroupLimits
@@ -103,7 +105,7 @@ export function ociSpec(options: SpecOptions): object {
       cgroupsPath: options.cgroup,
       resources: resourcesOf(options),
       rootfsPropagation: options.rootPropagation,
-      ...(privileged ? {} : { maskedPaths, readonlyPaths }),
+      ...(privileged ? {} : { maskedPaths, readonlyPaths, seccomp: seccompProfile(capabilities) }),
     },
   }
 }

@@ -3,6 +3,7 @@
  * outlives containerd's own end (its shim is a process of its own), so a broken connection is no news about it.
  */
 
+import type { Clock } from '../../cosi/clock.ts'
 import type { Channel } from '../../rpc/client/channel.ts'
 import type { containerd } from '../../rpc/messages.ts'
 import { type Containerd, failedAs, unlessGone } from '../containerd/client.ts'
@@ -15,6 +16,8 @@ import type { LogRing } from '../log-ring.ts'
 export interface Pipe {
   readonly path: string
   readonly stream: ReadableStream<Uint8Array>
+  /** The container has it open: from now on the stream ends with its last writer. */
+  opened(): void
   close(): Promise<void>
 }
 
@@ -37,7 +40,8 @@ export interface ContainerOptions {
 
 type Mount = containerd.types.Mount
 const retryDelay = 300
-const drainDelay = 20
+/** How long the last output is waited for: a process that left its container may hold the pipe open. */
+const drainLimit = 1000
 
 /** Runs a container whose name is the service's id. */
 export function container(options: ContainerOptions): Runner {
@@ -58,6 +62,8 @@ export function container(options: ContainerOptions): Runner {
         { containerId: id, rootfs, stdout: pipe.path, stderr: pipe.path },
         { deadline: createDeadline },
       )
+      pipe.opened()
+      life.created(pid)
       await channel.unary('containerd.services.tasks.v1.Tasks/Start', { containerId: id }, { deadline: createDeadline })
       return running(channel, life, pid, pipe)
     } catch (error) {
@@ -70,10 +76,11 @@ export function container(options: ContainerOptions): Runner {
 
 function running(channel: Channel, life: Life, pid: number, pipe: Pipe): Run {
   const { id } = life.definition
-  void copy(pipe.stream, life.output)
+  const drained = copy(pipe.stream, life.output)
   const exit = waitForTask(channel, id, life).then(async (end) => {
     await removeContainer(channel, id, life).catch((error: Error) => life.note(`Leftovers of the container stay: ${error.message}`))
-    await life.clock.sleep(drainDelay)
+    // With its task the runtime's own hold on the pipe is gone: what is left in it is the last output, then its end.
+    await within(drained, drainLimit, life.clock)
     await pipe.close()
     return end
   })
@@ -115,6 +122,13 @@ async function imageOf(channel: Channel, reference: string): Promise<ImageConten
 
 function folderMount({ folder, readonly }: { folder: string; readonly?: boolean }): Mount[] {
   return [{ type: 'bind', source: folder, target: '', options: ['bind', readonly ? 'ro' : 'rw'] }]
+}
+
+/** Waits for something no longer than so many milliseconds. */
+async function within(done: Promise<void>, limit: number, clock: Clock): Promise<void> {
+  const over = new AbortController()
+  await Promise.race([done, clock.sleep(limit, over.signal)])
+  over.abort()
 }
 
 async function copy(stream: ReadableStream<Uint8Array>, output: LogRing): Promise<void> {

@@ -13,8 +13,18 @@ export interface ProcessOptions {
   readonly gid?: number
   /** Priority, -20 to 19. */
   readonly nice?: number
-  /** It has no capabilities, and nothing it starts gains any. */
+  /** It has no capabilities, only the system calls of a service without any, and nothing it starts gains more. */
   readonly confined?: boolean
+  /** What it sees of the machine, where that is not everything. */
+  readonly view?: View
+}
+
+/** What a container without privileges would see: nothing can be written, no process of another user and no other's IPC is there. */
+export interface View {
+  /** Files and folders that are empty to it. */
+  readonly hide: readonly string[]
+  /** Those of them, or in them, that are there all the same. */
+  readonly show: readonly string[]
 }
 
 /** Milliseconds to wait for the last output after the process has ended: a descendant may hold the pipe open. */
@@ -28,6 +38,7 @@ export function program(
   return async (life) => {
     const { argv, env = {}, cwd, ...limits } = typeof options === 'function' ? await options(life) : options
     const child = spawn({ argv: [...launcher(life, limits), ...argv], env, cwd })
+    life.created(child.pid)
     const drained = Promise.all(child.output.map((stream) => copy(stream, life.output)))
     const exit = child.exited.then(async (end): Promise<Exit> => {
       await Promise.race([drained, life.clock.sleep(drainTime)])
@@ -45,13 +56,16 @@ export function program(
 /** The words before the program: `exec` with what it has to set. */
 function launcher(
   { oom, definition: { cgroup } }: Life,
-  { uid, gid, nice, confined }: Pick<ProcessOptions, 'uid' | 'gid' | 'nice' | 'confined'>,
+  { uid, gid, nice, confined, view }: Omit<ProcessOptions, 'argv' | 'env' | 'cwd'>,
 ): string[] {
   const settings: Record<string, string | number | undefined> = { uid, gid: gid ?? uid, nice, cgroup, 'oom-score': oom }
   const flags = Object.entries(settings).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, String(value)]))
-  if (confined) flags.push('--caps-keep', 'none', '--no-new-privs')
+  if (confined) flags.push('--caps-keep', 'none', '--no-new-privs', '--seccomp')
+  if (view) flags.push('--unshare', 'mnt,ipc,cgroup', '--hide-processes', '--read-only', ...viewFlags(view))
   return flags.length === 0 ? [] : ['/usr/bin/exec', ...flags, '--']
 }
+
+const viewFlags = ({ hide, show }: View) => [...hide.flatMap((path) => ['--hide', path]), ...show.flatMap((path) => ['--show', path])]
 
 async function copy(stream: ReadableStream<Uint8Array>, output: LogRing): Promise<void> {
   try {

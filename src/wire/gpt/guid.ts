@@ -11,7 +11,7 @@ export const noGuid = '00000000-0000-0000-0000-000000000000'
 /** Text, in small letters, of 16 bytes. */
 export function readGuid(bytes: Uint8Array, at = 0): string {
   if (at + size > bytes.length) throw new DecodeError('GUID', at, 'fewer than 16 bytes')
-  const hex = order.map((index) => bytes[at + index]!.toString(16).padStart(2, '0')).join('')
+  const hex = Buffer.from(order.map((index) => bytes[at + index]!)).toString('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 

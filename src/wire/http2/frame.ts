@@ -38,6 +38,8 @@ export interface FrameSink {
   data(stream: number, piece: Buffer, left: number, flags: number): void
   /** Any other frame, whole. */
   frame(type: number, flags: number, stream: number, payload: Buffer): void
+  /** Whether no more is wanted for now; looked at after each frame. */
+  readonly sated?: boolean
 }
 
 const empty = Buffer.alloc(0)
@@ -62,13 +64,18 @@ export class FrameReader {
     this.#limit = limit
   }
 
-  /** Throws ConnectionError for a frame that is too large, and whatever the sink throws. */
-  push(chunk: Buffer): void {
+  /**
+   * Gives how many bytes were taken: all, unless the sink had enough. Throws ConnectionError for a frame that is too large,
+   * and whatever the sink throws.
+   */
+  push(chunk: Buffer): number {
     let at = 0
     while (at < chunk.length || (this.#inPayload && this.#left === 0)) {
-      if (!this.#inPayload) at = this.#takeHeader(chunk, at)
-      else at = this.#takePayload(chunk, at)
+      if (this.#inPayload) at = this.#takePayload(chunk, at)
+      else if (this.#sink.sated) return at
+      else at = this.#takeHeader(chunk, at)
     }
+    return at
   }
 
   #takeHeader(chunk: Buffer, at: number): number {

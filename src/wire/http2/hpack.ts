@@ -157,7 +157,15 @@ export class HpackDecoder {
 }
 
 /** Names whose values change from call to call: no place of the table is spent on them. */
-const changing = new Set([':authority', 'grpc-timeout', 'grpc-message', 'content-length', 'date', 'ichor-caller-address'])
+const changing = new Set([
+  ':authority',
+  'grpc-timeout',
+  'grpc-message',
+  'content-length',
+  'date',
+  'ichor-caller-address',
+  'ichor-connection-age',
+])
 
 /** Names whose values nobody may keep in a table, here or further on. RFC 7541, section 7.1.3. */
 const secret = new Set(['authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'token', 'grpc-metadata-token'])

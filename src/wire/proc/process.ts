@@ -27,13 +27,15 @@ export interface ProcessStat {
 /** Parses /proc/[pid]/stat (proc_pid_stat(5)). */
 export function parseProcessStat(text: string): ProcessStat {
   // The command may hold anything, also ") ": what counts is the last parenthesis.
-  const [, pid, command, rest] = /^(\d{1,10}) \((.*)\) ([A-Za-z] .*)$/s.exec(text.slice(0, 8192).trimEnd()) ?? []
-  const words = fields(rest ?? '')
-  if (pid === undefined || command === undefined || words.length < 22) throw new DecodeError('process stat', 0, 'too few fields')
+  const line = text.slice(0, 8192)
+  const end = line.lastIndexOf(') ')
+  const [before, pid] = /^(\d{1,10}) \(/.exec(line) ?? ['']
+  const words = fields(line.slice(end + 2))
+  if (pid === undefined || end < before.length || words.length < 22) throw new DecodeError('process stat', 0, 'too few fields')
   const at = (index: number) => decimal('process stat', words[index], 0)
   return {
     pid: Number(pid),
-    command,
+    command: line.slice(before.length, end),
     state: words[0] ?? '',
     ppid: at(1),
     processGroup: at(2),

@@ -3,7 +3,7 @@ import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { metaMethods } from '../../../src/os/block/api/meta.ts'
-import { Meta, metaTags } from '../../../src/os/block/meta/meta.ts'
+import { Meta, metaTags, upgradeTags } from '../../../src/os/block/meta/meta.ts'
 import { readMetaPartition, writeMetaPartition } from '../../../src/os/block/meta/partition.ts'
 import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
 import { observeMachineToken } from '../../../src/os/runtime/controllers/unique-machine-token.ts'
@@ -11,7 +11,7 @@ import { MetaKey } from '../../../src/os/runtime/resources/meta-key.ts'
 import { MetaLoad } from '../../../src/os/runtime/resources/meta-load.ts'
 import { UniqueMachineToken } from '../../../src/os/runtime/resources/unique-machine-token.ts'
 import { writeAdv } from '../../../src/wire/meta.ts'
-import { type MemoryDisk, memoryDisk } from '../../wire/fat/memory-disk.ts'
+import { type MemoryDisk, memoryDisk } from '../../support/memory-disk.ts'
 
 const mebibyte = 1 << 20
 
@@ -120,6 +120,19 @@ describe('over the API', () => {
     await expect(call(meta, 'MetaWrite', { key: 256, value: Buffer.from('x') })).rejects.toThrow('from 1 to 255')
   })
 
+  test.each([...upgradeTags])('the memory of upgrades is out of reach: key %d', async (key) => {
+    const { meta, keys } = machine()
+    meta.set(key, '{"slot":"b"}')
+    const before = keys()
+    const refusal = {
+      status: 'PermissionDenied',
+      message: expect.stringContaining('is the memory of upgrades, which only the system itself writes'),
+    }
+    await expect(call(meta, 'MetaWrite', { key, value: Buffer.from('') })).rejects.toMatchObject(refusal)
+    await expect(call(meta, 'MetaDelete', { key })).rejects.toMatchObject(refusal)
+    expect(keys()).toEqual(before)
+  })
+
   test('a value that does not fit is refused and leaves the old one', async () => {
     const { meta } = machine()
     await meta.use('/dev/vda3')
@@ -128,6 +141,17 @@ describe('over the API', () => {
     expect(meta.get(12)).toBe('old')
     expect(await meta.flush()).toBe(true)
   })
+})
+
+test('a partition that cannot be read leaves META in memory, and the start goes on', async () => {
+  const store = new Store()
+  const openDevice = () => Promise.reject(new Error('read "/dev/vda3": EIO'))
+  const meta = new Meta({ store, log: silent, kernel: { block: { openDevice } } })
+  store.put(VolumeStatus, 'META', { type: 'partition', phase: 'ready', location: '/dev/vda3' })
+  await meta.reload()
+  expect(store.get(MetaLoad, 'meta-loaded')?.spec.done).toBe(true)
+  meta.set(0x0a, 'x')
+  expect(await meta.flush()).toBe(false)
 })
 
 test('the token that tells a machine from others is META’s as soon as META is known', async () => {

@@ -32,6 +32,7 @@ function machine() {
       exists: (path: string) => path !== '/opt',
     },
     mount: {
+      mountAt: () => undefined,
       mount: ({ source, target, type, flags = [] }: { source: string; target: string; type?: string; flags?: readonly string[] }) =>
         void told.push(`mount ${source} ${target} ${type} ${flags.join()}`),
       remount: (target: string, flags: readonly string[]) => void told.push(`remount ${target} ${flags.join()}`),

@@ -1,5 +1,6 @@
 /** What a disk may hold after the power was cut at any moment while these writes were under way. */
-import type { DiskCall } from '../../wire/fat/memory-disk.ts'
+import type { DiskCall } from '../../support/memory-disk.ts'
+import { sample } from '../../support/runs.ts'
 
 type Write = Exclude<DiskCall, 'flush'>
 
@@ -20,7 +21,7 @@ const mostTogether = 5
  * piece of memory each time.
  */
 export function* powerCuts(before: Uint8Array, calls: readonly DiskCall[]): Generator<Cut> {
-  const image = Uint8Array.from(before)
+  const image = before.slice()
   yield { image, wholeSectors: true }
   for (const step of steps(calls)) {
     const undo = step.map(({ offset, bytes }) => ({ offset, bytes: image.slice(offset, offset + bytes.length) }))
@@ -43,6 +44,14 @@ export function* powerCuts(before: Uint8Array, calls: readonly DiskCall[]): Gene
     put(step)
   }
   yield { image, wholeSectors: true }
+}
+
+/** The same at every `nth` moment, and at fewer of them where FUZZ_RUNS wants fewer. */
+export function* someCuts(before: Uint8Array, calls: readonly DiskCall[], nth: number): Generator<Cut> {
+  const all = powerCuts(before, calls).reduce((count) => count + 1, 0)
+  const chosen = new Set(sample(Array.from({ length: Math.ceil(all / nth) }, (_, index) => index * nth)))
+  let at = 0
+  for (const cut of powerCuts(before, calls)) if (chosen.has(at++)) yield cut
 }
 
 /** The writes between one flush and the next. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
@@ -6,7 +7,7 @@ import { observeSwap } from '../../../src/os/block/controllers/swap.ts'
 import { configUserDisks } from '../../../src/os/block/controllers/user-disks.ts'
 import { configVolumes } from '../../../src/os/block/controllers/volume-config.ts'
 import { configZswap, observeZswap } from '../../../src/os/block/controllers/zswap.ts'
-import { holds } from '../../../src/os/block/documents/expression.ts'
+import { diskCondition, expressionProblem } from '../../../src/os/block/documents/expression.ts'
 import { SwapStatus } from '../../../src/os/block/resources/swap-status.ts'
 import { UserDiskConfigStatus } from '../../../src/os/block/resources/user-disk-config-status.ts'
 import { VolumeConfig } from '../../../src/os/block/resources/volume-config.ts'
@@ -123,7 +124,7 @@ describe('the volumes of a machine', () => {
     )
     expect(store.get(VolumeConfig, '/dev/sdb-1')?.spec).toMatchObject({
       parentId: 'EPHEMERAL',
-      locator: { match: 'volume.partition_index == 1' },
+      locator: { match: 'volume.partition_index == 1u' },
       provisioning: { partitionSpec: { minSize: 10e9, maxSize: 10e9 } },
     })
     expect(store.get(VolumeConfig, '/dev/sdb-2')?.spec.parentId).toBeUndefined()
@@ -169,7 +170,15 @@ describe('expressions', () => {
       'disk.size > 10u * GiB && disk.size < 1u * TB',
       'disk.model == "" && !disk.rotational',
     ])
-      expect([text, holds(text, { disk, systemDisk: false })]).toEqual([text, true])
+      expect([text, diskCondition(text)({ disk, systemDisk: false })]).toEqual([text, true])
+  })
+
+  test('of the manual are accepted', async () => {
+    const manual = await Bun.file(join(import.meta.dir, '../../../docs/disks.md')).text()
+    const [, examples = ''] = /## Expressions that pick disks.*?```\n(.*?)```/s.exec(manual) ?? []
+    const lines = examples.split('\n').filter((line) => line !== '')
+    expect(lines.length).toBeGreaterThan(3)
+    for (const line of lines) expect([line, expressionProblem(line, 'disk')]).toEqual([line, undefined])
   })
 
   test('that are wrong are told with the configuration', () => {
@@ -179,12 +188,12 @@ describe('expressions', () => {
         .errors.map(({ message }) => message)
     const raw = (match: string) =>
       told(`kind: RawVolumeConfig\nname: a\nprovisioning:\n  diskSelector:\n    match: ${JSON.stringify(match)}\n  minSize: 1GiB\n`)
-    expect(raw('disk.sise > 5').join()).toContain('there is no field "sise"')
+    expect(raw('disk.sise > 5').join()).toContain('"disk.sise > 5" does not pick a disk: character 6: no such key: sise')
     expect(raw('disk.size >').join()).toContain('does not pick a disk')
-    expect(raw('volume.name == "x"').join()).toContain('"volume" is not known here')
+    expect(raw('volume.name == "x"').join()).toContain('character 1: unknown variable: volume')
     expect(raw('"/dev/disk/by-id/x" in disk.symlinks || disk.symlinks[0] == "y"').join()).not.toContain('does not pick')
     expect(told('kind: ExistingVolumeConfig\nname: a\ndiscovery:\n  volumeSelector:\n    match: volume.lable == "x"\n').join()).toContain(
-      'there is no field "lable"',
+      'character 8: no such key: lable',
     )
   })
 })

@@ -1,5 +1,7 @@
 /** Nodes and the discovery service: real client, real server, and what the server gets to see. */
+
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { type Clock, makeClock } from '../../../src/cosi/clock.ts'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
@@ -61,9 +63,9 @@ const affiliate = (nodeId: string, last: number) => ({
   },
 })
 
-function node(nodeId: string, last: number, serviceEndpoint: string, tls?: TlsOptions) {
+function node(nodeId: string, last: number, serviceEndpoint: string, tls?: TlsOptions, clock?: Clock) {
   const store = new Store()
-  const os = new Runtime(store, { log: silent })
+  const os = new Runtime(store, { log: silent, clock })
   nodes.push(os)
   os.register(
     discoverByService((config) => connect({ address: config.serviceEndpoint, tls })),
@@ -113,6 +115,25 @@ describe('nodes of a cluster', () => {
     b.put(MachineResetSignal, 'machine', {})
     await gone
     expect(registry.list('cluster-1').map(({ id }) => id)).not.toContain('b')
+  })
+
+  test.each([86_400_000, -86_400_000])('announce themselves in time when the wall clock is stepped by %d ms', async (step) => {
+    const time = { elapsed: 0, wall: Date.UTC(2026, 0, 1) }
+    registry = new Registry(() => time.elapsed)
+    const clock = makeClock({ elapsed: () => time.elapsed, now: () => new Date(time.wall) })
+    const a = node('a', 1, await serve(), undefined, clock)
+    await until(a, AddressStatus, `service/${a.get(DiscoveryConfig, 'cluster')!.spec.serviceEndpoint}`, () => true, 'cluster')
+    const announced = Promise.withResolvers<void>()
+    registry.subscribe('cluster-1', { from: '', changed: () => announced.resolve(), ended: announced.reject })
+    if (registry.list('cluster-1').length > 0) announced.resolve()
+    await announced.promise
+    time.elapsed += 16 * 60_000
+    time.wall += 16 * 60_000 + step
+    a.put(KubeSpanEndpoint, 'a', { affiliateID: 'a', endpoint: '203.0.113.5:40000' }) // a round
+    await nodes[0]!.settled()
+    time.elapsed += 20 * 60_000
+    registry.sweep()
+    expect(registry.list('cluster-1').map(({ id }) => id)).toEqual(['a'])
   })
 
   test('go where the service sends them', async () => {
@@ -193,9 +214,9 @@ test('the server sees ciphertext and addresses, nothing else', async () => {
   )
   expect(updates.length).toBeGreaterThanOrEqual(2)
   const bytes = Buffer.concat(updates.flatMap(({ data, endpoints }) => [data ?? new Uint8Array(), ...endpoints]))
-  // All else that it was told: the ids of cluster and affiliates, and times.
+  // All else that it was told: the address they come from, the ids of cluster and affiliates, and times.
   const words = told.filter((one) => typeof one === 'string')
-  expect([...new Set(words)].sort()).toEqual(['a', 'b', 'cluster-1'])
+  expect([...new Set(words)].sort()).toEqual(['7f000001', 'a', 'b', 'cluster-1'])
   for (const telling of [secretName, 'Ichor', 'worker', affiliate('a', 1).kubespan.publicKey]) expect(bytes.includes(telling)).toBe(false)
   for (const address of [Buffer.of(192, 168, 77, 1), Buffer.of(10, 244, 1, 0)]) expect(bytes.includes(address)).toBe(false)
   for (const { data, endpoints } of updates) {

@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import type { KubeClient } from '../../../src/kube/client.ts'
 import type { KubeObject } from '../../../src/kube/object.ts'
 import { awaitHealth, healthLine, Unhealthy } from '../../../src/os/cluster/health/run.ts'
@@ -29,6 +29,7 @@ function healthy() {
     members: [{ id: '1', hostname: 'cp-1', peerUrls: ['https://10.5.0.2:2380'], clientUrls: [], isLearner: false }] as machine.EtcdMember[],
     memory: 4 * 1024 ** 3,
     stage: 'running',
+    enabled: true,
     addresses: {} as Record<string, string[]>,
     diagnostics: new Map<string, unknown>(),
     config: 'version: v1alpha1\n',
@@ -60,6 +61,9 @@ function view(state: ReturnType<typeof healthy>): ClusterView {
       mounts: async () => [],
       async resources(_, type) {
         if (type.startsWith('MachineStatuses')) return new Map([['machine', { stage: state.stage }]])
+        const [, component] = /^(ControllerManager|Scheduler)Configs/.exec(type) ?? []
+        if (component)
+          return new Map([[component === 'Scheduler' ? 'kube-scheduler' : 'kube-controller-manager', { enabled: state.enabled }]])
         if (type.startsWith('MachineConfigs')) return new Map([['v1alpha1', state.config]])
         if (type.startsWith('NodeAddresses')) return new Map([['current', { addresses: state.addresses[address] ?? [] }]])
         return state.diagnostics
@@ -104,6 +108,29 @@ test('a cluster without a network skips what cannot be', async () => {
 test('a cluster without kube-proxy and CoreDNS skips them', async () => {
   const skipped = (await check({ ...healthy(), owners: {} })).filter((line) => line.endsWith('SKIP'))
   expect(skipped).toEqual(['waiting for kube-proxy to report ready: SKIP', 'waiting for coredns to report ready: SKIP'])
+})
+
+describe('a control plane without components that its configuration disables', () => {
+  const disabled = () => {
+    const state = healthy()
+    state.enabled = false
+    state.pods['tier=control-plane'] = state.pods['tier=control-plane']!.slice(0, 1)
+    return state
+  }
+
+  test('is healthy when others do their work', async () => {
+    expect((await check(disabled())).at(-1)).toBe('waiting for all k8s nodes to report schedulable: OK')
+  })
+
+  test('is named where pods need them', async () => {
+    const state = disabled()
+    state.pods['k8s-app=kube-proxy'] = []
+    expect((await check(state)).at(-1)).toBe(
+      'failed waiting for kube-proxy to report ready: 0 of 2 pods of kube-proxy are there: ' +
+        'kube-controller-manager runs on no control plane (machine.controlPlane.controllerManager.disabled), ' +
+        'kube-scheduler runs on no control plane (machine.controlPlane.scheduler.disabled)',
+    )
+  })
 })
 
 const spoiled: [string, (state: ReturnType<typeof healthy>) => void, string][] = [
@@ -166,3 +193,18 @@ for (const [what, spoil, reason] of spoiled) {
     expect(lines.slice(-2)).toEqual([`waiting for ${reason}`, `failed waiting for ${reason}`])
   })
 }
+
+test('a machine that does not answer, or fails, is named', async () => {
+  const run = async (services: () => Promise<never>) => {
+    const state = healthy()
+    const whole = view(state)
+    const one = { ...whole, machine: (address: string) => ({ ...whole.machine(address), ...(address === '10.5.0.3' ? { services } : {}) }) }
+    const step = healthSteps().find(({ name }) => name === 'kubelet to be healthy')!
+    const failure = awaitHealth([step], one, { timeout: 30, interval: 1000, onEvent: () => {} })
+    return expect(failure).rejects
+  }
+  await (await run(() => new Promise(() => {}))).toThrow('waiting for kubelet to be healthy: no answer from 10.5.0.3 within 1 s')
+  await (await run(async () => Promise.reject(new Error('call "/machine.MachineService/ServiceList": gone')))).toThrow(
+    'waiting for kubelet to be healthy: 10.5.0.3: call "/machine.MachineService/ServiceList": gone',
+  )
+})

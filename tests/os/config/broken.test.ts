@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ConfigDesk } from '../../../src/os/config/desk.ts'
+import { ConfigApply } from '../../../src/os/config/config-apply.ts'
 import { machineInMemory } from './machine.ts'
 
 const folder = join(import.meta.dir, '../../transcripts/config')
@@ -14,8 +14,8 @@ test('there are twelve', () => expect(names.length).toBe(12))
 
 for (const name of names)
   test(name.replaceAll('-', ' '), async () => {
-    const desk = new ConfigDesk(machineInMemory().machine)
-    const said = await desk.apply(readFileSync(join(folder, `${name}.yaml`), 'utf8'), 'auto', { dryRun: true }).then(
+    const service = new ConfigApply(machineInMemory().machine)
+    const said = await service.apply(readFileSync(join(folder, `${name}.yaml`), 'utf8'), 'auto', { dryRun: true }).then(
       () => 'it was taken',
       (error: Error) => error.message,
     )

@@ -1,3 +1,4 @@
+import { makeClock } from '../../../src/cosi/clock.ts'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
@@ -11,9 +12,9 @@ const pair = { crt: base64(made.crt), key: base64(made.key) }
 
 /** Secrets of one authority for all, which is enough to be valid. */
 export const secrets = {
-  cluster: { id: 'a', secret: 'b' },
-  secrets: { bootstraptoken: 'c' },
-  trustdinfo: { token: 'd' },
+  cluster: { id: 'a', secret: Buffer.alloc(32, 'b').toString('base64') },
+  secrets: { bootstraptoken: 'cccccc.cccccccccccccccc' },
+  trustdinfo: { token: 'dddddd.dddddddddddddddd' },
   certs: { etcd: pair, k8s: pair, k8saggregator: pair, k8sserviceaccount: { key: pair.key }, os: pair },
 }
 
@@ -35,7 +36,7 @@ export function machineInMemory(kept: Record<string, string> = {}, clock = { now
     },
     remove: async (path: string) => void disk.delete(path),
   }
-  const runtime = new Runtime(store, { log: silent, now: () => clock.now })
+  const runtime = new Runtime(store, { log: silent, clock: makeClock({ now: () => clock.now }) })
   const machine = {
     store,
     runtime,

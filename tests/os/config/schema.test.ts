@@ -24,7 +24,7 @@ const kindOf = (row: Row) => documentKinds.get(row.kind === 'KubeSpanEndpointsCo
 
 /** Follows a path of the table into a schema: `a.b[].c{string}`. */
 function follow(schema: unknown, path: string): any {
-  let at = unwrap(schema)
+  let at: ReturnType<typeof unwrap> | undefined = unwrap(schema)
   for (const [step] of path.matchAll(/\[\]|\{\w+\}|[^.[\]{}]+/g)) {
     if (step === '[]') at = at?.type === 'array' ? unwrap(at.item) : undefined
     else if (step.startsWith('{')) at = at?.value && unwrap(at.value)
@@ -37,10 +37,10 @@ function follow(schema: unknown, path: string): any {
 function fits(type: string, schema: any): boolean {
   if (/^(u?int|uint\d+)$/.test(type)) return schema.type === 'number'
   if (type === 'bool') return schema.type === 'boolean'
-  if (type.startsWith('object')) return ['object', 'record', 'any'].includes(schema.type)
+  if (type.startsWith('object')) return ['object', 'record', 'unknown'].includes(schema.type)
   if (type.startsWith('list')) return schema.type === 'array'
   if (type === 'string or list of string') return schema.type === 'union'
-  if (type === 'any') return schema.type === 'any'
+  if (type === 'any') return schema.type === 'unknown'
   return ['string', 'picklist', 'literal'].includes(schema.type)
 }
 
@@ -88,7 +88,7 @@ test('nothing is declared that the contract does not have', () => {
       walk(value, at, kind)
     }
     if (inner.type === 'array') walk(inner.item, `${path}[]`, kind)
-    if (inner.type === 'record' && inner.value.type !== 'any') walk(inner.value, `${path}{string}`, kind)
+    if (inner.type === 'record' && unwrap(inner.value).type !== 'unknown') walk(inner.value, `${path}{string}`, kind)
   }
   for (const kind of documentKinds.values()) walk(kind.schema, '', kind.kind)
   // The disk to install on is picked by an expression too, as that of a volume is.

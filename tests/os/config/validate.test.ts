@@ -2,16 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import type { Mode } from '../../../src/document/kind.ts'
 import { ConfigContainer } from '../../../src/os/config/container.ts'
 import { generate } from '../../../src/os/config/generate/generate.ts'
-import type { SecretsBundle } from '../../../src/os/config/generate/secrets.ts'
+import { secrets } from './machine.ts'
 
 const pem = (label: string) => Buffer.from(`-----BEGIN ${label}-----\nYQ==\n-----END ${label}-----\n`).toString('base64')
-const pair = { crt: pem('CERTIFICATE'), key: pem('PRIVATE KEY') }
-const secrets: SecretsBundle = {
-  cluster: { id: 'a', secret: 'b' },
-  secrets: { bootstraptoken: 'c' },
-  trustdinfo: { token: 'd' },
-  certs: { etcd: pair, k8s: pair, k8saggregator: pair, k8sserviceaccount: { key: pem('RSA PRIVATE KEY') }, os: pair },
-}
+
 const good = {
   controlplane: generate('controlplane', { clusterName: 'x', endpoint: 'https://10.0.0.1:6443', secrets }),
   worker: generate('worker', { clusterName: 'x', endpoint: 'https://10.0.0.1:6443', secrets }),

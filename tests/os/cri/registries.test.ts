@@ -7,6 +7,7 @@ import { writeBaseSpec, writeConfig } from '../../../src/os/cri/controllers/conf
 import { configImageCache } from '../../../src/os/cri/controllers/image-cache.ts'
 import { configRegistries } from '../../../src/os/cri/controllers/registries.ts'
 import { writeRegistries } from '../../../src/os/cri/controllers/registry-files.ts'
+import { isRegistryName } from '../../../src/os/cri/documents/registry-name.ts'
 import { mergeParts } from '../../../src/os/cri/parts.ts'
 import { RegistryConfig } from '../../../src/os/cri/resources/registry-config.ts'
 import { parseToml } from '../../../src/os/cri/toml.ts'
@@ -98,4 +99,11 @@ test('a part that is no TOML is refused by its name', () => {
   expect(() => mergeParts({}, [{ name: '/etc/cri/conf.d/20-customization.part', text: '[x' }])).toThrow(
     'read "/etc/cri/conf.d/20-customization.part": ',
   )
+})
+
+test('names of registries lead to no other folder', () => {
+  for (const name of ['docker.io', '*', 'registry.test:5000', '[fd00::1]:5000', 'localhost'])
+    expect([name, isRegistryName(name)]).toEqual([name, true])
+  for (const name of ['', '..', '../../etc', 'a/b', 'a..b', '.hidden', 'a b', 'a:b', 'a\0'])
+    expect([name, isRegistryName(name)]).toEqual([name, false])
 })

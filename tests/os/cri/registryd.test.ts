@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test'
-import { serveRegistry } from '../../../src/os/cri/registryd.ts'
+import { holdPort, serveRegistry } from '../../../src/os/cri/registryd.ts'
 
 test('a layer is the tar headers and the very bytes of the files, whole or in part', async () => {
   const content = Uint8Array.from({ length: 700_000 }, (_, i) => i % 251)
   const digest = `sha256:${'c'.repeat(64)}`
-  const server = serveRegistry({
-    port: 0,
+  const server = holdPort(0)
+  serveRegistry(server, {
     files: { readSlice: async (_, offset, length) => content.subarray(offset, offset + length) },
     layout: () => [
       { bytes: Uint8Array.of(1, 2, 3) },
@@ -46,8 +46,8 @@ test('images of a cache are served to who names their registry, and nothing outs
     '/etc/passwd': Buffer.from('secret'),
   }
   let caches = ['/cache']
-  const server = serveRegistry({
-    port: 0,
+  const server = holdPort(0)
+  serveRegistry(server, {
     files: { readSlice: async (path, offset, length) => held[path]!.subarray(offset, offset + length) },
     layout: () => [],
     images: { images: [] },
@@ -65,4 +65,20 @@ test('images of a cache are served to who names their registry, and nothing outs
   caches = []
   expect((await ask('org/tool/manifests/v1?ns=ghcr.io')).status).toBe(404)
   await server.close()
+})
+
+test('the port stays taken while nobody answers on it, and answers once somebody does again', async () => {
+  const held = holdPort(0)
+  const options = { files: { readSlice: async () => new Uint8Array() }, layout: () => [], images: { images: [] } }
+  const ask = async () => (await fetch(`http://127.0.0.1:${held.port}/healthz`)).status
+  const end = serveRegistry(held, options)
+  expect(await ask()).toBe(200)
+  end()
+  expect(await ask()).toBe(503)
+  expect(() => holdPort(held.port)).toThrow('in use')
+  const endNext = serveRegistry(held, options)
+  end()
+  expect(await ask()).toBe(200)
+  endNext()
+  await held.close()
 })

@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect, setSystemTime, test } from 'bun:test'
 import { silent } from '../../../src/cosi/log.ts'
 import { VolumeMountStatus } from '../../../src/os/block/resources/volume-mount-status.ts'
 import { MachineType } from '../../../src/os/config/resources/machine-type.ts'
@@ -79,7 +79,7 @@ test('others are sought where Kubernetes has seen them first, and not at this no
 const member = (ID: string, name: string, ...peerURLs: string[]): Member => ({ ID, name, peerURLs, clientURLs: [], isLearner: false })
 
 async function prepared(options: { data?: boolean; others?: Member[]; order?: { recover: boolean; skipHashCheck: boolean } } = {}) {
-  const { store } = await etcdOf(controlPlane())
+  const { store, spec } = await etcdOf(controlPlane())
   const files = { ...memoryFiles(), async *walk() {}, lchown: () => {} }
   if (options.data) files.contents.set('/var/lib/etcd/member/wal', '')
   if (options.order?.recover) files.contents.set('/var/lib/etcd.snapshot', '')
@@ -94,8 +94,9 @@ async function prepared(options: { data?: boolean; others?: Member[]; order?: { 
     remove: async (id: string) => void done.push(`remove ${id}`),
     close: () => {},
   }
-  const { args } = await prepareEtcd({
+  const args = await prepareEtcd({
     store,
+    spec: spec!,
     files: files as never,
     log: silent,
     signal: new AbortController().signal,
@@ -112,12 +113,10 @@ test('a member with data goes on with it', async () => {
   expect(await prepared({ data: true })).toMatchObject({ state: 'existing', cluster: own, done: [] })
 })
 
-test('an ordered bootstrap begins a cluster', async () => {
-  expect(await prepared({ order: { recover: false, skipHashCheck: false } })).toMatchObject({
-    state: 'new',
-    cluster: own,
-    order: undefined,
-  })
+test('an ordered bootstrap begins a cluster, and stands until there is data: etcd may not start at once', async () => {
+  const order = { recover: false, skipHashCheck: false }
+  expect(await prepared({ order })).toMatchObject({ state: 'new', cluster: own, order })
+  expect(await prepared({ order, data: true })).toMatchObject({ state: 'existing', order: undefined })
 })
 
 test('an order is taken only where it lasts: a machine that is being installed forgets what it was told', async () => {
@@ -150,6 +149,25 @@ test('one that was added but never ran is used, one that ran and lost its data i
   expect(waiting).toMatchObject({ cluster: `cp-2=https://10.5.0.3:2380,${own}`, done: [] })
   const lost = await prepared({ others: [other, member('7', 'cp-1', 'https://10.5.0.2:2380')] })
   expect(lost).toMatchObject({ cluster: `cp-2=https://10.5.0.3:2380,${own}`, done: ['remove 7', 'add https://10.5.0.2:2380'] })
+})
+
+test.each([86_400_000, -86_400_000])('a node that waits to join goes on waiting when the wall clock is stepped by %d ms', async (step) => {
+  const { store, spec } = await etcdOf(controlPlane())
+  const files = { ...memoryFiles(), async *walk() {}, lchown: () => {} }
+  const preparing = prepareEtcd({
+    store,
+    spec: spec!,
+    files: files as never,
+    log: silent,
+    signal: new AbortController().signal,
+    others: () => {
+      setSystemTime(new Date(Date.now() + step))
+      return undefined
+    },
+    note: () => bootstrapOf(store).give({ recover: false, skipHashCheck: false }),
+    etcdutl: async () => {},
+  }).finally(() => setSystemTime())
+  expect(await preparing).toContain('--initial-cluster-state=new')
 })
 
 test('member ids as people see them', () => {

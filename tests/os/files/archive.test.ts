@@ -2,8 +2,12 @@ import { afterAll, expect, test } from 'bun:test'
 import { linkSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { silent } from '../../../src/cosi/log.ts'
 import * as files from '../../../src/linux/files.ts'
+import { readMethods } from '../../../src/os/files/api/read.ts'
 import { archive } from '../../../src/os/files/archive.ts'
+import type { common } from '../../../src/rpc/messages.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'archive-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -28,4 +32,34 @@ test('what is packed comes out of tar as it was: contents, modes, times, links, 
   expect(statSync(join(target, 'plain'))).toMatchObject({ size: 1000, mtimeMs: 1_000_000_000_000 })
   expect(statSync(join(target, 'plain')).ino).toBe(statSync(join(target, 'twin')).ino)
   expect(files.readlink(join(target, 'soft'))).toBe('plain')
+})
+
+/** Names in a tar. */
+const namesIn = (tar: Uint8Array): string[] =>
+  Bun.spawnSync(['tar', '-t'], { stdin: tar }).stdout.toString().split('\n').filter(Boolean).toSorted()
+
+test('the folder itself is no entry, and a file alone is one by its name', async () => {
+  const source = join(folder, 'tree')
+  mkdirSync(join(source, 'sub'), { recursive: true })
+  writeFileSync(join(source, 'sub/file'), 'x')
+  const pack = async (path: string) => namesIn(Buffer.concat(await Array.fromAsync(archive(files, path, () => {}))))
+  expect(await pack(source)).toEqual(['sub/', 'sub/file'])
+  expect(await pack(join(source, 'sub/file'))).toEqual(['file'])
+})
+
+test('a copy with files that cannot be read is whole but for them, and says so in its last message', async () => {
+  const source = join(folder, 'half')
+  mkdirSync(source)
+  for (const name of ['a', 'b', 'c']) writeFileSync(join(source, name), `${name}`.repeat(600))
+  const broken: typeof files.openRead = (path, options) => {
+    if (path.endsWith('/b')) throw new Error('input/output error')
+    return files.openRead(path, options)
+  }
+  const [, copy] = readMethods({ kernel: { files: { ...files, openRead: broken } }, log: silent } as never)
+  const sent = (await Array.fromAsync(copy!.handle({ rootPath: source } as never, {} as never) as AsyncIterable<Partial<common.Data>>)) as {
+    bytes?: Uint8Array
+    metadata?: { error: string }
+  }[]
+  expect(sent.at(-1)).toEqual({ metadata: { error: `1 error occurred:\n\t* skipping "${join(source, 'b')}": input/output error\n\n` } })
+  expect(namesIn(gunzipSync(Buffer.concat(sent.slice(0, -1).map(({ bytes }) => bytes!))))).toEqual(['a', 'b', 'c'])
 })

@@ -40,7 +40,7 @@ test('an error of what is packed is the error of the stream', async () => {
     yield random(600_000)
     throw new Error('the disk is gone')
   })()
-  expect(Array.fromAsync(gzipped(failing))).rejects.toThrow('the disk is gone')
+  await expect(Array.fromAsync(gzipped(failing))).rejects.toThrow('the disk is gone')
 })
 
 test('tar and gzip as users have them read it', async () => {

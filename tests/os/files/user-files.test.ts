@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { type UserFile, UserFileError, writeUserFiles } from '../../../src/os/files/user-files.ts'
+import type { UserFile } from '../../../src/os/files/documents/machine-files.ts'
+import { UserFileError, writeUserFiles } from '../../../src/os/files/user-files.ts'
 
 /** A node's files in memory, and what was told to its kernel. */
 function node(before: Record<string, string> = {}) {
@@ -64,7 +65,7 @@ describe('a file of the configuration', () => {
     await expect(wrong).rejects.toThrow(UserFileError)
     await wrong.catch(({ message }) =>
       expect(message).toBe(
-        'file "/etc/new": can be created only below /var/; file "/etc/gone": is not there to append; file "/var/../etc/x": the path must be absolute and plain',
+        'file "/etc/new": "/etc/new" is read-only: files can be created only below /var/, or as /etc/cri/conf.d/*.part; file "/etc/gone": is not there to append; file "/var/../etc/x": "/var/../etc/x" has to be absolute and plain, and name a file',
       ),
     )
     expect([...content]).toEqual([['/var/good', 'good']])

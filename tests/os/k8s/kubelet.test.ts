@@ -16,7 +16,7 @@ import { NodeAddress } from '../../../src/os/network/resources/node-address.ts'
 import { KubeletSecret } from '../../../src/os/secrets/resources/kubelet-secret.ts'
 import { KubernetesRootSecret } from '../../../src/os/secrets/resources/kubernetes-root-secret.ts'
 import { splitUrl } from '../../../src/os/url.ts'
-import { newCA } from '../../../src/pki/certificate.ts'
+import { newCA, newCertificate, type PemPair, signedBy } from '../../../src/pki/certificate.ts'
 import { controlPlane, machineWith, memoryFiles, worker } from './machine.ts'
 
 const nouns = [configNodeTaints, configNodename, configNodeIP, chooseNodeIP, configKubelet]
@@ -49,6 +49,7 @@ test('the configuration file, in a container and on a machine', async () => {
     staticPodURL: 'http://127.0.0.1:999',
     clusterDNS: ['10.96.0.10'],
     failCgroupV1: false,
+    podPidsLimit: 8192,
     protectKernelDefaults: false,
     registerWithTaints: [{ key: 'node-role.kubernetes.io/control-plane', effect: 'NoSchedule' }],
     systemReserved: { cpu: '50m', pid: '100', 'ephemeral-storage': '256Mi', memory: '512Mi' },
@@ -89,38 +90,55 @@ test('names become what Kubernetes lets a node be called', () => {
   expect(asNodename('Foo_Bar.x-')).toBe('foo-bar.x')
 })
 
-test("a control plane's kubelet has a certificate from the start; a changed name makes it a new one", async () => {
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+const kubernetesCA = () => newCA({ subject: { organizations: ['kubernetes'] }, kind: 'ecdsa' })
+
+/** A control plane whose kubelet is started by the real controller, on files in memory. */
+async function kubeletStarted(ca = kubernetesCA()) {
   const files = memoryFiles()
-  const ca = newCA({ subject: { organizations: ['kubernetes'] }, kind: 'ecdsa' })
   const done: string[] = []
   const supervisor = {
+    get: () => undefined,
+    subscribe: () => () => {},
     load: () => done.push('load'),
     start: (id: string) => done.push(`start ${id}`),
     restart: async (id: string) => void done.push(`restart ${id}`),
   }
   const os = await kubeletOf(controlPlane())
-  os.runtime.register(startKubelet({ store: os.store, supervisor, service: () => ({}), kernel: { files } } as never))
-  const base64 = (text: string) => Buffer.from(text).toString('base64')
-  os.store.put(KubernetesRootSecret, 'k8s', {
-    name: 'c1',
-    certSANs: [],
-    apiServerIPs: [],
-    dnsDomain: 'cluster.local',
-    issuingCA: { crt: base64(ca.crt), key: base64(ca.key) },
-    aesCBCEncryptionSecret: '',
-    secretboxEncryptionSecret: '',
-    bootstrapTokenID: 'abcdef',
-    bootstrapTokenSecret: '0123456789abcdef',
-  })
-  os.store.put(KubeletSecret, 'kubelet', {
-    endpoint: splitUrl('https://127.0.0.1:7445'),
-    acceptedCAs: [{ crt: base64(ca.crt) }],
-    bootstrapTokenID: 'abcdef',
-    bootstrapTokenSecret: '0123456789abcdef',
-  })
-  await os.settled()
+  os.runtime.register(startKubelet({ store: os.store, supervisor, service: () => ({}), kernel: { files } } as never, async () => {}))
+  const trust = async (issuing: PemPair, ...accepted: PemPair[]) => {
+    os.store.put(KubernetesRootSecret, 'k8s', {
+      name: 'c1',
+      certSANs: [],
+      apiServerIPs: [],
+      dnsDomain: 'cluster.local',
+      issuingCA: { crt: base64(issuing.crt), key: base64(issuing.key) },
+      aesCBCEncryptionSecret: '',
+      secretboxEncryptionSecret: '',
+      bootstrapTokenID: 'abcdef',
+      bootstrapTokenSecret: '0123456789abcdef',
+    })
+    os.store.put(KubeletSecret, 'kubelet', {
+      endpoint: splitUrl('https://127.0.0.1:7445'),
+      acceptedCAs: [issuing, ...accepted].map(({ crt }) => ({ crt: base64(crt) })),
+      bootstrapTokenID: 'abcdef',
+      bootstrapTokenSecret: '0123456789abcdef',
+    })
+    await os.settled()
+  }
+  await trust(ca)
+  return { ...os, files, done, ca, trust }
+}
+
+const clientFile = '/var/lib/kubelet/pki/kubelet-client-current.pem'
+const servingFile = '/var/lib/kubelet/pki/kubelet-server-current.pem'
+const kubeconfigFile = '/etc/kubernetes/kubeconfig-kubelet'
+
+test("a control plane's kubelet has a certificate from the start; a changed name makes it a new one", async () => {
+  const { files, done, ca, store, settled } = await kubeletStarted()
+  const good = (nodename: string) => hasClientCertificate(files, { nodename, authorities: ca.crt, now: new Date() })
   expect(done).toEqual(['load', 'start kubelet'])
-  expect(await hasClientCertificate(files, 'node-1', new Date())).toBe(true)
+  expect(await good('node-1')).toBe(true)
   expect(parse(files.contents.get('/etc/kubernetes/kubelet.yaml')!).kind).toBe('KubeletConfiguration')
   const bootstrap = parse(files.contents.get('/etc/kubernetes/bootstrap-kubeconfig')!)
   expect(bootstrap['current-context']).toBe('kubelet@local')
@@ -128,11 +146,59 @@ test("a control plane's kubelet has a certificate from the start; a changed name
   expect(files.owners.get('/etc/kubernetes/bootstrap-kubeconfig')?.mode).toBe(0o600)
 
   // What the kubelet writes for itself is the node's way to the API, and follows the authority and the server.
-  files.contents.set('/etc/kubernetes/kubeconfig-kubelet', files.contents.get('/etc/kubernetes/bootstrap-kubeconfig')!)
+  files.contents.set(kubeconfigFile, files.contents.get('/etc/kubernetes/bootstrap-kubeconfig')!)
   expect(kubeletAccess(files)).toMatchObject({ server: 'https://127.0.0.1:7445', ca: ca.crt })
 
-  os.store.put(HostnameStatus, 'hostname', { hostname: 'other', domainname: '' })
-  await os.settled()
+  store.put(HostnameStatus, 'hostname', { hostname: 'other', domainname: '' })
+  await settled()
   expect(done).toEqual(['load', 'start kubelet', 'restart kubelet'])
-  expect(await hasClientCertificate(files, 'other', new Date())).toBe(true)
+  expect(await good('other')).toBe(true)
+})
+
+test('a certificate is kept while its authority is accepted, and replaced with kubeconfig and restart once it no longer is', async () => {
+  const { files, done, ca: old, trust } = await kubeletStarted()
+  const next = kubernetesCA()
+  const before = files.contents.get(clientFile)!
+  files.contents.set(kubeconfigFile, files.contents.get('/etc/kubernetes/bootstrap-kubeconfig')!)
+  files.contents.set(servingFile, before)
+  await trust(old, next)
+  await trust(next, old)
+  expect(files.contents.get(clientFile)).toBe(before)
+  expect(files.contents.has(kubeconfigFile)).toBe(true)
+  expect(files.contents.has(servingFile)).toBe(true)
+
+  done.length = 0
+  await trust(next)
+  expect(signedBy(files.contents.get(clientFile)!, next.crt)).toBe(true)
+  expect(files.contents.has(kubeconfigFile)).toBe(false)
+  expect(files.contents.has(servingFile)).toBe(false)
+  expect(done).toEqual(['restart kubelet'])
+})
+
+test('a serving certificate of a dropped authority goes also when the client certificate is already the new one', async () => {
+  const { files, ca: old, trust } = await kubeletStarted()
+  const next = kubernetesCA()
+  const serving = files.contents.get(clientFile)!
+  await trust(next)
+  files.contents.set(servingFile, serving)
+  expect(await hasClientCertificate(files, { nodename: 'node-1', authorities: next.crt + old.crt, now: new Date() })).toBe(true)
+  expect(files.contents.has(servingFile)).toBe(true)
+  expect(await hasClientCertificate(files, { nodename: 'node-1', authorities: next.crt, now: new Date() })).toBe(true)
+  expect(files.contents.has(servingFile)).toBe(false)
+})
+
+test('a certificate that ran out while the node was away is replaced, and the kubelet reads the new one', async () => {
+  const { files, done, ca, trust } = await kubeletStarted()
+  const expired = newCertificate({
+    ca,
+    subject: { commonName: 'system:node:node-1', organizations: ['system:nodes'] },
+    usage: ['clientAuth'],
+    lifetime: 1000,
+    now: new Date(0),
+  })
+  files.contents.set(clientFile, expired.crt + expired.key)
+  done.length = 0
+  await trust(ca, kubernetesCA())
+  expect(files.contents.get(clientFile)).not.toContain(expired.crt)
+  expect(done).toEqual(['restart kubelet'])
 })

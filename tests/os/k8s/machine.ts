@@ -1,3 +1,4 @@
+import type { Clock } from '../../../src/cosi/clock.ts'
 import type { Controller } from '../../../src/cosi/controller.ts'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
@@ -52,9 +53,9 @@ ${indented(cluster)}
 }
 
 /** A real store and runtime with some controllers and a configuration. */
-export function machineWith(controllers: readonly Controller[], config?: string) {
+export function machineWith(controllers: readonly Controller[], config?: string, clock?: Clock) {
   const store = new Store()
-  const runtime = new Runtime(store, { log: silent })
+  const runtime = new Runtime(store, { log: silent, ...(clock && { clock }) })
   runtime.register(...controllers)
   if (config) {
     store.put(MachineConfig, 'v1alpha1', config)

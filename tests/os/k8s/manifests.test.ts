@@ -102,6 +102,29 @@ inlineManifests:
   await web.stop(true)
 })
 
+test('headers of extra manifests are not sent to other hosts that a redirect leads to', async () => {
+  const seen: (string | null)[] = []
+  const manifest = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}'
+  const serve = (fetch: (request: Request) => Response) => Bun.serve({ hostname: '127.0.0.1', port: 0, fetch })
+  const other = serve((request) => {
+    seen.push(request.headers.get('x-key'))
+    return new Response(manifest)
+  })
+  const web = serve((request) => {
+    if (request.url.endsWith('/own')) seen.push(request.headers.get('x-key'))
+    if (request.url.endsWith('/own')) return new Response(manifest)
+    return new Response('', { status: 302, headers: { location: request.url.endsWith('/a') ? '/own' : other.url.href } })
+  })
+  const { settled, runtime } = machineWith(
+    [configExtraManifests, loadExtraManifests],
+    controlPlane('', `extraManifestHeaders: {x-key: k}\nextraManifests: ['${web.url.href}a', '${web.url.href}b']`),
+  )
+  await settled()
+  expect(seen).toEqual(['k', null])
+  runtime.stop()
+  await Promise.all([web.stop(true), other.stop(true)])
+})
+
 test('objects are applied in order with the conflicts of others respected, and listed in the inventory', async () => {
   const seen: string[] = []
   let ready = 0

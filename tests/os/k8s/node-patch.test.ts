@@ -37,6 +37,32 @@ test('taints are put beside those of others', () => {
   })
 })
 
+test('a taint that the kubelet registered with is owned, goes when it is no longer desired, and comes back', () => {
+  const role = { key: 'node-role.kubernetes.io/control-plane', effect: 'NoSchedule' }
+  const desired = { ...nothing, taints: [{ ...role, value: '' }] }
+  const foreign = { key: 'other', effect: 'NoExecute' }
+  expect(nodePatch(node({}, { taints: [role, foreign] }), desired)).toEqual({
+    metadata: { resourceVersion: '7', annotations: { 'talos.dev/owned-taints': `["${role.key}"]` } },
+  })
+  const owned = { annotations: { 'talos.dev/owned-taints': `["${role.key}"]` } }
+  expect(nodePatch(node(owned, { taints: [role, foreign] }), desired)).toBeUndefined()
+  expect(nodePatch(node(owned, { taints: [role, foreign] }), nothing)).toEqual({
+    metadata: { resourceVersion: '7', annotations: { 'talos.dev/owned-taints': null } },
+    spec: { taints: [foreign] },
+  })
+  expect(nodePatch(node({}, { taints: [foreign] }), desired)).toMatchObject({ spec: { taints: [foreign, role] } })
+})
+
+test('a taint of the same key with another effect or value stays its owner’s', () => {
+  const theirs = { key: 'mine', value: 'theirs', effect: 'NoSchedule' }
+  expect(
+    nodePatch(node({}, { taints: [theirs] }), { ...nothing, taints: [{ key: 'mine', value: 'v', effect: 'NoSchedule' }] }),
+  ).toBeUndefined()
+  expect(
+    nodePatch(node({}, { taints: [theirs] }), { ...nothing, taints: [{ key: 'mine', value: 'theirs', effect: 'NoExecute' }] }),
+  ).toBeUndefined()
+})
+
 test('a node is cordoned and uncordoned by us only when it was we', () => {
   expect(nodePatch(node({}), { ...nothing, cordoned: true })).toMatchObject({
     spec: { unschedulable: true },

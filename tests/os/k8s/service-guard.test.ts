@@ -22,5 +22,7 @@ test('nft is handed the script; what it says when it refuses is the error', asyn
   const script = serviceGuard(['10.96.0.0/12'])
   await setServiceGuard(spawn(0, ''), script)
   expect(commands[0]?.argv).toEqual(['/usr/sbin/nft', script])
-  expect(setServiceGuard(spawn(1, 'Error: no such thing\nmore'), script)).rejects.toThrow('set rules for services: Error: no such thing')
+  await expect(setServiceGuard(spawn(1, 'Error: no such thing\nmore'), script)).rejects.toThrow(
+    'set rules for services: Error: no such thing',
+  )
 })

@@ -1,10 +1,15 @@
 import { expect, test } from 'bun:test'
+import { parse } from 'yaml'
 import { buildKubeconfig, formatKubeconfig } from '../../../src/kube/kubeconfig.ts'
 import type { KubeObject } from '../../../src/kube/object.ts'
+import { configAdmissionControl } from '../../../src/os/k8s/controllers/admission-control-config.ts'
 import { configApiServer } from '../../../src/os/k8s/controllers/api-server-config.ts'
+import { configAuditPolicy } from '../../../src/os/k8s/controllers/audit-policy-config.ts'
+import { configAuthorization } from '../../../src/os/k8s/controllers/authorization-config.ts'
 import { configStaticPods } from '../../../src/os/k8s/controllers/configured-static-pods.ts'
 import { renderControlPlanePods } from '../../../src/os/k8s/controllers/control-plane-pods.ts'
 import { configControllerManager } from '../../../src/os/k8s/controllers/controller-manager-config.ts'
+import { renderConfigs } from '../../../src/os/k8s/controllers/render-configs.ts'
 import { configScheduler } from '../../../src/os/k8s/controllers/scheduler-config.ts'
 import { APIServerConfig } from '../../../src/os/k8s/resources/api-server-config.ts'
 import { ConfigStatus } from '../../../src/os/k8s/resources/config-status.ts'
@@ -16,7 +21,7 @@ import { StaticPod } from '../../../src/os/k8s/resources/static-pod.ts'
 import { apiServerArguments, apiServerPod, controllerManagerPod, schedulerPod } from '../../../src/os/k8s/static-pods.ts'
 import { Service } from '../../../src/os/runtime/resources/service.ts'
 import { KubernetesSecret } from '../../../src/os/secrets/resources/kubernetes-secret.ts'
-import { controlPlane, machineWith, worker } from './machine.ts'
+import { controlPlane, machineWith, memoryFiles, worker } from './machine.ts'
 
 const configs = [configApiServer, configControllerManager, configScheduler]
 
@@ -50,13 +55,43 @@ test('the API server is run as the tables say', async () => {
     '--enable-admission-plugins=NodeRestriction',
     '--etcd-servers=https://localhost:2379',
     '--secure-port=6443',
+    '--service-account-extend-token-expiration=false',
     '--service-account-issuer=https://10.5.0.1:6443',
     '--service-cluster-ip-range=10.96.0.0/12',
     '--tls-min-version=VersionTLS12',
   ])
     expect(args).toContain(flag)
   expect(args.some((flag) => flag.startsWith('--authorization-mode'))).toBe(false)
-  expect(args).toHaveLength(40)
+  expect(args).toHaveLength(41)
+})
+
+test('kubelets are verified where they request their certificates from the cluster, and only there', async () => {
+  const flag = '--kubelet-certificate-authority=/system/secrets/kubernetes/kube-apiserver/ca.crt'
+  const argumentsWith = async (kubelet: string, apiServer = '') => {
+    const { store, settled } = machineWith(configs, controlPlane(`kubelet: ${kubelet}`, apiServer))
+    await settled()
+    return apiServerArguments(store.get(APIServerConfig, 'kube-apiserver')!.spec).filter((one) =>
+      one.startsWith('--kubelet-certificate-authority'),
+    )
+  }
+  expect(await argumentsWith('{}')).toEqual([])
+  expect(await argumentsWith("{extraArgs: {rotate-server-certificates: 'true'}}")).toEqual([flag])
+  expect(await argumentsWith('{extraConfig: {serverTLSBootstrap: true}}')).toEqual([flag])
+  expect(await argumentsWith("{extraArgs: {rotate-server-certificates: 'false'}, extraConfig: {serverTLSBootstrap: true}}")).toEqual([])
+  const without = "apiServer: {extraArgs: {kubelet-certificate-authority: ''}}"
+  expect(await argumentsWith("{extraArgs: {rotate-server-certificates: 'true'}}", without)).toEqual(['--kubelet-certificate-authority='])
+})
+
+test('the scheduler serves no profiles: beside a configuration file its flag does not count', async () => {
+  const rendered = async (cluster = '') => {
+    const files = memoryFiles()
+    const controllers = [configScheduler, configAdmissionControl, configAuditPolicy, configAuthorization, renderConfigs({ files })]
+    const { settled } = machineWith(controllers, controlPlane('', cluster))
+    await settled()
+    return parse(files.contents.get('/system/config/kubernetes/kube-scheduler/scheduler-config.yaml') ?? '')
+  }
+  expect(await rendered()).toMatchObject({ kind: 'KubeSchedulerConfiguration', enableProfiling: false })
+  expect(await rendered('scheduler: {config: {enableProfiling: true}}')).toMatchObject({ enableProfiling: true })
 })
 
 test('authorization by flags takes the place of the configuration file', async () => {

@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect, setSystemTime, test } from 'bun:test'
 import { preferred } from '../../../src/os/k8s/controllers/kube-prism.ts'
 import { balanceTcp } from '../../../src/os/k8s/tcp-balancer.ts'
 
@@ -60,6 +60,22 @@ test('a last resort is not asked while the others are only silent for a moment',
   expect(await b.check()).toBe(false)
   b.setUpstreams([{ host: '127.0.0.1', port: resort.port!, lastResort: true }])
   expect(await b.check()).toBe(true)
+  await resort.stop(true)
+  b.close()
+})
+
+test.each([86_400_000, -86_400_000])('a step of the wall clock by %d ms is no silence of the others', async (step) => {
+  const [direct, resort] = [serve('direct'), serve('resort')]
+  const b = balancer()
+  b.setUpstreams([
+    { host: '127.0.0.1', port: direct.port! },
+    { host: '127.0.0.1', port: resort.port!, lastResort: true },
+  ])
+  expect(await b.check()).toBe(true)
+  await direct.stop(true)
+  setSystemTime(new Date(Date.now() + step))
+  expect(await b.check()).toBe(false)
+  setSystemTime()
   await resort.stop(true)
   b.close()
 })

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { makeClock } from '../../../src/cosi/clock.ts'
 import { createLogger, type LogEntry } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
@@ -34,7 +35,10 @@ function machine({ hasWireguard = true, folder = new Map<string, string>(), stat
   const store = new Store()
   const entries: LogEntry[] = []
   let now = new Date('2026-01-01T00:00:00Z')
-  const os = new Runtime(store, { log: createLogger((entry) => entries.push(entry)), now: () => now })
+  const os = new Runtime(store, {
+    log: createLogger((entry) => entries.push(entry)),
+    clock: makeClock({ now: () => now, elapsed: () => now.getTime() }),
+  })
   const peers: object[] = []
   const kernel = {
     mode: 'metal',
@@ -143,6 +147,22 @@ test('peers are affiliates with a key; what they leave out and what another has 
     ['key of b', ['10.0.0.6/32', '10.244.4.0/24', '10.244.5.128/25', 'fd00::6/128']],
   ])
   expect(entries.some(({ message }) => message === 'peers claim the same addresses')).toBe(true)
+})
+
+test('what a node is comes before what others advertise, and nobody advertises half the Internet', async () => {
+  const { store, os } = machine()
+  store.put(MachineConfig, 'v1alpha1', mesh())
+  const thief = affiliate('a')
+  const victim = affiliate('b', { address: 'fd00::6' }, '10.0.0.6')
+  const [address = ''] = victim.addresses
+  thief.kubespan!.additionalAddresses = [`${address}/32`, '0.0.0.0/1', '::/0', '10.244.9.0/24']
+  store.put(Affiliate, 'a', thief)
+  store.put(Affiliate, 'b', victim)
+  await os.settled()
+  const allowed = (key: string) => store.get(KubeSpanPeerSpec, key)!.spec.allowedIPs
+  expect(allowed('key of b')).toContain(`${address}/32`)
+  expect(allowed('key of a')).toContain('10.244.9.0/24')
+  expect(allowed('key of a').filter((network) => network === `${address}/32` || /\/[0-7]$/.test(network))).toEqual([])
 })
 
 test('the kernel is given link, address, routes, rules and marks; peers that are down are bypassed where it is wished', async () => {

@@ -4,8 +4,10 @@ import type { SpecOf } from '../../../src/cosi/resource.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import type { Link, LinkChange, NewLink } from '../../../src/linux/net.ts'
+import { documentKinds } from '../../../src/os/config/kinds.ts'
 import { mergeLinks } from '../../../src/os/network/controllers/link.ts'
 import { canonicalDestination, declaredLinks } from '../../../src/os/network/declared-links.ts'
+import type { NetworkInterface } from '../../../src/os/network/documents/machine-network.ts'
 import { LinkKeeper } from '../../../src/os/network/link-keeper.ts'
 import { linkNames, selectedLinks } from '../../../src/os/network/link-names.ts'
 import { LinkSpec } from '../../../src/os/network/resources/link-spec.ts'
@@ -47,10 +49,12 @@ class Links {
   }
 }
 
-function wishes(documents: Record<string, unknown>[], devices: Record<string, unknown>[] = []) {
+const document = ({ kind, ...value }: { kind: string; [key: string]: unknown }) => ({ kind: documentKinds.get(kind)!, value })
+
+function wishes(documents: Parameters<typeof document>[0][], devices: NetworkInterface[] = []) {
   return [
     ...linkWishes(
-      declaredLinks(devices, documents, (name) => name),
+      declaredLinks(devices, documents.map(document), (name) => name),
       'configuration',
       (name) => ({ eth0: 1, eth1: 2 })[name],
     ).values(),
@@ -209,20 +213,20 @@ test('the old form and the documents say the same', () => {
     [],
     (name) => name,
   )
-  const [document] = declaredLinks(
+  const [today] = declaredLinks(
     [],
     [
-      {
+      document({
         kind: 'LinkConfig',
         name: 'eth0',
         mtu: 1400,
         addresses: [{ address: '10.0.0.2/24' }, { address: 'fd00::1/128' }],
         routes: [{ gateway: '10.0.0.1', metric: 5 }],
-      },
+      }),
     ],
     (name) => name,
   )
-  expect(old).toEqual(document!)
+  expect(old).toEqual(today!)
   const [own, vlan] = declaredLinks([{ interface: 'eth0', vlans: [{ vlanId: 7, dhcp: true }] }], [], (name) => name)
   expect(own?.dhcp4).toBeUndefined()
   expect(vlan).toMatchObject({ name: 'eth0.7', vlan: { vlanID: 7, parent: 'eth0' }, dhcp4: { routeMetric: 1024 } })

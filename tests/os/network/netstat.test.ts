@@ -30,9 +30,9 @@ describe('on this machine', async () => {
     expect(record?.process?.name).not.toBe('')
   })
 
-  test('it is none of those that are connected, and has no process when none is asked for', async () => {
+  test('it is none of those that are connected, and its process is empty, not absent, when none is asked for', async () => {
     expect(here(await ask({ filter: 1 }))).toEqual([])
-    expect(here(await ask({}))[0]?.process).toBeUndefined()
+    expect(here(await ask({}))[0]?.process).toEqual({ pid: 0, name: '' })
   })
 
   test('only the protocols asked for are looked at', async () => {

@@ -10,6 +10,7 @@ import { AddressSpec } from '../../../src/os/network/resources/address-spec.ts'
 import { OperatorSpec } from '../../../src/os/network/resources/operator-spec.ts'
 import { RouteSpec } from '../../../src/os/network/resources/route-spec.ts'
 import { MetaKey } from '../../../src/os/runtime/resources/meta-key.ts'
+import { runs } from '../../support/runs.ts'
 
 const meta = `addresses:
   - {address: 10.5.0.2/24, linkName: bond0}
@@ -148,7 +149,7 @@ config:
             expect(error).toBeInstanceOf(PlatformConfigError)
           }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })

@@ -56,6 +56,6 @@ test('a connection is made or told why not', async () => {
   await connectTcp(`127.0.0.1:${server.port}`, 5000, signal)
   const { port } = server
   server.stop(true)
-  expect(connectTcp(`127.0.0.1:${port}`, 5000, signal)).rejects.toThrow(`connect to "127.0.0.1:${port}"`)
-  expect(connectTcp('nowhere', 5000, signal)).rejects.toThrow('is not an endpoint')
+  await expect(connectTcp(`127.0.0.1:${port}`, 5000, signal)).rejects.toThrow(`connect to "127.0.0.1:${port}"`)
+  await expect(connectTcp('nowhere', 5000, signal)).rejects.toThrow('is not an endpoint')
 })

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
+import { declared } from '../../../src/os/config/declared.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { configVips } from '../../../src/os/network/controllers/vip.ts'
 import type { Findings } from '../../../src/os/network/operators/operator.ts'
@@ -83,7 +84,21 @@ apiToken: secret
   expect(store.list(OperatorSpec, { namespace: 'network-config' }).map(({ metadata, spec }) => [metadata.id, spec.vip?.ip])).toEqual([
     ['configuration/vip/eth0/10.5.0.50', '10.5.0.50'],
   ])
-  expect(
-    sharedAddresses([{ vip: { ip: 'fd00::9' }, vlans: [{ vip: { ip: '10.1.1.1' } }] }], [{ kind: 'Layer2VIPConfig', name: '10.5.0.50' }]),
-  ).toEqual(['fd00::9/128', '10.1.1.1/32', '10.5.0.50/32'])
+  const config = store.put(
+    MachineConfig,
+    'v1alpha1',
+    `machine:
+  network:
+    interfaces:
+      - interface: eth0
+        vip: {ip: fd00::9}
+        vlans: [{vlanId: 7, vip: {ip: 10.1.1.1}}]
+---
+apiVersion: v1alpha1
+kind: Layer2VIPConfig
+name: 10.5.0.50
+link: eth0
+`,
+  )
+  expect(sharedAddresses(declared(config))).toEqual(['fd00::9/128', '10.1.1.1/32', '10.5.0.50/32'])
 })

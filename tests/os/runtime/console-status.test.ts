@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { makeClock } from '../../../src/cosi/clock.ts'
 import { createLogger, type LogEntry } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
@@ -12,10 +13,10 @@ import { Version } from '../../../src/os/runtime/resources/version.ts'
 test('the console says version, stage, name, addresses, what is waited for and what went wrong, once for each change', async () => {
   const store = new Store()
   const lines: string[] = []
-  const problem = new LastProblem()
   const clock = { now: new Date('2026-11-22T09:00:00Z') }
+  const problem = new LastProblem({ elapsed: () => clock.now.getTime() })
   const log = createLogger(({ message }) => void lines.push(message))
-  const runtime = new Runtime(store, { log, now: () => clock.now })
+  const runtime = new Runtime(store, { log, clock: makeClock({ now: () => clock.now, elapsed: () => clock.now.getTime() }) })
   runtime.register(tellStatus(problem))
   runtime.start()
   store.put(Version, 'version', { name: 'Ichor', version: 'v1.13.0' })

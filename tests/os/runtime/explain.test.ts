@@ -5,6 +5,8 @@ import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { configMachineType } from '../../../src/os/config/controllers/machine-type.ts'
 import { persistConfig } from '../../../src/os/config/controllers/persistence.ts'
+import { notReached } from '../../../src/os/config/history.ts'
+import { keepConfig } from '../../../src/os/config/keep.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { configStaticEndpoint } from '../../../src/os/k8s/controllers/static-endpoint.ts'
 import { NodeStatus } from '../../../src/os/k8s/resources/node-status.ts'
@@ -27,7 +29,7 @@ import { TimeStatus } from '../../../src/os/time/resources/time-status.ts'
 import { TimeServerError } from '../../../src/os/time/time-server.ts'
 import type { ServiceDefinition } from '../../../src/supervise/definition.ts'
 import { Supervisor } from '../../../src/supervise/supervisor.ts'
-import { config } from '../config/machine.ts'
+import { config, machineInMemory } from '../config/machine.ts'
 
 const endings: (() => void)[] = []
 afterEach(() => {
@@ -59,7 +61,11 @@ function machine(controllers: Controller[], services: ServiceDefinition[] = [], 
     runtime,
     supervisor,
     definition: (id) => services.find((service) => service.id === id),
-    world: { files: { statfs: () => usage as never }, time: { clock: () => BigInt(Date.now()) * 1_000_000n } },
+    world: {
+      mode: 'container',
+      files: { statfs: () => usage as never, readTextIfThere: () => undefined },
+      time: { clock: () => BigInt(Date.now()) * 1_000_000n },
+    },
     log: (id) => supervisor.logs.get(id),
   }
   return { store, runtime, supervisor, machinery }
@@ -182,6 +188,30 @@ describe('finds the true cause of', () => {
     expect(causes.at(-1)?.subject).toBe('MachineStatuses.runtime.talos.dev/machine')
   })
 
+  test('an etcd that ends: its last words, also where its users ended of it', async () => {
+    const ending = service('etcd', {
+      health: { check: () => new Promise(() => {}) },
+      async runner({ output }) {
+        output.line('{"level":"warn","msg":"failed to verify flags","error":"--election-timeout[1ms] is too short"}')
+        return { description: 'runs', exit: Promise.resolve({ ok: false, message: 'exited with code 1' }), kill: () => {} }
+      },
+    })
+    const { store, runtime, supervisor, machinery } = machine([configMachineType], [ending])
+    well(store)
+    store.put(MachineConfig, 'v1alpha1', config('controlplane'))
+    store.put(StaticPodStatus, 'kube-system/kube-scheduler-cp', {
+      containerStatuses: [{ name: 'kube-scheduler', ready: false, state: { terminated: { exitCode: 1, message: 'Leaderelection lost' } } }],
+    })
+    await new Promise<void>((resolve) => {
+      supervisor.subscribe(({ step }) => step === 'retry' && resolve())
+      if (supervisor.get('etcd')?.events.some(({ step }) => step === 'retry')) resolve()
+    })
+    await runtime.settled()
+    const { causes, summary } = await explainMachine(machinery)
+    expect(summary).toBe('service etcd: it does not stay up: failed to verify flags: --election-timeout[1ms] is too short')
+    expect(causes.find(({ subject }) => subject.startsWith('StaticPodStatuses.'))?.because).toEqual(['service etcd'])
+  })
+
   test('a time source that does not answer', async () => {
     const asked = Promise.withResolvers<void>()
     const source = (name: string) => ({
@@ -209,13 +239,10 @@ describe('finds the true cause of', () => {
   })
 
   test('a full disk: who cannot write, and which one is full', async () => {
-    const files = {
-      readTextIfThere: () => undefined,
-      writeAtomic: async (path: string) => {
-        throw new Error(`write "${path}": ENOSPC`)
-      },
-    }
-    const { store, runtime, machinery } = machine([persistConfig({ files } as never)], [], { ...roomy, available: 0 })
+    const full = machineInMemory()
+    full.files.full = true
+    const kept = { keep: async () => void (await keepConfig(full.files as never, config('worker'))) }
+    const { store, runtime, machinery } = machine([persistConfig(kept)], [], { ...roomy, available: 0 })
     well(store)
     store.put(MachineConfig, 'persistent', config('worker'))
     await runtime.settled()
@@ -287,4 +314,24 @@ test('a service that waits for another is explained by the other, and circles en
   expect(of('service a')).toMatchObject({ sentence: 'waiting for service "b" to be "up"', because: ['service b'] })
   expect(of('service b')?.because).toEqual(['Nodenames.kubernetes.talos.dev/nodename'])
   expect(of('Nodenames.kubernetes.talos.dev/nodename')?.because).toEqual([])
+})
+
+test('a configuration that was reverted because it cut the machine off is told of, for as long as it is the newest', async () => {
+  const { store, machinery } = machine([])
+  well(store)
+  const by = { roles: ['os:admin'], peer: '10.0.0.9', actor: 'alice' }
+  const entry = {
+    id: 5,
+    time: '2026-11-21T12:00:00Z',
+    mode: 'auto' as const,
+    by,
+    text: '',
+    outcome: 'reverted' as const,
+    reason: notReached,
+  }
+  const of = async (...entries: (typeof entry)[]) => (await explainMachine({ ...machinery, history: { list: () => entries } })).summary
+  expect(await of(entry)).toEndWith(
+    'configuration 5, applied by alice at 2026-11-21T12:00:00Z, is not in force: it was reverted, for the machine was not reached after it',
+  )
+  expect(await of(entry, { ...entry, id: 6, reason: 'another one was applied' })).not.toContain('reverted')
 })

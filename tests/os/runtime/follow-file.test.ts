@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from 'bun:test'
-import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as files from '../../../src/linux/files.ts'
@@ -85,4 +85,48 @@ test('one that is emptied in place begins anew, and one not followed ends', asyn
   expect(await log.end()).toBe('a long first line\nnew\n')
   const whole = await Array.fromAsync(followFile({ files }, log.path, {}))
   expect(Buffer.concat(whole).toString()).toBe('new\n')
+})
+
+/** What a log gives that was put aside, compressed, and put aside once more between two looks. */
+async function rotatedTwice(compressed: Uint8Array, limit?: number): Promise<{ sizes: number[]; text: string }> {
+  const path = join(folder, `${count++}.log`)
+  writeFileSync(path, 'first\n')
+  const abort = new AbortController()
+  const stream = followFile({ files }, path, { follow: true, signal: abort.signal }, { ...(limit && { limit }) })
+  const pieces = [Buffer.from((await stream.next()).value ?? '')]
+  rotate(path, '20261122-100000', '')
+  writeFileSync(`${path}.20261122-100001.gz`, compressed)
+  rmSync(path)
+  writeFileSync(path, 'last\n')
+  for await (const bytes of stream) {
+    pieces.push(Buffer.from(bytes))
+    if (bytes.toString().endsWith('last\n') || Buffer.from(bytes).toString().endsWith('last\n')) abort.abort()
+  }
+  return { sizes: pieces.map(({ length }) => length), text: Buffer.concat(pieces).toString() }
+}
+
+test('a compressed log comes in pieces of 64 KiB, never as a whole', async () => {
+  const { sizes, text } = await rotatedTwice(Bun.gzipSync(Buffer.alloc(8 << 20, 'line\n')))
+  expect(text.length).toBe((8 << 20) + 'first\nlast\n'.length)
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(64 << 10)
+})
+
+test('a compressed log that is larger than a container writes is cut, and says so', async () => {
+  const { text } = await rotatedTwice(Bun.gzipSync(Buffer.alloc(8 << 20, 'line\n')), 1 << 20)
+  expect(text.length).toBeLessThan((1 << 20) + 300)
+  expect(text).toContain('holds more than 1048576 bytes')
+  expect(text).toEndWith('last\n')
+})
+
+test('within a folder others write to, nothing outside of it is read', async () => {
+  const [inside, secret] = [join(folder, 'pods'), join(folder, 'secret')]
+  mkdirSync(join(inside, 'pod'), { recursive: true })
+  writeFileSync(join(inside, 'pod', '0.log'), 'log\n')
+  mkdirSync(secret)
+  writeFileSync(join(secret, '0.log'), 'secret\n')
+  symlinkSync(join(secret, '0.log'), join(inside, 'pod', '1.log'))
+  symlinkSync(secret, join(inside, 'other'))
+  const read = (path: string) => Array.fromAsync(followFile({ files }, join(inside, path), {}, { below: inside }))
+  expect(Buffer.concat(await read('pod/0.log')).toString()).toBe('log\n')
+  for (const path of ['pod/1.log', 'other/0.log', 'pod']) await expect(read(path)).rejects.toThrow('ELOOP')
 })

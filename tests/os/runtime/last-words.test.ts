@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
-import { lastWords } from '../../../src/os/runtime/explain/last-words.ts'
+import { lastWords, lastWordsOf } from '../../../src/os/runtime/explain/last-words.ts'
+import { LogRing } from '../../../src/supervise/log-ring.ts'
 
 test('the line that says why comes through a page of help', () => {
   const help =
@@ -18,6 +19,24 @@ test('of a log the last errors are taken, in their order', () => {
     'I1121 end',
   ]
   expect(lastWords(log.join('\n'))).toBe('E1121 21:24:09 two\nE1121 21:24:10 three\nF1121 21:24:11 four')
+})
+
+test('a line of JSON is told as its message and its error', () => {
+  const line =
+    '{"level":"warn","caller":"etcdmain/etcd.go:66","msg":"failed to verify flags","error":"--election-timeout[1ms] is too short"}'
+  expect(lastWords(`{"level":"info","msg":"starting"}\n${line}`)).toBe('failed to verify flags: --election-timeout[1ms] is too short')
+  const klog = '{"ts":1795447786914.7,"caller":"app/server.go:296","msg":"command failed","err":"failed to load kubelet config file"}'
+  expect(lastWords(klog)).toBe('command failed: failed to load kubelet config file')
+  expect(lastWords('{"error": cut')).toBe('{"error": cut')
+})
+
+test('only what was said since the run began counts', async () => {
+  const log = new LogRing()
+  log.line('error: of the run before')
+  const { end } = log
+  log.line('cannot bind port 80')
+  expect(await lastWordsOf(log, 0)).toBe('error: of the run before')
+  expect(await lastWordsOf(log, end)).toBe('cannot bind port 80')
 })
 
 test('words that are likely do where none is certain, and else the last lines', () => {

@@ -74,7 +74,8 @@ test('a call becomes a span of its caller’s trace', async () => {
 test('what a collector does not take now it gets again, and the trouble is said once', async () => {
   const there = collector(503, 429, 200)
   const said: string[] = []
-  const exporter = new TraceExporter(settings(there.url), { log: createLogger(({ message }) => said.push(message)), scope, every: 1 })
+  const log = createLogger(({ message }) => said.push(message))
+  const exporter = new TraceExporter(settings(there.url), { log, scope, every: 1, firstPause: 1 })
   const spans = new CallSpans()
   spans.use(exporter)
   spans.ended(call(), 'OK', 1)

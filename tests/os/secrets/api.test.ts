@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { makeClock } from '../../../src/cosi/clock.ts'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
@@ -12,7 +13,7 @@ import { ApiCertificate } from '../../../src/os/secrets/resources/api-certificat
 import { CertSAN } from '../../../src/os/secrets/resources/cert-san.ts'
 import { OSRootSecret } from '../../../src/os/secrets/resources/os-root-secret.ts'
 import { TimeStatus } from '../../../src/os/time/resources/time-status.ts'
-import { day, newCA, parseCertificate, toBase64 } from '../../../src/pki/certificate.ts'
+import { day, newCA, type PemPair, parseCertificate, signedBy, toBase64 } from '../../../src/pki/certificate.ts'
 import { signCSR } from '../../../src/pki/request.ts'
 
 const ca = newCA({ subject: { organizations: ['talos'] }, kind: 'ed25519' })
@@ -21,13 +22,16 @@ const sans = { ips: ['10.0.0.5', '127.0.0.1'], dnsNames: ['node-1'], fqdn: 'node
 function node(type: 'controlplane' | 'worker') {
   let now = Date.now()
   const store = new Store()
-  const os = new Runtime(store, { log: silent, now: () => new Date(now) })
+  const os = new Runtime(store, { log: silent, clock: makeClock({ now: () => new Date(now) }) })
   const asked: string[][] = []
+  /** The authority that trustd signs with; without one it does not answer. */
+  const trustd: { ca?: PemPair } = { ca }
   os.register(
     configMaintenanceRoot,
     issueApiCertificates(async (endpoints, _ca, _token, csr) => {
       asked.push([...endpoints])
-      return signCSR(csr, { ca, usage: ['serverAuth'], lifetime: day, subject: ({ commonName }) => ({ commonName }) })
+      if (!trustd.ca) throw new Error('connection refused')
+      return signCSR(csr, { ca: trustd.ca, usage: ['serverAuth'], lifetime: day, subject: ({ commonName }) => ({ commonName }) })
     }),
   )
   os.start()
@@ -39,12 +43,17 @@ function node(type: 'controlplane' | 'worker') {
     store.put(TimeStatus, 'node', { synced: true, epoch: 0, syncDisabled: true })
     store.put(NetworkStatus, 'status', { addressReady: true, connectivityReady: true, hostnameReady: true, etcFilesReady: true })
   }
+  const accept = async (...authorities: PemPair[]) => {
+    const acceptedCAs = authorities.map(({ crt }) => ({ crt: toBase64(crt) }))
+    store.put(OSRootSecret, 'os', { acceptedCAs, certSANIPs: [], certSANDNSNames: [], token: 't' })
+    await os.settled()
+  }
   const shown = () => {
     const spec = store.get(ApiCertificate, 'api')?.spec
     const pem = (value?: { crt: string }) => (value ? parseCertificate(Buffer.from(value.crt, 'base64').toString()) : undefined)
     return { server: pem(spec?.server), client: pem(spec?.client), unverified: spec?.skipVerifyingClientCert }
   }
-  return { store, os, asked, configure, shown, later: (ms: number) => (now += ms) }
+  return { store, os, asked, trustd, configure, accept, shown, later: (ms: number) => (now += ms) }
 }
 
 test('a control plane signs its own certificates: a server with its names, a client that may speak for others', async () => {
@@ -70,6 +79,39 @@ test('a worker has its certificate signed by a control plane and no client certi
   expect(asked).toEqual([['10.0.0.2']])
   expect(shown().server?.subject.commonName).toBe('node-1')
   expect(shown().client).toBeUndefined()
+  os.stop()
+})
+
+test('a worker follows a rotation of the authority: its certificate is of one that is accepted at every step', async () => {
+  const next = newCA({ subject: { organizations: ['talos'] }, kind: 'ed25519' })
+  const { store, os, trustd, configure, accept } = node('worker')
+  const spec = () => store.get(ApiCertificate, 'api')!.spec
+  const crt = () => Buffer.from(spec().server!.crt, 'base64').toString()
+  configure()
+  store.put(Endpoint, 'discovery', { addresses: ['10.0.0.2'], hosts: [] })
+  await os.settled()
+  await accept(ca, next)
+  expect(signedBy(crt(), ca.crt)).toBe(true)
+  // Nobody signs while the control plane's trustd starts over: whom to let in follows all the same.
+  trustd.ca = undefined
+  await accept(next, ca)
+  expect(spec().acceptedCAs).toEqual([{ crt: toBase64(next.crt) }, { crt: toBase64(ca.crt) }])
+  expect(signedBy(crt(), ca.crt)).toBe(true)
+  trustd.ca = next
+  await accept(next)
+  expect(signedBy(crt(), next.crt)).toBe(true)
+  expect(spec().acceptedCAs).toEqual([{ crt: toBase64(next.crt) }])
+  os.stop()
+})
+
+test('a worker takes no certificate of an authority that it does not accept', async () => {
+  const { store, os, asked, trustd, configure } = node('worker')
+  trustd.ca = newCA({ subject: { organizations: ['talos'] }, kind: 'ed25519' })
+  configure()
+  store.put(Endpoint, 'discovery', { addresses: ['10.0.0.2'], hosts: [] })
+  await os.settled()
+  expect(asked.length).toBeGreaterThan(0)
+  expect(store.get(ApiCertificate, 'api')).toBeUndefined()
   os.stop()
 })
 

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test'
+import { makeClock } from '../../../src/cosi/clock.ts'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
@@ -58,7 +59,7 @@ function machine() {
   const store = new Store()
   const clock = { now: new Date('2026-11-21T12:00:00Z') }
   const asked: Asked[] = []
-  const runtime = new Runtime(store, { log: silent, now: () => clock.now })
+  const runtime = new Runtime(store, { log: silent, clock: makeClock({ now: () => clock.now }) })
   running.push(runtime)
   runtime.register(
     configMachineType,

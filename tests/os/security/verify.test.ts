@@ -13,6 +13,7 @@ const json = (value: unknown) => JSON.stringify(value)
 /** A registry that wants a token, with images by path. */
 const contents = new Map<string, string>()
 const asked: string[] = []
+const silentAsked = Promise.withResolvers<void>()
 const server = Bun.serve({
   port: 0,
   hostname: '127.0.0.1',
@@ -20,6 +21,10 @@ const server = Bun.serve({
     const { pathname, host, searchParams } = new URL(request.url)
     if (pathname === '/token')
       return Response.json({ token: `${searchParams.get('scope')} ${request.headers.get('authorization') ?? 'nobody'}` })
+    if (pathname.startsWith('/v2/silent/')) {
+      silentAsked.resolve()
+      return new Promise<never>(() => {})
+    }
     asked.push(`${pathname} ${request.headers.get('authorization') ?? ''}`)
     if (!request.headers.get('authorization'))
       return new Response('', { status: 401, headers: { 'www-authenticate': `Bearer realm="http://${host}/token",service="test"` } })
@@ -60,13 +65,18 @@ const edwards = generateKeyPairSync('ed25519')
 const pem = ({ publicKey }: { publicKey: KeyObject }) => publicKey.export({ type: 'spki', format: 'pem' }).toString()
 
 type Rule = Parameters<typeof ruleFor>[0][number]['spec']
-const verify = async (imageRef: string, ...rules: Partial<Rule>[]) => {
+const verify = (imageRef: string, ...rules: Partial<Rule>[]) => verifyFor({}, imageRef, ...rules)
+const verifyFor = async (
+  { gone = new AbortController().signal, peer = '10.0.0.1' }: { gone?: AbortSignal; peer?: string },
+  imageRef: string,
+  ...rules: Partial<Rule>[]
+) => {
   const store = new Store()
   store.register(ImageVerificationRule)
   store.register(RegistryConfig)
   for (const [index, rule] of rules.entries())
     store.create(ImageVerificationRule, String(index).padStart(4, '0'), { skip: false, deny: false, ...rule })
-  const context = { store, signal: new AbortController().signal, log: silent } as never
+  const context = { store, signal: gone, log: silent, roles: new Set(), peer, metadata: {} } as never
   return (verifyImage().handle as unknown as (request: object, context: never) => Promise<object>)({ imageRef }, context)
 }
 const withKey = (key: { publicKey: KeyObject }): Partial<Rule> => ({ imagePattern: '**', publicKeyVerifier: { certificate: pem(key) } })
@@ -118,6 +128,22 @@ describe('an image', () => {
     const payload = [...contents.keys()].find((path) => path.startsWith('/v2/lying/blobs/'))!
     contents.set(payload, `${contents.get(payload)} `)
     await expect(verify(`${host}/lying@${digest}`, withKey(ecdsa))).rejects.toMatchObject({ status: 'DataLoss' })
+  })
+
+  test('is checked for a caller a few at a time, and no longer when the caller is gone', async () => {
+    const caller = new AbortController()
+    const checks = Array.from({ length: 4 }, () =>
+      verifyFor({ gone: caller.signal }, `${host}/silent:v1`, withKey(ecdsa)).catch((error) => error.message),
+    )
+    await silentAsked.promise
+    await expect(verify(`${host}/silent:v1`, withKey(ecdsa))).rejects.toMatchObject({
+      status: 'ResourceExhausted',
+      message: 'checks of signatures: 4 of them are under way for you already',
+    })
+    await expect(verifyFor({ peer: '10.0.0.2' }, `${host}/nothing:v1`, withKey(ecdsa))).rejects.toMatchObject({ status: 'NotFound' })
+    caller.abort(new Error('gone'))
+    expect(await Promise.all(checks)).toEqual(['gone', 'gone', 'gone', 'gone'])
+    await expect(verify(`${host}/nothing:v1`, withKey(ecdsa))).rejects.toMatchObject({ status: 'NotFound' })
   })
 
   test('that is not there, a rule without a key, and one for keyless signatures are said', async () => {

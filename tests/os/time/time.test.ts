@@ -115,7 +115,7 @@ describe('a time server', () => {
 
 describe('the time methods', () => {
   const store = new Store()
-  const context = { store, log: silent, signal: new AbortController().signal }
+  const context = { store, log: silent, signal: new AbortController().signal, peer: '10.0.0.1', metadata: {} }
   const [time, check] = timeMethods({ time: { clock: now } })
   const call = async (method: typeof time, request: object) => method!.handle(request as never, context as never)
 
@@ -136,6 +136,13 @@ describe('the time methods', () => {
     expect(await call(check, { server })).toEqual({
       messages: [{ server, localtime: { seconds: 1_795_292_960, nanos: 0 }, remotetime: { seconds: 1_795_292_959, nanos: 0 } }],
     })
+    const gone = new AbortController()
+    const waiting = Promise.allSettled(
+      Array.from({ length: 8 }, async () => check!.handle({ server: silentServer } as never, { ...context, signal: gone.signal } as never)),
+    )
+    await expect(call(check, { server })).rejects.toMatchObject({ status: 'ResourceExhausted' })
+    gone.abort(new Error('gone'))
+    expect((await waiting).map(({ status }) => status)).toEqual(Array(8).fill('rejected'))
     await expect(call(check, { server: '' })).rejects.toMatchObject({ status: 'InvalidArgument' })
     await expect(call(check, { server: 'no server' })).rejects.toMatchObject({ status: 'InvalidArgument' })
   })

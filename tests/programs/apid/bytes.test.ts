@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { systemClock } from '../../../src/cosi/clock.ts'
 import { failedReply, markMessage, markReply } from '../../../src/programs/apid/merge.ts'
 import { forwardedHeaders, routeOf } from '../../../src/programs/apid/routing.ts'
 import { decode, encode } from '../../../src/rpc/codec.ts'
@@ -7,6 +8,7 @@ import type { common, machine } from '../../../src/rpc/messages.ts'
 import { messageType } from '../../../src/rpc/schema.ts'
 import { RpcError } from '../../../src/rpc/status.ts'
 import { ProtoError } from '../../../src/rpc/wire.ts'
+import { runs } from '../../support/runs.ts'
 
 const services = messageType('machine.ServiceListResponse')
 
@@ -58,7 +60,7 @@ describe('a reply', () => {
           expect(error).toBeInstanceOf(ProtoError)
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 })
@@ -97,7 +99,7 @@ describe('routing metadata', () => {
           expect(['InvalidArgument', 'PermissionDenied']).toContain((error as RpcError).status)
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 
@@ -117,6 +119,13 @@ describe('routing metadata', () => {
         } as never)
       }),
     )
+  })
+
+  test('tells this node how old the last connection is, whatever the caller says, and no other node', () => {
+    const headers = { ':path': '/x', 'ichor-connection-age': '0' }
+    const client = { roles: ['os:admin' as const], impersonator: true, since: systemClock.elapsed() - 5000 }
+    expect(Number(forwardedHeaders(headers, client, false)['ichor-connection-age'])).toBeGreaterThanOrEqual(5000)
+    expect(forwardedHeaders(headers, client, true)['ichor-connection-age']).toBeUndefined()
   })
 
   test('believes an impersonator, but only what is a role', () => {

@@ -38,6 +38,23 @@ async function collect<T>(stream: AsyncIterable<T>): Promise<T[]> {
   return Array.fromAsync(stream)
 }
 
+test('a node hears how old the last connection on the way to it is, and of a new one where it is asked for', async () => {
+  const caller = first.channel(clientCertificate(['os:admin']))
+  const age = async (node: Node, metadata: Record<string, string> = {}) => {
+    await hostname(caller, metadata)
+    return Number(node.seen.metadata['ichor-connection-age']?.[0])
+  }
+  await age(second, { node: '127.0.0.2' })
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  expect(await age(first, { 'ichor-connection-age': '0' })).toBeGreaterThanOrEqual(50)
+  const kept = await age(second, { node: '127.0.0.2' })
+  expect(kept).toBeGreaterThanOrEqual(50)
+  expect(await age(second, { node: '127.0.0.2', 'ichor-new-connection': '1' })).toBeLessThan(kept)
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  await hostname(first.channel(clientCertificate(['os:reader'])), { node: '127.0.0.2', 'ichor-new-connection': '1' })
+  expect(Number(second.seen.metadata['ichor-connection-age']?.[0])).toBeGreaterThanOrEqual(50)
+})
+
 describe('who comes in', () => {
   test('an administrator, as such', async () => {
     expect((await hostname(admin)).messages[0]?.hostname).toBe('127.0.0.1')

@@ -57,6 +57,8 @@ export interface Node {
   readonly port: number
   /** What its backend saw of the last call. */
   readonly seen: { roles: string[]; metadata: Record<string, readonly string[]>; sent: number }
+  /** Lines of its access log. */
+  readonly access: string[]
   channel(certificate: PemPair | undefined, options?: { authority?: string; serverName?: string }): Channel
   close(): Promise<void>
 }
@@ -77,6 +79,7 @@ function methods(address: string, seen: Node['seen']): Method[] {
     unary('machine.MachineService/Stats', everyone, () => new Promise<never>(() => {})),
     serverStream('machine.MachineService/Logs', everyone, async function* ({ id }) {
       for (const part of ['one', 'two', 'three']) yield { bytes: Buffer.from(`${id} ${part} of ${address}`) }
+      for (let n = 0; id === 'long' && n < 1000; n++) yield { bytes: Buffer.alloc(16_384) }
       if (id === 'broken') throw new RpcError('DataLoss', 'the log is broken')
     }),
     serverStream('machine.MachineService/Read', ['os:admin'], async function* () {
@@ -107,7 +110,11 @@ export async function startNode(
   const backend = join(folder, 'machine.sock')
   const seen: Node['seen'] = { roles: [], metadata: {}, sent: 0 }
   const server = await serveUnix({ path: backend }, { methods: methods(address, seen), store: new Store(), log: silent })
-  const door = new Door({ host: address, port, backend, remotePort: port, log: silent })
+  const access: string[] = []
+  const door = new Door({
+    ...{ host: address, port, backend, remotePort: port, log: silent },
+    access: (lines) => access.push(...lines.split('\n')),
+  })
   await door.become(identityOf(address, kind))
   const channels: Channel[] = []
   return {
@@ -115,6 +122,7 @@ export async function startNode(
     address,
     port,
     seen,
+    access,
     channel(certificate, { authority: ca = authority.crt, serverName } = {}) {
       const own = certificate && { cert: certificate.crt, key: tlsKey(certificate.key) }
       const channel = connect({ address: `${address}:${port}`, tls: { ca, ...own, ...(serverName && { serverName }) } })
@@ -125,7 +133,7 @@ export async function startNode(
       for (const channel of channels) channel.close()
       await door.close()
       await server.close()
-      rmSync(folder, { recursive: true })
+      rmSync(folder, { recursive: true, force: true })
     },
   }
 }

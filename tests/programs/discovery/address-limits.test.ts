@@ -31,3 +31,14 @@ test('an address has as many clusters and watches as it may, of IPv6 a whole net
   limits.take(one, 'another') // its clusters were forgotten with it
   expect(() => limits.watch(six(9))).toThrow('too many watches') // these go on
 })
+
+test('when many addresses are remembered, the one that was silent for longest gives way to a newcomer', () => {
+  const limits = new AddressLimits(() => 0)
+  const address = (n: number) => Uint8Array.of(10, n >> 16, n >> 8, n)
+  for (let n = 0; n < addressLimits.clusters; n++) limits.take(address(0), `c${n}`)
+  const end = limits.watch(address(1))
+  for (let n = 1; n < addressLimits.addresses; n++) limits.take(address(n), 'c')
+  limits.take(address(addressLimits.addresses), 'c')
+  limits.take(address(0), 'another') // forgotten, and with it the clusters that it named
+  end()
+})

@@ -7,6 +7,7 @@ import { limits, Registry } from '../../../src/programs/discovery/registry.ts'
 import { type Channel, connect } from '../../../src/rpc/client/channel.ts'
 import { type Server, servePlain } from '../../../src/rpc/server/server.ts'
 import { RpcError } from '../../../src/rpc/status.ts'
+import { runs } from '../../support/runs.ts'
 
 const service = 'sidero.discovery.server.Cluster'
 let registry: Registry
@@ -67,6 +68,18 @@ test('a cluster without members is watched as an empty one', async () => {
   }
 })
 
+test('one address cannot watch clusters without members without end', async () => {
+  const watches = Array.from({ length: limits.awaitedByOne }, (_, n) => channel.serverStream(`${service}/Watch`, { clusterId: `w${n}` }))
+  const begun = watches.map((watch) => watch[Symbol.asyncIterator]())
+  await Promise.all(begun.map((watch) => watch.next()))
+  const one = channel.serverStream(`${service}/Watch`, { clusterId: 'one more' })[Symbol.asyncIterator]()
+  await expect(one.next()).rejects.toMatchObject({ status: 'ResourceExhausted' })
+  await say('n1', 'one')
+  const known = channel.serverStream(`${service}/Watch`, { clusterId: 'c' })[Symbol.asyncIterator]()
+  expect((await known.next()).value?.affiliates).toHaveLength(1)
+  await Promise.all([...begun, known].map((watch) => watch.return?.()))
+})
+
 test('bad requests are refused by name', async () => {
   await expect(say('', 'x')).rejects.toMatchObject({ status: 'InvalidArgument', message: 'affiliate id must have 1 to 256 characters' })
   await expect(say('n1', 'x', 0)).rejects.toMatchObject({ status: 'InvalidArgument', message: 'ttl must lie between 0 and 1800 seconds' })
@@ -94,7 +107,7 @@ test('whatever is said is taken within bounds or refused by name, and the servic
         expect(['InvalidArgument', 'ResourceExhausted']).toContain(error.status)
       }
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   )
   await say('n1', 'one')
 })

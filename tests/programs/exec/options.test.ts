@@ -4,7 +4,7 @@ import { ExecUsageError, parseExecOptions } from '../../../src/programs/exec/opt
 describe('exec', () => {
   test('reads what a process should be', () => {
     const line =
-      '--uid 50 --gid=51 --groups 1,2 --cgroup /system/apid --caps-keep CAP_NET_ADMIN,chown --caps-drop sys_boot --no-new-privs --oom-score -998 --nice 10 --rlimit nofile=1024:65536 --rlimit memlock=unlimited --env A=b=c --clear-env --cwd / --umask 027 --netns /run/n --setsid --parent-death-signal SIGTERM --status-fd 3 -- /bin/x --uid 1 --'
+      '--uid 50 --gid=51 --groups 1,2 --cgroup /system/apid --caps-keep CAP_NET_ADMIN,chown --caps-drop sys_boot --no-new-privs --seccomp --unshare mnt,ipc --hide /run --hide /dev --show /dev/null --hide-processes --read-only --oom-score -998 --nice 10 --rlimit nofile=1024:65536 --rlimit memlock=unlimited --env A=b=c --clear-env --cwd / --umask 027 --netns /run/n --setsid --parent-death-signal SIGTERM --status-fd 3 -- /bin/x --uid 1 --'
     expect(parseExecOptions(line.split(' '))).toEqual({
       command: ['/bin/x', '--uid', '1', '--'],
       uid: 50,
@@ -14,6 +14,12 @@ describe('exec', () => {
       keep: ['net_admin', 'chown'],
       drop: ['sys_boot'],
       noNewPrivileges: true,
+      filtersSystemCalls: true,
+      unshare: ['mnt', 'ipc'],
+      hide: ['/run', '/dev'],
+      show: ['/dev/null'],
+      hidesProcesses: true,
+      readOnly: true,
       oomScore: -998,
       nice: 10,
       limits: [
@@ -47,6 +53,12 @@ describe('exec', () => {
     [['--rlimit', 'nofile=2:1', '--', 'x'], '--rlimit "nofile=2:1": the soft limit is above the hard one'],
     [['--env', 'A', '--', 'x'], '--env: give it as NAME=VALUE'],
     [['--umask', '9', '--', 'x'], '--umask "9": give it in octal, as 027'],
+    [['--seccomp', '--', 'x'], '--seccomp: give --no-new-privs too'],
+    [['--unshare', 'mnt,net', '--', 'x'], '--unshare "net": give some of mnt, ipc, cgroup'],
+    [
+      ['--read-only', '--unshare', 'ipc', '--', 'x'],
+      "--hide, --hide-processes and --read-only would change everyone's mounts: give --unshare mnt too",
+    ],
     [['--fly', '--', 'x'], 'unknown option "--fly": see exec --help'],
   ])('refuses %j', (args, message) => {
     expect(() => parseExecOptions(args)).toThrow(new ExecUsageError(message))

@@ -51,6 +51,17 @@ test('a reboot without waiting only starts it', async () => {
   expect(await talosctl(living([[100, 'running']]), ['reboot', '--wait=false'])).toEqual({ code: 0, stdout: '', stderr: '' })
 })
 
+test('a reset that the node gives up ends the wait at once, with the reason', async () => {
+  const methods = living([[100, 'running']]).filter(({ path }) => !path.endsWith('/Events'))
+  const failing = serverStream('machine.MachineService/Events', admins, async function* () {
+    const event = { sequence: 'reset', action: 2, error: { message: 'task "leaveEtcd": etcd has no leader' } }
+    yield { metadata, id: '1', actorId: 'me', data: packAny('machine.SequenceEvent', event, 'talos/runtime/') }
+  })
+  const { code, stderr } = await talosctl([...methods, failing], ['reset', '--timeout', '1h', '--progress', 'none'])
+  const reason = 'sequence reset failed: task "leaveEtcd": etcd has no leader'
+  expect([code, stderr]).toEqual([1, `1 error occurred:\n\t* ${node}: ${reason}\n`])
+}, 20_000)
+
 test('a shutdown that ends in a new life is a failure', async () => {
   const { code, stderr } = await talosctl(
     living([

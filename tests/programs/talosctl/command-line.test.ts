@@ -10,16 +10,29 @@ async function alone(...args: string[]): Promise<{ code: number; out: string; er
   return { code, out: io.written.out, err: io.written.err }
 }
 
+test('an expired certificate is told from the configuration itself when the server takes none', async () => {
+  const at = (now: string) => talosctl([], ['version', '--json'], { endpoints: ['127.0.0.1:1'], now: new Date(now) })
+  const { code, stderr } = await at('2037-01-01T00:00:00Z')
+  expect(code).toBe(1)
+  expect(stderr).toMatch(
+    /^the client certificate of context "test" in ".*" expired at 2036-11-18T00:00:00Z: get a new one with "talosctl config new" /,
+  )
+  expect((await at('2026-11-20T00:00:00Z')).stderr).toMatch(
+    / is valid from 2026-11-2\dT.*Z on: is the clock of this computer, at 2026-11-20T00:00:00Z, right\?\n$/,
+  )
+  expect((await at('2026-11-22T00:00:00Z')).stderr).toStartWith('rpc error: code = Unavailable desc = connect to ')
+})
+
 test('a mistyped command is refused with the nearest one', async () => {
   const { code, out, err } = await alone('servce', 'apid')
   expect([code, out]).toEqual([1, ''])
-  expect(err).toStartWith("error: unknown command 'servce'\n(Did you mean service?)\n")
+  expect(err).toStartWith("unknown command 'servce'\n(Did you mean service?)\n")
 })
 
 test('a mistyped flag is refused with the nearest one', async () => {
   const { code, err } = await alone('get', 'members', '--namspace', 'x')
   expect(code).toBe(1)
-  expect(err).toBe('error: unknown option \'--namspace\'\n(Did you mean --namespace?)\nrun "talosctl get --help" for its usage\n')
+  expect(err).toBe('unknown option \'--namspace\'\n(Did you mean --namespace?)\nrun "talosctl get --help" for its usage\n')
 })
 
 test('commands that are not there yet are absent', async () => {
@@ -42,7 +55,7 @@ test('no command at all is a failure that shows the help', async () => {
 })
 
 test('a missing argument and a wrong value are told', async () => {
-  expect((await alone('read')).err).toStartWith("error: missing required argument 'path'\n")
+  expect((await alone('read')).err).toStartWith("missing required argument 'path'\n")
   expect((await alone('logs', 'x', '--tail', 'many')).err).toContain('want a whole number')
   expect((await alone('reboot', '--timeout', '5')).err).toContain('want a duration like "30s"')
   expect((await alone('reboot', '--mode', 'soft')).err).toContain('Allowed choices are default, powercycle, force')
@@ -85,7 +98,7 @@ test('the version of every node is shown', async () => {
 
 test('global flags may stand in front of the command', async () => {
   expect((await talosctl([version], ['-n', 'b', 'version'])).stdout).toContain('NODE:        b\n')
-  expect((await talosctl([version], ['--nodes=b', 'version', '--short'])).stdout).toContain('Client:\nIchor v1.13')
+  expect((await talosctl([version], ['--nodes=b', 'version', '--short'])).stdout).toContain('Client:\nTalos v1.13.1')
 })
 
 test('without nodes the endpoint that answers is the one asked', async () => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { applyConfiguration } from '../../../src/os/config/api/apply.ts'
 import { configMethods } from '../../../src/os/config/api/config-service.ts'
-import { ConfigDesk } from '../../../src/os/config/desk.ts'
+import { ConfigApply } from '../../../src/os/config/config-apply.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { config, machineInMemory } from '../../os/config/machine.ts'
 import { node, talosctl } from './peer.ts'
@@ -16,8 +16,8 @@ const file = join(folder, 'second.yaml')
 writeFileSync(file, second)
 
 const { machine, store } = machineInMemory()
-const desk = new ConfigDesk(machine)
-const methods = [applyConfiguration(desk), ...configMethods(desk)]
+const service = new ConfigApply(machine)
+const methods = [applyConfiguration(service), ...configMethods(service)]
 const run = (...args: string[]) => talosctl(methods, args, { store, nodes: [node] })
 
 beforeAll(() => {
@@ -52,9 +52,9 @@ test('confirming it makes it stay, once', async () => {
 test('one can be shown, compared and brought back', async () => {
   expect((await run('config-history', 'show', '1')).stdout).toBe(first)
   expect((await run('config-history', 'show', '0')).stdout).toBe(second)
-  expect((await run('config-history', 'diff', '1')).stdout).toContain('--- configuration 1\n+++ in force\n')
-  expect((await run('config-history', 'diff', '1', '2')).stdout).toContain('+  sysctls:\n+    a.b: "1"\n')
-  expect((await run('config-history', 'restore', '1', '--dry-run')).stdout).toContain('-  sysctls:\n-    a.b: "1"\n')
+  expect((await run('config-history', 'diff', '1')).stdout).toBe('+ machine.sysctls["a.b"]: "1"\n')
+  expect((await run('config-history', 'diff', '1', '2')).stdout).toBe('+ machine.sysctls["a.b"]: "1"\n')
+  expect((await run('config-history', 'restore', '1', '--dry-run')).stdout).toContain('\n- machine.sysctls["a.b"]: "1"\n')
   expect((await run('config-history', 'restore', '1')).code).toBe(0)
   expect(store.get(MachineConfig, 'v1alpha1')?.spec).toBe(first)
   expect((await run('config-history', 'ls')).stdout).toContain('auto (restored 1)')

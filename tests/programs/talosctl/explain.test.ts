@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { makeClock } from '../../../src/cosi/clock.ts'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
@@ -12,7 +13,7 @@ import { talosctl } from './peer.ts'
 
 const store = new Store()
 store.register(...(secrets as never[]))
-const runtime = new Runtime(store, { log: silent, now: () => new Date('2026-11-21T09:50:00Z') })
+const runtime = new Runtime(store, { log: silent, clock: makeClock({ now: () => new Date('2026-11-21T09:50:00Z') }) })
 runtime.register(configRootEtcd, configRootOS)
 runtime.start()
 const method = explain({
@@ -22,7 +23,8 @@ const method = explain({
   service: () => {
     throw new Error('none')
   },
-  kernel: { files: { statfs: () => ({ size: 1, available: 1, files: 1, filesFree: 1 }) } } as never,
+  kernel: { files: { statfs: () => ({ size: 1, available: 1, files: 1, filesFree: 1 }), readTextIfThere: () => undefined } } as never,
+  log: silent,
 })
 const run = (...args: string[]) => talosctl([method], ['explain', ...args], { store })
 

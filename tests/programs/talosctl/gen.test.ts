@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { parseSecrets } from '../../../src/os/config/generate/secrets.ts'
+import { fromBase64 } from '../../../src/pki/certificate.ts'
+import { parseKey } from '../../../src/pki/key.ts'
 import { parseTalosconfig } from '../../../src/programs/talosctl/talosconfig.ts'
 import { run } from '../../../src/programs/talosctl/talosctl.ts'
 import { textIo } from './text-io.ts'
@@ -27,6 +30,9 @@ const talosctl = async (...args: string[]) => {
 test('secrets, then configurations that pass their own validation, for their owner alone', async () => {
   expect(await talosctl('gen', 'secrets')).toEqual({ code: 0, out: '', err: '' })
   expect((await talosctl('gen', 'secrets')).err).toBe('file "secrets.yaml" is there already: use --force to overwrite it\n')
+  const { certs } = parseSecrets(readFileSync('secrets.yaml', 'utf8'))
+  const account = parseKey(fromBase64(certs.k8sserviceaccount.key))
+  expect(account.private.asymmetricKeyDetails?.modulusLength).toBe(4096)
   const made = await talosctl(
     'gen',
     'config',

@@ -9,6 +9,7 @@ import { parseTemplate } from '../../../src/programs/talosctl/jsonpath.ts'
 import { table } from '../../../src/programs/talosctl/table.ts'
 import { parseTalosconfig } from '../../../src/programs/talosctl/talosconfig.ts'
 import { goDuration, humanSize, longTime } from '../../../src/programs/talosctl/units.ts'
+import { runs } from '../../support/runs.ts'
 
 test('columns are as wide as their widest cell and three more, the last one is not padded', () => {
   expect(
@@ -23,6 +24,7 @@ test('columns are as wide as their widest cell and three more, the last one is n
 test('sizes are in powers of a thousand', () => {
   const sizes = [0, 9, 62, 999, 1000, 1100, 9949, 10_000, 144e6, 1_298_432, 12e9]
   expect(sizes.map(humanSize)).toEqual(['0 B', '9 B', '62 B', '999 B', '1.0 kB', '1.1 kB', '9.9 kB', '10 kB', '144 MB', '1.3 MB', '12 GB'])
+  expect([98_500, 99_500, 144_500_000, 145_500_000, 144_499_999].map(humanSize)).toEqual(['98 kB', '100 kB', '144 MB', '146 MB', '144 MB'])
 })
 
 test('durations read and print the same way', () => {
@@ -70,25 +72,37 @@ const value = {
   },
 }
 const templates: Record<string, string> = {
-  '{.spec.hostname}': 'x',
-  'host {.spec.hostname}!': 'host x!',
-  '{.spec.list}': '[1,2,3]',
-  '{.spec.list[*]}': '1 2 3',
-  '{.spec.list[:]}': '1 2 3',
-  '{.spec.list[-1]}': '3',
-  '{.spec.list[0:2]}': '1 2',
-  '{.spec.hosts[*].host}': 'a b',
-  '{range .spec.hosts[*]}{.host}={.port}{"\\n"}{end}': 'a=1\nb=2\n',
-  '{.spec.hosts[?(@.port==2)].host}': 'b',
-  '{.spec.hosts[?(@.port<2)].host}': 'a',
-  "{.spec['a.b']}": '5',
-  '{.spec.a\\.b}': '5',
-  '{..port}': '1 2',
-  '{.spec.yes}{.spec.none}{.spec.missing.deeper}': 'true',
+  '{.spec.hostname}': 'x\n',
+  'host {.spec.hostname}!': 'host \nx\n!\n',
+  '{.spec.list}': '[\n    1,\n    2,\n    3\n]\n',
+  '{.spec.hosts[0]}': '{\n    "host": "a",\n    "port": 1\n}\n',
+  '{.spec.list[*]}': '1\n2\n3\n',
+  '{.spec.list[:]}': '1\n2\n3\n',
+  '{.spec.list[-1]}': '3\n',
+  '{.spec.list[0:2]}': '1\n2\n',
+  '{.spec.hosts[*].host}': 'a\nb\n',
+  '{range .spec.hosts[*]}{.host}{"="}{.port}{end}': 'a\n=\n1\nb\n=\n2\n',
+  '{.spec.hosts[?(@.port==2)].host}': 'b\n',
+  '{.spec.hosts[?(@.port<2)].host}': 'a\n',
+  "{.spec['a.b']}": '5\n',
+  '{.spec.a\\.b}': '5\n',
+  '{..port}': '1\n2\n',
+  '{.spec.yes}{.spec.none}': 'true\n<nil>\n',
 }
 for (const [template, text] of Object.entries(templates)) {
   test(`jsonpath ${template}`, () => expect(parseTemplate(template)(value)).toBe(text))
 }
+
+test('a map is shown with its keys sorted', () => {
+  expect(parseTemplate('{.}')({ b: 1, a: { d: [], c: '<' } })).toBe(
+    '{\n    "a": {\n        "c": "<",\n        "d": []\n    },\n    "b": 1\n}\n',
+  )
+})
+
+test('a key or an index that is not there is an error that names it', () => {
+  expect(() => parseTemplate('{.spec.missing.deeper}')(value)).toThrow('error finding result for jsonpath: missing is not found')
+  expect(() => parseTemplate('{.spec.list[7]}')(value)).toThrow('array index out of bounds: index 7, length 3')
+})
 
 test('any text is a template or a usage error', () => {
   const letters = fc.string({ unit: fc.constantFrom(...'{}[].*?@$:="\'()ab1,- '), maxLength: 20 })
@@ -126,7 +140,7 @@ test('a damaged archive is an archive or a TarError', async () => {
       if (at < bad.length) bad[at] = byte
       await read(bad).catch((error) => expect(error).toBeInstanceOf(TarError))
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   )
 })
 

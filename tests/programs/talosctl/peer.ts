@@ -13,6 +13,7 @@ import { run } from '../../../src/programs/talosctl/talosctl.ts'
 import { fingerprintOf } from '../../../src/rpc/client/dial.ts'
 import type { Method } from '../../../src/rpc/server/method.ts'
 import { serveTls } from '../../../src/rpc/server/server.ts'
+import { brief } from './text-io.ts'
 
 const ca = newCA({ subject: { organizations: ['talos'] } })
 const server = newCertificate({
@@ -22,7 +23,14 @@ const server = newCertificate({
   usage: ['serverAuth'],
   lifetime: 3600_000,
 })
-const client = newCertificate({ ca, subject: { organizations: ['os:admin'] }, usage: ['clientAuth'], lifetime: 3600_000 })
+/** In its time by the clock of the tests as well as by the real one. */
+const client = newCertificate({
+  ca,
+  subject: { organizations: ['os:admin'] },
+  usage: ['clientAuth'],
+  now: new Date('2026-11-21T00:00:00Z'),
+  lifetime: 10 * 365 * 86_400_000,
+})
 
 /** The name of the one node, as the recorded outputs have it. */
 export const node = '10.6.0.2'
@@ -66,6 +74,7 @@ export function textIo(
     signal: options.signal ?? new AbortController().signal,
     interactive: false,
     now: () => options.now ?? recordedAt,
+    pause: brief,
     ask: async () => '',
     readStdin: async () => Buffer.from(options.stdin ?? ''),
   }
@@ -85,14 +94,14 @@ export async function talosctl(
     /** The machine asks nobody for a certificate. */
     maintenance?: boolean
     env?: Record<string, string>
+    now?: Date
   } = {},
 ): Promise<Outcome> {
   const tls = {
     ca: ca.crt,
     cert: server.crt,
     key: tlsKey(server.key),
-    requestCert: !options.maintenance,
-    rejectUnauthorized: !options.maintenance,
+    clients: options.maintenance ? undefined : ('required' as const),
   }
   const open = await serveTls({ port: 0, host: '127.0.0.1' }, tls, {
     methods,

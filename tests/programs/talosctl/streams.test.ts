@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { packAny } from '../../../src/rpc/client/any.ts'
 import { serverStream } from '../../../src/rpc/server/method.ts'
 import { RpcError } from '../../../src/rpc/status.ts'
@@ -54,7 +55,7 @@ test('one of several nodes failing is told while the others go on', async () => 
   expect({ code, stdout, stderr }).toEqual({
     code: 1,
     stdout: `${node}: here\n`,
-    stderr: '10.6.0.3: rpc error: code = Unavailable desc = gone\n',
+    stderr: 'ERROR: rpc error: code = Unavailable desc = gone\n',
   })
 })
 
@@ -131,12 +132,35 @@ const copying = (bytes: Uint8Array) =>
 test('a folder is copied with names, modes, times and links', async () => {
   const target = join(folder, 'copied')
   const { code, stderr } = await talosctl([copying(archive('a.tgz'))], ['copy', '/source', target])
-  expect([code, stderr]).toEqual([0, `copied 2 files, 100 kB, into "${target}"\n`])
+  expect([code, stderr]).toEqual([0, ''])
   expect(readdirSync(target).toSorted()).toEqual(['link', 'plain', 'sub'])
   expect(readlinkSync(join(target, 'link'))).toBe('plain')
   expect(statSync(join(target, 'plain')).mode & 0o777).toBe(0o640)
   expect(statSync(join(target, 'plain')).mtime.toISOString()).toBe('2026-01-02T03:04:05.000Z')
   expect(statSync(join(target, 'sub', 'n'.repeat(150))).size).toBe(100_000)
+})
+
+test('an error behind an archive is one, and what came is laid out', async () => {
+  const target = join(folder, 'partly')
+  const method = serverStream('machine.MachineService/Copy', admins, async function* () {
+    yield { bytes: archive('d.tgz') }
+    yield { metadata: { hostname: node, error: '1 error occurred:\n\t* skipping "/x": gone\n\n' } }
+  })
+  const failed = `1 error occurred:\n\t* ${node}: 1 error occurred:\n\t* skipping "/x": gone\n`
+  const { code, stderr } = await talosctl([method], ['copy', '/source', target])
+  expect([code, stderr.replaceAll(/\n+/g, '\n')]).toEqual([1, failed])
+  expect(readdirSync(target).toSorted()).toEqual(['link', 'plain', 'sub'])
+  const raw = await talosctl([method], ['copy', '/source', '-'])
+  expect([raw.code, raw.stderr.replaceAll(/\n+/g, '\n')]).toEqual([1, failed])
+})
+
+test('a copy never writes over a file that is there', async () => {
+  const target = join(folder, 'taken')
+  mkdirSync(target)
+  writeFileSync(join(target, 'plain'), 'mine')
+  const { code, stderr } = await talosctl([copying(archive('c.tgz'))], ['copy', '/source', target])
+  expect([code, stderr]).toEqual([1, `"${join(target, 'plain')}" is there already: remove it, or copy into an empty folder\n`])
+  expect(readFileSync(join(target, 'plain'), 'utf8')).toBe('mine')
 })
 
 test('an archive that is cut off is a failure', async () => {
@@ -155,22 +179,26 @@ const snapshotting = (bytes: Uint8Array) =>
     for (let at = 0; at < bytes.length; at += 1500) yield { bytes: bytes.subarray(at, at + 1500) }
   })
 
-test('an etcd snapshot is saved when its hash is right', async () => {
-  const database = Buffer.alloc(4096, 'etcd')
-  const hash = createHash('sha256').update(database).digest()
+test('an etcd snapshot is saved when it is whole, and what is in it is printed', async () => {
+  const snapshot = gunzipSync(readFileSync(join(import.meta.dir, '../../wire/bolt/etcd-3.6.16.snapshot.gz')))
   const path = join(folder, 'etcd.db')
-  const { code, stdout } = await talosctl([snapshotting(Buffer.concat([database, hash]))], ['etcd', 'snapshot', path])
+  const { code, stdout } = await talosctl([snapshotting(snapshot)], ['etcd', 'snapshot', path])
   expect([code, stdout]).toEqual([
     0,
-    `etcd snapshot saved to "${path}" (4128 bytes)\nsnapshot info: hash ${hash.toString('hex')}, total size 4096\n`,
+    `etcd snapshot saved to "${path}" (57376 bytes)\nsnapshot info: hash 13bb3e4e, revision 302, total keys 299, total size 57344\n`,
   ])
-  expect(statSync(path).size).toBe(4128)
+  expect(statSync(path).size).toBe(57376)
 })
 
 test('a damaged or cut snapshot leaves no file', async () => {
   const path = join(folder, 'bad.db')
   const damaged = await talosctl([snapshotting(Buffer.alloc(4128))], ['etcd', 'snapshot', path])
   expect([damaged.code, damaged.stderr.slice(0, 20)]).toEqual([1, 'snapshot is damaged:'])
+  const database = Buffer.alloc(4096, 'no database')
+  const other = Buffer.concat([database, createHash('sha256').update(database).digest()])
+  expect((await talosctl([snapshotting(other)], ['etcd', 'snapshot', path])).stderr).toBe(
+    'snapshot is damaged: decode bolt database at 0: no valid meta page; try again\n',
+  )
   const cut = await talosctl([snapshotting(Buffer.alloc(4000))], ['etcd', 'snapshot', path])
   expect([cut.code, cut.stderr]).toEqual([1, 'snapshot of 4000 bytes has no hash at its end: it is not whole, try again\n'])
   expect(readdirSync(folder).filter((name) => name.startsWith('bad'))).toEqual([])

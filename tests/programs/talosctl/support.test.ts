@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import { ZipWriter } from '../../../src/programs/talosctl/archive/zip-writer.ts'
 import { redact } from '../../../src/programs/talosctl/support/redact.ts'
 import { serverStream, unary } from '../../../src/rpc/server/method.ts'
+import { runs } from '../../support/runs.ts'
 import { node, talosctl } from './peer.ts'
 
 /** The files of a zip archive by its table of contents, each checked. */
@@ -43,7 +44,7 @@ test('a zip archive holds what was added, from many hands at once', async () => 
         expect(unzip(readFileSync(join(folder, 'x.zip')))).toEqual(new Map(files))
       },
     ),
-    { numRuns: 30 },
+    { numRuns: runs(30) },
   )
   rmSync(folder, { recursive: true })
 })

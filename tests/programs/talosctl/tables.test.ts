@@ -277,16 +277,57 @@ test('files are listed with mode, owner, size, time and where links lead', async
   ])
 })
 
-test('a file that cannot be read is told on stderr and the others are shown', async () => {
+test('a file that cannot be read is an error on stderr, and the others are shown', async () => {
   const method = serverStream('machine.MachineService/List', readers, async function* () {
     yield { metadata, name: '/x/secret', error: 'permission denied' }
     yield { metadata, name: '/x/a', relativeName: 'a' }
   })
   const { code, stdout, stderr } = await talosctl([method], ['list', '/x'])
   expect({ code, stdout, stderr }).toEqual({
-    code: 0,
+    code: 1,
     stdout: 'NODE       NAME\n10.6.0.2   a\n',
-    stderr: '10.6.0.2: error reading file /x/secret: permission denied\n',
+    stderr: '1 error occurred:\n\t* 10.6.0.2: error reading file /x/secret: permission denied\n',
+  })
+})
+
+test('the depth of a list goes on the wire as it is given, and without limit as -1', async () => {
+  const asked: object[] = []
+  const method = serverStream('machine.MachineService/List', readers, async function* ({ recurse, recursionDepth }) {
+    asked.push({ recurse, recursionDepth })
+    yield* []
+  })
+  for (const flags of [[], ['-d', '0'], ['-d', '1'], ['-d', '3'], ['-d', '-1'], ['--depth=-1'], ['-r']])
+    expect(await talosctl([method], ['list', '/x', ...flags])).toMatchObject({ code: 0, stderr: '' })
+  expect(asked).toEqual([
+    { recurse: false, recursionDepth: 1 },
+    { recurse: false, recursionDepth: 0 },
+    { recurse: false, recursionDepth: 1 },
+    { recurse: true, recursionDepth: 3 },
+    { recurse: true, recursionDepth: -1 },
+    { recurse: true, recursionDepth: -1 },
+    { recurse: true, recursionDepth: -1 },
+  ])
+})
+
+test('the depth of usage goes on the wire as a number of levels', async () => {
+  const asked: number[] = []
+  const method = serverStream('machine.MachineService/DiskUsage', readers, async function* ({ recursionDepth }) {
+    asked.push(recursionDepth)
+    yield* []
+  })
+  for (const flags of [[], ['-d', '0'], ['-d', '1'], ['-d', '-1']])
+    expect(await talosctl([method], ['usage', '/x', ...flags])).toEqual({ code: 0, stdout: '', stderr: '' })
+  expect(asked).toEqual([2, 1, 2, 0])
+})
+
+test('a path that cannot be measured is an error, and nothing goes to stdout', async () => {
+  const method = serverStream('machine.MachineService/DiskUsage', readers, async function* () {
+    yield { metadata, name: '/x', relativeName: '/x', error: 'measure "/x": no such file or directory' }
+  })
+  expect(await talosctl([method], ['usage', '/x'])).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: '1 error occurred:\n\t* 10.6.0.2: measure "/x": no such file or directory\n',
   })
 })
 
@@ -306,7 +347,7 @@ test('disk usage is shown for people, with the flags passed on', async () => {
     return { metadata, size: Math.round(Number(number) * (unit[name] ?? 1)), relativeName: NAME }
   })
   const method = serverStream('machine.MachineService/DiskUsage', readers, async function* (request) {
-    expect(request).toEqual({ recursionDepth: 2, all: true, threshold: 0, paths: ['/var/lib'] })
+    expect(request).toEqual({ recursionDepth: 3, all: true, threshold: 0, paths: ['/var/lib'] })
     yield* infos
   })
   await expectRecorded('usage-a', [method])

@@ -1,3 +1,4 @@
+import { pause } from '../../../src/cosi/pause.ts'
 import type { Io } from '../../../src/programs/talosctl/io.ts'
 
 /** An outside made of strings: what was written, and a fixed clock. */
@@ -5,6 +6,9 @@ export interface TextIo extends Io {
   out: string
   err: string
 }
+
+/** Pauses between two looks are what a test need not wait for. */
+export const brief = (milliseconds: number): Promise<void> => pause(Math.min(milliseconds, 5), new AbortController().signal)
 
 /** Makes one; answers are given to questions in order. */
 export function textIo({
@@ -37,6 +41,7 @@ export function textIo({
     signal: new AbortController().signal,
     interactive: answers.length > 0,
     now: () => now,
+    pause: brief,
     ask: async () => answers.shift() ?? '',
     readStdin: async () => new Uint8Array(),
   }

@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLogger } from '../../../src/cosi/log.ts'
 import { Store } from '../../../src/cosi/store.ts'
+import { Member } from '../../../src/os/cluster/resources/member.ts'
 import { OSRootSecret } from '../../../src/os/secrets/resources/os-root-secret.ts'
 import { TrustdCertificate } from '../../../src/os/secrets/resources/trustd-certificate.ts'
 import { day, issuedBy, newCA, newCertificate, parseCertificate, toBase64 } from '../../../src/pki/certificate.ts'
@@ -13,6 +14,8 @@ import { type Channel, connect } from '../../../src/rpc/client/channel.ts'
 import { trustdAccess } from '../../../src/rpc/server/resource-access.ts'
 import { type Server, serveUnix } from '../../../src/rpc/server/server.ts'
 import { stateMethods } from '../../../src/rpc/server/state.ts'
+import { flag } from '../../../src/wire/http2/frame.ts'
+import { RawClient } from '../../rpc/http2/raw-client.ts'
 import { failure, freePort } from '../apid/nodes.ts'
 
 const ca = newCA({ subject: { organizations: ['talos'] }, kind: 'ed25519' })
@@ -37,7 +40,7 @@ function serverPair() {
 
 beforeAll(async () => {
   const { log, listening } = listener()
-  store.register(TrustdCertificate, OSRootSecret)
+  store.register(TrustdCertificate, OSRootSecret, Member)
   store.put(TrustdCertificate, 'trustd', { acceptedCAs: [{ crt: toBase64(ca.crt) }], server: serverPair() })
   store.put(OSRootSecret, 'os', {
     issuingCA: { crt: toBase64(ca.crt), key: toBase64(ca.key) },
@@ -95,9 +98,10 @@ test('what is not a request, or not signed by its own key, is refused', async ()
     '',
     'nonsense',
     request().replace(/\n([A-Za-z0-9+/])/, (_, letter) => `\n${letter === 'A' ? 'B' : 'A'}`),
-    'x'.repeat(70_000),
+    'x'.repeat(60_000),
   ])
     expect((await failure(ask(csr, 'abcdef.0123456789abcdef')))[0]).toBe('InvalidArgument')
+  expect((await failure(ask('x'.repeat(70_000), 'abcdef.0123456789abcdef')))[0]).toBe('ResourceExhausted')
 })
 
 test('a renewed certificate is shown to those who connect from then on', async () => {
@@ -107,4 +111,95 @@ test('a renewed certificate is shown to those who connect from then on', async (
   const fresh = connect({ address: `127.0.0.1:${port}`, tls: { ca: ca.crt } })
   expect((await failure(fresh.unary('securityapi.SecurityService/Certificate', {}, {})))[0]).toBe('Unauthenticated')
   fresh.close()
+})
+
+describe('names of other members', () => {
+  const token = 'abcdef.0123456789abcdef'
+  const member = (hostname: string, machineType: 'controlplane' | 'worker', ...addresses: string[]) =>
+    store.put(Member, hostname, { nodeId: hostname, hostname, machineType, addresses, operatingSystem: '' })
+  const of = (commonName: string, dns: string[], ips: string[]) => newCSR({ subject: { commonName }, sans: { dns, ips } }).csr
+  const altNames = async (csr: string) => parseCertificate(Buffer.from((await ask(csr, token)).crt).toString()).extensions.altNames
+  /** trustd hears of members a moment after the store has them. */
+  const heard = async (csr: string) => {
+    for (;;) {
+      const refusal = await failure(ask(csr, token))
+      if (Array.isArray(refusal) && refusal[0] === 'PermissionDenied') return refusal[1]
+    }
+  }
+
+  beforeAll(() => {
+    member('controlplane-1', 'controlplane', '10.5.0.2')
+    member('worker-7', 'worker', '10.5.0.7')
+    member('worker-8', 'worker', '10.5.0.8', 'fd00::8')
+  })
+
+  test('are not to be had, whoever has the token', async () => {
+    expect(await heard(of('worker-9', ['controlplane-1'], ['10.5.0.2', '127.0.0.1']))).toBe(
+      'the request is for names of other members of the cluster: controlplane-1, 10.5.0.2',
+    )
+    expect((await failure(ask(of('controlplane-1', [], ['10.5.0.9']), token)))[0]).toBe('PermissionDenied')
+    expect((await failure(ask(of('ControlPlane-1.', [], ['10.5.0.2']), token)))[0]).toBe('PermissionDenied')
+  })
+
+  test('are left out where a machine asks for its own as well', async () => {
+    expect(
+      await altNames(of('worker-9', ['worker-9', 'controlplane-1', 'api.example.org'], ['10.5.0.9', '10.5.0.2', '::ffff:10.5.0.7'])),
+    ).toEqual({
+      dns: ['worker-9', 'api.example.org'],
+      ips: ['10.5.0.9'],
+    })
+  })
+
+  test('are no hindrance to a machine that renews from behind a translation, by its own name', async () => {
+    expect(await altNames(of('worker-8', ['worker-8'], ['10.5.0.8', 'fd00::8', '192.0.2.1']))).toEqual({
+      dns: ['worker-8'],
+      ips: ['10.5.0.8', 'fd00::8', '192.0.2.1'],
+    })
+  })
+
+  test('are told by the address that somebody asks from, when it is a member’s', async () => {
+    member('worker-here', 'worker', '127.0.0.1', '10.5.0.20')
+    await heard(of('worker-8', ['worker-8'], ['10.5.0.8']))
+    expect(await altNames(of('worker-here', ['worker-here'], ['10.5.0.20', '10.5.0.21']))).toEqual({
+      dns: ['worker-here'],
+      ips: ['10.5.0.20', '10.5.0.21'],
+    })
+  })
+})
+
+describe('somebody without the token', () => {
+  const clients: RawClient[] = []
+  afterAll(() => {
+    for (const client of clients) client.close()
+  })
+  const path = '/securityapi.SecurityService/Certificate'
+  const headers = { ':path': path, 'content-type': 'application/grpc', te: 'trailers' }
+  const raw = async () => {
+    const client = await RawClient.connect({ hostname: '127.0.0.1', port, tls: {} })
+    clients.push(client)
+    return client
+  }
+
+  test('is refused by the headers, whatever is to follow', async () => {
+    const client = await raw()
+    for (const [at, token] of ['', 'abcdef.0123456789abcdee'].entries()) client.request(1 + 2 * at, { ...headers, token }, flag.END_HEADERS)
+    await client.until(() => client.headers.has(3))
+    for (const stream of [1, 3]) expect(client.headers.get(stream)).toMatchObject({ 'grpc-status': '16', 'grpc-message': 'invalid token' })
+  })
+
+  test('shuts nobody out by connections whose requests never end', async () => {
+    const token = 'abcdef.0123456789abcdef'
+    for (let n = 0; n < 200; n++) (await raw()).request(1, { ...headers, token }, flag.END_HEADERS)
+    for (let n = 0; n < 3; n++) {
+      const fresh = connect({ address: `127.0.0.1:${port}`, tls: { ca: ca.crt } })
+      const reply = await fresh.unary(
+        'securityapi.SecurityService/Certificate',
+        { csr: Buffer.from(request()) },
+        { metadata: { token }, deadline: 5_000 },
+      )
+      expect(reply.crt.length).toBeGreaterThan(0)
+      fresh.close()
+    }
+    expect(clients.some(({ closed }) => closed)).toBe(true)
+  })
 })

@@ -14,6 +14,7 @@ import { RawClient } from './raw-client.ts'
 const folder = mkdtempSync(join(tmpdir(), 'ichor-limits-'))
 const path = join(folder, 'server')
 const impatient = join(folder, 'impatient')
+const crowded = join(folder, 'crowded')
 const listeners: Listener[] = []
 /** Streams that came, and those that are still open. */
 const came: Stream[] = []
@@ -21,7 +22,7 @@ let open = 0
 let client: RawClient
 
 beforeAll(() => {
-  const welcome = () => (stream: Stream, headers: Record<string, string | string[]>) => {
+  const request = (stream: Stream, headers: Record<string, string | string[]>) => {
     came.push(stream)
     open++
     stream.whenClosed(() => open--)
@@ -30,8 +31,9 @@ beforeAll(() => {
     stream.respond({ ':status': 200 })
     stream.end(Buffer.from('well'))
   }
-  listeners.push(listen({ unix: path }, { maxStreams: 10, welcome }))
-  listeners.push(listen({ unix: impatient }, { maxStreams: 10, welcome, greetingTime: 50 }))
+  listeners.push(listen({ unix: path }, { maxStreams: 10, welcome: () => ({ request }) }))
+  listeners.push(listen({ unix: crowded }, { maxStreams: 5000, welcome: () => ({ request }) }))
+  listeners.push(listen({ unix: impatient }, { maxStreams: 10, welcome: () => ({ request }), greetingTime: 50 }))
 })
 afterEach(() => client.close())
 afterAll(async () => {
@@ -118,6 +120,18 @@ describe('a client', () => {
     expect(await client.end()).toBe('GOAWAY ENHANCE_YOUR_CALM')
   })
 
+  test('that changes its settings all the time is sent away, and costs little with thousands of streams', async () => {
+    client = await RawClient.connect(crowded)
+    for (let n = 0; n < 4096; n++) client.request(1 + 2 * n, { ':path': n % 2 ? '/' : '/hang' })
+    client.settings({ initialWindowSize: 0 })
+    await client.until(() => client.said.filter((line) => line.startsWith('HEADERS')).length === 2048)
+    const before = process.cpuUsage()
+    for (let n = 0; n <= limits.maxSettings; n++) client.settings({ initialWindowSize: n % 2 })
+    expect(await client.end()).toBe('GOAWAY ENHANCE_YOUR_CALM')
+    const { user, system } = process.cpuUsage(before)
+    expect(user + system).toBeLessThan(1_000_000)
+  })
+
   test('that sends empty frames is sent away', async () => {
     await connect()
     client.request(1, { ':path': '/hang' }, flag.END_HEADERS)
@@ -156,7 +170,12 @@ test('whoever begins TLS and does not go on is sent away, and holds up nobody', 
   const tls = { cert: pair.certificate, key: pair.key }
   const troubles: string[] = []
   const place = { host: '127.0.0.1', port: 0, tls }
-  const listener = listen(place, { maxStreams: 10, welcome: () => () => {}, greetingTime: 3000, trouble: (what) => troubles.push(what) })
+  const listener = listen(place, {
+    maxStreams: 10,
+    welcome: () => ({ request: () => {} }),
+    greetingTime: 3000,
+    trouble: (what) => troubles.push(what),
+  })
   const closed = Array.from({ length: 20 }, (_, n) => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const socket = { close: () => resolve(), data() {}, error: () => resolve() }
@@ -195,11 +214,31 @@ test('requests beyond what a server takes at a time wait for their turn', async 
   for (const stream of hanging) stream.reset()
 })
 
+test('hundreds of requests with bytes, of which few may run at a time, are all answered', async () => {
+  client = await RawClient.connect(path)
+  const place = join(folder, 'later')
+  const later = (stream: Stream) => {
+    stream.respond({ ':status': 200 })
+    setImmediate(() => stream.end(Buffer.from('well')))
+  }
+  listeners.push(listen({ unix: place }, { maxStreams: 10, welcome: () => ({ request: later }) }))
+  const session = await dial({ unix: place })
+  const answers = Array.from({ length: 300 }, async () => {
+    const call = session.request({ ':method': 'POST', ':scheme': 'http', ':path': '/', ':authority': 'x' })
+    call.end(Buffer.from('body'))
+    let text = ''
+    for await (const piece of call.chunks()) text += piece.toString()
+    return text
+  })
+  expect(new Set(await Promise.all(answers))).toEqual(new Set(['well']))
+  session.close()
+})
+
 describe('a client that is silent', () => {
   const listening = (name: string) => {
     const place = join(folder, name)
     const running = Promise.withResolvers<Stream>()
-    const listener = listen({ unix: place }, { maxStreams: 10, welcome: () => (stream) => running.resolve(stream) })
+    const listener = listen({ unix: place }, { maxStreams: 10, welcome: () => ({ request: (stream) => running.resolve(stream) }) })
     listeners.push(listener)
     return { place, listener, running: running.promise }
   }
@@ -239,7 +278,7 @@ test('a server that closes lets running calls finish, and takes no more', async 
   client = await RawClient.connect(path)
   const place = join(folder, 'closing')
   const running = Promise.withResolvers<Stream>()
-  const listener = listen({ unix: place }, { maxStreams: 10, welcome: () => (stream) => running.resolve(stream) })
+  const listener = listen({ unix: place }, { maxStreams: 10, welcome: () => ({ request: (stream) => running.resolve(stream) }) })
   const session = await dial({ unix: place })
   const call = session.request({ ':method': 'POST', ':scheme': 'http', ':path': '/', ':authority': 'x' })
   const server = await running.promise

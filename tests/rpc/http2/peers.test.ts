@@ -10,6 +10,7 @@ import { dial } from '../../../src/rpc/client/dial.ts'
 import { type Listener, listen } from '../../../src/rpc/http2/listen.ts'
 import type { Session } from '../../../src/rpc/http2/session.ts'
 import type { Headers } from '../../../src/wire/http2/hpack.ts'
+import { runs } from '../../support/runs.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-peers-'))
 const ours = join(folder, 'ours')
@@ -26,17 +27,19 @@ beforeAll(async () => {
     { unix: ours },
     {
       maxStreams: 100,
-      welcome: () => (stream, headers) => {
-        seen = headers
-        stream.respond({ ':status': 200, 'x-back': headers['x-text'] })
-        stream.read({
-          data(piece) {
-            stream.write(piece)
-            stream.release(piece.length)
-          },
-          end: () => stream.end(undefined, { 'x-trailer': 'behind' }),
-        })
-      },
+      welcome: () => ({
+        request: (stream, headers) => {
+          seen = headers
+          stream.respond({ ':status': 200, 'x-back': headers['x-text'] })
+          stream.read({
+            data(piece) {
+              stream.write(piece)
+              stream.release(piece.length)
+            },
+            end: () => stream.end(undefined, { 'x-trailer': 'behind' }),
+          })
+        },
+      }),
     },
   )
   server = http2.createServer()
@@ -118,7 +121,7 @@ describe.each([
         const { back, trailer, body } = await ask(value, Buffer.from(value))
         expect([back, trailer, body.toString()]).toEqual([value, 'behind', value])
       }),
-      { numRuns: 150, seed: 1 },
+      { numRuns: runs(150), seed: 1 },
     )
   })
 

@@ -17,8 +17,11 @@ export class RawClient {
   #queue: Buffer[] = []
   #unsent: Buffer = Buffer.alloc(0)
 
-  /** Connects to a unix socket and greets, unless told not to. */
-  static async connect(path: string, { greet = true }: { greet?: boolean } = {}): Promise<RawClient> {
+  /** Connects to a unix socket, or over TLS, and sends the preface and its settings, unless told not to. */
+  static async connect(
+    place: string | { hostname: string; port: number; tls?: Bun.TLSOptions },
+    { greet = true, settings = {} }: { greet?: boolean; settings?: Parameters<typeof settingsFrame>[0] } = {},
+  ): Promise<RawClient> {
     const client = new RawClient()
     const reader = new FrameReader(
       {
@@ -31,16 +34,29 @@ export class RawClient {
       },
       1 << 24,
     )
+    const secured = Promise.withResolvers<void>()
+    const ended = () => {
+      secured.reject(new Error('the connection ended before the handshake did'))
+      client.#end()
+    }
+    secured.promise.catch(() => {}) // Nobody waits for it on a unix socket.
     client.#socket = await Bun.connect({
-      unix: path,
+      ...((typeof place === 'string'
+        ? { unix: place }
+        : {
+            ...place,
+            ...(place.tls && { tls: { ALPNProtocols: Buffer.from('\x02h2'), rejectUnauthorized: false, ...place.tls } }),
+          }) as { unix: string }),
       socket: {
-        data: (_, chunk) => reader.push(chunk),
+        data: (_, chunk) => void reader.push(chunk),
         drain: () => client.#flush(),
-        close: () => client.#end(),
-        error: () => client.#end(),
+        handshake: () => secured.resolve(),
+        close: ended,
+        error: ended,
       },
     })
-    if (greet) client.send(preface, settingsFrame({}))
+    if (typeof place !== 'string' && place.tls) await secured.promise
+    if (greet) client.send(preface, settingsFrame(settings))
     return client
   }
 
@@ -57,6 +73,10 @@ export class RawClient {
     const out = Buffer.alloc(headerSize + payload.length)
     payload.copy(out, writeHeader(out, 0, payload.length, type, flags, stream))
     this.send(out)
+  }
+
+  settings(settings: Parameters<typeof settingsFrame>[0]): void {
+    this.send(settingsFrame(settings))
   }
 
   request(stream: number, more: OutgoingHeaders = {}, flags: number = flag.END_HEADERS | flag.END_STREAM): void {

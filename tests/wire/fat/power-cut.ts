@@ -1,5 +1,6 @@
 import type { BlockAccess } from '../../../src/wire/fat/volume.ts'
-import type { DiskCall } from './memory-disk.ts'
+import type { DiskCall } from '../../support/memory-disk.ts'
+import type { SparseDisk } from '../../support/sparse-disk.ts'
 
 const sector = 512
 
@@ -9,14 +10,14 @@ const sector = 512
  * free to do. The disk given to `look` is good until `look` is done.
  */
 export async function everyCut(
-  before: Uint8Array,
+  before: SparseDisk,
   calls: readonly DiskCall[],
   look: (disk: BlockAccess, cut: string) => Promise<void>,
 ): Promise<number> {
-  const held = Uint8Array.from(before)
+  const held = before.copy()
   const disk: BlockAccess = {
-    size: held.length,
-    read: async (offset, length) => held.slice(offset, offset + length),
+    size: held.size,
+    read: async (offset, length) => held.read(offset, length),
     write: async () => {
       throw new Error('a disk after a cut is only looked at')
     },
@@ -29,10 +30,10 @@ export async function everyCut(
   }
   /** Looks at the disk with these bytes on it, then takes them away again. */
   const passing = async (offset: number, bytes: Uint8Array, what: string) => {
-    const old = held.slice(offset, offset + bytes.length)
-    held.set(bytes, offset)
+    const old = held.read(offset, bytes.length)
+    held.write(offset, bytes)
     await seen(what)
-    held.set(old, offset)
+    held.write(offset, old)
   }
   await seen('before the first write')
   for (let begin = 0; begin < calls.length; ) {
@@ -43,7 +44,7 @@ export async function everyCut(
     for (const [index, { offset, bytes }] of group.entries()) {
       for (const length of tornAt(bytes.length))
         await passing(offset, bytes.subarray(0, length), `write ${begin + index} torn at ${length}`)
-      held.set(bytes, offset)
+      held.write(offset, bytes)
       await seen(`after write ${begin + index}`)
     }
     begin = end + 1

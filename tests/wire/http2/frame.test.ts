@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { ConnectionError } from '../../../src/wire/http2/error.ts'
 import { content, FrameReader, flag, frameType, headerSize, writeHeader } from '../../../src/wire/http2/frame.ts'
 import { applySettings, defaultSettings, type Settings, settingsFrame } from '../../../src/wire/http2/settings.ts'
+import { runs } from '../../support/runs.ts'
 
 interface Frame {
   type: number
@@ -57,7 +58,7 @@ describe('frames', () => {
       fc.property(fc.array(frame, { maxLength: 10 }), fc.array(fc.nat(5000), { maxLength: 30 }), (frames, places) => {
         expect(read(cut(Buffer.concat(frames.map(write)), places))).toEqual(frames)
       }),
-      { numRuns: 500, seed: 1 },
+      { numRuns: runs(500), seed: 1 },
     )
   })
 

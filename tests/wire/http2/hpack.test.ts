@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { ConnectionError } from '../../../src/wire/http2/error.ts'
 import { HpackDecoder, HpackEncoder } from '../../../src/wire/http2/hpack.ts'
 import { decodeHuffman } from '../../../src/wire/http2/huffman.ts'
+import { runs } from '../../support/runs.ts'
 
 type Pair = [name: string, value: string]
 
@@ -100,7 +101,7 @@ describe('a header block', () => {
           expect(read(decoder, Buffer.from(encoder.encode(headers)))).toEqual(expected)
         }
       }),
-      { numRuns: 300, seed: 1 },
+      { numRuns: runs(300), seed: 1 },
     )
   })
 
@@ -126,7 +127,7 @@ describe('a header block', () => {
           expect((error as ConnectionError).code).toBe('COMPRESSION_ERROR')
         }
       }),
-      { numRuns: 3000, seed: 1 },
+      { numRuns: runs(3000), seed: 1 },
     )
   })
 

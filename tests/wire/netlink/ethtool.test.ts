@@ -18,6 +18,7 @@ import {
   writeWake,
 } from '../../../src/wire/netlink/ethtool.ts'
 import { writeGeneric } from '../../../src/wire/netlink/generic.ts'
+import { runs } from '../../support/runs.ts'
 
 const answer = (...attributes: Uint8Array[]) => writeGeneric(0, 1, attributes)
 const bit = (index: number, name: string, on: boolean) =>
@@ -88,6 +89,6 @@ test('any bytes are read or refused, and nothing grows without bound', () => {
         if (!(error instanceof DecodeError)) throw error
       }
     }),
-    { numRuns: 3000 },
+    { numRuns: runs(3000) },
   )
 })

@@ -6,6 +6,7 @@ import { linkName, readLink, writeLink } from '../../../src/wire/netlink/link.ts
 import { readNeighbour, writeNeighbour } from '../../../src/wire/netlink/neighbour.ts'
 import { readRoute, routeType, writeRoute } from '../../../src/wire/netlink/route.ts'
 import { readRule, writeRule } from '../../../src/wire/netlink/rule.ts'
+import { runs } from '../../support/runs.ts'
 import { type Captured, captured } from './captured.ts'
 
 const readers: Record<string, (body: Uint8Array) => unknown> = {
@@ -92,7 +93,7 @@ describe('what a kernel told', () => {
         changed[at % changed.length] = value
         attempt(changed)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 })

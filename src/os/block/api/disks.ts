@@ -1,5 +1,5 @@
 import { storage as enums } from '../../../rpc/enums.ts'
-import { type Method, unary } from '../../../rpc/server/method.ts'
+import { inMaintenanceOr, type Method, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { Disk } from '../resources/disk.ts'
 import { SystemDisk } from '../resources/system-disk.ts'
@@ -39,7 +39,7 @@ function typeOf({ cdrom, transport, rotational }: { cdrom: boolean; transport?: 
 }
 
 /** In a container the disks that can be seen are the host's. */
-export const wipeRefused: Method = unary('storage.StorageService/BlockDeviceWipe', ['os:admin', 'os:reader'], ({ devices }) => {
+export const wipeRefused: Method = unary('storage.StorageService/BlockDeviceWipe', inMaintenanceOr(['os:admin']), ({ devices }) => {
   const names = devices.map(({ device }) => `"${device}"`).join(', ')
   throw new RpcError(
     'FailedPrecondition',

@@ -1,7 +1,7 @@
 import { type Method, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { DecodeError } from '../../../wire/decode-error.ts'
-import type { Meta } from '../meta/meta.ts'
+import { type Meta, metaId, upgradeTags } from '../meta/meta.ts'
 
 const roles = ['os:admin', 'os:meta:writer'] as const
 
@@ -31,4 +31,6 @@ export const metaMethods = (meta: Meta): Method[] => [
 
 function checkKey(what: string, key: number): void {
   if (key < 1 || key > 255) throw new RpcError('InvalidArgument', `${what}: keys go from 1 to 255: ${key}`)
+  if (upgradeTags.has(key))
+    throw new RpcError('PermissionDenied', `${what}: key ${metaId(key)} is the memory of upgrades, which only the system itself writes`)
 }

@@ -1,11 +1,12 @@
 import type { Store } from '../../../cosi/store.ts'
 import { storage as enums } from '../../../rpc/enums.ts'
 import type { storage } from '../../../rpc/messages.ts'
-import { type Method, unary } from '../../../rpc/server/method.ts'
+import { inMaintenanceOr, type Method, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { failedWith } from '../../../wire/errno.ts'
 import type { Machine } from '../../area.ts'
 import { BlockDevice } from '../resources/block-device.ts'
+import { DiscoveredVolume } from '../resources/discovered-volume.ts'
 import { Disk } from '../resources/disk.ts'
 import { SystemDisk } from '../resources/system-disk.ts'
 import { VolumeStatus } from '../resources/volume-status.ts'
@@ -17,7 +18,7 @@ const { Method: methods } = enums.BlockDeviceWipeDescriptor
 
 /** Wiping disks and partitions that no volume uses. All of them are looked at before the first is touched. */
 export const wipeDevices = (machine: Pick<Machine, 'kernel' | 'log' | 'store'>): Method =>
-  unary('storage.StorageService/BlockDeviceWipe', ['os:admin', 'os:reader'], async ({ devices }, { signal }) => {
+  unary('storage.StorageService/BlockDeviceWipe', inMaintenanceOr(['os:admin']), async ({ devices }, { signal }) => {
     if (devices.length === 0) throw new RpcError('InvalidArgument', 'wipe: name the disks or partitions to wipe')
     for (const descriptor of devices) refuse(machine.store, descriptor)
     for (const { device, method, dropPartition: drop } of devices) {
@@ -56,19 +57,36 @@ function refuse(store: Store, { device, dropPartition: drop, skipVolumeCheck, sk
   if (drop && !found.parent) throw new RpcError('InvalidArgument', `wipe: "${device}" is a disk: only partitions can be dropped`)
   if (store.get(SystemDisk, 'system-disk')?.spec.diskID === device)
     throw new RpcError('FailedPrecondition', `wipe: the system lies on "${device}": to give it up run "talosctl reset"`)
-  if (!skipVolumeCheck) refuseVolume(store, device)
+  refuseSystemPartition(store, device, found.parent, found.partitionName)
+  refuseVolume(store, device, skipVolumeCheck)
   if (skipSecondaryCheck) return
   const over = store.list(BlockDevice).find(({ spec }) => spec.secondaries?.includes(device))
   if (over) throw new RpcError('FailedPrecondition', `wipe: "${device}" is part of "${over.metadata.id}"`)
 }
 
-function refuseVolume(store: Store, device: string): void {
+/** Ids of volumes that the configuration declares for workloads; the labels of their partitions are the same. */
+const forWorkloads = /^[urse]-/
+
+/** Of the system disk only partitions made for workloads may be wiped; what the system boots from or lives on is for a reset. */
+function refuseSystemPartition(store: Store, device: string, parent: string | undefined, name: string | undefined): void {
+  if (!parent || store.get(SystemDisk, 'system-disk')?.spec.diskID !== parent) return
+  const label = store.get(DiscoveredVolume, device)?.spec.partition_label ?? name ?? ''
+  if (forWorkloads.test(label)) return
+  throw new RpcError(
+    'FailedPrecondition',
+    `wipe: "${device}" ${label ? `(${label}) ` : ''}is a partition of the system disk: to give it up run "talosctl reset"`,
+  )
+}
+
+/** `skip` comes from the caller and holds for volumes of workloads only. */
+function refuseVolume(store: Store, device: string, skip: boolean): void {
   const path = `/dev/${device}`
-  const volume = store.list(VolumeStatus).find(({ spec }) => spec.location === path || spec.parentLocation === path)
+  const uses = store.list(VolumeStatus).filter(({ spec }) => spec.location === path || spec.parentLocation === path)
+  const volume = uses.find(({ metadata }) => !forWorkloads.test(metadata.id)) ?? (skip ? undefined : uses[0])
   if (!volume) return
   const { id } = volume.metadata
   throw new RpcError(
     'FailedPrecondition',
-    `wipe: volume "${id}" uses "${device}": ${/^[urse]-/.test(id) ? 'take it out of the configuration first' : 'to give it up run "talosctl reset"'}`,
+    `wipe: volume "${id}" uses "${device}": ${forWorkloads.test(id) ? 'take it out of the configuration first' : 'to give it up run "talosctl reset"'}`,
   )
 }

@@ -15,11 +15,6 @@ const requester = 'block.UserDiskConfigController'
 /** Later than every other volume, one disk after the other and in the order of its partitions. */
 const firstWave = 1_000_000
 
-interface UserDisk {
-  device?: string
-  partitions?: { size?: string; mountpoint?: string }[]
-}
-
 /** Volumes of `machine.disks`: partitions by their number on a disk that is named. */
 export const configUserDisks: Controller = defineController({
   name: requester,
@@ -29,7 +24,7 @@ export const configUserDisks: Controller = defineController({
     const read = declared(config.get('v1alpha1'))
     if (!read) return
     const ids: string[] = []
-    for (const { device = '', partitions = [] } of (read.machine.disks ?? []) as UserDisk[])
+    for (const { device = '', partitions = [] } of read.machine.disks ?? [])
       for (const [place, { size = '0', mountpoint = '' }] of partitions.entries()) {
         const id = `${device}-${place + 1}`
         const match = `disk.dev_path == ${JSON.stringify(device)} || ${JSON.stringify(device)} in disk.symlinks`
@@ -45,7 +40,7 @@ export const configUserDisks: Controller = defineController({
             partitionSpec: partitionSpec('', sizes),
             filesystemSpec: { type: 'xfs' },
           },
-          locator: { match: `volume.partition_index == ${place + 1}`, diskMatch: match },
+          locator: { match: `volume.partition_index == ${place + 1}u`, diskMatch: match },
           mount: folderMount({ target: mountpoint, ...(onVar && { parent: 'EPHEMERAL' }) }),
         })
         request.put(id, { volumeID: id, requester, readOnly: false, detached: false, disableAccessTime: false, secure: true })

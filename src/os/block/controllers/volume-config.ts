@@ -3,10 +3,10 @@ import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { VolumeConfig } from '../resources/volume-config.ts'
 import { VolumeMountRequest } from '../resources/volume-mount-request.ts'
-import { declarationOf } from '../volumes/declaration.ts'
+import { systemVolumes } from '../volumes/declaration.ts'
 import { systemLabels } from '../volumes/folders.ts'
 import { dependentVolumes, ephemeralVolume, metaVolume, stateVolume } from '../volumes/system.ts'
-import { type MountWish, userVolume } from '../volumes/user.ts'
+import { type MountWish, userVolumes } from '../volumes/user.ts'
 
 const requester = 'block.VolumeConfigController'
 
@@ -20,20 +20,18 @@ export const configVolumes: Controller = defineController({
   outputs: { volume: shared(VolumeConfig), request: shared(VolumeMountRequest) },
   reconcile({ config, volume, request }) {
     const read = declared(config.get('v1alpha1'))
-    const declaration = read && Object.keys(read.machine).length > 0 ? declarationOf(read.documents) : undefined
+    const declaration = read && Object.keys(read.machine).length > 0 ? systemVolumes(read) : undefined
     const wish = (id: string, { readOnly, disableAccessTime, secure }: MountWish) =>
       request.put(id, { volumeID: id, requester, readOnly, detached: false, disableAccessTime, secure })
     volume.put('META', metaVolume, { labels: systemLabels })
     volume.put('STATE', stateVolume(declaration), { labels: systemLabels })
-    if (!declaration) return
-    volume.put('EPHEMERAL', ephemeralVolume(declaration), { labels: systemLabels })
+    if (!read || !declaration) return
+    volume.put('EPHEMERAL', ephemeralVolume(declaration, read.machine.features?.diskQuotaSupport === true), { labels: systemLabels })
     for (const [id, spec] of dependentVolumes()) {
       volume.put(id, spec, { labels: systemLabels })
       wish(id, { readOnly: false, disableAccessTime: false, secure: false })
     }
-    for (const document of declaration.others) {
-      const made = userVolume(document)
-      if (!made) continue
+    for (const made of userVolumes(read)) {
       volume.put(made.id, made.config, { labels: { [`talos.dev/${kinds[made.id[0]!]}-volume`]: '' } })
       if (made.mount) wish(made.id, made.mount)
     }

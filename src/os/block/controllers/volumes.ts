@@ -13,6 +13,8 @@ import { Disk } from '../resources/disk.ts'
 import { VolumeConfig } from '../resources/volume-config.ts'
 import { VolumeLifecycle } from '../resources/volume-lifecycle.ts'
 import { VolumeStatus } from '../resources/volume-status.ts'
+import { OtherContent } from '../volumes/prepare.ts'
+import { NoRoom } from '../volumes/provision.ts'
 import { Settling, waiting } from '../volumes/settle.ts'
 import { type Config, type Found, systemDiskOf } from '../volumes/view.ts'
 
@@ -42,6 +44,7 @@ export const settleVolumes = (parts: Pick<Machine, 'kernel' | 'spawn' | 'log'>):
       const whole = ready && isWhole(found)
       const current = () => whole && refreshed.get('system')?.spec.request === settling.written + 1
       let blockedFrom = Number.POSITIVE_INFINITY
+      let undecided = Number.POSITIVE_INFINITY
       if (current() && inUse) await settling.mend(found)
       // What is written in this round changes nothing for those after it: they look at the disks themselves before they write.
       const turn = current()
@@ -49,11 +52,14 @@ export const settleVolumes = (parts: Pick<Machine, 'kernel' | 'spawn' | 'log'>):
       for (const { metadata, spec } of byWave(config.list())) {
         const { id, labels } = metadata
         const wave = spec.provisioning.wave ?? 0
+        const mayMake = inUse && wave <= blockedFrom && (wave < undecided || !takesTheRest(spec))
         const before = status.get(id)?.spec
         let next = before ?? waiting(spec)
         try {
-          if (turn) next = await settling.settle(id, spec, { found, inUse, mayMake: inUse && wave <= blockedFrom })
+          if (turn) next = await settling.settle(id, spec, { found, inUse, mayMake })
         } catch (error) {
+          // What failed for a moment still needs its room: nobody takes all that is left before it is known.
+          if (!(error instanceof NoRoom || error instanceof OtherContent)) undecided = Math.min(undecided, wave)
           next = failed(spec, before, error)
           if (before?.errorMessage !== next.errorMessage) log.error('volume failed', { volume: id, error: next.errorMessage })
           wakeIn(again)
@@ -83,10 +89,12 @@ const isWhole = ({ disks, volumes }: Found): boolean => {
 
 /** In the order they are made: waves, and within one those of a known size before those that take what is left. */
 function byWave(configs: Resource<Config>[]): Resource<Config>[] {
-  const rank = ({ spec: { provisioning } }: Resource<Config>) =>
-    [provisioning.wave ?? 0, provisioning.partitionSpec?.maxSize ? 0 : 1] as const
+  const rank = ({ spec }: Resource<Config>) => [spec.provisioning.wave ?? 0, takesTheRest(spec) ? 1 : 0] as const
   return configs.sort((a, b) => {
     const [[wave, open], [otherWave, otherOpen]] = [rank(a), rank(b)]
     return wave - otherWave || open - otherOpen || (a.metadata.id < b.metadata.id ? -1 : 1)
   })
 }
+
+/** Whether a volume has no size of its own. */
+const takesTheRest = ({ provisioning }: Config): boolean => !provisioning.partitionSpec?.maxSize

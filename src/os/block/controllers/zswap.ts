@@ -4,6 +4,7 @@ import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { KernelParamSpec } from '../../runtime/resources/kernel-param-spec.ts'
 import { KernelParamStatus } from '../../runtime/resources/kernel-param-status.ts'
+import { ZswapConfig } from '../documents/zswap.ts'
 import { ZswapStatus } from '../resources/zswap-status.ts'
 import { prettyBinarySize } from '../sizes.ts'
 
@@ -17,8 +18,7 @@ export const configZswap: Controller = defineController({
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { parameter: shared(KernelParamSpec) },
   reconcile({ config, parameter }) {
-    const read = declared(config.get('v1alpha1'))
-    const document = read && find(read, 'ZswapConfig')
+    const document = find(declared(config.get('v1alpha1')), ZswapConfig)
     if (!document) return
     const set = (name: string, value: string) => parameter.put(`${parameters}.${name}`, { value, ignoreErrors: false })
     set('enabled', 'Y')

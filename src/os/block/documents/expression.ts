@@ -1,74 +1,75 @@
-/** What expressions that pick disks and volumes may speak of. */
+/** Expressions that pick disks and volumes: what they can refer to, and their evaluation. */
+import type * as v from 'valibot'
 import type { SpecOf } from '../../../cosi/resource.ts'
-import { CelError, type CelValue, celHolds, compileCel } from '../../../document/cel.ts'
-import type { DiscoveredVolume } from '../resources/discovered-volume.ts'
-import type { Disk } from '../resources/disk.ts'
+import { CelEnvironment, type CelMessage, type CelType } from '../../../document/cel/environment.ts'
+import { CelError } from '../../../document/cel/error.ts'
+import { matchesStars } from '../../../wire/wildcard.ts'
+import { DiscoveredVolume } from '../resources/discovered-volume.ts'
+import { Disk } from '../resources/disk.ts'
 
-/** Something an expression can be about. */
-export interface Subject {
-  disk?: SpecOf<typeof Disk>
-  volume?: SpecOf<typeof DiscoveredVolume>
+/** Values for an expression about a disk. */
+export interface DiskSubject {
+  disk: SpecOf<typeof Disk>
   systemDisk: boolean
 }
 
-const units: Readonly<Record<string, number>> = Object.fromEntries(
-  ['k', 'M', 'G', 'T', 'P', 'E'].flatMap((letter, power) => [
-    [`${letter}B`, 1000 ** (power + 1)],
-    [`${letter === 'k' ? 'K' : letter}iB`, 1024 ** (power + 1)],
-  ]),
-)
-
-/** Keys that are not always there, as they are when nothing is known. */
-const emptyDisk = {
-  model: '',
-  serial: '',
-  modalias: '',
-  wwid: '',
-  uuid: '',
-  bus_path: '',
-  sub_system: '',
-  transport: '',
-  rotational: false,
-  secondary_disks: [],
-  symlinks: [],
-}
-const emptyVolume = {
-  parent: '',
-  parent_dev_path: '',
-  uuid: '',
-  label: '',
-  sector_size: 0,
-  io_size: 0,
-  block_size: 0,
-  filesystem_block_size: 0,
-  probed_size: 0,
-  partition_uuid: '',
-  partition_type: '',
-  partition_label: '',
-  partition_index: 0,
+/** Values for an expression about a volume; the disk is the one it lies on. */
+export interface VolumeSubject extends DiskSubject {
+  volume: SpecOf<typeof DiscoveredVolume>
 }
 
-/** Whether an expression holds for something. Throws CelError for one that cannot be read, or has no answer. */
-export function holds(expression: string, { disk, volume, systemDisk }: Subject): boolean {
-  const variables: Record<string, CelValue> = {
-    ...units,
-    system_disk: systemDisk,
-    ...(disk && { disk: { ...emptyDisk, ...disk } as unknown as CelValue }),
-    ...(volume && { volume: { ...emptyVolume, ...volume } as unknown as CelValue }),
-  }
-  return celHolds(compileCel(expression), variables)
+const decimal = { kB: 1, MB: 2, GB: 3, TB: 4, PB: 5, EB: 6 }
+const binary = { KiB: 1, MiB: 2, GiB: 3, TiB: 4, PiB: 5, EiB: 6 }
+const multiples = (units: Readonly<Record<string, number>>, base: bigint) =>
+  Object.entries(units).map(([unit, power]) => [unit, base ** BigInt(power)] as const)
+const constants = Object.fromEntries([...multiples(decimal, 1000n), ...multiples(binary, 1024n)])
+
+type SpecSchema = v.ObjectSchema<Readonly<Record<string, v.GenericSchema & { wrapped?: v.GenericSchema }>>, undefined>
+
+/** Types of the language by those of a spec; the numbers of disks and volumes are all unsigned. */
+const types: Readonly<Record<string, CelType>> = { string: 'string', boolean: 'bool', number: 'uint', array: 'list<string>' }
+
+function messageOf(schema: v.GenericSchema): CelMessage {
+  const fields = Object.entries((schema as SpecSchema).entries)
+  return Object.fromEntries(fields.map(([name, field]) => [name, types[(field.wrapped ?? field).type] ?? 'dyn']))
+}
+
+const disk = messageOf(Disk.schema)
+const volume = messageOf(DiscoveredVolume.schema)
+
+// An environment takes milliseconds, which programs that read no expression do without.
+let diskEnvironment: CelEnvironment | undefined
+let volumeEnvironment: CelEnvironment | undefined
+
+const aboutDisks = (): CelEnvironment =>
+  (diskEnvironment ??= new CelEnvironment({
+    variables: { disk, system_disk: 'bool' },
+    constants,
+    functions: { 'glob(string, string): bool': matchesStars },
+  }))
+const aboutVolumes = (): CelEnvironment =>
+  (volumeEnvironment ??= new CelEnvironment({ variables: { volume, disk, system_disk: 'bool' }, constants }))
+
+/** Compiles an expression that picks disks. Throws CelError; so does the result where the expression has no value. */
+export function diskCondition(expression: string): (subject: DiskSubject) => boolean {
+  const condition = aboutDisks().condition(expression)
+  return ({ disk, systemDisk }) => condition({ disk, system_disk: systemDisk })
+}
+
+/** Compiles an expression that picks volumes. Throws CelError; so does the result where the expression has no value. */
+export function volumeCondition(expression: string): (subject: VolumeSubject) => boolean {
+  const condition = aboutVolumes().condition(expression)
+  return ({ volume, disk, systemDisk }) => condition({ volume, disk, system_disk: systemDisk })
 }
 
 /** What is wrong with an expression about disks, or volumes; undefined when nothing is. */
 export function expressionProblem(expression: string, about: 'disk' | 'volume'): string | undefined {
-  const disk = { dev_path: '', size: 0, pretty_size: '', io_size: 0, sector_size: 0, readonly: false, cdrom: false }
-  const volume = { dev_path: '', type: '', device_path: '', offset: 0, size: 0, pretty_size: '', name: '' }
   try {
-    holds(expression, { disk, systemDisk: false, ...(about === 'volume' && { volume }) })
+    if (about === 'disk') diskCondition(expression)
+    else volumeCondition(expression)
     return undefined
   } catch (error) {
     if (!(error instanceof CelError)) throw error
-    // A list of the disk that stands for all others is empty.
-    return error.message.startsWith('there is nothing at') ? undefined : error.message
+    return error.message
   }
 }

@@ -2,7 +2,8 @@ import * as v from 'valibot'
 import { flag, integer, listOf, section, text, unsigned } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
-import { encryptionRules } from './volume-fields.ts'
+import { notYet } from '../../../document/unsupported.ts'
+import { encryptionRules, noEncryption } from './volume-fields.ts'
 
 const size = v.pipe(
   v.string(),
@@ -30,7 +31,7 @@ const systemVolume = section({
 })
 
 /** `machine.systemDiskEncryption`: encryption of the system's volumes, the old way. */
-export const systemDiskEncryption = section({ state: systemVolume, ephemeral: systemVolume })
+export const systemDiskEncryption = section({ state: notYet(systemVolume, noEncryption), ephemeral: notYet(systemVolume, noEncryption) })
 
 /** Rules of both. */
 export function machineDiskRules(

@@ -3,6 +3,7 @@ import { byteSize, byteSizeOrPercent, expression, flag, integer, listOf, oneOf, 
 import type { Reporter } from '../../../document/kind.ts'
 import type { Path } from '../../../document/path.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
+import { notYet } from '../../../document/unsupported.ts'
 import { expressionProblem } from './expression.ts'
 
 /** Where a volume lies and how large it gets. */
@@ -15,24 +16,30 @@ export const provisioning = section({
 
 const ciphers = ['aes-xts-plain64', 'xchacha12,aes-adiantum-plain64', 'xchacha20,aes-adiantum-plain64'] as const
 
+/** Plain text must not be made of a request for encryption. */
+export const noEncryption = 'volumes are not encrypted, leave it out and encrypt the disk below the machine'
+
 /** How a volume is encrypted and who opens it. */
-export const encryption = section({
-  provider: oneOf('luks2'),
-  keys: listOf(
-    section({
-      slot: integer,
-      static: section({ passphrase: text }),
-      nodeID: section({}),
-      kms: section({ endpoint: text }),
-      tpm: section({ options: section({ pcrs: listOf(integer) }), checkSecurebootStatusOnEnroll: flag }),
-      lockToState: flag,
-    }),
-  ),
-  cipher: oneOf(...ciphers),
-  keySize: unsigned(32),
-  blockSize: unsigned(64),
-  options: listOf(text),
-})
+export const encryption = notYet(
+  section({
+    provider: oneOf('luks2'),
+    keys: listOf(
+      section({
+        slot: integer,
+        static: section({ passphrase: text }),
+        nodeID: section({}),
+        kms: section({ endpoint: text }),
+        tpm: section({ options: section({ pcrs: listOf(integer) }), checkSecurebootStatusOnEnroll: flag }),
+        lockToState: flag,
+      }),
+    ),
+    cipher: oneOf(...ciphers),
+    keySize: unsigned(32),
+    blockSize: unsigned(64),
+    options: listOf(text),
+  }),
+  noEncryption,
+)
 
 interface Provisioning {
   diskSelector?: { match?: string }
@@ -66,7 +73,6 @@ export function expressionRules(expression: string, about: 'disk' | 'volume', re
 
 /** Rules of an encryption section. */
 export function encryptionRules({ provider, keys = [] }: Encryption, report: Reporter, path: Path = ['encryption']): void {
-  report.warning(path, 'encryption of volumes is not supported: a volume that asks for it is not used')
   if (!provider) report.error([...path, 'provider'], 'the provider is required: luks2')
   if (keys.length === 0) report.error([...path, 'keys'], 'at least one key is required')
   const slots = new Set<number>()

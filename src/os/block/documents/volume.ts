@@ -11,7 +11,10 @@ export const VolumeConfig = defineDocument({
   rules(volume, report) {
     if (!['STATE', 'EPHEMERAL', 'IMAGECACHE'].includes(volume.name ?? ''))
       report.error(['name'], 'the name has to be STATE, EPHEMERAL or IMAGECACHE')
+    if (volume.name === 'IMAGECACHE')
+      report.error(['name'], 'not supported by this release: images are cached on EPHEMERAL, leave the document out')
     if (volume.name === 'STATE') {
+      if (volume.mount?.secure) report.error(['mount', 'secure'], 'STATE is mounted before its configuration is read, leave it out')
       if (volume.provisioning) report.error(['provisioning'], 'STATE has its fixed place')
       for (const [index, key] of (volume.encryption?.keys ?? []).entries()) {
         if (key.lockToState) report.error(['encryption', 'keys', index, 'lockToState'], 'STATE cannot be locked to itself')

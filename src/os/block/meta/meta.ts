@@ -22,7 +22,19 @@ export const metaTags = {
   uuidOverride: 15,
   uniqueToken: 16,
   bootloader: 17,
+  /** Of our own, beside those with a fixed meaning. */
+  failedReleases: 0x20,
+  minimumRelease: 0x21,
 } as const
+
+/** Tags in which the system remembers its upgrades. A caller that wrote them could undo or forge a trial. */
+export const upgradeTags: ReadonlySet<number> = new Set([
+  metaTags.upgradeFallback,
+  metaTags.stagedImage,
+  metaTags.stagedOptions,
+  metaTags.failedReleases,
+  metaTags.minimumRelease,
+])
 
 /** The id under which a tag is seen. */
 export const metaId = (tag: number): string => `0x${tag.toString(16).padStart(2, '0')}`
@@ -86,7 +98,9 @@ export class Meta {
   async reload(signal?: AbortSignal): Promise<void> {
     const settled = ({ spec: { phase } }: { spec: { phase: string } }) => ['ready', 'missing', 'failed'].includes(phase)
     const { spec } = await this.parts.store.until(VolumeStatus, 'META', settled, { signal })
-    if (spec.phase === 'ready' && spec.location) await this.use(spec.location)
+    // A partition that cannot be read is no reason to start over and over: what is known stays in memory.
+    if (spec.phase === 'ready' && spec.location)
+      await this.use(spec.location).catch((error) => this.parts.log.error('META cannot be read', { device: spec.location, error }))
     else if (spec.phase === 'failed') this.parts.log.warn('META cannot be read', { error: spec.errorMessage })
     this.parts.store.put(MetaLoad, 'meta-loaded', { done: true })
   }

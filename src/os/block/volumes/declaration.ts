@@ -1,7 +1,10 @@
 /** What the configuration says of volumes, in the form of resources. */
 import type { SpecOf } from '../../../cosi/resource.ts'
+import type { DocumentOf } from '../../../document/kind.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
 import { type PartitionType, partitionTypes } from '../../../wire/gpt/types.ts'
+import { type Declared, findAll } from '../../config/declared.ts'
+import { type RawVolumeConfig, VolumeConfig as VolumeDocumentKind } from '../documents/volume.ts'
 import type { VolumeConfig } from '../resources/volume-config.ts'
 import { mebibyte } from '../sizes.ts'
 
@@ -9,54 +12,17 @@ type Config = SpecOf<typeof VolumeConfig>
 type PartitionSpec = NonNullable<Config['provisioning']['partitionSpec']>
 
 /** A provisioning section. */
-export interface Provisioning {
-  diskSelector?: { match?: string }
-  grow?: boolean
-  minSize?: string
-  maxSize?: string
-}
+export type Provisioning = NonNullable<DocumentOf<typeof RawVolumeConfig>['provisioning']>
 
-/** A document about a volume, as far as all kinds agree. */
-export interface VolumeDocument {
-  readonly kind?: string
-  readonly name: string
-  readonly provisioning?: Provisioning
-  readonly encryption?: {
-    provider?: string
-    keys?: readonly {
-      slot?: number
-      static?: { passphrase?: string }
-      nodeID?: object
-      kms?: { endpoint?: string }
-      tpm?: { options?: { pcrs?: number[] }; checkSecurebootStatusOnEnroll?: boolean }
-      lockToState?: boolean
-    }[]
-    cipher?: string
-    keySize?: number
-    blockSize?: number
-    options?: readonly string[]
-  }
-  readonly [key: string]: unknown
-}
+/** A document about a volume that is made here: all kinds agree on these sections. */
+export type VolumeDocument = DocumentOf<typeof RawVolumeConfig>
 
-/** All documents about volumes. */
-export interface Declaration {
-  /** Of the system's own, by name. */
-  readonly volumes: ReadonlyMap<string, VolumeDocument>
-  readonly others: readonly VolumeDocument[]
-}
+/** The system's own volumes by name, as far as the configuration speaks of them. */
+export type SystemVolumes = ReadonlyMap<string, DocumentOf<typeof VolumeDocumentKind>>
 
-/** Kinds of documents that stand for a volume of their own. */
-export const volumeKinds = ['UserVolumeConfig', 'RawVolumeConfig', 'SwapVolumeConfig', 'ExistingVolumeConfig', 'ExternalVolumeConfig']
-
-/** The documents about volumes. */
-export function declarationOf(documents: readonly Readonly<Record<string, any>>[]): Declaration {
-  const own = documents.filter(({ kind }) => kind === 'VolumeConfig') as unknown as VolumeDocument[]
-  return {
-    volumes: new Map(own.map((document) => [document.name, document])),
-    others: documents.filter(({ kind }) => volumeKinds.includes(kind)) as unknown as VolumeDocument[],
-  }
-}
+/** What the configuration says of the system's own volumes. */
+export const systemVolumes = (config: Declared): SystemVolumes =>
+  new Map(findAll(config, VolumeDocumentKind).map((document) => [document.name ?? '', document]))
 
 /** Sizes of a partition: bytes, a share of the disk in percent, or with a minus what is to stay free. */
 export interface Sizes {

@@ -16,7 +16,7 @@ export interface Mounted {
   target: string
   filesystem: string
   flags: readonly MountFlag[]
-  undo(): void
+  undo(): unknown
 }
 
 /** Flags of mount(2) for a request. */
@@ -71,7 +71,7 @@ function overlay({ files, mount }: Doors, target: string, parent: string): Mount
   const [upper, work] = [`${base}-diff`, `${base}-workdir`]
   for (const path of [upper, work]) files.mkdirAll(path, { mode: 0o755 })
   mount.mount({ source: 'overlay', target, type: 'overlay', data: `lowerdir=${target},upperdir=${upper},workdir=${work}` })
-  return { source: 'overlay', target, filesystem: 'overlay', flags: [], undo: () => void mount.umountTree(target, { detach: false }) }
+  return { source: 'overlay', target, filesystem: 'overlay', flags: [], undo: () => mount.umountTree(target, { detach: false }) }
 }
 
 async function device(doors: Doors, volume: Volume, request: Request, target: string): Promise<Mounted> {
@@ -79,8 +79,9 @@ async function device(doors: Doors, volume: Volume, request: Request, target: st
   const type = volume.filesystem ?? ''
   if (type === '' || type === 'none') throw new Error(`mount "${source}" on "${target}": it holds no file system that can be mounted`)
   const mounted = plain(doors, volume, request, { source, target, type })
+  if (type !== 'xfs' || request.readOnly) return mounted
   try {
-    if (type === 'xfs' && !request.readOnly) doors.block.growXfs(target, (await probeDevice(doors.block, source)).size)
+    doors.block.growXfs(target, (await probeDevice(doors.block, source)).size)
   } catch (error) {
     mounted.undo()
     throw error
@@ -96,11 +97,19 @@ function plain(
 ): Mounted {
   const flags = flagsOf(request)
   files.mkdirAll(target)
-  mount.mount({ source, target, type, flags, data: mountSpec?.projectQuotaSupport ? 'prjquota' : '' })
+  // A try that broke off behind the mount, and could not undo it, is gone on with: a second mount would lie over the first.
+  if (mount.mountAt(target)?.source === source) mount.remount(target, flags)
+  else mount.mount({ source, target, type, flags, data: mountSpec?.projectQuotaSupport ? 'prjquota' : '' })
+  const undo = () => mount.umountTree(target, { detach: false })
   const { fileMode, uid, gid } = mountSpec ?? {}
-  if (!request.readOnly && fileMode !== undefined) files.chmod(target, fileMode)
-  if (!request.readOnly && uid !== undefined) files.chown(target, uid, gid ?? uid)
-  return { source, target, filesystem: type, flags, undo: () => void mount.umountTree(target, { detach: false }) }
+  try {
+    if (!request.readOnly && fileMode !== undefined) files.chmod(target, fileMode)
+    if (!request.readOnly && uid !== undefined) files.chown(target, uid, gid ?? uid)
+  } catch (error) {
+    undo()
+    throw error
+  }
+  return { source, target, filesystem: type, flags, undo }
 }
 
 function swap({ block }: Doors, { mountLocation: source = '' }: Volume): Mounted {

@@ -2,7 +2,7 @@
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { VolumeConfig } from '../resources/volume-config.ts'
 import { gibibyte, mebibyte } from '../sizes.ts'
-import { type Declaration, encryptionOf, partitionSpec, provisioningOf } from './declaration.ts'
+import { encryptionOf, partitionSpec, provisioningOf, type SystemVolumes } from './declaration.ts'
 import { folderMount, folders, overlays, run } from './folders.ts'
 
 type Config = SpecOf<typeof VolumeConfig>
@@ -23,21 +23,21 @@ export const metaVolume: Config = {
  * STATE: as long as nobody says otherwise it is only looked for, so that a machine whose disk is not ours changes nothing; one
  * that was wiped, or never got its file system, is not there then.
  */
-export function stateVolume(declared: Declaration | undefined): Config {
+export function stateVolume(declared: SystemVolumes | undefined): Config {
   return {
     type: 'partition',
     provisioning: declared
       ? systemPartition('STATE', { minSize: 100 * mebibyte, maxSize: 100 * mebibyte, grow: false })
       : { wave: systemWave },
-    ...encryptionOf(declared?.volumes.get('STATE')),
+    ...encryptionOf(declared?.get('STATE')),
     locator: { match: declared ? onSystemDisk('STATE') : `${onSystemDisk('STATE')} && volume.name != ""` },
     mount: folderMount({ target: '/system/state', mode: 0o700 }),
   }
 }
 
 /** EPHEMERAL: the rest of the system disk, or where the configuration puts it. */
-export function ephemeralVolume(declared: Declaration): Config {
-  const document = declared.volumes.get('EPHEMERAL')
+export function ephemeralVolume(declared: SystemVolumes, projectQuotaSupport: boolean): Config {
+  const document = declared.get('EPHEMERAL')
   const given = document?.provisioning
   const usual = systemPartition('EPHEMERAL', { minSize: 2 * gibibyte, grow: true })
   const match = given?.diskSelector?.match
@@ -51,7 +51,7 @@ export function ephemeralVolume(declared: Declaration): Config {
     ...encryptionOf(document),
     // With a selector of its own it may lie on any disk, but never on one that is no longer this machine's.
     locator: { match: match ? 'volume.partition_label == "EPHEMERAL"' : onSystemDisk('EPHEMERAL'), ...(match && { diskMatch: match }) },
-    mount: folderMount({ target: '/var', mode: 0o755 }),
+    mount: { ...folderMount({ target: '/var', mode: 0o755 }), projectQuotaSupport },
   }
 }
 

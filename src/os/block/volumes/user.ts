@@ -1,5 +1,9 @@
 /** Volumes for workloads, as documents declare them. */
 import type { SpecOf } from '../../../cosi/resource.ts'
+import type { DocumentOf } from '../../../document/kind.ts'
+import { type Declared, findAll } from '../../config/declared.ts'
+import { ExistingVolumeConfig, ExternalVolumeConfig } from '../documents/found-volume.ts'
+import { RawVolumeConfig, SwapVolumeConfig, UserVolumeConfig } from '../documents/volume.ts'
 import type { VolumeConfig } from '../resources/volume-config.ts'
 import { encryptionOf, partitionSpec, provisioningOf, usualMinSize, type VolumeDocument } from './declaration.ts'
 import { folderMount } from './folders.ts'
@@ -23,27 +27,25 @@ export interface UserVolume {
 const folder = '/var/mnt'
 const userWave = 0
 
-/** The volume of a document. Its name with a letter in front is the label of its partition. */
-export function userVolume(document: VolumeDocument): UserVolume | undefined {
-  switch (document.kind) {
-    case 'UserVolumeConfig':
-      return forWorkloads(document)
-    case 'RawVolumeConfig':
-      return { id: `r-${document.name}`, config: partition(document, `r-${document.name}`, 'linux') }
-    case 'SwapVolumeConfig':
-      return {
-        id: `s-${document.name}`,
-        config: { ...partition(document, `s-${document.name}`, 'swap', { type: 'swapi' }), mount: folderMount({ target: '' }) },
-        mount: { readOnly: false, disableAccessTime: false, secure: false },
-      }
-    case 'ExistingVolumeConfig':
-      return existing(document)
-    case 'ExternalVolumeConfig':
-      return external(document)
-    default:
-      return undefined
-  }
-}
+/** The volumes of all documents. The name of one with a letter in front is the label of its partition. */
+export const userVolumes = (config: Declared): UserVolume[] => [
+  ...findAll(config, UserVolumeConfig).map(forWorkloads),
+  ...findAll(config, RawVolumeConfig).map(raw),
+  ...findAll(config, SwapVolumeConfig).map(swap),
+  ...findAll(config, ExistingVolumeConfig).map(existing),
+  ...findAll(config, ExternalVolumeConfig).map(external),
+]
+
+const raw = (document: VolumeDocument): UserVolume => ({
+  id: `r-${document.name}`,
+  config: partition(document, `r-${document.name}`, 'linux'),
+})
+
+const swap = (document: VolumeDocument): UserVolume => ({
+  id: `s-${document.name}`,
+  config: { ...partition(document, `s-${document.name}`, 'swap', { type: 'swapi' }), mount: folderMount({ target: '' }) },
+  mount: { readOnly: false, disableAccessTime: false, secure: false },
+})
 
 const wish = ({ readOnly, disableAccessTime, secure }: Partial<MountWish> = {}): MountWish => ({
   readOnly: readOnly ?? false,
@@ -51,17 +53,8 @@ const wish = ({ readOnly, disableAccessTime, secure }: Partial<MountWish> = {}):
   secure: secure ?? true,
 })
 
-function forWorkloads(document: VolumeDocument): UserVolume {
-  const {
-    name,
-    volumeType = 'partition',
-    filesystem,
-    mount,
-  } = document as VolumeDocument & {
-    volumeType?: 'directory' | 'disk' | 'partition'
-    filesystem?: { type?: string; projectQuotaSupport?: boolean }
-    mount?: Partial<MountWish>
-  }
+function forWorkloads(document: DocumentOf<typeof UserVolumeConfig>): UserVolume {
+  const { name = '', volumeType = 'partition', filesystem, mount } = document
   const id = `u-${name}`
   const seen = {
     parentId: '/var/mnt',
@@ -103,11 +96,7 @@ function wholeDisk(document: VolumeDocument, filesystemSpec: { type: string; lab
   }
 }
 
-function existing(document: VolumeDocument): UserVolume {
-  const { name, discovery, mount } = document as VolumeDocument & {
-    discovery?: { volumeSelector?: { match?: string } }
-    mount?: Partial<MountWish>
-  }
+function existing({ name = '', discovery, mount }: DocumentOf<typeof ExistingVolumeConfig>): UserVolume {
   return {
     id: `e-${name}`,
     config: {
@@ -121,8 +110,7 @@ function existing(document: VolumeDocument): UserVolume {
   }
 }
 
-function external(document: VolumeDocument): UserVolume {
-  const { name, mount } = document as VolumeDocument & { mount?: Partial<MountWish> & { virtiofs?: { tag?: string } } }
+function external({ name = '', mount }: DocumentOf<typeof ExternalVolumeConfig>): UserVolume {
   const parameters = [{ type: 'string', name: 'source', string: mount?.virtiofs?.tag ?? '' }]
   return {
     id: `x-${name}`,

@@ -1,6 +1,6 @@
 /** The machine's disks and what was found on them, as the volumes are looked for. */
 import type { Resource, SpecOf } from '../../../cosi/resource.ts'
-import { holds } from '../documents/expression.ts'
+import { diskCondition, volumeCondition } from '../documents/expression.ts'
 import type { DiscoveredVolume } from '../resources/discovered-volume.ts'
 import type { Disk } from '../resources/disk.ts'
 import type { VolumeConfig } from '../resources/volume-config.ts'
@@ -31,11 +31,12 @@ export function systemDiskOf(volumes: Found['volumes']): string | undefined {
  */
 export function pickDisks({ disks, system }: Found, match: string | undefined): Found['disks'] {
   if (!match) return []
+  const picks = diskCondition(match)
   return disks
     .filter(
       ({ metadata, spec }) => !spec.readonly && !spec.cdrom && (metadata.id === system || !isLoop(metadata.id) || match.includes('loop')),
     )
-    .filter(({ metadata, spec }) => holds(match, { disk: spec, systemDisk: metadata.id === system }))
+    .filter(({ metadata, spec }) => picks({ disk: spec, systemDisk: metadata.id === system }))
     .sort((a, b) => (a.metadata.id < b.metadata.id ? -1 : 1))
 }
 
@@ -44,6 +45,8 @@ export function locate(config: Config, found: Found, before?: string): Found['vo
   if (config.type === 'disk') return wholeDisk(config, found, before)
   const { match, diskMatch } = config.locator
   if (!match) return undefined
+  const picks = volumeCondition(match)
+  const picksDisk = diskMatch ? diskCondition(diskMatch) : undefined
   const fitting = [...found.volumes]
     .sort((a, b) => (a.metadata.id < b.metadata.id ? -1 : 1))
     .filter(({ metadata, spec }) => {
@@ -51,7 +54,7 @@ export function locate(config: Config, found: Found, before?: string): Found['vo
       const disk = found.disks.find((each) => each.metadata.id === on)
       if (!disk) return false
       const subject = { disk: disk.spec, volume: spec, systemDisk: on === found.system }
-      return holds(match, subject) && (!diskMatch || holds(diskMatch, subject))
+      return picks(subject) && (!picksDisk || picksDisk(subject))
     })
   return fitting.find(({ spec }) => spec.dev_path === before) ?? fitting[0]
 }

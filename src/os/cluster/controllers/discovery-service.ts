@@ -14,7 +14,7 @@ import { Identity } from '../resources/identity.ts'
 const lifetime = 30 * 60
 const again = (lifetime * 1000) / 2
 
-/** What was told, and when. */
+/** What was told, and when by the monotonic clock. */
 interface Told {
   readonly what: unknown
   readonly time: number
@@ -34,7 +34,7 @@ export const discoverByService = (connect: ConnectService): Controller => {
       reset: weak(MachineResetSignal),
     },
     outputs: { raw: shared(Affiliate, 'cluster-raw'), addresses: shared(AddressStatus, 'cluster') },
-    async reconcile({ config, identity, harvested, reset, raw, addresses, also, background, log, now, wakeIn }) {
+    async reconcile({ config, identity, harvested, reset, raw, addresses, also, background, clock, log, wakeIn }) {
       const found = config.get('cluster')?.spec
       const id = identity.get('local')?.spec.nodeId
       if (!found?.registryServiceEnabled || !id) {
@@ -75,7 +75,7 @@ export const discoverByService = (connect: ConnectService): Controller => {
       const due = new Map<string, { data?: Buffer; endpoints: string[]; what: unknown }>()
       const isDue = (key: string, what: unknown) => {
         const before = told.get(key)
-        return !before || !Bun.deepEquals(before.what, what) || now().getTime() - before.time >= again
+        return !before || !Bun.deepEquals(before.what, what) || clock.elapsed() - before.time >= again
       }
       if (spec && isDue(id, spec))
         due.set(id, { data: writeAffiliate(found.serviceEncryptionKey, spec), endpoints: spec.kubespan?.endpoints ?? [], what: spec })
@@ -90,7 +90,7 @@ export const discoverByService = (connect: ConnectService): Controller => {
               affiliateEndpoints: endpoints.flatMap((endpoint) => writeEndpoint(found.serviceEncryptionKey, endpoint) ?? []),
               ttl: { seconds: lifetime, nanos: 0 },
             })
-            told.set(affiliateId, { what, time: now().getTime() })
+            told.set(affiliateId, { what, time: clock.elapsed() })
           }
         })
       wakeIn(again)

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { parse } from 'yaml'
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
+import type { Logger } from '../../../cosi/log.ts'
 import { VolumeMountStatus } from '../../block/resources/volume-mount-status.ts'
 import { VolumeStatus } from '../../block/resources/volume-status.ts'
 import { EtcFileSpec } from '../../files/resources/etc-file-spec.ts'
@@ -22,8 +23,9 @@ export const configIdentity = ({ mode, files }: Pick<Kernel, 'mode' | 'files'>):
       const mayBeKept = stateIsAwaited(mode, volumes, mounts)
       const before = identity.get('local')?.spec.nodeId
       if (mayBeKept && before === undefined) return
-      const nodeId = keptIdentity(files.readTextIfThere(identityPath)) ?? before ?? base62(randomBytes(32))
-      if (keptIdentity(files.readTextIfThere(identityPath)) !== nodeId) {
+      const kept = keptIdentity(files.readTextIfThere(identityPath), log)
+      const nodeId = kept ?? before ?? base62(randomBytes(32))
+      if (kept !== nodeId) {
         await files.writeAtomic(identityPath, `nodeId: ${nodeId}\n`, { mode: 0o600 })
         log.info('node identity established', { node_id: nodeId })
       }
@@ -32,10 +34,17 @@ export const configIdentity = ({ mode, files }: Pick<Kernel, 'mode' | 'files'>):
     },
   })
 
-function keptIdentity(text: string | undefined): string | undefined {
-  if (!text) return undefined
-  const { nodeId } = parse(text) ?? {}
-  return typeof nodeId === 'string' && nodeId !== '' ? nodeId : undefined
+/** The identity of the file; a damaged one is replaced, for others learn of the new one. */
+function keptIdentity(text: string | undefined, log: Logger): string | undefined {
+  if (text === undefined) return undefined
+  try {
+    const { nodeId } = parse(text) ?? {}
+    if (typeof nodeId === 'string' && nodeId !== '') return nodeId
+  } catch {
+    // said below
+  }
+  log.warn('node identity is damaged and is replaced', { path: identityPath })
+  return undefined
 }
 
 /** machine-id(5): 32 hexadecimal digits, here a digest of the identity. */

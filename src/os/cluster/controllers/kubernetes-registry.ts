@@ -1,3 +1,4 @@
+import { systemClock } from '../../../cosi/clock.ts'
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { core, type KubeAccess, type KubeClient, kubeClient } from '../../../kube/client.ts'
@@ -5,7 +6,6 @@ import type { KubeObject } from '../../../kube/object.ts'
 import { NodeAnnotationSpec } from '../../k8s/resources/node-annotation-spec.ts'
 import { Nodename } from '../../k8s/resources/nodename.ts'
 import { readAnnotations, writeAnnotations } from '../discovery/annotations.ts'
-import { rest } from '../discovery/rest.ts'
 import { Affiliate } from '../resources/affiliate.ts'
 import { DiscoveryConfig } from '../resources/discovery-config.ts'
 import { Identity } from '../resources/identity.ts'
@@ -45,8 +45,10 @@ export const pullFromKubernetes = (accessOf: () => KubeAccess | undefined, clien
         return
       }
       const access = accessOf()
-      if (!access) return wakeIn(pauses[1])
-      background('nodes', async (signal, wake, tell) => {
+      // Access changes with the cluster's authority, and no resource says when.
+      wakeIn(pauses[1])
+      if (!access) return
+      background(`nodes ${Bun.hash(JSON.stringify(access)).toString(36)}`, async (signal, wake, tell) => {
         const client = clientOf(access)
         await watchNodes(client, { nodes, wake, tell }, signal).finally(() => client.close())
       })
@@ -90,7 +92,7 @@ async function watchNodes(client: KubeClient, { nodes, wake, tell }: Watching, s
       // Kubernetes of these days shows a worker no node but its own: that is said, and tried again.
       tell(error)
     }
-    await rest(pause, signal)
+    await systemClock.sleep(pause, signal)
     pause = Math.min(pause * 2, pauses[1])
   }
 }

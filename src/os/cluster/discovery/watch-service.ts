@@ -1,4 +1,6 @@
 /** Follows the discovery service for as long as it is wanted; after a loss it begins again with all there is. */
+import { version } from '../../../../package.json'
+import { systemClock } from '../../../cosi/clock.ts'
 import type { Logger } from '../../../cosi/log.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Channel } from '../../../rpc/client/channel.ts'
@@ -6,7 +8,6 @@ import { formatIp } from '../../../wire/ip.ts'
 import type { Affiliate } from '../resources/affiliate.ts'
 import type { DiscoveryConfig } from '../resources/discovery-config.ts'
 import { readAffiliate } from './record.ts'
-import { rest } from './rest.ts'
 import { SealError } from './sealed.ts'
 
 type AffiliateSpec = SpecOf<typeof Affiliate>
@@ -20,7 +21,7 @@ const pauses = [250, 15_000] as const
 /** Between two questions whether the connection lives, and how long one may take, in milliseconds. */
 const pulseInterval = 30_000
 const pulseDeadline = 10_000
-const clientVersion = 'v1.13.0'
+const clientVersion = `v${version}`
 /** A service that sends on more often than this sends in a circle. */
 const mostRedirects = 3
 
@@ -65,7 +66,9 @@ export async function watchService(view: ServiceView, { wake, tell, log }: Follo
     let pulse: ReturnType<typeof setInterval> | undefined
     try {
       channel = await greet(view, channel, log)
-      pulse = setInterval(() => void feel(view, channel, wake).catch((error) => lost.abort(error)), pulseInterval)
+      pulse = setInterval(() => {
+        feel(view, channel, wake).catch((error) => lost.abort(error))
+      }, pulseInterval)
       const { serviceClusterID: clusterId } = view.config
       let first = true
       for await (const { affiliates, deleted } of channel.serverStream(
@@ -98,7 +101,7 @@ export async function watchService(view: ServiceView, { wake, tell, log }: Follo
       clearInterval(pulse)
       channel.close()
     }
-    await rest(pause, signal)
+    await systemClock.sleep(pause, signal)
     pause = Math.min(pause * 2, pauses[1])
   }
 }

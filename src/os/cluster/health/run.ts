@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { HealthStep } from './steps.ts'
-import type { ClusterView } from './view.ts'
+import type { ClusterView, MachineView } from './view.ts'
 
 /** What happens to a step: it begins, does not hold yet and why, holds, or has nothing to check. */
 export interface HealthEvent {
@@ -61,12 +61,44 @@ export function healthLine({ step, state, reason }: HealthEvent): string {
 async function attempt(check: HealthStep['check'], view: ClusterView, left: number): Promise<string | { skipped: boolean }> {
   const limit = Math.min(left, 15_000)
   const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new Error(`no answer within ${Math.ceil(limit / 1000)} s`)), limit)
+  const asked: string[] = []
+  const silent = () => {
+    const whose = asked.length > 0 ? ` from ${[...new Set(asked)].join(', ')}` : ''
+    late.reject(new Error(`no answer${whose} within ${Math.ceil(limit / 1000)} s`))
+  }
+  const timer = setTimeout(silent, limit)
   try {
-    return { skipped: (await Promise.race([check(view), late.promise])) === 'skip' }
+    return { skipped: (await Promise.race([check(naming(view, asked)), late.promise])) === 'skip' }
   } catch (error) {
     return (error instanceof Error ? error.message : String(error)).split('\n')[0] || 'unknown'
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** The same view, noting who has not answered yet, and naming in each failure the one it came from. */
+function naming(view: ClusterView, asked: string[]): ClusterView {
+  const from = async <T>(who: string, answer: Promise<T>): Promise<T> => {
+    asked.push(who)
+    try {
+      return await answer
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error)
+      throw text.includes(who) ? error : new Error(`${who}: ${text}`, { cause: error })
+    } finally {
+      asked.splice(asked.indexOf(who), 1)
+    }
+  }
+  const machine = (address: string): MachineView => {
+    const own = view.machine(address)
+    return {
+      services: () => from(address, own.services()),
+      etcdMembers: () => from(address, own.etcdMembers()),
+      memory: () => from(address, own.memory()),
+      mounts: () => from(address, own.mounts()),
+      resources: (namespace, type) => from(address, own.resources(namespace, type)),
+    }
+  }
+  const { controlPlanes, workers } = view
+  return { controlPlanes, workers, machine, kubernetes: () => from('Kubernetes', view.kubernetes()) }
 }

@@ -3,6 +3,8 @@
 import { core, type KubeClient } from '../../../kube/client.ts'
 import type { KubeObject } from '../../../kube/object.ts'
 import type { machine } from '../../../rpc/messages.ts'
+import { ControllerManagerConfig } from '../../k8s/resources/controller-manager-config.ts'
+import { SchedulerConfig } from '../../k8s/resources/scheduler-config.ts'
 import { type ClusterView, everyone } from './view.ts'
 
 /** One question. */
@@ -155,22 +157,47 @@ async function registered(view: ClusterView): Promise<KubeObject[]> {
   return items
 }
 
-const components = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']
+/** Components of the control plane, and what a machine says of those that its configuration may disable. */
+const components = [
+  { name: 'kube-apiserver' },
+  { name: 'kube-controller-manager', config: ControllerManagerConfig, key: 'machine.controlPlane.controllerManager.disabled' },
+  { name: 'kube-scheduler', config: SchedulerConfig, key: 'machine.controlPlane.scheduler.disabled' },
+] as const
+type Component = (typeof components)[number]
+
+async function isDisabled(view: ClusterView, address: string, component: Component): Promise<boolean> {
+  if (!('config' in component)) return false
+  const { namespace, type } = component.config
+  const found = (await view.machine(address).resources(namespace, type)).get(component.name)
+  return (found as { enabled?: boolean } | undefined)?.enabled === false
+}
 
 async function staticPods(view: ClusterView, holds: (pod: KubeObject) => boolean, otherwise: string): Promise<undefined> {
   const kubernetes = await view.kubernetes()
-  const controlPlanes = [...(await allAddresses(view, view.controlPlanes)).values()]
-  const nodes = (await registered(view)).filter((node) =>
-    addressesOf(node).some((address) => controlPlanes.some((addresses) => addresses.has(address))),
-  )
+  const nodes = await registered(view)
   const { items } = await kubernetes.list(core.pod, { namespace: 'kube-system', labelSelector: 'tier=control-plane' })
-  for (const component of components) {
-    for (const node of nodes) {
-      const pod = items.find((one) => one.metadata.name === `${component}-${nameOf(node)}`)
-      if (!pod) throw new Error(`static pod "${component}" of ${nameOf(node)} is not there yet`)
+  for (const [address, own] of await allAddresses(view, view.controlPlanes)) {
+    const node = nodes.find((one) => addressesOf(one).some((each) => own.has(each)))
+    if (!node) throw new Error(`${address} not in Kubernetes yet`)
+    for (const component of components) {
+      if (await isDisabled(view, address, component)) continue
+      const pod = items.find((one) => one.metadata.name === `${component.name}-${nameOf(node)}`)
+      if (!pod) throw new Error(`static pod "${component.name}" of ${nameOf(node)} is not there yet`)
       if (!holds(pod)) throw new Error(`static pod "${nameOf(pod)}" ${otherwise}`)
     }
   }
+}
+
+/** Which components run on no control plane of this cluster though pods of its own need them, as a part of a sentence. */
+async function disabledEverywhere(view: ClusterView): Promise<string> {
+  const { controlPlanes } = view
+  const said = await Promise.all(
+    components.map(async (component) => {
+      const disabled = await Promise.all(controlPlanes.map((address) => isDisabled(view, address, component)))
+      return 'key' in component && disabled.every(Boolean) ? `${component.name} runs on no control plane (${component.key})` : ''
+    }),
+  )
+  return said.filter(Boolean).join(', ')
 }
 
 async function nodesReady(view: ClusterView): Promise<'skip' | undefined> {
@@ -200,8 +227,13 @@ async function podsReady(
   const { items } = await kubernetes.list(core.pod, { namespace: 'kube-system', labelSelector })
   const pods = items.filter((pod) => !pod.metadata.deletionTimestamp)
   const waiting = pods.filter((pod) => !isReady(pod))
-  if (waiting.length > 0) throw new Error(`some pods are not ready: ${waiting.map(nameOf).join(', ')}`)
-  if (pods.length < wanted) throw new Error(`${pods.length} of ${wanted} pods of ${name} are there`)
+  if (waiting.length === 0 && pods.length >= wanted) return undefined
+  const problem =
+    waiting.length > 0
+      ? `some pods are not ready: ${waiting.map(nameOf).join(', ')}`
+      : `${pods.length} of ${wanted} pods of ${name} are there`
+  const missing = await disabledEverywhere(view)
+  throw new Error(missing ? `${problem}: ${missing}` : problem)
 }
 
 async function replicas(kubernetes: KubeClient, owner: KubeObject): Promise<number> {

@@ -1,10 +1,11 @@
+import { connectionAge as ageHeader, callerAddress, callerName } from '../../../rpc/caller-metadata.ts'
 import type { Context } from '../../../rpc/server/method.ts'
 import type { Caller } from '../history.ts'
 
 /** Who calls, as far as the door they came in by has told. */
 export function callerOf({ roles, peer, metadata }: Pick<Context, 'roles' | 'peer' | 'metadata'>): Caller {
-  const actor = metadata['ichor-caller-name']?.[0] ?? ''
-  return { roles: [...roles].sort(), peer: metadata['ichor-caller-address']?.[0] ?? peer, actor: decoded(actor).slice(0, 256) }
+  const actor = metadata[callerName]?.[0] ?? ''
+  return { roles: [...roles].sort(), peer: metadata[callerAddress]?.[0] ?? peer, actor: decoded(actor).slice(0, 256) }
 }
 
 function decoded(text: string): string {
@@ -13,4 +14,13 @@ function decoded(text: string): string {
   } catch {
     return text
   }
+}
+
+/** The address of a caller who came through apid; undefined for one on the machine itself. */
+export const addressOf = ({ metadata }: Pick<Context, 'metadata'>): string | undefined => metadata[callerAddress]?.[0]
+
+/** How long the connection of a caller to apid has been open, in milliseconds. */
+export function connectionAge({ metadata }: Pick<Context, 'metadata'>): number | undefined {
+  const age = metadata[ageHeader]?.[0]
+  return age !== undefined && /^\d{1,15}$/.test(age) ? Number(age) : undefined
 }

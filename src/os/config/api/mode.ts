@@ -1,7 +1,8 @@
 import { ConfigError } from '../../../document/config-error.ts'
 import { machine as enums } from '../../../rpc/enums.ts'
 import { RpcError, type StatusName } from '../../../rpc/status.ts'
-import { ApplyError, type ApplyMode } from '../desk.ts'
+import type { ApplyMode } from '../apply-options.ts'
+import { ApplyError } from '../config-apply.ts'
 
 const numbers = enums.ApplyConfigurationRequest.Mode
 
@@ -33,8 +34,8 @@ const statuses: Readonly<Record<ApplyError['reason'], StatusName>> = {
   'not-found': 'NotFound',
 }
 
-/** Runs what the desk does, its refusals told as statuses. */
-export async function atDesk<T>(act: () => Promise<T> | T): Promise<T> {
+/** Runs an operation of the apply service; its refusals become statuses. */
+export async function answering<T>(act: () => Promise<T> | T): Promise<T> {
   try {
     return await act()
   } catch (error) {

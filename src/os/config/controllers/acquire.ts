@@ -7,6 +7,7 @@ import { VolumeStatus } from '../../block/resources/volume-status.ts'
 import { mountId } from '../../lifecycle/volumes.ts'
 import { clouds } from '../../network/platform/clouds.ts'
 import { MaintenanceServiceRequest } from '../../runtime/resources/maintenance-service-request.ts'
+import type { ConfigState } from '../config-state.ts'
 import { ConfigContainer } from '../container.ts'
 import { previousStatePath, statePath } from '../keep.ts'
 import { configOf } from '../parse.ts'
@@ -16,7 +17,6 @@ import { MachineConfig } from '../resources/machine-config.ts'
 import type { Environment } from '../sources/platform.ts'
 import { isWhole, type Search, search } from '../sources/search.ts'
 import { sourcesOf } from '../sources/sources.ts'
-import { settleTrial } from '../trial.ts'
 
 type Parts = Pick<Machine, 'kernel' | 'store' | 'events'>
 
@@ -27,6 +27,7 @@ type Parts = Pick<Machine, 'kernel' | 'store' | 'events'>
  */
 export const acquireConfig = (
   { kernel, store, events }: Parts,
+  state: Pick<ConfigState, 'found' | 'restart'>,
   { environment = process.env as Environment, ...given }: Partial<Pick<Search, 'sleep' | 'patience'>> & { environment?: Environment } = {},
 ): Controller => {
   let looked = false
@@ -40,19 +41,15 @@ export const acquireConfig = (
       mounts: weak(VolumeMountStatus, { id: mountId('STATE') }),
     },
     outputs: { status: exclusive(AcquireConfigStatus), maintenance: exclusive(MaintenanceServiceRequest) },
-    async reconcile({ request, config, volumes, mounts, status, maintenance, background, log, now }) {
+    async reconcile({ request, config, volumes, mounts, status, maintenance, background, log }) {
       if (!request.get(acquireId)) return
       // Until the disks have been looked at nobody knows whether a configuration is kept.
       const mayBeKept = kernel.mode !== 'container' && volumes.get('STATE')?.spec.phase !== 'missing' && !mounts.get(mountId('STATE'))
       if (!looked && mayBeKept) return
       if (!looked && !config.get('v1alpha1')) {
-        await settleTrial({ kernel, log }, now())
+        const kept = (await state.restart()) ?? readKept({ kernel, store, events }, log)
         looked = true
-        const kept = readKept({ kernel, store, events }, log)
-        if (kept !== undefined) {
-          store.put(MachineConfig, 'persistent', kept)
-          store.put(MachineConfig, 'v1alpha1', kept)
-        }
+        if (kept !== undefined) state.found(kept)
       }
       const present = configOf(config.get('v1alpha1'))
       if (present && isWhole(present)) return status.put(acquireId, {})
@@ -62,10 +59,7 @@ export const acquireConfig = (
         return maintenance.put('maintenance', {})
       }
       background('search', async (signal, wake, tell) => {
-        const found = (text: string) => {
-          store.put(MachineConfig, 'v1alpha1', text)
-          if (isWhole(ConfigContainer.parse(text))) store.put(MachineConfig, 'persistent', text)
-        }
+        const found = (text: string) => state.found(text)
         await search({ ...given, sources, mode: kernel.mode, log, events, signal, tell, found }, present)
         searched = !signal.aborted
         wake()

@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { flag, integer, listOf, section, text } from '../../../document/fields.ts'
 import type { Mode, Reporter } from '../../../document/kind.ts'
+import { notYet } from '../../../document/unsupported.ts'
 
 /** Names of the roles that a client may have. */
 export const roleNames = [
@@ -15,13 +16,17 @@ export const roleNames = [
 
 /** `machine.features`: what is switched on. */
 export const features = section({
-  rbac: flag,
+  rbac: notYet(flag, 'roles are always checked, leave it out', { accepts: [true] }),
   stableHostname: flag,
   kubernetesTalosAPIAccess: v.pipe(
-    section({ enabled: flag, allowedRoles: listOf(text), allowedKubernetesNamespaces: listOf(text) }),
+    section({
+      enabled: notYet(flag, 'pods get no credentials for the machine API, give them a client configuration by a Secret of your own'),
+      allowedRoles: listOf(text),
+      allowedKubernetesNamespaces: listOf(text),
+    }),
     v.description('Let pods in some namespaces reach the machine API.'),
   ),
-  apidCheckExtKeyUsage: flag,
+  apidCheckExtKeyUsage: notYet(flag, 'the usage of client certificates is always checked, leave it out', { accepts: [true] }),
   diskQuotaSupport: v.pipe(flag, v.description('Count the space that pods use with project quotas.')),
   kubePrism: v.pipe(
     section({ enabled: flag, port: integer }),

@@ -6,7 +6,7 @@ import { machineDiskRules, machineDisks, systemDiskEncryption } from '../../bloc
 import { membershipFields, membershipRules } from '../../cluster/documents/discovery.ts'
 import { machineRegistries } from '../../cri/documents/machine-registries.ts'
 import { etcd, etcdRules } from '../../etcd/documents/etcd.ts'
-import { machineFiles } from '../../files/documents/machine-files.ts'
+import { machineFileRules, machineFiles } from '../../files/documents/machine-files.ts'
 import { clusterKubernetesFields, clusterKubernetesRules } from '../../k8s/documents/control-plane.ts'
 import { machineNodeFields, machineNodeRules } from '../../k8s/documents/kubelet.ts'
 import { install, installRules } from '../../lifecycle/documents/install.ts'
@@ -66,6 +66,7 @@ export const V1Alpha1 = defineDocument({
     if (machine.network) machineNetworkRules(machine.network, report, isWorker)
     machineDiskRules(machine, report)
     machineNodeRules(machine, report)
+    machineFileRules(machine.files, report)
     machineRuntimeRules(machine, report)
     membershipRules(cluster, report)
     clusterKubernetesRules(cluster, report)

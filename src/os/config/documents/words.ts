@@ -18,9 +18,10 @@ export const words: Readonly<Record<string, string>> = {
 
   // kubelet, pods
   'machine.kubelet': "The node's agent of Kubernetes.",
-  'extraMounts.destination': "The path in the kubelet's container.",
+  'extraMounts.destination':
+    "The path in the kubelet's container. Below what it shares with the machine, like /var/lib/kubelet and /var/mnt, the mount is made on the machine too.",
   'extraMounts.type': 'The type of the mount, usually bind.',
-  'extraMounts.source': 'The path on the machine.',
+  'extraMounts.source': 'The path on the machine; a folder is made where nothing is.',
   'extraMounts.options': 'Options of the mount, like bind, rshared and rw.',
   uidMappings: 'User ids of the mount, mapped to those of the machine.',
   gidMappings: 'Group ids of the mount, mapped to those of the machine.',

@@ -46,7 +46,7 @@ function aboutOf(schema: unknown): { description?: string; example?: unknown } {
   const about: { description?: string; example?: unknown } = {}
   for (const step of pipeOf(schema)) {
     if (step.type === 'description') about.description = step.description
-    if (step.type === 'metadata' && 'example' in step.metadata) about.example = step.metadata.example
+    if (step.metadata && 'example' in step.metadata) about.example = step.metadata.example
   }
   return about
 }

@@ -7,5 +7,7 @@ export const MachineConfig = defineResource({
   namespace: 'config',
   displayType: 'MachineConfig',
   sensitive: true,
+  // Clients that edit or patch take the spec for one YAML string only if this says so.
+  annotations: { 'talos.dev/yaml-spec': '1' },
   spec: v.string(),
 })

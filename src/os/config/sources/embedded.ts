@@ -8,5 +8,12 @@ export const embeddedPath = '/usr/local/etc/talos/config.yaml'
 export const embedded = ({ files }: { files: Pick<Kernel['files'], 'readTextIfThere'> }): Source => ({
   name: 'embedded',
   retried: false,
-  look: () => files.readTextIfThere(embeddedPath),
+  look() {
+    try {
+      return files.readTextIfThere(embeddedPath)
+    } catch {
+      // Once more: a medium that fails for a moment must not leave the machine in maintenance, open to everyone.
+      return files.readTextIfThere(embeddedPath)
+    }
+  },
 })

@@ -33,7 +33,7 @@ export const containerPlatform = (environment: Environment): Source => ({
   look() {
     const data = environment.USERDATA
     if (!data) return undefined
-    if (!/^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(data)) throw new Error('read USERDATA: it is not base64')
+    if (!/^[A-Za-z0-9+/\s]+(?:={1,2}\s*)?$/.test(data)) throw new Error('read USERDATA: it is not base64')
     return Buffer.from(data, 'base64').toString()
   },
 })

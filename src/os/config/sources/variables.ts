@@ -1,5 +1,5 @@
 /** Variables in the address of a configuration: what tells this machine from others, filled in as soon as it is known. */
-import type { ResourceType } from '../../../cosi/resource.ts'
+import type { AnyResourceType } from '../../../cosi/resource.ts'
 import type { Store } from '../../../cosi/store.ts'
 import { SystemInformation } from '../../hardware/resources/system-information.ts'
 import { HostnameStatus } from '../../network/resources/hostname-status.ts'
@@ -9,7 +9,7 @@ import { MetaKey } from '../../runtime/resources/meta-key.ts'
 interface Variable {
   /** What it is, for people. */
   readonly means: string
-  readonly from: ResourceType<any>
+  readonly from: AnyResourceType
   read(store: Store): string | undefined
 }
 

@@ -1,3 +1,4 @@
+import { systemClock } from '../../../cosi/clock.ts'
 import type { Channel } from '../../../rpc/client/channel.ts'
 import { common, machine as enums } from '../../../rpc/enums.ts'
 import type { machine } from '../../../rpc/messages.ts'
@@ -115,9 +116,9 @@ function progressMessage({ event, name, offset, total }: PullProgress, begun: Ma
   const status = statuses[event]
   if (status === undefined || !name.startsWith('layer-')) return undefined
   const layerId = name.slice('layer-'.length)
-  const now = Date.now()
+  const now = systemClock.elapsed()
   const start = begun.get(layerId) ?? now
   begun.set(layerId, start)
-  const elapsed = { seconds: Math.floor((now - start) / 1000), nanos: ((now - start) % 1000) * 1_000_000 }
+  const elapsed = { seconds: Math.floor((now - start) / 1000), nanos: Math.floor((now - start) % 1000) * 1_000_000 }
   return { layerId, progress: { status, elapsed, offset, total } }
 }

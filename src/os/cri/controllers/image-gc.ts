@@ -1,6 +1,7 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
 import { listImages, removeImage } from '../../../supervise/containerd/images.ts'
 import { EtcdSpec } from '../../etcd/resources/etcd-spec.ts'
+import { EtcdStart } from '../../etcd/resources/etcd-start.ts'
 import { KubeletSpec } from '../../k8s/resources/kubelet-spec.ts'
 import { Service } from '../../runtime/resources/service.ts'
 import { criDaemon } from '../daemons.ts'
@@ -14,18 +15,23 @@ export const collectImages = (): Controller => {
   const unusedSince = new Map<string, number>()
   return defineController({
     name: 'cri.criImageGCController',
-    inputs: { cri: weak(Service, { id: 'cri' }), kubelet: weak(KubeletSpec, { id: 'kubelet' }), etcd: weak(EtcdSpec, { id: 'etcd' }) },
+    inputs: {
+      cri: weak(Service, { id: 'cri' }),
+      kubelet: weak(KubeletSpec, { id: 'kubelet' }),
+      etcd: weak(EtcdSpec, { id: 'etcd' }),
+      started: weak(EtcdStart, { id: 'etcd' }),
+    },
     outputs: {},
-    async reconcile({ cri, kubelet, etcd, now, wakeIn, log }) {
+    async reconcile({ cri, kubelet, etcd, started, clock, wakeIn, log }) {
       wakeIn(interval)
       if (!cri.get('cri')?.spec.healthy) return
-      const used = [kubelet.get('kubelet')?.spec.image, etcd.get('etcd')?.spec.image].flatMap((image) =>
-        image ? [fullReference(image)] : [],
-      )
+      // etcd takes another image at its next start only, and may have to come back to the one it runs.
+      const named = [kubelet.get('kubelet')?.spec.image, etcd.get('etcd')?.spec.image, started.get('etcd')?.spec.image]
+      const used = named.flatMap((image) => (image ? [fullReference(image)] : []))
       // Without a kubelet it is too early to tell what is used.
       if (used.length === 0) return
       const channel = criDaemon.in('system')
-      const time = now().getTime()
+      const time = clock.elapsed()
       for (const { name } of await listImages(channel)) {
         if (used.includes(name)) unusedSince.delete(name)
         else if (time - (unusedSince.get(name) ?? time) < grace) unusedSince.set(name, unusedSince.get(name) ?? time)

@@ -1,7 +1,9 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
-import { type Declared, declared } from '../../config/declared.ts'
+import type { DocumentOf } from '../../../document/kind.ts'
+import { type Declared, declared, findAll } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { RegistryAuthConfig, RegistryMirrorConfig, RegistryTLSConfig } from '../documents/registry.ts'
 import { registryPort } from '../registryd.ts'
 import { ImageCacheConfig } from '../resources/image-cache-config.ts'
 import { RegistryConfig } from '../resources/registry-config.ts'
@@ -26,7 +28,7 @@ export const configRegistries: Controller = defineController({
     mirrors[anyRegistry] ??= { endpoints: [] }
     registries.put('registries', {
       mirrors: Object.fromEntries(Object.entries(mirrors).map(([name, mirror]) => [name, withOwnImages(mirror)])),
-      auths: { ...legacyPart(given, 'auth'), ...named(given, 'RegistryAuthConfig', ['username', 'password', 'auth', 'identityToken']) },
+      auths: { ...legacyPart(given, 'auth'), ...namedLogins(given) },
       tls: { ...legacyPart(given, 'tls'), ...namedTrust(given) },
     } as Registries)
   },
@@ -37,13 +39,13 @@ function withOwnImages(mirror: Mirror): Mirror {
 }
 
 function legacyMirrors(given: Declared | undefined): Mirrors {
-  const found = (given?.machine.registries?.mirrors ?? {}) as Record<string, any>
+  const found = given?.machine.registries?.mirrors ?? {}
   return Object.fromEntries(
     Object.entries(found).map(([name, mirror]) => [
       name,
       {
-        endpoints: (mirror?.endpoints ?? []).map((endpoint: string) => ({ endpoint, overridePath: mirror.overridePath ?? false })),
-        ...(mirror?.skipFallback && { skipFallback: true }),
+        endpoints: (mirror.endpoints ?? []).map((endpoint) => ({ endpoint, overridePath: mirror.overridePath ?? false })),
+        ...(mirror.skipFallback && { skipFallback: true }),
       },
     ]),
   )
@@ -51,10 +53,10 @@ function legacyMirrors(given: Declared | undefined): Mirrors {
 
 function namedMirrors(given: Declared | undefined): Mirrors {
   return Object.fromEntries(
-    documents(given, 'RegistryMirrorConfig').map(({ name, endpoints = [], skipFallback }) => [
+    findAll(given, RegistryMirrorConfig).map(({ name = '', endpoints = [], skipFallback }) => [
       name,
       {
-        endpoints: endpoints.map((item: any) => ({ endpoint: item.url, overridePath: item.overridePath ?? false })),
+        endpoints: endpoints.map(({ url = '', overridePath = false }) => ({ endpoint: url, overridePath })),
         ...(skipFallback && { skipFallback: true }),
       },
     ]),
@@ -62,14 +64,14 @@ function namedMirrors(given: Declared | undefined): Mirrors {
 }
 
 function legacyPart(given: Declared | undefined, part: 'auth' | 'tls'): Record<string, unknown> {
-  const found = (given?.machine.registries?.config ?? {}) as Record<string, any>
-  return Object.fromEntries(Object.entries(found).flatMap(([name, entry]) => (entry?.[part] ? [[name, entry[part]]] : [])))
+  const found = given?.machine.registries?.config ?? {}
+  return Object.fromEntries(Object.entries(found).flatMap(([name, entry]) => (entry[part] ? [[name, entry[part]]] : [])))
 }
 
 function namedTrust(given: Declared | undefined): Record<string, unknown> {
   const base64 = (pem: string | undefined) => pem && Buffer.from(pem).toString('base64')
   return Object.fromEntries(
-    documents(given, 'RegistryTLSConfig').map(({ name, clientIdentity, ca, insecureSkipVerify }) => [
+    findAll(given, RegistryTLSConfig).map(({ name = '', clientIdentity, ca, insecureSkipVerify }) => [
       name,
       {
         ...(clientIdentity && { clientIdentity: { crt: base64(clientIdentity.cert), key: base64(clientIdentity.key) } }),
@@ -80,11 +82,10 @@ function namedTrust(given: Declared | undefined): Record<string, unknown> {
   )
 }
 
-function named(given: Declared | undefined, kind: string, keys: readonly string[]): Record<string, unknown> {
-  const pick = (document: any) => Object.fromEntries(keys.filter((key) => document[key]).map((key) => [key, document[key]]))
-  return Object.fromEntries(documents(given, kind).map((document) => [document.name, pick(document)]))
-}
+const loginKeys = ['username', 'password', 'auth', 'identityToken'] as const
 
-function documents(given: Declared | undefined, kind: string): any[] {
-  return (given?.documents ?? []).filter((document) => document.kind === kind)
+function namedLogins(given: Declared | undefined): Record<string, unknown> {
+  const pick = (document: DocumentOf<typeof RegistryAuthConfig>) =>
+    Object.fromEntries(loginKeys.filter((key) => document[key]).map((key) => [key, document[key]]))
+  return Object.fromEntries(findAll(given, RegistryAuthConfig).map((document) => [document.name ?? '', pick(document)]))
 }

@@ -17,6 +17,7 @@ export const ImageVerificationConfig = defineDocument({
     ),
   }),
   rules({ rules = [] }, report) {
+    if (rules.length > 0) report.warning(['rules'], 'the rules answer "talosctl image verify", they do not keep images from being pulled')
     for (const [index, rule] of rules.entries()) {
       const at = (...path: string[]) => ['rules', index, ...path]
       if (!rule.image) report.error(at('image'), 'a pattern for images is required')

@@ -1,8 +1,11 @@
 import { flag, listOf, needed, section, text, url } from '../../../document/fields.ts'
 import { defineDocument, type Reporter } from '../../../document/kind.ts'
+import { isRegistryName } from './registry-name.ts'
 
 function requireRegistry(name: string | undefined, report: Reporter): void {
   if (!name) report.error(['name'], 'the name of the registry is required, like "docker.io"')
+  else if (!isRegistryName(name))
+    report.error(['name'], `"${name}" is not the name of a registry, like "docker.io" or "registry.test:5000"`)
 }
 
 /** How to log in to a registry. */

@@ -1,6 +1,7 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import type { Store } from '../../../cosi/store.ts'
 import { Service } from '../../runtime/resources/service.ts'
+import { bootstrapOf } from '../bootstrap.ts'
 import { hexId, memberIdOf, pause } from '../client.ts'
 import { localEtcd, otherEtcd } from '../endpoints.ts'
 import { EtcdMember } from '../resources/etcd-member.ts'
@@ -29,6 +30,7 @@ export const observeMember = ({ store }: { store: Store }): Controller => {
             client.close()
           }
         })
+        bootstrapOf(store).done()
         id = hexId(found.id)
         wake()
         if (found.learner) {

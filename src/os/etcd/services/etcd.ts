@@ -4,12 +4,16 @@ import { criDaemon } from '../../cri/daemons.ts'
 import { ensureImage } from '../../cri/ensure-image.ts'
 import { fullReference } from '../../cri/image-table.ts'
 import { bindMount, serviceContainer } from '../../cri/service-container.ts'
+import { ArgumentError } from '../../k8s/arguments.ts'
+import { pullError } from '../../k8s/component/awaited-image.ts'
+import { settingsAnnotation } from '../../k8s/component/settings.ts'
 import { networkConditions, timeConditions } from '../../network/conditions.ts'
 import { operatorEnvironment } from '../../runtime/service-environment.ts'
 import { dataFolder, etcdUid, secretsFolder } from '../arguments.ts'
 import { etcdArguments, etcdHealth } from '../membership.ts'
 import { EtcdSpec } from '../resources/etcd-spec.ts'
 import { PKIStatus } from '../resources/pki-status.ts'
+import { EtcdStarts } from '../starts.ts'
 
 function wait(store: StoreView): string[] {
   const spec = store.get(EtcdSpec, 'etcd') ? [] : ['etcd spec']
@@ -19,28 +23,47 @@ function wait(store: StoreView): string[] {
 
 /** The cluster's memory. */
 export const etcdService = (machine: Machine): ServiceDefinition => {
-  const image = () => machine.store.get(EtcdSpec, 'etcd')!.spec.image
-  let args: string[] = []
+  const starts = new EtcdStarts(machine)
+  let prepared = { settings: '', image: '', args: [] as string[] }
   return {
     id: 'etcd',
     dependsOn: ['cri', 'registryd'],
     wait,
     async prepare(life) {
+      const { spec, metadata } = await machine.store.until(EtcdSpec, 'etcd', undefined, { signal: life.signal })
+      const { image } = spec
+      const settings = metadata.annotations[settingsAnnotation] ?? ''
+      const failed = (error: string) => {
+        if (!life.signal.aborted) starts.failed(settings, error)
+      }
+      starts.begin({ settings, image })
       // The image comes first, so that a cluster begins as soon as it is ordered to.
-      await ensureImage(machine.kernel, image(), life)
+      await ensureImage(machine.kernel, image, life).catch((error: unknown) => {
+        failed(pullError(image, error))
+        throw error
+      })
+      starts.at(settings, 'data')
       const note = (message: string) => life.note(message.charAt(0).toUpperCase() + message.slice(1))
-      args = await etcdArguments(machine, { signal: life.signal, note })
+      try {
+        prepared = { settings, image, args: await etcdArguments(machine, spec, { signal: life.signal, note }) }
+      } catch (error) {
+        if (error instanceof ArgumentError) failed(error.message)
+        throw error
+      }
     },
-    runner: serviceContainer(
-      machine,
-      criDaemon,
-      () => ({ image: fullReference(image()) }),
-      ({ store }, contents) => ({
-        args: [...(contents?.entrypoint.length ? contents.entrypoint : ['/usr/local/bin/etcd']), ...args],
-        env: [...(contents?.env ?? []), ...operatorEnvironment(store)],
-        uid: etcdUid,
-        mounts: [bindMount(dataFolder, { writable: true }), bindMount(secretsFolder)],
-      }),
+    runner: starts.counted(
+      serviceContainer(
+        machine,
+        criDaemon,
+        () => ({ image: fullReference(prepared.image) }),
+        ({ store }, contents) => ({
+          args: [...(contents?.entrypoint.length ? contents.entrypoint : ['/usr/local/bin/etcd']), ...prepared.args],
+          env: [...(contents?.env ?? []), ...operatorEnvironment(store)],
+          uid: etcdUid,
+          mounts: [bindMount(dataFolder, { writable: true }), bindMount(secretsFolder)],
+        }),
+      ),
+      () => prepared.settings,
     ),
     // The API server's pod waits for the first good answer.
     health: { check: (signal) => etcdHealth(machine, signal), initialDelay: 5000, period: 20_000, timeout: 15_000 },

@@ -1,6 +1,8 @@
 import type { Stats } from 'node:fs'
+import { basename } from 'node:path'
 import { machine as enums } from '../../../rpc/enums.ts'
 import { type Method, type Role, serverStream } from '../../../rpc/server/method.ts'
+import { RpcError } from '../../../rpc/status.ts'
 import type { Kernel } from '../../kernel.ts'
 import { absolute, translated } from '../path.ts'
 
@@ -11,14 +13,14 @@ const { Type } = enums.ListRequest
 export function listMethods({ files, xattr }: Pick<Kernel, 'files' | 'xattr'>): Method[] {
   return [
     serverStream('machine.MachineService/List', readers, async function* ({ root, recurse, recursionDepth, types, reportXattrs }) {
-      const start = absolute(root || '/')
-      translated('list', start, () => files.lstat(start))
-      const depth = recurse ? recursionDepth || Number.POSITIVE_INFINITY : 1
+      const start = resolved(files, 'list', rooted(root))
+      // Zero and less is no limit: clients send -1 for it.
+      const depth = !recurse ? 1 : recursionDepth > 0 ? recursionDepth : Number.POSITIVE_INFINITY
       for await (const { path, relative, stats, error } of files.walk(start, { depth })) {
         if (stats && types.length > 0 && !types.some((type) => isOf(stats, type))) continue
         yield {
           name: path,
-          relativeName: relative || '.',
+          relativeName: relative || nameOf(start, stats),
           ...(stats
             ? {
                 size: stats.size,
@@ -36,9 +38,33 @@ export function listMethods({ files, xattr }: Pick<Kernel, 'files' | 'xattr'>): 
       }
     }),
     serverStream('machine.MachineService/DiskUsage', readers, async function* ({ paths, recursionDepth, all, threshold }) {
-      for (const root of paths.length > 0 ? paths : ['/']) yield* usage(files, absolute(root), recursionDepth || 1, all, threshold)
+      for (const root of paths.length > 0 ? paths : ['/']) {
+        const start = rooted(root)
+        try {
+          yield* usage(files, resolved(files, 'measure', start), { levels: recursionDepth, all, threshold })
+        } catch (error) {
+          // One path that is not there does not keep the others from being measured.
+          if (!(error instanceof RpcError)) throw error
+          yield { name: start, relativeName: start, error: error.message }
+        }
+      }
     }),
   ]
+}
+
+/** A path of a request: one that does not begin at the root is taken as if it did. */
+function rooted(path: string): string {
+  return absolute(path.startsWith('/') ? path : `/${path}`)
+}
+
+/** Where a walk begins: a link is followed, for it is what it leads to that is asked for. */
+function resolved(files: Kernel['files'], action: string, path: string): string {
+  return translated(action, path, () => (files.lstat(path).isSymbolicLink() ? files.realpath(path) : path))
+}
+
+/** What the beginning of a walk is called: a folder `.`, anything else by its name. */
+function nameOf(path: string, stats: Stats | undefined): string {
+  return stats && !stats.isDirectory() ? basename(path) : '.'
 }
 
 function isOf(stats: Stats, type: number): boolean {
@@ -70,6 +96,16 @@ function extended(xattr: Kernel['xattr'], path: string) {
   }
 }
 
+/** Which sizes are sent. */
+interface Shown {
+  /** So many levels, the beginning being one of them; 0 is all. */
+  readonly levels: number
+  /** Files too. */
+  readonly all: boolean
+  /** Only what is as large, or, where negative, no larger. */
+  readonly threshold: number
+}
+
 interface Node {
   path: string
   relative: string
@@ -80,19 +116,21 @@ interface Node {
 }
 
 /** Sizes from the leaves to the root, as du(1) tells them; a file with several names counts once. */
-async function* usage(files: Kernel['files'], root: string, depth: number, all: boolean, threshold: number) {
-  translated('measure', root, () => files.lstat(root))
+async function* usage(files: Kernel['files'], root: string, { levels, all, threshold }: Shown) {
   const open: Node[] = []
   const counted = new Set<string>()
-  const shown = ({ relative, depth: at, size, directory }: Node) =>
-    relative === '' || (at <= depth && (directory || all) && (threshold >= 0 ? size >= threshold : size <= -threshold))
-  const told = ({ path, relative, size, error }: Node) => ({ name: path, relativeName: relative || '.', size, error })
+  const shown = ({ depth: at, size, directory, error }: Node) =>
+    error !== '' ||
+    ((levels <= 0 || at < levels) && (directory || all) && (threshold === 0 || (threshold > 0 ? size >= threshold : size <= -threshold)))
+  const told = ({ path, relative, size, error }: Node) => ({ name: path, relativeName: relative || nameOf(root, rootStats), size, error })
+  let rootStats: Stats | undefined
   for await (const { path, relative, depth: at, stats, error } of files.walk(root)) {
     while (open.length > 0 && open.at(-1)!.depth >= at) {
       const done = open.pop()!
       if (open.length > 0) open.at(-1)!.size += done.size
       if (shown(done)) yield told(done)
     }
+    if (relative === '') rootStats = stats
     const key = stats ? `${stats.dev}:${stats.ino}` : ''
     const again = stats !== undefined && stats.nlink > 1 && !stats.isDirectory() && counted.has(key)
     if (stats && stats.nlink > 1 && !stats.isDirectory()) counted.add(key)
@@ -100,7 +138,8 @@ async function* usage(files: Kernel['files'], root: string, depth: number, all: 
       path,
       relative,
       depth: at,
-      size: again ? 0 : (stats?.size ?? 0),
+      // The kernel's memory as a file claims the whole address space.
+      size: again || path === '/proc/kcore' ? 0 : (stats?.size ?? 0),
       directory: stats?.isDirectory() ?? false,
       error: error?.message ?? '',
     })

@@ -6,6 +6,8 @@ import { gzipped } from '../gzip.ts'
 import { absolute, translated } from '../path.ts'
 
 /** What the kernel makes is often only to be written, or gone by now. */
+/** So many files that could not be read are named to the caller; the log names all. */
+const mostReported = 20
 const unreadable = /^\/(proc|sys)\//
 
 /** Contents of files: one as it is, a tree as a compressed tar stream. */
@@ -22,8 +24,16 @@ export function readMethods({ kernel: { files }, log }: Pick<Machine, 'kernel' |
     serverStream('machine.MachineService/Copy', ['os:admin'], async function* ({ rootPath }) {
       const root = absolute(rootPath)
       translated('copy', root, () => files.lstat(root))
-      const tree = archive(files, root, (path, error) => (unreadable.test(path) ? log.debug : log.warn)('copy leaves out', { path, error }))
+      let failed = 0
+      const lines: string[] = []
+      const tree = archive(files, root, (path, error) => {
+        if (unreadable.test(path)) return log.debug('copy leaves out', { path, error })
+        log.warn('copy leaves out', { path, error })
+        if (++failed <= mostReported) lines.push(`\t* skipping "${path}": ${error.message}\n`)
+      })
       for await (const bytes of gzipped(tree)) yield { bytes }
+      // The archive is whole by now; that files are missing from it is told behind it.
+      if (failed > 0) yield { metadata: { error: `${failed} error${failed === 1 ? '' : 's'} occurred:\n${lines.join('')}\n` } }
     }),
   ]
 }

@@ -1,18 +1,10 @@
 import { defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import { isIPv6, nthAddress, parsePrefix } from '../../../wire/prefix.ts'
+import type { ClusterSection } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { buildArguments, overwrite } from '../arguments.ts'
 import { defaultImages } from '../images.ts'
-import {
-  type ClusterSection,
-  dnsDomain,
-  extraArgsOf,
-  isControlPlane,
-  kubePrismPort,
-  kubernetesConfigOf,
-  podSubnets,
-  serviceSubnets,
-} from '../machine-config.ts'
+import { dnsDomain, extraArgsOf, isControlPlane, kubePrismPort, kubernetesConfigOf, podSubnets, serviceSubnets } from '../machine-config.ts'
 import { BootstrapManifestsConfig } from '../resources/bootstrap-manifests-config.ts'
 
 /** What the manifests that come with a new cluster are rendered from. */

@@ -1,10 +1,10 @@
-import type { ClusterSection } from '../machine-config.ts'
+import type { ClusterSection } from '../../config/declared.ts'
 
 type Component = ClusterSection['controllerManager']
 
 /** Extra volumes of a static pod, each named after its place in the pod. */
 export function volumesOf(component: Component): { name: string; hostPath: string; mountPath: string; readonly: boolean }[] {
-  return (component?.extraVolumes ?? []).map(({ hostPath, mountPath, readonly = false }) => ({
+  return (component?.extraVolumes ?? []).map(({ hostPath = '', mountPath = '', readonly = false }) => ({
     name:
       mountPath
         .replace(/\/+$/, '')

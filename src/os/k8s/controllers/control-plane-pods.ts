@@ -1,10 +1,12 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
+import type { Resource } from '../../../cosi/resource.ts'
 import { kubeClient } from '../../../kube/client.ts'
 import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
 import { pause } from '../../etcd/client.ts'
 import { Service } from '../../runtime/resources/service.ts'
 import { KubernetesSecret } from '../../secrets/resources/kubernetes-secret.ts'
 import { apiReady } from '../apply-manifests.ts'
+import { settingsAnnotation } from '../component/settings.ts'
 import { APIServerConfig } from '../resources/api-server-config.ts'
 import { ConfigStatus } from '../resources/config-status.ts'
 import { ControllerManagerConfig } from '../resources/controller-manager-config.ts'
@@ -63,14 +65,18 @@ export function renderControlPlanePods(): Controller {
       const versions = (metadata: { version: number }) => ({ secrets: secretsReady.version, config: String(metadata.version) })
       const server = apiServerPod(api.spec, { ...versions(api.metadata), configFiles: configsReady.version })
       const uid = podUid(server, name)
-      if (status) since ??= round.now().getTime()
-      const left = status && !status.nodeReady && since !== undefined ? since + nearlyReady - round.now().getTime() : 0
+      if (status) since ??= round.clock.elapsed()
+      const left = status && !status.nodeReady && since !== undefined ? since + nearlyReady - round.clock.elapsed() : 0
       if (left > 0) round.wakeIn(left)
       const known = !status || left > 0 ? 'starting' : status.nodeReady ? 'ready' : 'registered'
       // Said once more when the API server answers: what it refused while it was starting is tried again then.
       const answers = known === 'starting' ? '' : answered === uid ? ', the API server answers' : answered ? ', with a new API server' : ''
-      const identity = { node: name, progress: `${known}${answers}` }
-      pods.put('kube-apiserver', identified(server, identity))
+      const identity = ({ metadata: { annotations } }: Resource) => ({
+        node: name,
+        progress: `${known}${answers}`,
+        settings: annotations[settingsAnnotation] ?? '',
+      })
+      pods.put('kube-apiserver', identified(server, identity(api)))
       const kubeconfig = kubeconfigs.get('k8s-certs')?.spec.localhostAdminKubeconfig
       if (answered !== uid && kubeconfig)
         background(`api ${uid}`, async (signal, wake) => {
@@ -92,8 +98,9 @@ export function renderControlPlanePods(): Controller {
         return
       }
       if (manager.spec.enabled)
-        pods.put('kube-controller-manager', identified(controllerManagerPod(manager.spec, versions(manager.metadata)), identity))
-      if (chooser.spec.enabled) pods.put('kube-scheduler', identified(schedulerPod(chooser.spec, versions(chooser.metadata)), identity))
+        pods.put('kube-controller-manager', identified(controllerManagerPod(manager.spec, versions(manager.metadata)), identity(manager)))
+      if (chooser.spec.enabled)
+        pods.put('kube-scheduler', identified(schedulerPod(chooser.spec, versions(chooser.metadata)), identity(chooser)))
     },
   })
 }

@@ -21,12 +21,12 @@ export const configExtraManifests = defineController({
         ...byAddress('05', cni?.name === 'custom' ? cni.urls : []),
         ...byAddress('30', cloud?.enabled ? cloud.manifests : []),
         ...byAddress('99', cluster?.extraManifests, cluster?.extraManifestHeaders),
-        ...(cluster?.inlineManifests ?? []).map(({ name, contents }) => ({
+        ...(cluster?.inlineManifests ?? []).map(({ name = '', contents = '' }) => ({
           name,
           url: '',
           priority: '99',
           extraHeaders: {},
-          inlineManifest: contents ?? '',
+          inlineManifest: contents,
         })),
       ],
     })

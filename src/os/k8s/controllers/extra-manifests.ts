@@ -4,6 +4,7 @@ import { ExtraManifestsConfig } from '../resources/extra-manifests-config.ts'
 import { Manifest } from '../resources/manifest.ts'
 
 const downloadLimit = 30_000
+const mostRedirects = 10
 const retryDelay = 15_000
 const largest = 4 * 1024 * 1024
 
@@ -27,9 +28,26 @@ export const loadExtraManifests = defineController({
   },
 })
 
+/** Follows redirects; the operator's headers, which may be credentials, go to the host they are meant for only. */
+async function follow(url: string, headers: Record<string, string>, signal: AbortSignal): Promise<Response> {
+  const { origin } = new URL(url)
+  let place = url
+  for (let redirects = 0; redirects <= mostRedirects; redirects++) {
+    const own = new URL(place).origin === origin
+    const response = await fetch(place, { headers: own ? headers : {}, signal, redirect: 'manual' })
+    const next = response.status >= 300 && response.status < 400 ? response.headers.get('location') : null
+    if (!next) return response
+    await response.body?.cancel()
+    place = new URL(next, place).href
+    if (!/^https?:/.test(place) || (origin.startsWith('https:') && !place.startsWith('https:')))
+      throw new Error(`download "${url}": it leads to "${place}"`)
+  }
+  throw new Error(`download "${url}": more than ${mostRedirects} redirects`)
+}
+
 async function download(url: string, headers: Record<string, string>, outer: AbortSignal): Promise<string> {
   const signal = AbortSignal.any([outer, AbortSignal.timeout(downloadLimit)])
-  const response = await fetch(url, { headers, signal })
+  const response = await follow(url, headers, signal)
   if (!response.ok) throw new Error(`download "${url}": status ${response.status}`)
   if (!response.body) return ''
   const pieces: Uint8Array[] = []

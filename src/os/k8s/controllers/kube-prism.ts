@@ -16,7 +16,7 @@ export function runKubePrism({ files }: { files: Pick<Kernel['files'], 'exists' 
   let balancer: Balancer | undefined
   let address = ''
   let wake = () => {}
-  let checked = 0
+  let checked = Number.NEGATIVE_INFINITY
   let answered = false
   let told: boolean | undefined
   const close = () => {
@@ -31,7 +31,7 @@ export function runKubePrism({ files }: { files: Pick<Kernel['files'], 'exists' 
       wake = outside.wake
       outside.signal.addEventListener('abort', close)
     },
-    async reconcile({ config, status, log, wakeIn, now }) {
+    async reconcile({ config, status, log, wakeIn, clock }) {
       const given = config.get('k8s-loadbalancer-config')?.spec
       const wanted = given ? `${given.host}:${given.port}` : ''
       if (wanted !== address) close()
@@ -43,9 +43,9 @@ export function runKubePrism({ files }: { files: Pick<Kernel['files'], 'exists' 
         answered = files.exists(podsFolder) && files.list(podsFolder).length > 0
       }
       balancer.setUpstreams(preferred(given.endpoints))
-      if (!balancer.healthy || now().getTime() - checked >= calmPeriod) {
+      if (!balancer.healthy || clock.elapsed() - checked >= calmPeriod) {
         await balancer.check()
-        checked = now().getTime()
+        checked = clock.elapsed()
       }
       answered ||= balancer.healthy
       if (balancer.healthy) balancer.listen(0)

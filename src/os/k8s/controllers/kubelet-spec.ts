@@ -1,4 +1,5 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import type { SpecOf } from '../../../cosi/resource.ts'
 import { MachineType } from '../../config/resources/machine-type.ts'
 import type { Mode } from '../../kernel.ts'
 import { buildArguments, denied, overwrite } from '../arguments.ts'
@@ -29,25 +30,7 @@ export const specKubelet = ({ mode, oomFloor }: { mode: Mode; oomFloor?: number 
       // The operator may say the address; without one the kubelet would take any.
       const theirs = given?.extraArgs?.['node-ip']
       if (!given || !name || !type || (!addresses && !theirs)) return
-      const args = buildArguments(
-        'kubelet',
-        {
-          config: denied('/etc/kubernetes/kubelet.yaml'),
-          'cert-dir': denied('/var/lib/kubelet/pki'),
-          'hostname-override': overwrite(name),
-          'bootstrap-kubeconfig': denied(given.skipNodeRegistration ? undefined : '/etc/kubernetes/bootstrap-kubeconfig'),
-          kubeconfig: denied(given.skipNodeRegistration ? undefined : '/etc/kubernetes/kubeconfig-kubelet'),
-          'cloud-provider': overwrite(given.cloudProviderExternal ? 'external' : undefined),
-          'container-runtime': denied(),
-          'container-runtime-endpoint': denied(),
-          'node-ip': overwrite(addresses),
-          ...(given.credentialProviderConfig && {
-            'image-credential-provider-bin-dir': denied('/usr/local/lib/kubelet/credentialproviders'),
-            'image-credential-provider-config': denied('/etc/kubernetes/kubelet-credentialproviderconfig.yaml'),
-          }),
-        },
-        given.extraArgs,
-      )
+      const args = kubeletArguments(given, { name, addresses })
       kubelet.put('kubelet', {
         image: given.image,
         args,
@@ -63,3 +46,29 @@ export const specKubelet = ({ mode, oomFloor }: { mode: Mode; oomFloor?: number 
       })
     },
   })
+
+/** The kubelet's command line after its name. */
+export function kubeletArguments(
+  given: SpecOf<typeof KubeletConfig>,
+  { name, addresses }: { name: string; addresses?: string[] },
+): string[] {
+  return buildArguments(
+    'kubelet',
+    {
+      config: denied('/etc/kubernetes/kubelet.yaml'),
+      'cert-dir': denied('/var/lib/kubelet/pki'),
+      'hostname-override': overwrite(name),
+      'bootstrap-kubeconfig': denied(given.skipNodeRegistration ? undefined : '/etc/kubernetes/bootstrap-kubeconfig'),
+      kubeconfig: denied(given.skipNodeRegistration ? undefined : '/etc/kubernetes/kubeconfig-kubelet'),
+      'cloud-provider': overwrite(given.cloudProviderExternal ? 'external' : undefined),
+      'container-runtime': denied(),
+      'container-runtime-endpoint': denied(),
+      'node-ip': overwrite(addresses),
+      ...(given.credentialProviderConfig && {
+        'image-credential-provider-bin-dir': denied('/usr/local/lib/kubelet/credentialproviders'),
+        'image-credential-provider-config': denied('/etc/kubernetes/kubelet-credentialproviderconfig.yaml'),
+      }),
+    },
+    given.extraArgs,
+  )
+}

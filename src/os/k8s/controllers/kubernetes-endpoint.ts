@@ -1,4 +1,5 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
+import { pause } from '../../../cosi/pause.ts'
 import { core, type KubeClient, kubeClient } from '../../../kube/client.ts'
 import { KubeError } from '../../../kube/errors.ts'
 import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
@@ -67,11 +68,12 @@ async function watchApiServers(
         else slices.set(object.metadata.name, object)
         told()
       }
+      await pause(retryDelay, signal)
     } catch (error) {
       if (signal.aborted) throw signal.reason
       if (!(error instanceof KubeError)) throw error
       tell(error)
-      await Bun.sleep(delay)
+      await pause(delay, signal)
       delay = Math.min(longestDelay, delay * 2)
     }
   }

@@ -32,7 +32,8 @@ export function applyAllManifests({ store }: { store: Store }): Controller {
       if (applied === key) return status.put('manifests', { manifestsApplied: wanted.map(({ id }) => id) })
       status.keep('manifests')
       if (!services.get('etcd')?.spec.healthy) return
-      background(key, async (signal, wake) => {
+      // Credentials of a replaced authority would fail for ever.
+      background(`${key} ${Bun.hash(kubeconfig).toString(36)}`, async (signal, wake) => {
         const client = kubeClient(accessOf(parseKubeconfig(kubeconfig)))
         const etcd = localEtcd(store)
         try {

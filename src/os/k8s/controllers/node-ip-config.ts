@@ -15,7 +15,7 @@ export const configNodeIP = defineController({
     if (!machineConfig?.cluster) return
     const { machine, cluster } = machineConfig
     const found = declared(config.get('v1alpha1'))
-    const shared = sharedAddresses(found?.machine.network?.interfaces, found?.documents ?? [])
+    const shared = sharedAddresses(found)
     nodeIP.put('kubelet', {
       validSubnets: machine?.kubelet?.nodeIP?.validSubnets ?? [],
       excludeSubnets: [...podSubnets(cluster), ...serviceSubnets(cluster), ...shared],

@@ -70,6 +70,8 @@ function schedulerConfiguration(given: Record<string, unknown> | undefined): Rec
   return {
     apiVersion: 'kubescheduler.config.k8s.io/v1',
     kind: 'KubeSchedulerConfiguration',
+    // The flag of that name counts only without a configuration file.
+    enableProfiling: false,
     ...given,
     clientConnection: { ...connection, kubeconfig: `${secretsFolder('kube-scheduler')}/kubeconfig` },
   }

@@ -1,69 +1,61 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
-import { core, type KubeClient, kubeClient, pathOf } from '../../../kube/client.ts'
-import { KubeError } from '../../../kube/errors.ts'
+import { kubeClient } from '../../../kube/client.ts'
 import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
-import type { KubeObject } from '../../../kube/object.ts'
+import { DiscoveryConfig } from '../../cluster/resources/discovery-config.ts'
+import { Member } from '../../cluster/resources/member.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { CertSAN } from '../../secrets/resources/cert-san.ts'
 import { KubernetesSecret } from '../../secrets/resources/kubernetes-secret.ts'
-import { extraArgsOf, isControlPlane, kubernetesConfigOf } from '../machine-config.ts'
-import { servingRequestProblem } from '../serving-request.ts'
+import { approveRequests } from '../approve-requests.ts'
+import { dnsDomain, isControlPlane, kubernetesConfigOf, requestsServingCertificates, serviceSubnets } from '../machine-config.ts'
+import { type ServingRecords, servingRequestProblem } from '../serving-request.ts'
 
 const signer = 'kubernetes.io/kubelet-serving'
-const retryDelay = 5000
 
 /**
- * Approves kubelets' serving certificates where the configuration has kubelets ask for them: a request is granted for
- * just the names and addresses under which the cluster knows the node that asks.
+ * Approves kubelets' serving certificates where the configuration has kubelets request them: for the names and addresses that
+ * the cluster's own records attribute to the node that requests.
  */
-export const approveServingCertificates = (): Controller =>
-  defineController({
+export const approveServingCertificates = (): Controller => {
+  let records: Omit<ServingRecords, 'nodes'> | undefined
+  return defineController({
     name: 'k8s.ServingCertificateController',
-    inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), secrets: weak(KubernetesSecret, { id: 'k8s-certs' }) },
+    inputs: {
+      config: weak(MachineConfig, { id: 'v1alpha1' }),
+      secrets: weak(KubernetesSecret, { id: 'k8s-certs' }),
+      sans: weak(CertSAN, { id: 'k8s' }),
+      discovery: weak(DiscoveryConfig, { id: 'cluster' }),
+      members: weak(Member),
+    },
     outputs: {},
-    reconcile({ config, secrets, log, background }) {
+    reconcile({ config, secrets, sans, discovery, members, log, background }) {
       const machineConfig = kubernetesConfigOf(config.get('v1alpha1'))
       const kubeconfig = secrets.get('k8s-certs')?.spec.localhostAdminKubeconfig
-      const asked = extraArgsOf(machineConfig?.machine?.kubelet?.extraArgs)['rotate-server-certificates']?.values.at(-1) === 'true'
-      if (!asked || !isControlPlane(machineConfig) || !kubeconfig) return
-      background('approve', async (signal) => {
+      const apiServer = sans.get('k8s')?.spec
+      if (!requestsServingCertificates(machineConfig) || !isControlPlane(machineConfig) || !kubeconfig || !apiServer) return
+      records = {
+        apiServer: [...apiServer.dnsNames, ...apiServer.ips],
+        serviceSubnets: serviceSubnets(machineConfig?.cluster),
+        dnsDomain: dnsDomain(machineConfig?.cluster),
+        members: discovery.get('cluster')?.spec.discoveryEnabled
+          ? members.list().map(({ metadata, spec }) => ({ nodename: metadata.id, hostname: spec.hostname, addresses: spec.addresses }))
+          : undefined,
+      }
+      // Credentials of a replaced authority would fail for ever.
+      background(`approve ${Bun.hash(kubeconfig).toString(36)}`, async (signal) => {
         const client = kubeClient(accessOf(parseKubeconfig(kubeconfig)))
-        const judge = async (request: KubeObject) => {
-          const problem = await judged(client, request, signal)
-          if (problem) log.warn('kubelet serving certificate is not approved', { request: request.metadata.name, reason: problem })
-          else if (problem === '') log.info('kubelet serving certificate approved', { request: request.metadata.name })
+        const approval = {
+          signer,
+          message: 'names and addresses are those of the node',
+          problem: (request: Parameters<typeof servingRequestProblem>[0], nodes: ServingRecords['nodes']) =>
+            servingRequestProblem(request, { ...records!, nodes }),
+          approved: (request: { metadata: { name?: string } }) =>
+            log.info('kubelet serving certificate approved', { request: request.metadata.name }),
+          held: (request: { metadata: { name?: string } }, reason: string) =>
+            log.warn('kubelet serving certificate is not approved', { request: request.metadata.name, reason }),
         }
-        await watchRequests(client, judge, signal).finally(() => client.close())
+        await approveRequests(client, approval, signal).finally(() => client.close())
       })
     },
   })
-
-async function watchRequests(client: KubeClient, judge: (request: KubeObject) => Promise<void>, signal: AbortSignal): Promise<never> {
-  const query = { fieldSelector: `spec.signerName=${signer}` }
-  for (;;) {
-    try {
-      const { items, resourceVersion } = await client.list(core.certificateSigningRequest, query, { signal })
-      for (const item of items) await judge(item)
-      for await (const { type, object } of client.watch(core.certificateSigningRequest, { ...query, resourceVersion }, { signal }))
-        if (type === 'ADDED') await judge(object)
-    } catch (error) {
-      if (signal.aborted) throw signal.reason
-      if (!(error instanceof KubeError)) throw error
-      await Bun.sleep(retryDelay)
-    }
-  }
-}
-
-/** Undefined when there is nothing to decide, '' when it was approved, else why not. */
-async function judged(client: KubeClient, request: KubeObject, signal: AbortSignal): Promise<string | undefined> {
-  const status = (request.status ?? {}) as { conditions?: unknown[] }
-  if ((status.conditions ?? []).length > 0) return undefined
-  const { username = '' } = request.spec as { username?: string }
-  const node = await client.get(core.node, username.replace(/^system:node:/, ''), undefined, { signal }).catch(() => undefined)
-  const problem = servingRequestProblem(request, node)
-  if (problem) return problem
-  const condition = { type: 'Approved', status: 'True', reason: 'NodeIsKnown', message: 'names and addresses are those of the node' }
-  const body = JSON.stringify({ ...request, status: { ...status, conditions: [condition] } })
-  const path = `${pathOf(core.certificateSigningRequest, undefined, request.metadata.name)}/approval`
-  await client.request('PUT', path, { body, signal })
-  return ''
 }

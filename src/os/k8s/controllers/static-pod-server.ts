@@ -1,3 +1,4 @@
+import { background } from '../../../cosi/background.ts'
 import { defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import { StaticPod } from '../resources/static-pod.ts'
 import { StaticPodServerStatus } from '../resources/static-pod-server-status.ts'
@@ -11,7 +12,7 @@ export function serveStaticPods() {
     name: 'k8s.StaticPodServerController',
     inputs: { pods: weak(StaticPod) },
     outputs: { status: exclusive(StaticPodServerStatus) },
-    start({ signal }) {
+    start({ signal, log }) {
       server = Bun.serve({
         hostname: '127.0.0.1',
         port: 0,
@@ -22,7 +23,7 @@ export function serveStaticPods() {
           return new Response(await list.read(reader, request.signal), { headers: { 'content-type': 'application/json' } })
         },
       })
-      signal.addEventListener('abort', () => void server?.stop(true))
+      signal.addEventListener('abort', () => background(() => server?.stop(true), log, 'stop static pod server failed'))
     },
     reconcile({ pods, status }) {
       list.set(pods.list().map(({ spec }) => spec))

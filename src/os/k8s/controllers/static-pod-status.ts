@@ -1,9 +1,12 @@
-import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
 import type { KubeObject } from '../../../kube/object.ts'
 import { Service } from '../../runtime/resources/service.ts'
 import { KubernetesDynamicCert } from '../../secrets/resources/kubernetes-dynamic-cert.ts'
 import { KubernetesRootSecret } from '../../secrets/resources/kubernetes-root-secret.ts'
+import { podRun } from '../component/pod-run.ts'
+import { settingsAnnotation } from '../component/settings.ts'
 import { pemOf } from '../rendered-files.ts'
+import { ComponentStatus } from '../resources/component-status.ts'
 import { Nodename } from '../resources/nodename.ts'
 import { StaticPodStatus } from '../resources/static-pod-status.ts'
 
@@ -22,8 +25,8 @@ export function observeStaticPods(): Controller {
       certificates: weak(KubernetesDynamicCert, { id: 'k8s-dynamic-certs' }),
       roots: weak(KubernetesRootSecret, { id: 'k8s' }),
     },
-    outputs: { status: exclusive(StaticPodStatus) },
-    async reconcile({ nodename, services, certificates, roots, status, signal, wakeIn, log }) {
+    outputs: { status: exclusive(StaticPodStatus), components: shared(ComponentStatus) },
+    async reconcile({ nodename, services, certificates, roots, status, components, signal, wakeIn, log }) {
       const name = nodename.get('nodename')?.spec.nodename
       const client = certificates.get('k8s-dynamic-certs')?.spec.apiServerKubeletClient
       if (!name || !client || !roots.get('k8s') || !services.get('kubelet')?.spec.healthy) return
@@ -39,6 +42,7 @@ export function observeStaticPods(): Controller {
       } catch (error) {
         log.debug('static pods could not be asked for', { error })
         for (const { metadata } of status.list()) status.keep(metadata.id)
+        for (const { metadata } of components.list()) components.keep(metadata.id)
         wakeIn(searchPeriod)
         return
       }
@@ -46,13 +50,13 @@ export function observeStaticPods(): Controller {
         const source = metadata.annotations?.['kubernetes.io/config.source']
         return source !== undefined && source !== 'api'
       })
-      for (const pod of own) status.put(`${pod.metadata.namespace}/${pod.metadata.name}`, pod.status ?? {})
-      wakeIn(own.length > 0 && own.every(isReady) ? calmPeriod : searchPeriod)
+      for (const pod of own) {
+        status.put(`${pod.metadata.namespace}/${pod.metadata.name}`, pod.status ?? {})
+        const component = pod.metadata.labels?.component
+        const settings = pod.metadata.annotations?.[settingsAnnotation]
+        if (component !== undefined && settings) components.put(component, { settings, ...podRun(pod) })
+      }
+      wakeIn(own.length > 0 && own.every((pod) => podRun(pod).ready) ? calmPeriod : searchPeriod)
     },
   })
-}
-
-function isReady({ status }: KubeObject): boolean {
-  const { conditions = [] } = (status ?? {}) as { conditions?: { type: string; status: string }[] }
-  return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
 }

@@ -20,6 +20,8 @@ import {
 } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 import type { Path } from '../../../document/path.ts'
+import { notYet } from '../../../document/unsupported.ts'
+import { argumentRules } from './arguments.ts'
 import { isDomainName } from './names.ts'
 
 const resources = section({ requests: free, limits: free })
@@ -66,7 +68,7 @@ export const clusterKubernetesFields = {
   apiServer: section({
     ...component,
     certSANs: v.pipe(listOf(text), v.description("More names in the API server's certificate.")),
-    disablePodSecurityPolicy: flag,
+    disablePodSecurityPolicy: notYet(flag, 'Kubernetes has no pod security policies any more, use admissionControl', { accepts: [true] }),
     admissionControl: v.pipe(
       keyedListOf(section({ name: text, configuration: free }), 'name'),
       v.description('Configuration of admission plugins.'),
@@ -97,6 +99,13 @@ export const clusterKubernetesFields = {
 
 const clusterKubernetes = section(clusterKubernetesFields)
 type ClusterKubernetes = v.InferOutput<typeof clusterKubernetes>
+
+const programs = [
+  ['apiServer', 'kube-apiserver'],
+  ['controllerManager', 'kube-controller-manager'],
+  ['scheduler', 'kube-scheduler'],
+  ['proxy', 'kube-proxy'],
+] as const
 
 const isLocation = (value: string) =>
   value.startsWith('/') || (URL.canParse(value) && /^(https?|file):$/.test(new URL(value).protocol)) || /^[\w./-]+\.ya?ml$/.test(value)
@@ -131,7 +140,19 @@ export function clusterKubernetesRules(cluster: ClusterKubernetes, report: Repor
         report.error(at('apiServer', 'extraArgs', key), 'cannot be combined with authorizationConfig')
     }
   }
+  for (const [key, program] of programs) argumentRules(program, cluster[key], report, at(key))
+  for (const [index, { name }] of (cluster.apiServer?.admissionControl ?? []).entries()) {
+    if (!name) report.error(at('apiServer', 'admissionControl', index, 'name'), 'the name of the admission plugin is required')
+  }
+  for (const [index, authorizer] of (cluster.apiServer?.authorizationConfig ?? []).entries()) {
+    for (const key of ['type', 'name'] as const)
+      if (!authorizer[key]) report.error(at('apiServer', 'authorizationConfig', index, key), `the ${key} of the authorizer is required`)
+  }
   for (const component of ['apiServer', 'controllerManager', 'scheduler'] as const) {
+    for (const [index, volume] of (cluster[component]?.extraVolumes ?? []).entries()) {
+      for (const key of ['hostPath', 'mountPath'] as const)
+        if (!volume[key]) report.error(at(component, 'extraVolumes', index, key), 'a path is required')
+    }
     for (const part of ['requests', 'limits'] as const) {
       for (const key of Object.keys(cluster[component]?.resources?.[part] ?? {})) {
         if (key !== 'cpu' && key !== 'memory') report.error(at(component, 'resources', part, key), 'only cpu and memory can be asked for')

@@ -2,10 +2,16 @@
 import * as v from 'valibot'
 import { argument, flag, free, listOf, mapOf, section, text, unsigned } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
+import { notYet } from '../../../document/unsupported.ts'
 import { isSubnet } from '../../network/documents/subnet.ts'
+import { argumentRules } from './arguments.ts'
+import { kubeletFieldRules } from './kubelet-fields.ts'
 import { labelValueProblem, qualifiedNameProblem } from './names.ts'
 
-const mapping = listOf(section({ containerID: unsigned(32), hostID: unsigned(32), size: unsigned(32) }))
+const mapping = notYet(
+  listOf(section({ containerID: unsigned(32), hostID: unsigned(32), size: unsigned(32) })),
+  'mounts of the kubelet keep their owners, leave the mapping out',
+)
 
 /** The section as it is read. */
 export const kubelet = section({
@@ -66,10 +72,16 @@ export function machineNodeRules(machine: v.InferOutput<typeof machineNode>, rep
     if (!isSubnet(subnet))
       report.error(['machine', 'kubelet', 'nodeIP', 'validSubnets', index], `${JSON.stringify(subnet)} is not a subnet or address`)
   }
+  for (const [index, { destination }] of (kubelet?.extraMounts ?? []).entries()) {
+    if (!destination) report.error(['machine', 'kubelet', 'extraMounts', index, 'destination'], 'the path in the container is required')
+  }
   for (const key of Object.keys(kubelet?.extraConfig ?? {})) {
     if (ownKubeletFields.includes(key))
       report.error(['machine', 'kubelet', 'extraConfig', key], `${JSON.stringify(key)} is set by the system and cannot be changed here`)
   }
+  const others = Object.entries(kubelet?.extraConfig ?? {}).filter(([key]) => !ownKubeletFields.includes(key))
+  kubeletFieldRules(Object.fromEntries(others), kubelet?.image, report, ['machine', 'kubelet', 'extraConfig'])
+  argumentRules('kubelet', kubelet, report, ['machine', 'kubelet'])
   for (const [key, value] of Object.entries(nodeLabels)) {
     const problem = qualifiedNameProblem(key) ?? labelValueProblem(value)
     if (problem) report.error(['machine', 'nodeLabels', key], problem)

@@ -1,6 +1,8 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
+const hidden = '# only os:admin may read this\n'
+
 /** Manifests to apply beside the built-in ones. */
 export const ExtraManifestsConfig = defineResource({
   type: 'ExtraManifestsConfigs.kubernetes.talos.dev',
@@ -19,5 +21,13 @@ export const ExtraManifestsConfig = defineResource({
       ),
       [],
     ),
+  }),
+  // Headers carry credentials, and inline manifests may be Secrets.
+  redacted: ({ extraManifests }) => ({
+    extraManifests: extraManifests.map(({ extraHeaders, inlineManifest, ...rest }) => ({
+      ...rest,
+      extraHeaders: Object.fromEntries(Object.keys(extraHeaders).map((name) => [name, ''])),
+      inlineManifest: inlineManifest && hidden,
+    })),
   }),
 })

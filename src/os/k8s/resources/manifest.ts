@@ -7,4 +7,32 @@ export const Manifest = defineResource({
   namespace: 'controlplane',
   displayType: 'Manifest',
   spec: v.array(v.unknown()),
+  redacted: (objects) => objects.map(withoutSecretData),
 })
+
+/** Of a Secret the names of what it holds; the bootstrap token would make its reader a node. */
+function withoutSecretData(object: unknown): unknown {
+  if (!isRecord(object)) return object
+  if (Array.isArray(object.items)) return { ...object, items: object.items.map(withoutSecretData) }
+  if (object.kind !== 'Secret') return object
+  const { data, stringData, metadata, ...rest } = object
+  return {
+    ...rest,
+    ...(isRecord(metadata) && { metadata: withoutLastApplied(metadata) }),
+    ...(isRecord(data) && { data: emptied(data) }),
+    ...(isRecord(stringData) && { stringData: emptied(stringData) }),
+  }
+}
+
+/** `kubectl apply` keeps the whole object in this annotation. */
+function withoutLastApplied(metadata: Record<string, unknown>): Record<string, unknown> {
+  if (!isRecord(metadata.annotations)) return metadata
+  const { 'kubectl.kubernetes.io/last-applied-configuration': _, ...annotations } = metadata.annotations
+  return { ...metadata, annotations }
+}
+
+const emptied = (data: Record<string, unknown>) => Object.fromEntries(Object.keys(data).map((key) => [key, '']))
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

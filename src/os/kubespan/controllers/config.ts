@@ -1,6 +1,7 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { declared, find } from '../../config/declared.ts'
+import { declared, find, findAll } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { KubeSpanConfig as KubeSpanConfigDocument, KubeSpanEndpointsConfig } from '../documents/kubespan.ts'
 import { KubeSpanConfig } from '../resources/kube-span-config.ts'
 
 /** Whether and how this node is part of the mesh, as the configuration says. */
@@ -10,15 +11,13 @@ export const configKubeSpan: Controller = defineController({
   outputs: { mesh: exclusive(KubeSpanConfig) },
   reconcile({ config, mesh }) {
     const found = declared(config.get('v1alpha1'))
-    const wish = found && (find(found, 'KubeSpanConfig') ?? found.machine.network?.kubespan)
+    const wish = found && (find(found, KubeSpanConfigDocument) ?? found.machine.network?.kubespan)
     if (!found || !wish) return
     const { enabled = false, advertiseKubernetesNetworks, allowDownPeerBypass, harvestExtraEndpoints, mtu, filters } = wish
     const { id, secret, discovery } = found.cluster
     if (enabled && !(id && secret && discovery?.enabled))
       throw new Error('KubeSpan needs "cluster.discovery.enabled: true", "cluster.id" and "cluster.secret" in the configuration')
-    const announced: string[] = found.documents
-      .filter(({ kind }) => kind === 'KubeSpanEndpoints')
-      .flatMap(({ extraAnnouncedEndpoints }) => extraAnnouncedEndpoints ?? [])
+    const announced = findAll(found, KubeSpanEndpointsConfig).flatMap(({ extraAnnouncedEndpoints }) => extraAnnouncedEndpoints ?? [])
     mesh.put('kubespan', {
       enabled,
       clusterId: id ?? '',

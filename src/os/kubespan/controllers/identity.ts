@@ -30,12 +30,12 @@ export const configKubeSpanIdentity = ({ mode, files }: Door, presence: Wireguar
       mounts: weak(VolumeMountStatus, { id: mountId('STATE') }),
     },
     outputs: { identity: exclusive(KubeSpanIdentity) },
-    async reconcile({ config, hardware, volumes, mounts, identity, log, now, wakeIn }) {
+    async reconcile({ config, hardware, volumes, mounts, identity, log, clock, wakeIn }) {
       const mesh = config.get('kubespan')?.spec
       const card = hardware.get('first')?.spec.hardwareAddr
       if (!mesh?.enabled || !mesh.clusterId || !card) return
       // Who cannot be meshed tells of no key: the others would send into the void.
-      const time = now().getTime()
+      const time = clock.elapsed()
       if (presence.look(time) !== 'there') return wakeIn(presence.again(time))
       const before = identity.get('local')?.spec.privateKey
       // A machine that has a STATE has its key there; one that gets a STATE keeps the key it had.

@@ -74,14 +74,14 @@ export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 
       statuses,
       diagnostics,
       background,
-      now,
+      clock,
       wakeIn,
       log,
     }) {
       const mesh = config.get('kubespan')?.spec
       if (!mesh?.enabled) return
       if (mode === 'metal') modules.put('wireguard', { string: 'wireguard', parameters: [] })
-      const time = now().getTime()
+      const time = clock.elapsed()
       const kernelHas = presence.look(time)
       if (kernelHas !== 'there') {
         wakeIn(presence.again(time))
@@ -96,7 +96,7 @@ export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 
       const found: Peer[] = peers.list().map(({ metadata, spec }) => ({
         key: metadata.id,
         spec,
-        state: keeper.look(metadata.id, spec.endpoints, told?.get(metadata.id), time),
+        state: keeper.look(metadata.id, spec.endpoints, told?.get(metadata.id), time, clock.now().getTime()),
       }))
       keeper.keep(new Set(found.map(({ key }) => key)))
       const mtu = mesh.mtu ?? defaultMtu

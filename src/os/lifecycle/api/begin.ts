@@ -1,3 +1,4 @@
+import { background } from '../../../cosi/background.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { Machine } from '../../area.ts'
 import { type Phase, SequenceLocked, type SequenceName, TakenOver } from '../sequencer.ts'
@@ -7,15 +8,17 @@ export function beginSequence(
   { sequencer, log }: Pick<Machine, 'sequencer' | 'log'>,
   name: SequenceName,
   phases: readonly Phase[],
-  failed: () => void = () => {},
+  failed: () => void | Promise<void> = () => {},
 ): string {
   if (!sequencer.mayStart(name))
     throw new RpcError('FailedPrecondition', `${name}: sequence "${sequencer.running}" is running, try again when it is done`)
   const actorId = crypto.randomUUID()
-  void sequencer.run(name, phases, actorId).catch((error) => {
-    if (error instanceof SequenceLocked || error instanceof TakenOver) return
-    log.error(`${name} failed, the machine goes on as it is`, { error })
-    failed()
-  })
+  const run = () =>
+    sequencer.run(name, phases, actorId).catch(async (error) => {
+      if (error instanceof SequenceLocked || error instanceof TakenOver) return
+      log.error(`${name} failed, the machine goes on as it is`, { error })
+      await failed()
+    })
+  background(run, log, 'undo of a failed sequence failed', { sequence: name })
   return actorId
 }

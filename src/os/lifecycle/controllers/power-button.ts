@@ -1,3 +1,4 @@
+import { background } from '../../../cosi/background.ts'
 import { type Controller, defineController } from '../../../cosi/controller.ts'
 import type { Machine } from '../../area.ts'
 import { shutdown } from '../stop.ts'
@@ -9,16 +10,13 @@ export const heedPowerButton = (machine: Machine): Controller =>
     inputs: {},
     outputs: {},
     start({ signal, log }) {
-      void (async () => {
-        try {
-          for await (const _ of machine.kernel.acpi.watchPowerButton(signal)) {
-            log.info('power button pressed, the machine shuts down')
-            void machine.sequencer.run('shutdown', shutdown(machine)).catch((error) => log.warn('shutdown was not begun', { error }))
-          }
-        } catch (error) {
-          log.info('the power button is not heeded', { error })
+      const follow = async () => {
+        for await (const _ of machine.kernel.acpi.watchPowerButton(signal)) {
+          log.info('power button pressed, the machine shuts down')
+          background(() => machine.sequencer.run('shutdown', shutdown(machine)), log, 'shutdown failed')
         }
-      })()
+      }
+      follow().catch((error) => log.info('the power button is not watched', { error })) // many machines have none
     },
     reconcile() {},
   })

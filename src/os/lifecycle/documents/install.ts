@@ -1,12 +1,13 @@
 import * as v from 'valibot'
 import { expression, flag, listOf, oneOf, section, text } from '../../../document/fields.ts'
 import type { Mode, Reporter } from '../../../document/kind.ts'
+import { notYet } from '../../../document/unsupported.ts'
 import { expressionRules } from '../../block/documents/volume-fields.ts'
 
 const sizeMatch = v.pipe(
   v.string(),
   v.check(
-    (value) => /^\s*(==|>=|<=|>|<)?\s*\d+(\.\d+)?\s*[KMGTPkmgtp]?i?[Bb]?\s*$/.test(value),
+    (value) => /^(?:==|>=|<=|>|<)?\s*\d+(?:\.\d+)?\s*(?:(?:[KMGTPkmgtp]i?[Bb]?|i[Bb]?|[Bb]))?$/.test(value.trim()),
     '{} is not a condition on a size, like ">= 10GB"',
   ),
 )
@@ -28,8 +29,8 @@ export const install = section({
   }),
   extraKernelArgs: listOf(text),
   image: text,
-  extensions: listOf(section({ image: text })),
-  bootloader: flag,
+  extensions: notYet(listOf(section({ image: text })), 'there are no system extensions, leave the list out'),
+  bootloader: notYet(flag, 'the boot loader is always installed, leave it out', { accepts: [true] }),
   wipe: flag,
   legacyBIOSSupport: flag,
   grubUseUKICmdline: flag,

@@ -4,7 +4,8 @@ import { parameterValues, parseCommandLine } from '../../../wire/command-line.ts
 import { FatVolume, formatFat } from '../../../wire/fat/volume.ts'
 import type { Machine } from '../../area.ts'
 import { known, readDiskTable, withDevice, writeDiskTable } from '../../block/device.ts'
-import { type LaidOut, layOutDisk } from '../../block/layout.ts'
+import { InstallDiskError } from '../../block/install-disk.ts'
+import { DiskOccupied, DiskTooSmall, type LaidOut, layOutDisk } from '../../block/layout.ts'
 import { blockDevices } from '../../block/sysfs.ts'
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
@@ -167,25 +168,34 @@ export async function completeInstallation({ kernel, log }: Pick<Installing, 'ke
   const parent = devices.get(source.slice('/dev/'.length))?.parent
   if (!parent || ![...devices.values()].some((each) => each.parent === parent && each.partitionName === unfinished)) return undefined
   log.info('the installation was cut off before its last step, which is made up for', { disk: parent })
-  await finish({ kernel }, `/dev/${parent}`)
+  await finish({ kernel, log }, `/dev/${parent}`)
   return parent
 }
 
 /** Gives META its name, by which everybody knows that the disk is installed. */
-async function finish({ kernel }: Pick<Installing, 'kernel'>, path: string): Promise<void> {
-  const device = await kernel.block.openDevice(path, { write: true })
+async function finish({ kernel, log }: Pick<Installing, 'kernel' | 'log'>, path: string): Promise<void> {
+  const table = await withDevice(kernel.block, path, {}, readDiskTable)
+  const meta = table?.partitions.find(({ name }) => name === unfinished)
+  if (!table || !meta) throw new Error(`the partition table of "${path}" is not the one that was written`)
+  meta.name = 'META'
   try {
-    const table = await readDiskTable(device)
-    const meta = table?.partitions.find(({ name }) => name === unfinished)
-    if (!table || !meta) throw new Error(`the partition table of "${path}" is not the one that was written`)
-    meta.name = 'META'
-    await writeDiskTable(device, table)
-  } finally {
-    await device.close()
+    await withDevice(kernel.block, path, { write: true }, (device) => writeDiskTable(device, table))
+  } catch (error) {
+    const now = await withDevice(kernel.block, path, {}, readDiskTable)
+    if (!now?.partitions.some(({ name }) => name === 'META')) throw error
+    log.warn('one copy of the partition table could not be written, the next start mends it', { disk: path, error })
   }
-  // The kernel does not tell of names that change: it is asked to tell of the disk.
-  kernel.files.writeInto(`/sys/class/block/${path.replace('/dev/', '')}/uevent`, 'change')
+  try {
+    // The kernel does not tell of names that change: it is asked to tell of the disk.
+    kernel.files.writeInto(`/sys/class/block/${path.replace('/dev/', '')}/uevent`, 'change')
+  } catch (error) {
+    log.warn('the kernel could not be asked to tell of the disk, udevd does when it was written', { disk: path, error })
+  }
 }
+
+/** Why an installation cannot be done as it is asked for: done again it would be refused again. */
+export const isRefusal = (error: unknown): boolean =>
+  [InstallDiskError, DiskOccupied, DiskTooSmall, ReleaseError].some((kind) => error instanceof kind)
 
 const activePartition = { offset: 446, value: 0x80 } as const
 

@@ -43,7 +43,11 @@ export async function knownDisks({ kernel, store }: Parts): Promise<KnownDisk[]>
   const disks = store.list(Disk).filter(({ metadata }) => !ownDevices.test(metadata.id))
   return Promise.all(
     disks.map(async ({ metadata: { id }, spec }) => {
-      const content = await probeDevice(kernel.block, spec.dev_path).catch(() => undefined)
+      const look = () => probeDevice(kernel.block, spec.dev_path)
+      // A disk that fails once may answer when it is asked again.
+      const content = await look()
+        .catch(look)
+        .catch(() => undefined)
       return { id, spec, ...(content && { content }) }
     }),
   )
@@ -61,6 +65,11 @@ export async function planInstall(parts: Parts, wish: InstallWish): Promise<Inst
       `install on "${disk.spec.dev_path}": it has ${prettyBinarySize(disk.spec.size)}, ${prettyBinarySize(leastDisk)} are needed; the disks of this machine are: ${describeDisks(disks)}`,
     )
   }
+  // What cannot be read may hold anything.
+  if (!wipe && !disk.content)
+    throw new InstallDiskError(
+      `install on "${disk.spec.dev_path}": what is on it cannot be read: choose another disk, or set machine.install.wipe to give up what it holds`,
+    )
   if (!wipe) refuseOccupied(disk.spec.dev_path, disk.content ?? {})
   const firmware = firmwareOf(parts)
   const { dev_path: path, size, sector_size: sectorSize } = disk.spec

@@ -2,6 +2,7 @@
  * An installer image in the OCI image layout: blobs by digest, wherever they lie. Its layers hold `/usr/install/<arch>/`;
  * nothing is unpacked, files are read where they lie in the layers.
  */
+import { type ImageDocument, parseImageDocument } from '../../../oci/image-document.ts'
 import { findTarPlaces } from '../../../oci/tar-places.ts'
 import type { Kernel } from '../../kernel.ts'
 import { ReleaseError, type ReleaseFiles } from './release.ts'
@@ -22,13 +23,6 @@ export interface Blobs {
   find(digest: string): Promise<Stretch | undefined>
 }
 
-interface Descriptor {
-  mediaType?: string
-  digest: string
-  size: number
-  platform?: { os?: string; architecture?: string }
-}
-
 const documentLimit = 4 << 20
 const depthLimit = 4
 
@@ -41,16 +35,14 @@ export async function imageFiles(kernel: Reading, blobs: Blobs, top: string, arc
     if (!found) throw wrong(`blob "${digest}" is missing, it was not transferred whole`)
     return found
   }
-  const document = async (digest: string): Promise<{ manifests?: Descriptor[]; layers?: Descriptor[] }> => {
+  const document = async (digest: string): Promise<ImageDocument> => {
     const place = await locate(digest)
     if (place.size > documentLimit) throw wrong(`blob "${digest}" is too large for a manifest`)
     const bytes = await readStretch(kernel, place)
     if (`sha256:${new Bun.CryptoHasher('sha256').update(bytes).digest('hex')}` !== digest) throw wrong(`blob "${digest}" is damaged`)
-    try {
-      return JSON.parse(Buffer.from(bytes).toString())
-    } catch {
-      throw wrong(`blob "${digest}" is no JSON`)
-    }
+    const read = parseImageDocument(Buffer.from(bytes).toString())
+    if (!read) throw wrong(`blob "${digest}" is no manifest of an image`)
+    return read
   }
   let manifest = await document(top)
   for (let depth = 0; manifest.manifests; depth++) {
@@ -61,8 +53,8 @@ export async function imageFiles(kernel: Reading, blobs: Blobs, top: string, arc
   }
   const places = new Map<string, Stretch>()
   const folder = `usr/install/${arch}/`
-  for (const { digest, mediaType = '' } of manifest.layers ?? []) {
-    if (/gzip|zstd/.test(mediaType)) throw wrong('its layers are compressed: push it with uncompressed layers, or send its archive')
+  for (const { digest, mediaType } of manifest.layers ?? []) {
+    if (/gzip|zstd/.test(mediaType ?? '')) throw wrong('its layers are compressed: push it with uncompressed layers, or send its archive')
     const layer = await locate(digest)
     const read = (offset: number, length: number) => readStretch(kernel, { path: layer.path, offset: layer.offset + offset, size: length })
     for (const { name, offset, size } of await findTarPlaces(read, layer.size).catch((error: Error) =>
@@ -107,13 +99,7 @@ export function folderFiles(kernel: { files: Pick<Kernel['files'], 'openRead' | 
   }
 }
 
-function topOf(index: string): string | undefined {
-  try {
-    return (JSON.parse(index) as { manifests?: Descriptor[] }).manifests?.[0]?.digest
-  } catch {
-    return undefined
-  }
-}
+const topOf = (index: string): string | undefined => parseImageDocument(index)?.manifests?.[0]?.digest
 
 function openStretch({ files }: Reading, { path, offset, size }: Stretch): AsyncIterable<Uint8Array> {
   return size === 0 ? none() : chunks(files.openRead(path, { start: offset, end: offset + size - 1 }))

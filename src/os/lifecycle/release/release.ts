@@ -14,7 +14,7 @@ export interface ReleaseFiles {
   open(name: string): AsyncIterable<Uint8Array>
 }
 
-/** A release that is signed by whom this system trusts. */
+/** A release that is signed by whom this system trusts; `open` throws ReleaseError at the end of a file that is not the manifest's. */
 export interface Release {
   readonly origin: string
   readonly manifest: ImageManifest
@@ -62,6 +62,7 @@ export async function openRelease(files: ReleaseFiles, publicKey: string, arch: 
     const found = files.size(name)
     if (found !== size) throw wrong(found === undefined ? `"${name}" is missing` : `"${name}" has ${found} bytes instead of ${size}`)
   }
+  const sums = new Map(manifest.files.map(({ name, sha256 }) => [name, sha256]))
   const image = new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16)
   return {
     origin: files.origin,
@@ -72,19 +73,30 @@ export async function openRelease(files: ReleaseFiles, publicKey: string, arch: 
       if (size === undefined) throw wrong(`its manifest does not name "${name}"`)
       return size
     },
-    open: (name) => files.open(name),
+    open: (name) => checked(files, name, sums.get(name)),
   }
+}
+
+/** A file's bytes; throws at their end when they are not those of the manifest: whatever holds the file may have changed since. */
+async function* checked(files: ReleaseFiles, name: string, sha256: string | undefined): AsyncGenerator<Uint8Array> {
+  const hash = new Bun.CryptoHasher('sha256')
+  for await (const part of files.open(name)) {
+    hash.update(part)
+    yield part
+  }
+  if (hash.digest('hex') !== sha256) throw new ReleaseError(`image from ${files.origin}: "${name}" is damaged: take the image again`)
 }
 
 /** Reads these files once and compares them with the manifest. Throws ReleaseError. */
 export async function verifyFiles(release: Release, names: readonly string[], tell: (name: string) => void = () => {}): Promise<void> {
   for (const name of names) {
     tell(name)
-    const said = release.manifest.files.find((file) => file.name === name)
-    const hash = new Bun.CryptoHasher('sha256')
-    for await (const part of release.open(name)) hash.update(part)
-    if (hash.digest('hex') !== said?.sha256)
+    try {
+      for await (const _ of release.open(name)); // it checks itself
+    } catch (error) {
+      if (!(error instanceof ReleaseError)) throw error
       throw new ReleaseError(`image from ${release.origin}: "${name}" is damaged; nothing was changed, take the image again`)
+    }
   }
 }
 

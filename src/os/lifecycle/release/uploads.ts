@@ -1,18 +1,25 @@
 /** Archives of installer images that were sent through the API: kept under their SHA-256 until they are used, or the next is sent. */
 import { failedWith } from '../../../wire/errno.ts'
+import { parseMeminfo } from '../../../wire/proc/memory.ts'
 import type { Kernel } from '../../kernel.ts'
 import { ReleaseError } from './release.ts'
 
 type Doors = {
-  readonly files: Pick<Kernel['files'], 'lstatIfThere' | 'mkdirAll' | 'list' | 'removeFile' | 'move' | 'openWrite' | 'exists' | 'statfs'>
+  readonly files: Pick<
+    Kernel['files'],
+    'lstatIfThere' | 'readText' | 'mkdirAll' | 'list' | 'removeFile' | 'move' | 'openWrite' | 'exists' | 'statfs'
+  >
 }
 
 const scheme = 'upload:'
 const digest = /^[0-9a-f]{64}$/
 /** On the disk where there is one, else in memory. */
 const folders = { disk: '/var/system/uploads', memory: '/run/ichor/uploads' } as const
-/** A release is a fraction of it. */
+/** A release is a fraction of it. In memory an archive takes a quarter at most. */
 const largest = 2 ** 30
+const shareOfMemory = 1 / 4
+/** Milliseconds that a sender may pause: nobody else can send meanwhile. */
+const idle = 60_000
 
 /** Whether a reference is that of an archive that was sent. */
 export const isUpload = (reference: string): boolean => reference.startsWith(scheme)
@@ -41,9 +48,31 @@ interface Piece {
   readonly sha256: string
 }
 
-/** Takes an archive in, piece by piece; what was sent before goes. One that is here is not taken again. Gives its reference. */
-export async function takeUpload(doors: Doors, pieces: AsyncIterable<Piece>, onDisk: boolean): Promise<string> {
-  const rest = pieces[Symbol.asyncIterator]()
+/** Where an archive goes to, and how long its sender may pause. */
+interface Target {
+  readonly onDisk: boolean
+  readonly idle?: number
+}
+
+let busy = false
+
+/**
+ * Takes an archive in, piece by piece; what was sent before goes. One that is here is not taken again. Gives its reference.
+ * One at a time: two would remove each other's drafts, which take memory until they are closed.
+ */
+export async function takeUpload(doors: Doors, pieces: AsyncIterable<Piece>, target: Target): Promise<string> {
+  if (busy) throw new ReleaseError('another archive is being sent to this node: wait until it is there')
+  busy = true
+  try {
+    return await take(doors, pieces, target)
+  } finally {
+    busy = false
+  }
+}
+
+async function take(doors: Doors, pieces: AsyncIterable<Piece>, { onDisk, idle: pause = idle }: Target): Promise<string> {
+  const sent = pieces[Symbol.asyncIterator]()
+  const rest = { next: () => within(sent.next(), pause), return: () => sent.return?.() }
   try {
     const first = await rest.next()
     const promised = first.done ? '' : first.value.sha256
@@ -55,8 +84,24 @@ export async function takeUpload(doors: Doors, pieces: AsyncIterable<Piece>, onD
     const sum = await store(doors, chunks(), onDisk, promised)
     return scheme + sum
   } finally {
-    await rest.return?.()
+    // A sender that fell silent would keep its generator, and everybody else, waiting.
+    await Promise.race([rest.return(), Bun.sleep(1000)])
   }
+}
+
+async function within<T>(next: Promise<T>, milliseconds: number): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => reject(new ReleaseError(`nothing of the archive came within ${milliseconds / 1000} s: send it again`)),
+    milliseconds,
+  )
+  return Promise.race([next, promise]).finally(() => clearTimeout(timer))
+}
+
+function roomFor({ files }: Doors, onDisk: boolean): number {
+  if (onDisk) return largest
+  const { memtotal = 0 } = parseMeminfo(files.readText('/proc/meminfo'))
+  return Math.min(largest, memtotal * 1024 * shareOfMemory)
 }
 
 /** Writes an archive under its SHA-256. */
@@ -65,6 +110,7 @@ async function store({ files }: Doors, chunks: AsyncIterable<Uint8Array>, onDisk
   files.mkdirAll(folder, { mode: 0o700 })
   for (const name of files.list(folder)) files.removeFile(`${folder}/${name}`)
   const draft = `${folder}/.${Bun.randomUUIDv7()}`
+  const room = roomFor({ files }, onDisk)
   const output = files.openWrite(draft, { mode: 0o600 })
   const hash = new Bun.CryptoHasher('sha256')
   let size = 0
@@ -74,7 +120,8 @@ async function store({ files }: Doors, chunks: AsyncIterable<Uint8Array>, onDisk
   try {
     for await (const chunk of chunks) {
       size += chunk.length
-      if (size > largest) throw new ReleaseError(`the archive is larger than ${largest >> 20} MiB`)
+      if (size > room)
+        throw new ReleaseError(`the archive is larger than ${Math.floor(room / 2 ** 20)} MiB, which is what this node has for it`)
       hash.update(chunk)
       if (!output.write(chunk)) await Promise.race([broken, new Promise((resolve) => output.once('drain', resolve))])
     }

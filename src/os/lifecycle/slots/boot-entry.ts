@@ -56,7 +56,12 @@ export function formatEntry({ generation, slot, kernel, version, rootHash, image
 /** Reads an entry; nothing when it is not whole, and then systemd-boot does not show it either. */
 export function parseEntry(file: string, text: string): (BootEntry & { commandLine: string }) | undefined {
   const name = parseEntryName(file)
-  const value = (key: string) => new RegExp(`^${key} (.+)$`, 'm').exec(text)?.[1]
+  const lines = text.split('\n')
+  const value = (key: string) =>
+    lines
+      .find((line) => line.startsWith(`${key} `))
+      ?.slice(key.length + 1)
+      .trimEnd()
   const kernel = value('efi')
   const version = value('# release')
   const rootHash = value('# root')

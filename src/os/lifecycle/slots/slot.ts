@@ -13,7 +13,7 @@ export const trialStarts = 3
 
 /** What lies in a slot. */
 export interface SlotContent {
-  /** As in `v1.13.0`. */
+  /** As in `v1.13.100`. */
   readonly version: string
   /** Of the hash tree over the root file system, in hex. */
   readonly rootHash: string

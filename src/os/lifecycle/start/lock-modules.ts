@@ -1,3 +1,4 @@
+import type { Logger } from '../../../cosi/log.ts'
 import type { Machine } from '../../area.ts'
 import { lock, moduleLoader } from '../../runtime/module-loader.ts'
 import { KernelModuleSpec } from '../../runtime/resources/kernel-module-spec.ts'
@@ -14,12 +15,10 @@ export const lockModules = (machine: Pick<Machine, 'kernel' | 'store'>): Task =>
   name: 'lockModules',
   async run({ log, signal }) {
     const { kernel, store } = machine
-    const load = moduleLoader(kernel)
-    const listed = (kernel.files.readTextIfThere(hotPlugList) ?? '').split('\n').filter((line) => line && !line.startsWith('#'))
-    const words = listed.map((line) => line.split(' '))
-    const wanted = new Map<string, readonly string[]>(words.map(([name = '', ...parameters]) => [name, parameters]))
+    const wanted = hotPlugged(kernel, log)
     for (const { spec } of store.list(KernelModuleSpec)) wanted.set(spec.string, spec.parameters ?? [])
     const missing: string[] = []
+    const load = loaderOf(kernel, log)
     for (const [name, parameters] of wanted) {
       // Loading holds this thread up; the API is to answer in between.
       await new Promise(setImmediate)
@@ -36,3 +35,25 @@ export const lockModules = (machine: Pick<Machine, 'kernel' | 'store'>): Task =>
     log.info('kernel takes no more modules until the next start', { loaded: wanted.size - missing.length })
   },
 })
+
+function hotPlugged({ files }: Machine['kernel'], log: Logger): Map<string, readonly string[]> {
+  try {
+    const listed = (files.readTextIfThere(hotPlugList) ?? '').split('\n').filter((line) => line && !line.startsWith('#'))
+    return new Map(listed.map((line) => line.split(' ')).map(([name = '', ...parameters]) => [name, parameters]))
+  } catch (error) {
+    log.error('list of hot-plug modules cannot be read', { error })
+    return new Map()
+  }
+}
+
+/** Without its lists no module can be loaded; the kernel is locked all the same. */
+function loaderOf(kernel: Machine['kernel'], log: Logger): ReturnType<typeof moduleLoader> {
+  try {
+    return moduleLoader(kernel)
+  } catch (error) {
+    log.error('kernel modules cannot be found', { error })
+    return () => {
+      throw error
+    }
+  }
+}

@@ -18,10 +18,10 @@ export const sizeChecks = ({ kernel, store }: Pick<Machine, 'kernel' | 'store'>)
       {
         name: 'memorySizeCheck',
         run({ log }) {
-          const [, kibibytes = '0'] = /^MemTotal:\s+(\d+)/m.exec(kernel.files.readText('/proc/meminfo')) ?? []
-          const found = Math.floor(Number(kibibytes) / 1024)
+          const found = memoryOf(kernel)
           const least = store.get(MachineType, 'machine-type')?.spec === 'worker' ? memoryFor.worker : memoryFor.controlPlane
-          if (found < least) log.warn('the machine has too little memory', { memory: `${found} MiB`, least: `${least} MiB` })
+          if (found !== undefined && found < least)
+            log.warn('the machine has too little memory', { memory: `${found} MiB`, least: `${least} MiB` })
         },
       },
     ],
@@ -41,3 +41,13 @@ export const sizeChecks = ({ kernel, store }: Pick<Machine, 'kernel' | 'store'>)
     ],
   },
 ]
+
+/** Memory in MiB; nothing when the kernel does not say, which is no reason to stop the start. */
+function memoryOf({ files }: Pick<Machine['kernel'], 'files'>): number | undefined {
+  try {
+    const [, kibibytes] = /^MemTotal:\s+(\d+)/m.exec(files.readText('/proc/meminfo')) ?? []
+    return kibibytes === undefined ? undefined : Math.floor(Number(kibibytes) / 1024)
+  } catch {
+    return undefined
+  }
+}

@@ -16,9 +16,9 @@ export const writeUdevRules = ({ kernel: { files }, store, spawn }: Pick<Machine
   async run({ log, signal }) {
     const rules = (declared(store.get(MachineConfig, 'v1alpha1'))?.machine.udev?.rules ?? []) as string[]
     if (rules.length === 0) return
-    files.mkdirAll(rulesFile.slice(0, rulesFile.lastIndexOf('/')))
-    await files.writeAtomic(rulesFile, `${rules.join('\n')}\n`)
     try {
+      files.mkdirAll(rulesFile.slice(0, rulesFile.lastIndexOf('/')))
+      await files.writeAtomic(rulesFile, `${rules.join('\n')}\n`)
       for (const question of [
         ['control', '--reload'],
         ['trigger', '--type=devices'],

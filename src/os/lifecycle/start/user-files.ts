@@ -1,18 +1,21 @@
 import type { Machine } from '../../area.ts'
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
-import { type UserFile, writeUserFiles } from '../../files/user-files.ts'
+import { writeUserFiles } from '../../files/user-files.ts'
+import { Diagnostic } from '../../runtime/resources/diagnostic.ts'
 import type { Task } from '../sequencer.ts'
 
-/** Puts the operator's files in place; what is wrong with them is told, and the machine starts without them. */
+/** Puts the operator's files in place; what is wrong with them is told, in `explain` and `health` too, and the machine starts without them. */
 export const putUserFiles = ({ kernel, store }: Pick<Machine, 'kernel' | 'store'>): Task => ({
   name: 'writeUserFiles',
   async run({ log }) {
-    const files = (declared(store.get(MachineConfig, 'v1alpha1'))?.machine.files ?? []) as UserFile[]
+    const files = declared(store.get(MachineConfig, 'v1alpha1'))?.machine.files ?? []
     try {
       await writeUserFiles(kernel, files)
     } catch (error) {
       log.error('files of the configuration could not all be written: correct machine.files', { error })
+      const message = 'not all files of the configuration could be written at this start: correct machine.files'
+      store.put(Diagnostic, 'machine-files', { message, details: [(error as Error).message] })
     }
   },
 })

@@ -5,6 +5,7 @@ import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { isRegistered } from '../../k8s/drain.ts'
 import { installWish } from '../install/install-system.ts'
 import { ownParameters } from '../install/layout.ts'
+import { tooOld } from '../release/floor.ts'
 import { filesFor, mergeParameters, type Release, slotRelease } from '../release/release.ts'
 import type { BootState, Slot } from '../slots/slot.ts'
 import { otherSlot } from '../slots/slot.ts'
@@ -42,7 +43,7 @@ export async function planUpgrade(
   release: Release,
   state: BootState & { kind: 'systemd-boot' | 'grub' },
   running: Slot | undefined,
-  { force }: { force: boolean },
+  { force, trusted }: { force: boolean; trusted: boolean },
 ): Promise<UpgradePlan> {
   const { version, kubernetes, kernel } = release.manifest
   const target = targetSlot(state, running)
@@ -66,6 +67,9 @@ export async function planUpgrade(
   if (state.trial && running === state.trial.slot)
     findings.push({ subject: 'slot', text: 'the release that runs is on trial itself: wait until it is marked good', verdict: 'refused' })
   if (running && state.slots[running]?.image === release.image) findings.push(note('image', 'this very image runs already'))
+  const old = tooOld(machine, version, { trusted })
+  if (old && trusted) findings.push(against('release', `${old}: --force installs it all the same`))
+  else if (old) findings.push({ subject: 'release', text: old, verdict: 'refused' })
   const failed = failuresOf(machine).find(({ image }) => image === release.image)
   if (failed) findings.push(against('history', `it failed on this node at ${failed.at}: ${failed.why}`))
   const parameters = ownParameters(machine.kernel.files.readTextIfThere('/proc/cmdline') ?? '', installWish(machine).extraKernelArgs ?? [])

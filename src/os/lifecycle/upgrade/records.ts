@@ -27,8 +27,6 @@ const failure = v.object({ version: v.string(), image: v.string(), why: v.string
 /** A release that did not come up on this machine. */
 export type Failure = v.InferOutput<typeof failure>
 
-/** Tag of our own, beside those with a fixed meaning. */
-const failuresTag = 0x20
 /** So many are remembered. */
 const most = 8
 
@@ -48,14 +46,14 @@ export async function recordTrial({ meta }: Parts, value: Trial | undefined): Pr
 
 /** Releases that failed, the last first. */
 export function failuresOf({ meta }: Parts): readonly Failure[] {
-  return parsed(v.array(failure), meta.get(failuresTag)) ?? []
+  return parsed(v.array(failure), meta.get(metaTags.failedReleases)) ?? []
 }
 
 /** Remembers that a release failed. */
 export async function recordFailure({ meta }: Parts, { version, image, why }: Omit<Failure, 'at'>): Promise<void> {
   const others = failuresOf({ meta }).filter((each) => each.image !== image)
   const failed = { version, image, why: why.slice(0, 500), at: new Date().toISOString() }
-  meta.set(failuresTag, JSON.stringify([failed, ...others].slice(0, most)))
+  meta.set(metaTags.failedReleases, JSON.stringify([failed, ...others].slice(0, most)))
   await meta.flush()
 }
 
@@ -64,7 +62,7 @@ export async function forgetFailure({ meta }: Parts, image: string): Promise<voi
   const known = failuresOf({ meta })
   const left = known.filter((each) => each.image !== image)
   if (left.length === known.length) return
-  meta.set(failuresTag, JSON.stringify(left))
+  meta.set(metaTags.failedReleases, JSON.stringify(left))
   await meta.flush()
 }
 

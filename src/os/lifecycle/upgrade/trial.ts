@@ -5,12 +5,13 @@ import { metaTags } from '../../block/meta/meta.ts'
 import { NodeStatus } from '../../k8s/resources/node-status.ts'
 import { Nodename } from '../../k8s/resources/nodename.ts'
 import { NodeAddress } from '../../network/resources/node-address.ts'
+import { raiseFloor } from '../release/floor.ts'
 import { startedFromDisk, withBootLoader } from '../slots/boot-disk.ts'
 import { dropClaim } from './claim.ts'
 import { forgetFailure, recordFailure, recordTrial, type Trial, trialOf } from './records.ts'
 
 /** What watching a trial takes of the machine. */
-export type Watching = Pick<Machine, 'kernel' | 'store' | 'supervisor' | 'log' | 'meta' | 'service'>
+export type Watching = Pick<Machine, 'clock' | 'kernel' | 'store' | 'supervisor' | 'log' | 'meta' | 'service' | 'version'>
 
 /** How a trial ended; `none` when there was none. */
 export type Outcome = 'none' | 'good' | 'back'
@@ -31,6 +32,7 @@ export async function watchTrial(machine: Watching, signal: AbortSignal, rest = 
   if (!state.trial) {
     // It never began, or it was given up and the failure is remembered already.
     if (record) await ended(machine, record)
+    await raiseFloor(machine, machine.version.tag)
     return 'none'
   }
   const { slot } = state.trial
@@ -54,6 +56,7 @@ export async function watchTrial(machine: Watching, signal: AbortSignal, rest = 
     await withBootLoader(machine, (loader) => loader.keep(slot))
     machine.log.info('this release has proven itself', { version: trial.version, slot: slot.toUpperCase() })
     await forgetFailure(machine, trial.image)
+    await raiseFloor(machine, trial.version)
     await ended(machine, trial)
     return 'good'
   }
@@ -102,17 +105,17 @@ async function untilWell(
   { limit, rest }: { limit: number; rest: number },
   signal: AbortSignal,
 ): Promise<string[]> {
-  const { supervisor, store } = machine
-  const end = Date.now() + limit
+  const { supervisor, store, clock } = machine
+  const end = clock.deadline(limit)
   let since: number | undefined
   for (;;) {
     const unmet = notWell(machine, trial)
-    const now = Date.now()
+    const now = clock.elapsed()
     if (unmet.length > 0) since = undefined
     else since ??= now
     if (since !== undefined && now - since >= rest) return []
-    if (now >= end) return unmet.length > 0 ? unmet : ['not for long enough']
-    await changed([supervisor, store], since === undefined ? end - now : rest - (now - since), signal)
+    if (end.over) return unmet.length > 0 ? unmet : ['not for long enough']
+    await changed([supervisor, store], since === undefined ? end.left : rest - (now - since), signal)
   }
 }
 
@@ -149,7 +152,7 @@ async function ended(machine: Watching, { claim }: Trial): Promise<void> {
   await recordTrial(machine, undefined)
   await meta.flush()
   if (!claim) return
-  void supervisor
+  supervisor
     .until('etcd', 'up', AbortSignal.timeout(60 * 60_000))
     .then(() => dropClaim(machine, claim))
     .catch((error) => machine.log.warn('the claim to upgrade in etcd ends by itself within the hour', { error }))

@@ -20,6 +20,8 @@ export class UpgradeRefused extends Error {
 /** How an upgrade is done. */
 export interface UpgradeOptions {
   readonly force: boolean
+  /** The caller is an administrator, not anybody who reached a machine in maintenance. */
+  readonly trusted: boolean
   readonly inMemory?: boolean
   readonly signal: AbortSignal
   readonly tell: (message: string) => void

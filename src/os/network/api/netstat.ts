@@ -23,12 +23,7 @@ export const netstat = ({ files }: Pick<Kernel, 'files'>, pods: () => Promise<Ne
 async function podNetworks(): Promise<NetworkOf[]> {
   const containers = await listContainers('k8s.io', common.ContainerDriver.CRI)
   const found = new Map<string, NetworkOf>()
-  for (const { networkNamespace, pid } of containers) {
-    const name = networkNamespace.slice(networkNamespace.lastIndexOf('/') + 1)
-    // A sandbox names the network it was given; its containers join it by process, and so do pods on the node's own.
-    if (name === '' || networkNamespace.startsWith('/proc/') || pid === 0) continue
-    found.set(name, found.get(name) ?? { name, pid })
-  }
+  for (const { networkNamespace: name, pid } of containers) if (name !== '' && pid !== 0) found.set(name, { name, pid })
   return [...found.values()]
 }
 
@@ -42,10 +37,11 @@ async function networksOf(asked: machine.NetstatRequest.NetNS | undefined, pods:
   return [...(hostnetwork || allnetns ? [own] : []), ...others.filter(({ name }) => allnetns || netns.includes(name))]
 }
 
-/** A socket without a peer waits for one: that is what listening means for datagrams too. */
-function passes({ remotePort }: Socket, filter: number): boolean {
-  if (filter === CONNECTED) return remotePort !== 0
-  return filter !== LISTENING || remotePort === 0
+/** Connected sockets have the address and the port of a peer, listening ones neither: that holds for datagrams too. */
+function passes({ remoteIp, remotePort }: Socket, filter: number): boolean {
+  const unspecified = /^[0:.]*$/.test(unmapped(remoteIp))
+  if (filter === CONNECTED) return !unspecified && remotePort !== 0
+  return filter !== LISTENING || (unspecified && remotePort === 0)
 }
 
 function record(socket: Socket, holders: Map<number, Holder> | undefined): machine.ConnectRecord {
@@ -66,7 +62,8 @@ function record(socket: Socket, holders: Map<number, Holder> | undefined): machi
     inode: socket.inode,
     ref: socket.references,
     pointer: Number.parseInt(socket.pointer, 16) || 0,
-    process: holders?.get(socket.inode),
+    // Clients of the field read it without asking whether it is there.
+    process: holders?.get(socket.inode) ?? { pid: 0, name: '' },
     netns: socket.network,
   }
 }

@@ -1,8 +1,9 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
-import { declared } from '../../config/declared.ts'
+import { declared, findAll } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { EtcFileSpec } from '../../files/resources/etc-file-spec.ts'
 import type { Kernel } from '../../kernel.ts'
+import { StaticHostConfig } from '../documents/resolver.ts'
 import { HostDNSConfig } from '../resources/host-dns-config.ts'
 import { HostnameStatus } from '../resources/hostname-status.ts'
 import { NodeAddress } from '../resources/node-address.ts'
@@ -43,11 +44,9 @@ export const configNetworkFiles = ({ files }: Pick<Kernel, 'files'>): Controller
       etc.put('hostname', { contents: `${name.hostname}\n`, mode: 0o644, selinux_label: '' })
       if (!address) return
       const found = declared(config.get('v1alpha1'))
-      const extra: { ip: string; aliases?: string[] }[] = [
+      const extra: { ip?: string; aliases?: string[] }[] = [
         ...(found?.machine.network?.extraHostEntries ?? []),
-        ...(found?.documents ?? [])
-          .filter(({ kind }) => kind === 'StaticHostConfig')
-          .map((host) => ({ ip: host.name, aliases: host.hostnames })),
+        ...findAll(found, StaticHostConfig).map((host) => ({ ip: host.name, aliases: host.hostnames })),
       ]
       const fqdn = name.domainname ? [`${name.hostname}.${name.domainname}`] : []
       const lines: [string, ...string[]][] = [
@@ -56,7 +55,7 @@ export const configNetworkFiles = ({ files }: Pick<Kernel, 'files'>): Controller
         ['::1', 'localhost', 'ip6-localhost', 'ip6-loopback'],
         ['ff02::1', 'ip6-allnodes'],
         ['ff02::2', 'ip6-allrouters'],
-        ...extra.map(({ ip, aliases = [] }): [string, ...string[]] => [ip, ...aliases]),
+        ...extra.flatMap(({ ip, aliases = [] }): [string, ...string[]][] => (ip ? [[ip, ...aliases]] : [])),
       ]
       etc.put('hosts', { contents: lines.map((line) => `${line.join(' ')}\n`).join(''), mode: 0o644, selinux_label: '' })
     },

@@ -1,10 +1,11 @@
 import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Ethernet, EthernetChange } from '../../../linux/ethtool.ts'
-import { declared } from '../../config/declared.ts'
+import { declared, findAll } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { DevicesStatus } from '../../runtime/resources/devices-status.ts'
+import { EthernetConfig } from '../documents/ethernet.ts'
 import { changeOf, statusOf } from '../ethernet.ts'
 import { onChange } from '../kernel-events.ts'
 import { linkNames } from '../link-names.ts'
@@ -21,8 +22,8 @@ export const configEthernet: Controller = defineController({
   outputs: { spec: shared(EthernetSpec) },
   reconcile({ config, links, spec }) {
     const resolve = linkNames(links.list())
-    for (const document of declared(config.get('v1alpha1'))?.documents ?? []) {
-      if (document.kind !== 'EthernetConfig' || !document.name) continue
+    for (const document of findAll(declared(config.get('v1alpha1')), EthernetConfig)) {
+      if (!document.name) continue
       const { rings, features, channels, wakeOnLan } = document
       const said = { rings, features, channels, wakeOnLan } satisfies SpecOf<typeof EthernetSpec>
       spec.put(resolve(document.name), Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined)))

@@ -1,9 +1,10 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
-import { declared, find } from '../../config/declared.ts'
+import type { DocumentOf } from '../../../document/kind.ts'
+import { declared, find, findAll } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
-import { portRange } from '../documents/firewall.ts'
+import { NetworkDefaultActionConfig, NetworkRuleConfig, portRange } from '../documents/firewall.ts'
 import { stands } from '../filter-state.ts'
 import { wakeOn } from '../kernel-events.ts'
 import { nftScript } from '../nft-script.ts'
@@ -33,11 +34,11 @@ export const configFirewall: Controller = defineController({
   reconcile({ config, addresses, chain }) {
     const found = declared(config.get('v1alpha1'))
     if (!found) return
-    const block = find(found, 'NetworkDefaultActionConfig')?.ingress === 'block'
-    const documents = found.documents.filter(({ kind }) => kind === 'NetworkRuleConfig')
+    const block = find(found, NetworkDefaultActionConfig)?.ingress === 'block'
+    const documents = findAll(found, NetworkRuleConfig)
     if (!block && documents.length === 0) return
     const network = found.cluster.network ?? {}
-    const inside: string[] = [...(network.podSubnets ?? ['10.244.0.0/16']), ...(network.serviceSubnets ?? ['10.96.0.0/12'])]
+    const inside = [...(network.podSubnets ?? ['10.244.0.0/16']), ...(network.serviceSubnets ?? ['10.96.0.0/12'])]
     const always = [
       accept({ matchIIfName: { interfaceName: trustedLinks, operator: '==' } }),
       accept({ matchConntrackState: { states: ['established', 'related'] } }),
@@ -73,15 +74,12 @@ export const configFirewall: Controller = defineController({
 const single = (address: string) => `${address.split('/')[0]}/${address.includes(':') ? 128 : 32}`
 
 /** Where nothing else passes a rule lets its sources in; where everything does it keeps all others out. */
-function ruleOf({ portSelector = {}, ingress = [] }: Readonly<Record<string, any>>, block: boolean): Rule {
+function ruleOf({ portSelector = {}, ingress = [] }: DocumentOf<typeof NetworkRuleConfig>, block: boolean): Rule {
   const { protocol = 'tcp', ports = [] } = portSelector
-  const ranges = ports
-    .map(String)
-    .map(portRange)
-    .flatMap((range: [number, number] | undefined) => (range ? [{ lo: range[0], hi: range[1] }] : []))
+  const ranges = ports.map(portRange).flatMap((range) => (range ? [{ lo: range[0], hi: range[1] }] : []))
   const sources = {
-    includeSubnets: ingress.map(({ subnet }: { subnet: string }) => subnet),
-    excludeSubnets: ingress.flatMap(({ except }: { except?: string }) => (except ? [except] : [])),
+    includeSubnets: ingress.flatMap(({ subnet }) => (subnet ? [subnet] : [])),
+    excludeSubnets: ingress.flatMap(({ except }) => (except ? [except] : [])),
     ...(block ? {} : { invert: true }),
   }
   return {

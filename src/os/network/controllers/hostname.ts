@@ -6,6 +6,7 @@ import { declared, find } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { type BootNetwork, silentBoot } from '../boot-network.ts'
+import { HostnameConfig } from '../documents/hostname.ts'
 import { splitName } from '../full-name.ts'
 import { HostnameSpec } from '../resources/hostname-spec.ts'
 import { HostnameStatus } from '../resources/hostname-status.ts'
@@ -20,7 +21,7 @@ export const configHostname = (boot: BootNetwork = silentBoot): Controller =>
     reconcile({ config, addresses, identity, spec }) {
       if (boot.hostname) spec.put('cmdline/hostname', { ...splitName(boot.hostname), layer: 'cmdline' })
       const found = declared(config.get('v1alpha1'))
-      const document = found && find(found, 'HostnameConfig')
+      const document = find(found, HostnameConfig)
       const named = document?.hostname || found?.machine.network?.hostname
       if (named) spec.put('configuration/hostname', { ...splitName(named), layer: 'configuration' })
       const auto = document?.auto ?? (found?.machine.features?.stableHostname === false ? 'addr' : 'stable')

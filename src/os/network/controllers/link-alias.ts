@@ -1,11 +1,13 @@
 import { type Controller, defineController, exclusive, strong, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
-import { CelError, type CelProgram, celHolds, compileCel } from '../../../document/cel.ts'
-import { declared } from '../../config/declared.ts'
+import { CelError } from '../../../document/cel/error.ts'
+import { declared, findAll } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
-import { linkFunctions, linkVariables } from '../documents/link-expression.ts'
+import { LinkAliasConfig } from '../documents/link.ts'
+import { linkCondition } from '../documents/link-expression.ts'
 import { isPhysical } from '../link-names.ts'
+import { linkValues } from '../link-values.ts'
 import { LinkAliasSpec } from '../resources/link-alias-spec.ts'
 import { LinkStatus } from '../resources/link-status.ts'
 
@@ -20,9 +22,9 @@ export const configLinkAliases: Controller = defineController({
       .filter(({ spec }) => isPhysical(spec))
       .sort((a, b) => a.spec.index - b.spec.index)
     const named = new Set<string>()
-    for (const document of declared(config.get('v1alpha1'))?.documents ?? []) {
-      if (document.kind !== 'LinkAliasConfig') continue
+    for (const document of findAll(declared(config.get('v1alpha1')), LinkAliasConfig)) {
       const { name, selector } = document
+      if (!name) continue
       const picked = pick(selector?.match ?? '', cards, (reason) => log.warn('an alias picks no link', { alias: name, reason }))
         .filter(({ metadata }) => !named.has(metadata.id)) // the first document that picks a link names it
         .map(({ metadata }) => metadata.id)
@@ -43,8 +45,8 @@ type Card = { metadata: { id: string }; spec: SpecOf<typeof LinkStatus> }
 
 function pick<T extends Card>(expression: string, cards: readonly T[], complain: (reason: string) => void): T[] {
   try {
-    const program: CelProgram = compileCel(expression, linkFunctions)
-    return cards.filter(({ spec }) => celHolds(program, { link: linkVariables(spec) }))
+    const picks = linkCondition(expression)
+    return cards.filter(({ spec }) => picks({ link: linkValues(spec) }))
   } catch (error) {
     if (!(error instanceof CelError)) throw error
     complain(error.message)

@@ -167,7 +167,16 @@ function linkLocal(addresses: readonly { spec: SpecOf<typeof AddressStatus> }[],
   return own?.spec.address.split('/')[0]
 }
 
-type Outputs = Record<'address' | 'link' | 'route' | 'hostname' | 'resolver' | 'timeServer', { put(id: string, spec: any): void }>
+interface Outputs {
+  address: Putting<typeof AddressSpec>
+  link: Putting<typeof LinkSpec>
+  route: Putting<typeof RouteSpec>
+  hostname: Putting<typeof HostnameSpec>
+  resolver: Putting<typeof ResolverSpec>
+  timeServer: Putting<typeof TimeServerSpec>
+}
+
+type Putting<T> = { put(id: string, spec: SpecOf<T>): void }
 
 function put(outputs: Outputs, id: string, linkName: string, findings: Findings | undefined): void {
   if (!findings) return

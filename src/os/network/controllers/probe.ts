@@ -1,9 +1,12 @@
 import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
 import { merge, strongest } from '../../../cosi/merge.ts'
+import { pause } from '../../../cosi/pause.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
+import { timerDelay } from '../../../cosi/timer.ts'
 import { milliseconds } from '../../../document/quantity.ts'
-import { declared } from '../../config/declared.ts'
+import { declared, findAll } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { TCPProbeConfig } from '../documents/tcp-probe.ts'
 import { ProbeSpec } from '../resources/probe-spec.ts'
 import { ProbeStatus } from '../resources/probe-status.ts'
 
@@ -13,9 +16,9 @@ export const configProbes: Controller = defineController({
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { spec: shared(ProbeSpec, 'network-config') },
   reconcile({ config, spec }) {
-    for (const document of declared(config.get('v1alpha1'))?.documents ?? []) {
-      if (document.kind !== 'TCPProbeConfig') continue
-      const { endpoint = '', interval = '1s', timeout = '10s', failureThreshold = 0 } = document
+    for (const document of findAll(declared(config.get('v1alpha1')), TCPProbeConfig)) {
+      const { interval = '1s', failureThreshold = 0 } = document
+      const { endpoint = '', timeout = '10s' } = document
       spec.put(`configuration/tcp:${endpoint}`, { interval, failureThreshold, tcp: { endpoint, timeout }, layer: 'configuration' })
     }
   },
@@ -55,7 +58,7 @@ export const runProbes = (connect: Connect): Controller => {
               if (signal.aborted) return
               if (++failures > spec.failureThreshold) tell(false, error instanceof Error ? error.message : String(error))
             }
-            await rest(Math.max(10, milliseconds(spec.interval)), signal)
+            await pause(Math.max(10, milliseconds(spec.interval)), signal)
           }
         })
         const outcome = found.get(metadata.id)
@@ -65,26 +68,12 @@ export const runProbes = (connect: Connect): Controller => {
   })
 }
 
-function rest(time: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, time)
-    signal.addEventListener(
-      'abort',
-      () => {
-        clearTimeout(timer)
-        resolve()
-      },
-      { once: true },
-    )
-  })
-}
-
 /** Connects over TCP and hangs up. */
 export const connectTcp: Connect = (endpoint, timeout, signal) => {
   const [, host = '', port = ''] = /^\[?([^\]]+?)\]?:(\d{1,5})$/.exec(endpoint) ?? []
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   if (!host) return Promise.reject(new Error(`"${endpoint}" is not an endpoint, like "example.com:443"`))
-  const timer = setTimeout(() => reject(new Error(`connect to "${endpoint}": no answer within ${timeout} ms`)), timeout)
+  const timer = setTimeout(() => reject(new Error(`connect to "${endpoint}": no answer within ${timeout} ms`)), timerDelay(timeout))
   const refused = (reason: unknown) =>
     reject(new Error(`connect to "${endpoint}": ${reason instanceof Error ? reason.message : String(reason)}`))
   signal.addEventListener('abort', () => reject(signal.reason), { once: true })

@@ -4,6 +4,7 @@ import { transform } from '../../../cosi/transform.ts'
 import { declared, find } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { type BootNetwork, silentBoot } from '../boot-network.ts'
+import { ResolverConfig } from '../documents/resolver.ts'
 import { HostnameStatus } from '../resources/hostname-status.ts'
 import { ResolverSpec } from '../resources/resolver-spec.ts'
 import { ResolverStatus } from '../resources/resolver-status.ts'
@@ -22,10 +23,10 @@ export const configResolvers = (boot: BootNetwork = silentBoot): Controller =>
       if (boot.nameServers.length > 0) spec.put('cmdline/resolvers', { dnsServers: [...boot.nameServers], layer: 'cmdline' })
       const found = declared(config.get('v1alpha1'))
       if (!found) return
-      const document = find(found, 'ResolverConfig')
+      const document = find(found, ResolverConfig)
       const network = found.machine.network ?? {}
-      const dnsServers: string[] = document?.nameservers?.map((server: { address: string }) => server.address) ?? network.nameservers ?? []
-      const searchDomains: string[] = [...(document?.searchDomains?.domains ?? network.searchDomains ?? [])]
+      const dnsServers = document?.nameservers?.flatMap(({ address }) => (address ? [address] : [])) ?? network.nameservers ?? []
+      const searchDomains = [...(document?.searchDomains?.domains ?? network.searchDomains ?? [])]
       const disabled = document?.searchDomains?.disableDefault ?? network.disableSearchDomain ?? false
       const domain = hostname.get('hostname')?.spec.domainname
       if (domain && !disabled) searchDomains.push(domain)

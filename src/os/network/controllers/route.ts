@@ -1,12 +1,13 @@
 import { type Controller, defineController, shared, strong, weak } from '../../../cosi/controller.ts'
 import { merge, strongest } from '../../../cosi/merge.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
-import { declared } from '../../config/declared.ts'
+import { declared, findAll } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { type BootNetwork, silentBoot } from '../boot-network.ts'
 import { configuredLinks } from '../configured-links.ts'
 import { canonicalDestination } from '../declared-links.ts'
+import { BlackholeRouteConfig } from '../documents/routing.ts'
 import { onChange } from '../kernel-events.ts'
 import { DeviceConfigSpec } from '../resources/device-config-spec.ts'
 import { LinkStatus } from '../resources/link-status.ts'
@@ -24,8 +25,7 @@ export const configRoutes = (boot: BootNetwork = silentBoot): Controller =>
       for (const [id, wish] of routeWishes(boot.links(links.list()), 'cmdline', 'boot')) spec.put(`cmdline/${id}`, wish)
       for (const [id, wish] of routeWishes(configuredLinks({ config, devices, links }, boot), 'configuration'))
         spec.put(`configuration/${id}`, wish)
-      for (const document of declared(config.get('v1alpha1'))?.documents ?? []) {
-        if (document.kind !== 'BlackholeRouteConfig') continue
+      for (const document of findAll(declared(config.get('v1alpha1')), BlackholeRouteConfig)) {
         const wish = blackhole(canonicalDestination(document.name ?? ''), document.metric)
         spec.put(`configuration/${routeId(wish)}`, wish)
       }

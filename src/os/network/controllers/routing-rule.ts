@@ -2,10 +2,11 @@ import { type Controller, defineController, exclusive, shared, strong, weak } fr
 import { merge, strongest } from '../../../cosi/merge.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Rule } from '../../../linux/net.ts'
-import { declared } from '../../config/declared.ts'
+import { declared, findAll } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { canonicalDestination } from '../declared-links.ts'
+import { RoutingRuleConfig } from '../documents/routing.ts'
 import { onChange } from '../kernel-events.ts'
 import { familyName, familyNumber, routeTableName, routeTableNumber, ruleActionName, ruleActionNumber } from '../kernel-names.ts'
 import { RoutingRuleSpec } from '../resources/routing-rule-spec.ts'
@@ -21,8 +22,7 @@ export const configRoutingRules: Controller = defineController({
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { spec: shared(RoutingRuleSpec, 'network-config') },
   reconcile({ config, spec }) {
-    for (const document of declared(config.get('v1alpha1'))?.documents ?? []) {
-      if (document.kind !== 'RoutingRuleConfig') continue
+    for (const document of findAll(declared(config.get('v1alpha1')), RoutingRuleConfig)) {
       const { name, src = '', dst = '', table, action = 'unicast', iifName, oifName, fwMark, fwMask } = document
       const spoken = `${src}${dst}`
       const families = spoken === '' ? ['inet4', 'inet6'] : [spoken.includes(':') ? 'inet6' : 'inet4']

@@ -3,6 +3,7 @@ import { merge, strongest } from '../../../cosi/merge.ts'
 import { transform } from '../../../cosi/transform.ts'
 import { declared, find } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { TimeSyncConfig } from '../../time/documents/time-sync.ts'
 import { type BootNetwork, silentBoot } from '../boot-network.ts'
 import { TimeServerSpec } from '../resources/time-server-spec.ts'
 import { TimeServerStatus } from '../resources/time-server-status.ts'
@@ -17,7 +18,7 @@ export const configTimeServers = (boot: BootNetwork = silentBoot): Controller =>
       spec.put('default/timeservers', { timeServers: ['time.cloudflare.com'], layer: 'default' })
       if (boot.timeServers.length > 0) spec.put('cmdline/timeservers', { timeServers: [...boot.timeServers], layer: 'cmdline' })
       const found = declared(config.get('v1alpha1'))
-      const synced = found && find(found, 'TimeSyncConfig')
+      const synced = find(found, TimeSyncConfig)
       const timeServers: string[] | undefined = synced?.ntp?.servers ?? synced?.ptp?.devices ?? found?.machine.time?.servers
       if (timeServers && timeServers.length > 0) spec.put('configuration/timeservers', { timeServers, layer: 'configuration' })
     },

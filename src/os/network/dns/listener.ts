@@ -1,5 +1,8 @@
 /** Where the resolver is asked: UDP and TCP at one address. */
+
 import { createServer, type Server, type Socket } from 'node:net'
+import { background } from '../../../cosi/background.ts'
+import type { Logger } from '../../../cosi/log.ts'
 import { LengthReader, withLength } from './framing.ts'
 
 /** Milliseconds that a TCP connection may say nothing. */
@@ -15,10 +18,10 @@ export interface Answering {
 }
 
 /** Listens until it is closed. Rejects when the address cannot be bound. */
-export async function listen(host: string, port: number, answering: Answering): Promise<{ close(): void }> {
-  const tcp = await listenTcp(host, port, answering)
+export async function listen(host: string, port: number, answering: Answering, log: Logger): Promise<{ close(): void }> {
+  const tcp = await listenTcp(host, port, answering, log)
   try {
-    const udp = await listenUdp(host, port, answering)
+    const udp = await listenUdp(host, port, answering, log)
     return {
       close() {
         udp.close()
@@ -31,25 +34,27 @@ export async function listen(host: string, port: number, answering: Answering): 
   }
 }
 
-const listenUdp = (hostname: string, port: number, answering: Answering) =>
+const listenUdp = (hostname: string, port: number, answering: Answering, log: Logger) =>
   Bun.udpSocket({
     hostname,
     port,
     socket: {
       data(socket, query, fromPort, from) {
         // What does not get out is asked again: that is how UDP is.
-        const send = (answer: Buffer) => void socket.send(answer, fromPort, from)
+        const send = (answer: Buffer) => {
+          if (!socket.closed) socket.send(answer, fromPort, from)
+        }
         const answer = answering.udp(query)
-        if (answer instanceof Promise) void answer.then((late) => !socket.closed && send(late))
+        if (answer instanceof Promise) background(answer.then(send), log, 'answer DNS query failed', { over: 'udp' })
         else send(answer)
       },
       error() {}, // an asker that went away
     },
   })
 
-function listenTcp(host: string, port: number, answering: Answering): Promise<Server> {
+function listenTcp(host: string, port: number, answering: Answering, log: Logger): Promise<Server> {
   const { promise, resolve, reject } = Promise.withResolvers<Server>()
-  const server = createServer((socket) => serve(socket, answering))
+  const server = createServer((socket) => serve(socket, answering, log))
   server.maxConnections = mostConnections
   server.once('error', reject)
   server.listen(port, host, () => {
@@ -60,16 +65,19 @@ function listenTcp(host: string, port: number, answering: Answering): Promise<Se
   return promise
 }
 
-function serve(socket: Socket, answering: Answering): void {
+function serve(socket: Socket, answering: Answering, log: Logger): void {
   let underWay = 0
   socket.setTimeout(idle, () => socket.destroy())
   socket.on('error', () => socket.destroy())
   const reader = new LengthReader((query) => {
     if (++underWay >= mostUnderWay) socket.pause()
-    void answering.tcp(query).then((answer) => {
-      if (--underWay < mostUnderWay) socket.resume()
+    const reply = async () => {
+      const answer = await answering.tcp(query).finally(() => {
+        if (--underWay < mostUnderWay) socket.resume()
+      })
       if (socket.writable) socket.write(withLength(answer))
-    })
+    }
+    background(reply, log, 'answer DNS query failed', { over: 'tcp' })
   })
   socket.on('data', (chunk: Buffer) => reader.push(chunk))
 }

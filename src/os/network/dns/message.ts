@@ -13,7 +13,7 @@ export const responseCode = { none: 0, formatError: 1, serverFailure: 2, nameErr
 /** A query's one question, and where its records begin. */
 export interface Question {
   readonly id: number
-  /** Name, type and class as bytes, lower case: equal for equal questions. */
+  /** Name in lower case, type and class, as bytes: equal for equal questions. */
   readonly key: string
   /** Offset behind the question. */
   readonly end: number
@@ -44,11 +44,14 @@ export function readQuestion(message: Uint8Array): Question {
   if (end > message.length) throw new DecodeError('DNS question', header, 'it is cut off')
   return {
     id: view.getUint16(0),
-    key: Buffer.from(message.subarray(header, end)).toString('latin1').toLowerCase(),
+    // Letters of the name only: type 65 and type 97 are two questions.
+    key: latin1(message, header, end - 4).toLowerCase() + latin1(message, end - 4, end),
     end,
     flags: view.getUint16(2) & askedFlags,
   }
 }
+
+const latin1 = (bytes: Uint8Array, start: number, end: number) => Buffer.from(bytes.subarray(start, end)).toString('latin1')
 
 /** The code of an answer. */
 export function readCode(message: Uint8Array): number {

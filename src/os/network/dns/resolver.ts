@@ -2,6 +2,7 @@
  * The node's resolver: forwards to upstream servers, keeps what may be kept, answers over UDP and TCP. Equal questions
  * that are under way are asked once. Answers pass byte for byte, so DNSSEC records reach those who asked for them.
  */
+import { type Logger, silent } from '../../../cosi/log.ts'
 import { Cache, type Kept, shownAt } from './cache.ts'
 import { listen } from './listener.ts'
 import {
@@ -49,6 +50,7 @@ export class Resolver {
   constructor(
     readonly now: () => number = () => performance.now() / 1000,
     patience?: Patience,
+    readonly log: Logger = silent,
   ) {
     this.#upstreams = new Upstreams(patience)
   }
@@ -87,7 +89,7 @@ export class Resolver {
       if (this.#listeners.has(address)) continue
       const colon = address.lastIndexOf(':')
       const answering = { udp: (query: Buffer) => this.udp(query), tcp: (query: Buffer) => this.answer(query) }
-      this.#listeners.set(address, await listen(address.slice(0, colon), Number(address.slice(colon + 1)), answering))
+      this.#listeners.set(address, await listen(address.slice(0, colon), Number(address.slice(colon + 1)), answering, this.log))
     }
   }
 

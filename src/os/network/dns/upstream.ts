@@ -92,14 +92,16 @@ export class Upstreams {
 
   #probeLater(server: string): void {
     if (this.#probes.has(server)) return
-    const timer = setTimeout(async () => {
-      const good = await askUdp(server, probe, this.patience.attempt).then(
-        () => true,
-        () => false,
-      )
+    const noted = (good: boolean) => {
       if (this.#probes.get(server) !== timer) return
       this.#probes.delete(server)
       this.#note(server, good)
+    }
+    const timer = setTimeout(() => {
+      askUdp(server, probe, this.patience.attempt).then(
+        () => noted(true),
+        () => noted(false),
+      )
     }, this.patience.probe)
     timer.unref()
     this.#probes.set(server, timer)

@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { flag, oneOf, section, text, unsigned } from '../../../document/fields.ts'
 import { defineDocument, type Reporter } from '../../../document/kind.ts'
+import { notYet } from '../../../document/unsupported.ts'
 import { requireName } from './link-fields.ts'
 
 const duid = v.pipe(
@@ -13,6 +14,14 @@ const schema = section({
   routeMetric: unsigned(32),
   ignoreHostname: flag,
   clientIdentifier: oneOf('none', 'mac', 'duid'),
+  duidRaw: duid,
+})
+
+const schema6 = section({
+  name: text,
+  routeMetric: notYet(unsigned(32), 'DHCPv6 brings no routes, set the metric of the route itself'),
+  ignoreHostname: notYet(flag, 'no host name is taken from DHCPv6, leave it out'),
+  clientIdentifier: notYet(oneOf('none', 'mac', 'duid'), 'DHCPv6 needs an identifier, use "mac" or "duid"', { accepts: ['mac', 'duid'] }),
   duidRaw: duid,
 })
 
@@ -37,6 +46,6 @@ export const DHCPv6Config = defineDocument({
   kind: 'DHCPv6Config',
   description: 'A link that asks a server for its IPv6 address.',
   nameKey: 'name',
-  schema,
+  schema: schema6,
   rules,
 })

@@ -1,31 +1,52 @@
-/** What an expression that picks links may speak of. */
-import type { SpecOf } from '../../../cosi/resource.ts'
-import type { CelFunction, CelValue } from '../../../document/cel.ts'
-import type { LinkStatus } from '../resources/link-status.ts'
+/** Expressions that pick links: what they can refer to. */
+import { CelEnvironment, type CelProgram } from '../../../document/cel/environment.ts'
+import { matchesStars } from '../../../wire/wildcard.ts'
 
-/** A link's fields, by the names that they have on the wire. */
-export function linkVariables(spec: SpecOf<typeof LinkStatus>): Record<string, CelValue> {
-  return {
-    alias: spec.alias ?? '',
-    alt_names: spec.altNames ?? [],
-    index: spec.index,
-    type: spec.type,
-    kind: spec.kind,
-    mtu: spec.mtu,
-    hardware_addr: spec.hardwareAddr,
-    permanent_addr: spec.permanentAddr,
-    broadcast_addr: spec.broadcastAddr,
-    bus_path: spec.busPath ?? '',
-    pciid: spec.pciID ?? '',
-    driver: spec.driver ?? '',
-    vendor_id: spec.vendorID ?? '',
-    product_id: spec.productID ?? '',
-    vendor: spec.vendor ?? '',
-    product: spec.product ?? '',
-    link_state: spec.linkState,
-    speed_megabits: spec.speedMbit ?? 0,
-  }
+/** Fields of a link by their names and types on the wire; what only links made by the machine have is left out. */
+const link = {
+  alias: 'string',
+  alt_names: 'list<string>',
+  broadcast_addr: 'bytes',
+  bus_path: 'string',
+  driver: 'string',
+  driver_version: 'string',
+  firmware_version: 'string',
+  flags: 'uint',
+  hardware_addr: 'bytes',
+  index: 'uint',
+  kind: 'string',
+  link_index: 'uint',
+  link_state: 'bool',
+  master_index: 'uint',
+  mtu: 'uint',
+  operational_state: 'int',
+  pciid: 'string',
+  permanent_addr: 'bytes',
+  product: 'string',
+  product_id: 'string',
+  queue_disc: 'string',
+  slave_kind: 'string',
+  speed_megabits: 'int',
+  type: 'int',
+  vendor: 'string',
+  vendor_id: 'string',
+} as const
+
+/** The values of a link's fields. */
+export type LinkValues = Record<keyof typeof link, unknown>
+
+const macText = (address: Uint8Array): string =>
+  Buffer.from(address)
+    .toString('hex')
+    .replaceAll(/..(?=.)/g, '$&:')
+
+let environment: CelEnvironment | undefined
+
+/** Compiles an expression that picks links; it runs on `{ link: LinkValues }`. Throws CelError. */
+export function linkCondition(expression: string): CelProgram<boolean> {
+  environment ??= new CelEnvironment({
+    variables: { link },
+    functions: { 'glob(string, string): bool': matchesStars, 'mac(bytes): string': macText },
+  })
+  return environment.condition(expression)
 }
-
-/** Functions for links: `mac(link.permanent_addr)` is the address as text. */
-export const linkFunctions: Readonly<Record<string, CelFunction>> = { mac: (address = '') => address }

@@ -1,7 +1,7 @@
-import { CelError, compileCel } from '../../../document/cel.ts'
+import { CelError } from '../../../document/cel/error.ts'
 import { expression, section, text } from '../../../document/fields.ts'
 import { defineDocument, type Reporter } from '../../../document/kind.ts'
-import { linkFunctions } from './link-expression.ts'
+import { linkCondition } from './link-expression.ts'
 import { linkFields, linkRules, requireName } from './link-fields.ts'
 
 /** A link that exists already. */
@@ -31,7 +31,7 @@ export const LinkAliasConfig = defineDocument({
 
 function expressionRule(match: string, report: Reporter): void {
   try {
-    compileCel(match, linkFunctions)
+    linkCondition(match)
   } catch (error) {
     if (!(error instanceof CelError)) throw error
     report.error(['selector', 'match'], error.message)

@@ -3,6 +3,7 @@ import type * as v from 'valibot'
 import { duration, flag, integer, isCidr, isIp, keyedListOf, listOf, section, text, unsigned } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 import type { Path } from '../../../document/path.ts'
+import { notYet } from '../../../document/unsupported.ts'
 import { kubeSpanFields, kubeSpanRules } from '../../kubespan/documents/kubespan.ts'
 import { bondWords } from './bond.ts'
 import { isWireguardKey } from './wireguard.ts'
@@ -10,8 +11,11 @@ import { isWireguardKey } from './wireguard.ts'
 const selectorFields = { busPath: text, hardwareAddr: text, permanentAddr: text, pciID: text, driver: text, physical: flag }
 const selector = section(selectorFields)
 const routes = listOf(section({ network: text, gateway: text, source: text, metric: unsigned(32), mtu: unsigned(32) }))
-const token = section({ apiToken: text })
-const vip = section({ ip: text, equinixMetal: token, hcloud: token })
+const cloudVip = notYet(
+  section({ apiToken: text }),
+  'shared addresses are announced on the local network only, use "vip.ip" alone or a load balancer',
+)
+const vip = section({ ip: text, equinixMetal: cloudVip, hcloud: cloudVip })
 const dhcpOptions = section({ routeMetric: unsigned(32), ipv4: flag, ipv6: flag, duidv6: text })
 
 const bond = section({
@@ -21,7 +25,7 @@ const bond = section({
   mode: text,
   xmitHashPolicy: text,
   lacpRate: text,
-  adActorSystem: text,
+  adActorSystem: notYet(text, 'the address of the bond is used, leave it out'),
   arpValidate: text,
   arpAllTargets: text,
   primary: text,

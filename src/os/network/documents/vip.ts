@@ -19,6 +19,7 @@ export const Layer2VIPConfig = defineDocument({
 export const HCloudVIPConfig = defineDocument({
   kind: 'HCloudVIPConfig',
   description: "An address shared by control planes, moved through the cloud's API.",
+  notYet: 'use Layer2VIPConfig on a local network, or a load balancer',
   nameKey: 'name',
   schema: section({ name: text, link: text, apiToken: text }),
   rules(vip, report) {

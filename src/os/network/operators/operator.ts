@@ -1,3 +1,4 @@
+import { systemClock } from '../../../cosi/clock.ts'
 import type { Logger } from '../../../cosi/log.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { PacketLink } from '../../../linux/packet.ts'
@@ -51,21 +52,5 @@ export interface Operation {
 /** Runs until its signal. */
 export type Operator = (operation: Operation) => Promise<void>
 
-// A longer timer would fire at once.
-const longestTimer = 2 ** 31 - 1
-
 /** The machine's clock. */
-export const machineClock: Clock = {
-  now: () => performance.now(),
-  sleep: (milliseconds, signal) =>
-    new Promise((resolve) => {
-      if (signal.aborted) return resolve()
-      const done = () => {
-        clearTimeout(timer)
-        signal.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = setTimeout(done, Math.max(0, Math.min(milliseconds, longestTimer)))
-      signal.addEventListener('abort', done)
-    }),
-}
+export const machineClock: Clock = { now: systemClock.elapsed, sleep: systemClock.sleep }

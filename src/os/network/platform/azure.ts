@@ -58,8 +58,9 @@ export const azure: Platform = {
   async ready({ fetch }) {
     const state = (await fetch(`${fabric}/?comp=goalstate`, { headers: agent })) ?? ''
     const part = (name: string) => {
-      const [, value] = new RegExp(`<${name}>([^<>]{1,256})</${name}>`).exec(state) ?? []
-      if (value === undefined) throw new Error(`read azure goal state: it has no ${name}`)
+      const [, after = ''] = state.split(`<${name}>`, 2)
+      const [value = ''] = after.split(`</${name}>`, 1)
+      if (!/^[^<>]{1,256}$/.test(value)) throw new Error(`read azure goal state: it has no ${name}`)
       return value
     }
     const instance = `<Role><InstanceId>${part('InstanceId')}</InstanceId><Health><State>Ready</State></Health></Role>`

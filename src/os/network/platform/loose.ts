@@ -2,7 +2,7 @@
 import { PlatformConfigError } from './platform-config.ts'
 
 /** A mapping of which nothing is known yet. */
-export type Loose = Readonly<Record<string, any>>
+export type Loose = Readonly<Record<string, unknown>>
 
 const longest = 1 << 20
 

@@ -2,9 +2,8 @@
 import { bondOf, canonicalPrefix, type DeclaredLink, type DhcpSettings, declaredLink } from '../declared-links.ts'
 import { bondWords } from '../documents/bond.ts'
 import { dhcp, type KnownLink, linkWith, platformNetwork, route, withMask } from './declare.ts'
+import { type Loose, mappingOf } from './loose.ts'
 import { PlatformConfigError, type PlatformNetwork, parseMapping } from './platform-config.ts'
-
-type Loose = Readonly<Record<string, any>>
 
 interface Read {
   links: DeclaredLink[]
@@ -17,7 +16,7 @@ const what = 'network-config'
 /** Reads either version. A link that is told by its hardware address and not there is passed over. Throws PlatformConfigError. */
 export function readNetworkConfig(text: string, known: readonly KnownLink[], hostname = ''): PlatformNetwork {
   const given = parseMapping(text, what)
-  const config: Loose = given.network && typeof given.network === 'object' ? given.network : given // netplan wraps it
+  const config: Loose = given.network && typeof given.network === 'object' ? mappingOf(given.network) : given // netplan wraps it
   if (config.version !== 1 && config.version !== 2)
     throw new PlatformConfigError(`${what}: version ${JSON.stringify(config.version)} is not known: use 1 or 2`)
   const read = config.version === 1 ? version1(config, known) : version2(config, known)
@@ -107,12 +106,12 @@ function version1(config: Loose, known: readonly KnownLink[]): Read {
       }
       case 'bond': {
         const members = strings(entry.bond_interfaces).map((member) => named.get(member) ?? member)
-        read.links.push(declaredLink(name, { ...own, kind: 'bond', bond: bond(entry.params ?? {}), members }))
+        read.links.push(declaredLink(name, { ...own, kind: 'bond', bond: bond(mappingOf(entry.params)), members }))
         break
       }
       case 'bridge': {
         const members = strings(entry.bridge_interfaces).map((member) => named.get(member) ?? member)
-        const stp = { enabled: ['on', 'true', '1'].includes(String(entry.params?.bridge_stp ?? '')) }
+        const stp = { enabled: ['on', 'true', '1'].includes(String(mappingOf(entry.params).bridge_stp ?? '')) }
         read.links.push(declaredLink(name, { ...own, kind: 'bridge', bridge: { stp, vlan: { filteringEnabled: false } }, members }))
         break
       }
@@ -191,11 +190,11 @@ function version2(config: Loose, known: readonly KnownLink[]): Read {
   for (const [id, entry] of mappings(config.bonds, 'bonds')) {
     const own = settings(entry, `bonds.${id}`, read)
     read.links.push(
-      declaredLink(id, { ...own, kind: 'bond', bond: bond(entry.parameters ?? {}), members: strings(entry.interfaces).map(realName) }),
+      declaredLink(id, { ...own, kind: 'bond', bond: bond(mappingOf(entry.parameters)), members: strings(entry.interfaces).map(realName) }),
     )
   }
   for (const [id, entry] of mappings(config.bridges, 'bridges')) {
-    const bridge = { stp: { enabled: entry.parameters?.stp === true }, vlan: { filteringEnabled: false } }
+    const bridge = { stp: { enabled: mappingOf(entry.parameters).stp === true }, vlan: { filteringEnabled: false } }
     read.links.push(
       declaredLink(id, {
         ...settings(entry, `bridges.${id}`, read),
@@ -217,9 +216,10 @@ function version2(config: Loose, known: readonly KnownLink[]): Read {
 }
 
 /** The link that an entry means: by what it must match, else by its name. */
-function matching(id: string, { match }: Loose, known: readonly KnownLink[]): string | undefined {
-  if (!match) return id
-  const mac = match.macaddress
+function matching(id: string, entry: Loose, known: readonly KnownLink[]): string | undefined {
+  if (!entry.match) return id
+  const match = mappingOf(entry.match)
+  const mac = match.macaddress === undefined ? undefined : String(match.macaddress)
   const fits = (pattern: unknown, text = '') => pattern === undefined || strings(pattern).some((one) => new Bun.Glob(one).match(text))
   return known.find(
     (one) => (mac === undefined || linkWith(mac, [one]) !== undefined) && fits(match.name, one.name) && fits(match.driver, one.driver),
@@ -231,11 +231,11 @@ function settings(entry: Loose, where: string, read: Read): Partial<DeclaredLink
     route(String(one.to ?? ''), String(one.via ?? ''), one.metric, one.mtu),
   )
   for (const key of ['gateway4', 'gateway6']) if (entry[key]) routes.push(route('', String(entry[key])))
-  read.nameServers.push(...strings(entry.nameservers?.addresses))
-  read.searchDomains.push(...strings(entry.nameservers?.search))
-  const metric = (overrides: Loose | undefined): DhcpSettings => ({
+  read.nameServers.push(...strings(mappingOf(entry.nameservers).addresses))
+  read.searchDomains.push(...strings(mappingOf(entry.nameservers).search))
+  const metric = (overrides: unknown): DhcpSettings => ({
     ...dhcp,
-    routeMetric: number(overrides?.['route-metric']) ?? dhcp.routeMetric,
+    routeMetric: number(mappingOf(overrides)['route-metric']) ?? dhcp.routeMetric,
   })
   return {
     mtu: number(entry.mtu) ?? 0,

@@ -1,6 +1,6 @@
 /** Platforms that tell names one by one and leave addresses to DHCP, as the default layer asks for them. */
 import { platformNetwork } from './declare.ts'
-import { metadataOf, readJson, textOf, textsOf, unwrapped } from './loose.ts'
+import { mappingOf, metadataOf, readJson, textOf, textsOf, unwrapped } from './loose.ts'
 import type { Platform, PlatformDoor } from './platform.ts'
 
 type Names = Readonly<Record<'hostname' | 'instanceId' | 'instanceType' | 'zone' | 'address', string>>
@@ -58,7 +58,7 @@ export const akamai: Platform = {
     const network = readJson((await read('network')) ?? '{}', 'akamai metadata: network')
     const hostname = textOf(instance.label)
     const instanceId = textOf(instance.id)
-    const own = [...textsOf(network.ipv4?.public), textOf(network.ipv6?.slaac)].map((address) => address.split('/')[0]!)
+    const own = [...textsOf(mappingOf(network.ipv4).public), textOf(mappingOf(network.ipv6).slaac)].map((address) => address.split('/')[0]!)
     const metadata = metadataOf({
       platform: 'akamai',
       hostname,

@@ -1,7 +1,8 @@
 /** Network configuration that a platform hands over: one form for all of them, written as its resource is shown. */
 import * as v from 'valibot'
-import { parse } from 'yaml'
+import { LineCounter, parseDocument } from 'yaml'
 import type { SpecOf } from '../../../cosi/resource.ts'
+import { duplicateKey } from '../../../document/unique-keys.ts'
 import { canonicalDestination, canonicalPrefix } from '../declared-links.ts'
 import { PlatformConfig } from '../resources/platform-config.ts'
 
@@ -16,23 +17,27 @@ export class PlatformConfigError extends Error {
 const longest = 256 << 10
 
 /** Parses YAML of a platform into a mapping; aliases do not multiply. */
-export function parseMapping(text: string, what: string): Readonly<Record<string, any>> {
+export function parseMapping(text: string, what: string): Readonly<Record<string, unknown>> {
   if (text.length > longest) throw new PlatformConfigError(`${what}: ${text.length} characters are too many`)
   let value: unknown
   try {
-    value = parse(text, { maxAliasCount: 0, logLevel: 'error' })
+    const lines = new LineCounter()
+    const document = parseDocument(text, { logLevel: 'error', uniqueKeys: false, lineCounter: lines })
+    const wrong = document.errors[0]?.message ?? duplicateKey(document, lines)
+    if (wrong) throw new Error(wrong)
+    value = document.toJS({ maxAliasCount: 0 })
   } catch (error) {
     throw new PlatformConfigError(`${what}: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}`)
   }
   if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new PlatformConfigError(`${what}: it is not a mapping`)
-  return value as Record<string, any>
+  return value as Record<string, unknown>
 }
 
 /** Reads the configuration of a machine without a platform of its own (META key 10). What is left out has its usual value. */
 export function readPlatformConfig(text: string, what = 'META key 10'): PlatformNetwork {
   const given = parseMapping(text, what)
   const layer = 'platform'
-  const list = (key: string): Record<string, any>[] => {
+  const list = (key: string): Record<string, unknown>[] => {
     const value = given[key] ?? []
     if (!Array.isArray(value) || value.some((entry) => entry === null || typeof entry !== 'object'))
       throw new PlatformConfigError(`${what}: "${key}" is not a list of mappings`)

@@ -11,7 +11,7 @@ import { ResolverSpec } from './resolver-spec.ts'
 import { RouteSpec } from './route-spec.ts'
 import { TimeServerSpec } from './time-server-spec.ts'
 
-const listOf = <T extends v.GenericSchema<any, any>>(schema: T) => v.optional(v.array(schema), [])
+const listOf = <T extends v.GenericSchema>(schema: T) => v.optional(v.array(schema), [])
 
 /** What the platform says of the network. */
 export const PlatformConfig = defineResource({

@@ -7,6 +7,8 @@ import { type Method, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { ServiceDefinition } from '../../../supervise/definition.ts'
 import type { Machine } from '../../area.ts'
+import { ConfigHistory } from '../../config/history.ts'
+import { viewEtcd } from '../../etcd/view.ts'
 import type { Cause } from '../explain/cause.ts'
 import { type Explanation, explainMachine, explainResource, type Machinery } from '../explain/explain.ts'
 
@@ -14,7 +16,7 @@ const { Kind } = ichor.v1.Cause
 const kinds = { absent: Kind.ABSENT, unwell: Kind.UNWELL, failing: Kind.FAILING, service: Kind.SERVICE, outside: Kind.OUTSIDE } as const
 
 /** Why a resource is not there or not well; without a name, why the machine is not. */
-export const explain = (machine: Pick<Machine, 'store' | 'runtime' | 'supervisor' | 'service' | 'kernel'>): Method => {
+export const explain = (machine: Pick<Machine, 'store' | 'runtime' | 'supervisor' | 'service' | 'kernel' | 'log'>): Method => {
   const machinery: Machinery = {
     store: machine.store,
     runtime: machine.runtime,
@@ -22,6 +24,8 @@ export const explain = (machine: Pick<Machine, 'store' | 'runtime' | 'supervisor
     world: machine.kernel,
     definition: (id) => described(machine, id),
     log: (id) => machine.supervisor.logs.get(id),
+    history: new ConfigHistory(machine.kernel.files, machine.log),
+    etcd: () => viewEtcd(machine.store),
   }
   return unary(
     'ichor.v1.ExplainService/Explain',

@@ -19,7 +19,10 @@ export function logMethods({ supervisor, kernel }: Pick<Machine, 'supervisor' | 
     serverStream('machine.MachineService/Logs', readers, async function* (request, { signal }) {
       const query: LogQuery = { tailLines: request.tailLines, follow: request.follow, signal }
       const pods = request.namespace === 'k8s.io' || (request.namespace === '' && request.driver === common.ContainerDriver.CRI)
-      const source = pods ? followFile(kernel, await podLog(kernel, request.id), query) : ownLog({ supervisor, kernel }, request.id, query)
+      // Whoever may mount /var/log into a pod can put links there.
+      const source = pods
+        ? followFile(kernel, await podLog(kernel, request.id), query, { below: podLogs })
+        : ownLog({ supervisor, kernel }, request.id, query)
       for await (const bytes of source) yield { bytes }
     }),
   ]

@@ -1,7 +1,7 @@
 import { type Method, type Role, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { OperatorAction } from '../../../supervise/definition.ts'
-import type { ServiceSnapshot } from '../../../supervise/service.ts'
+import type { ServiceSnapshot } from '../../../supervise/snapshot.ts'
 import { SupervisorError } from '../../../supervise/supervisor.ts'
 import type { Machine } from '../../area.ts'
 import { healthMessage, timestampOf } from '../service-health.ts'

@@ -1,24 +1,30 @@
 import type { Kernel } from '../../kernel.ts'
+import type { AuditKind } from './audit-log.ts'
 
 const largest = 4 << 20
 
-/** Where the audit log stays when the machine starts anew; the file before it has ".1" behind its name. */
-export const auditPath = '/var/log/audit/api.log'
+/** Where the audit log stays when the machine restarts; the file before each has ".1" behind its name. */
+export const auditPaths: Readonly<Record<AuditKind, string>> = { changes: '/var/log/audit/api.log', reads: '/var/log/audit/api-reads.log' }
 
-/** Appends to the file of the audit log; where there is no disk to keep it on, it lives in memory alone. */
-export function auditFile({ files }: Pick<Kernel, 'files'>, tell: (error: unknown) => void, path = auditPath): (lines: string) => void {
-  let told = false
-  return (lines) => {
+/** Appends to the files of the audit log; where there is no disk to keep them on, it lives in memory alone. */
+export function auditFile(
+  { files }: Pick<Kernel, 'files'>,
+  failed: (error: unknown) => void,
+  paths = auditPaths,
+): (lines: string, kind: AuditKind) => void {
+  let reported = false
+  return (lines, kind) => {
+    const path = paths[kind]
     try {
       const folder = path.slice(0, path.lastIndexOf('/'))
       if (!files.exists(folder)) return
       const size = files.lstatIfThere(path)?.size ?? 0
       if (size > largest) files.move(path, `${path}.1`)
       files.append(path, lines, { mode: 0o600 })
-      told = false
+      reported = false
     } catch (error) {
-      if (!told) tell(error)
-      told = true
+      if (!reported) failed(error)
+      reported = true
     }
   }
 }

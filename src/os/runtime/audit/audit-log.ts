@@ -1,11 +1,13 @@
 /**
- * Who called what, from where, and how it ended: a log that only grows. What changes the machine is written at once;
- * calls that only look, and calls that were refused, are counted, and written once a second with their number, so that
- * neither a busy reader nor a flood of refusals can push the rest out. Requests are never written, so no secret can be.
+ * Who called what, from where, and how it ended. A call that may change something is written before it takes effect, and
+ * when it has ended. Calls without side effects, and calls that were refused, are counted and written once a second, a few
+ * lines at most, to a log of their own: nobody who only reads can push a change out. What changes is declared with the
+ * method. Requests are never written, so no secret can be.
  */
+import { callerAddress, callerName } from '../../../rpc/caller-metadata.ts'
+import { methodShape } from '../../../rpc/schema.ts'
 import type { AdmittedCall, CallObserver } from '../../../rpc/server/call.ts'
 import type { StatusName } from '../../../rpc/status.ts'
-import { callerAddress, callerName } from './caller-metadata.ts'
 
 /** One line of the log. */
 export interface AuditRecord {
@@ -24,23 +26,36 @@ export interface AuditRecord {
   readonly calls: number
 }
 
+/** Calls that may change something, and all others. */
+export type AuditKind = 'changes' | 'reads'
+
 /** Where lines go. */
 export interface AuditSinks {
-  write(lines: string): void
+  write(lines: string, kind: AuditKind): void
   now?: () => Date
   /** Milliseconds between two writings of what was counted. */
   every?: number
 }
 
+/** Kinds of calls that are counted apart, and lines that are written of them, each second. */
 const maxKinds = 1000
-const maxRecent = 200
+const maxLines = 20
+/** Records that are kept in memory. */
+const maxRecent: Readonly<Record<AuditKind, number>> = { changes: 200, reads: 100 }
+
+interface Count {
+  readonly record: AuditRecord
+  calls: number
+  longest: number
+}
 
 /** The log of the calls of one machine. */
 export class AuditLog implements CallObserver {
   readonly #sinks: AuditSinks
   readonly #now: () => Date
-  readonly #counted = new Map<string, { record: AuditRecord; calls: number; longest: number }>()
-  readonly #recent: AuditRecord[] = []
+  readonly #started = new WeakSet<AdmittedCall>()
+  readonly #counted = new Map<string, Count>()
+  readonly #recent: Readonly<Record<AuditKind, (readonly [number, AuditRecord])[]>> = { changes: [], reads: [] }
   readonly #listeners = new Set<() => void>()
   #timer?: ReturnType<typeof setTimeout>
   #sequence = 0
@@ -52,44 +67,34 @@ export class AuditLog implements CallObserver {
 
   began(): void {}
 
-  ended(call: AdmittedCall, status: StatusName | 'OK', milliseconds: number): void {
-    const { method, metadata, roles } = call
-    const from = metadata[callerAddress]?.[0] ?? call.peer
-    const name = metadata[callerName]?.[0] ?? ''
-    const refused = status === 'PermissionDenied' || status === 'Unauthenticated'
-    const looks = method.access !== 'anyone' && method.access.includes('os:reader')
-    if (!looks && !refused) {
-      this.#write([recordOf(call, status, from, name, this.#now(), milliseconds, 1)])
-      return
-    }
-    let named = ''
-    for (const role of roles) named += role
-    const key = `${method.path} ${status} ${from} ${name} ${named}`
-    const counted = this.#counted.get(key)
-    if (counted) {
-      counted.calls++
-      if (milliseconds > counted.longest) counted.longest = milliseconds
-      return
-    }
-    if (this.#counted.size >= maxKinds) this.flush()
-    const record = recordOf(call, status, from, name, this.#now(), milliseconds, 1)
-    this.#counted.set(key, { record, calls: 1, longest: milliseconds })
-    this.#timer ??= setTimeout(() => this.flush(), this.#sinks.every ?? 1000).unref()
+  admitted(call: AdmittedCall): void {
+    if (methodShape(call.method.path).readOnly) return
+    this.#started.add(call)
+    this.#write('changes', [this.#recordOf(call, 'started', 0)])
   }
 
-  /** Writes what was counted. */
+  ended(call: AdmittedCall, status: StatusName | 'OK', milliseconds: number): void {
+    if (this.#started.has(call)) this.#write('changes', [this.#recordOf(call, status, milliseconds)])
+    else this.#count(call, status, milliseconds)
+  }
+
+  /** Writes what was counted: refusals first, then what was called most; the rest as one line. */
   flush(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    const records = [...this.#counted.values()].map(({ record, calls, longest }) => ({ ...record, calls, milliseconds: longest }))
+    const counts = [...this.#counted.values()]
     this.#counted.clear()
-    if (records.length > 0) this.#write(records)
+    if (counts.length === 0) return
+    counts.sort((a, b) => Number(isRefusal(b.record.outcome)) - Number(isRefusal(a.record.outcome)) || b.calls - a.calls)
+    const records = counts.slice(0, maxLines).map(({ record, calls, longest }) => ({ ...record, calls, milliseconds: longest }))
+    const rest = counts.slice(maxLines)
+    if (rest.length > 0) records.push(othersOf(rest, this.#now()))
+    this.#write('reads', records)
   }
 
   /** The last records by the number of each, oldest first. */
   recent(): (readonly [number, AuditRecord])[] {
-    const first = this.#sequence - this.#recent.length
-    return this.#recent.map((record, index) => [first + index + 1, record] as const)
+    return [...this.#recent.changes, ...this.#recent.reads].sort(([a], [b]) => a - b)
   }
 
   /** Calls back after each writing, until the returned function is called. */
@@ -98,40 +103,65 @@ export class AuditLog implements CallObserver {
     return () => this.#listeners.delete(listener)
   }
 
-  #write(records: readonly AuditRecord[]): void {
-    this.#sequence += records.length
-    this.#recent.push(...records)
-    this.#recent.splice(0, Math.max(0, this.#recent.length - maxRecent))
-    this.#sinks.write(records.map((record) => `${auditLine(record)}\n`).join(''))
+  #count(call: AdmittedCall, status: StatusName | 'OK', milliseconds: number): void {
+    const { from, name } = callerOf(call)
+    let roles = ''
+    for (const role of call.roles) roles += role
+    const kind = `${call.method.path} ${status} ${from} ${name} ${roles}`
+    const key = this.#counted.has(kind) || this.#counted.size < maxKinds ? kind : others
+    const counted = this.#counted.get(key)
+    if (counted) {
+      counted.calls++
+      if (milliseconds > counted.longest) counted.longest = milliseconds
+      return
+    }
+    const record = key === others ? othersOf([], this.#now()) : this.#recordOf(call, status, milliseconds)
+    this.#counted.set(key, { record, calls: 1, longest: milliseconds })
+    this.#timer ??= setTimeout(() => this.flush(), this.#sinks.every ?? 1000).unref()
+  }
+
+  #recordOf(call: AdmittedCall, outcome: string, milliseconds: number): AuditRecord {
+    const { from, name } = callerOf(call)
+    return {
+      time: this.#now(),
+      method: call.method.path,
+      outcome,
+      from: from.replace(/[^\w.:[\]-]/g, '').slice(0, 64),
+      by: decoded(name).slice(0, 256),
+      roles: [...call.roles].sort(),
+      milliseconds,
+      calls: 1,
+    }
+  }
+
+  #write(kind: AuditKind, records: readonly AuditRecord[]): void {
+    const recent = this.#recent[kind]
+    for (const record of records) recent.push([++this.#sequence, record])
+    recent.splice(0, Math.max(0, recent.length - maxRecent[kind]))
+    this.#sinks.write(records.map((record) => `${auditLine(record)}\n`).join(''), kind)
     for (const listener of [...this.#listeners]) listener()
   }
+}
+
+const others = 'others'
+
+/** One record for many calls that differ. */
+function othersOf(counts: readonly Count[], time: Date): AuditRecord {
+  const calls = counts.reduce((sum, count) => sum + count.calls, 0)
+  const milliseconds = Math.max(0, ...counts.map(({ longest }) => longest))
+  return { time, method: others, outcome: others, from: others, by: '', roles: [], milliseconds, calls }
+}
+
+const isRefusal = (outcome: string) => outcome === 'PermissionDenied' || outcome === 'Unauthenticated'
+
+function callerOf({ metadata, peer }: AdmittedCall): { from: string; name: string } {
+  return { from: metadata[callerAddress]?.[0] ?? peer, name: metadata[callerName]?.[0] ?? '' }
 }
 
 /** A record as a line of text. */
 export function auditLine({ time, method, outcome, from, by, roles, milliseconds, calls }: AuditRecord): string {
   const often = calls > 1 ? ` calls=${calls}` : ''
   return `${time.toISOString()} method=${method} outcome=${outcome} from=${from} by=${JSON.stringify(by)} roles=${roles.join(',')} ms=${milliseconds.toFixed(1)}${often}`
-}
-
-function recordOf(
-  { method, roles }: AdmittedCall,
-  outcome: string,
-  from: string,
-  name: string,
-  time: Date,
-  milliseconds: number,
-  calls: number,
-): AuditRecord {
-  return {
-    time,
-    method: method.path,
-    outcome,
-    from: from.replace(/[^\w.:[\]-]/g, '').slice(0, 64),
-    by: decoded(name).slice(0, 256),
-    roles: [...roles].sort(),
-    milliseconds,
-    calls,
-  }
 }
 
 function decoded(text: string): string {

@@ -18,9 +18,9 @@ const longest = 160
  * Who stands before the console, or reads it over a serial line, sees at its end how the machine is: version, stage, name
  * and addresses, what it waits for, and what went wrong last.
  */
-export const tellStatus = (problem: Pick<LastProblem, 'text' | 'time' | 'onChange'>, { wait = pause } = {}): Controller => {
+export const tellStatus = (problem: Pick<LastProblem, 'text' | 'age' | 'onChange'>, { wait = pause } = {}): Controller => {
   let shown = ''
-  let next = 0
+  let next = Number.NEGATIVE_INFINITY
   return defineController({
     name: 'runtime.ConsoleStatusController',
     inputs: {
@@ -33,7 +33,7 @@ export const tellStatus = (problem: Pick<LastProblem, 'text' | 'time' | 'onChang
     start({ wake }) {
       problem.onChange(wake)
     },
-    reconcile({ version, machine, hostname, addresses, log, now, wakeIn }) {
+    reconcile({ version, machine, hostname, addresses, log, clock, wakeIn }) {
       const status = machine.get('machine')?.spec
       const system = version.get('version')?.spec
       if (!status || !system) return
@@ -42,7 +42,7 @@ export const tellStatus = (problem: Pick<LastProblem, 'text' | 'time' | 'onChang
       const found = addresses.get('routed-no-k8s') ?? addresses.get('routed') ?? addresses.get('current')
       const at = found?.spec.addresses.map((address) => address.split('/')[0]) ?? []
       const reasons = unmetConditions.map(({ name, reason }) => `${name} (${reason})`)
-      const fresh = ready && problem.time ? problem.time.getTime() + stale - now().getTime() : Number.POSITIVE_INFINITY
+      const fresh = ready && problem.age !== undefined ? stale - problem.age : Number.POSITIVE_INFINITY
       const facts = [
         `${system.name} ${system.version}`,
         ready ? `${status.stage}, ready` : status.stage,
@@ -55,10 +55,10 @@ export const tellStatus = (problem: Pick<LastProblem, 'text' | 'time' | 'onChang
       const line = `status: ${facts.join(' | ')}`
       if (problem.text !== undefined && fresh > 0 && fresh <= stale) wakeIn(fresh)
       if (line === shown) return
-      const left = next - now().getTime()
+      const left = next - clock.elapsed()
       if (left > 0 && left <= wait) return wakeIn(left)
       shown = line
-      next = now().getTime() + wait
+      next = clock.elapsed() + wait
       log.info(line)
     },
   })

@@ -1,6 +1,7 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { declared } from '../../config/declared.ts'
+import { declared, findAll } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { EnvironmentConfig } from '../documents/environment.ts'
 import { Environment } from '../resources/environment.ts'
 
 /** The variables that the operator gives to services; later documents come last and win. */
@@ -10,7 +11,7 @@ export const configEnvironment: Controller = defineController({
   outputs: { environment: exclusive(Environment) },
   reconcile({ config, environment }) {
     const given = declared(config.get('v1alpha1'))
-    const documents = (given?.documents ?? []).filter(({ kind }) => kind === 'EnvironmentConfig')
+    const documents = findAll(given, EnvironmentConfig)
     const variables: Record<string, string> = Object.assign({}, given?.machine.env, ...documents.map((document) => document.variables))
     environment.put('machined', { variables: Object.keys(variables).map((name) => `${name}=${variables[name]}`) })
   },

@@ -1,3 +1,4 @@
+import { background } from '../../../cosi/background.ts'
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Machine } from '../../area.ts'
@@ -41,10 +42,11 @@ export const observeMachineStatus = ({ events, sequencer }: Pick<Machine, 'event
       maintenance: weak(MaintenanceServiceRequest),
     },
     outputs: { status: exclusive(MachineStatus) },
-    start({ wake, signal }) {
-      void (async () => {
+    start({ wake, signal, log }) {
+      const follow = async () => {
         for await (const { type } of events.follow({}, signal)) if (type === 'machine.SequenceEvent') wake()
-      })()
+      }
+      background(follow, log, 'following events failed')
     },
     reconcile({ time, network, services, pods, type, nodename, node, maintenance, status }) {
       const unmetConditions: { name: string; reason: string }[] = []

@@ -1,6 +1,6 @@
 import { type Controller, defineController, exclusive } from '../../../cosi/controller.ts'
 import { machine as enums } from '../../../rpc/enums.ts'
-import type { ServiceEvent } from '../../../supervise/service.ts'
+import type { ServiceEvent } from '../../../supervise/snapshot.ts'
 import type { Machine } from '../../area.ts'
 import { Service } from '../resources/service.ts'
 import { healthMessage } from '../service-health.ts'

@@ -1,6 +1,7 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import { declared, find } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { SideroLinkConfig } from '../../siderolink/documents/siderolink.ts'
 import { MetaKey } from '../resources/meta-key.ts'
 import { MetaLoad } from '../resources/meta-load.ts'
 import { UniqueMachineToken } from '../resources/unique-machine-token.ts'
@@ -15,8 +16,7 @@ export const observeMachineToken: Controller = defineController({
   outputs: { token: exclusive(UniqueMachineToken) },
   reconcile({ config, load, key, token }) {
     if (!load.list().some(({ spec }) => spec.done)) return
-    const read = declared(config.get('v1alpha1'))
-    const given: unknown = read && find(read, 'SideroLinkConfig')?.uniqueToken
-    token.put('unique-machine-token', { token: typeof given === 'string' && given ? given : (key.get(tag)?.spec.value ?? '') })
+    const given = find(declared(config.get('v1alpha1')), SideroLinkConfig)?.uniqueToken
+    token.put('unique-machine-token', { token: given || (key.get(tag)?.spec.value ?? '') })
   },
 })

@@ -3,6 +3,7 @@ import { formatSpan, milliseconds } from '../../../document/quantity.ts'
 import { declared, find } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
+import { WatchdogTimerConfig as WatchdogTimerDocument } from '../documents/watchdog-timer.ts'
 import { WatchdogTimerConfig } from '../resources/watchdog-timer-config.ts'
 import { WatchdogTimerStatus } from '../resources/watchdog-timer-status.ts'
 
@@ -20,8 +21,7 @@ export const configWatchdog: Controller = defineController({
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { timer: exclusive(WatchdogTimerConfig) },
   reconcile({ config, timer }) {
-    const found = declared(config.get('v1alpha1'))
-    const wish = found && find(found, 'WatchdogTimerConfig')
+    const wish = find(declared(config.get('v1alpha1')), WatchdogTimerDocument)
     if (!wish?.device) return
     timer.put(id, { device: wish.device, timeout: formatSpan((milliseconds(wish.timeout) || usualTimeout) * 1e6) })
   },

@@ -5,6 +5,7 @@ import { defineDocument } from '../../../document/kind.ts'
 export const EventSinkConfig = defineDocument({
   kind: 'EventSinkConfig',
   description: 'Where events are sent.',
+  notYet: 'events are not sent anywhere, follow them with "talosctl events"',
   schema: section({ endpoint: text }),
   rules({ endpoint = '' }, report) {
     if (!/^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+):\d{1,5}$/.test(endpoint))
@@ -16,6 +17,7 @@ export const EventSinkConfig = defineDocument({
 export const KmsgLogConfig = defineDocument({
   kind: 'KmsgLogConfig',
   description: 'Where kernel messages are sent.',
+  notYet: 'kernel messages are not sent anywhere, follow them with "talosctl dmesg -f"',
   nameKey: 'name',
   schema: section({ name: text, url: url('tcp', 'udp') }),
   rules({ name, url: target }, report) {

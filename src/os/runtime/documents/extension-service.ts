@@ -5,6 +5,7 @@ import { defineDocument } from '../../../document/kind.ts'
 export const ExtensionServiceConfig = defineDocument({
   kind: 'ExtensionServiceConfig',
   description: 'Files and variables for a service that an extension brings.',
+  notYet: 'there are no system extensions, run the service as a pod',
   nameKey: 'name',
   schema: section({
     name: text,

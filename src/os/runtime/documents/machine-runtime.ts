@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import { free, listOf, mapOf, section, text, url } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
+import { notYet } from '../../../document/unsupported.ts'
 import { runtimeSpecRules } from './runtime-spec.ts'
 
 /** Fields that lie directly in `machine`. */
@@ -13,7 +14,12 @@ export const machineRuntimeFields = {
   ),
   sysfs: v.pipe(mapOf(text), v.description('Kernel parameters under /sys.')),
   env: mapOf(text),
-  logging: section({ destinations: listOf(section({ endpoint: url('tcp', 'udp'), format: text, extraTags: mapOf(text) })) }),
+  logging: section({
+    destinations: notYet(
+      listOf(section({ endpoint: url('tcp', 'udp'), format: text, extraTags: mapOf(text) })),
+      'logs of services are not sent anywhere, follow them with "talosctl logs -f"',
+    ),
+  }),
   kernel: v.pipe(
     section({ modules: listOf(section({ name: text, parameters: listOf(text) })) }),
     v.description('Kernel modules to load.'),

@@ -6,6 +6,7 @@ import { milliseconds } from '../../../document/quantity.ts'
 export const OOMConfig = defineDocument({
   kind: 'OOMConfig',
   description: 'What happens when memory runs out.',
+  notYet: 'the kernel decides by oom_score_adj, leave the document out',
   schema: section({
     triggerExpression: expression,
     cgroupRankingExpression: expression,

@@ -21,10 +21,14 @@ export interface Cause {
   readonly because: string[]
   /** Nothing is wrong with it as such: it was simply not brought about. */
   readonly quiet?: boolean
+  /** An operator has to decide something: it comes before all that may follow from it. */
+  readonly urgent?: boolean
+  /** The service whose log says why: one whose process ended. */
+  readonly logOf?: string
 }
 
-/** The deepest first: what fails before what is merely not there, and what only follows last. */
+/** What needs a decision first, then the deepest: what fails before what is merely not there, and what only follows last. */
 export function deepestFirst(causes: readonly Cause[]): Cause[] {
-  const weight = ({ because, quiet }: Cause) => (because.length > 0 ? 2 : quiet ? 1 : 0)
+  const weight = ({ because, quiet, urgent }: Cause) => (urgent ? -1 : because.length > 0 ? 2 : quiet ? 1 : 0)
   return [...causes].sort((a, b) => weight(a) - weight(b) || b.depth - a.depth || (a.subject < b.subject ? -1 : 1))
 }

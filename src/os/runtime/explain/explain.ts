@@ -1,11 +1,16 @@
 import type { ResourceType } from '../../../cosi/resource.ts'
 import type { LogRing } from '../../../supervise/log-ring.ts'
+import { type ConfigHistory, notReached } from '../../config/history.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
+import type { EtcdView } from '../../etcd/view.ts'
 import { MachineStatus } from '../resources/machine-status.ts'
 import { type Cause, deepestFirst } from './cause.ts'
+import { endpointTrouble } from './endpoint.ts'
+import { etcdTrouble } from './etcd-trouble.ts'
 import { Explainer, nameOf, type Scene } from './explainer.ts'
-import { lastWords } from './last-words.ts'
-import { fullDisks, silentEndpoint, silentTimeServers, type World } from './outside.ts'
+import { type Evidence, findings, settingsOf } from './findings.ts'
+import { lastWordsOf } from './last-words.ts'
+import { fullDisks, silentTimeServers, type World } from './outside.ts'
 import { service } from './wellness.ts'
 
 /** What was asked for and why it is as it is; causes deepest first. */
@@ -18,11 +23,13 @@ export interface Explanation {
 
 /** A machine to look at, its disks, its clock and the logs of its services. */
 export interface Machinery extends Scene {
-  readonly world: World
+  readonly world: World & Scene['world']
   log?(service: string): LogRing | undefined
+  /** Configurations that were applied, oldest first. */
+  readonly history?: Pick<ConfigHistory, 'list'>
+  /** What etcd says of itself; rejects when this node's does not answer. */
+  etcd?(): Promise<EtcdView>
 }
-
-const logLines = 30
 
 /** Explains one resource. */
 export async function explainResource(
@@ -32,7 +39,11 @@ export async function explainResource(
   { namespace = type.namespace, signal }: { namespace?: string; signal?: AbortSignal } = {},
 ): Promise<Explanation> {
   const explainer = new Explainer(machinery)
-  return finish(machinery, explainer, explainer.resource({ type, namespace, id }), nameOf(type, namespace, id), signal)
+  return finish(machinery, explainer, explainer.resource({ type, namespace, id }), {
+    subject: nameOf(type, namespace, id),
+    whole: false,
+    signal,
+  })
 }
 
 /** Explains the machine as a whole: why it is not ready, and whatever else fails. */
@@ -45,24 +56,46 @@ export async function explainMachine(machinery: Machinery, { signal }: { signal?
     if (state !== 'Finished' && state !== 'Skipped') roots.push(...explainer.resource(service(id)))
   for (const { controller, state } of runtime.controllers())
     if (state.lastError || state.troubles.size > 0) roots.push(...explainer.controller(controller.name))
-  for (const disk of fullDisks(world)) {
-    explainer.causes.set(disk.subject, { ...disk, depth: 0, because: [] })
-    roots.push(disk.subject)
+  const evidence = evidenceOf(machinery)
+  for (const finding of [...fullDisks(world), ...findings(evidence)]) {
+    explainer.causes.set(finding.subject, { ...finding, depth: 0, because: [] })
+    roots.push(finding.subject)
   }
-  return finish(machinery, explainer, roots, 'the machine', signal)
+  const explanation = await finish(machinery, explainer, roots, { subject: 'the machine', whole: true, signal })
+  const reverted = lostConfiguration(evidence.history)
+  return reverted === undefined ? explanation : { ...explanation, summary: `${explanation.summary}\n${reverted}` }
+}
+
+function evidenceOf({ store, world, history = { list: () => [] } }: Machinery): Evidence {
+  return { store, files: world.files, history }
+}
+
+/** The newest configuration where it is not in force because it cut the machine off: an operator may still take it for granted. */
+function lostConfiguration(history: Pick<ConfigHistory, 'list'>): string | undefined {
+  const { id, by, time, outcome, reason } = history.list().at(-1) ?? {}
+  if (outcome !== 'reverted' || reason !== notReached) return undefined
+  const who = by?.actor || by?.peer
+  return `configuration ${id}, applied${who ? ` by ${who}` : ''} at ${time}, is not in force: it was reverted, for ${notReached}`
+}
+
+interface Question {
+  readonly subject: string
+  /** Whether it is about the machine as a whole, so that also what nothing suffers from yet is looked for. */
+  readonly whole: boolean
+  readonly signal?: AbortSignal | undefined
 }
 
 async function finish(
   machinery: Machinery,
   explainer: Explainer,
   roots: readonly string[],
-  subject: string,
-  signal?: AbortSignal,
+  { subject, whole, signal }: Question,
 ): Promise<Explanation> {
+  const evidence = evidenceOf(machinery)
   explainer.keep(roots)
   const { causes } = explainer
-  await addLogs(machinery, causes)
-  if (causes.size > 0) await addOutside(machinery, causes, signal)
+  await addWords(machinery, evidence, causes)
+  await addOutside(machinery, evidence, causes, { whole, signal })
   const sorted = deepestFirst([...causes.values()])
   const [root] = sorted
   if (!root) return { subject, well: true, summary: `${subject} is well`, causes: [] }
@@ -70,17 +103,20 @@ async function finish(
   return { subject, well: false, summary: `${root.subject}: ${root.sentence}${error}`, causes: sorted }
 }
 
-/** A service that does not stay up has often said why. */
-async function addLogs({ log }: Machinery, causes: Map<string, Cause>): Promise<void> {
-  for (const cause of causes.values()) {
-    // Only of one that ran: what it said before says nothing of why it cannot be started.
-    if (cause.kind !== 'service' || !/^(exited|killed|process)\b/i.test(cause.error ?? '')) continue
-    const ring = log?.(cause.subject.replace(/^service /, ''))
-    if (!ring) continue
-    const chunks: Uint8Array[] = []
-    for await (const chunk of ring.read({ tailLines: logLines })) chunks.push(chunk)
-    const text = lastWords(Buffer.concat(chunks).toString())
-    if (text) cause.error = `${text}\n${cause.error}`
+/** A service that does not stay up has often said why, and something may have changed its settings. */
+async function addWords({ log, supervisor }: Machinery, evidence: Evidence, causes: Map<string, Cause>): Promise<void> {
+  for (const cause of [...causes.values()]) {
+    const { logOf: id, subject, sentence, error } = cause
+    if (id === undefined) continue
+    const { logFrom = 0, events = [] } = supervisor.get(id) ?? {}
+    const words = await lastWordsOf(log?.(id), logFrom)
+    const changed = settingsOf(id, events.findLast(({ health }) => health.healthy)?.time, evidence)
+    causes.set(subject, {
+      ...cause,
+      sentence: [sentence, changed].filter(Boolean).join('; '),
+      // What is said last is the shortest reason.
+      error: [error, words].filter(Boolean).join('\n'),
+    })
   }
 }
 
@@ -88,7 +124,13 @@ async function addLogs({ log }: Machinery, causes: Map<string, Cause>): Promise<
 const timeKeeper = 'time.SyncController'
 
 /** What lies outside is put behind those whose failures speak of it. */
-async function addOutside({ world, store }: Machinery, causes: Map<string, Cause>, signal?: AbortSignal): Promise<void> {
+async function addOutside(
+  { world, store, etcd }: Machinery,
+  evidence: Evidence,
+  causes: Map<string, Cause>,
+  { whole, signal }: Pick<Question, 'whole' | 'signal'>,
+): Promise<void> {
+  if (causes.size === 0 && !whole) return
   const behind = (finding: Omit<Cause, 'depth' | 'because'>, speaksOfIt: (cause: Cause) => boolean) => {
     const above = [...causes.values()].filter(speaksOfIt)
     const depth = Math.max(0, ...above.map((cause) => cause.depth + 1))
@@ -99,14 +141,19 @@ async function addOutside({ world, store }: Machinery, causes: Map<string, Cause
   const troubled = causes.has(`controller ${timeKeeper}`)
   for (const server of await silentTimeServers(world, store, troubled, signal))
     behind(server, ({ subject }) => subject === `controller ${timeKeeper}` || /^TimeStatuses\./.test(subject))
-  if (![...causes.values()].some(concernsCluster)) return
+  if (etcd && causes.has('service etcd')) {
+    // One that does not answer at all has its own cause.
+    const found = await etcd().then(etcdTrouble, () => [])
+    for (const finding of found) behind(finding, ({ subject }) => subject === 'service etcd')
+  }
+  if (!whole && ![...causes.values()].some(concernsCluster)) return
   const kept = [...causes.keys()].filter((subject) => subject === 'service etcd' || /^StaticPodStatuses\..*\/kube-apiserver-/.test(subject))
   if (kept.length > 0) {
     // This node is to answer there itself, and what keeps it from that is known.
     for (const cause of causes.values()) if (concernsCluster(cause)) cause.because.push(...kept)
     return
   }
-  for (const endpoint of await silentEndpoint(store, signal)) behind(endpoint, concernsCluster)
+  for (const trouble of await endpointTrouble(evidence, signal)) behind(trouble, concernsCluster)
 }
 
 /** Whether a cause may have to do with the control plane being out of reach: a leaf that talks to it or waits for it. */

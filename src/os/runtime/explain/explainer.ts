@@ -8,18 +8,21 @@ import type { Resource, ResourceType } from '../../../cosi/resource.ts'
 import type { ControllerState, Runtime } from '../../../cosi/runtime.ts'
 import type { Store } from '../../../cosi/store.ts'
 import type { ServiceDefinition, StoreView } from '../../../supervise/definition.ts'
-import type { ServiceSnapshot } from '../../../supervise/service.ts'
+import type { ServiceSnapshot } from '../../../supervise/snapshot.ts'
 import { configOf } from '../../config/parse.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { MachineType } from '../../config/resources/machine-type.ts'
+import type { Kernel } from '../../kernel.ts'
 import { Service } from '../resources/service.ts'
 import type { Cause } from './cause.ts'
+import { serviceTrouble } from './service-trouble.ts'
 import { complaintsOf, type Target } from './wellness.ts'
 
 /** What is looked at. */
 export interface Scene {
   readonly store: Store
-  readonly runtime: Pick<Runtime, 'controllers' | 'now'>
+  readonly world: Pick<Kernel, 'mode'>
+  readonly runtime: Pick<Runtime, 'clock' | 'controllers'>
   readonly supervisor: { get(id: string): ServiceSnapshot | undefined; list(): ServiceSnapshot[] }
   /** How a service is described, if there is such a one. */
   definition(id: string): ServiceDefinition | undefined
@@ -61,37 +64,11 @@ export class Explainer {
     this.#seen.add(subject)
     const snapshot = this.scene.supervisor.get(id)
     if (!snapshot) return this.#unloaded(id, subject, depth)
-    const { state, health, events } = snapshot
-    const last = events.at(-1)
-    const note = (sentence: string, rest: Partial<Cause> = {}) =>
-      this.#note({ kind: 'service', subject, sentence, since: last?.time, depth, because: [], ...rest })
-    switch (state) {
-      case 'Running':
-        if (health.unknown || health.healthy) return []
-        return note('it runs and is not well', {
-          error: health.lastMessage,
-          since: health.lastChange,
-          because: this.#conditions(id, depth),
-        })
-      case 'Waiting': {
-        const ended = / starting again in /.test(last?.message ?? '')
-        if (!ended) return note(last?.message ? lower(last.message) : 'it waits', { because: this.#conditions(id, depth), quiet: true })
-        const ends = events.filter(({ message }) => / starting again in /.test(message))
-        return note('it does not stay up', { error: last?.message, times: ends.length, since: ends[0]?.time })
-      }
-      case 'Preparing':
-      case 'Starting':
-        return note(
-          `it is being prepared${last && !/^(Running pre state|Creating service runner)$/.test(last.message) ? `: ${lower(last.message)}` : ''}`,
-          {
-            because: this.#conditions(id, depth),
-          },
-        )
-      case 'Failed':
-        return note('it ended and is not started again by itself', { error: last?.message })
-      default:
-        return note(`it is ${state.toLowerCase()}${last ? `: ${lower(last.message)}` : ''}`)
-    }
+    const trouble = serviceTrouble(snapshot, this.scene.definition(id)?.health !== undefined)
+    if (!trouble) return []
+    const { hangsOnOthers = false, ...told } = trouble
+    const because = hangsOnOthers ? this.#conditions(id, depth) : []
+    return this.#note({ kind: 'service', subject, depth, because, ...told })
   }
 
   /** Looks at a controller; nothing when its last round went well and it found all it asked for. */
@@ -136,14 +113,17 @@ export class Explainer {
     if (complaints.length === 0) return []
     const { metadata } = found
     // What a resource hangs on by its own word says more than how it is made.
-    const behind = complaints.flatMap((complaint) => complaint.behind.flatMap((target) => this.resource(target, depth + 1)))
+    const error = [...new Set(complaints.flatMap((complaint) => complaint.error ?? []))].join('; ') || undefined
+    const hangsOn = complaints.flatMap((complaint) => complaint.behind.flatMap((target) => this.resource(target, depth + 1)))
+    // One that gives a reason of its own hangs only on what fails.
+    const behind = error ? hangsOn.filter((key) => this.#isLoud(key, new Set())) : hangsOn
     const made = behind.length > 0 ? [] : this.#makers(type, metadata.namespace).flatMap((maker) => this.#maker(maker, depth + 1))
     const [first] = complaints
     return this.#note({
       kind: 'unwell',
       subject,
       sentence: complaints.map(({ sentence }) => sentence).join('; '),
-      error: [...new Set(complaints.flatMap(({ error }) => error ?? []))].join('; ') || undefined,
+      error,
       times: first?.times,
       since: metadata.updated,
       depth,
@@ -164,13 +144,13 @@ export class Explainer {
 
   /** Nobody is in trouble and yet it was not made: what that leaves. */
   #unmade(makers: readonly Entry[], there: string, names: string): { sentence: string; error?: string } {
-    const { store } = this.scene
+    const { store, world } = this.scene
     const busy = makers.find(({ state }) => state.rounds === 0 || state.due)
     if (busy) return { sentence: `${there}, ${busy.controller.name} has not looked yet` }
     const reads = makers.some(({ controller }) => inputsOf(controller).some(({ type }) => type.type === MachineConfig.type))
     const config = reads ? configOf(store.get(MachineConfig, 'v1alpha1')) : undefined
     if (!config) return { sentence: `${there}: ${names} found all it asked for, and none follows from it` }
-    const { errors } = config.validate('container')
+    const { errors } = config.validate(world.mode)
     const error = errors.map(({ path, message }) => `${path}: ${message}`).join('; ')
     return {
       sentence: `${there}: ${names} makes it of the machine configuration, which says nothing it could be made of`,
@@ -197,11 +177,9 @@ export class Explainer {
     const failing = (sentence: string, rest: Partial<Cause>) => this.#note({ kind: 'failing', subject, sentence, depth, because, ...rest })
     if (lastError) return failing('its last round failed', { error: lastError.message, since: lastError.since, times: lastError.inRow })
     const [task, trouble] = [...troubles][0] ?? []
-    if (trouble)
-      return failing(`it goes on trying "${task?.slice(0, 80)}"`, { error: trouble.message, since: trouble.since, times: trouble.inRow })
-    const now = this.scene.runtime.now().getTime()
-    if (roundSince && now - roundSince.getTime() > longRound)
-      return failing('it has been at one round for long: something it asks does not answer', { since: roundSince })
+    if (trouble) return failing(`it goes on trying${named(task)}`, { error: trouble.message, since: trouble.since, times: trouble.inRow })
+    if (roundSince && this.scene.runtime.clock.elapsed() - roundSince.elapsed > longRound)
+      return failing('it has been at one round for long: something it asks does not answer', { since: roundSince.time })
     return []
   }
 
@@ -254,6 +232,12 @@ export class Explainer {
   }
 }
 
+/** What a task is called, without the digests that tell it from others of its kind. */
+function named(task = ''): string {
+  const words = task.split(' ').filter((word) => !/^(?=.*\d)[0-9a-z]{9,}$/.test(word))
+  return words.length > 0 ? ` "${words.join(' ').slice(0, 80)}"` : ''
+}
+
 interface Entry {
   readonly controller: Controller
   readonly state: ControllerState
@@ -286,5 +270,3 @@ export function nameOf(type: Pick<ResourceType, 'type' | 'namespace'>, namespace
   const where = namespace === type.namespace ? '' : ` in namespace "${namespace}"`
   return `${type.type}${id ? `/${id}` : ''}${where}`
 }
-
-const lower = (sentence: string) => sentence.charAt(0).toLowerCase() + sentence.slice(1)

@@ -1,16 +1,14 @@
-/** What lies outside of the store and is behind many a failure: full disks, time servers, the endpoint of the cluster. */
+/** What lies outside of the store and is behind many a failure: full disks and time servers. */
 import type { Store } from '../../../cosi/store.ts'
-import { declared } from '../../config/declared.ts'
-import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { TimeServerStatus } from '../../network/resources/time-server-status.ts'
 import { TimeStatus } from '../../time/resources/time-status.ts'
 import { askTimeServer } from '../../time/time-server.ts'
-import type { Cause } from './cause.ts'
+import type { Finding } from './findings.ts'
 
 /** What is asked of the world. */
 export interface World {
-  readonly files: Pick<Kernel['files'], 'statfs'>
+  readonly files: Pick<Kernel['files'], 'statfs' | 'readTextIfThere'>
   readonly time: Pick<Kernel['time'], 'clock'>
 }
 
@@ -20,10 +18,8 @@ const patience = 2_000
 const tight = 0.01
 const places = ['/var', '/system/state', '/run']
 
-type Finding = Omit<Cause, 'depth' | 'because'>
-
 /** File systems with no room left. */
-export function fullDisks({ files }: Pick<World, 'files'>): Finding[] {
+export function fullDisks({ files }: { files: Pick<Kernel['files'], 'statfs'> }): Finding[] {
   return places.flatMap((place) => {
     try {
       const { size, available, files: most, filesFree } = files.statfs(place)
@@ -68,32 +64,6 @@ export async function silentTimeServers(
     }),
   )
   return asked.flat()
-}
-
-/** The cluster's endpoint, when nothing answers there at all. */
-export async function silentEndpoint(store: Store, signal?: AbortSignal): Promise<Finding[]> {
-  const endpoint = declared(store.get(MachineConfig, 'v1alpha1'))?.cluster.controlPlane?.endpoint as string | undefined
-  if (!endpoint || !URL.canParse(endpoint)) return []
-  const limit = AbortSignal.timeout(patience)
-  try {
-    await fetch(new URL('/version', endpoint), {
-      // Only whether somebody is there is asked, nothing is believed.
-      tls: { rejectUnauthorized: false },
-      signal: signal ? AbortSignal.any([signal, limit]) : limit,
-      redirect: 'manual',
-    })
-    return []
-  } catch (error) {
-    const sentence = 'nothing answers there: check cluster.controlPlane.endpoint, or whether a control plane runs'
-    return [
-      {
-        kind: 'outside',
-        subject: `cluster endpoint ${endpoint}`,
-        sentence,
-        error: limit.aborted ? `no answer within ${patience} ms` : said(error),
-      },
-    ]
-  }
 }
 
 const mebibytes = (bytes: number) => Math.floor(bytes / 2 ** 20)

@@ -1,5 +1,5 @@
 /** What resources say about themselves: which of them tell that something is wrong, in which words, and what that hangs on. */
-import type { Resource, ResourceType } from '../../../cosi/resource.ts'
+import type { AnyResourceType, Resource } from '../../../cosi/resource.ts'
 import { NodeStatus } from '../../k8s/resources/node-status.ts'
 import { StaticPodStatus } from '../../k8s/resources/static-pod-status.ts'
 import { NetworkStatus } from '../../network/resources/network-status.ts'
@@ -10,7 +10,7 @@ import { lastWords } from './last-words.ts'
 
 /** Something to look at next. */
 export interface Target {
-  readonly type: ResourceType<any>
+  readonly type: AnyResourceType
   readonly namespace?: string
   readonly id: string
 }
@@ -48,7 +48,7 @@ const judges: Readonly<Record<string, Judge>> = {
     nodeReady ? [] : [complaint(`Kubernetes says that node "${id}" is not ready`, [service('kubelet')])],
   [Service.type]: ({ running, healthy, unknown }, id) =>
     running && (healthy || unknown) ? [] : [complaint(`service "${id}" is not well`)],
-  [StaticPodStatus.type]: podComplaints,
+  [StaticPodStatus.type]: (status, id) => podComplaints(status, id).map((one) => ({ ...one, behind: neededBy(id) })),
   [MachineStatus.type]: ({ status, stage }) =>
     status.ready
       ? []
@@ -68,6 +68,13 @@ export function complaintsOf({ metadata, spec }: Resource): Complaint[] {
 
 /** A service, named as a resource. */
 export const service = (id: string): Target => ({ type: Service, id })
+
+/** What a pod of the control plane cannot run without: its node's API server and etcd, whose end the others may notice first. */
+function neededBy(id: string): Target[] {
+  const [, component, node] = /^kube-system\/kube-(apiserver|controller-manager|scheduler)-(.+)$/.exec(id) ?? []
+  if (component === undefined) return []
+  return [service('etcd'), ...(component === 'apiserver' ? [] : [{ type: StaticPodStatus, id: `kube-system/kube-apiserver-${node}` }])]
+}
 
 interface Unmet {
   name: string

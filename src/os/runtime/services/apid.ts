@@ -1,3 +1,4 @@
+import { maskedPaths } from '../../../supervise/containerd/spec.ts'
 import type { Runner, ServiceDefinition, StoreView } from '../../../supervise/definition.ts'
 import { tcpProbe } from '../../../supervise/probe.ts'
 import { program } from '../../../supervise/runner/program.ts'
@@ -52,12 +53,24 @@ const inContainer = (machine: Machine): Runner =>
     mounts: [...hiddenMounts, ...sockets.map((folder) => bindMount(folder)), ...namesMounts(machine)],
   }))
 
-/** Without capabilities, as another user, in the same control group: for as long as there is no containerd. */
+/** As confined as the container, but for a process namespace of its own: for as long as there is no containerd. */
 const asProcess = ({ spawn }: Machine): Runner =>
   program(
-    ({ definition }) => ({ argv: ['/usr/bin/apid'], env: variables(daemonEnvironment(definition.cgroup)), uid, confined: true }),
+    ({ definition }) => ({
+      argv: ['/usr/bin/apid'],
+      env: variables(daemonEnvironment(definition.cgroup)),
+      uid,
+      confined: true,
+      view: {
+        hide: [...hiddenMounts.map(({ destination }) => destination), '/dev', '/var', ...maskedPaths],
+        show: [...devices, ...sockets],
+      },
+    }),
     spawn,
   )
+
+/** What a program of user space expects in /dev. */
+const devices = ['null', 'zero', 'full', 'random', 'urandom'].map((name) => `/dev/${name}`)
 
 const variables = (words: readonly string[]) => Object.fromEntries(words.map((word) => word.split('=', 2) as [string, string]))
 

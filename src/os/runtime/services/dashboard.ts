@@ -22,7 +22,10 @@ export const dashboardService = ({ kernel: { files, console }, spawn }: Machine)
       const [, screen] = /^tty(\d+)$/.exec(terminal()) ?? []
       if (screen) console.showScreen(Number(screen))
     },
-    runner: program(() => ({ argv: ['/usr/sbin/dashboard', `/dev/${terminal()}`], env: { TERM: 'linux' }, uid, nice: 10 }), spawn),
+    runner: program(
+      () => ({ argv: ['/usr/sbin/dashboard', `/dev/${terminal()}`], env: { TERM: 'linux' }, uid, nice: 10, confined: true }),
+      spawn,
+    ),
     restart: 'always',
     oom: -400,
     cgroup: '/system/dashboard',

@@ -1,6 +1,6 @@
+import { callerAddress } from '../../../rpc/caller-metadata.ts'
 import type { AdmittedCall, CallObserver } from '../../../rpc/server/call.ts'
 import type { StatusName } from '../../../rpc/status.ts'
-import { callerAddress } from '../audit/caller-metadata.ts'
 import type { TraceExporter } from './exporter.ts'
 import { parseTraceParent, randomId } from './span.ts'
 

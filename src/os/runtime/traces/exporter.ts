@@ -10,6 +10,7 @@ import type { Span } from './span.ts'
 const maxWaiting = 2048
 const maxBatch = 512
 const every = 5000
+const usualFirstPause = 1000
 const longestPause = 60_000
 /** Answers after which the same is sent again (OTLP specification, "OTLP/HTTP Response"). */
 const passing = new Set([429, 502, 503, 504])
@@ -19,6 +20,8 @@ export interface ExporterDoors {
   readonly log: Logger
   readonly scope: { readonly name: string; readonly version: string }
   readonly every?: number
+  /** Milliseconds until what was refused is sent again the first time; the pause doubles from there. */
+  readonly firstPause?: number
 }
 
 /** Exports spans as long as it is not closed. */
@@ -35,6 +38,10 @@ export class TraceExporter {
     readonly settings: TraceSettings,
     readonly doors: ExporterDoors,
   ) {}
+
+  get #firstPause(): number {
+    return this.doors.firstPause ?? usualFirstPause
+  }
 
   /** Takes a span; never waits. */
   add(span: Span): void {
@@ -61,7 +68,7 @@ export class TraceExporter {
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = undefined
       if (this.#waiting.length > 0 && !this.#closed.signal.aborted)
-        this.#timer ??= setTimeout(() => this.#send(), Math.max(this.#pause, 1000)).unref()
+        this.#timer ??= setTimeout(() => this.#send(), Math.max(this.#pause, this.#firstPause)).unref()
     })
   }
 
@@ -110,7 +117,7 @@ export class TraceExporter {
   #failed(error: string): 'again' {
     if (!this.#failing && !this.#closed.signal.aborted) this.doors.log.warn('traces are not exported, it is tried again', { error })
     this.#failing = true
-    this.#pause = Math.min(longestPause, Math.max(1000, this.#pause * 2))
+    this.#pause = Math.min(longestPause, Math.max(this.#firstPause, this.#pause * 2))
     return 'again'
   }
 }

@@ -1,6 +1,6 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
-import { day, newCertificate, type PemPair } from '../../../pki/certificate.ts'
+import { day, newCertificate, type PemPair, signedBy } from '../../../pki/certificate.ts'
 import { newCSR } from '../../../pki/request.ts'
 import { connect } from '../../../rpc/client/channel.ts'
 import { MachineType } from '../../config/resources/machine-type.ts'
@@ -17,6 +17,8 @@ import { TrustdCertificate } from '../resources/trustd-certificate.ts'
 
 const lifetime = day
 const trustdPort = 50001
+/** After a request to trustd that failed while a certificate is in use. */
+const signRetryInterval = 5_000
 
 type Sans = SpecOf<typeof CertSAN>
 
@@ -56,7 +58,7 @@ export const issueApiCertificates = (ask: AskTrustd = askTrustd): Controller => 
       request: weak(MaintenanceServiceRequest),
     },
     outputs: { api: exclusive(ApiCertificate) },
-    async reconcile({ network, type, os, sans, time, endpoints, maintenanceRoot, request, api, now, wakeIn }) {
+    async reconcile({ network, type, os, sans, time, endpoints, maintenanceRoot, request, api, log, now, wakeAt, wakeIn }) {
       issued ??= new Issued(now)
       const kind = type.get('machine-type')?.spec
       if (!kind) {
@@ -65,7 +67,7 @@ export const issueApiCertificates = (ask: AskTrustd = askTrustd): Controller => 
         if (!request.get('maintenance') || !ca || !names) return
         const server = await issued.pair('maintenance', [ca, names], () => serverCertificate(decoded(ca), names, now()))
         api.put('api', { server, skipVerifyingClientCert: true })
-        wakeIn(issued.untilRenewal())
+        wakeAt(issued.nextRenewal())
         return
       }
       const root = os.get('os')?.spec
@@ -89,15 +91,32 @@ export const issueApiCertificates = (ask: AskTrustd = askTrustd): Controller => 
         api.put('api', { acceptedCAs, server, client, skipVerifyingClientCert: false })
       } else {
         const hosts = [...new Set(endpoints.list().flatMap(({ spec }) => spec.addresses))]
-        if (hosts.length === 0) return keepPrevious(api)
         const bundle = acceptedCAs.map(({ crt }) => Buffer.from(crt, 'base64').toString('utf8')).join('\n')
-        const server = await issued.pair('signed', names, async () => {
-          const { csr, key } = newCSR({ subject: { commonName: names.fqdn }, sans: { dns: names.dnsNames, ips: names.ips } })
-          return { crt: await ask(hosts, bundle, root.token, csr), key }
-        })
-        api.put('api', { acceptedCAs, server, skipVerifyingClientCert: false })
+        const previous = api.get('api')?.spec.server
+        // Whom to let in follows the configuration at once, with the certificate of before as long as it is of use.
+        const keepServing = () => {
+          if (!previous || !signedBy(decoded(previous).crt, bundle)) return false
+          api.put('api', { acceptedCAs, server: previous, skipVerifyingClientCert: false })
+          return true
+        }
+        if (hosts.length === 0) return keepServing() ? undefined : keepPrevious(api)
+        const accepted = acceptedCAs.map(({ crt }) => crt)
+        try {
+          const server = await issued.pair('signed', [names, accepted, root.token], async () => {
+            const { csr, key } = newCSR({ subject: { commonName: names.fqdn }, sans: { dns: names.dnsNames, ips: names.ips } })
+            const crt = await ask(hosts, bundle, root.token, csr)
+            if (!signedBy(crt, bundle)) throw new Error('trustd signed with an authority that this node does not accept')
+            return { crt, key }
+          })
+          api.put('api', { acceptedCAs, server, skipVerifyingClientCert: false })
+        } catch (error) {
+          if (!keepServing()) throw error
+          log.warn('request server certificate failed', { error })
+          wakeIn(signRetryInterval)
+          return
+        }
       }
-      wakeIn(issued.untilRenewal())
+      wakeAt(issued.nextRenewal())
     },
   })
 }
@@ -109,7 +128,7 @@ export const issueTrustdCertificates = (): Controller => {
     name: 'secrets.TrustdController',
     inputs: { network: weak(NetworkStatus), type: weak(MachineType), os: weak(OSRootSecret), sans: weak(CertSAN), time: weak(TimeStatus) },
     outputs: { trustd: exclusive(TrustdCertificate) },
-    async reconcile({ network, type, os, sans, time, trustd, now, wakeIn }) {
+    async reconcile({ network, type, os, sans, time, trustd, now, wakeAt }) {
       issued ??= new Issued(now)
       const root = os.get('os')?.spec
       const names = sans.get('api')?.spec
@@ -119,7 +138,7 @@ export const issueTrustdCertificates = (): Controller => {
       const ca = decoded(root.issuingCA)
       const server = await issued.pair('server', [ca, names], () => serverCertificate(ca, names, now(), true))
       trustd.put('trustd', { acceptedCAs: root.acceptedCAs ?? [], server })
-      wakeIn(issued.untilRenewal())
+      wakeAt(issued.nextRenewal())
     },
   })
 }

@@ -26,13 +26,13 @@ export const issueEtcdCertificates = (): Controller => {
       config: weak(MachineConfig, { id: 'v1alpha1' }),
     },
     outputs: { etcd: exclusive(EtcdSecret) },
-    async reconcile({ root, network, time, hostname, addresses, config, etcd, now, wakeIn }) {
+    async reconcile({ root, network, time, hostname, addresses, config, etcd, now, wakeAt }) {
       issued ??= new Issued(now)
       const encodedCa = root.get('etcd')?.spec.etcdCA
       const name = hostname.get('hostname')?.spec
       // No member is reached by a shared address: its coming must not make new certificates, and with them a new API server.
       const found = declared(config.get('v1alpha1'))
-      const shared = new Set(sharedAddresses(found?.machine.network?.interfaces, found?.documents ?? []).map(addressOnly))
+      const shared = new Set(sharedAddresses(found).map(addressOnly))
       const own = addresses
         .get('accumulative-no-k8s')
         ?.spec.addresses.map(addressOnly)
@@ -62,7 +62,7 @@ export const issueEtcdCertificates = (): Controller => {
       const client = (commonName: string) =>
         issued!.pair(commonName, encodedCa, () => newCertificate({ ...common, subject: { commonName }, usage: ['clientAuth'] }))
       etcd.put('etcd', { etcd: server, etcdPeer: peer, etcdAdmin: await client('talos'), etcdAPIServer: await client('kube-apiserver') })
-      wakeIn(issued.untilRenewal())
+      wakeAt(issued.nextRenewal())
     },
   })
 }

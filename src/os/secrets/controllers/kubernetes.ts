@@ -20,7 +20,7 @@ export const issueKubeconfigs = (): Controller => {
     name: 'secrets.KubernetesController',
     inputs: { root: weak(KubernetesRootSecret), time: weak(TimeStatus) },
     outputs: { secret: exclusive(KubernetesSecret) },
-    async reconcile({ root, time, secret, now, wakeIn }) {
+    async reconcile({ root, time, secret, now, wakeAt }) {
       issued ??= new Issued(now)
       const k8s = root.get('k8s')?.spec
       if (!k8s?.issuingCA || !k8s.endpoint || !k8s.local_endpoint || !time.get('node')?.spec.synced) return
@@ -36,7 +36,7 @@ export const issueKubeconfigs = (): Controller => {
         localhostAdminKubeconfig: kubeconfig(k8s, k8s.local_endpoint, 'admin', await client('talos:admin', 'system:masters')),
         adminKubeconfig: kubeconfig(k8s, k8s.endpoint, 'admin', await client('admin', 'system:masters')),
       })
-      wakeIn(issued.untilRenewal())
+      wakeAt(issued.nextRenewal())
     },
   })
 }
@@ -48,7 +48,7 @@ export const issueApiServerCertificates = (): Controller => {
     name: 'secrets.KubernetesDynamicCertsController',
     inputs: { network: weak(NetworkStatus), root: weak(KubernetesRootSecret), time: weak(TimeStatus), sans: weak(CertSAN) },
     outputs: { certificates: exclusive(KubernetesDynamicCert) },
-    async reconcile({ network, root, time, sans, certificates, now, wakeIn }) {
+    async reconcile({ network, root, time, sans, certificates, now, wakeAt }) {
       issued ??= new Issued(now)
       const k8s = root.get('k8s')?.spec
       const names = sans.get('k8s')?.spec
@@ -79,7 +79,7 @@ export const issueApiServerCertificates = (): Controller => {
           newCertificate({ ...common, ca: aggregator, subject: { commonName: 'front-proxy-client' }, usage: ['clientAuth'] }),
         ),
       })
-      wakeIn(issued.untilRenewal())
+      wakeAt(issued.nextRenewal())
     },
   })
 }

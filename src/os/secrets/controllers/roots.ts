@@ -24,11 +24,11 @@ export const configRootOS: Controller = defineController({
     const found = declared(config.get('v1alpha1'))
     const machine = found?.machine
     if (!machine) return
-    const shared = sharedAddresses(machine.network?.interfaces, found?.documents ?? []).map(addressOnly)
-    const sans: string[] = [...new Set([...(machine.certSANs ?? []), ...shared])]
+    const shared = sharedAddresses(found).map(addressOnly)
+    const sans = [...new Set([...(machine.certSANs ?? []), ...shared])]
     root.put('os', {
-      ...(machine.ca?.key ? { issuingCA: { crt: machine.ca.crt, key: machine.ca.key } } : {}),
-      acceptedCAs: [...(machine.ca?.crt ? [{ crt: machine.ca.crt }] : []), ...(machine.acceptedCAs ?? [])],
+      ...(machine.ca?.key ? { issuingCA: pairOf(machine.ca) } : {}),
+      acceptedCAs: acceptedCAs(machine),
       certSANIPs: sans.filter(isAddress),
       certSANDNSNames: sans.filter((name) => !isAddress(name)),
       token: machine.token ?? '',
@@ -43,7 +43,7 @@ export const configRootEtcd: Controller = defineController({
   outputs: { root: exclusive(EtcdRootSecret) },
   reconcile({ config, root }) {
     const found = declared(config.get('v1alpha1'))
-    if (found && isControlPlane(found.machine) && found.cluster.etcd?.ca) root.put('etcd', { etcdCA: found.cluster.etcd.ca })
+    if (found && isControlPlane(found.machine) && found.cluster.etcd?.ca) root.put('etcd', { etcdCA: pairOf(found.cluster.etcd.ca) })
   },
 })
 
@@ -55,23 +55,24 @@ export const configRootKubernetes: Controller = defineController({
   reconcile({ config, root }) {
     const found = declared(config.get('v1alpha1'))
     // A part of a configuration may be in force before the rest of it is found.
-    if (!found?.cluster.controlPlane?.endpoint || !isControlPlane(found.machine)) return
+    const { endpoint, localAPIServerPort = 6443 } = found?.cluster.controlPlane ?? {}
+    if (!found || !endpoint || !isControlPlane(found.machine)) return
     const { cluster } = found
-    const shared = sharedAddresses(found.machine.network?.interfaces, found.documents).map(addressOnly)
-    const [tokenId = '', tokenSecret = ''] = String(cluster.token ?? '').split('.')
-    const services: string[] = cluster.network?.serviceSubnets ?? ['10.96.0.0/12']
+    const shared = sharedAddresses(found).map(addressOnly)
+    const [tokenId = '', tokenSecret = ''] = (cluster.token ?? '').split('.')
+    const services = cluster.network?.serviceSubnets ?? ['10.96.0.0/12']
     root.put('k8s', {
       name: cluster.clusterName ?? '',
-      endpoint: splitUrl(cluster.controlPlane.endpoint),
-      local_endpoint: splitUrl(`https://localhost:${cluster.controlPlane.localAPIServerPort ?? 6443}`),
+      endpoint: splitUrl(endpoint),
+      local_endpoint: splitUrl(`https://localhost:${localAPIServerPort}`),
       // A shared address is named always: its coming must not make new certificates, and with them a new API server.
       certSANs: [...new Set([...(cluster.apiServer?.certSANs ?? []), ...shared])],
       apiServerIPs: services.map((subnet) => nthAddress(parsePrefix(subnet), 1)),
       dnsDomain: cluster.network?.dnsDomain || 'cluster.local',
-      issuingCA: cluster.ca,
-      acceptedCAs: [...(cluster.ca?.crt ? [{ crt: cluster.ca.crt }] : []), ...(cluster.acceptedCAs ?? [])],
+      ...(cluster.ca && { issuingCA: pairOf(cluster.ca) }),
+      acceptedCAs: acceptedCAs(cluster),
       serviceAccount: { key: cluster.serviceAccount?.key ?? '' },
-      aggregatorCA: cluster.aggregatorCA,
+      ...(cluster.aggregatorCA && { aggregatorCA: pairOf(cluster.aggregatorCA) }),
       aesCBCEncryptionSecret: cluster.aescbcEncryptionSecret ?? '',
       bootstrapTokenID: tokenId,
       bootstrapTokenSecret: tokenSecret,
@@ -87,13 +88,14 @@ export const configKubelet: Controller = defineController({
   outputs: { kubelet: exclusive(KubeletSecret) },
   reconcile({ config, kubelet }) {
     const found = declared(config.get('v1alpha1'))
-    if (!found?.cluster.controlPlane?.endpoint) return
+    const endpoint = found?.cluster.controlPlane?.endpoint
+    if (!found || !endpoint) return
     const { machine, cluster } = found
-    const [tokenId = '', tokenSecret = ''] = String(cluster.token ?? '').split('.')
+    const [tokenId = '', tokenSecret = ''] = (cluster.token ?? '').split('.')
     const prism = machine.features?.kubePrism
     kubelet.put('kubelet', {
-      endpoint: splitUrl(prism?.enabled ? `https://127.0.0.1:${prism.port || 7445}` : cluster.controlPlane.endpoint),
-      acceptedCAs: [...(cluster.ca?.crt ? [{ crt: cluster.ca.crt }] : []), ...(cluster.acceptedCAs ?? [])],
+      endpoint: splitUrl(prism?.enabled ? `https://127.0.0.1:${prism.port || 7445}` : endpoint),
+      acceptedCAs: acceptedCAs(cluster),
       bootstrapTokenID: tokenId,
       bootstrapTokenSecret: tokenSecret,
     })
@@ -111,6 +113,18 @@ export const configMaintenanceRoot: Controller = defineController({
       root.put('maintenance', { ca: encoded(newCA({ subject: { organizations: ['talos'] }, kind: 'ed25519', lifetime: day, now: now() })) })
   },
 })
+
+interface Pair {
+  crt?: string
+  key?: string
+}
+
+/** Absent halves are empty, as the resources have them. */
+const pairOf = ({ crt = '', key = '' }: Pair) => ({ crt, key })
+
+/** The authorities whose certificates are accepted: the issuing one first. */
+const acceptedCAs = ({ ca, acceptedCAs = [] }: { ca?: Pair; acceptedCAs?: Pair[] }) =>
+  [ca, ...acceptedCAs].flatMap((each) => (each?.crt ? [{ crt: each.crt }] : []))
 
 function isControlPlane({ type }: { type?: string }): boolean {
   return type === 'controlplane' || type === 'init'

@@ -3,8 +3,9 @@ import * as v from 'valibot'
 import { certificate, certificateAndKey, listOf, text } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 import type { Path } from '../../../document/path.ts'
+import { matches, parseCertificates } from '../../../pki/certificate.ts'
+import { parseKey } from '../../../pki/key.ts'
 import { DecodeError } from '../../../wire/decode-error.ts'
-import { decodePem } from '../../../wire/pem.ts'
 
 /** Fields of `machine` about who is trusted. */
 export const machineSecretFields = {
@@ -22,6 +23,10 @@ interface Secrets {
 interface Document {
   machine?: { token?: string; ca?: Secrets; acceptedCAs?: Secrets[] }
   cluster?: {
+    id?: string
+    secret?: string
+    secretboxEncryptionSecret?: string
+    aescbcEncryptionSecret?: string
     token?: string
     ca?: Secrets
     acceptedCAs?: Secrets[]
@@ -53,6 +58,7 @@ export function secretRules(document: Document, report: Reporter, isWorker: bool
   }
   if (document.machine && document.cluster) joiningRules(machine, cluster, report, isWorker)
   wholeRules(document, report)
+  formRules(document, report)
 }
 
 /** Without these a machine starts and then waits forever for a cluster. */
@@ -84,21 +90,58 @@ function wholeRules({ machine = {}, cluster = {} }: Document, report: Reporter):
     [['cluster', 'etcd', 'ca'], cluster.etcd?.ca],
   ]
   for (const [path, pair] of pairs) {
-    for (const [key, what, label] of [
-      ['crt', 'a certificate', /^CERTIFICATE$/],
-      ['key', 'a private key', /(^| )PRIVATE KEY$/],
-    ] as const) {
-      if (pair?.[key] && !isWhole(pair[key], label))
-        report.error([...path, key], `not ${what}: base64 of PEM is expected, and this is something else or cut off`)
-    }
+    if (!pair) continue
+    const problem = pairProblem(pair)
+    if (problem) report.error([...path, problem.key], problem.message)
   }
 }
 
-function isWhole(value: string, label: RegExp): boolean {
+const cutOff = 'base64 of PEM is expected, and this is something else or cut off'
+
+function pairProblem({ crt, key }: Secrets): { key: 'crt' | 'key'; message: string } | undefined {
+  const pem = (text: string) => Buffer.from(text, 'base64').toString()
+  if (crt && !reads(() => parseCertificates(pem(crt)).length > 0)) return { key: 'crt', message: `not a certificate: ${cutOff}` }
+  if (key && !reads(() => parseKey(pem(key)).kind !== undefined)) return { key: 'key', message: `not a private key: ${cutOff}` }
+  if (crt && key && !reads(() => matches({ crt: pem(crt), key: pem(key) })))
+    return { key: 'key', message: 'not the key of the certificate beside it' }
+  return undefined
+}
+
+function reads(read: () => boolean): boolean {
   try {
-    return decodePem(Buffer.from(value, 'base64').toString()).some((block) => label.test(block.label))
+    return read()
   } catch (error) {
     if (error instanceof DecodeError) return false
     throw error
   }
+}
+
+/** Secrets that are no PEM: their forms and lengths, with which the programs that use them would not start. */
+function formRules({ machine = {}, cluster = {} }: Document, report: Reporter): void {
+  if (cluster.token && !/^[a-z0-9]{6}\.[a-z0-9]{16}$/.test(cluster.token))
+    report.error(['cluster', 'token'], 'not a bootstrap token of Kubernetes: six characters of a-z and 0-9, a dot, and sixteen more')
+  if (machine.token && machine.token.length < 16)
+    report.warning(['machine', 'token'], `${machine.token.length} characters can be guessed: generate one with "talosctl gen secrets"`)
+  for (const [key, lengths] of [
+    ['secret', [32]],
+    ['secretboxEncryptionSecret', [32]],
+    ['aescbcEncryptionSecret', [16, 24, 32]],
+  ] as const) {
+    const value = cluster[key]
+    if (!value) continue
+    const length = bytesOf(value)
+    if (length === undefined || !(lengths as readonly number[]).includes(length))
+      report.error(
+        ['cluster', key],
+        `expected base64 of ${lengths.join(', ')} bytes, got ${length === undefined ? 'no base64' : `${length} bytes`}`,
+      )
+  }
+  if (cluster.id && (cluster.id.length > 256 || /[^\x21-\x7e]/.test(cluster.id)))
+    report.error(['cluster', 'id'], 'expected at most 256 printable characters without spaces')
+}
+
+/** The number of bytes that a base64 text stands for; undefined when it is none. */
+function bytesOf(text: string): number | undefined {
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text) || text.length % 4 !== 0) return undefined
+  return Buffer.from(text, 'base64').length
 }

@@ -10,5 +10,6 @@ export const TrustedRootsConfig = defineDocument({
   rules({ name, certificates = '' }, report) {
     if (!name) report.error(['name'], 'a name is required')
     if (!certificates.includes('-----BEGIN CERTIFICATE-----')) report.error(['certificates'], 'certificates in PEM are required')
+    report.warning([], 'these authorities are trusted by the discovery client only, not by containerd, the kubelet and downloads')
   },
 })

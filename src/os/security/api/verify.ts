@@ -2,6 +2,7 @@ import { formatReference, ImageReferenceError, parseReference, type Reference } 
 import { directHosts, RegistryError, type RegistryHost, RemoteRegistry } from '../../../oci/remote-registry.ts'
 import type { machine } from '../../../rpc/messages.ts'
 import { type Method, unary } from '../../../rpc/server/method.ts'
+import { callerPlace, Places } from '../../../rpc/server/places.ts'
 import { RpcError, type StatusName } from '../../../rpc/status.ts'
 import type { StoreView } from '../../../supervise/definition.ts'
 import { credentialsOf } from '../../cri/credentials.ts'
@@ -17,12 +18,16 @@ const statuses: Record<RegistryError['reason'], StatusName> = {
   broken: 'DataLoss',
 }
 
+/** Readers choose which registries are asked. */
+const checks = new Places('checks of signatures', { each: 4, all: 32, time: 60_000 })
+
 /** Whether an image may be used: what the operator's rules say of it, and whether it is signed as they want it. */
 export const verifyImage = (): Method =>
   unary(
     'machine.ImageService/Verify',
     ['os:admin', 'os:operator', 'os:reader', 'os:image:verifier'],
-    async ({ imageRef, credentials }, { store, signal }) => {
+    async ({ imageRef, credentials }, context) => {
+      const { store } = context
       const reference = referenceOf(imageRef)
       const name = `${reference.domain}/${reference.repository}`
       const rule = ruleFor(
@@ -41,9 +46,11 @@ export const verifyImage = (): Method =>
         )
       try {
         const key = verifierKey(spec.publicKeyVerifier.certificate)
-        const registry = registryOf(store, credentials, signal)
-        const digest = reference.digest ?? (await registry.manifest(reference)).digest
-        const found = await signedBy(registry, reference, digest, key)
+        const { digest, found } = await checks.run(callerPlace(context), context.signal, async (signal) => {
+          const registry = registryOf(store, credentials, signal)
+          const digest = reference.digest ?? (await registry.manifest(reference)).digest
+          return { digest, found: await signedBy(registry, reference, digest, key) }
+        })
         if (!found.signed) throw new RpcError('PermissionDenied', `image "${name}@${digest}" is refused by rule ${id}: ${found.reason}`)
         const digested = formatReference({ ...reference, tag: undefined, digest })
         return { verified: true, message: `signed as rule ${id} wants it`, digestedImageRef: digested }

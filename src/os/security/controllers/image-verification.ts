@@ -1,6 +1,7 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { declared } from '../../config/declared.ts'
+import { declared, find } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { ImageVerificationConfig } from '../../cri/documents/image-verification.ts'
 import { ImageVerificationRule } from '../resources/image-verification-rule.ts'
 
 /** The operator's rules in their order: the first that fits an image decides. */
@@ -9,8 +10,7 @@ export const configImageVerification: Controller = defineController({
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { rules: exclusive(ImageVerificationRule) },
   reconcile({ config, rules }) {
-    const documents = declared(config.get('v1alpha1'))?.documents ?? []
-    const given = documents.find(({ kind }) => kind === 'ImageVerificationConfig')
+    const given = find(declared(config.get('v1alpha1')), ImageVerificationConfig)
     for (const [index, { image, skip = false, deny = false, keyless, publicKey }] of (given?.rules ?? []).entries()) {
       rules.put(String(index).padStart(4, '0'), {
         imagePattern: image,

@@ -5,6 +5,7 @@ import { defineDocument } from '../../../document/kind.ts'
 export const SideroLinkConfig = defineDocument({
   kind: 'SideroLinkConfig',
   description: 'The tunnel to a management server.',
+  notYet: 'there is no tunnel, reach the machine API at its own address',
   schema: section({ apiUrl: url('https', 'grpc'), uniqueToken: text }),
   rules({ apiUrl }, report) {
     if (!apiUrl) report.error(['apiUrl'], 'the URL of the server is required')

@@ -1,10 +1,14 @@
 import { type Method, type Role, unary } from '../../../rpc/server/method.ts'
+import { callerPlace, Places } from '../../../rpc/server/places.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { Kernel } from '../../kernel.ts'
 import { TimeServerStatus } from '../../network/resources/time-server-status.ts'
 import { askTimeServer, TimeServerError } from '../time-server.ts'
 
 const readers: readonly Role[] = ['os:admin', 'os:operator', 'os:reader']
+/** Readers choose which server is asked. */
+const checks = new Places('time checks', { each: 8, all: 64, time: 30_000 })
+
 const second = 1_000_000_000n
 const statuses = { address: 'InvalidArgument', timeout: 'DeadlineExceeded', refused: 'Unavailable', answer: 'Unavailable' } as const
 
@@ -35,9 +39,9 @@ export function timeMethods({ time }: { time: Pick<Kernel['time'], 'clock'> }): 
         throw new RpcError('FailedPrecondition', 'time: no time servers are known: set machine.time.servers, or name one to check')
       return compare(servers, signal)
     }),
-    unary('time.TimeService/TimeCheck', readers, ({ server }, { signal }) => {
+    unary('time.TimeService/TimeCheck', readers, ({ server }, context) => {
       if (server === '') throw new RpcError('InvalidArgument', 'time check: name a time server')
-      return compare([server], signal)
+      return checks.run(callerPlace(context), context.signal, (signal) => compare([server], signal))
     }),
   ]
 }

@@ -5,6 +5,7 @@ import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { TimeServerStatus } from '../../network/resources/time-server-status.ts'
 import { DevicesStatus } from '../../runtime/resources/devices-status.ts'
+import { TimeSyncConfig } from '../documents/time-sync.ts'
 import { type KernelTime, kernelClock } from '../led-clock.ts'
 import { type LedClock, type Source, type SteadyTime, Synchronizer } from '../ntp/synchronizer.ts'
 import { TimeStatus } from '../resources/time-status.ts'
@@ -50,7 +51,7 @@ export const syncTime = (
     outputs: { status: exclusive(TimeStatus) },
     reconcile({ config, servers, devices, status, log, background, wakeIn }) {
       const found = declared(config.get('v1alpha1'))
-      const wishes = found && find(found, 'TimeSyncConfig')
+      const wishes = find(found, TimeSyncConfig)
       const off = wishes ? wishes.enabled === false : found?.machine.time?.disabled === true
       if (mode === 'container' || off) return status.put('node', { synced: true, epoch, syncDisabled: true })
       const names = servers.get('timeservers')?.spec.timeServers ?? []

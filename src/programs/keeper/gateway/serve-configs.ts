@@ -30,5 +30,9 @@ export function serveConfigs(directory: string, current: () => ClusterRecord): {
       return new Response(Bun.file(file), { headers: { 'content-type': 'application/yaml' } })
     },
   })
-  return { close: () => void server.stop(true) }
+  return {
+    close() {
+      server.stop(true).catch(() => {}) // its process ends next
+    },
+  }
 }

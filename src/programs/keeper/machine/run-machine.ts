@@ -16,6 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { background } from '../../../cosi/background.ts'
 import { createCgroup, removeCgroup } from '../../../linux/cgroup.ts'
 import { DecodeError } from '../../../wire/decode-error.ts'
 import { readTable } from '../../../wire/gpt/table.ts'
@@ -71,10 +72,10 @@ async function runOnce(run: MachineRun, cgroup: string, running: () => void): Pr
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], argv0: before.length === 0 ? 'ichor' : undefined })
   child.stdout.on('data', (bytes: Buffer) => run.console.write(bytes))
   child.stderr.on('data', (bytes: Buffer) => run.console.write(bytes))
-  const stop = () => void powerOff(child, control)
+  const stop = () => background(powerOff(child, control), run.console.log, 'power off failed')
   try {
     child.once('spawn', running)
-    if (machine.control) void control.connect(machine.control, over.signal)
+    if (machine.control) background(control.connect(machine.control, over.signal), run.console.log, 'control of the emulator failed')
     const end = new Promise<Ending>((resolve) => {
       child.once('error', (error) => resolve({ again: true, text: error.message }))
       child.once('close', (code, signal) => resolve(machineEnding(code, signal, control.ended)))

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { core, type KubeClient, kubeClient } from '../../../kube/client.ts'
 import { drain, setSchedulable } from '../../../kube/drain.ts'
 import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
@@ -48,7 +47,7 @@ async function persistently(io: Io, act: () => Promise<void>, limit = 180_000): 
       return await act()
     } catch (error) {
       if (performance.now() > end || io.signal.aborted) throw error
-      await sleep(1000, undefined, { signal: io.signal })
+      await io.pause(1000)
     }
   }
 }

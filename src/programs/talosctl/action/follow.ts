@@ -3,10 +3,11 @@
  * looks at it until it is gone, or back with a new life.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { background } from '../../../cosi/background.ts'
+import { silent } from '../../../cosi/log.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { Cluster } from '../cluster.ts'
-import { describeEvent } from '../event.ts'
+import { describeEvent, sequenceFailure } from '../event.ts'
 import type { Io } from '../io.ts'
 import { specOf } from '../resource/definition.ts'
 import { rfc3339 } from '../units.ts'
@@ -43,7 +44,7 @@ export async function lifeOf(cluster: Cluster, node: string | undefined, signal?
   }
 }
 
-/** Waits until the node is where the action takes it. Throws with the last thing seen when time is up. */
+/** Waits until the node is where the action takes it. Throws as soon as the node gives it up, or with the last thing seen when time is up. */
 export async function follow(io: Io, cluster: Cluster, node: string | undefined, options: FollowOptions): Promise<void> {
   const { goal, before, timeout, tell, interval = 500 } = options
   const end = performance.now() + timeout
@@ -55,7 +56,11 @@ export async function follow(io: Io, cluster: Cluster, node: string | undefined,
     tell(state)
   }
   say(last)
-  void events(cluster, node, options.actorId, say, signal)
+  let failure: string | undefined
+  const fail = (reason: string) => {
+    failure = reason
+  }
+  background(events(cluster, node, options.actorId, { say, fail }, signal), silent) // the loop below sees what matters
   try {
     for (let missed = 0; ; ) {
       io.signal.throwIfAborted()
@@ -69,8 +74,9 @@ export async function follow(io: Io, cluster: Cluster, node: string | undefined,
         say(life.stage)
         if (life.stage === 'running' || life.stage === 'maintenance') return
       }
+      if (failure !== undefined) throw new Error(failure)
       if (performance.now() > end) throw new Error(`no end within ${Math.round(timeout / 1000)} s, last seen: ${last}`)
-      await sleep(interval, undefined, { signal: io.signal })
+      await io.pause(interval)
     }
   } finally {
     watching.abort()
@@ -81,12 +87,14 @@ async function events(
   cluster: Cluster,
   node: string | undefined,
   actorId: string,
-  say: (state: string) => void,
+  { say, fail }: { say(state: string): void; fail(reason: string): void },
   signal: AbortSignal,
 ): Promise<void> {
   const request = { withActorId: actorId, tailEvents: -1 }
   try {
     for await (const { data } of cluster.stream('machine.MachineService/Events', request, { node, signal })) {
+      const failure = sequenceFailure(data)
+      if (failure !== undefined) return fail(failure)
       const { source, message } = describeEvent(data)
       if (message !== '') say(`${source}: ${message}`)
     }

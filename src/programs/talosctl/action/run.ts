@@ -1,3 +1,5 @@
+import { background } from '../../../cosi/background.ts'
+import { silent } from '../../../cosi/log.ts'
 import type { Cluster, ReplyMetadata } from '../cluster.ts'
 import { NodeErrors } from '../failure.ts'
 import type { Io } from '../io.ts'
@@ -25,7 +27,7 @@ export async function runAction(io: Io, cluster: Cluster, flags: ActionFlags, go
   const progress = new NodeProgress(io, flags.progress ?? 'auto')
   const failed: { node: string; error: Error }[] = []
   const done = new AbortController()
-  if (flags.debug) void kernelLog(io, cluster, done.signal)
+  if (flags.debug) background(kernelLog(io, cluster, done.signal), silent)
   await Promise.all(
     started.map(async (message) => {
       const name = cluster.nodeOf(message, peer)

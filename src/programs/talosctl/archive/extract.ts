@@ -3,7 +3,7 @@
  * after all files, and the folders on the way must not be links that lead out.
  */
 
-import { chmod, link, lutimes, mkdir, open, realpath, rm, symlink, utimes } from 'node:fs/promises'
+import { chmod, link, lutimes, mkdir, open, realpath, symlink, utimes } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
 import { type TarEntry, TarError, tarEntries } from './tar-reader.ts'
 
@@ -38,11 +38,11 @@ export async function extract(chunks: AsyncIterable<Uint8Array>, folder: string,
       )
       files++
     } else if (entry.type === 'symlink') {
-      after.push(() => within(root, path, () => replace(path, () => symlink(entry.target, path))))
+      after.push(() => within(root, path, () => fresh(path, () => symlink(entry.target, path))))
       after.push(() => lutimes(path, entry.modified, entry.modified))
     } else if (entry.type === 'hardlink') {
       const source = join(root, ...parts(entry.target))
-      after.push(() => within(root, path, () => replace(path, () => link(source, path))))
+      after.push(() => within(root, path, () => fresh(path, () => link(source, path))))
     } else skipped.push(entry.name)
   }
   for (const act of after) await act()
@@ -69,8 +69,7 @@ async function within(root: string, path: string, act: () => Promise<void>): Pro
 }
 
 async function writeEntry(path: string, entry: TarEntry, wrote: (bytes: number) => void): Promise<void> {
-  await rm(path, { force: true })
-  const file = await open(path, 'wx', entry.mode & 0o777)
+  const file = await fresh(path, () => open(path, 'wx', entry.mode & 0o777))
   try {
     for await (const chunk of entry.content) {
       await file.writeFile(chunk)
@@ -83,7 +82,12 @@ async function writeEntry(path: string, entry: TarEntry, wrote: (bytes: number) 
   }
 }
 
-async function replace(path: string, act: () => Promise<void>): Promise<void> {
-  await rm(path, { force: true })
-  await act()
+/** Makes what was not there; what is there may be all that is left of something, and is never overwritten. */
+async function fresh<T>(path: string, make: () => Promise<T>): Promise<T> {
+  try {
+    return await make()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    throw new TarError(`"${path}" is there already: remove it, or copy into an empty folder`)
+  }
 }

@@ -77,6 +77,11 @@ export async function mergeIntoKubeconfig(io: Io, directory: string, text: strin
   return { file, context }
 }
 
+/** Whether a cluster's kubeconfig was handed out: it is the last step of making one. */
+export function hasMergedKubeconfig(directory: string): boolean {
+  return readMerged(directory).kubeconfig !== undefined
+}
+
 /** Takes a cluster's contexts out of the files they were put into. */
 export async function removeContexts(io: Io, directory: string): Promise<void> {
   const { talosconfig, kubeconfig } = readMerged(directory)

@@ -3,7 +3,7 @@
  * from nothing to a cluster, from an interrupted attempt, from a host that was restarted, and from other counts of nodes.
  */
 
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openJournal } from '../../keeper/journal.ts'
 import {
@@ -22,14 +22,14 @@ import { isAlive } from '../../keeper/process-identity.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
 import { checkHost, checkSameKind } from './check-host.ts'
-import { mergeIntoKubeconfig, mergeTalosconfig } from './client-files.ts'
+import { hasMergedKubeconfig, mergeIntoKubeconfig, mergeTalosconfig } from './client-files.ts'
 import { closing, describe, maintenance } from './closing.ts'
 import { type ConfigRequest, type Configs, checkConfigs, checkSameConfiguration, nodeConfig, provideConfigs } from './configs.ts'
 import { destroyCluster, destroyNode } from './destroy.ts'
 import { awaitHealth } from './health.ts'
 import { freePort } from './host-ports.ts'
 import { checkKubernetesVersion } from './kubernetes-version.ts'
-import { applyConfiguration, awaitApi, bootstrap, fetchKubeconfig } from './node-api.ts'
+import { API_PORT, awaitApi, bootstrap, configureIfNeeded, fetchKubeconfig, nodeState } from './node-api.ts'
 import { type ClusterRequest, planChange, planCluster } from './plan.ts'
 import { checkNetwork, checkPorts } from './preflight.ts'
 import { Progress } from './progress.ts'
@@ -56,7 +56,7 @@ export interface CreateOptions {
   yes: boolean
 }
 
-const PATIENCE = { usual: 20 * 60_000, emulated: 90 * 60_000 }
+const PATIENCE = { state: 10_000, usual: 20 * 60_000, emulated: 90 * 60_000 }
 
 /** Creates a cluster, or brings one that exists to what was asked. */
 export async function createCluster(io: Io, options: CreateOptions): Promise<void> {
@@ -78,13 +78,12 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
       checkSettled(record, request, options.asked, change.added)
       if (existsSync(join(directory, 'controlplane.yaml'))) await checkSameConfiguration(directory, record, options.configs)
     }
-    if (present && change.added.length + change.removed.length === 0 && isComplete(directory)) {
+    if (present && change.added.length + change.removed.length === 0 && (await isComplete(record, options))) {
       io.stderr.write(`cluster "${record.name}" is running with ${describe(record.nodes)}\n`)
       return closing(io, record, undefined)
     }
     await confirmRemoval(io, options, change.removed)
     openJournal(directory)
-    rmSync(join(directory, 'healthy'), { force: true })
     const wanted = { ...record, nodes: [...record.nodes, ...change.added] }
     writeCluster(directory, wanted)
     await checkConfigs(directory, wanted, options.configs).catch(async (error) => {
@@ -140,8 +139,17 @@ function withPresentCounts({ request, given }: CreateOptions, record: ClusterRec
   }
 }
 
-function isComplete(directory: string): boolean {
-  return isRunning(directory) && existsSync(join(directory, 'healthy'))
+/** Whether there is nothing to do: asked of the nodes, for what was made once may have been reset or broken since. */
+async function isComplete(record: ClusterRecord, { request, kubeconfig, configs }: CreateOptions): Promise<boolean> {
+  const directory = join(request.state, request.name)
+  if (!isRunning(directory) || !existsSync(clusterPaths(directory).secrets)) return false
+  if (kubeconfig && !hasMergedKubeconfig(directory)) return false
+  const { credentials } = await provideConfigs(directory, record, configs)
+  const signal = AbortSignal.timeout(PATIENCE.state)
+  const states = await Promise.all(
+    record.nodes.map(({ ip }) => nodeState({ address: `${ip}:${API_PORT}`, credentials, signal }).catch(() => undefined)),
+  )
+  return states.every((state) => state?.stage === 'running' && state.ready)
 }
 
 async function confirmRemoval(io: Io, { yes, request }: CreateOptions, removed: readonly NodeRecord[]): Promise<void> {
@@ -152,7 +160,7 @@ async function confirmRemoval(io: Io, { yes, request }: CreateOptions, removed: 
   if (!/^y(es)?$/i.test(answer)) throw new UsageError('nothing was changed')
 }
 
-/** Brings all nodes up and hands each its configuration once. */
+/** Brings all nodes up and hands its configuration to each that waits for one. */
 async function start(
   directory: string,
   record: ClusterRecord,
@@ -165,19 +173,22 @@ async function start(
   if (!outside) progress.line('no nftables on this host: nodes reach each other and this host, nothing beyond')
   reloadGateway(directory)
   const nodes = record.nodes.filter(({ leaving }) => !leaving)
+  const configured = new Set<NodeRecord>()
   await progress.phase('nodes', async (detail) => {
     let up = 0
     await together(nodes, async (node) => {
       await provideNode(directory, record, node)
       if (unconfigured) return
-      const marker = join(nodeDirectory(directory, node.name), 'configured')
-      if (!existsSync(marker)) {
-        const config = nodeConfig(await making, node)
-        writeAtomically(nodePaths(nodeDirectory(directory, node.name)).config, config)
-        const trouble = () => nodeTrouble(nodeDirectory(directory, node.name))
-        await applyConfiguration(node.ip, config, signal, { installs: record.machines !== undefined, trouble })
-        writeFileSync(marker, '')
+      const configs = await making
+      const own = nodeDirectory(directory, node.name)
+      const config = () => {
+        const text = nodeConfig(configs, node)
+        writeAtomically(nodePaths(own).config, text)
+        return text
       }
+      const { credentials } = configs
+      const installs = record.machines !== undefined
+      if (await configureIfNeeded(node.ip, { credentials, config, installs, trouble: () => nodeTrouble(own), signal })) configured.add(node)
       detail(`${++up} of ${nodes.length}`)
     })
   })
@@ -186,7 +197,8 @@ async function start(
   const controlPlanes = nodes.filter(({ role }) => role === 'controlplane')
   await progress.phase('machine API', () => together(controlPlanes, ({ ip }) => awaitApi(ip, configs.credentials, signal)))
   const marker = join(directory, 'bootstrapped')
-  if (existsSync(marker)) return configs
+  // Where no control plane kept its configuration none kept etcd's data either: the cluster begins again.
+  if (existsSync(marker) && !controlPlanes.every((node) => configured.has(node))) return configs
   await progress.phase('bootstrap', () => bootstrap(controlPlanes[0]!.ip, configs.credentials, signal))
   writeFileSync(marker, '')
   return configs
@@ -241,7 +253,6 @@ async function settle(
     const { context, file } = await mergeIntoKubeconfig(io, directory, text)
     progress.line(`kubeconfig: context "${context}" in ${file}`)
   }
-  if (options.checkReadiness) writeFileSync(join(directory, 'healthy'), '')
 }
 
 /** The gateway reads the record anew, for the control planes may have changed. */

@@ -7,7 +7,7 @@ import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
 import { type NodeRecord, nodePaths } from '../../keeper/layout.ts'
 import { isAlive } from '../../keeper/process-identity.ts'
 import { readStatus } from '../../keeper/status.ts'
-import { type Credentials, resetNode } from './node-api.ts'
+import { API_PORT, type Credentials, resetNode } from './node-api.ts'
 
 const LOOK = 50
 const DRAIN_TIMEOUT = 30_000
@@ -32,7 +32,7 @@ export async function leaveCluster({ directory, node, credentials, kubeconfig, s
       tell('drain')
       await moveAway(client, node.name, signal, tell)
       tell('reset')
-      await resetNode(node.ip, credentials, signal)
+      await resetNode(`${node.ip}:${API_PORT}`, credentials, signal)
       while (!isDown(directory)) {
         if (signal.aborted) throw new Error(`node "${node.name}" was reset but does not shut down: look at ${nodePaths(directory).console}`)
         await Bun.sleep(LOOK)

@@ -3,9 +3,13 @@
 import type { Channel } from '../../../rpc/client/channel.ts'
 import { machine } from '../../../rpc/enums.ts'
 import { RpcError } from '../../../rpc/status.ts'
+import { sequenceFailure } from '../event.ts'
 
-const API_PORT = 50_000
+/** Where the API of a machine listens. */
+export const API_PORT = 50_000
 const RETRY = 50
+/** Milliseconds in which a node that is up says what it is. */
+const stateDeadline = 5_000
 
 /** What a client shows to the nodes, PEM. */
 export interface Credentials {
@@ -14,26 +18,60 @@ export interface Credentials {
   key: string
 }
 
-/** Hands a node in maintenance its configuration, once it answers; `trouble` says when waiting has become pointless. */
-export async function applyConfiguration(
-  ip: string,
-  config: string,
-  signal: AbortSignal,
-  { installs, trouble }: { installs: boolean; trouble(): string | undefined },
-): Promise<void> {
-  const { connect } = await import('../../../rpc/client/channel.ts')
-  await insist(`node ${ip} takes no configuration`, signal, async () => {
+/** What a node says it is: in maintenance, with no configuration yet, or a member of this cluster in a stage of its life. */
+export interface NodeState {
+  readonly stage: string
+  /** Whether all that makes the machine ready holds. */
+  readonly ready: boolean
+}
+
+/** How a node that may need its configuration is brought on. */
+export interface Configuring {
+  readonly credentials: Credentials
+  /** Its configuration, made only for a node that takes one. */
+  config(): string
+  /** Whether it is a machine that puts the system on its disk first, and comes back from there. */
+  readonly installs: boolean
+  /** Why waiting has become pointless. */
+  trouble(): string | undefined
+  readonly signal: AbortSignal
+}
+
+/** Waits until a node says what it is, and hands it its configuration if it has none; true when it had none. */
+export async function configureIfNeeded(ip: string, { credentials, config, installs, trouble, signal }: Configuring): Promise<boolean> {
+  return insist(`node ${ip} takes no configuration`, signal, async () => {
     const why = trouble()
     if (why) throw new HopelessError(why)
-    const channel = connect({ address: `${ip}:${API_PORT}`, tls: { insecure: true } })
-    try {
-      // A machine puts the system on its disk first, and comes back from there.
-      const mode = installs ? machine.ApplyConfigurationRequest.Mode.AUTO : machine.ApplyConfigurationRequest.Mode.NO_REBOOT
-      await channel.unary('machine.MachineService/ApplyConfiguration', { data: Buffer.from(config), mode }, { deadline: 60_000, signal })
-    } finally {
-      channel.close()
-    }
+    const { stage } = await nodeState({ address: `${ip}:${API_PORT}`, credentials, signal })
+    if (stage !== 'maintenance') return false
+    const mode = installs ? machine.ApplyConfigurationRequest.Mode.AUTO : machine.ApplyConfigurationRequest.Mode.NO_REBOOT
+    const request = { data: Buffer.from(config()), mode }
+    await withChannel(`${ip}:${API_PORT}`, { insecure: true }, (channel) =>
+      channel.unary('machine.MachineService/ApplyConfiguration', request, { deadline: 60_000, signal }),
+    )
+    return true
   })
+}
+
+/** Asks a node what it is: first as its cluster's administrator, then as anybody may in maintenance. Throws when neither is answered. */
+export async function nodeState(node: { address: string; credentials: Credentials; signal: AbortSignal }): Promise<NodeState> {
+  const { address, credentials, signal } = node
+  try {
+    return await withChannel(address, credentials, async (channel) => {
+      const status = { namespace: 'runtime', type: 'MachineStatuses.runtime.talos.dev', id: 'machine' }
+      const { resource } = await channel.unary('cosi.resource.State/Get', status, { deadline: stateDeadline, signal })
+      const spec = Bun.YAML.parse(resource?.spec?.yamlSpec ?? '') as { stage?: string; status?: { ready?: boolean } } | null
+      return { stage: spec?.stage ?? 'unknown', ready: spec?.status?.ready === true }
+    })
+  } catch (error) {
+    if (signal.aborted || (error instanceof RpcError && error.status !== 'Unavailable')) throw error
+    await withChannel(address, { insecure: true }, (channel) =>
+      channel.unary('machine.MachineService/Version', {}, { deadline: stateDeadline, signal }),
+    ).catch(() => {
+      throw error
+    })
+    return { stage: 'maintenance', ready: false }
+  }
 }
 
 /** Waits until a node answers to its cluster's credentials. */
@@ -69,11 +107,25 @@ export async function fetchKubeconfig(ip: string, credentials: Credentials, sign
   )
 }
 
-/** Resets a node that leaves its cluster: it gives up its place in etcd and its entry in discovery. */
-export async function resetNode(ip: string, credentials: Credentials, signal: AbortSignal): Promise<void> {
-  await withNode(ip, credentials, (channel) =>
-    channel.unary('machine.MachineService/Reset', { graceful: true, reboot: false }, { deadline: 60_000, signal }),
-  )
+/**
+ * Resets a node that leaves its cluster: it gives up its place in etcd and its entry in discovery. Returns when the node no
+ * longer answers; throws with the reason when it gives the reset up.
+ */
+export async function resetNode(address: string, credentials: Credentials, signal: AbortSignal): Promise<void> {
+  await withChannel(address, credentials, async (channel) => {
+    const request = { graceful: true, reboot: false }
+    const { messages } = await channel.unary('machine.MachineService/Reset', request, { deadline: 60_000, signal })
+    const events = { withActorId: messages[0]?.actorId ?? '', tailEvents: -1 }
+    try {
+      for await (const { data } of channel.serverStream('machine.MachineService/Events', events, { signal })) {
+        const failure = sequenceFailure(data)
+        if (failure !== undefined) throw new Error(failure)
+      }
+    } catch (error) {
+      // The node is on its way down, and its API with it.
+      if (!(error instanceof RpcError) || signal.aborted) throw error
+    }
+  })
 }
 
 /** The first file of a tar archive, as text. */
@@ -91,8 +143,12 @@ export function firstFile(tar: Uint8Array): string {
 }
 
 async function withNode<T>(ip: string, credentials: Credentials, act: (channel: Channel) => Promise<T>): Promise<T> {
+  return withChannel(`${ip}:${API_PORT}`, credentials, act)
+}
+
+async function withChannel<T>(address: string, tls: Credentials | { insecure: true }, act: (channel: Channel) => Promise<T>): Promise<T> {
   const { connect } = await import('../../../rpc/client/channel.ts')
-  const channel = connect({ address: `${ip}:${API_PORT}`, tls: credentials })
+  const channel = connect({ address, tls })
   try {
     return await act(channel)
   } finally {

@@ -58,10 +58,10 @@ export async function provideNode(directory: string, cluster: ClusterRecord, nod
   journal.write({ kind: 'cgroup', path: nodeCgroup(cluster.id, node.name), node: node.name })
   const log = join(paths.directory, 'keeper.log')
   startNodeKeeper(paths.directory, journal)
-  for (const end = Date.now() + START_TIMEOUT; running()?.state !== 'running'; await Bun.sleep(10)) {
+  for (const end = performance.now() + START_TIMEOUT; running()?.state !== 'running'; await Bun.sleep(10)) {
     const last = running()?.last
     if (last) throw new Error(`node "${node.name}" does not start: ${last}: ${tail(paths.console)}`)
-    if (Date.now() > end)
+    if (performance.now() > end)
       throw new Error(`node "${node.name}" does not start: ${tail(log) || tail(paths.console) || 'its keeper is silent'}`)
   }
 }

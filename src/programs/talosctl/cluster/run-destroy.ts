@@ -24,7 +24,10 @@ export async function runDestroy(io: Io, { state, name, force, logs }: DestroyOp
   checkRoot()
   const directory = join(state, name)
   if (!isCluster(directory)) {
-    if (force) return void io.stderr.write(`there is no cluster "${name}" in "${state}"\n`)
+    if (force) {
+      io.stderr.write(`there is no cluster "${name}" in "${state}"\n`)
+      return
+    }
     const known = clusters(state).map((cluster) => cluster.name)
     throw new UsageError(
       `there is no cluster "${name}" in "${state}"${known.length > 0 ? `: there are ${known.join(', ')}` : ''}; name another with --name, another folder with --state`,

@@ -125,7 +125,7 @@ async function endProcess(identity: ProcessIdentity): Promise<void> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
-  for (const end = Date.now() + KILL_TIMEOUT; isAlive(identity) && Date.now() < end; ) await Bun.sleep(5)
+  for (const end = performance.now() + KILL_TIMEOUT; isAlive(identity) && performance.now() < end; ) await Bun.sleep(5)
   if (isAlive(identity)) throw new Error(`process ${identity.pid} does not end`)
 }
 

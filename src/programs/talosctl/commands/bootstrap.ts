@@ -30,7 +30,7 @@ export async function runBootstrap(io: Io, cluster: Cluster, options: BootstrapO
       }
     }
     await cluster.upload('machine.MachineService/EtcdRecover', requests())
-    io.stderr.write(`recovering from snapshot "${path}": ${size} bytes sent\n`)
+    io.stdout.write(`recovering from snapshot "${path}": ${size} bytes sent\n`)
   }
   const request = { recoverEtcd: options.recoverFrom !== undefined, recoverSkipHashCheck: options.recoverSkipHashCheck === true }
   await cluster.ask('machine.MachineService/Bootstrap', request, { timeout: 120_000 })

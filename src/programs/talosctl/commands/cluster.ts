@@ -29,6 +29,7 @@ function destroy(io: Io): Command {
   return common(new Command('destroy'))
     .description('Destroy a cluster; nothing of it is left')
     .option('-f, --force', 'also what is left of a cluster that was never finished')
+    .addOption(new Option('-y, --yes', 'do not ask: it never does').hideHelp())
     .option('--save-cluster-logs-archive-path <file>', "write the nodes' consoles to a tar.gz first")
     .action(async (own: CommonFlags & { force?: boolean; saveClusterLogsArchivePath?: string }, command: Command) => {
       const flags = withGroup(own, command)

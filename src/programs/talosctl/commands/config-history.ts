@@ -1,9 +1,9 @@
 import { Command } from 'commander'
-import { lineDiff } from '../../../os/config/line-diff.ts'
 import type { ichor } from '../../../rpc/messages.ts'
 import { type ApplyFlags, applyOptions } from '../apply-mode.ts'
 import { restoreOn } from '../applying.ts'
 import type { Cluster } from '../cluster.ts'
+import { differenceOf } from '../config-difference.ts'
 import { paintDiff } from '../diff-paint.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
@@ -28,7 +28,7 @@ export const configHistory = (io: Io, cluster: Cluster) => {
     .action((id: string) => runShow(io, cluster, id))
   group
     .command('diff <id> [other]')
-    .summary('Show what tells one from another, or from the one in force')
+    .summary('Show how one differs from another, or from the one in force')
     .action((id: string, other = '0') => runDiff(io, cluster, id, other))
   const restore = group
     .command('restore <id>')
@@ -76,13 +76,11 @@ export async function runShow(io: Io, cluster: Cluster, id: string): Promise<voi
   io.stdout.write(await textOf(cluster, number(id)))
 }
 
-/** Shows the lines that tell two configurations apart. */
+/** Shows what is different in meaning between two configurations. */
 export async function runDiff(io: Io, cluster: Cluster, id: string, other: string): Promise<void> {
   await cluster.single('config-history diff')
   const [from, to] = [number(id), number(other)]
-  const name = (each: number) => (each === 0 ? 'in force' : `configuration ${each}`)
-  const text = lineDiff(await textOf(cluster, from), await textOf(cluster, to), { before: name(from), after: name(to) })
-  io.stdout.write(paintDiff(io.stdout, text))
+  io.stdout.write(paintDiff(io.stdout, await differenceOf(await textOf(cluster, from), await textOf(cluster, to))))
 }
 
 /** Applies one of them again on every named node. */

@@ -4,7 +4,7 @@ import { Command } from 'commander'
 import { release } from '../../../release.ts'
 import { Cluster } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
-import type { Io } from '../io.ts'
+import { type Io, remark } from '../io.ts'
 import { manPage, markdown, type Page, pagesOf } from '../reference.ts'
 
 interface DocsOptions {
@@ -54,7 +54,7 @@ export async function runDocs(io: Io, output: string, { cli, config }: DocsOptio
     const { code, path } = error as NodeJS.ErrnoException
     throw new UsageError(`write "${path ?? output}": ${code}`)
   }
-  io.stderr.write(`wrote ${files.length} files into "${output}"\n`)
+  remark(io, `wrote ${files.length} files into "${output}"\n`)
 }
 
 /** The pages of all commands that are not hidden. */

@@ -5,6 +5,7 @@ import { Command } from 'commander'
 import { type ApplyFlags, applyOptions } from '../apply-mode.ts'
 import { applyTo } from '../applying.ts'
 import type { Cluster } from '../cluster.ts'
+import { differenceOf } from '../config-difference.ts'
 import { describe, UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
 import { checkChangeable, machineConfig } from '../machine-config.ts'
@@ -116,10 +117,11 @@ async function refusals(text: string): Promise<string[]> {
 }
 
 async function changedMeanwhile(base: string, now: string): Promise<string[]> {
-  const { lineDiff } = await import('../../../os/config/line-diff.ts')
+  const changes = await differenceOf(base, now)
+  if (changes === '') return []
   return [
     'the configuration of the node was changed meanwhile; saving again with a change of yours overwrites this:',
-    ...lineDiff(base, now, { before: 'when you began', after: 'now' }).trimEnd().split('\n'),
+    ...changes.trimEnd().split('\n'),
   ]
 }
 

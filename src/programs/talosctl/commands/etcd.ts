@@ -3,7 +3,7 @@ import { machine as wire } from '../../../rpc/enums.ts'
 import type { machine } from '../../../rpc/messages.ts'
 import type { Cluster, ReplyMetadata } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
-import type { Io } from '../io.ts'
+import { type Io, remark } from '../io.ts'
 import { type OutputFlags, outputOption, structured, withNodes } from '../output.ts'
 import { saveSnapshot } from '../snapshot.ts'
 import { type Row, table } from '../table.ts'
@@ -134,6 +134,7 @@ export async function runAlarms(
   if (method === 'EtcdAlarmDisarm') await cluster.named('clearing alarms')
   const messages = await cluster.ask(`machine.MachineService/${method}`, {})
   if (structured(io, output, withNodes(cluster, await cluster.peer(), messages as machine.EtcdAlarm[]))) return
+  if (!messages.some(({ memberAlarms }) => memberAlarms.length > 0)) return
   const names = Object.entries(wire.EtcdMemberAlarm.AlarmType)
   print(io, cluster, await cluster.peer(), messages as machine.EtcdAlarm[], ['MEMBER', 'ALARM'], ({ memberAlarms }) =>
     memberAlarms.map(({ memberId, alarm }) => [hex(memberId), names.find(([, value]) => value === alarm)?.[0] ?? alarm]),
@@ -154,7 +155,7 @@ export async function runDowngrade(io: Io, cluster: Cluster, step: 'Validate' | 
     step === 'Cancel'
       ? await cluster.ask('machine.MachineService/EtcdDowngradeCancel', {})
       : await cluster.ask(`machine.MachineService/EtcdDowngrade${step}`, { version })
-  const done = { Validate: 'downgrade validated', Enable: 'downgrade enabled', Cancel: 'downgrade cancelled' }[step]
+  const done = `downgrade ${step.toLowerCase()} success`
   print(io, cluster, await cluster.peer(), messages as machine.EtcdDowngradeCancel[], ['MESSAGE'], ({ clusterDowngrade }) => [
     [`${done}, cluster version ${clusterDowngrade?.clusterVersion ?? ''}`],
   ])
@@ -167,7 +168,7 @@ export async function runForfeit(io: Io, cluster: Cluster): Promise<void> {
   const peer = await cluster.peer()
   for (const message of messages) {
     const node = cluster.nodeOf(message, peer)
-    io.stderr.write(message.member ? `${node}: the leader is now ${message.member}\n` : `${node}: was not the leader\n`)
+    remark(io, message.member ? `${node}: the leader is now ${message.member}\n` : `${node}: was not the leader\n`)
   }
 }
 
@@ -189,13 +190,13 @@ export async function runRemoveMember(cluster: Cluster, id: string): Promise<voi
   )
 }
 
-/** Saves a node's database and verifies its hash. */
+/** Saves a node's database, verifies it and prints what is in it. */
 export async function runSnapshot(io: Io, cluster: Cluster, path: string): Promise<void> {
   await cluster.single('etcd snapshot')
   const chunks = cluster.stream('machine.MachineService/EtcdSnapshot', {})
-  const saved = await saveSnapshot(chunks, path)
-  io.stdout.write(`etcd snapshot saved to "${path}" (${saved.size} bytes)\n`)
-  io.stdout.write(`snapshot info: hash ${saved.hash}, total size ${saved.databaseSize}\n`)
+  const { bytes, info } = await saveSnapshot(chunks, path)
+  io.stdout.write(`etcd snapshot saved to "${path}" (${bytes} bytes)\n`)
+  io.stdout.write(`snapshot info: hash ${info.hash}, revision ${info.revision}, total keys ${info.keys}, total size ${info.size}\n`)
 }
 
 function print<Message extends { metadata?: ReplyMetadata | null }>(

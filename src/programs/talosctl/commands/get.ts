@@ -5,7 +5,7 @@ import { RpcError } from '../../../rpc/status.ts'
 import type { Cluster } from '../cluster.ts'
 import { NodeErrors, UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
-import { parseTemplate, type Template } from '../jsonpath.ts'
+import { parseTemplate, sortedKeys, type Template } from '../jsonpath.ts'
 import { LiveArgument } from '../live-argument.ts'
 import { cellsOf, type Definition, definitions, resolveType, specOf } from '../resource/definition.ts'
 import { toObject, toYaml } from '../resource/view.ts'
@@ -149,7 +149,7 @@ function row({ displayType }: Definition, { metadata }: cosi.resource.Resource):
 }
 
 function document(resource: cosi.resource.Resource, node: string, format: Format, index: number, event?: string): string {
-  if (format.kind === 'jsonpath') return `${format.template(toObject(resource, node, event))}\n`
-  if (format.kind === 'json') return `${JSON.stringify(toObject(resource, node, event), null, 4)}\n`
+  if (format.kind === 'jsonpath') return format.template(toObject(resource, node, event))
+  if (format.kind === 'json') return `${JSON.stringify(sortedKeys(toObject(resource, node, event)), null, 4)}\n`
   return `${index > 0 ? '---\n' : ''}${toYaml(resource, node, event)}`
 }

@@ -8,6 +8,9 @@ import { clusterView, discoverMembers, type Members } from '../health/view.ts'
 import type { Io } from '../io.ts'
 import { wireDuration } from '../units.ts'
 
+/** Milliseconds for a node's own explanation after a failed check. */
+const explainTimeout = 10_000
+
 interface HealthFlags {
   controlPlaneNodes?: string[]
   initNode?: string
@@ -34,6 +37,15 @@ export const health = (io: Io, cluster: Cluster) =>
 export async function runHealth(io: Io, cluster: Cluster, flags: HealthFlags): Promise<void> {
   await cluster.single('health')
   const members = membersOf(flags)
+  try {
+    await check(io, cluster, members, flags)
+  } catch (error) {
+    for (const line of await causes(cluster, members)) io.stderr.write(`${line}\n`)
+    throw error
+  }
+}
+
+async function check(io: Io, cluster: Cluster, members: Members | undefined, flags: HealthFlags): Promise<void> {
   if (flags.server) {
     try {
       await onServer(io, cluster, members, flags.waitTimeout)
@@ -43,6 +55,21 @@ export async function runHealth(io: Io, cluster: Cluster, flags: HealthFlags): P
     }
   }
   await fromHere(io, cluster, members ?? (await discoverMembers(cluster)), flags)
+}
+
+/** What each node that is not healthy gives as the reason, one line a node; none of nodes that do not answer or cannot tell. */
+async function causes(cluster: Cluster, members: Members | undefined): Promise<string[]> {
+  const known = members ?? (await discoverMembers(cluster).catch(() => ({ controlPlanes: [], workers: [] })))
+  const request = { namespace: '', type: '', id: '' }
+  const lines = [...known.controlPlanes, ...known.workers].map(async (node) => {
+    try {
+      const [found] = await cluster.ask('ichor.v1.ExplainService/Explain', request, { node, timeout: explainTimeout })
+      return found && !found.well ? [`${node}: ${found.summary}`] : []
+    } catch {
+      return [] // The check that failed has said what there is to say of it.
+    }
+  })
+  return (await Promise.all(lines)).flat()
 }
 
 function membersOf({ controlPlaneNodes = [], initNode, workerNodes = [], k8sEndpoint }: HealthFlags): Members | undefined {

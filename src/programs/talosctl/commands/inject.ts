@@ -4,7 +4,7 @@ import { type Document, isMap, isSeq, parseAllDocuments, stringify, type YAMLMap
 import type { Cluster } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
 import { list } from '../flags.ts'
-import type { Io } from '../io.ts'
+import { type Io, remark } from '../io.ts'
 
 const volume = 'talos-secrets'
 const mountPath = '/var/run/secrets/talos.dev'
@@ -12,14 +12,17 @@ const largest = 64 << 20
 
 /** Where each kind keeps the pod it makes. */
 const podPaths: Record<string, readonly string[]> = {
-  Pod: ['spec'],
-  Deployment: ['spec', 'template', 'spec'],
-  StatefulSet: ['spec', 'template', 'spec'],
-  DaemonSet: ['spec', 'template', 'spec'],
-  ReplicaSet: ['spec', 'template', 'spec'],
-  Job: ['spec', 'template', 'spec'],
-  CronJob: ['spec', 'jobTemplate', 'spec', 'template', 'spec'],
+  'v1/Pod': ['spec'],
+  'apps/v1/Deployment': ['spec', 'template', 'spec'],
+  'apps/v1/StatefulSet': ['spec', 'template', 'spec'],
+  'apps/v1/DaemonSet': ['spec', 'template', 'spec'],
+  'apps/v1/ReplicaSet': ['spec', 'template', 'spec'],
+  'batch/v1/Job': ['spec', 'template', 'spec'],
+  'batch/v1/CronJob': ['spec', 'jobTemplate', 'spec', 'template', 'spec'],
 }
+
+/** What gives a pod its key. */
+const accountKind = { apiVersion: 'talos.dev/v1alpha1', kind: 'ServiceAccount' }
 
 interface InjectOptions {
   file: string
@@ -52,19 +55,34 @@ export async function runInjectServiceAccount(io: Io, { file, roles }: InjectOpt
   const text = file === '-' ? Buffer.from(await io.readStdin()).toString('utf8') : await read(file)
   if (text.length > largest) throw new UsageError(`"${file}" has more than ${largest} bytes`)
   const parts: string[] = []
-  let changed = 0
+  /** Service accounts that were written: what was injected once is not added a second time. */
+  const accounts = new Set<string>()
   for (const document of parseAllDocuments(text)) {
     const [error] = document.errors
     if (error) throw new UsageError(`"${file}": ${error.message.split('\n')[0]}`)
-    if (document.contents === null) continue
+    if (document.toJS() === null) continue
+    const present = accountOf(document)
+    if (present !== undefined) {
+      if (accounts.has(present)) continue
+      accounts.add(present)
+    }
     const account = addAccess(document, file)
     parts.push(document.toString({ lineWidth: 0 }))
     if (!account) continue
-    changed++
+    const id = `${account.namespace ?? ''}/${account.name}`
+    if (accounts.has(id)) continue
+    accounts.add(id)
     parts.push(stringify(serviceAccount(account.name, account.namespace, roles)))
   }
-  if (changed === 0) throw new UsageError(`"${file}" has nothing that makes pods: want one of ${Object.keys(podPaths).join(', ')}`)
-  io.stdout.write(parts.map((part) => `---\n${part.replace(/^---\n/, '').replace(/\n*$/, '\n')}`).join(''))
+  if (accounts.size === 0)
+    remark(io, `"${file}" has nothing that makes pods, it stays as it is: they are made by ${Object.keys(podPaths).join(', ')}\n`)
+  io.stdout.write(parts.map((part) => `${part.replace(/^---\n/, '').replace(/\n*$/, '\n')}---\n`).join(''))
+}
+
+/** Namespace and name of a service account, if the document is one. */
+function accountOf(document: Document): string | undefined {
+  if (document.get('apiVersion') !== accountKind.apiVersion || document.get('kind') !== accountKind.kind) return undefined
+  return `${document.getIn(['metadata', 'namespace']) ?? ''}/${document.getIn(['metadata', 'name']) ?? ''}`
 }
 
 async function read(path: string): Promise<string> {
@@ -76,13 +94,13 @@ async function read(path: string): Promise<string> {
 }
 
 function serviceAccount(name: string, namespace: string | undefined, roles: readonly string[]): object {
-  return { apiVersion: 'talos.dev/v1alpha1', kind: 'ServiceAccount', metadata: { name, ...(namespace && { namespace }) }, spec: { roles } }
+  return { ...accountKind, metadata: { name, ...(namespace && { namespace }) }, spec: { roles } }
 }
 
 /** Puts volume and mounts into a document that makes pods; the service account it then needs. */
 function addAccess(document: Document, file: string): { name: string; namespace?: string } | undefined {
-  const kind = document.get('kind')
-  const path = typeof kind === 'string' && Object.hasOwn(podPaths, kind) ? podPaths[kind] : undefined
+  const kind = `${document.get('apiVersion')}/${document.get('kind')}`
+  const path = Object.hasOwn(podPaths, kind) ? podPaths[kind] : undefined
   if (!path) return undefined
   const name = document.getIn(['metadata', 'name'])
   const pod = document.getIn(path)

@@ -5,7 +5,7 @@ import { Command, Option } from 'commander'
 import { formatKubeconfig, type Kubeconfig, mergeKubeconfig, parseKubeconfig } from '../../../kube/kubeconfig.ts'
 import type { Cluster } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
-import type { Io } from '../io.ts'
+import { type Io, remark } from '../io.ts'
 import { fetchKubeconfig } from '../kubeconfig-fetch.ts'
 
 interface KubeconfigOptions {
@@ -45,14 +45,14 @@ export async function runKubeconfig(io: Io, cluster: Cluster, path: string | und
   const fetched = renamed(parseKubeconfig(text), options.forceContextName)
   if (present === undefined) {
     await writePrivate(target, formatKubeconfig(fetched))
-    io.stderr.write(`kubeconfig written to "${target}", current context is "${fetched.currentContext}"\n`)
+    remark(io, `kubeconfig written to "${target}", current context is "${fetched.currentContext}"\n`)
     return
   }
   const overwrite = options.force === true || (await mayOverwrite(io, parseKubeconfig(present), fetched))
   const { config, renamed: names } = mergeKubeconfig(parseKubeconfig(present), fetched, { overwrite, activate: true })
   await writePrivate(target, formatKubeconfig(config))
   for (const { kind, from, to } of names) io.stderr.write(`renamed ${kind} "${from}" to "${to}": the name is taken, --force overwrites\n`)
-  io.stderr.write(`kubeconfig merged into "${target}", current context is "${config.currentContext}"\n`)
+  remark(io, `kubeconfig merged into "${target}", current context is "${config.currentContext}"\n`)
 }
 
 async function targetPath(io: Io, path: string | undefined, { merge }: KubeconfigOptions): Promise<string> {
@@ -81,7 +81,7 @@ async function readIfThere(path: string): Promise<string | undefined> {
 async function writePrivate(path: string, text: string): Promise<void> {
   const partial = `${path}.${process.pid}.part`
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    await mkdir(dirname(path), { recursive: true, mode: 0o755 })
     await writeFile(partial, text, { mode: 0o600 })
     await chmod(partial, 0o600)
     await rename(partial, path)
@@ -98,8 +98,9 @@ function renamed(config: Kubeconfig, name: string | undefined): Kubeconfig {
 }
 
 async function mayOverwrite(io: Io, present: Kubeconfig, fetched: Kubeconfig): Promise<boolean> {
-  const taken = [...fetched.contexts.keys()].find((name) => present.contexts.has(name))
-  if (taken === undefined || !io.interactive) return false
+  if (!io.interactive) return false
+  const taken = mergeKubeconfig(present, fetched).renamed.find(({ kind }) => kind === 'context')?.from
+  if (taken === undefined) return false
   const answer = await io.ask(`context "${taken}" is in the kubeconfig already: [r]ename the new one or [o]verwrite it? `)
   return /^o/i.test(answer)
 }

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { machine as wire } from '../../../rpc/enums.ts'
 import type { machine } from '../../../rpc/messages.ts'
 import type { Cluster } from '../cluster.ts'
-import { ExitCode, UsageError } from '../failure.ts'
+import { NodeErrors, UsageError } from '../failure.ts'
 import { modeText } from '../file-mode.ts'
 import { integer, list as values } from '../flags.ts'
 import type { Io } from '../io.ts'
@@ -25,7 +25,7 @@ export const list = (io: Io, cluster: Cluster) =>
   new Command()
     .description('List the files of a directory of each node.')
     .addArgument(new LiveArgument('[path]', 'the directory', paths).default('/'))
-    .option('-d, --depth <levels>', 'how many levels to go down (default: 1)', integer(0))
+    .option('-d, --depth <levels>', 'how many levels to go down (default: 1); -1 is all', integer(-1))
     .option('-H, --humanize', 'sizes and times for people, with --long')
     .option('-l, --long', 'with mode, owner, size and time')
     .option('-r, --recurse', 'go down into all directories')
@@ -35,35 +35,41 @@ export const list = (io: Io, cluster: Cluster) =>
 
 /** Prints the files of all nodes. */
 export async function runList(io: Io, cluster: Cluster, path: string, options: ListOptions): Promise<void> {
-  const recurse = options.recurse === true || (options.depth ?? 1) > 1
+  if (options.recurse && options.depth !== undefined && options.depth !== 1)
+    throw new UsageError('only one of the flags --recurse and --depth can be given at the same time')
+  const depth = options.recurse ? -1 : (options.depth ?? 1)
   const request = {
     root: path,
-    recurse,
-    recursionDepth: options.depth ?? (recurse ? 0 : 1),
+    recurse: depth > 1 || depth < 0,
+    recursionDepth: depth,
     types: (options.type ?? []).flatMap(parseTypes),
     reportXattrs: options.long === true,
   }
   const rows: Row[] = []
   const files: object[] = []
-  let failures = 0
+  const failures: { node: string; error: Error }[] = []
   let several = false
   const peer = await cluster.peer()
   for await (const file of cluster.stream('machine.MachineService/List', request)) {
     const node = cluster.nodeOf(file, peer)
     if (file.error) {
-      failures++
-      io.stderr.write(`${node}: error reading file ${file.name}: ${file.error}\n`)
+      failures.push({ node, error: new Error(`error reading file ${file.name}: ${file.error}`) })
       continue
     }
     several ||= Boolean(file.metadata?.hostname)
     if (options.output !== 'table') files.push({ node, ...file, metadata: undefined, mode: modeText(file.mode) })
     rows.push(options.long ? long(io, node, file, options.humanize === true) : [node, file.relativeName])
   }
-  if (structured(io, options.output, files)) return
+  if (structured(io, options.output, files)) return failIf(failures)
   if (options.long) io.stdout.write(table([['NODE', 'MODE', 'UID', 'GID', 'SIZE(B)', 'LASTMOD', 'LABEL', 'NAME'], ...rows]))
-  else if (several) io.stdout.write(table([['NODE', 'NAME'], ...rows]))
+  else if (several || rows.length === 0) io.stdout.write(table([['NODE', 'NAME'], ...rows]))
   else io.stdout.write(rows.map(([, name]) => `${name}\n`).join(''))
-  if (failures > 0 && rows.length === 0) throw new ExitCode(1)
+  failIf(failures)
+}
+
+/** What could not be read is an error even when the rest could. */
+function failIf(failures: readonly { node: string; error: Error }[]): void {
+  if (failures.length > 0) throw new NodeErrors(failures)
 }
 
 function long(io: Io, node: string, file: machine.FileInfo, human: boolean): Row {

@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander'
 import type { Cluster } from '../cluster.ts'
 import { type ContainerOptions, containerScope } from '../container-scope.ts'
+import { describe } from '../failure.ts'
 import { integer } from '../flags.ts'
 import type { Io } from '../io.ts'
 import { LiveArgument } from '../live-argument.ts'
@@ -28,10 +29,11 @@ export async function runLogs(io: Io, cluster: Cluster, id: string, options: Log
   const names = new NodePaint(io.stdout, (await cluster.nodes()).length > 1)
   const peer = await cluster.peer()
   const pieces = new Map<string, { decoder: TextDecoder; rest: string }>()
+  const failed = (_: string, error: Error) => io.stderr.write(`ERROR: ${describe(error)}\n`)
   const request = { ...containerScope(options), id, follow: options.follow === true, tailLines: options.tail }
   const print = (node: string, lines: string[]) => io.stdout.write(lines.map((line) => `${names.paint(node)}: ${line}\n`).join(''))
   try {
-    for await (const data of cluster.stream('machine.MachineService/Logs', request)) {
+    for await (const data of cluster.stream('machine.MachineService/Logs', request, { failed })) {
       const node = cluster.nodeOf(data, peer)
       const piece = pieces.get(node) ?? { decoder: new TextDecoder(), rest: '' }
       pieces.set(node, piece)

@@ -57,6 +57,9 @@ function blocks(text: string): Map<string, { head: string; samples: string[] }> 
 }
 
 function labelled(sample: string, node: string): string {
-  const [, name = '', labels, rest = ''] = /^([^{ ]+)(?:\{(.*)\})?( .*)$/.exec(sample) ?? []
+  const [name = ''] = /^[^{ ]+/.exec(sample) ?? []
+  const end = sample[name.length] === '{' ? sample.lastIndexOf('}') : -1
+  const labels = sample.slice(name.length + 1, Math.max(0, end))
+  const rest = sample.slice(end < 0 ? name.length : end + 1)
   return `${name}{node="${node}"${labels ? `,${labels}` : ''}}${rest}`
 }

@@ -151,8 +151,8 @@ async function podNamespaces(cluster: Cluster): Promise<PodNetworks> {
   const podNames = new Map<string, string>()
   const onNode = new Set<string>()
   for (const { networkNamespace, podId } of messages.flatMap(({ containers }) => containers)) {
-    // Containers name the network of the process they join; only a sandbox names one that was made for its pod.
-    if (networkNamespace && !networkNamespace.startsWith('/proc/')) podNames.set(networkNamespace.split('/').at(-1) ?? '', podId)
+    // Only a sandbox names a network, and only one that was made for its pod.
+    if (networkNamespace) podNames.set(networkNamespace, podId)
     else if (podId) onNode.add(podId)
   }
   for (const podId of podNames.values()) onNode.delete(podId)

@@ -1,13 +1,14 @@
 import type { FileHandle } from 'node:fs/promises'
 import { open } from 'node:fs/promises'
 import { Command, Option } from 'commander'
+import { timerDelay } from '../../../cosi/timer.ts'
 import { FilterError, type FilterInstruction, packetFilter } from '../../../wire/packet-filter.ts'
 import { packetSummary } from '../../../wire/packet-summary.ts'
 import { linkType, PcapReader } from '../../../wire/pcap.ts'
 import type { Cluster } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
 import { duration, integer } from '../flags.ts'
-import type { Io } from '../io.ts'
+import { type Io, remark } from '../io.ts'
 import { humanSize } from '../units.ts'
 
 interface PcapOptions {
@@ -53,12 +54,10 @@ export async function runPcap(io: Io, cluster: Cluster, options: PcapOptions): P
   const request = { interface: options.interface, promiscuous: options.promiscuous === true, snapLen: options.snaplen, bpfFilter }
   const over = new AbortController()
   const signal = AbortSignal.any([io.signal, over.signal])
-  const timer = options.duration > 0 ? setTimeout(() => over.abort(), options.duration) : undefined
+  const timer = options.duration > 0 ? setTimeout(() => over.abort(), timerDelay(options.duration)) : undefined
   const file = options.output && options.output !== '-' ? await create(options.output) : undefined
   if (!options.bpfFilter)
-    io.stderr.write(
-      'packets of the machine API (TCP port 50000) are left out, as this capture makes some itself: --bpf-filter chooses others\n',
-    )
+    remark(io, 'packets of the machine API (TCP port 50000) are left out, as this capture makes some itself: --bpf-filter chooses others\n')
   const count = new Counter(io, options.output !== '')
   const reader = new PcapReader()
   try {
@@ -116,8 +115,7 @@ class Counter {
   }
 
   end(): void {
-    if (this.#bytes === 0) return
-    this.io.stderr.write(`${this.live && this.io.stderr.isTTY ? '\r\u001b[K' : ''}captured ${this.#text()}\n`)
+    if (this.#bytes > 0) remark(this.io, `${this.live ? '\r\u001b[K' : ''}captured ${this.#text()}\n`)
   }
 
   #text(): string {

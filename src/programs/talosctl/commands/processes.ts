@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, Option } from 'commander'
 import type { machine } from '../../../rpc/messages.ts'
 import type { Cluster } from '../cluster.ts'
@@ -32,7 +31,7 @@ export async function runProcesses(io: Io, cluster: Cluster, options: ProcessesO
     const lines = ((await listing(io, cluster, { ...options, output: 'table' })) ?? '').split('\n')
     const shown = io.stdout.isTTY ? lines.slice(0, 40).map((line) => line.slice(0, io.stdout.columns)) : lines
     io.stdout.write(`${io.stdout.isTTY ? '\u001b[H\u001b[2J' : ''}${shown.join('\n')}\n`)
-    await sleep(1000, undefined, { signal: io.signal }).catch(() => {})
+    await io.pause(1000)
   }
 }
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import type { Cluster } from '../cluster.ts'
-import type { Io } from '../io.ts'
+import { type Io, remark } from '../io.ts'
 
 /** talosctl rollback */
 export const rollback = (io: Io, cluster: Cluster) =>
@@ -13,5 +13,5 @@ export async function runRollback(io: Io, cluster: Cluster): Promise<void> {
   await cluster.named('rollback')
   const peer = await cluster.peer()
   for (const message of await cluster.ask('machine.MachineService/Rollback', {}, { timeout: 60_000 }))
-    io.stderr.write(`${cluster.nodeOf(message, peer)}: goes back to the release before\n`)
+    remark(io, `${cluster.nodeOf(message, peer)}: goes back to the release before\n`)
 }

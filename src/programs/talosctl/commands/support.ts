@@ -5,7 +5,7 @@ import { ZipWriter } from '../archive/zip-writer.ts'
 import type { Cluster } from '../cluster.ts'
 import { describe, ExitCode, UsageError } from '../failure.ts'
 import { integer } from '../flags.ts'
-import type { Io } from '../io.ts'
+import { type Io, remark } from '../io.ts'
 import { nodeSources, type Source } from '../support/collect.ts'
 import { kubernetesSources } from '../support/kubernetes.ts'
 import { redact } from '../support/redact.ts'
@@ -59,8 +59,10 @@ export async function runSupport(io: Io, cluster: Cluster, { numWorkers, output,
         node,
         source: name,
         error: describe(error)
-          .replace(/\s*\n\s*/g, ' ')
-          .trim(),
+          .split('\n')
+          .map((line) => line.trim())
+          .filter(Boolean)
+          .join(' '),
       })
     }
   }
@@ -89,9 +91,7 @@ export async function runSupport(io: Io, cluster: Cluster, { numWorkers, output,
     throw error
   }
   if (failures.length > 0) io.stderr.write(errorTable(failures))
-  io.stderr.write(
-    `support bundle with ${files} files is in "${path}": read it before you give it away, secrets are taken out by their form\n`,
-  )
+  remark(io, `support bundle with ${files} files is in "${path}": read it before you give it away, secrets are taken out by their form\n`)
   if (files === 0) throw new ExitCode(1)
 }
 

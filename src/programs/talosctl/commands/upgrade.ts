@@ -1,4 +1,6 @@
 import { Command, Option } from 'commander'
+import { background } from '../../../cosi/background.ts'
+import { silent } from '../../../cosi/log.ts'
 import { defaultInstallImage } from '../../../os/config/generate/versions.ts'
 import { machine as wire } from '../../../rpc/enums.ts'
 import { NodeProgress, type ProgressMode } from '../action/progress.ts'
@@ -121,7 +123,7 @@ async function upgradeNode(
   const image = await sendImage(io, cluster, node, flags.image)
   const wait = { before, timeout: flags.timeout, tell }
   const done = new AbortController()
-  if (flags.debug) void kernelLog(io, cluster, node, done.signal)
+  if (flags.debug) background(kernelLog(io, cluster, node, done.signal), silent)
   try {
     if (flags.insecure) {
       await written(cluster, node, image, flags, tell)

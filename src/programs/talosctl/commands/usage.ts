@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import type { Cluster } from '../cluster.ts'
-import { ExitCode } from '../failure.ts'
+import { NodeErrors } from '../failure.ts'
 import { integer } from '../flags.ts'
 import type { Io } from '../io.ts'
 import { LiveArgument } from '../live-argument.ts'
@@ -11,7 +11,7 @@ import { humanSize } from '../units.ts'
 
 interface UsageOptions extends OutputFlags {
   all?: boolean
-  depth: number
+  depth?: number
   humanize?: boolean
   threshold: number
 }
@@ -22,7 +22,7 @@ export const usage = (io: Io, cluster: Cluster) =>
     .description('Show how much directories of each node hold.')
     .addArgument(new LiveArgument('[paths...]', 'directories (default: /)', suggestions))
     .option('-a, --all', 'files too, not just directories')
-    .option('-d, --depth <levels>', 'how many levels down to show', integer(0), 0)
+    .option('-d, --depth <levels>', 'how many levels down to show (default: 1); 0 is the directories themselves, -1 is all', integer(-1))
     .option('-H, --humanize', 'sizes for people')
     .option('-t, --threshold <bytes>', 'only what is larger than this, or smaller when negative', integer(-(2 ** 53), 2 ** 53), 0)
     .addOption(outputOption())
@@ -33,27 +33,28 @@ export async function runUsage(io: Io, cluster: Cluster, paths: string[], option
   const request = {
     paths: paths.length > 0 ? paths : ['/'],
     all: options.all === true,
-    recursionDepth: options.depth,
+    // On the wire the directory itself is a level, and 0 is all of them.
+    recursionDepth: (options.depth ?? 1) + 1,
     threshold: options.threshold,
   }
   const rows: Row[] = []
   const found: object[] = []
-  let failures = 0
+  const failures: { node: string; error: Error }[] = []
   let several = false
   const peer = await cluster.peer()
   for await (const one of cluster.stream('machine.MachineService/DiskUsage', request)) {
     const node = cluster.nodeOf(one, peer)
     if (one.error) {
-      failures++
-      io.stderr.write(`${node}: error reading ${one.relativeName || one.name}: ${one.error}\n`)
+      failures.push({ node, error: new Error(one.error) })
       continue
     }
     several ||= Boolean(one.metadata?.hostname)
     found.push({ node, name: one.relativeName, size: one.size })
     rows.push([node, options.humanize ? humanSize(one.size) : one.size, one.relativeName])
   }
-  if (structured(io, options.output, found)) return
-  const all = [['NODE', 'SIZE', 'NAME'], ...rows]
-  io.stdout.write(table(several ? all : all.map(([, ...rest]) => rest)))
-  if (failures > 0 && rows.length === 0) throw new ExitCode(1)
+  if (!structured(io, options.output, found) && rows.length > 0) {
+    const all = [['NODE', 'SIZE', 'NAME'], ...rows]
+    io.stdout.write(table(several ? all : all.map(([, ...rest]) => rest)))
+  }
+  if (failures.length > 0) throw new NodeErrors(failures)
 }

@@ -22,7 +22,7 @@ export const version = (io: Io, cluster: Cluster) =>
   new Command()
     .description('Show the version of this client and of each node.')
     .option('--client', 'show the client only')
-    .option('--short', 'show the tag of the client only')
+    .option('--short', "show the client's tag only, behind the name of the API")
     .option('-i, --insecure', 'ask a node in maintenance mode, which has no certificates yet')
     .addOption(new Option('--json', 'print JSON').hideHelp())
     .action((options: VersionOptions) => runVersion(io, cluster, options))
@@ -39,7 +39,7 @@ export async function runVersion(io: Io, cluster: Cluster, options: VersionOptio
   }
   if (!options.json) {
     io.stdout.write('Client:\n')
-    io.stdout.write(options.short ? `${release.name} ${release.tag}\n` : block(client))
+    io.stdout.write(options.short ? `Talos ${release.tag}\n` : block(client))
   } else if (options.client) io.stdout.write(`${json({ version: client })}\n`)
   if (options.client) return
   const server = options.insecure ? await cluster.insecure() : cluster

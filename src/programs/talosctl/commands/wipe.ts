@@ -2,7 +2,7 @@ import { Command, Option } from 'commander'
 import { storage } from '../../../rpc/enums.ts'
 import type { Cluster } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
-import type { Io } from '../io.ts'
+import { type Io, remark } from '../io.ts'
 import { LiveArgument, type Suggest } from '../live-argument.ts'
 
 interface WipeOptions {
@@ -72,5 +72,5 @@ export async function runWipeDisk(io: Io, cluster: Cluster, names: readonly stri
   } finally {
     if (target !== cluster) await target.close()
   }
-  io.stderr.write(`wiped ${names.join(', ')}\n`)
+  remark(io, `wiped ${names.join(', ')}\n`)
 }

@@ -1,5 +1,8 @@
 /** The dashboard: nodes are watched, keys change the view, and the screen is drawn whenever either has changed. */
+
 import { setTimeout as sleep } from 'node:timers/promises'
+import { background } from '../../../cosi/background.ts'
+import { silent } from '../../../cosi/log.ts'
 import type { Cluster } from '../cluster.ts'
 import { describe } from '../failure.ts'
 import { cellsOf, type Definition, definitions, specOf } from '../resource/definition.ts'
@@ -94,15 +97,15 @@ class SideShow {
     const item = chosen?.items[chosen.at] ?? ''
     const key = chosen ? `${view.tab} ${view.node} ${item}` : ''
     if (key === this.#key) {
-      if (tick && view.tab === 'Resources' && item && !this.#busy) void this.#table(item, node, this.#stop.signal)
+      if (tick && view.tab === 'Resources' && item && !this.#busy) background(this.#table(item, node, this.#stop.signal), silent)
       return
     }
     this.#key = key
     this.#stop.abort()
     this.#stop = new AbortController()
     const signal = AbortSignal.any([this.signal, this.#stop.signal])
-    if (view.tab === 'Logs') void (item ? this.#log(item, node, signal) : this.#logs(view, node, signal))
-    if (view.tab === 'Resources') void (item ? this.#table(item, node, signal) : this.#list(view, node, signal))
+    if (view.tab === 'Logs') background(item ? this.#log(item, node, signal) : this.#logs(view, node, signal), silent)
+    if (view.tab === 'Resources') background(item ? this.#table(item, node, signal) : this.#list(view, node, signal), silent)
   }
 
   async #logs(view: View, node: string | undefined, signal: AbortSignal): Promise<void> {

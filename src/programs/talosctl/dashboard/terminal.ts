@@ -31,13 +31,16 @@ export function takeTerminal(input: NodeJS.ReadStream, output: NodeJS.WriteStrea
   return {
     size: () => ({ columns: output.columns || 80, rows: output.rows || 24 }),
     show: painter,
-    onKeys: (told) => void input.on('data', (chunk) => told(chunk.toString())),
-    onResize: (told) =>
-      void output.on('resize', () => {
+    onKeys(told) {
+      input.on('data', (chunk) => told(chunk.toString()))
+    },
+    onResize(told) {
+      output.on('resize', () => {
         shown = []
         output.write(`${csi}2J`)
         told()
-      }),
+      })
+    },
     close() {
       process.off('exit', restore)
       input.setRawMode(false)

@@ -31,7 +31,9 @@ export function clusterView(cluster: Cluster, members: Members): ClusterView & {
         throw error
       }
     },
-    close: () => void client?.then((open) => open.close()).catch(() => {}),
+    close() {
+      client?.then((open) => open.close()).catch(() => {}) // it never opened
+    },
   }
 }
 

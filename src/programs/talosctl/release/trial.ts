@@ -1,5 +1,4 @@
 /** What becomes of a node that started anew with another release: marked good, or back to what it was. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { RpcError } from '../../../rpc/status.ts'
 import { lifeOf } from '../action/follow.ts'
 import type { Cluster } from '../cluster.ts'
@@ -54,7 +53,7 @@ export async function awaitTrial(io: Io, cluster: Cluster, node: string | undefi
     }
     tell(last)
     if (performance.now() > end) throw new Error(`no end within ${Math.round(timeout / 1000)} s, last seen: ${last}`)
-    await sleep(1000, undefined, { signal: io.signal })
+    await io.pause(1000)
   }
 }
 

@@ -24,11 +24,34 @@ export function toYaml(resource: cosi.resource.Resource, node: string, event?: s
   for (const name of ['labels', 'annotations'] as const) {
     const entries = Object.entries(meta?.[name] ?? {})
     if (entries.length > 0)
-      lines.push(`    ${name}:`, ...entries.map(([key, value]) => `        ${scalar(key)}:${value ? ` ${scalar(value)}` : ''}`))
+      lines.push(
+        `    ${name}:`,
+        ...entries.map(
+          ([key, value]) => `        ${scalar(key)}:${value ? ` ${notPlain.test(value) ? JSON.stringify(value) : value}` : ''}`,
+        ),
+      )
   }
   if (meta?.finalizers.length) lines.push('    finalizers:', ...meta.finalizers.map((one) => `        - ${scalar(one)}`))
   lines.push(...specLines(spec?.yamlSpec ?? ''))
   return `${lines.join('\n')}\n`
+}
+
+/** A moment in an object that is shown: JSON of its text, in a template as in a whole. */
+class Moment {
+  constructor(readonly text: string) {}
+  toJSON(): string {
+    return this.text
+  }
+}
+
+/** Labels and annotations as the YAML of them reads, in which their values stand as they are: `1` is a number, nothing is null. */
+function asRead(entries: Readonly<Record<string, string>>): Record<string, unknown> {
+  const values = Object.entries(entries).map(([key, value]) => {
+    if (value === '') return [key, null]
+    if (/^(true|false)$/.test(value)) return [key, value === 'true']
+    return [key, /^(0|-?[1-9]\d{0,14})$/.test(value) ? Number(value) : value]
+  })
+  return Object.fromEntries(values)
 }
 
 /** A resource as one object: metadata, spec and node, with the event when it is watched. */
@@ -42,11 +65,11 @@ export function toObject(resource: cosi.resource.Resource, node: string, event?:
     version: Number.isSafeInteger(version) ? version : meta?.version,
     owner: meta?.owner || null,
     phase: meta?.phase,
-    created: rfc3339(meta?.created),
-    updated: rfc3339(meta?.updated),
+    created: new Moment(rfc3339(meta?.created)),
+    updated: new Moment(rfc3339(meta?.updated)),
   }
-  if (Object.keys(meta?.labels ?? {}).length > 0) metadata.labels = meta?.labels
-  if (Object.keys(meta?.annotations ?? {}).length > 0) metadata.annotations = meta?.annotations
+  if (Object.keys(meta?.labels ?? {}).length > 0) metadata.labels = asRead(meta?.labels ?? {})
+  if (Object.keys(meta?.annotations ?? {}).length > 0) metadata.annotations = asRead(meta?.annotations ?? {})
   if (meta?.finalizers.length) metadata.finalizers = meta.finalizers
   return { metadata, spec: specOf(resource) ?? null, node, ...(event ? { event } : {}) }
 }

@@ -8,7 +8,7 @@ const secretKey =
 
 const rules: readonly [RegExp, string][] = [
   [
-    /-----BEGIN ([A-Z0-9 ]*PRIVATE KEY|[A-Z0-9 ]*SECRET[A-Z0-9 ]*)-----[\s\S]*?(-----END \1-----|$)/g,
+    /-----BEGIN (?=[A-Z0-9 ]*?(?:PRIVATE KEY|SECRET))([A-Z0-9 ]+)-----[\s\S]*?(?:-----END \1-----|$)/g,
     `-----BEGIN $1-----\n${mark}\n-----END $1-----`,
   ],
   // PEM in base64: "-----BEGIN " is "LS0tLS1CRUdJTi".

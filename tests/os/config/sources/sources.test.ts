@@ -1,9 +1,11 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { zstdCompressSync } from 'node:zlib'
+import { makeClock } from '../../../../src/cosi/clock.ts'
 import type { Logger } from '../../../../src/cosi/log.ts'
 import type { Runtime } from '../../../../src/cosi/runtime.ts'
 import { Store } from '../../../../src/cosi/store.ts'
 import { VolumeStatus } from '../../../../src/os/block/resources/volume-status.ts'
+import { ConfigApply } from '../../../../src/os/config/config-apply.ts'
 import { ConfigContainer } from '../../../../src/os/config/container.ts'
 import { acquireConfig } from '../../../../src/os/config/controllers/acquire.ts'
 import { statePath } from '../../../../src/os/config/keep.ts'
@@ -18,6 +20,7 @@ import { fillVariables, variablesOf } from '../../../../src/os/config/sources/va
 import { SystemInformation } from '../../../../src/os/hardware/resources/system-information.ts'
 import { HostnameStatus } from '../../../../src/os/network/resources/hostname-status.ts'
 import { NetworkStatus } from '../../../../src/os/network/resources/network-status.ts'
+import { EnvironmentConfig } from '../../../../src/os/runtime/documents/environment.ts'
 import { MaintenanceServiceRequest } from '../../../../src/os/runtime/resources/maintenance-service-request.ts'
 import { MetaKey } from '../../../../src/os/runtime/resources/meta-key.ts'
 import { config, machineInMemory } from '../machine.ts'
@@ -81,7 +84,7 @@ function machine({
     (message: string, fields: Record<string, unknown> = {}) =>
       void lines.push([level, message, ...Object.entries(fields).map(([key, value]) => `${key}=${value}`)].join(' '))
   const log: Logger = { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error'), with: () => log }
-  const runtime = new (parts.runtime.constructor as typeof Runtime)(parts.store, { log, now: () => parts.clock.now })
+  const runtime = new (parts.runtime.constructor as typeof Runtime)(parts.store, { log, clock: makeClock({ now: () => parts.clock.now }) })
   running.push(runtime)
   const kernel = { mode, files: { ...parts.files, readText: () => cmdline, exists: () => false, mkdirAll: () => {}, ...files }, mount }
   const pauses: number[] = []
@@ -89,7 +92,9 @@ function machine({
     pauses.push(milliseconds)
     paused()
   }
-  runtime.register(acquireConfig({ ...parts.machine, kernel } as never, { environment, sleep, patience: { ...patience, ...limits } }))
+  const owner = { ...parts.machine, kernel } as never
+  const { state } = new ConfigApply(owner)
+  runtime.register(acquireConfig(owner, state, { environment, sleep, patience: { ...patience, ...limits } }))
   runtime.start()
   parts.store.put(AcquireConfigSpec, acquireId, {})
   if (mode === 'metal') parts.store.put(VolumeStatus, 'STATE', { phase: 'missing', type: 'partition' })
@@ -131,8 +136,7 @@ describe('the order of the sources', () => {
     const { done, lines, active, kept, store } = machine(given)
     const seen: (string | undefined)[] = []
     store.subscribe(MachineConfig, ({ resource }) => {
-      if (resource?.metadata.id === 'v1alpha1')
-        seen.push(ConfigContainer.parse(resource.spec).documents.find(({ value }) => value.variables)?.value.variables.FROM)
+      if (resource?.metadata.id === 'v1alpha1') seen.push(ConfigContainer.parse(resource.spec).find(EnvironmentConfig)?.variables?.FROM)
     })
     await done()
     expect(sourcesIn(lines)).toEqual(['embedded', 'cmdline-early', 'metal'])

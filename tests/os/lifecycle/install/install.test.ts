@@ -14,8 +14,9 @@ import { folderFiles } from '../../../../src/os/lifecycle/release/installer-imag
 import { openRelease, slotRelease } from '../../../../src/os/lifecycle/release/release.ts'
 import { withBootLoader } from '../../../../src/os/lifecycle/slots/boot-disk.ts'
 import { FatVolume } from '../../../../src/wire/fat/volume.ts'
+import { SparseDisk } from '../../../support/sparse-disk.ts'
 import { releaseFiles, signingKey, writeTree } from '../release/installer.ts'
-import { blockDevices, SparseDisk } from './sparse-disk.ts'
+import { blockDevices } from './block-devices.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-install-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -200,6 +201,14 @@ test('a configuration that names no disk of this machine is refused with the lis
   )
   expect(await refuseInstall(parts, undefined)).toContain('names none')
   expect(await refuseInstall(parts, { disk: '/dev/vda' })).toBeUndefined()
+})
+
+test('a disk that cannot be read is refused: it may hold anything', async () => {
+  const { parts, disk } = machine({ uefi: true })
+  const block = { openDevice: () => Promise.reject(new Error('read "/dev/vda": EIO')) }
+  const blind = { ...parts, kernel: { ...parts.kernel, block } } as unknown as typeof parts
+  await expect(installOn(blind, { disk: '/dev/vda' }, await open('one'), silence)).rejects.toThrow('what is on it cannot be read')
+  expect(disk.size).toBe(8 * gibibyte)
 })
 
 test('a disk that is too small is refused', async () => {

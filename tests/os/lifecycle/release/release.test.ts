@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as files from '../../../../src/linux/files.ts'
 import { archiveFiles, folderFiles } from '../../../../src/os/lifecycle/release/installer-image.ts'
-import { mergeParameters, openRelease, verifyFiles } from '../../../../src/os/lifecycle/release/release.ts'
+import { mergeParameters, openRelease, ReleaseError, slotRelease, verifyFiles } from '../../../../src/os/lifecycle/release/release.ts'
 import { installerLayout, releaseFiles, signingKey, tarOf, writeTree } from './installer.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-release-'))
@@ -92,4 +92,45 @@ test('parameters of the machine are added once', () => {
   expect(mergeParameters('console=ttyS0 pti=on\n', ['console=ttyS0', 'talos.config=http://10.0.0.1/c'])).toBe(
     'console=ttyS0 pti=on talos.config=http://10.0.0.1/c',
   )
+})
+
+test('every reading of a file is checked: what was swapped after the check breaks off', async () => {
+  const content = releaseFiles('v1.13.1', key)
+  writeTree(join(folder, 'swapped'), content)
+  const release = await openRelease(folderFiles(kernel, join(folder, 'swapped')), key.publicKey, 'amd64')
+  const names = ['cmdline', 'systemd-boot.efi', 'grub/boot.img', 'grub/core.img']
+  await verifyFiles(release, names)
+  for (const name of names) writeFileSync(join(folder, 'swapped', name), Buffer.alloc(content.get(name)!.length, 'x'))
+  for (const name of names) await expect(text(release.open(name))).rejects.toThrow(`"${name}" is damaged`)
+  await expect(slotRelease(release)).rejects.toThrow('"cmdline" is damaged')
+})
+
+test.each([
+  'null',
+  '[]',
+  '5',
+  '{"manifests":[null]}',
+  '{"manifests":5}',
+  '{"manifests":[{"digest":5}]}',
+  '{"layers":[null]}',
+  '{"layers":{}}',
+])('a document of the shape %s is refused in one line', async (document) => {
+  const digest = new Bun.CryptoHasher('sha256').update(document).digest('hex')
+  const index = JSON.stringify({ manifests: [{ digest: `sha256:${digest}` }] })
+  const layout = (top: string) =>
+    tarOf(
+      new Map([
+        ['index.json', Buffer.from(top)],
+        [`blobs/sha256/${digest}`, Buffer.from(document)],
+      ]),
+    )
+  for (const [name, top] of [
+    ['index', document],
+    ['blob', index],
+  ] as const) {
+    const error = await archive(`${name}.tar`, layout(top))
+      .then((files) => openRelease(files, key.publicKey, 'amd64'))
+      .catch((reason) => reason)
+    expect(error).toBeInstanceOf(ReleaseError)
+  }
 })

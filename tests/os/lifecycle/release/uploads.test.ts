@@ -4,6 +4,7 @@ import { findUpload, takeUpload } from '../../../../src/os/lifecycle/release/upl
 
 const sha256 = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest('hex')
 const folder = '/run/ichor/uploads'
+const memory = { onDisk: false }
 
 /** Files that are kept in a map, by their paths. */
 function doors() {
@@ -12,6 +13,7 @@ function doors() {
     mkdirAll: () => {},
     list: (path: string) => [...kept.keys()].filter((each) => each.startsWith(`${path}/`)).map((each) => each.slice(path.length + 1)),
     removeFile: (path: string) => void kept.delete(path),
+    readText: () => 'MemTotal: 4096 kB\n',
     exists: (path: string) => kept.has(path),
     lstatIfThere: (path: string) => (kept.has(path) ? { size: kept.get(path)!.length } : undefined),
     move: (from: string, to: string) => {
@@ -47,7 +49,7 @@ function sending(text: string, promised = sha256(text)) {
 test('an archive is kept under its hash, and what was sent before goes', async () => {
   const { kept, parts } = doors()
   for (const text of ['one release', 'another']) {
-    const name = await takeUpload(parts, sending(text).pieces, false)
+    const name = await takeUpload(parts, sending(text).pieces, memory)
     expect(name).toBe(`upload:${sha256(text)}`)
     expect([...kept]).toEqual([[`${folder}/${sha256(text)}.tar`, text]])
     expect(findUpload(parts, name)).toEqual({ path: `${folder}/${sha256(text)}.tar`, size: text.length })
@@ -56,20 +58,53 @@ test('an archive is kept under its hash, and what was sent before goes', async (
 
 test('one that is here is not taken again', async () => {
   const { kept, parts } = doors()
-  const name = await takeUpload(parts, sending('one release').pieces, false)
+  const name = await takeUpload(parts, sending('one release').pieces, memory)
   const again = sending('one release')
-  expect(await takeUpload(parts, again.pieces, false)).toBe(name)
+  expect(await takeUpload(parts, again.pieces, memory)).toBe(name)
   expect(again.asked.pieces).toBe(0)
   expect(kept.size).toBe(1)
 })
 
 test('one that does not say its hash is taken all the same', async () => {
-  expect(await takeUpload(doors().parts, sending('one release', '').pieces, false)).toBe(`upload:${sha256('one release')}`)
+  expect(await takeUpload(doors().parts, sending('one release', '').pieces, memory)).toBe(`upload:${sha256('one release')}`)
 })
 
 test('one that is not what it said is not kept', async () => {
   const { kept, parts } = doors()
-  await expect(takeUpload(parts, sending('half of it', sha256('all of it')).pieces, false)).rejects.toThrow('not transferred whole')
-  await expect(takeUpload(parts, sending('text', '../../etc/passwd').pieces, false)).rejects.toThrow('64 digits')
+  await expect(takeUpload(parts, sending('half of it', sha256('all of it')).pieces, memory)).rejects.toThrow('not transferred whole')
+  await expect(takeUpload(parts, sending('text', '../../etc/passwd').pieces, memory)).rejects.toThrow('64 digits')
   expect(kept.size).toBe(0)
+})
+
+test('one at a time is taken, so that no draft is removed while it is written', async () => {
+  const { kept, parts } = doors()
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>()
+  const slow = (async function* () {
+    yield { data: Buffer.from('slow'), sha256: '' }
+    await gate
+  })()
+  const first = takeUpload(parts, slow, memory)
+  await expect(takeUpload(parts, sending('other').pieces, memory)).rejects.toThrow('another archive is being sent')
+  open()
+  expect(await first).toBe(`upload:${sha256('slow')}`)
+  expect(kept.size).toBe(1)
+})
+
+test('in memory it takes a quarter at most, and nothing of it stays', async () => {
+  const { kept, parts } = doors()
+  const large = (async function* () {
+    for (let index = 0; index < 5; index++) yield { data: Buffer.alloc(256 << 10), sha256: '' }
+  })()
+  await expect(takeUpload(parts, large, memory)).rejects.toThrow('larger than 1 MiB, which is what this node has for it')
+  expect(kept.size).toBe(0)
+})
+
+test('a sender that falls silent does not keep others waiting', async () => {
+  const { kept, parts } = doors()
+  const silent = {
+    [Symbol.asyncIterator]: () => ({ next: () => new Promise<never>(() => {}), return: async () => ({ done: true, value: undefined }) }),
+  }
+  await expect(takeUpload(parts, silent as never, { onDisk: false, idle: 5 })).rejects.toThrow('nothing of the archive came')
+  expect(await takeUpload(parts, sending('next').pieces, memory)).toBe(`upload:${sha256('next')}`)
+  expect(kept.size).toBe(1)
 })

@@ -1,19 +1,30 @@
 import type { SlotRelease } from '../../../../src/os/lifecycle/slots/slot.ts'
 
+/** No multiple of a sector, so that what is written comes in parts of them. */
+const piece = 1000
+
 /** A release whose files are small and all differ from those of another version. */
 export function testRelease(version: string, size = 3000): SlotRelease {
-  const bytes = (name: string) => Buffer.alloc(size, `${name} of ${version};`)
   const sha256 = (data: Uint8Array | string) => new Bun.CryptoHasher('sha256').update(data).digest('hex')
+  const files = new Map<string, { bytes: Buffer; sha256: string }>()
+  const file = (name: string) => {
+    const known = files.get(name)
+    if (known) return known
+    const bytes = Buffer.alloc(size, `${name} of ${version};`)
+    const made = { bytes, sha256: sha256(bytes) }
+    files.set(name, made)
+    return made
+  }
   return {
     version,
     rootHash: sha256(`root of ${version}`),
     image: sha256(`image of ${version}`).slice(0, 16),
     commandLine: 'console=ttyS0 slab_nomerge pti=on',
     size: () => size,
-    sha256: (name) => sha256(bytes(name)),
+    sha256: (name) => file(name).sha256,
     async *open(name) {
-      const whole = bytes(name)
-      for (let at = 0; at < whole.length; at += 1000) yield whole.subarray(at, at + 1000)
+      const { bytes } = file(name)
+      for (let at = 0; at < bytes.length; at += piece) yield bytes.subarray(at, at + piece)
     },
   }
 }

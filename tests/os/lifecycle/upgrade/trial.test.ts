@@ -1,4 +1,5 @@
-import { expect, test } from 'bun:test'
+import { afterEach, expect, setSystemTime, test } from 'bun:test'
+import { systemClock } from '../../../../src/cosi/clock.ts'
 import { silent } from '../../../../src/cosi/log.ts'
 import { Store } from '../../../../src/cosi/store.ts'
 import { Meta } from '../../../../src/os/block/meta/meta.ts'
@@ -15,7 +16,8 @@ import { NodeAddress } from '../../../../src/os/network/resources/node-address.t
 import { FatVolume, formatFat } from '../../../../src/wire/fat/volume.ts'
 import { newTable, writeTable } from '../../../../src/wire/gpt/table.ts'
 import { partitionTypes } from '../../../../src/wire/gpt/types.ts'
-import { blockDevices, SparseDisk } from '../install/sparse-disk.ts'
+import { SparseDisk } from '../../../support/sparse-disk.ts'
+import { blockDevices } from '../install/block-devices.ts'
 import { testRelease } from '../slots/release.ts'
 
 const size = 2 ** 27
@@ -62,8 +64,23 @@ async function machine(running: 'a' | 'b', { up = ['machined', 'apid', 'containe
     if (!known.includes(id)) throw new Error('not registered')
     return {}
   }
-  return { store, meta, parts: { kernel, store, supervisor, log: silent, meta, service } as unknown as Parameters<typeof watchTrial>[0] }
+  return {
+    store,
+    meta,
+    parts: {
+      clock: systemClock,
+      version: { arch: 'amd64', tag: 'v1.13.0' },
+      kernel,
+      store,
+      supervisor,
+      log: silent,
+      meta,
+      service,
+    } as unknown as Parameters<typeof watchTrial>[0],
+  }
 }
+
+afterEach(() => setSystemTime())
 
 const state = ({ parts }: { parts: Parameters<typeof watchTrial>[0] }) => withBootLoader(parts, (loader) => loader.state())
 
@@ -87,6 +104,34 @@ test('one that is not in time is given up and remembered', async () => {
   expect(await watchTrial(here.parts, never, 10)).toBe('none')
   expect(failuresOf(here)).toMatchObject(failures)
   expect(trialOf(here)).toBeUndefined()
+})
+
+test.each([86_400_000, -86_400_000])('a step of the wall clock by %d ms ends no trial and lengthens none', async (step) => {
+  const up = ['machined', 'containerd']
+  const slow = await machine('b', { up })
+  // The clock is stepped while the trial waits for apid; then apid comes up.
+  const look = slow.parts.supervisor.isUp
+  let looks = 0
+  slow.parts.supervisor.isUp = (id) => {
+    if (++looks === 1) setSystemTime(new Date(Date.now() + step))
+    if (looks === 4) up.push('apid')
+    return look.call(slow.parts.supervisor, id)
+  }
+  slow.parts.supervisor.subscribe = (listener) => {
+    const timer = setTimeout(listener, 1)
+    return () => {
+      clearTimeout(timer)
+      return true
+    }
+  }
+  expect(await watchTrial(slow.parts, never, 5)).toBe('good')
+  setSystemTime()
+  const down = await machine('b', { up: ['machined', 'containerd'], minutes: 0.001 })
+  down.parts.supervisor.subscribe = () => {
+    setSystemTime(new Date(Date.now() + step))
+    return () => true
+  }
+  expect(await watchTrial(down.parts, never, 5)).toBe('back')
 })
 
 test('one that never came up is remembered by the release before it', async () => {

@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { systemClock } from '../../../../src/cosi/clock.ts'
 import { silent } from '../../../../src/cosi/log.ts'
 import { Store } from '../../../../src/cosi/store.ts'
 import * as files from '../../../../src/linux/files.ts'
@@ -9,6 +10,7 @@ import { Meta } from '../../../../src/os/block/meta/meta.ts'
 import { Disk } from '../../../../src/os/block/resources/disk.ts'
 import { SystemDisk } from '../../../../src/os/block/resources/system-disk.ts'
 import { installOn } from '../../../../src/os/lifecycle/install/install-system.ts'
+import { floorOf } from '../../../../src/os/lifecycle/release/floor.ts'
 import { folderFiles } from '../../../../src/os/lifecycle/release/installer-image.ts'
 import { openRelease } from '../../../../src/os/lifecycle/release/release.ts'
 import { takeUpload } from '../../../../src/os/lifecycle/release/uploads.ts'
@@ -17,7 +19,8 @@ import { failuresOf, trialOf } from '../../../../src/os/lifecycle/upgrade/record
 import { watchTrial } from '../../../../src/os/lifecycle/upgrade/trial.ts'
 import { beginRollback, examine, writeUpgrade } from '../../../../src/os/lifecycle/upgrade/upgrade.ts'
 import { NodeAddress } from '../../../../src/os/network/resources/node-address.ts'
-import { blockDevices, SparseDisk } from '../install/sparse-disk.ts'
+import { SparseDisk } from '../../../support/sparse-disk.ts'
+import { blockDevices } from '../install/block-devices.ts'
 import { installerLayout, releaseFiles, signingKey, tarOf, writeTree } from '../release/installer.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-upgrading-'))
@@ -25,7 +28,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 const key = signingKey()
 const size = 8 * 2 ** 30
 const never = new AbortController().signal
-const options = { force: false, signal: never, tell: () => {} }
+const options = { force: false, trusted: true, signal: never, tell: () => {} }
 const up = ['machined', 'apid', 'containerd', 'udevd']
 
 /** Paths of the machine below a folder of its own. */
@@ -68,7 +71,7 @@ async function installed(uefi: boolean) {
   const meta = new Meta({ kernel: kernel as never, store, log: silent })
   const service = (id: string) => ({ id })
   const version = { arch: 'amd64', tag: 'v1.13.0' }
-  const parts = { kernel, store, supervisor, meta, service, version, log: silent }
+  const parts = { clock: systemClock, kernel, store, supervisor, meta, service, version, log: silent }
   const medium = await openRelease(folderFiles({ files }, join(root, 'medium')), key.publicKey, 'amd64')
   await installOn(parts as never, { disk: '/dev/vda' }, medium, { signal: never, tell: () => {} })
   store.put(SystemDisk, 'system-disk', { diskID: 'vda', devPath: '/dev/vda' })
@@ -79,13 +82,13 @@ async function installed(uefi: boolean) {
     store,
     machine,
     /** What an administrator's upgrade does before the machine starts anew. */
-    async upgrade(release: Map<string, Buffer>, force = false) {
+    async upgrade(release: Map<string, Buffer>, { force = false, trusted = true } = {}) {
       const archive = tarOf(installerLayout(release))
       const pieces = async function* () {
         yield { data: archive, sha256: '' }
       }
-      const name = await takeUpload(parts.kernel as never, pieces(), false)
-      const written = await writeUpgrade(machine, name, { ...options, force })
+      const name = await takeUpload(parts.kernel as never, pieces(), { onDisk: true })
+      const written = await writeUpgrade(machine, name, { ...options, force, trusted })
       await written.begin()
       return written.slot
     },
@@ -133,7 +136,7 @@ describe.each([
     expect(failuresOf(here.machine)).toMatchObject([{ version: 'v1.13.1' }])
     await expect(here.upgrade(bad)).rejects.toThrow(/it failed on this node at .*nothing was changed/)
     await expect(beginRollback(here.machine)).rejects.toThrow(/slot B holds/)
-    expect(await here.upgrade(bad, true)).toBe('b')
+    expect(await here.upgrade(bad, { force: true })).toBe('b')
     await here.start()
     expect(await here.watch()).toBe('good')
     expect(failuresOf(here.machine)).toEqual([])
@@ -149,5 +152,31 @@ describe.each([
     expect(await here.state()).toEqual(before)
     expect(trialOf(here.machine)).toBeUndefined()
     await expect(examine(here.machine, `upload:${'0'.repeat(64)}`, options)).rejects.toThrow('send it again')
+  })
+
+  test('a release older than the newest that proved itself is taken by force of an administrator only', async () => {
+    const here = await installed(uefi)
+    await here.upgrade(releaseFiles('v1.13.2', key))
+    expect(floorOf(here.machine)).toBeUndefined()
+    await here.start()
+    expect(await here.watch()).toBe('good')
+    expect(floorOf(here.machine)).toBe('v1.13.2')
+
+    const older = releaseFiles('v1.13.1', key)
+    const refusal = 'release: v1.13.1 is older than v1.13.2, which proved itself on this node'
+    await expect(here.upgrade(older)).rejects.toThrow(refusal)
+    await expect(here.upgrade(older, { force: true, trusted: false })).rejects.toThrow(refusal)
+    expect(await here.upgrade(older, { force: true })).toBe('a')
+    await here.start()
+    expect(await here.watch()).toBe('good')
+    expect(floorOf(here.machine)).toBe('v1.13.2')
+  })
+
+  test('whoever has no certificate brings back nothing older than what runs', async () => {
+    const here = await installed(uefi)
+    await expect(here.upgrade(releaseFiles('v1.12.9', key), { force: true, trusted: false })).rejects.toThrow(
+      'v1.12.9 is older than v1.13.0, which runs',
+    )
+    expect(await here.upgrade(releaseFiles('v1.12.9', key))).toBe('b')
   })
 })

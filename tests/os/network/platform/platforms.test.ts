@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import type { PlatformDoor } from '../../../../src/os/network/platform/platform.ts'
 import { PlatformConfigError } from '../../../../src/os/network/platform/platform-config.ts'
 import { platforms } from '../../../../src/os/network/platform/platforms.ts'
+import { runs } from '../../../support/runs.ts'
 import { cards, inWords, platformIn, type Said, said, userData, wanted } from './said.ts'
 
 /** A machine on a platform that says so. */
@@ -101,7 +102,7 @@ describe('a platform that lies', () => {
               expect((error as Error).message).not.toContain('\n')
             }
         }),
-        { numRuns: 60 },
+        { numRuns: runs(60) },
       )
     })
 })

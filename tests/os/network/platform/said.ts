@@ -524,7 +524,7 @@ const vmware: Said = {
       'base64',
     ),
     'guestinfo.metadata.encoding': 'base64',
-    'guestinfo.talos.config': Bun.gzipSync(Buffer.from(userData)).toBase64(),
+    'guestinfo.talos.config': Buffer.from(Bun.gzipSync(Buffer.from(userData))).toString('base64'),
     'guestinfo.talos.config.encoding': 'gzip+base64',
   },
   want: { ...nocloudWant, metadata: { platform: 'vmware', hostname: 'node-5', instanceId: 'i-5' } },

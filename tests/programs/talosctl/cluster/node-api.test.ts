@@ -1,5 +1,78 @@
-import { expect, test } from 'bun:test'
-import { firstFile } from '../../../../src/programs/talosctl/cluster/node-api.ts'
+import { afterAll, expect, test } from 'bun:test'
+import { silent } from '../../../../src/cosi/log.ts'
+import { Store } from '../../../../src/cosi/store.ts'
+import { MachineStatus } from '../../../../src/os/runtime/resources/machine-status.ts'
+import { newCA, newCertificate, type PemPair } from '../../../../src/pki/certificate.ts'
+import { tlsKey } from '../../../../src/pki/key.ts'
+import { firstFile, nodeState, resetNode } from '../../../../src/programs/talosctl/cluster/node-api.ts'
+import { packAny } from '../../../../src/rpc/client/any.ts'
+import { type Method, serverStream, unary } from '../../../../src/rpc/server/method.ts'
+import { roleAccess } from '../../../../src/rpc/server/resource-access.ts'
+import { type Server, serveTls } from '../../../../src/rpc/server/server.ts'
+import { stateMethods } from '../../../../src/rpc/server/state.ts'
+
+const ca = newCA({ subject: { organizations: ['talos'] } })
+const admin = newCertificate({ ca, subject: { organizations: ['os:reader'] }, usage: ['clientAuth'], lifetime: 3600_000 })
+const credentials = { ca: ca.crt, cert: admin.crt, key: tlsKey(admin.key) as string }
+const signal = new AbortController().signal
+const store = new Store()
+store.register(MachineStatus)
+const servers: Server[] = []
+afterAll(() => Promise.all(servers.map((server) => server.close(0))))
+
+/** A machine with this authority, which asks callers for certificates unless it is in maintenance. */
+async function machine(authority: PemPair, maintenance: boolean, more: Method[] = []): Promise<string> {
+  const { crt, key } = newCertificate({
+    ca: authority,
+    subject: {},
+    sans: { ips: ['127.0.0.1'] },
+    usage: ['serverAuth'],
+    lifetime: 3600_000,
+  })
+  const tls = { ca: authority.crt, cert: crt, key: tlsKey(key), clients: maintenance ? 'asked' : 'required' } as const
+  const methods = [unary('machine.MachineService/Version', ['os:reader'], () => ({ messages: [{}] })), ...stateMethods(roleAccess), ...more]
+  const roles = () => new Set(['os:reader'] as const)
+  const server = await serveTls({ port: 0, host: '127.0.0.1' }, tls, { methods, store, log: silent, roles })
+  servers.push(server)
+  return `127.0.0.1:${server.port}`
+}
+
+test('a node that lets anybody in is in maintenance', async () => {
+  const address = await machine(newCA({ subject: { organizations: ['talos'] } }), true)
+  expect(await nodeState({ address, credentials, signal })).toEqual({ stage: 'maintenance', ready: false })
+})
+
+test('a node of the cluster says its stage, and whether it is ready', async () => {
+  const address = await machine(ca, false)
+  await expect(nodeState({ address, credentials, signal })).rejects.toMatchObject({ status: 'NotFound' })
+  store.put(MachineStatus, 'machine', { stage: 'booting', status: { ready: false, unmetConditions: [{ name: 'nodeReady', reason: 'x' }] } })
+  expect(await nodeState({ address, credentials, signal })).toEqual({ stage: 'booting', ready: false })
+  store.put(MachineStatus, 'machine', { stage: 'running', status: { ready: true, unmetConditions: [] } })
+  expect(await nodeState({ address, credentials, signal })).toEqual({ stage: 'running', ready: true })
+})
+
+test('a node of another cluster, and one that is away, are neither', async () => {
+  const address = await machine(newCA({ subject: { organizations: ['talos'] } }), false)
+  await expect(nodeState({ address, credentials, signal })).rejects.toMatchObject({ status: 'Unavailable' })
+  await expect(nodeState({ address: '127.0.0.1:1', credentials, signal })).rejects.toMatchObject({ status: 'Unavailable' })
+})
+
+/** What a node does with a reset: it tells events of it, and gives it up or goes away. */
+const resetting = (error?: string): Method[] => [
+  unary('machine.MachineService/Reset', ['os:reader'], () => ({ messages: [{ actorId: 'me' }] })),
+  serverStream('machine.MachineService/Events', ['os:reader'], async function* ({ withActorId }) {
+    const phase = packAny('machine.PhaseEvent', { phase: 'leave', action: 0 }, 'talos/runtime/')
+    yield { id: '1', actorId: withActorId, data: phase }
+    const end = { sequence: 'reset', action: 2, ...(error === undefined ? {} : { error: { message: error } }) }
+    yield { id: '2', actorId: withActorId, data: packAny('machine.SequenceEvent', end, 'talos/runtime/') }
+  }),
+]
+
+test('a node that gives a reset up says why', async () => {
+  const leaving = resetNode(await machine(ca, false, resetting('task "leaveEtcd": no leader')), credentials, signal)
+  await expect(leaving).rejects.toThrow('sequence reset failed: task "leaveEtcd": no leader')
+  expect(await resetNode(await machine(ca, false, resetting()), credentials, signal)).toBeUndefined()
+})
 
 const archive = async (files: Record<string, string>) => new Uint8Array(await new Bun.Archive(files).bytes())
 

@@ -8,7 +8,7 @@ import { machineImages } from '../../../keeper/machine/images.ts'
 const kvm = '/dev/kvm'
 const patience = 20_000
 // A kernel that finds no root file system panics, which is all that is wanted of it here: it got that far.
-const proof = /Linux version .*[\s\S]*Kernel panic/
+const proof = /Linux version [\s\S]*Kernel panic/
 
 /** How machines run here: with the hardware's help when a kernel starts on it, else emulated, with the reason. */
 export async function chooseAccelerator(images: string): Promise<{ accelerator: MachinesRecord['accelerator']; reason: string }> {

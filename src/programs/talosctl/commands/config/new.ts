@@ -2,7 +2,7 @@ import { access } from 'node:fs/promises'
 import { roleNames } from '../../../../os/config/documents/features.ts'
 import type { Cluster } from '../../cluster.ts'
 import { UsageError } from '../../failure.ts'
-import type { Io } from '../../io.ts'
+import { type Io, remark } from '../../io.ts'
 import { parseTalosconfig } from '../../talosconfig.ts'
 import { openTalosconfig, saveTalosconfig } from '../../talosconfig-file.ts'
 
@@ -36,5 +36,5 @@ export async function newConfig(io: Io, cluster: Cluster, path: string, options:
     file.document.setIn(['contexts', name], file.document.createNode(value))
   }
   await saveTalosconfig(file)
-  io.stderr.write(`Created ${path}\n`)
+  remark(io, `Created ${path}\n`)
 }

@@ -1,3 +1,4 @@
+import { matchesWildcard } from '../../../../wire/wildcard.ts'
 import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 import { openTalosconfig, saveTalosconfig } from '../../talosconfig-file.ts'
@@ -12,8 +13,8 @@ export interface RemoveOptions {
 /** Removes the contexts a pattern stands for, except the current one. */
 export async function removeContexts(io: Io, flags: ConfigFlags, pattern: string, { noconfirm, dryRun }: RemoveOptions): Promise<void> {
   const file = await openTalosconfig(io, flags.talosconfig)
-  const expression = new RegExp(`^${pattern.split('*').map(RegExp.escape).join('.*')}$`)
-  const matching = Object.keys(file.config.contexts).filter((name) => expression.test(name))
+  const exact = pattern.replaceAll('?', '\0') // only stars are special here
+  const matching = Object.keys(file.config.contexts).filter((name) => matchesWildcard(exact, name.replaceAll('?', '\0')))
   if (matching.length === 0)
     throw new UsageError(`no context matches "${pattern}": there are ${Object.keys(file.config.contexts).join(', ') || 'none'}`)
   const going = matching.filter((name) => name !== file.config.context)

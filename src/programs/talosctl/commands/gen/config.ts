@@ -7,7 +7,7 @@ import { newSecrets, parseSecrets } from '../../../../os/config/generate/secrets
 import { formatClientConfig, newClientConfig } from '../../../../os/config/generate/talosconfig.ts'
 import { defaultInstallImage, defaultKubernetesVersion } from '../../../../os/config/generate/versions.ts'
 import { UsageError } from '../../failure.ts'
-import type { Io } from '../../io.ts'
+import { type Io, remark } from '../../io.ts'
 import { writeNew } from '../../new-files.ts'
 import { readPatches, readText } from '../../patches.ts'
 import { checkVersion } from '../../version-contract.ts'
@@ -42,7 +42,8 @@ const outputTypes = ['controlplane', 'worker', 'talosconfig']
 export async function genConfig(io: Io, flags: GenFlags, clusterName: string, endpoint: string, options: ConfigOptions): Promise<void> {
   if (options.version !== 'v1alpha1') throw new UsageError(`unknown version "${options.version}" of the format: there is v1alpha1`)
   checkVersion(options.talosVersion)
-  const types = options.outputTypes?.length ? options.outputTypes : outputTypes
+  if (options.outputTypes?.length === 0) throw new UsageError(`--output-types names no output: there are ${outputTypes.join(', ')}`)
+  const types = options.outputTypes ?? outputTypes
   const unknown = types.find((type) => !outputTypes.includes(type))
   if (unknown) throw new UsageError(`unknown output type "${unknown}": there are ${outputTypes.join(', ')}`)
   const paths = places(types, options.output ?? options.outputDir)
@@ -62,7 +63,7 @@ export async function genConfig(io: Io, flags: GenFlags, clusterName: string, en
     controlPlane: await readPatches(options.configPatchControlPlane ?? []),
     worker: await readPatches(options.configPatchWorker ?? []),
   }
-  if (!options.withSecrets) io.stderr.write('generating PKI and tokens\n')
+  if (!options.withSecrets) remark(io, 'generating PKI and tokens\n')
   const secrets = options.withSecrets ? parseSecrets(await readText(options.withSecrets, 'secrets')) : await newSecrets({ now: io.now() })
   const input: GenerateOptions = { ...given, secrets }
   const comments: Comments = { docs: options.withDocs, examples: options.withExamples }

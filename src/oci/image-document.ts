@@ -1,0 +1,33 @@
+/** Manifests and indexes of images as registries and archives hold them (OCI image specification): of any origin, so of any shape. */
+import * as v from 'valibot'
+
+const optionalText = v.optional(v.nullable(v.string()))
+
+const descriptor = v.object({
+  mediaType: optionalText,
+  digest: v.string(),
+  platform: v.optional(v.nullable(v.object({ os: optionalText, architecture: optionalText }))),
+  annotations: v.optional(v.nullable(v.record(v.string(), v.string()))),
+})
+
+/** An index of many platforms or an image of many layers has hundreds. */
+const descriptors = v.optional(v.nullable(v.pipe(v.array(descriptor), v.maxLength(10_000))))
+
+const imageDocument = v.object({
+  mediaType: optionalText,
+  manifests: descriptors,
+  layers: descriptors,
+})
+
+/** A manifest or an index; each has what this file knows of it. */
+export type ImageDocument = v.InferOutput<typeof imageDocument>
+
+/** Reads a manifest or index; undefined for JSON of another shape and for what is no JSON. */
+export function parseImageDocument(text: string): ImageDocument | undefined {
+  try {
+    const { success, output } = v.safeParse(imageDocument, JSON.parse(text))
+    return success ? output : undefined
+  } catch {
+    return undefined
+  }
+}

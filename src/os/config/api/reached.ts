@@ -1,0 +1,14 @@
+import { background } from '../../../cosi/background.ts'
+import type { Logger } from '../../../cosi/log.ts'
+import type { CallObserver } from '../../../rpc/server/call.ts'
+import type { ConfigApply } from '../config-apply.ts'
+import { addressOf, connectionAge } from './caller.ts'
+
+/** Sees by each call that came through apid, and was let in, whether the machine is reached after a change on trial. */
+export const observeCalls =
+  (service: Pick<ConfigApply, 'state' | 'reached'>, log: Logger): CallObserver['ended'] =>
+  ({ metadata, roles }, status) => {
+    if (service.state.state !== 'connectivity' || roles.size === 0 || status === 'PermissionDenied') return
+    const age = connectionAge({ metadata })
+    if (age !== undefined) background(() => service.reached(age, addressOf({ metadata }) ?? ''), log, 'confirmation by a call failed')
+  }

@@ -1,0 +1,103 @@
+/**
+ * How two configurations differ in meaning. Comments, the order of keys and documents, quoting and anchors are no
+ * difference; the order of a list is one.
+ */
+import { formatPath, type Path } from '../../document/path.ts'
+import type { ConfigContainer } from './container.ts'
+import { V1Alpha1 } from './documents/v1alpha1.ts'
+
+/** One value that came, went or is another. */
+export interface Change {
+  /** The document's kind and name; empty for the v1alpha1 document. */
+  readonly document: string
+  readonly kind: string
+  readonly path: Path
+  /** Undefined where there was, or is, nothing. */
+  readonly before?: unknown
+  readonly after?: unknown
+}
+
+type Tree = Readonly<Record<string, unknown>>
+type Leaf = Pick<Change, 'path' | 'before' | 'after'>
+
+/** Lists whose lengths multiply to more are compared place by place. */
+const listLimit = 1_000_000
+
+/** Everything that is different, in the order of the documents. */
+export function changesBetween(before: ConfigContainer | undefined, after: ConfigContainer): Change[] {
+  const [old, now] = [documentsOf(before), documentsOf(after)]
+  return [...new Set([...old.keys(), ...now.keys()])].flatMap((key) => {
+    const [{ kind, label } = { kind: '', label: '' }, was, is] = [now.get(key) ?? old.get(key), old.get(key), now.get(key)]
+    const leaves = [...differences(was?.value, is?.value, [])]
+    return leaves.map((leaf) => ({ document: label, kind, ...leaf }))
+  })
+}
+
+/** Whether a change is at or below one of these paths of the v1alpha1 document, as `machine.network`. */
+export function isBelow({ kind, path }: Change, prefixes: readonly string[]): boolean {
+  const text = formatPath(path)
+  return (
+    kind === V1Alpha1.kind &&
+    prefixes.some(
+      (prefix) => text === prefix || text.startsWith(`${prefix}.`) || text.startsWith(`${prefix}[`) || prefix.startsWith(`${text}.`),
+    )
+  )
+}
+
+function documentsOf(config: ConfigContainer | undefined): Map<string, { kind: string; label: string; value: unknown }> {
+  return new Map(
+    (config?.documents ?? []).map(({ kind, name, label, value }) => [
+      `${kind.kind}/${name ?? ''}`,
+      { kind: kind.kind, label: kind === V1Alpha1 ? '' : label, value },
+    ]),
+  )
+}
+
+function* differences(before: unknown, after: unknown, path: Path): Generator<Leaf> {
+  if (Bun.deepEquals(before, after)) return
+  if (Array.isArray(before) && Array.isArray(after)) return yield* listDifferences(before, after, path)
+  const [old, now] = [treeOf(before), treeOf(after)]
+  if (!(old && now) && !(old && after === undefined) && !(now && before === undefined)) {
+    yield { path, before, after }
+    return
+  }
+  const keys = new Set([...Object.keys(old ?? {}), ...Object.keys(now ?? {})])
+  if (keys.size === 0) yield { path, before, after }
+  for (const key of keys) yield* differences(old?.[key], now?.[key], [...path, key])
+}
+
+/** A map, or a list that came or went as a whole, by its keys. */
+function treeOf(value: unknown): Tree | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Tree) : undefined
+}
+
+/** Items that came and went between those that stayed; as many of both at one place are the same items, changed. */
+function* listDifferences(before: readonly unknown[], after: readonly unknown[], path: Path): Generator<Leaf> {
+  let [i, j] = [0, 0]
+  for (const [oldEnd, newEnd] of [...matches(before, after), [before.length, after.length] as const]) {
+    while (i < oldEnd && j < newEnd) yield* differences(before[i++], after[j], [...path, j++])
+    while (i < oldEnd) yield { path: [...path, i], before: before[i++], after: undefined }
+    while (j < newEnd) yield { path: [...path, j], before: undefined, after: after[j++] }
+    i++
+    j++
+  }
+}
+
+/** The places of a longest common subsequence. */
+function matches(before: readonly unknown[], after: readonly unknown[]): [number, number][] {
+  const [a, b] = [before.map((item) => JSON.stringify(item)), after.map((item) => JSON.stringify(item))]
+  if (a.length * b.length > listLimit) return []
+  const width = b.length + 1
+  const best = new Uint32Array((a.length + 1) * width)
+  for (let i = a.length - 1; i >= 0; i--)
+    for (let j = b.length - 1; j >= 0; j--)
+      best[i * width + j] =
+        a[i] === b[j] ? best[(i + 1) * width + j + 1]! + 1 : Math.max(best[(i + 1) * width + j]!, best[i * width + j + 1]!)
+  const found: [number, number][] = []
+  for (let i = 0, j = 0; i < a.length && j < b.length; ) {
+    if (a[i] === b[j]) found.push([i++, j++])
+    else if (best[(i + 1) * width + j]! >= best[i * width + j + 1]!) i++
+    else j++
+  }
+  return found
+}

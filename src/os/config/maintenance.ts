@@ -1,0 +1,12 @@
+import type { Store } from '../../cosi/store.ts'
+import { MaintenanceServiceRequest } from '../runtime/resources/maintenance-service-request.ts'
+import { configOf } from './parse.ts'
+import { MachineConfig } from './resources/machine-config.ts'
+import { isWhole } from './sources/search.ts'
+
+/** Whether the machine still waits for its first configuration, and so takes one from anybody. */
+export function inMaintenance(store: Store): boolean {
+  if (!store.get(MaintenanceServiceRequest, 'maintenance')) return false
+  const config = configOf(store.get(MachineConfig, 'v1alpha1'))
+  return !config || !isWhole(config)
+}

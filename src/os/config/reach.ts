@@ -1,0 +1,134 @@
+/**
+ * Changes that can cut a machine off from those who would mend it, and by what it is found out whether they did: a call over
+ * a new connection, or, where the caller does not come back by itself, somebody who answered before and answers again.
+ */
+import type { Store } from '../../cosi/store.ts'
+import { containsAddress, parsePrefix } from '../../wire/prefix.ts'
+import { Identity } from '../cluster/resources/identity.ts'
+import { Member } from '../cluster/resources/member.ts'
+import { KubeSpanConfig } from '../kubespan/documents/kubespan.ts'
+import { BondConfig } from '../network/documents/bond.ts'
+import { BridgeConfig } from '../network/documents/bridge.ts'
+import { DHCPv4Config, DHCPv6Config } from '../network/documents/dhcp.ts'
+import { DummyLinkConfig } from '../network/documents/dummy-link.ts'
+import { EthernetConfig } from '../network/documents/ethernet.ts'
+import { NetworkDefaultActionConfig, NetworkRuleConfig, portRange } from '../network/documents/firewall.ts'
+import { LinkAliasConfig, LinkConfig } from '../network/documents/link.ts'
+import { BlackholeRouteConfig, RoutingRuleConfig } from '../network/documents/routing.ts'
+import { HCloudVIPConfig, Layer2VIPConfig } from '../network/documents/vip.ts'
+import { VLANConfig, VRFConfig } from '../network/documents/virtual-link.ts'
+import { WireguardConfig } from '../network/documents/wireguard.ts'
+import { NodeAddress } from '../network/resources/node-address.ts'
+import { ResolverStatus } from '../network/resources/resolver-status.ts'
+import { type Change, isBelow } from './changes.ts'
+import type { ConfigContainer } from './container.ts'
+import { V1Alpha1 } from './documents/v1alpha1.ts'
+
+/** How long the machine has to be reached, and how long after a start, which takes its own time. In milliseconds. */
+export const reachWithin = 60_000
+export const reachAfterStart = 180_000
+
+/** How long a change takes to be in force everywhere: what arrives earlier may still have come the old way. */
+export const settleTime = 3000
+
+const networkKinds: readonly string[] = [
+  BlackholeRouteConfig,
+  BondConfig,
+  BridgeConfig,
+  DHCPv4Config,
+  DHCPv6Config,
+  DummyLinkConfig,
+  EthernetConfig,
+  HCloudVIPConfig,
+  KubeSpanConfig,
+  Layer2VIPConfig,
+  LinkAliasConfig,
+  LinkConfig,
+  RoutingRuleConfig,
+  VLANConfig,
+  VRFConfig,
+  WireguardConfig,
+].map(({ kind }) => kind)
+
+const firewallKinds: readonly string[] = [NetworkDefaultActionConfig.kind, NetworkRuleConfig.kind]
+
+/** What about the way to a machine a change puts at risk; undefined for nothing. */
+export interface Risk {
+  readonly firewall: boolean
+  readonly authority: boolean
+}
+
+/** Whether others may not reach the machine after these changes. More trust or more names never shut anybody out. */
+export function riskOf(changes: readonly Change[]): Risk | undefined {
+  const firewall = changes.some(({ kind }) => firewallKinds.includes(kind))
+  const network = changes.some((change) => networkKinds.includes(change.kind) || isBelow(change, ['machine.network']))
+  const less = (change: Change) => change.before !== undefined && isBelow(change, ['machine.acceptedCAs', 'machine.certSANs'])
+  const authority = changes.some((change) => (change.kind === V1Alpha1.kind && isBelow(change, ['machine.ca'])) || less(change))
+  return firewall || network || authority ? { firewall, authority } : undefined
+}
+
+/** Somebody who may answer; by a TLS handshake where it is the authorities that changed. */
+export interface ReachTarget {
+  readonly host: string
+  readonly port: number
+  readonly tls: boolean
+}
+
+const apiPort = 50_000
+const mostMembers = 5
+
+/**
+ * Who could show that the machine still has its way to others: the caller, the API server, other members, the resolvers.
+ * Nobody where a firewall that keeps the caller out is what is changed, for it lets out what it does not let in.
+ */
+export function reachTargets(risk: Risk, next: ConfigContainer, caller: string, store: Pick<Store, 'get' | 'list'>): ReachTarget[] {
+  if (risk.firewall && !admits(next, caller, apiPort)) return []
+  const own = new Set(store.list(NodeAddress).flatMap(({ spec }) => spec.addresses.map((address) => address.split('/')[0])))
+  const others = (targets: readonly ReachTarget[]) => targets.filter(({ host }) => !own.has(host) && !/^(127\.|::1$|localhost$)/.test(host))
+  const node = store.get(Identity, 'local')?.spec.nodeId
+  const members = store
+    .list(Member)
+    .filter(({ spec }) => spec.nodeId !== node)
+    .flatMap(({ spec }) => spec.addresses.slice(0, 1).map((host) => ({ host, port: apiPort, tls: risk.authority })))
+    .slice(0, mostMembers)
+  if (risk.authority) return others(members)
+  const endpoint = endpointOf(next)
+  const resolvers = store.get(ResolverStatus, 'resolvers')?.spec.dnsServers ?? []
+  return others([
+    { host: caller, port: apiPort, tls: false },
+    ...(endpoint ? [endpoint] : []),
+    ...members,
+    ...resolvers.map((host) => ({ host, port: 53, tls: false })),
+  ])
+}
+
+function endpointOf(config: ConfigContainer): ReachTarget | undefined {
+  const text = config.v1alpha1?.cluster?.controlPlane?.endpoint
+  if (!text || !URL.canParse(text)) return undefined
+  const { hostname, port } = new URL(text)
+  return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port) || 443, tls: false }
+}
+
+/** Whether the firewall of a configuration lets an address in at a TCP port. */
+export function admits(config: ConfigContainer, address: string, port: number): boolean {
+  const block = config.find(NetworkDefaultActionConfig)?.ingress === 'block'
+  const network = config.v1alpha1?.cluster?.network
+  const inside = [...(network?.podSubnets ?? []), ...(network?.serviceSubnets ?? [])]
+  if (inside.some((subnet) => containsAddress(parsePrefix(subnet), address))) return true
+  for (const { portSelector = {}, ingress = [] } of config.findAll(NetworkRuleConfig)) {
+    const { protocol = 'tcp', ports = [] } = portSelector
+    const ranges = ports.map(portRange).filter((range) => range !== undefined)
+    if (protocol !== 'tcp' || !ranges.some(([low, high]) => low <= port && port <= high)) continue
+    const holds = (subnet: string | undefined) => subnet !== undefined && containsAddress(parsePrefix(subnet), address)
+    const named = ingress.some(({ subnet }) => holds(subnet)) && !ingress.some(({ except }) => holds(except))
+    // Where everything else is let in, a rule keeps out those it does not name.
+    if (named === block) return block
+  }
+  return !block
+}
+
+/** The authorities that a configuration trusts, as PEM. */
+export function authoritiesOf(config: ConfigContainer | undefined): string[] {
+  const { ca, acceptedCAs = [] } = config?.v1alpha1?.machine ?? {}
+  return [ca?.crt, ...acceptedCAs.map(({ crt }) => crt)].flatMap((crt) => (crt ? [Buffer.from(crt, 'base64').toString()] : []))
+}

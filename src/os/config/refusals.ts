@@ -1,0 +1,135 @@
+/**
+ * What a machine that has a configuration refuses to become, although the new one is valid in itself: another machine, one
+ * of another cluster, one that its own cluster would no longer know. One line each.
+ */
+import type { Store } from '../../cosi/store.ts'
+import { Disk } from '../block/resources/disk.ts'
+import { Identity } from '../cluster/resources/identity.ts'
+import { Member } from '../cluster/resources/member.ts'
+import { EtcdMember } from '../etcd/resources/etcd-member.ts'
+import { HostnameConfig } from '../network/documents/hostname.ts'
+import type { ConfigContainer } from './container.ts'
+import { machineType, type V1Alpha1Document } from './documents/v1alpha1.ts'
+
+/** Why a configuration is refused. */
+export interface Refusal {
+  readonly message: string
+  /** An operator who means it may insist. */
+  readonly forcible: boolean
+}
+
+/** What the refusals look at beside the two configurations. */
+export interface Circumstances {
+  readonly store: Pick<Store, 'get' | 'list'>
+  readonly mode: 'container' | 'metal'
+}
+
+/** Everything that speaks against replacing the configuration in force with this one. */
+export function refusalsOf(inForce: ConfigContainer, next: ConfigContainer, around: Circumstances): Refusal[] {
+  const [old, now] = [inForce.v1alpha1, next.v1alpha1]
+  if (!old) return []
+  if (!now) return [{ message: "the applied machine configuration doesn't contain v1alpha1 config", forcible: false }]
+  const otherType = typeRefusals(old, now, around)
+  if (otherType.length > 0) return otherType
+  return [
+    ...clusterRefusals(old, now),
+    ...authorityRefusals(old, now),
+    ...networkRefusals(old, now),
+    ...hostnameRefusals(inForce, next, around),
+    ...diskRefusals(old, now, around),
+  ]
+}
+
+const forcible = (message: string): Refusal => ({ message, forcible: true })
+
+function typeRefusals(old: V1Alpha1Document, now: V1Alpha1Document, { store }: Circumstances): Refusal[] {
+  const role = (document: V1Alpha1Document) => (machineType(document) === 'worker' ? 'worker' : 'controlplane')
+  const [was, is] = [role(old), role(now)]
+  if (was === is) return []
+  if (was === 'controlplane' && store.list(EtcdMember).length > 0)
+    return [
+      {
+        message: `machine.type: this control plane is a member of etcd and cannot become a ${is}: "talosctl reset" takes it out of the cluster first`,
+        forcible: false,
+      },
+    ]
+  return [forcible(`machine.type: this machine is a ${was} and would become a ${is}: reset it and configure it again`)]
+}
+
+/** Settings that say which cluster a machine belongs to. One that was not set before is no change of cluster. */
+function clusterRefusals(old: V1Alpha1Document, now: V1Alpha1Document): Refusal[] {
+  const of = ({ machine, cluster }: V1Alpha1Document): [path: string, value: string | undefined, effect: string][] => [
+    ['cluster.id', cluster?.id, 'the machine would belong to another cluster'],
+    ['cluster.secret', cluster?.secret, 'the other members would not find the machine any more'],
+    ['machine.token', machine?.token, 'certificates of the machine API could not be renewed with the other one'],
+    ['cluster.token', cluster?.token, 'nodes could not join with the other one'],
+    ['cluster.secretboxEncryptionSecret', cluster?.secretboxEncryptionSecret, 'the secrets in etcd could not be read any more'],
+    ['cluster.aescbcEncryptionSecret', cluster?.aescbcEncryptionSecret, 'the secrets in etcd could not be read any more'],
+    ['cluster.serviceAccount.key', cluster?.serviceAccount?.key, 'the tokens of all service accounts would be refused'],
+  ]
+  const values = of(now)
+  return of(old).flatMap(([path, value, effect], index) =>
+    value !== undefined && value !== values[index]?.[1] ? [forcible(`${path}: not the one in force: ${effect}`)] : [],
+  )
+}
+
+type Pair = { crt?: string; key?: string } | undefined
+
+/** An authority may be replaced while the one before is still accepted, which is how a rotation goes. */
+function authorityRefusals(old: V1Alpha1Document, now: V1Alpha1Document): Refusal[] {
+  const carriedOver = (path: string, was: Pair, is: Pair, accepted: readonly Pair[] | undefined): Refusal[] => {
+    if (!was?.crt || is?.crt === was.crt || accepted?.some((each) => each?.crt === was.crt)) return []
+    const list = path.replace(/ca$/, 'acceptedCAs')
+    return [forcible(`${path}: not the authority in force, which is not in "${list}" either: add it there while the authority is replaced`)]
+  }
+  const etcd = [old.cluster?.etcd?.ca?.crt, now.cluster?.etcd?.ca?.crt]
+  const strange = etcd[0] !== undefined && etcd[0] !== etcd[1]
+  return [
+    ...carriedOver('machine.ca', old.machine?.ca, now.machine?.ca, now.machine?.acceptedCAs),
+    ...carriedOver('cluster.ca', old.cluster?.ca, now.cluster?.ca, now.cluster?.acceptedCAs),
+    ...(strange ? [forcible('cluster.etcd.ca: not the authority in force: the members of etcd would refuse each other')] : []),
+  ]
+}
+
+const networks = {
+  podSubnets: { what: 'pods', usual: ['10.244.0.0/16'] },
+  serviceSubnets: { what: 'services', usual: ['10.96.0.0/12'] },
+} as const
+
+/** A family may come; what addresses were given from has to stay. */
+function networkRefusals(old: V1Alpha1Document, now: V1Alpha1Document): Refusal[] {
+  return (['podSubnets', 'serviceSubnets'] as const).flatMap((key) => {
+    const of = (document: V1Alpha1Document): readonly string[] => {
+      const subnets = document.cluster?.network?.[key]
+      return subnets?.length ? subnets : networks[key].usual
+    }
+    const [was, is] = [of(old), of(now)]
+    const gone = was.filter((subnet) => !is.includes(subnet))
+    if (gone.length === 0 && was[0] === is[0]) return []
+    return [
+      forcible(
+        `cluster.network.${key}: the running cluster has its ${networks[key].what} in ${was.join(', ')}, which cannot become ${is.join(', ')}`,
+      ),
+    ]
+  })
+}
+
+function hostnameRefusals(inForce: ConfigContainer, next: ConfigContainer, { store }: Circumstances): Refusal[] {
+  const of = (config: ConfigContainer) => config.find(HostnameConfig)?.hostname || config.v1alpha1?.machine?.network?.hostname
+  const hostname = of(next)?.toLowerCase()
+  if (!hostname || hostname === of(inForce)?.toLowerCase()) return []
+  const own = store.get(Identity, 'local')?.spec.nodeId
+  const name = (text: string) => text.toLowerCase().split('.')[0]
+  const other = store.list(Member).find(({ spec }) => spec.nodeId !== own && name(spec.hostname) === name(hostname))
+  if (!other) return []
+  return [forcible(`hostname "${hostname}": the member with the addresses ${other.spec.addresses.join(', ')} has that name`)]
+}
+
+function diskRefusals(old: V1Alpha1Document, now: V1Alpha1Document, { store, mode }: Circumstances): Refusal[] {
+  const disk = now.machine?.install?.disk
+  if (mode === 'container' || !disk || disk === old.machine?.install?.disk) return []
+  const disks = store.list(Disk)
+  if (disks.length === 0 || disks.some(({ spec }) => spec.dev_path === disk || spec.symlinks?.includes(disk))) return []
+  const known = disks.filter(({ spec }) => !spec.readonly && !spec.cdrom).map(({ spec }) => spec.dev_path)
+  return [forcible(`machine.install.disk: there is no ${disk} on this machine, only ${known.join(', ')}`)]
+}

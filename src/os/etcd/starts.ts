@@ -1,0 +1,72 @@
+/** Publishes how the starts of etcd go: its settings are judged by that. */
+import { background } from '../../cosi/background.ts'
+import type { Logger } from '../../cosi/log.ts'
+import type { SpecOf } from '../../cosi/resource.ts'
+import type { Store } from '../../cosi/store.ts'
+import { failedAs } from '../../supervise/containerd/client.ts'
+import type { Runner } from '../../supervise/definition.ts'
+import { lastWordsOf } from '../runtime/explain/last-words.ts'
+import { EtcdStart } from './resources/etcd-start.ts'
+
+type Start = SpecOf<typeof EtcdStart>
+
+/** The starts of one machine's etcd. */
+export class EtcdStarts {
+  readonly #store: Store
+  readonly #log: Logger
+
+  constructor({ store, log }: { store: Store; log: Logger }) {
+    this.#store = store
+    this.#log = log
+  }
+
+  /** An attempt begins, with its image first. Failures are counted on for as long as the settings stay. */
+  begin({ settings, image }: Pick<Start, 'settings' | 'image'>): void {
+    const { failures, error } = this.#of(settings) ?? { failures: 0, error: '' }
+    this.#put({ settings, image, stage: 'image', failures, error })
+  }
+
+  /** The attempt with these settings has got so far. */
+  at(settings: string, stage: Start['stage']): void {
+    const start = this.#of(settings)
+    if (start) this.#put({ ...start, stage })
+  }
+
+  /** The attempt with these settings failed for a reason that lies in them. */
+  failed(settings: string, error: string): void {
+    const start = this.#of(settings)
+    if (start) this.#put({ ...start, failures: start.failures + 1, error })
+  }
+
+  /** A runner whose runs are counted as failed when they end by themselves, or when none can be started. */
+  counted(runner: Runner, settings: () => string): Runner {
+    return async (life) => {
+      const own = settings()
+      const from = life.output.end
+      try {
+        const run = await runner(life)
+        this.at(own, 'running')
+        const ended = async () => {
+          const { message } = await run.exit
+          if (!life.signal.aborted) this.failed(own, (await lastWordsOf(life.output, from)).split('\n').at(-1) || message)
+        }
+        background(ended(), this.#log, 'watching the end of etcd failed')
+        return run
+      } catch (error) {
+        // A containerd that is away says nothing of etcd's settings.
+        if (!life.signal.aborted && !failedAs(error, 'Unavailable'))
+          this.failed(own, error instanceof Error ? error.message : String(error))
+        throw error
+      }
+    }
+  }
+
+  #of(settings: string): Start | undefined {
+    const start = this.#store.get(EtcdStart, 'etcd')?.spec
+    return start?.settings === settings ? start : undefined
+  }
+
+  #put(start: Start): void {
+    this.#store.put(EtcdStart, 'etcd', start)
+  }
+}

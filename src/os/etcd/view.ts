@@ -1,0 +1,78 @@
+/** What etcd's members say of themselves: who of them answers, and whether they have a leader. */
+import type { EtcdClient } from './client.ts'
+import { endpointOf, etcdClientOf, localEtcd, nodeEndpoints, type StoreReader } from './endpoints.ts'
+
+/** Milliseconds for the answer of one member. */
+const timeout = 2_000
+
+/** What etcd says of itself. */
+export interface EtcdView {
+  readonly leader: boolean
+  /** Those that vote. */
+  readonly members: readonly { readonly name: string; readonly address: string; readonly answers: boolean }[]
+}
+
+/** Asks this node's etcd, then each member that it knows. Rejects when this node's own does not answer, or has no certificates. */
+export async function viewEtcd(store: StoreReader): Promise<EtcdView> {
+  return viewThrough(store, localEtcd(store))
+}
+
+/**
+ * Whether the members would have a majority if this node's, which has these addresses, answered: with no other node known they
+ * would, and with none of the others in reach they would not.
+ */
+export async function othersSuffice(store: StoreReader, own: readonly string[]): Promise<boolean> {
+  const endpoints = nodeEndpoints(store)
+  if (endpoints.length === 0) return true
+  try {
+    return sufficientWithout(await viewThrough(store, etcdClientOf(store, endpoints)), own)
+  } catch {
+    return false
+  }
+}
+
+/** Whether those of the others that answer make a majority together with the member of these addresses. */
+export function sufficientWithout({ members }: EtcdView, own: readonly string[]): boolean {
+  const others = members.filter(({ address }) => !own.includes(address))
+  const votes = others.filter(({ answers }) => answers).length + (others.length < members.length ? 1 : 0)
+  return votes >= majorityOf(members.length)
+}
+
+/** How many of so many members a leader needs. */
+export const majorityOf = (members: number): number => Math.floor(members / 2) + 1
+
+async function viewThrough(store: StoreReader, client: EtcdClient): Promise<EtcdView> {
+  try {
+    const { leader } = await within(client.status())
+    const members = (await within(client.members({ local: true }))).filter(({ isLearner }) => !isLearner)
+    return {
+      leader: leader !== '' && leader !== '0',
+      members: await Promise.all(
+        members.map(async ({ name, clientURLs, peerURLs }) => {
+          const address = URL.parse(clientURLs[0] ?? peerURLs[0] ?? '')?.hostname.replace(/^\[|\]$/g, '') ?? ''
+          return { name: name || 'a member that never started', address, answers: address !== '' && (await answers(store, address)) }
+        }),
+      ),
+    }
+  } finally {
+    client.close()
+  }
+}
+
+async function answers(store: StoreReader, address: string): Promise<boolean> {
+  const client = etcdClientOf(store, [endpointOf(address)])
+  try {
+    await within(client.status())
+    return true
+  } catch {
+    return false
+  } finally {
+    client.close()
+  }
+}
+
+function within<T>(answer: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new Error(`no answer within ${timeout} ms`)), timeout)
+  return Promise.race([answer, late.promise]).finally(() => clearTimeout(timer))
+}

@@ -1,0 +1,48 @@
+/** An image that a component's new settings name: it is pulled before the component that runs is stopped. */
+import { pause } from '../../../cosi/pause.ts'
+
+/** Makes an image available before the component that needs it replaces one that runs. */
+export type PullImage = (reference: string, signal: AbortSignal) => Promise<void>
+
+/** An image that is pulled, and how often that failed. */
+export interface AwaitedImage {
+  readonly image: string
+  there: boolean
+  failures: number
+  error: string
+}
+
+/** One that is not there yet. */
+export const awaitedImage = (image: string): AwaitedImage => ({ image, there: false, failures: 0, error: '' })
+
+/** Milliseconds between two attempts to pull the image of a new version. */
+const pullInterval = 5_000
+
+interface Told {
+  readonly signal: AbortSignal
+  wake(): void
+  tell(error?: unknown): void
+}
+
+/** Pulls an image until it is there; each failure is counted, so that the trial of the settings can end. */
+export async function pullRepeatedly(image: AwaitedImage, pull: PullImage, { signal, wake, tell }: Told): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await pull(image.image, signal)
+      image.there = true
+      wake()
+      return
+    } catch (error) {
+      if (signal.aborted) return
+      image.failures++
+      image.error = pullError(image.image, error)
+      tell(error)
+      wake()
+      await pause(pullInterval, signal)
+    }
+  }
+}
+
+/** What an operator reads of a pull that failed. */
+export const pullError = (image: string, error: unknown): string =>
+  `image "${image}" cannot be pulled: ${error instanceof Error ? error.message : String(error)}`

@@ -1,0 +1,93 @@
+/**
+ * The settings of a component (of Kubernetes, or etcd) are one section of the machine configuration. They are tried as a whole:
+ * when a component does not start with a changed section, the whole section it ran with before stays in effect.
+ */
+import { createHash } from 'node:crypto'
+import type { Resource, SpecOf } from '../../../cosi/resource.ts'
+import type { KubernetesConfig } from '../machine-config.ts'
+import type { ComponentFallback } from '../resources/component-fallback.ts'
+
+/** Component → where its section is in the machine configuration. */
+export const sectionPaths = {
+  kubelet: ['machine', 'kubelet'],
+  'kube-apiserver': ['cluster', 'apiServer'],
+  'kube-controller-manager': ['cluster', 'controllerManager'],
+  'kube-scheduler': ['cluster', 'scheduler'],
+  etcd: ['cluster', 'etcd'],
+} as const
+
+/** Keys of a section that say nothing of how the component starts: an authority is rotated, not tried. */
+const excluded: Partial<Record<keyof typeof sectionPaths, readonly string[]>> = { etcd: ['ca'] }
+
+/** A component whose settings are tried before they stay. */
+export type ComponentName = keyof typeof sectionPaths
+
+/** All of them. */
+export const componentNames = Object.keys(sectionPaths) as ComponentName[]
+
+/** Under which annotation a resource or pod carries the digest of the settings it was made from. */
+export const settingsAnnotation = 'ichor.dev/settings'
+
+/** The section of a component; an empty one when the configuration has none. */
+export function sectionOf(component: ComponentName, config: KubernetesConfig | undefined): unknown {
+  const [part, name] = sectionPaths[component]
+  const section = (config?.[part] as Record<string, object | undefined> | undefined)?.[name] ?? {}
+  const left = excluded[component]
+  return left ? Object.fromEntries(Object.entries(section).filter(([key]) => !left.includes(key))) : section
+}
+
+/** Whether the configuration says that the component does not run on this node. */
+export function isDisabled(component: ComponentName, config: KubernetesConfig | undefined): boolean {
+  const { controllerManager, scheduler } = config?.machine?.controlPlane ?? {}
+  if (component === 'kube-controller-manager') return controllerManager?.disabled === true
+  return component === 'kube-scheduler' && scheduler?.disabled === true
+}
+
+/** Digest of a section: the same for the same meaning, whatever the order of its keys. */
+export function digestOf(section: unknown): string {
+  return createHash('sha256').update(canonical(section)).digest('hex').slice(0, 16)
+}
+
+/** The configuration as it is in effect for a component: with the section it last ran with when the one given was rejected. */
+export function inEffect(
+  component: ComponentName,
+  config: KubernetesConfig | undefined,
+  fallback: Resource<SpecOf<typeof ComponentFallback>> | undefined,
+): KubernetesConfig | undefined {
+  if (!config || !fallback) return config
+  // Another configuration than the rejected one is to be tried, also before the fallback is withdrawn.
+  if (digestOf(sectionOf(component, config)) !== fallback.spec.rejected) return config
+  const [part, name] = sectionPaths[component]
+  const present = (config[part] as Record<string, object | undefined> | undefined)?.[name] ?? {}
+  const kept = Object.fromEntries(Object.entries(present).filter(([key]) => excluded[component]?.includes(key)))
+  return { ...config, [part]: { ...config[part], [name]: { ...kept, ...(fallback.spec.section as object) } } }
+}
+
+/** The annotation that says which settings of a component a resource was made from. */
+export function annotated(component: ComponentName, config: KubernetesConfig | undefined): Record<string, string> {
+  return { [settingsAnnotation]: digestOf(sectionOf(component, config)) }
+}
+
+/** Paths at which two sections differ, as an operator writes them: `cluster.apiServer.extraArgs.v`. */
+export function changedPaths(component: ComponentName, before: unknown, after: unknown): string[] {
+  return [...differences(before, after, sectionPaths[component].join('.'))]
+}
+
+function* differences(before: unknown, after: unknown, path: string): Generator<string> {
+  if (isMap(before) && isMap(after)) {
+    for (const key of new Set([...Object.keys(before), ...Object.keys(after)]))
+      yield* differences(before[key], after[key], `${path}.${key}`)
+  } else if (canonical(before) !== canonical(after)) yield path
+}
+
+function canonical(value: unknown): string {
+  return (
+    JSON.stringify(value, (_, inner) =>
+      isMap(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
+    ) ?? ''
+  )
+}
+
+function isMap(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

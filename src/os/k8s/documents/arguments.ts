@@ -1,0 +1,108 @@
+/** Rules of `extraArgs`: the flags that a program inside this release has, and values of their types. */
+
+import type { Reporter } from '../../../document/kind.ts'
+import { nearest } from '../../../document/nearest.ts'
+import type { Path } from '../../../document/path.ts'
+import { nanoseconds } from '../../../document/quantity.ts'
+import { ownFlags } from './own-flags.ts'
+import { type Program, settings } from './settings.ts'
+
+/** A component as a configuration has it. */
+interface Component {
+  readonly image?: string
+  readonly extraArgs?: Readonly<Record<string, string | readonly string[]>>
+}
+
+/**
+ * Reports flags that the program does not have, and values it could not read: it would not start. What another release of it
+ * has is not known here, so there these are warnings.
+ */
+export function argumentRules(program: Program, component: Component | undefined, report: Reporter, path: Path): void {
+  const own = versionInside(program)
+  const known = sameRelease(program, component?.image)
+  const flags = settings().flags.get(program)!
+  for (const [key, value] of Object.entries(component?.extraArgs ?? {})) {
+    const at = [...path, 'extraArgs', key]
+    if (ownFlags[program]?.includes(flagOf(program, key))) {
+      report.error(at, `the system sets the flag ${JSON.stringify(key)} of ${program} itself: remove it from extraArgs`)
+      continue
+    }
+    const problem = problemOf(program, flags, key, typeof value === 'string' ? [value] : value)
+    if (!problem) continue
+    if (known) report.error(at, `${problem} of ${program} v${own}`)
+    else report.warning(at, `${problem} of ${program} v${own}, the release inside; the image configured may differ`)
+  }
+}
+
+const versionInside = (program: Program) => settings().versions.get(program === 'etcd' ? 'etcd' : 'kubernetes')!
+
+/** Whether an image holds the release of a program that is inside, as far as its tag tells; none means the one inside. */
+export function sameRelease(program: Program, image: string | undefined): boolean {
+  if (!image) return true
+  const tag = /:([^/:]+)$/.exec(image.split('@')[0]!)?.[1] ?? ''
+  return tag.replace(/^v/, '').split('-')[0] === versionInside(program)
+}
+
+/** The flag a key stands for: Kubernetes takes underscores for dashes, etcd does not. */
+const flagOf = (program: Program, key: string): string => (program === 'etcd' ? key : key.replaceAll('_', '-'))
+
+function problemOf(program: Program, flags: ReadonlyMap<string, string>, key: string, values: readonly string[]): string | undefined {
+  const name = flagOf(program, key)
+  const type = flags.get(name)
+  if (type === undefined) {
+    const guess = nearest(name.replace(/^-+/, ''), flags.keys())
+    return `${JSON.stringify(key)} is not a flag${guess ? ` (did you mean ${JSON.stringify(guess)}?)` : ''}`
+  }
+  const wrong = values.find((value) => !fits(type, value))
+  if (wrong !== undefined) return `${JSON.stringify(wrong)} is not ${wanted(type)} for the flag ${JSON.stringify(key)}`
+  if (name !== 'feature-gates' || program === 'etcd') return undefined
+  return values.map(gateProblem).find((problem) => problem !== undefined)
+}
+
+const words = new Set(['1', 't', 'T', 'TRUE', 'true', 'True', '0', 'f', 'F', 'FALSE', 'false', 'False'])
+
+/** Whether Go's parser for flags of a type takes a value; types that are not numbers, times or words are left to the program. */
+function fits(type: string, value: string): boolean {
+  if (type === 'bool') return words.has(value)
+  if (type === 'duration') return nanoseconds(value) !== undefined
+  if (type === 'Level') return inRange(value, true, 32)
+  if (/^float\d\d$/.test(type)) return value.trim() !== '' && !Number.isNaN(Number(value))
+  const integer = /^(u?)int(\d\d)?(Value)?$/.exec(type)
+  return integer ? inRange(value, integer[1] === '', Number(integer[2] ?? 64)) : true
+}
+
+function inRange(value: string, signed: boolean, bits: number): boolean {
+  const match = /^([+-]?)(0x[0-9a-f]+|0b[01]+|0o?[0-7]+|[1-9]\d*|0)$/i.exec(value.replaceAll('_', ''))
+  if (!match || (match[1] && !signed)) return false
+  const digits = match[2]!.replace(/^0(?=[0-7])/, '0o')
+  const amount = match[1] === '-' ? -BigInt(digits) : BigInt(digits)
+  const [least, most] = signed ? [-(2n ** BigInt(bits - 1)), 2n ** BigInt(bits - 1) - 1n] : [0n, 2n ** BigInt(bits) - 1n]
+  return amount >= least && amount <= most
+}
+
+function wanted(type: string): string {
+  if (type === 'bool') return 'true or false'
+  if (type === 'duration') return 'a duration, like "30s",'
+  return type.startsWith('float') ? 'a number' : 'a whole number in the range'
+}
+
+/** `Name=true,Other=false`; a part may name its component: `kube:Name=true`. */
+function gateProblem(value: string): string | undefined {
+  for (const pair of value.split(',').filter((each) => each.trim() !== '')) {
+    const [name = '', on] = pair.trim().split('=')
+    const gate = name.split(':').at(-1)!.trim()
+    const problem =
+      featureGateProblem(gate) ??
+      (words.has(on?.trim() ?? '') ? undefined : `${JSON.stringify(pair)} is not the "Name=true" of a feature gate`)
+    if (problem) return problem
+  }
+  return undefined
+}
+
+/** Why a feature gate cannot be set; undefined when it can. */
+export function featureGateProblem(name: string): string | undefined {
+  const { gates } = settings()
+  if (gates.has(name)) return undefined
+  const guess = nearest(name, gates)
+  return `${JSON.stringify(name)} is not a feature gate${guess ? ` (did you mean ${JSON.stringify(guess)}?)` : ''}`
+}

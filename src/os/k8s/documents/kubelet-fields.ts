@@ -1,0 +1,80 @@
+/** Rules of `machine.kubelet.extraConfig`: fields that the kubelet's configuration file has, with values of their types. */
+import { show } from '../../../document/decode.ts'
+import type { Reporter } from '../../../document/kind.ts'
+import { nearest } from '../../../document/nearest.ts'
+import type { Path } from '../../../document/path.ts'
+import { nanoseconds } from '../../../document/quantity.ts'
+import { featureGateProblem, sameRelease } from './arguments.ts'
+import { type Field, settings } from './settings.ts'
+
+type Report = Reporter['error']
+
+/**
+ * Reports fields that the kubelet would refuse and not start with. What a kubelet of another release has is not known here, so
+ * there these are warnings.
+ */
+export function kubeletFieldRules(extra: Readonly<Record<string, unknown>>, image: string | undefined, report: Reporter, path: Path): void {
+  const { kubelet, versions } = settings()
+  const inside = `the KubeletConfiguration of v${versions.get('kubernetes')}`
+  const say: Report = sameRelease('kubelet', image)
+    ? report.error
+    : (at, message) => report.warning(at, `${message}; the kubelet image configured may differ`)
+  check(extra, { type: 'struct', fields: kubelet }, path, say, inside)
+}
+
+function check(value: unknown, { type, fields }: Field, path: Path, report: Report, inside: string): void {
+  const [outer = '', ...rest] = type.split(':')
+  const [fits, expected] = shapes[outer] ?? integer(outer)
+  const within = { type: rest.join(':'), ...(fields && { fields }) }
+  if (value === null) return
+  if (!fits(value)) report(path, `expected ${expected}, got ${show(value)}`)
+  else if (outer === 'struct') checkFields(value as Mapping, fields ?? new Map(), path, report, inside)
+  else if (outer === 'list')
+    for (const [index, each] of (value as unknown[]).entries()) check(each, within, [...path, index], report, inside)
+  else if (outer === 'map')
+    for (const [key, each] of Object.entries(value as Mapping)) {
+      const problem = path.at(-1) === 'featureGates' ? featureGateProblem(key) : undefined
+      if (problem) report([...path, key], problem)
+      else check(each, within, [...path, key], report, inside)
+    }
+}
+
+function checkFields(value: Mapping, fields: ReadonlyMap<string, Field>, path: Path, report: Report, inside: string): void {
+  for (const [key, each] of Object.entries(value)) {
+    const field = fields.get(key)
+    const guess = field ? undefined : nearest(key, fields.keys())
+    if (field) check(each, field, [...path, key], report, inside)
+    else report([...path, key], `unknown field ${show(key)}${guess ? ` (did you mean ${show(guess)}?)` : ''}: ${inside} does not have it`)
+  }
+}
+
+type Mapping = Readonly<Record<string, unknown>>
+
+const isMapping = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+type Shape = readonly [fits: (value: unknown) => boolean, expected: string]
+
+const shapes: Readonly<Record<string, Shape>> = {
+  struct: [isMapping, 'a map'],
+  map: [isMapping, 'a map'],
+  list: [Array.isArray, 'a list'],
+  any: [() => true, 'anything'],
+  bool: [(value) => typeof value === 'boolean', 'true or false'],
+  string: [(value) => typeof value === 'string', 'a string'],
+  duration: [(value) => typeof value === 'string' && nanoseconds(value) !== undefined, 'a duration, like "30s"'],
+  quantity: [(value) => typeof value === 'number' || (typeof value === 'string' && quantity.test(value)), 'a quantity, like "100Mi"'],
+  float32: [(value) => typeof value === 'number', 'a number'],
+  float64: [(value) => typeof value === 'number', 'a number'],
+}
+
+/** A quantity of Kubernetes (apimachinery/pkg/api/resource). */
+const quantity = /^[+-]?(\d+(?:\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?$/
+
+function integer(type: string): Shape {
+  const unsigned = type.startsWith('u')
+  const bits = Number(/\d+$/.exec(type)?.[0] ?? 64)
+  const most = Math.min(2 ** (unsigned ? bits : bits - 1) - 1, Number.MAX_SAFE_INTEGER)
+  const least = unsigned ? 0 : -most - 1
+  const fits = (value: unknown) => typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most
+  return [fits, unsigned ? `a whole number from 0 to ${most}` : `a whole number of ${bits} bits`]
+}

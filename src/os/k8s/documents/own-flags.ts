@@ -1,0 +1,52 @@
+/** Flags that the system sets itself whatever else is configured: files it writes, and what other parts of it rely on. */
+import type { Program } from './settings.ts'
+
+/** Program → flags that `extraArgs` may not have. The command lines are checked against this list by a test. */
+export const ownFlags: Partial<Record<Program, readonly string[]>> = {
+  kubelet: ['bootstrap-kubeconfig', 'cert-dir', 'config', 'container-runtime', 'container-runtime-endpoint', 'kubeconfig'],
+  'kube-apiserver': [
+    'client-ca-file',
+    'encryption-provider-config',
+    'etcd-cafile',
+    'etcd-certfile',
+    'etcd-keyfile',
+    'etcd-servers',
+    'kubelet-client-certificate',
+    'kubelet-client-key',
+    'proxy-client-cert-file',
+    'proxy-client-key-file',
+    'requestheader-client-ca-file',
+    'service-account-key-file',
+    'service-account-signing-key-file',
+    'tls-cert-file',
+    'tls-private-key-file',
+  ],
+  'kube-controller-manager': [
+    'authentication-kubeconfig',
+    'authorization-kubeconfig',
+    'cluster-signing-cert-file',
+    'cluster-signing-key-file',
+    'root-ca-file',
+    'service-account-private-key-file',
+  ],
+  'kube-scheduler': ['authentication-kubeconfig', 'authorization-kubeconfig', 'config', 'kubeconfig'],
+  etcd: [
+    'auto-tls',
+    'cert-file',
+    'client-cert-auth',
+    'data-dir',
+    'experimental-compact-hash-check-enabled',
+    'experimental-initial-corrupt-check',
+    'experimental-watch-progress-notify-interval',
+    'key-file',
+    'listen-client-urls',
+    'listen-peer-urls',
+    'name',
+    'peer-auto-tls',
+    'peer-cert-file',
+    'peer-client-cert-auth',
+    'peer-key-file',
+    'peer-trusted-ca-file',
+    'trusted-ca-file',
+  ],
+}

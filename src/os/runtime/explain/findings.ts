@@ -1,0 +1,215 @@
+/** What several resources together reveal: settings that do not start, two members of one name, certificates of an authority no longer accepted. */
+import type { Store } from '../../../cosi/store.ts'
+import { parseCertificate, signedBy } from '../../../pki/certificate.ts'
+import type { Name } from '../../../wire/x509/name.ts'
+import { Affiliate } from '../../cluster/resources/affiliate.ts'
+import { Identity } from '../../cluster/resources/identity.ts'
+import type { ConfigHistory } from '../../config/history.ts'
+import { lastChangeOf } from '../../config/last-change.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { failureLimit } from '../../k8s/component/trial.ts'
+import { kubeletClientCertificate } from '../../k8s/kubelet-files.ts'
+import { pemOf } from '../../k8s/rendered-files.ts'
+import { ComponentFallback } from '../../k8s/resources/component-fallback.ts'
+import { ComponentStatus } from '../../k8s/resources/component-status.ts'
+import { ComponentTrial } from '../../k8s/resources/component-trial.ts'
+import type { Kernel } from '../../kernel.ts'
+import { BootPhase } from '../../lifecycle/resources/boot-phase.ts'
+import { HostnameStatus } from '../../network/resources/hostname-status.ts'
+import { ApiCertificate } from '../../secrets/resources/api-certificate.ts'
+import { KubeletSecret } from '../../secrets/resources/kubelet-secret.ts'
+import { Diagnostic } from '../resources/diagnostic.ts'
+import type { Cause } from './cause.ts'
+
+/** A cause before it has a place among the others. */
+export type Finding = Omit<Cause, 'depth' | 'because'>
+
+/** What is looked at. */
+export interface Evidence {
+  readonly store: Store
+  readonly files: Pick<Kernel['files'], 'readTextIfThere'>
+  /** Configurations that were applied, oldest first. */
+  readonly history: Pick<ConfigHistory, 'list'>
+}
+
+/** All findings of this machine, those that need an operator's decision first. */
+export function findings(evidence: Evidence): Finding[] {
+  const { store } = evidence
+  return [
+    ...rejectedSettings(evidence),
+    ...sameHostname(store),
+    ...foreignCertificates(evidence),
+    ...settingsOnTrial(evidence),
+    ...failedPhases(store),
+    ...diagnostics(store),
+  ]
+}
+
+/** Components that run with their previous settings because the new ones did not start. */
+function rejectedSettings(evidence: Evidence): Finding[] {
+  const { store } = evidence
+  return store.list(ComponentFallback).map(({ metadata: { id }, spec: { rejected, changed, error, since } }) => {
+    const present = store.get(ComponentStatus, id)?.spec
+    const failsAgain = present && present.settings !== rejected && !present.ready && present.failures >= failureLimit
+    const paths = changed.join(', ')
+    const sentence = failsAgain
+      ? `it starts neither with its new settings (${paths}) nor with the previous ones, so the cause may lie elsewhere`
+      : `it does not start with its new settings (${paths}), so it runs with the previous ones`
+    const words = (failsAgain && present.error) || error
+    return {
+      kind: 'failing',
+      subject: `component ${id}`,
+      sentence: `${sentence}; ${wayBack(changed, evidence)}`,
+      ...(words && { error: words }),
+      since: new Date(since),
+      urgent: true,
+    }
+  })
+}
+
+/** Components that were just given other settings, and have not run with them for long enough. */
+function settingsOnTrial(evidence: Evidence): Finding[] {
+  return evidence.store
+    .list(ComponentTrial)
+    .filter(({ spec }) => spec.started && !spec.ready)
+    .map(({ metadata: { id, created }, spec: { changed, error } }) => ({
+      kind: 'unwell',
+      subject: `component ${id}`,
+      sentence:
+        `it is being started with new settings (${changed.join(', ')}), and the previous ones return if it does not run; ` +
+        wayBack(changed, evidence),
+      ...(error && { error }),
+      since: created,
+      urgent: true,
+    }))
+}
+
+/** Which configuration brought the changed settings, and the one to go back to. */
+const wayBack = (changed: readonly string[], evidence: Evidence): string =>
+  changedBy(changed, 'them', evidence) ?? 'correct them and apply the configuration again'
+
+function changedBy(paths: readonly string[], what: string, evidence: Evidence): string | undefined {
+  const change = lastChange(paths, evidence)
+  return change && `${change.by} changed ${what}: correct ${what}, or ${change.back}`
+}
+
+/** The configuration that last changed one of these settings, and how to go back; undefined when none of those remembered did. */
+function lastChange(paths: readonly string[], { store, history }: Evidence): { by: string; back: string; time: Date } | undefined {
+  const inForce = store.get(MachineConfig, 'v1alpha1')?.spec
+  const found = paths.map((path) => lastChangeOf(path, history, inForce)).find((change) => change !== undefined)
+  if (!found) return undefined
+  const who = found.by.actor || found.by.peer
+  return {
+    by: `configuration ${found.id}${who ? ` by ${who}` : ''} at ${found.time}`,
+    back: `go back with "talosctl config-history restore ${found.previous}"`,
+    time: new Date(found.time),
+  }
+}
+
+/** Where the settings are of services that take them at their next start only. */
+const sections: Readonly<Record<string, string>> = { etcd: 'cluster.etcd' }
+
+/** Which configuration last changed the settings of a service that does not start, unless it was well after that. */
+export function settingsOf(service: string, wellUntil: Date | undefined, evidence: Evidence): string | undefined {
+  const section = sections[service]
+  const change = section && lastChange([section], evidence)
+  if (!change || (wellUntil && change.time < wellUntil)) return undefined
+  return `its settings (${section}) were last changed by ${change.by}: correct them, or ${change.back}`
+}
+
+/** Another member that has this machine's host name: each takes the other's node, certificates and etcd membership for its own. */
+function sameHostname(store: Store): Finding[] {
+  const own = store.get(HostnameStatus, 'hostname')?.spec.hostname
+  const { nodeId } = store.list(Identity)[0]?.spec ?? {}
+  if (!own || !nodeId) return []
+  const twins = store.list(Affiliate, { namespace: 'cluster' }).filter(({ spec }) => spec.hostname === own && spec.nodeId !== nodeId)
+  return twins.map(({ spec }) => ({
+    kind: 'outside',
+    subject: `host name ${own}`,
+    sentence: `another ${spec.machineType} member (${spec.addresses.join(', ') || spec.nodeId}) has the same host name: give one of them another (HostnameConfig, or machine.network.hostname)`,
+    urgent: true,
+  }))
+}
+
+/** Certificates in use that none of the authorities accepted now has signed: peers refuse them as unauthorized. */
+function foreignCertificates(evidence: Evidence): Finding[] {
+  const { store, files } = evidence
+  const api = store.get(ApiCertificate, 'api')?.spec
+  const kubelet = store.get(KubeletSecret, 'kubelet')?.spec
+  return [
+    ...foreignCertificate(
+      'the machine API',
+      pemOf(api?.server?.crt),
+      (api?.acceptedCAs ?? []).map(({ crt }) => pemOf(crt)),
+      ['machine.ca', 'machine.acceptedCAs'],
+      evidence,
+    ),
+    ...foreignCertificate(
+      'the kubelet',
+      kubeletClientCertificate(files) ?? '',
+      (kubelet?.acceptedCAs ?? []).map(({ crt }) => pemOf(crt)),
+      ['cluster.ca', 'cluster.acceptedCAs'],
+      evidence,
+    ),
+  ]
+}
+
+/** A certificate that none of the authorities signed; `keys` is where they are in the configuration. */
+export function foreignCertificate(
+  whose: string,
+  pem: string,
+  authorities: readonly string[],
+  keys: readonly string[],
+  evidence: Evidence,
+): Finding[] {
+  if (!pem || authorities.length === 0) return []
+  try {
+    if (signedBy(pem, authorities.join('\n'))) return []
+    const { issuer } = parseCertificate(pem)
+    const change = changedBy(keys, 'that', evidence)
+    return [
+      {
+        kind: 'failing',
+        subject: `certificate of ${whose}`,
+        sentence: `it was signed by ${named(issuer)}, which is not among the accepted authorities (${keys.join(', ')}): it is refused until it is issued again${change ? `; ${change}` : ''}`,
+        urgent: true,
+      },
+    ]
+  } catch {
+    return [{ kind: 'failing', subject: `certificate of ${whose}`, sentence: 'it cannot be read', urgent: true }]
+  }
+}
+
+function named({ commonName = '', organizations = [] }: Name): string {
+  const name = [organizations.map((one) => `O=${one}`).join(','), commonName && `CN=${commonName}`].filter(Boolean).join(',')
+  return name ? `another authority "${name}"` : 'another authority'
+}
+
+/** Steps of this start that failed, such as files of the configuration that could not be written. */
+function failedPhases(store: Store): Finding[] {
+  return store
+    .list(BootPhase)
+    .filter(({ spec }) => spec.state === 'failed')
+    .map(({ metadata, spec: { sequence, phase, error } }) => ({
+      kind: 'failing',
+      subject: `${sequence} phase ${phase}`,
+      sentence: 'it failed at this start',
+      ...(error && { error }),
+      since: metadata.updated,
+    }))
+}
+
+/** Diagnostics that controllers published; those of component settings are explained at the component. */
+function diagnostics(store: Store): Finding[] {
+  const explained = new Set(store.list(ComponentFallback).map(({ metadata }) => `${metadata.id}-settings`))
+  return store
+    .list(Diagnostic)
+    .filter(({ metadata }) => !explained.has(metadata.id))
+    .map(({ metadata, spec: { message, details } }) => ({
+      kind: 'unwell',
+      subject: `diagnostic ${metadata.id}`,
+      sentence: message,
+      ...(details.length > 0 && { error: details.join('\n') }),
+      since: metadata.created,
+    }))
+}

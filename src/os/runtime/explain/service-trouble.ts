@@ -1,0 +1,68 @@
+/** What a service's own state says is wrong with it. */
+import type { ServiceEvent, ServiceSnapshot } from '../../../supervise/snapshot.ts'
+import type { Cause } from './cause.ts'
+
+/** Why a service is not well. */
+export interface ServiceTrouble extends Pick<Cause, 'sentence' | 'error' | 'times' | 'since' | 'quiet' | 'logOf'> {
+  /** What it waits for, or runs on, may say more. */
+  readonly hangsOnOthers?: boolean
+}
+
+/** Why a service is not well; nothing when it is. `watched` says whether it has a health check, without an answer of which it is not well. */
+export function serviceTrouble({ id, state, health, steady, events }: ServiceSnapshot, watched: boolean): ServiceTrouble | undefined {
+  const last = events.at(-1)
+  const trouble = (sentence: string, rest: Partial<ServiceTrouble> = {}): ServiceTrouble => ({ sentence, since: last?.time, ...rest })
+  // Ends since it was healthy last: one that is restarted again and again is not well in the moments in which it runs.
+  const ends = endsSinceHealthy(events)
+  const unstable = () =>
+    trouble('it does not stay up', {
+      error: ends.at(-1)?.message,
+      times: ends.length,
+      since: ends[0]?.time,
+      ...(ends.at(-1)?.ran ? { logOf: id } : {}),
+    })
+  switch (state) {
+    case 'Running':
+      if (health.healthy) return undefined
+      if (!health.unknown)
+        return trouble('it runs and is not well', { error: health.lastMessage, since: health.lastChange, hangsOnOthers: true })
+      if (!watched && steady) return undefined
+      if (ends.length > 0) return unstable()
+      return watched ? trouble('it was started and has not passed its health check yet', { quiet: true }) : undefined
+    case 'Waiting':
+      if (last?.step === 'retry') return unstable()
+      return trouble(last?.message ? lower(last.message) : 'it waits', { quiet: true, hangsOnOthers: true })
+    case 'Preparing':
+    case 'Starting':
+      if (ends.length > 0) return unstable()
+      // Remarks within a state say what it is at; steps only name the state.
+      return trouble(`it is being prepared${last && !last.step ? `: ${lower(last.message)}` : ''}`, { hangsOnOthers: true })
+    case 'Failed':
+      return trouble('it ended and is not restarted by itself', { error: last?.message, logOf: id })
+    default:
+      return trouble(`it is ${state.toLowerCase()}${last ? `: ${lower(last.message)}` : ''}`)
+  }
+}
+
+/** One failure of a service. */
+export interface End {
+  readonly message: string
+  readonly time: Date
+  /** Whether a process ended, rather than that none could be started. */
+  readonly ran: boolean
+}
+
+/** All failures among these events, oldest first. */
+export function endsIn(events: readonly ServiceEvent[]): End[] {
+  return events.flatMap(({ step, message, time }, at) =>
+    step === 'retry' || step === 'fail' ? { message, time, ran: events[at - 1]?.state === 'Running' } : [],
+  )
+}
+
+/** Those since it was last healthy or was told to start. */
+function endsSinceHealthy(events: readonly ServiceEvent[]): End[] {
+  const last = events.findLastIndex(({ health, step }) => health.healthy || step === 'start')
+  return endsIn(events.slice(Math.max(0, last)))
+}
+
+const lower = (sentence: string) => sentence.charAt(0).toLowerCase() + sentence.slice(1)

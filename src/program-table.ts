@@ -1,0 +1,23 @@
+/** The programs of the binary by the names it is called by. Only names are known here; a program is evaluated when it is chosen. */
+
+/** What every program is. */
+export interface Program {
+  main(args: string[]): Promise<number>
+}
+
+/** A program, and the folder of the root file system in which it is looked for under its name; none for those of the operator's computer. */
+interface Entry {
+  readonly load: () => Promise<Program>
+  readonly folder?: '/usr/bin' | '/usr/sbin'
+}
+
+export const programs: Readonly<Record<string, Entry>> = {
+  init: { load: () => import('./programs/init/init.ts'), folder: '/usr/sbin' },
+  apid: { load: () => import('./programs/apid/apid.ts'), folder: '/usr/bin' },
+  trustd: { load: () => import('./programs/trustd/trustd.ts'), folder: '/usr/bin' },
+  talosctl: { load: () => import('./programs/talosctl/talosctl.ts'), folder: '/usr/bin' },
+  exec: { load: () => import('./programs/exec/exec.ts'), folder: '/usr/bin' },
+  keeper: { load: () => import('./programs/keeper/keeper.ts') },
+  dashboard: { load: () => import('./programs/dashboard/dashboard.ts'), folder: '/usr/sbin' },
+  discovery: { load: () => import('./programs/discovery/discovery.ts') },
+}

@@ -1,0 +1,105 @@
+/** Hands the kernel to every area. */
+import { type Clock, systemClock } from '../../cosi/clock.ts'
+import type { Logger } from '../../cosi/log.ts'
+import { describe } from '../../cosi/meta.ts'
+import { Runtime } from '../../cosi/runtime.ts'
+import { Store } from '../../cosi/store.ts'
+import type { Ending, Machine } from '../../os/area.ts'
+import { Meta } from '../../os/block/meta/meta.ts'
+import type { Kernel } from '../../os/kernel.ts'
+import { PhaseLog } from '../../os/lifecycle/phase-log.ts'
+import { Sequencer } from '../../os/lifecycle/sequencer.ts'
+import { namespaces } from '../../os/namespaces.ts'
+import { auditFile } from '../../os/runtime/audit/audit-file.ts'
+import { AuditLog } from '../../os/runtime/audit/audit-log.ts'
+import { Calls } from '../../os/runtime/calls.ts'
+import { Events } from '../../os/runtime/events.ts'
+import { LastProblem } from '../../os/runtime/last-problem.ts'
+import { isVerbose } from '../../os/runtime/verbosity.ts'
+import { release } from '../../release.ts'
+import type { LogRing } from '../../supervise/log-ring.ts'
+import { Logs } from '../../supervise/logs.ts'
+import type { Spawn } from '../../supervise/spawn.ts'
+import { Supervisor } from '../../supervise/supervisor.ts'
+import { areas } from './areas.ts'
+import { controllersLogger } from './console.ts'
+
+/** What a machine is made of beside the areas. */
+export interface Parts {
+  readonly kernel: Kernel
+  readonly spawn: Spawn
+  readonly clock?: Clock
+  /** Milliseconds from a controller's first failure to its next try. */
+  readonly firstPause?: number
+  /** The lowest OOM score that may be given. */
+  readonly oomFloor: number
+  /** A logger for everything that is logged, which shows what matters on the console. */
+  logger(ring: LogRing, problem: LastProblem, verbose: () => boolean): Logger
+  end(ending: Ending): void
+}
+
+/** The machine with every area's controllers registered; nothing runs yet. */
+export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFloor, logger, end }: Parts): Machine {
+  const store = new Store({ subscriberFailed: (error) => log.error('resource subscriber failed', { error }) })
+  const logs = new Logs()
+  const problem = new LastProblem(clock)
+  const log = logger(logs.open('machined'), problem, () => isVerbose(store))
+  const supervisor = new Supervisor({ store, clock, logs, log, oomFloor })
+  supervisor.subscribe(({ id, state, message }) => log.info('service', { service: id, state, message }))
+  const runtime = new Runtime(store, { clock, firstPause, log: controllersLogger(logs.open('controller-runtime'), log) })
+  const events = new Events()
+  const services = new Map<string, ReturnType<Machine['service']>>()
+  const machine: Machine = {
+    kernel,
+    store,
+    runtime,
+    log,
+    clock,
+    supervisor,
+    oomFloor,
+    problem,
+    spawn,
+    events,
+    sequencer: new Sequencer(events, log, phaseLog(kernel)),
+    meta: new Meta({ kernel, store, log }),
+    calls: new Calls(auditLog(kernel, supervisor, log)),
+    service(id) {
+      const definition = services.get(id)
+      if (!definition) throw new Error(`service "${id}" is not registered`)
+      return definition
+    },
+    version: release,
+    end,
+  }
+  describe(
+    store,
+    areas.flatMap(({ resources }) => resources),
+    namespaces,
+  )
+  for (const area of areas) {
+    runtime.register(...(area.controllers?.(machine) ?? []))
+    for (const definition of area.services?.(machine) ?? []) services.set(definition.id, definition)
+  }
+  return machine
+}
+
+/** Phases with their times: since power-on, or since this container started. */
+function phaseLog({ mode, time }: Kernel): PhaseLog {
+  if (mode === 'container') return new PhaseLog()
+  const phases = new PhaseLog(() => Number(time.clock('boottime') / 1000n) / 1000)
+  // What came before init: firmware and boot loader have no clock of ours, the kernel's begins at its own start.
+  phases.before('start', 'kernel', ['kernel', 'stage0', 'runtime'])
+  return phases
+}
+
+/** The audit log: in memory for `logs`, and on the disk once there is one. */
+function auditLog(kernel: Kernel, { logs }: Supervisor, log: Machine['log']): AuditLog {
+  const rings = { changes: logs.open('audit'), reads: logs.open('audit-reads') }
+  const file = auditFile(kernel, (error) => log.warn('audit log is kept in memory only', { error }))
+  return new AuditLog({
+    write(lines, kind) {
+      rings[kind].write(lines)
+      file(lines, kind)
+    },
+  })
+}

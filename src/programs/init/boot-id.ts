@@ -1,0 +1,15 @@
+import * as files from '../../linux/files.ts'
+import * as mount from '../../linux/mount.ts'
+import { bootIdPath } from '../../os/runtime/boot-id.ts'
+
+/** Where a container's own boot id lies, in memory. */
+const ownBootId = '/run/boot-id'
+
+/**
+ * Gives a container a boot id of its own for each start. The kernel's is its host's and never changes, so whoever waits for a
+ * reboot (talosctl, Kubernetes) would wait forever. Throws where the host forbids mounts over /proc.
+ */
+export async function giveBootId(): Promise<void> {
+  await files.writeAtomic(ownBootId, `${crypto.randomUUID()}\n`, { mode: 0o444 })
+  mount.bind(ownBootId, bootIdPath, { flags: ['ro'] })
+}

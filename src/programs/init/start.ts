@@ -1,0 +1,80 @@
+/** From the first service to a machine that does what it is for. */
+import { pause } from '../../cosi/pause.ts'
+import type { Machine } from '../../os/area.ts'
+import { boot } from '../../os/lifecycle/boot.ts'
+import { install, withdrawConfig } from '../../os/lifecycle/first-install.ts'
+import { initialize, loadConfig } from '../../os/lifecycle/initialize.ts'
+import { isRefusal } from '../../os/lifecycle/install/install-system.ts'
+import { TakenOver } from '../../os/lifecycle/sequencer.ts'
+import { isInstalled } from '../../os/lifecycle/slots/boot-disk.ts'
+import { reboot } from '../../os/lifecycle/stop.ts'
+
+/** How often a start is tried before the machine is rebooted, and how long it rests between. */
+const tries = 3
+const retryDelay = 1_000
+const never = new AbortController().signal
+
+/**
+ * Runs the sequences of a start; one that is taken over leaves the machine to the other sequence. What fails once (a device that
+ * is busy, a call that was interrupted) is no reason to reboot, so the sequence is run again: its tasks do nothing where all is
+ * done. What fails every time is, and a reboot that fails ends the machine all the same.
+ */
+export async function start(machine: Machine, { delay = retryDelay } = {}): Promise<void> {
+  const { sequencer, log } = machine
+  for (let left = tries; left > 0; left--)
+    try {
+      await sequencer.run('initialize', initialize(machine))
+      while (machine.kernel.mode !== 'container' && !isInstalled(machine)) if (await installed(machine, delay)) return
+      await sequencer.run('boot', boot(machine))
+      return
+    } catch (error) {
+      if (error instanceof TakenOver) return
+      log.error('start failed', { error, tries_left: left - 1 })
+      await pause(delay, never)
+    }
+  try {
+    await sequencer.run('reboot', reboot(machine))
+  } catch (error) {
+    if (error instanceof TakenOver) return
+    log.error('reboot failed, the machine ends without', { error })
+    machine.end('reboot')
+  }
+}
+
+/**
+ * Installs, which ends in a reboot. What fails once is done again: nobody may be there to send the configuration a second time.
+ * Where it could not even begin, the machine is in maintenance again: another configuration may be right.
+ */
+async function installed(machine: Machine, delay: number): Promise<boolean> {
+  const { sequencer, log } = machine
+  const phases = install(machine)
+  for (let left = tries; ; left--)
+    try {
+      await sequencer.run('install', phases)
+      return true
+    } catch (error) {
+      if (error instanceof TakenOver) throw error
+      if (left > 1 && !isRefusal((error as Error).cause)) {
+        log.error('installation failed, will be retried', { error, tries_left: left - 1 })
+        await pause(delay, never)
+        continue
+      }
+      if (isInstalled(machine)) throw error
+      log.error('the machine was not installed, send a configuration that fits it', { error })
+      await withdrawConfig(machine)
+      await sequencer.run('initialize', [{ name: 'config', tasks: [loadConfig(machine)] }])
+      return false
+    }
+}
+
+/** Does what the start of a process stands on, once more when it fails: a mount or a socket may be busy for a moment. */
+export async function persistently<T>(what: string, act: () => T | Promise<T>, say: (text: string) => void, delay = 200): Promise<T> {
+  for (let left = 4; ; left--)
+    try {
+      return await act()
+    } catch (error) {
+      if (left === 0) throw error
+      say(`${what} failed, will be retried: ${error instanceof Error ? error.message : String(error)}`)
+      await pause(delay, never)
+    }
+}

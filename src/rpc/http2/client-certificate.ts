@@ -1,0 +1,33 @@
+/** Whether a client's certificate may be used: now, and under authorities that changed since its connection was made. */
+import { X509Certificate } from 'node:crypto'
+import type { DetailedPeerCertificate, PeerCertificate } from 'node:tls'
+
+/** Why a certificate may not be used at a time; undefined when it may. A resumed session does not look at this again. */
+export function expired({ valid_from, valid_to }: Pick<PeerCertificate, 'valid_from' | 'valid_to'>, now: number): string | undefined {
+  const [from, to] = [Date.parse(valid_from), Date.parse(valid_to)]
+  // What cannot be read is not valid at any time.
+  if (!(now <= to)) return `its certificate has expired at ${valid_to}`
+  if (!(now >= from)) return `its certificate is not valid before ${valid_from}`
+  return undefined
+}
+
+/** The certificates of a PEM text. */
+export function authoritiesOf(pem: string): X509Certificate[] {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g) ?? []
+  return blocks.map((block) => new X509Certificate(block))
+}
+
+/** Whether a certificate that was verified once, or one that it was verified by, was issued by one of the authorities or is one. */
+export function isIssuedBy(certificate: PeerCertificate, authorities: readonly X509Certificate[]): boolean {
+  let at: Partial<DetailedPeerCertificate> | undefined = certificate
+  for (let depth = 0; at?.raw && depth < 8; depth++) {
+    const link = new X509Certificate(at.raw)
+    for (const authority of authorities) {
+      if (authority.raw.equals(link.raw)) return true
+      if (link.checkIssued(authority) && link.verify(authority.publicKey)) return true
+    }
+    if (at.issuerCertificate === at) return false
+    at = at.issuerCertificate
+  }
+  return false
+}

@@ -1,0 +1,93 @@
+/** Sets of code points, as ranges in order that do not touch. */
+
+/** First and last code point of each range, one after the other. */
+export type Ranges = readonly number[]
+
+export const largest = 0x10ffff
+
+/** The ranges in order, joined where they touch. */
+export function normal(ranges: Ranges): Ranges {
+  const pairs: [number, number][] = []
+  for (let at = 0; at < ranges.length; at += 2) pairs.push([ranges[at]!, ranges[at + 1]!])
+  pairs.sort(([a], [b]) => a - b)
+  const out: number[] = []
+  for (const [first, last] of pairs) {
+    const end = out.length - 1
+    if (end > 0 && first <= out[end]! + 1) out[end] = Math.max(out[end]!, last)
+    else out.push(first, last)
+  }
+  return out
+}
+
+/** Everything else. */
+export function inverse(ranges: Ranges): Ranges {
+  const out: number[] = []
+  let next = 0
+  for (let at = 0; at < ranges.length; at += 2) {
+    if (ranges[at]! > next) out.push(next, ranges[at]! - 1)
+    next = ranges[at + 1]! + 1
+  }
+  if (next <= largest) out.push(next, largest)
+  return out
+}
+
+/** With the letters of the other case. Beyond the first planes' letters ranges are left alone: none of them has two cases in RE2's tables that we need. */
+export function folded(ranges: Ranges): Ranges {
+  const out = [...ranges]
+  for (let at = 0; at < ranges.length; at += 2) {
+    const last = Math.min(ranges[at + 1]!, lastCased)
+    for (let code = ranges[at]!; code <= last; code++) for (const other of casesOf(code)) out.push(other, other)
+  }
+  return normal(out)
+}
+
+/** The last code point of the alphabets that have two cases (Latin, Greek, Cyrillic, Armenian). */
+const lastCased = 0x587
+
+function casesOf(code: number): number[] {
+  const text = String.fromCodePoint(code)
+  return [text.toLowerCase(), text.toUpperCase()].filter((other) => other.length === 1).map((other) => other.charCodeAt(0))
+}
+
+/** Whether a set has a code point. */
+export function includes(ranges: Ranges, code: number): boolean {
+  let low = 0
+  let high = ranges.length / 2 - 1
+  while (low <= high) {
+    const middle = (low + high) >> 1
+    if (code < ranges[2 * middle]!) high = middle - 1
+    else if (code > ranges[2 * middle + 1]!) low = middle + 1
+    else return true
+  }
+  return false
+}
+
+const digit = [0x30, 0x39]
+const upper = [0x41, 0x5a]
+const lower = [0x61, 0x7a]
+const space = [0x09, 0x0a, 0x0c, 0x0d, 0x20, 0x20]
+
+/** Classes that are one letter behind a backslash; the capital letter stands for everything else. */
+export const perlClasses: Readonly<Record<string, Ranges>> = {
+  d: digit,
+  w: [...digit, ...upper, 0x5f, 0x5f, ...lower],
+  s: space,
+}
+
+/** Classes by name, within brackets: `[[:alpha:]]`. */
+export const posixClasses: Readonly<Record<string, Ranges>> = {
+  alnum: [...digit, ...upper, ...lower],
+  alpha: [...upper, ...lower],
+  ascii: [0, 0x7f],
+  blank: [0x09, 0x09, 0x20, 0x20],
+  cntrl: [0, 0x1f, 0x7f, 0x7f],
+  digit,
+  graph: [0x21, 0x7e],
+  lower,
+  print: [0x20, 0x7e],
+  punct: [0x21, 0x2f, 0x3a, 0x40, 0x5b, 0x60, 0x7b, 0x7e],
+  space: [0x09, 0x0d, 0x20, 0x20],
+  upper,
+  word: perlClasses.w!,
+  xdigit: [...digit, 0x41, 0x46, 0x61, 0x66],
+}

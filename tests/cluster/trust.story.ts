@@ -1,0 +1,266 @@
+/**
+ * What holds a cluster together over time: starts of the kubelet that leave nothing behind, daemons behind their list of system
+ * calls, taints that follow the configuration, and a rotation of both authorities, after which every node is ready.
+ */
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseAllDocuments } from 'yaml'
+import { newCA, newCertificate, type PemPair, signedBy, toBase64, year } from '../../src/pki/certificate.ts'
+import { eventually, type KubeItem, succeeded, TestCluster } from './cluster.ts'
+
+const cluster = new TestCluster('trust')
+const [first, second] = ['10.68.0.2', '10.68.0.3']
+const controlPlane = 'trust-controlplane-1'
+const worker = 'trust-worker-1'
+const nodes = [
+  [controlPlane, first],
+  [worker, second],
+] as const
+
+beforeAll(async () => {
+  await cluster.create(
+    ...['--cidr', '10.68.0.0/24'],
+    ...['--config-patch', JSON.stringify({ machine: { kubelet: { extraArgs: { 'rotate-server-certificates': 'true' } } } })],
+  )
+})
+afterAll(async () => {
+  await cluster.destroy()
+  cluster.close()
+})
+
+const on = async (node: string, ...args: string[]) => succeeded(await cluster.talosctl('-n', node, ...args)).stdout
+
+describe('the kubelet', () => {
+  /** What is mounted on the node itself: pods and containers come and go. */
+  const mounted = () =>
+    readFileSync(`/proc/${cluster.initOf(worker)}/mountinfo`, 'utf8')
+      .split('\n')
+      .map((line) => line.split(' ')[4] ?? '')
+      .filter((target) => !/^\/(var\/lib\/kubelet\/pods|run\/containerd|run\/netns|var\/run)\//.test(target))
+      .sort()
+
+  /** Waits until what is done has made the worker's kubelet start anew. */
+  async function restarted(act: () => Promise<unknown>): Promise<void> {
+    const before = cluster.processIn(worker, '/usr/local/bin/kubelet')
+    await act()
+    await eventually(async () => {
+      const now = cluster.processIn(worker, '/usr/local/bin/kubelet')
+      if (!now || now === before) throw new Error('the kubelet has not started over')
+    })
+  }
+
+  test('leaves the mounts of its node as they were, however often it starts', async () => {
+    const before = mounted()
+    for (let starts = 0; starts < 3; starts++) await restarted(() => on(second, 'service', 'kubelet', 'restart'))
+    expect(mounted()).toEqual(before)
+  })
+
+  test('adds the mounts of the configuration to its node once, and takes them away with it', async () => {
+    const before = mounted()
+    const bind = (source: string, destination: string, ...options: string[]) => ({ type: 'bind', source, destination, options })
+    const places = ['/var/mnt/seen', '/var/lib/kubelet/other', '/run/scratch']
+    const extraMounts = [
+      bind('/var/mnt/seen', places[0]!, 'rbind', 'ro'),
+      bind('/var/data', places[1]!, 'rbind', 'rshared', 'rw'),
+      { type: 'tmpfs', source: 'tmpfs', destination: places[2], options: ['nosuid', 'size=64k'] },
+    ]
+    await restarted(() => on(second, 'patch', 'mc', '-p', JSON.stringify({ machine: { kubelet: { extraMounts } } })))
+    for (let starts = 0; starts < 2; starts++) await restarted(() => on(second, 'service', 'kubelet', 'restart'))
+    expect(mounted()).toEqual([...before, ...places].sort())
+    const kubelet = cluster.processIn(worker, '/usr/local/bin/kubelet')
+    const seen = readFileSync(`/proc/${kubelet}/mountinfo`, 'utf8').split('\n')
+    const optionsAt = (place: string) => seen.flatMap((line) => (line.split(' ')[4] === place ? line.split(' ')[5] : []))
+    expect(places.map((place) => optionsAt(place).length)).toEqual([1, 1, 1])
+    expect(optionsAt(places[0]!)[0]).toStartWith('ro')
+    await restarted(() => on(second, 'patch', 'mc', '-p', JSON.stringify({ machine: { kubelet: { extraMounts: { $patch: 'delete' } } } })))
+    expect(mounted()).toEqual(before)
+  }, 120_000)
+
+  test('serves with a certificate of the cluster, which the API server verifies before it shows logs', async () => {
+    expect(readFileSync(`/proc/${cluster.processIn(controlPlane, 'kube-apiserver')}/cmdline`, 'utf8')).toContain(
+      '--kubelet-certificate-authority=',
+    )
+    await everyNodeShowsLogs()
+  })
+})
+
+describe('the daemons', () => {
+  test.each([
+    ['apid', '/usr/bin/apid'],
+    ['trustd', '/usr/bin/trustd'],
+    ['etcd', '/usr/local/bin/etcd'],
+  ])('%s runs behind its list of system calls', (_, program) => {
+    expect(readFileSync(`/proc/${cluster.processIn(controlPlane, program)}/status`, 'utf8')).toMatch(/^Seccomp:\s+2$/m)
+  })
+})
+
+describe('the taint of a control plane node', () => {
+  const role = 'node-role.kubernetes.io/control-plane'
+  const taints = async () => {
+    const { spec } = JSON.parse(succeeded(await cluster.kubectl(['get', 'node', controlPlane, '-o', 'json'])).stdout)
+    return ((spec.taints ?? []) as { key: string; effect: string }[]).map(({ key, effect }) => `${key}:${effect}`)
+  }
+  const allow = (allowed: boolean) =>
+    on(first, 'patch', 'mc', '-p', JSON.stringify({ cluster: { allowSchedulingOnControlPlanes: allowed } }))
+
+  test('follows the configuration on a node that is registered', async () => {
+    expect(await taints()).toContain(`${role}:NoSchedule`)
+    await allow(true)
+    await eventually(async () => expect(await taints()).not.toContain(`${role}:NoSchedule`), 15)
+    await allow(false)
+    await eventually(async () => expect(await taints()).toContain(`${role}:NoSchedule`), 15)
+  })
+})
+
+interface Authority {
+  crt: string
+  key: string
+}
+type Config = { machine: { ca: Authority; acceptedCAs?: { crt: string }[] }; cluster: { ca: Authority; acceptedCAs?: { crt: string }[] } }
+
+describe('a rotation of both authorities', () => {
+  const next = { os: newAuthority('talos', 'ed25519'), k8s: newAuthority('kubernetes', 'ecdsa') }
+  let old: { os: string; k8s: string }
+  let oldTalosconfig = ''
+
+  test('is applied step by step: accept the new, issue with it, drop the old', async () => {
+    const config = await configOf(first)
+    old = { os: config.machine.ca.crt, k8s: config.cluster.ca.crt }
+    oldTalosconfig = cluster.env.TALOSCONFIG!
+    await onEveryNode(({ machine, cluster: kubernetes }) => {
+      machine.acceptedCAs = [{ crt: toBase64(next.os.crt) }]
+      kubernetes.acceptedCAs = [{ crt: toBase64(next.k8s.crt) }]
+    })
+    // An administrator of the new authority, who meets servers of both until all have changed.
+    administrator(next.os, Buffer.from(old.os, 'base64').toString())
+    await onEveryNode(({ machine, cluster: kubernetes }) => {
+      machine.acceptedCAs = [{ crt: old.os }]
+      kubernetes.acceptedCAs = [{ crt: old.k8s }]
+      issue(machine, next.os)
+      issue(kubernetes, next.k8s)
+    })
+    administrator(next.os)
+    await eventually(async () => {
+      for (const [, node] of nodes) await on(node, 'version')
+    })
+    succeeded(await cluster.talosctl('-n', first, 'kubeconfig', '--force', '--merge=false', cluster.env.KUBECONFIG!))
+    await eventually(async () => succeeded(await cluster.kubectl(['get', '--raw', '/readyz'])))
+    await onEveryNode(({ machine, cluster: kubernetes }) => {
+      delete machine.acceptedCAs
+      delete kubernetes.acceptedCAs
+    })
+  })
+
+  test('every kubelet has a certificate of the new authority', async () => {
+    for (const [name] of nodes)
+      await eventually(async () => {
+        const pem = readFileSync(inNode(name, readlinkSync(inNode(name, clientCertificate))), 'utf8')
+        expect([name, signedBy(pem, next.k8s.crt)]).toEqual([name, true])
+      })
+  })
+
+  test('every node is ready, and says so with its new certificate', async () => {
+    const since = new Date()
+    await eventually(async () => {
+      const { items } = await cluster.objects('get', 'nodes')
+      expect(items.map(isReady)).toEqual([true, true])
+      const leases = (await cluster.objects('get', 'leases', '-n', 'kube-node-lease')).items as unknown as { spec: { renewTime: string } }[]
+      expect(leases.map(({ spec }) => new Date(spec.renewTime) > since)).toEqual([true, true])
+    })
+    await everyNodeShowsLogs()
+  })
+
+  test('every node is reached with the new credentials over a new connection, and refuses the old', async () => {
+    for (const [name, address] of nodes) {
+      // Connections of before would hide what a new one meets.
+      process.kill(cluster.processIn(name, '/usr/bin/apid')!, 'SIGKILL')
+      await eventually(async () => succeeded(await cluster.talosctl('-e', address, '-n', address, 'version')), 30)
+      succeeded(await cluster.talosctl('-e', first, '-n', address, 'version'))
+      const refused = await cluster.talosctl('--talosconfig', oldTalosconfig, '-e', address, '-n', address, 'version')
+      expect([name, refused.code]).not.toEqual([name, 0])
+    }
+  })
+
+  test('what the control plane issues is of the new authority', () => {
+    const folder = '/system/secrets/kubernetes'
+    for (const file of ['kube-apiserver/apiserver.crt', 'kube-apiserver/apiserver-kubelet-client.crt'])
+      expect([file, signedBy(readFileSync(inNode(controlPlane, `${folder}/${file}`), 'utf8'), next.k8s.crt)]).toEqual([file, true])
+    for (const component of ['kube-controller-manager', 'kube-scheduler']) {
+      const kubeconfig = readFileSync(inNode(controlPlane, `${folder}/${component}/kubeconfig`), 'utf8')
+      const [, crt = ''] = /client-certificate-data: (\S+)/.exec(kubeconfig) ?? []
+      expect([component, signedBy(Buffer.from(crt, 'base64').toString(), next.k8s.crt)]).toEqual([component, true])
+    }
+  })
+
+  test('and both nodes are healthy', async () => {
+    succeeded(await cluster.talosctl('-n', first, 'health', '--wait-timeout', '60s'))
+  })
+})
+
+const clientCertificate = '/var/lib/kubelet/pki/kubelet-client-current.pem'
+
+const inNode = (node: string, path: string) => `/proc/${cluster.initOf(node)}/root${path}`
+
+function newAuthority(organization: string, kind: 'ed25519' | 'ecdsa'): PemPair {
+  return newCA({ subject: { organizations: [organization] }, kind })
+}
+
+/** A worker has no keys of authorities. */
+function issue(section: { ca: Authority }, { crt, key }: PemPair): void {
+  section.ca = { crt: toBase64(crt), key: section.ca.key ? toBase64(key) : '' }
+}
+
+/** Makes every further call one of an administrator of this authority; `also` is trusted in servers besides. */
+function administrator(ca: PemPair, also = ''): void {
+  const { crt, key } = newCertificate({
+    ca,
+    subject: { organizations: ['os:admin'] },
+    usage: ['clientAuth'],
+    lifetime: year,
+    kind: 'ed25519',
+  })
+  const context = { endpoints: [first], nodes: [first], ca: toBase64(ca.crt + also), crt: toBase64(crt), key: toBase64(key) }
+  cluster.env.TALOSCONFIG = join(cluster.home, 'rotated')
+  writeFileSync(cluster.env.TALOSCONFIG, JSON.stringify({ context: 'rotated', contexts: { rotated: context } }), { mode: 0o600 })
+}
+
+async function configOf(node: string): Promise<Config> {
+  return parseAllDocuments(await on(node, 'read', '/system/state/config.yaml')).map((document) => document.toJS())[0] as Config
+}
+
+/** Changes the first document of every node's configuration, as the field's own `rotate-ca` does: read, changed, applied. */
+async function onEveryNode(change: (config: Config) => void): Promise<void> {
+  for (const [name, node] of nodes) {
+    const documents = parseAllDocuments(await on(node, 'read', '/system/state/config.yaml'))
+    const [config, ...rest] = documents.map((document) => document.toJS())
+    change(config as Config)
+    const file = join(cluster.home, `${name}.yaml`)
+    writeFileSync(file, [config, ...rest].map((document) => JSON.stringify(document)).join('\n---\n'), { mode: 0o600 })
+    await on(node, 'apply-config', '-f', file, '--mode', 'no-reboot')
+  }
+}
+
+function isReady({ status }: KubeItem): boolean {
+  return status.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') ?? false
+}
+
+/** Logs are read from the kubelet: whoever shows them has verified it. */
+async function everyNodeShowsLogs(): Promise<void> {
+  for (const [name] of nodes)
+    await eventually(async () => {
+      const { items } = await cluster.objects(
+        'get',
+        'pods',
+        '-n',
+        'kube-system',
+        '-l',
+        'k8s-app=kube-proxy',
+        '--field-selector',
+        `spec.nodeName=${name}`,
+      )
+      const { stdout } = succeeded(await cluster.kubectl(['-n', 'kube-system', 'logs', '--tail=1', items[0]?.metadata.name ?? '']))
+      expect(stdout).not.toBe('')
+    })
+}

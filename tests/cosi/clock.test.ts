@@ -1,0 +1,133 @@
+import { afterEach, describe, expect, jest, setSystemTime, test } from 'bun:test'
+import { makeClock, systemClock } from '../../src/cosi/clock.ts'
+import { defineController } from '../../src/cosi/controller.ts'
+import { silent } from '../../src/cosi/log.ts'
+import { pause } from '../../src/cosi/pause.ts'
+import { Runtime } from '../../src/cosi/runtime.ts'
+import { Store } from '../../src/cosi/store.ts'
+import { timerDelay } from '../../src/cosi/timer.ts'
+
+const day = 86_400_000
+const never = new AbortController().signal
+
+afterEach(() => {
+  jest.useRealTimers()
+  setSystemTime()
+})
+
+describe('a deadline', () => {
+  test.each([day, -day])('is where it was after the wall clock was stepped by %d ms', (step) => {
+    const end = systemClock.deadline(60_000)
+    setSystemTime(new Date(Date.now() + step))
+    expect(end.over).toBe(false)
+    expect(end.left).toBeGreaterThan(59_000)
+    expect(end.left).toBeLessThanOrEqual(60_000)
+  })
+
+  test('is over once its time has passed, and nothing is left of it', () => {
+    let time = 5
+    const end = makeClock({ elapsed: () => time }).deadline(10)
+    expect([end.left, end.over]).toEqual([10, false])
+    time = 15
+    expect([end.left, end.over]).toEqual([0, true])
+    time = 1000
+    expect([end.left, end.over]).toEqual([0, true])
+  })
+})
+
+describe('a delay', () => {
+  test('is never longer than a timer can be, and never negative', () => {
+    expect([-1, 0, 1, 2 ** 31 - 1, 2 ** 31, Number.POSITIVE_INFINITY, Number.NaN].map(timerDelay)).toEqual([
+      0,
+      0,
+      1,
+      2 ** 31 - 1,
+      2 ** 31 - 1,
+      2 ** 31 - 1,
+      0,
+    ])
+  })
+
+  test('of 600 hours does not end at once', async () => {
+    jest.useFakeTimers()
+    let ended = false
+    const stop = new AbortController()
+    const waiting = pause(600 * 3_600_000, stop.signal).then(() => {
+      ended = true
+    })
+    jest.advanceTimersByTime(1_000)
+    await Promise.resolve()
+    expect(ended).toBe(false)
+    stop.abort()
+    await waiting
+  })
+
+  test('that was aborted before it began is no delay', async () => {
+    await pause(day, AbortSignal.abort())
+    await systemClock.sleep(0, never)
+  })
+})
+
+describe('a round that waits for a moment', () => {
+  /** A controller that runs once and again at `moment`; the wall clock is the test's. */
+  function waiting(moment: number) {
+    jest.useFakeTimers()
+    const wall = { time: Date.UTC(2026, 0, 1) }
+    const runtime = new Runtime(new Store(), { log: silent, clock: makeClock({ now: () => new Date(wall.time) }) })
+    let rounds = 0
+    runtime.register(
+      defineController({
+        name: 'test.Renewal',
+        inputs: {},
+        outputs: {},
+        reconcile({ wakeAt }) {
+          rounds++
+          wakeAt(new Date(Date.UTC(2026, 0, 1) + moment))
+        },
+      }),
+    )
+    runtime.start()
+    const pass = async (ms: number) => {
+      for (let left = ms; left > 0; left -= 1_000) {
+        wall.time += 1_000
+        jest.advanceTimersByTime(1_000)
+        await runtime.settled()
+      }
+    }
+    return { wall, pass, rounds: () => rounds, stop: () => runtime.stop() }
+  }
+
+  test('begins when the wall clock shows it', async () => {
+    const { pass, rounds, stop } = waiting(100_000)
+    await pass(98_000)
+    expect(rounds()).toBe(1)
+    await pass(3_000)
+    expect(rounds()).toBeGreaterThan(1)
+    stop()
+  })
+
+  test('begins within half a minute when the wall clock is stepped past it', async () => {
+    const { wall, pass, rounds, stop } = waiting(day / 2)
+    await pass(5_000)
+    wall.time += day
+    await pass(31_000)
+    expect(rounds()).toBeGreaterThan(1)
+    stop()
+  })
+
+  test('does not begin early when the wall clock is stepped back', async () => {
+    const { wall, pass, rounds, stop } = waiting(60_000)
+    await pass(5_000)
+    wall.time -= day
+    await pass(120_000)
+    expect(rounds()).toBe(1)
+    stop()
+  })
+
+  test('does not spin when the moment is past already', async () => {
+    const { pass, rounds, stop } = waiting(-day)
+    await pass(10_000)
+    expect(rounds()).toBeLessThanOrEqual(11)
+    stop()
+  })
+})

@@ -1,0 +1,175 @@
+/** Parsers of texts that others wrote: configurations, manifests, metadata of platforms, expressions, names. */
+import { zstdCompressSync } from 'node:zlib'
+import { CelEnvironment } from '../../src/document/cel/environment.ts'
+import { parsePatch } from '../../src/document/patch/patch.ts'
+import { nanoseconds, parseByteSize } from '../../src/document/quantity.ts'
+import { parseManifest as parseObjects } from '../../src/kube/object.ts'
+import { formatManifest, parseManifest } from '../../src/oci/image-manifest.ts'
+import { parseReference } from '../../src/oci/reference.ts'
+import { readAffiliate, writeAffiliate } from '../../src/os/cluster/discovery/record.ts'
+import { seal } from '../../src/os/cluster/discovery/sealed.ts'
+import { ConfigContainer } from '../../src/os/config/container.ts'
+import { decodeInline } from '../../src/os/config/sources/inline.ts'
+import { formatEntry, formatEntryName, parseEntry, parseEntryName } from '../../src/os/lifecycle/slots/boot-entry.ts'
+import { parseSlotConfig, slotConfig } from '../../src/os/lifecycle/slots/grub-config.ts'
+import { environmentSize, formatEnvironment, parseEnvironment } from '../../src/os/lifecycle/slots/grub-environment.ts'
+import { readJson, unwrapped } from '../../src/os/network/platform/loose.ts'
+import { readNetworkConfig } from '../../src/os/network/platform/nocloud.ts'
+import { readContext } from '../../src/os/network/platform/opennebula.ts'
+import { readNetworkData } from '../../src/os/network/platform/openstack.ts'
+import { readPlatformConfig } from '../../src/os/network/platform/platform-config.ts'
+import { parseTraceParent } from '../../src/os/runtime/traces/span.ts'
+import { parseGoDuration } from '../../src/rpc/go-duration.ts'
+import { parseCommandLine } from '../../src/wire/command-line.ts'
+import { formatExecReport, parseExecReports } from '../../src/wire/exec-report.ts'
+import { parseIp, parseMac, parsePrefix } from '../../src/wire/ip.ts'
+import { moduleOrder, parseModulesDep } from '../../src/wire/modules-dep.ts'
+import { packetFilter } from '../../src/wire/packet-filter.ts'
+import { parseKernelRecord } from '../../src/wire/proc/kmsg.ts'
+import { parseProcessStat } from '../../src/wire/proc/process.ts'
+import { matchesWildcard } from '../../src/wire/wildcard.ts'
+import type { Target } from './target.ts'
+
+const cards = [{ name: 'eth0', hardwareAddress: '02:00:00:00:00:01', index: 2, driver: 'virtio_net' }]
+const expressions = new CelEnvironment({
+  variables: { disk: { size: 'uint', model: 'string', links: 'list<string>' }, system_disk: 'bool', c: 'int' },
+  constants: { GB: 10n ** 9n },
+})
+const clusterKey = Buffer.alloc(32, 7)
+const affiliate = {
+  nodeId: 'node',
+  addresses: ['10.0.0.1'],
+  hostname: 'a',
+  nodename: 'a',
+  operatingSystem: 'Ichor',
+  machineType: 'worker',
+} as unknown as Parameters<typeof writeAffiliate>[1]
+
+const slot = { version: 'v1.13.100', rootHash: '0'.repeat(64), image: '0'.repeat(16) }
+
+/** A parser that refuses by giving nothing did so. */
+class Nothing extends Error {
+  override name = 'Nothing'
+}
+
+/** A parser of text by what it gives, its seeds and its refusals. */
+const texts = (seeds: readonly string[], answers: readonly string[], run: (text: string) => unknown): Target => ({
+  seeds: seeds.map((seed) => Buffer.from(seed)),
+  answers: [...answers, 'Nothing'],
+  run(input) {
+    const given = run(Buffer.from(input).toString('utf8'))
+    if ([given].flat().every((each) => each === undefined)) throw new Nothing()
+  },
+})
+
+/** Parsers by name. */
+export const textTargets: Record<string, Target> = {
+  'machine configurations': texts(
+    [
+      'version: v1alpha1\nmachine:\n  type: worker\n  sysctls: &a {x: "1"}\n  sysfs:\n    <<: *a\ncluster:\n  controlPlane: {endpoint: "https://a:6443"}\n',
+      'apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: a\n---\napiVersion: v1alpha1\nkind: WatchdogTimerConfig\ndevice: /dev/watchdog0\n',
+    ],
+    ['ConfigError'],
+    (text) => ConfigContainer.parse(text).validate('metal'),
+  ),
+  'patches of configurations': texts(
+    ['- op: add\n  path: /machine/sysctls/x\n  value: "1"\n', '[{"op":"remove","path":"/a~1b/0"}]', 'machine:\n  $patch: delete\n'],
+    ['ConfigError'],
+    parsePatch,
+  ),
+  expressions: texts(
+    [
+      'disk.size > 10u * GB && !system_disk && has(disk.model)',
+      'disk.model == r"x" || c in [1, 2] || 1.0 / 2.0 == 0.5',
+      "matches(disk.model, '^x.*y$') ? disk.links.exists(l, l.startsWith('a')) : size(disk.links.map(l, l + l)) > 1",
+    ],
+    ['CelError'],
+    (text) => expressions.condition(text)({ disk: { size: 1, model: 'x', links: ['a', 'b'] }, system_disk: true, c: 1 }),
+  ),
+  quantities: texts(['1h30m', '1.5GiB', '100'], [], (text) => [nanoseconds(text), parseByteSize(text), parseGoDuration(text)]),
+  wildcards: texts(['sd*', '**/a?'], [], (text) => matchesWildcard(text.slice(0, 256), text, '/')),
+  'references of images': texts(
+    ['registry.k8s.io/pause:3.10', `localhost:5000/a/b@sha256:${'0'.repeat(64)}`],
+    ['ImageReferenceError'],
+    parseReference,
+  ),
+  'manifests of releases': texts(
+    [
+      formatManifest({
+        version: 'v1.13.100',
+        arch: 'amd64',
+        kubernetes: 'v1.36.0',
+        kernel: '6.18.0',
+        rootHash: '0'.repeat(64),
+        files: [{ name: 'root.sqsh', size: 1, sha256: '0'.repeat(64) }],
+      }),
+    ],
+    ['ManifestError'],
+    parseManifest,
+  ),
+  'manifests of Kubernetes': texts(
+    [
+      'apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n',
+      'apiVersion: v1\nkind: ConfigMap\nmetadata: &a {name: a}\ndata: {<<: *a}\n',
+    ],
+    ['KubeError'],
+    (text) => parseObjects(text, 'a'),
+  ),
+  'kernel parameters': texts(['ro a="b c" -- x', 'talos.config=http://a/b?c=d'], [], parseCommandLine),
+  'configurations in parameters': texts([zstdCompressSync('version: v1alpha1').toString('base64')], ['Error'], (text) =>
+    decodeInline(text, 'talos.config.inline'),
+  ),
+  'records of the kernel log': texts(['6,1,2,-;text \\x20\n KEY=value\n'], [], parseKernelRecord),
+  'states of processes': texts([`1 (a) b) S ${'0 '.repeat(50)}`], ['DecodeError'], parseProcessStat),
+  'packet filters': texts(
+    ['{ 0x28, 0, 0, 0x0000000c },\n{ 6, 0, 0, 0 }', '1\n6 0 0 0', 'tcp port 80 and not host 10.0.0.1'],
+    ['FilterError'],
+    packetFilter,
+  ),
+  'dependencies of modules': texts(['kernel/a.ko.xz: kernel/b.ko.xz\nkernel/b.ko.xz:\n'], ['DecodeError', 'ModuleOrderError'], (text) =>
+    moduleOrder(parseModulesDep(text), ['a']),
+  ),
+  'reports of exec': texts([formatExecReport({ kind: 'failed', message: 'x', code: 1 })], [], parseExecReports),
+  'names of boot entries': texts(
+    [formatEntryName({ generation: 1, slot: 'a' }), formatEntryName({ generation: 20, slot: 'b', left: 2, done: 1 })],
+    [],
+    parseEntryName,
+  ),
+  'boot entries': texts([formatEntry({ ...slot, generation: 1, slot: 'a', kernel: '/a.efi' }, 'quiet')], [], (text) =>
+    parseEntry('ichor-000001-a.conf', text),
+  ),
+  'slots of GRUB': texts([slotConfig('b', slot, 'console=ttyS0 quiet')], [], parseSlotConfig),
+  'environments of GRUB': texts([Buffer.from(formatEnvironment(new Map([['good', 'a']]))).toString('latin1')], [], (text) =>
+    parseEnvironment(Buffer.from(text.padEnd(environmentSize, '#').slice(0, environmentSize), 'latin1')),
+  ),
+  'metadata of platforms': texts(
+    [
+      '{"links":[{"id":"a","ethernet_mac_address":"02:00:00:00:00:01"}],"networks":[{"id":"n","link":"a","type":"ipv4","ip_address":"10.0.0.2","netmask":"255.0.0.0"}]}',
+    ],
+    ['PlatformConfigError'],
+    (text) => readNetworkData(readJson(unwrapped(text), 'metadata'), cards),
+  ),
+  'network configurations of cloud-init': texts(
+    [
+      'version: 1\nconfig:\n- {type: physical, name: eth0, mac_address: "02:00:00:00:00:01", subnets: [{type: dhcp4}]}\n',
+      'network:\n  version: 2\n  ethernets:\n    eth0: {match: {name: "e*"}, addresses: [10.0.0.2/24], routes: [{to: default, via: 10.0.0.1}]}\n',
+    ],
+    ['PlatformConfigError'],
+    (text) => readNetworkConfig(text, cards),
+  ),
+  'contexts of OpenNebula': texts(['ETH0_IP=\'10.0.0.2\'\nETH0_DNS="1.1.1.1"\nNAME=a\n'], [], readContext),
+  'platform configurations': texts(['addresses: []\nlinks: []\nhostnames: []\n'], ['PlatformConfigError'], (text) =>
+    readPlatformConfig(text),
+  ),
+  'parents of traces': texts([`00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`], [], parseTraceParent),
+  addresses: texts(['10.0.0.1', 'fd00::1', '10.0.0.0/8', '02:00:00:00:00:01', '::ffff:1.2.3.4'], [], (text) => [
+    parseIp(text),
+    parsePrefix(text),
+    parseMac(text),
+  ]),
+  'records of affiliates': {
+    seeds: [writeAffiliate(clusterKey, affiliate)],
+    answers: ['SealError'],
+    run: (input) => void readAffiliate(clusterKey, input[0] === 0x0a ? seal(clusterKey, input) : input, [input]),
+  },
+}

@@ -1,0 +1,264 @@
+/** Parsers of bytes that come from the network, from disks and from firmware. */
+import { Buffer } from 'node:buffer'
+import { findTarPlaces } from '../../src/oci/tar-places.ts'
+import {
+  aged,
+  answerWith,
+  askedFor,
+  queryFor,
+  readCode,
+  readExtension,
+  readLifetime,
+  readQuestion,
+  truncated,
+} from '../../src/os/network/dns/message.ts'
+import { newCA, parseCertificate, parseCertificates } from '../../src/pki/certificate.ts'
+import { newCSR, parseCSR } from '../../src/pki/request.ts'
+import { arpProbe, readArp } from '../../src/wire/arp.ts'
+import { cpioHeader, cpioTrailer, cpioTypes, parseCpio } from '../../src/wire/cpio.ts'
+import { readDatagram, writeDatagram } from '../../src/wire/datagram.ts'
+import { Dhcp4Options, dhcp4Option, newRequest, optionAddresses, optionNumber, readDhcp4, writeDhcp4 } from '../../src/wire/dhcp4.ts'
+import { Dhcp6Meaning, dhcp6Option, dhcp6Type, readDhcp6, writeDhcp6 } from '../../src/wire/dhcp6.ts'
+import { bootOptionTitle, formatBootOption, parseBootOrder } from '../../src/wire/efi/boot-option.ts'
+import { parseDirectory } from '../../src/wire/fat/directory.ts'
+import { bootSector, geometryFor, parseBootSector } from '../../src/wire/fat/geometry.ts'
+import { newTable, readTable, writeTable } from '../../src/wire/gpt/table.ts'
+import { readAdv, readMeta, writeAdv, writeMeta } from '../../src/wire/meta.ts'
+import { readAttributes, u32 } from '../../src/wire/netlink/attributes.ts'
+import { readAcknowledgement, readMessages, writeMessage } from '../../src/wire/netlink/message.ts'
+import { readNtp, writeNtp } from '../../src/wire/ntp.ts'
+import { packetSummary } from '../../src/wire/packet-summary.ts'
+import { PcapReader, pcapHeader, pcapRecord } from '../../src/wire/pcap.ts'
+import { probe } from '../../src/wire/probe/probe.ts'
+import { viewOf } from '../../src/wire/probe/view.ts'
+import { parseSmbios, smbiosFields } from '../../src/wire/smbios.ts'
+import { swapHeader } from '../../src/wire/swap.ts'
+import { parseSyslog } from '../../src/wire/syslog.ts'
+import { bytes, type Target, tarOf } from './target.ts'
+
+const mac = '02:00:00:00:00:01'
+const disk = { sectorSize: 512, size: 64 << 20, diskGuid: '0b0e5d2e-5a3c-4a0a-9a1e-0c9f6d2e8b11' }
+
+/** A disk whose beginning is the input; both stretches that are looked at are there. */
+function diskOf(input: Uint8Array) {
+  const head = Buffer.alloc(64 << 10)
+  head.set(input.subarray(0, head.length))
+  return viewOf(disk.size, [
+    { offset: 0, bytes: head },
+    { offset: disk.size - head.length, bytes: head },
+  ])
+}
+
+const tableBytes = bytes(
+  ...writeTable(newTable(disk), { protective: true })
+    .flat()
+    .filter(({ offset }) => offset < 40 * 512)
+    .sort((a, b) => a.offset - b.offset)
+    .map(({ bytes }) => bytes),
+)
+const name = (...labels: string[]) => bytes(...labels.flatMap((label) => [label.length, label]), 0)
+const dns = (id: number, flags: number, counts: [number, number, number, number], ...rest: (Uint8Array | number)[]) => {
+  const head = Buffer.alloc(12)
+  for (const [index, value] of [id, flags, ...counts].entries()) head.writeUInt16BE(value, index * 2)
+  return bytes(head, ...rest)
+}
+const record = (type: number, data: Uint8Array) => bytes(0xc0, 12, 0, type, 0, 1, 0, 0, 1, 0, 0, data.length, data)
+const option = bytes(0, 0, 41, 4, 208, 0, 0, 128, 0, 0, 0)
+
+const der = (pem: string) => Buffer.from(pem.replaceAll(/-----.*?-----|\s/g, ''), 'base64')
+
+/** Parsers by name. */
+export const wireTargets: Record<string, Target> = {
+  'DHCPv4 messages': {
+    seeds: [
+      writeDhcp4(newRequest(1, mac, [[dhcp4Option.messageType, optionNumber(1, 1)]])),
+      writeDhcp4(
+        newRequest(1, mac, [
+          [dhcp4Option.hostname, Buffer.from('node-1.\0\0')],
+          [dhcp4Option.search, Buffer.from('\x03eng\x05apple\x03com\0\x09marketing\xc0\x04', 'latin1')],
+          [dhcp4Option.routers, optionAddresses('10.0.0.1')],
+          [dhcp4Option.routes, Buffer.from([24, 10, 1, 2, 10, 0, 0, 1, 0, 10, 0, 0, 2])],
+        ]),
+      ),
+    ],
+    answers: ['DecodeError'],
+    run: (input) => options4(readDhcp4(input).options),
+  },
+  'options of DHCPv4': {
+    seeds: [Buffer.from('node-1'), Buffer.from('\x03eng\x05apple\x03com\0\x09marketing\xc0\x04', 'latin1')],
+    answers: [],
+    run: (input) => options4(new Map(Object.values(dhcp4Option).map((number) => [number, input]))),
+  },
+  'DHCPv6 messages': {
+    seeds: [
+      writeDhcp6({
+        type: dhcp6Type.reply,
+        transaction: 7,
+        options: [
+          { number: dhcp6Option.clientId, value: Buffer.from([0, 3, 0, 1, 2, 0, 0, 0, 0, 1]) },
+          { number: dhcp6Option.search, value: name('example', 'org') },
+          { number: dhcp6Option.iaNa, value: Buffer.alloc(12, 1) },
+        ],
+      }),
+    ],
+    answers: ['DecodeError'],
+    run: (input) => options6(new Dhcp6Meaning(readDhcp6(input))),
+  },
+  'options of DHCPv6': {
+    seeds: [name('example', 'org'), Buffer.alloc(16, 1)],
+    answers: [],
+    run: (input) =>
+      options6(
+        new Dhcp6Meaning({ type: 7, transaction: 1, options: Object.values(dhcp6Option).map((number) => ({ number, value: input })) }),
+      ),
+  },
+  'DNS messages': {
+    seeds: [
+      dns(1, 0x0100, [1, 0, 0, 1], name('example', 'org'), 0, 1, 0, 1, option),
+      dns(1, 0x8180, [1, 2, 0, 0], name('example', 'org'), 0, 1, 0, 1, record(1, Buffer.alloc(4)), record(28, Buffer.alloc(16))),
+      dns(1, 0x8183, [1, 0, 1, 0], name('example', 'org'), 0, 1, 0, 1, record(6, Buffer.alloc(22))),
+    ],
+    answers: ['DecodeError'],
+    run(input) {
+      answerWith(input, 1)
+      readQuestion(input)
+      for (const read of [readCode, readLifetime, readExtension, askedFor, truncated]) read(input)
+      queryFor(input, 9)
+      aged(input, 9, 5)
+    },
+  },
+  'ARP packets': { seeds: [arpProbe(mac, '10.0.0.1')], answers: ['DecodeError'], run: (input) => void readArp(input) },
+  datagrams: {
+    seeds: ['10.0.0', 'fd00:'].map((net) =>
+      writeDatagram({
+        source: `${net}${net === 'fd00:' ? ':' : '.'}1`,
+        destination: `${net}${net === 'fd00:' ? ':' : '.'}2`,
+        sourcePort: 67,
+        destinationPort: 68,
+        payload: Buffer.alloc(9),
+      }),
+    ),
+    answers: ['DecodeError'],
+    run: (input) => void readDatagram(input),
+  },
+  'NTP packets': { seeds: [writeNtp({ stratum: 2, mode: 4 })], answers: ['DecodeError'], run: (input) => void readNtp(input) },
+  'messages of netlink': {
+    seeds: [
+      bytes(
+        writeMessage({ type: 16, flags: 2, sequence: 1, body: bytes(Buffer.alloc(16), u32(3, 7), u32(4, 9)) }),
+        writeMessage({ type: 2, flags: 0, sequence: 1, body: Buffer.alloc(16) }),
+      ),
+    ],
+    answers: ['DecodeError'],
+    run(input) {
+      for (const message of readMessages(input)) {
+        readAcknowledgement(message)
+        readAttributes(message.body.subarray(16))
+      }
+    },
+  },
+  'captured packets': {
+    seeds: [
+      bytes(pcapHeader(1, 100), pcapRecord({ time: 1, length: 42, bytes: bytes(Buffer.alloc(12, 2), 8, 6, arpProbe(mac, '10.0.0.1')) })),
+    ],
+    answers: ['DecodeError'],
+    run(input) {
+      const reader = new PcapReader()
+      for (let at = 0; at < input.length; at += 100)
+        for (const packet of reader.push(input.subarray(at, at + 100))) packetSummary(packet, reader.type ?? 1)
+    },
+  },
+  'syslog messages': {
+    seeds: ['<34>1 2026-10-11T22:14:15.003Z h su 1 ID47 [a b="c"][d e="\\"f"] text', '<13>Oct 11 22:14:15 su[7]: text', 'text'].map(
+      (line) => Buffer.from(line),
+    ),
+    answers: [],
+    run: (input) => void parseSyslog(input),
+  },
+  'partition tables': {
+    seeds: [tableBytes],
+    answers: ['DecodeError'],
+    run: (input) => void readTable(diskOf(input), 512),
+  },
+  'signatures of disks': {
+    seeds: [
+      tableBytes,
+      swapHeader({ size: 1 << 20, uuid: disk.diskGuid, label: 'x' })!,
+      bytes('XFSB', Buffer.alloc(500)),
+      Buffer.alloc(1500),
+    ],
+    answers: ['DecodeError'],
+    run: (input) => void probe(diskOf(input), 512),
+  },
+  'boot sectors of FAT': {
+    seeds: [bootSector(geometryFor(disk.size, 'EFI'), { serial: 1, hidden: 0 })],
+    answers: ['DecodeError'],
+    run: (input) => void parseBootSector(input, disk.size),
+  },
+  'directories of FAT': {
+    seeds: [bytes('FILE    TXT', 32, Buffer.alloc(20))],
+    answers: ['DecodeError'],
+    run: (input) => void parseDirectory(input),
+  },
+  META: {
+    seeds: [writeMeta(new Map([[10, Buffer.from('value')]]))],
+    answers: ['DecodeError'],
+    run: (input) => void readMeta(input),
+  },
+  ADV: { seeds: [writeAdv(new Map([[6, Buffer.from('value')]]))], answers: ['DecodeError'], run: (input) => void readAdv(input) },
+  SMBIOS: {
+    seeds: [bytes(1, 8, 0, 0, 1, 2, 0, 0, 'maker\0product\0\0', 127, 4, 0, 0, 0, 0)],
+    answers: ['DecodeError'],
+    run: (input) => parseSmbios(input).forEach(smbiosFields),
+  },
+  'boot options': {
+    seeds: [
+      formatBootOption({
+        title: 'ichor',
+        partition: { index: 1, firstSector: 2048, sectors: 100, uuid: disk.diskGuid },
+        file: '\\EFI\\BOOT\\BOOTX64.EFI',
+      }),
+    ],
+    answers: ['DecodeError'],
+    run(input) {
+      bootOptionTitle(input)
+      parseBootOrder(input)
+    },
+  },
+  'cpio archives': {
+    seeds: [bytes(cpioHeader({ name: 'a', mode: cpioTypes.file, size: 0 }, 1), cpioTrailer())],
+    answers: ['DecodeError'],
+    run: (input) => void parseCpio(input),
+  },
+  'layers of images': {
+    seeds: [bytes(tarOf('usr/install/amd64/manifest', 'x'), Buffer.alloc(1024))],
+    answers: ['TarError'],
+    run: async (input) => void (await findTarPlaces(async (offset, length) => input.subarray(offset, offset + length), input.length)),
+  },
+  certificates: {
+    seeds: [der(newCA({ subject: { organizations: ['talos'] } }).crt)],
+    answers: ['DecodeError'],
+    run(input) {
+      parseCertificates(pem('CERTIFICATE', input))
+      parseCertificate(pem('CERTIFICATE', input))
+    },
+  },
+  'certificate requests': {
+    seeds: [der(newCSR({ subject: { commonName: 'x' } }).csr)],
+    answers: ['DecodeError'],
+    run: (input) => void parseCSR(pem('CERTIFICATE REQUEST', input)),
+  },
+}
+
+const pem = (label: string, der: Uint8Array) => `-----BEGIN ${label}-----\n${Buffer.from(der).toString('base64')}\n-----END ${label}-----\n`
+
+function options4(options: ReadonlyMap<number, Uint8Array>): void {
+  const { type, server, prefixLength, leaseTime, routers, nameServers, timeServers, mtu, hostname, domain, message, search, routes } =
+    new Dhcp4Options(options)
+  void [type, server, prefixLength, leaseTime, routers, nameServers, timeServers, mtu, hostname, domain, message, search, routes]
+}
+
+function options6(meaning: Dhcp6Meaning): void {
+  const { clientId, serverId, preference, rapidCommit, status, nameServers, search, timeServers } = meaning
+  void [clientId, serverId, preference, rapidCommit, status, nameServers, search, timeServers, meaning.association(1)]
+}

@@ -1,0 +1,39 @@
+/** The table of docs/architecture.md that says why something is written here and not taken from a package. */
+import { expect, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { bundledPackages } from '../rootfs/build/binary.ts'
+
+const repository = join(import.meta.dir, '..')
+const page = readFileSync(join(repository, 'docs/architecture.md'), 'utf8')
+const section = /^## Packages, and what is written here instead\n(.*?)(?=^## |$(?![\s\S]))/ms.exec(page)?.[1] ?? ''
+const rows = section.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| what '))
+const paths = rows.flatMap((row) => [...(row.split('|')[2] ?? '').matchAll(/`([^`]+)`/g)].map(([, path = '']) => path))
+
+/** Folders whose every entry is a format or protocol, and what in them is not one. */
+const codecs = { 'src/wire': ['decode-error.ts'] }
+
+test('every row has a place and a reason', () => {
+  expect(rows.length).toBeGreaterThan(40)
+  for (const row of rows) expect(row).toMatch(/^\| [^|]+ \| `[^|]+` \| [A-Za-z][^|]+\. \|$/)
+})
+
+test('every place exists', () => {
+  expect(paths.filter((path) => !existsSync(join(repository, path)))).toEqual([])
+})
+
+test('every format and protocol is in the table', () => {
+  const listed = (path: string) => paths.some((each) => each === path || each === `${path}/`)
+  const missing = Object.entries(codecs).flatMap(([folder, others]) =>
+    readdirSync(join(repository, folder))
+      .filter((entry) => !others.includes(entry) && !listed(`${folder}/${entry}`))
+      .map((entry) => `${folder}/${entry}`),
+  )
+  expect(missing).toEqual([])
+})
+
+test('the packages of the binary are named', async () => {
+  const introduction = section.slice(0, section.indexOf('| what |'))
+  const packages = await bundledPackages()
+  expect(packages.filter((name) => !introduction.includes(`\`${name}\``))).toEqual([])
+})

@@ -1,0 +1,54 @@
+import { afterAll, beforeEach, expect, test } from 'bun:test'
+import { RegistryError, RemoteRegistry } from '../../src/oci/remote-registry.ts'
+
+const content = Buffer.from('content of a layer')
+const digest = `sha256:${new Bun.CryptoHasher('sha256').update(content).digest('hex')}`
+const reference = { domain: 'registry.test', repository: 'a', tag: 'v1' }
+
+/** A registry whose tokens are good for so many requests. */
+let requestsLeft = 0
+let issued = 0
+let token: string | object = ''
+const server = Bun.serve({
+  port: 0,
+  hostname: '127.0.0.1',
+  fetch(request) {
+    const { pathname, origin } = new URL(request.url)
+    if (pathname === '/token') {
+      requestsLeft = 2
+      token = `token-${++issued}`
+      return Response.json({ token })
+    }
+    if (pathname === '/list') return Response.json(null)
+    if (pathname.endsWith('silent'))
+      return new Response(new ReadableStream({ start: (controller) => controller.enqueue(content.subarray(0, 3)) }))
+    const realm = pathname.includes('/b/') ? '/list' : '/token'
+    if (request.headers.get('authorization') !== `Bearer ${token}` || requestsLeft-- <= 0)
+      return new Response('', { status: 401, headers: { 'www-authenticate': `Bearer realm="${origin}${realm}",service="x"` } })
+    return new Response(content)
+  },
+})
+afterAll(() => server.stop(true))
+beforeEach(() => {
+  issued = 0
+  token = 'none'
+})
+const registry = (idle?: number) => new RemoteRegistry({ hosts: () => [{ url: server.url.href }], ...(idle && { idle }) })
+
+test('a token that expires during a long pull is renewed', async () => {
+  const one = registry()
+  for (let times = 0; times < 6; times++) expect(await one.smallBlob(reference, digest)).toEqual(content)
+  expect(issued).toBe(3)
+})
+
+test('a token of another shape is a refusal in one line', async () => {
+  await expect(registry().smallBlob({ ...reference, repository: 'b' }, digest)).rejects.toThrow('no JSON of the expected shape')
+})
+
+test('a registry that stops sending is given up', async () => {
+  const error = await registry(20)
+    .smallBlob(reference, 'silent')
+    .catch((reason) => reason)
+  expect(error).toBeInstanceOf(RegistryError)
+  expect(error.message).toContain('nothing came within 0.02 s')
+})

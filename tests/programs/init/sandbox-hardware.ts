@@ -1,0 +1,187 @@
+/** The hardware of a machine inside a test: one disk, its partitions and file systems, and the firmware's variables. They outlive a start. */
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { KernelPartition, OpenDevice } from '../../../src/linux/block.ts'
+import { SystemError } from '../../../src/linux/system-error.ts'
+import { readDiskTable } from '../../../src/os/block/device.ts'
+import { SparseDisk } from '../../support/sparse-disk.ts'
+
+const gibibyte = 2 ** 30
+const busPath = 'devices/pci0000:00/0000:00:04.0/virtio1/block/vda'
+
+/** A machine's hardware. `vda` is its disk. */
+export class Hardware {
+  readonly disk: SparseDisk
+  readonly firmware: Map<string, Uint8Array>
+  partitions: readonly (KernelPartition & { name?: string })[] = []
+  /** Folders of what the file systems hold, by where on the disk they begin. */
+  readonly #contents: string
+  /** The root of the start that runs now. */
+  #root = ''
+  readonly #listeners = new Set<(names: string[]) => void>()
+
+  constructor(
+    readonly uefi: boolean,
+    from?: Hardware,
+  ) {
+    this.disk = from ? from.disk.copy() : new SparseDisk(8 * gibibyte)
+    this.firmware = new Map(from?.firmware)
+    this.#contents = mkdtempSync(join(tmpdir(), 'ichor-disk-'))
+    if (from) cpSync(from.#contents, this.#contents, { recursive: true })
+  }
+
+  /** Another machine of the same kind whose disk holds the same. */
+  copy(): Hardware {
+    return new Hardware(this.uefi, this)
+  }
+
+  /** Its power comes on: the kernel shows what there is below `root`. */
+  async start(root: string): Promise<void> {
+    this.#root = root
+    this.#listeners.clear()
+    this.partitions = []
+    await this.readTable()
+    if (this.uefi) mkdirSync(join(root, 'sys/firmware/efi'), { recursive: true })
+  }
+
+  /** It is thrown away. */
+  remove(): void {
+    rmSync(this.#contents, { recursive: true })
+  }
+
+  /** A device by its path. */
+  open(path: string): OpenDevice {
+    const partition = path === '/dev/vda' ? { offset: 0, size: this.disk.size } : this.#partition(path)
+    if (!partition) throw new SystemError('open', 6, `"${path}"`) // ENXIO
+    const { offset, size } = partition
+    const inside = (at: number, length: number) => {
+      if (at + length > size) throw new SystemError('read', 5, `"${path}"`)
+      return offset + at
+    }
+    return {
+      path,
+      size,
+      sectorSize: this.disk.sectorSize,
+      read: async (at, length) => this.disk.read(inside(at, length), length),
+      write: async (at, bytes) => this.disk.write(inside(at, bytes.length), bytes),
+      flush: async () => {},
+      close: async () => {},
+    }
+  }
+
+  /** The kernel is told of partitions. Their names it knows of a table that it has read itself. */
+  sync(wanted: Hardware['partitions']): void {
+    const names = new Set([...this.partitions, ...wanted].map(({ index }) => `vda${index}`))
+    this.partitions = [...wanted]
+    this.#show()
+    this.changed('vda', ...names)
+  }
+
+  /** The kernel reads the partition table by itself. */
+  async readTable(): Promise<void> {
+    const table = await readDiskTable(this.open('/dev/vda'))
+    const { sectorSize } = this.disk
+    this.sync(
+      (table?.partitions ?? []).map(({ index, first, last, name }) => ({
+        name,
+        index,
+        offset: first * sectorSize,
+        size: (last + 1 - first) * sectorSize,
+      })),
+    )
+  }
+
+  /** The kernel tells of devices. */
+  changed(...names: string[]): void {
+    for (const listener of this.#listeners) listener(names)
+  }
+
+  /** What the kernel tells, until the signal. */
+  async *events(signal?: AbortSignal): AsyncGenerator<string[]> {
+    const waiting: string[][] = []
+    let wake = () => {}
+    const listener = (names: string[]) => {
+      waiting.push(names)
+      wake()
+    }
+    this.#listeners.add(listener)
+    const stop = () => wake()
+    signal?.addEventListener('abort', stop, { once: true })
+    try {
+      while (!signal?.aborted) {
+        yield* waiting.splice(0)
+        const { promise, resolve } = Promise.withResolvers<void>()
+        wake = resolve
+        if (waiting.length === 0 && !signal?.aborted) await promise
+      }
+    } finally {
+      this.#listeners.delete(listener)
+    }
+  }
+
+  /** Makes a file system, as mkfs.xfs does: an empty one with its superblock. */
+  async makeXfs(path: string, label: string): Promise<void> {
+    const device = this.open(path)
+    const block = Buffer.alloc(512)
+    block.write('XFSB')
+    block.writeUInt32BE(4096, 4)
+    block.writeBigUInt64BE(BigInt(Math.floor(device.size / 4096)), 8)
+    crypto.getRandomValues(block.subarray(32, 48))
+    block.writeUInt16BE(512, 102)
+    block.write(label.slice(0, 12), 108)
+    await device.write(0, block)
+    rmSync(this.#folder(path), { recursive: true, force: true })
+    mkdirSync(this.#folder(path))
+    this.changed(path.slice('/dev/'.length))
+  }
+
+  /** The folder of what a file system holds; ENOENT where there is none. */
+  content(path: string): string {
+    const head = this.disk.read(this.#partition(path)?.offset ?? 0, 4)
+    if (Buffer.from(head).toString('latin1') !== 'XFSB') throw new SystemError('mount', 22, `"${path}"`)
+    return this.#folder(path)
+  }
+
+  #folder(path: string): string {
+    return join(this.#contents, String(this.#partition(path)?.offset))
+  }
+
+  #partition(path: string): KernelPartition | undefined {
+    return this.partitions.find(({ index }) => path === `/dev/vda${index}`)
+  }
+
+  /** Writes what /sys shows. */
+  #show(): void {
+    const blocks = join(this.#root, 'sys/class/block')
+    const folder = join(this.#root, 'sys', busPath)
+    for (const path of [blocks, folder]) {
+      rmSync(path, { recursive: true, force: true })
+      mkdirSync(path, { recursive: true })
+    }
+    const show = (name: string, link: string, files: Record<string, string>) => {
+      const at = join(this.#root, 'sys', link)
+      for (const [file, text] of Object.entries(files)) {
+        mkdirSync(join(at, file, '..'), { recursive: true })
+        writeFileSync(join(at, file), `${text}\n`)
+      }
+      symlinkSync(`../../${link}`, join(blocks, name))
+    }
+    const { size, sectorSize } = this.disk
+    show('vda', busPath, {
+      uevent: 'MAJOR=253\nMINOR=0\nDEVNAME=vda\nDEVTYPE=disk\nDISKSEQ=1',
+      size: String(size / 512),
+      ro: '0',
+      serial: 'S1',
+      'queue/logical_block_size': String(sectorSize),
+      'queue/rotational': '0',
+    })
+    for (const { index, offset, size, name } of this.partitions)
+      show(`vda${index}`, `${busPath}/vda${index}`, {
+        uevent: `MAJOR=253\nMINOR=${index}\nDEVNAME=vda${index}\nDEVTYPE=partition\nDISKSEQ=1\nPARTN=${index}${name === undefined ? '' : `\nPARTNAME=${name}`}`,
+        partition: String(index),
+        start: String(offset / 512),
+        size: String(size / 512),
+      })
+  }
+}

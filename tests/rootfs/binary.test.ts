@@ -1,0 +1,30 @@
+import { expect, test } from 'bun:test'
+import { dependencies } from '../../package.json'
+import { bundledPackages, checkRuntime } from '../../rootfs/build/binary.ts'
+import { binaryPart } from '../../rootfs/build/sbom-parts.ts'
+import { programs } from '../../src/program-table.ts'
+
+test('only the locked runtime compiles the binary', () => {
+  expect(() => checkRuntime('1.0.0')).toThrow('this is Bun 1.0.0, the binary is compiled by')
+  checkRuntime()
+})
+
+test('the SBOM of the binary lists the packages that the bundler puts into it, and no other dependency', async () => {
+  // @noble/curves and @noble/hashes are dependencies that no code uses yet.
+  const packages = await bundledPackages()
+  expect(packages).toEqual(['@marcbachmann/cel-js', 'commander', 'valibot', 'yaml'])
+  const { contains = [] } = await binaryPart(import.meta.path, '1.0.0', packages)
+  expect(contains.map(({ name }) => name)).toEqual(['@marcbachmann/cel-js', 'bun', 'commander', 'valibot', 'yaml'])
+  expect(contains[0]).toMatchObject({ version: dependencies['@marcbachmann/cel-js'], purl: 'pkg:npm/%40marcbachmann/cel-js@8.0.0' })
+})
+
+test('a link in the root file system is made for programs of the binary only', async () => {
+  const { addBinary } = await import('../../rootfs/build/base.ts')
+  const links: string[] = []
+  addBinary({ file() {}, link: (_: string, path: string) => links.push(path) } as never, '/nowhere')
+  expect(links.sort()).toEqual(
+    Object.entries(programs)
+      .flatMap(([name, { folder }]) => (folder ? [`${folder}/${name}`] : []))
+      .sort(),
+  )
+})

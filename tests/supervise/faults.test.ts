@@ -1,0 +1,156 @@
+/** Whatever of a service's own code throws or rejects ends one run of that service, and nothing else. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { createLogger, type LogEntry } from '../../src/cosi/log.ts'
+import { Store } from '../../src/cosi/store.ts'
+import type { Run, ServiceDefinition } from '../../src/supervise/definition.ts'
+import { Supervisor } from '../../src/supervise/supervisor.ts'
+import { ManualClock, scripted, settle } from './scripted.ts'
+
+const unhandled: unknown[] = []
+process.on('unhandledRejection', (error) => unhandled.push(error))
+afterEach(async () => {
+  await new Promise(setImmediate)
+  expect(unhandled.splice(0)).toEqual([])
+})
+
+function node() {
+  const clock = new ManualClock()
+  const entries: LogEntry[] = []
+  const supervisor = new Supervisor({ store: new Store(), clock, log: createLogger((entry) => entries.push(entry)) })
+  const last = (id: string) => supervisor.get(id)?.events.at(-1)
+  return { clock, supervisor, last, logged: () => entries.map(({ message, fields }) => `${message}: ${(fields.error as Error).message}`) }
+}
+
+const broken = () => {
+  throw new Error('broken')
+}
+const service = (id: string, more: Partial<ServiceDefinition>): ServiceDefinition => ({
+  id,
+  dependsOn: [],
+  restart: 'always',
+  runner: scripted().runner,
+  ...more,
+})
+
+describe('a service', () => {
+  test('whose condition throws at once is tried again', async () => {
+    const { clock, supervisor, last } = node()
+    let throws = true
+    supervisor.load(service('etcd', { wait: () => (throws ? broken() : []) }))
+    supervisor.start('etcd')
+    await settle()
+    expect(last('etcd')).toMatchObject({ state: 'Waiting', message: 'broken, starting again in 5s' })
+    throws = false
+    await clock.advance(5000)
+    expect(supervisor.get('etcd')?.state).toBe('Running')
+  })
+
+  test('that is never started again fails when its condition throws', async () => {
+    const { supervisor, last } = node()
+    supervisor.load(service('etcd', { wait: broken, restart: 'never' }))
+    supervisor.start('etcd')
+    await settle()
+    expect(last('etcd')).toMatchObject({ state: 'Failed', message: 'broken' })
+  })
+
+  const parts: Record<string, Partial<ServiceDefinition>> = {
+    'preparation throws': { prepare: broken },
+    'preparation rejects': { prepare: () => Promise.reject(new Error('broken')) },
+    'runner throws': { runner: broken },
+    'run ends in a rejection': {
+      runner: async (): Promise<Run> => ({ description: 'started', exit: Promise.reject(new Error('broken')), kill() {} }),
+    },
+  }
+  test.each(Object.keys(parts))('whose %s is tried again', async (name) => {
+    const { supervisor, last } = node()
+    supervisor.load(service('etcd', parts[name]!))
+    supervisor.start('etcd')
+    await settle()
+    expect(last('etcd')).toMatchObject({ state: 'Waiting', message: 'broken, starting again in 5s' })
+  })
+
+  test.each([
+    ['throws', broken],
+    ['rejects', () => Promise.reject(new Error('broken'))],
+  ])('whose health check %s is unhealthy and runs on', async (_, check) => {
+    const { clock, supervisor } = node()
+    supervisor.load(service('etcd', { health: { check } }))
+    supervisor.start('etcd')
+    await clock.advance(3000)
+    expect(supervisor.get('etcd')).toMatchObject({ state: 'Running', health: { healthy: false, lastMessage: 'broken' } })
+  })
+
+  test('that cannot be killed is stopped all the same', async () => {
+    const { clock, supervisor, last } = node()
+    supervisor.load(service('etcd', { runner: async () => ({ description: 'started', exit: new Promise(() => {}), kill: broken }) }))
+    supervisor.start('etcd')
+    await settle()
+    const stopped = supervisor.stop('etcd')
+    await clock.advance(60_000)
+    await stopped
+    expect(last('etcd')).toMatchObject({ state: 'Failed', message: 'Service could not be stopped' })
+  })
+
+  test('goes on when those who listen to its events throw, and the others are told', async () => {
+    const { supervisor, logged } = node()
+    const heard: string[] = []
+    supervisor.subscribe(broken)
+    supervisor.subscribe(({ state }) => heard.push(state))
+    supervisor.load(service('etcd', {}))
+    supervisor.start('etcd')
+    await settle()
+    expect(heard).toEqual(['Starting', 'Preparing', 'Preparing', 'Running'])
+    expect(new Set(logged())).toEqual(new Set(['service event listener failed: broken']))
+  })
+})
+
+describe('a run that was steady', () => {
+  test('is followed by the next at once, however young, and one that ends soon after by its interval', async () => {
+    const { clock, supervisor, last } = node()
+    const { runner, runs } = scripted()
+    supervisor.load(service('apid', { runner, health: { check: async () => {} } }))
+    supervisor.start('apid')
+    await clock.advance(1_000)
+    runs[0]!.end(false, 'killed by SIGKILL')
+    await settle()
+    expect(last('apid')?.message).not.toContain('in 5s')
+    await clock.advance(0)
+    expect(runs).toHaveLength(2)
+    expect(supervisor.get('apid')?.events.map(({ message }) => message)).toContain('killed by SIGKILL, starting again in 0s')
+    runs[1]!.end(false, 'killed by SIGKILL')
+    await settle()
+    expect(last('apid')?.message).toBe('killed by SIGKILL, starting again in 5s')
+    await clock.advance(4999)
+    expect(runs).toHaveLength(2)
+    await clock.advance(1)
+    expect(runs).toHaveLength(3)
+    await clock.advance(30_000)
+    runs[2]!.end(false, 'killed by SIGKILL')
+    await settle()
+    await clock.advance(0)
+    expect(runs).toHaveLength(4)
+  })
+
+  test('is none that was never healthy, however long it lasted', async () => {
+    const { clock, supervisor, last } = node()
+    const { runner, runs } = scripted()
+    supervisor.load(service('apid', { runner, health: { check: () => Promise.reject(new Error('refused')) } }))
+    supervisor.start('apid')
+    await clock.advance(60_000)
+    runs[0]!.end(false, 'exited with code 1')
+    await settle()
+    expect(last('apid')?.message).toBe('exited with code 1, starting again in 5s')
+  })
+
+  test('does not become one by a step of the wall clock', async () => {
+    const { clock, supervisor, last } = node()
+    const { runner, runs } = scripted()
+    supervisor.load(service('apid', { runner }))
+    supervisor.start('apid')
+    await settle()
+    clock.step(86_400_000)
+    runs[0]!.end(false, 'exited with code 1')
+    await settle()
+    expect(last('apid')?.message).toBe('exited with code 1, starting again in 5s')
+  })
+})
