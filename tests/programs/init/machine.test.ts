@@ -63,7 +63,7 @@ describe.each([
     expect(machine.store.get(LoadedKernelModule, 'nbd')).toBeDefined()
     await until(first, 'lock of modules', () => machine.kernel.sysctl.getSysctl('kernel.modules_disabled') === '1')
     expect(readFileSync(join(first.root, 'run/udev/rules.d/99-talos.rules'), 'utf8')).toBe('KERNEL=="vda", GROUP="6"\n')
-    for (const id of ['udevd', 'machined', 'containerd']) expect(running(first, id)).toBe(true)
+    for (const id of ['udevd', 'machined', 'containerd']) await until(first, `${id}, running`, () => running(first, id))
     machine.meta.set(0x40, 'kept')
     await machine.meta.flush()
     await machine.sequencer.run('shutdown', shutdown(machine, { force: true }))
