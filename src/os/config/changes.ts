@@ -53,6 +53,15 @@ function documentsOf(config: ConfigContainer | undefined): Map<string, { kind: s
   )
 }
 
+/** Where two values of a configuration differ, with lists as a whole. */
+export function changedPlaces(before: unknown, after: unknown, at: Path): Path[] {
+  const places = [...differences(before, after, at)].map(({ path }) => {
+    const index = path.findIndex((step) => typeof step === 'number')
+    return index < 0 ? path : path.slice(0, index)
+  })
+  return [...new Map(places.map((place) => [formatPath(place), place])).values()]
+}
+
 function* differences(before: unknown, after: unknown, path: Path): Generator<Leaf> {
   if (Bun.deepEquals(before, after)) return
   if (Array.isArray(before) && Array.isArray(after)) return yield* listDifferences(before, after, path)

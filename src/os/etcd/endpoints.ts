@@ -22,16 +22,16 @@ export function etcdCredentials(store: StoreReader): EtcdCredentials | undefined
 const sources = ['kube-apiserver', 'discovery', 'controlplane']
 
 /** Where the other control plane nodes' etcd may answer: those seen in Kubernetes first, then members, then the configuration's. */
-export const otherEndpoints = (store: StoreReader): string[] => endpointsFrom(store, sources)
+export const otherEndpoints = (store: StoreReader): string[] => addressesFrom(store, sources).map(endpointOf)
 
-/** Where other control plane nodes' etcd may answer, of those that are known to be nodes. */
-export const nodeEndpoints = (store: StoreReader): string[] => endpointsFrom(store, sources.slice(0, 2))
+/** Addresses and names of other control plane nodes, of those that are known to be nodes. */
+export const nodeAddresses = (store: StoreReader): string[] => addressesFrom(store, sources.slice(0, 2))
 
-function endpointsFrom(store: StoreReader, order: readonly string[]): string[] {
+function addressesFrom(store: StoreReader, order: readonly string[]): string[] {
   const known = order.flatMap((id) => store.get(Endpoint, id) ?? [])
   const own = new Set((store.get(NodeAddress, 'accumulative')?.spec.addresses ?? []).map(addressOnly))
   const addresses = known.flatMap(({ spec }) => [...spec.addresses, ...spec.hosts]).filter((address) => !own.has(address))
-  return [...new Set(addresses)].map(endpointOf)
+  return [...new Set(addresses)]
 }
 
 /** etcd's endpoint at an address. */

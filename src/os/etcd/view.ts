@@ -1,6 +1,7 @@
 /** What etcd's members say of themselves: who of them answers, and whether they have a leader. */
 import type { EtcdClient } from './client.ts'
-import { endpointOf, etcdClientOf, localEtcd, nodeEndpoints, type StoreReader } from './endpoints.ts'
+import { endpointOf, etcdClientOf, localEtcd, nodeAddresses, type StoreReader } from './endpoints.ts'
+import { EtcdSpec } from './resources/etcd-spec.ts'
 
 /** Milliseconds for the answer of one member. */
 const timeout = 2_000
@@ -12,20 +13,36 @@ export interface EtcdView {
   readonly members: readonly { readonly name: string; readonly address: string; readonly answers: boolean }[]
 }
 
-/** Asks this node's etcd, then each member that it knows. Rejects when this node's own does not answer, or has no certificates. */
+/**
+ * Asks this node's etcd, then each member that it knows. One that does not serve, as while it starts without a majority, is
+ * asked for at the other control plane nodes that are known. Rejects when no other is known, or there are no certificates.
+ */
 export async function viewEtcd(store: StoreReader): Promise<EtcdView> {
-  return viewThrough(store, localEtcd(store))
+  const others = nodeAddresses(store)
+  try {
+    return await viewThrough(store, localEtcd(store))
+  } catch (error) {
+    if (others.length === 0) throw error
+  }
+  try {
+    return await viewFromAny(store, others)
+  } catch {
+    const { name = '', advertisedAddresses: [address = ''] = [] } = store.get(EtcdSpec, 'etcd')?.spec ?? {}
+    return { leader: false, members: [{ name, address }, ...others.map(unnamed)].map((member) => ({ ...member, answers: false })) }
+  }
 }
+
+const unnamed = (address: string) => ({ name: 'a control plane node', address })
 
 /**
  * Whether the members would have a majority if this node's, which has these addresses, answered: with no other node known they
  * would, and with none of the others in reach they would not.
  */
 export async function othersSuffice(store: StoreReader, own: readonly string[]): Promise<boolean> {
-  const endpoints = nodeEndpoints(store)
-  if (endpoints.length === 0) return true
+  const others = nodeAddresses(store)
+  if (others.length === 0) return true
   try {
-    return sufficientWithout(await viewThrough(store, etcdClientOf(store, endpoints)), own)
+    return sufficientWithout(await viewFromAny(store, others), own)
   } catch {
     return false
   }
@@ -40,6 +57,10 @@ export function sufficientWithout({ members }: EtcdView, own: readonly string[])
 
 /** How many of so many members a leader needs. */
 export const majorityOf = (members: number): number => Math.floor(members / 2) + 1
+
+/** What the first of these nodes that answers says; one that is out of reach delays no other. */
+const viewFromAny = (store: StoreReader, addresses: readonly string[]): Promise<EtcdView> =>
+  Promise.any(addresses.map((address) => viewThrough(store, etcdClientOf(store, [endpointOf(address)]))))
 
 async function viewThrough(store: StoreReader, client: EtcdClient): Promise<EtcdView> {
   try {

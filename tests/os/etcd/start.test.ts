@@ -17,10 +17,15 @@ import { tryComponentSettings } from '../../../src/os/k8s/controllers/component-
 import { ComponentFallback } from '../../../src/os/k8s/resources/component-fallback.ts'
 import { ComponentStatus } from '../../../src/os/k8s/resources/component-status.ts'
 import { ComponentTrial } from '../../../src/os/k8s/resources/component-trial.ts'
+import { Endpoint } from '../../../src/os/k8s/resources/endpoint.ts'
 import { HostnameStatus } from '../../../src/os/network/resources/hostname-status.ts'
 import { NodeAddress } from '../../../src/os/network/resources/node-address.ts'
+import { etcdTrouble } from '../../../src/os/runtime/explain/etcd-trouble.ts'
 import { Diagnostic } from '../../../src/os/runtime/resources/diagnostic.ts'
 import { Service } from '../../../src/os/runtime/resources/service.ts'
+import { EtcdRootSecret } from '../../../src/os/secrets/resources/etcd-root-secret.ts'
+import { EtcdSecret } from '../../../src/os/secrets/resources/etcd-secret.ts'
+import { newCA } from '../../../src/pki/certificate.ts'
 import { RpcError } from '../../../src/rpc/status.ts'
 import type { Life, Run } from '../../../src/supervise/definition.ts'
 import { LogRing } from '../../../src/supervise/log-ring.ts'
@@ -264,6 +269,31 @@ test('whether the other members only wait for this one', () => {
   expect(sufficientWithout(view(false), ['10.5.0.2'])).toBe(false)
   expect(sufficientWithout(view(true, false), ['10.5.0.2'])).toBe(true)
   expect(sufficientWithout(view(false, false), ['10.5.0.2'])).toBe(false)
+})
+
+test('members are named by their addresses where none of them answers, this one included', async () => {
+  const { store } = machineWith([])
+  const ca = newCA({ subject: { organizations: ['etcd'] }, kind: 'ecdsa' })
+  const pair = { crt: btoa(ca.crt), key: btoa(ca.key) }
+  store.put(EtcdRootSecret, 'etcd', { etcdCA: pair })
+  store.put(EtcdSecret, 'etcd', { etcd: pair, etcdPeer: pair, etcdAdmin: pair, etcdAPIServer: pair })
+  store.put(EtcdSpec, 'etcd', {
+    name: 'cp-1',
+    advertisedAddresses: ['10.5.0.2'],
+    listenPeerAddresses: [],
+    listenClientAddresses: [],
+    image: 'etcd',
+    extraArgs: {},
+  })
+  await expect(viewEtcd(store)).rejects.toThrow()
+  store.put(Endpoint, 'discovery', { addresses: ['127.0.0.77', '127.0.0.78'], hosts: [] })
+  const view = await viewEtcd(store)
+  expect(view.members.map(({ address, answers }) => [address, answers])).toEqual([
+    ['10.5.0.2', false],
+    ['127.0.0.77', false],
+    ['127.0.0.78', false],
+  ])
+  expect(etcdTrouble(view)[0]?.sentence).toContain('0 of 3 answer, and a leader needs 2: bring back cp-1 (10.5.0.2), ')
 })
 
 test('a node without certificates of etcd cannot ask its members, which is not the end of who asks', async () => {

@@ -58,6 +58,15 @@ describe('settings of a component', () => {
     expect(
       changedPaths('kube-apiserver', { extraArgs: { v: '2' }, image: 'a' }, { extraArgs: { v: '2', wrong: 'x' }, image: 'b' }),
     ).toEqual(['cluster.apiServer.extraArgs.wrong', 'cluster.apiServer.image'])
+    expect(changedPaths('etcd', {}, { extraArgs: { 'heartbeat-interval': '1', quota: ['1'] } })).toEqual([
+      'cluster.etcd.extraArgs.heartbeat-interval',
+      'cluster.etcd.extraArgs.quota',
+    ])
+    expect(changedPaths('kubelet', undefined, { extraConfig: { evictionHard: { 'memory.available': '9Gi' } } })).toEqual([
+      'machine.kubelet.extraConfig.evictionHard["memory.available"]',
+    ])
+    const plugin = (name: string) => ({ admissionControl: [{ name, configuration: {} }] })
+    expect(changedPaths('kube-apiserver', plugin('a'), plugin('b'))).toEqual(['cluster.apiServer.admissionControl'])
   })
 })
 

@@ -4,6 +4,8 @@
  */
 import { createHash } from 'node:crypto'
 import type { Resource, SpecOf } from '../../../cosi/resource.ts'
+import { formatPath } from '../../../document/path.ts'
+import { changedPlaces } from '../../config/changes.ts'
 import type { KubernetesConfig } from '../machine-config.ts'
 import type { ComponentFallback } from '../resources/component-fallback.ts'
 
@@ -70,14 +72,7 @@ export function annotated(component: ComponentName, config: KubernetesConfig | u
 
 /** Paths at which two sections differ, as an operator writes them: `cluster.apiServer.extraArgs.v`. */
 export function changedPaths(component: ComponentName, before: unknown, after: unknown): string[] {
-  return [...differences(before, after, sectionPaths[component].join('.'))]
-}
-
-function* differences(before: unknown, after: unknown, path: string): Generator<string> {
-  if (isMap(before) && isMap(after)) {
-    for (const key of new Set([...Object.keys(before), ...Object.keys(after)]))
-      yield* differences(before[key], after[key], `${path}.${key}`)
-  } else if (canonical(before) !== canonical(after)) yield path
+  return changedPlaces(before, after, sectionPaths[component]).map(formatPath)
 }
 
 function canonical(value: unknown): string {
