@@ -5,6 +5,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { eventually, succeeded, TestCluster } from './cluster.ts'
+import { settled } from './trusted.ts'
 
 const cluster = new TestCluster('broken')
 let first = ''
@@ -13,8 +14,7 @@ let second = ''
 beforeAll(async () => {
   await cluster.create('--controlplanes', '2', '--workers', '0')
   ;[first = '', second = ''] = cluster.nodes().map(({ ip }) => ip)
-  // Settings count as good once a component ran with them for a while.
-  await eventually(async () => expect((await trusted(first)).length).toBe(5), 90)
+  await settled(cluster, first, 5)
 }, 300_000)
 afterAll(async () => {
   for (const pid of frozen.splice(0)) process.kill(pid, 'SIGCONT')
@@ -28,14 +28,6 @@ const patch = (node: string, text: string) => on(node, 'patch', 'mc', '-p', text
 const explained = async (node: string) => (await on(node, 'explain')).stdout
 const pidOf = (node: string, commandLine: string) => cluster.processIn(nameOf(node), commandLine)
 const nameOf = (node: string) => cluster.nodes().find(({ ip }) => ip === node)?.name ?? ''
-
-/** Components of a node whose settings are trusted. */
-async function trusted(node: string): Promise<string[]> {
-  const { stdout } = await on(node, 'read', '/system/state/component-settings.json')
-  return Object.entries<{ good?: object }>(JSON.parse(stdout || '{"components":{}}').components).flatMap(([name, { good }]) =>
-    good ? name : [],
-  )
-}
 
 /** What a component is seen by: its pod, or its service. */
 const seenBy = (component: string): string[] =>
@@ -56,6 +48,7 @@ async function broken(component: string, section: string, { names, words }: { na
   })
   expect(text.split('\n')[0]).toContain(`component ${component}: it does not start with its new settings (${names}`)
   expect(text).toMatch(words)
+  expect((await on(first, 'health', '--wait-timeout', '60s')).stderr).toContain(`${first}: component ${component}: it does not start`)
   const [, restore] = /go back with "talosctl config-history restore (\d+)"/.exec(text) ?? []
   succeeded(await on(first, 'config-history', 'restore', restore ?? 'none named'))
   await eventually(async () => expect((await on(first, 'explain', ...seenBy(component))).stdout).toEndWith(' is well\n'))
@@ -95,7 +88,7 @@ describe('what is known to be wrong beforehand is refused with the setting and t
 describe('settings that do not start leave the component with the ones it ran with:', () => {
   test('an admission plugin that the API server does not know', async () => {
     await broken('kube-apiserver', 'cluster: {apiServer: {extraArgs: {enable-admission-plugins: Nonsense}}}', {
-      names: 'cluster.apiServer.extraArgs',
+      names: 'cluster.apiServer.extraArgs.enable-admission-plugins)',
       words: /unknown admission plugin|Nonsense/,
     })
     succeeded(await cluster.kubectl(['get', 'nodes']))
@@ -123,7 +116,7 @@ describe('settings that do not start leave the component with the ones it ran wi
   test('an eviction threshold that the kubelet cannot read', async () => {
     const before = pidOf(first, '/usr/local/bin/kubelet')
     await broken('kubelet', 'machine: {kubelet: {extraConfig: {evictionHard: {memory.available: nonsense}}}}', {
-      names: 'machine.kubelet.extraConfig',
+      names: 'machine.kubelet.extraConfig.evictionHard["memory.available"])',
       words: /nonsense|quantit/,
     })
     expect(pidOf(first, '/usr/local/bin/kubelet')).not.toBe(before)
@@ -147,7 +140,7 @@ describe('settings that do not start leave the component with the ones it ran wi
     expect(etcd()).toBe(before)
     succeeded(await on(first, 'service', 'etcd', 'restart'))
     await broken('etcd', mode, {
-      names: 'cluster.etcd.extraArgs',
+      names: 'cluster.etcd.extraArgs.auto-compaction-mode)',
       words: /failed to verify flags: unknown auto-compaction-mode "nonsense"/,
     })
     await eventually(async () => expect((await on(first, 'etcd', 'members')).stdout.split('\n').length).toBe(4))

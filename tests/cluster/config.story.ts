@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventually, succeeded, TestCluster } from './cluster.ts'
+import { settled } from './trusted.ts'
 
 const cluster = new TestCluster('config')
 const transcripts = join(import.meta.dir, '../transcripts/config')
@@ -108,6 +109,8 @@ const restore = async (node: string) => {
 }
 
 describe('a node explains itself', () => {
+  beforeAll(() => Promise.all([settled(cluster, worker, 1), settled(cluster, controlPlane, 5)]), 120_000)
+
   test('when it is well', async () => {
     await explained(worker, /^the machine is well$/m)
   })
