@@ -339,7 +339,7 @@ describe('the wall clock', () => {
     'os/k8s/api/kubeconfig.ts': 'certificates',
     'os/lifecycle/upgrade/records.ts': 'when an upgrade failed',
     'os/network/api/packet-capture.ts': 'captured packets',
-    'os/network/wireguard.ts': 'compared with handshakes, which the kernel stamps',
+    'os/network/link/wireguard.ts': 'compared with handshakes, which the kernel stamps',
     'os/runtime/audit/audit-log.ts': 'audit records',
     'os/runtime/events.ts': 'events',
     'os/runtime/kernel-lines.ts': 'lines of the kernel log',

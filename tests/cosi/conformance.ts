@@ -6,7 +6,7 @@ import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import * as fc from 'fast-check'
 import type { Metadata, Phase, Resource } from '../../src/cosi/resource.ts'
 import type { Selector } from '../../src/cosi/selector.ts'
-import { HostnameStatus } from '../../src/os/network/resources/hostname-status.ts'
+import { HostnameStatus } from '../../src/os/network/resources/hostname.ts'
 import { type StatusName, toRpcError } from '../../src/rpc/status.ts'
 import { runs } from '../support/runs.ts'
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { CelError } from '../../src/document/cel/error.ts'
 import { diskCondition, volumeCondition } from '../../src/os/block/documents/expression.ts'
 import { linkCondition } from '../../src/os/network/documents/link-expression.ts'
-import { linkValues } from '../../src/os/network/link-values.ts'
+import { linkValues } from '../../src/os/network/link/values.ts'
 import { buildClient, runClient } from './client.ts'
 
 setDefaultTimeout(600_000)

@@ -1,7 +1,7 @@
 /** The clients of DHCP, judged by the servers of Debian: a lease from its beginning to each of its ends. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { LinkStatus } from '../../src/os/network/resources/link-status.ts'
-import { ResolverSpec } from '../../src/os/network/resources/resolver-spec.ts'
+import { LinkStatus } from '../../src/os/network/resources/link.ts'
+import { ResolverSpec } from '../../src/os/network/resources/resolver.ts'
 import { dhcp6Type } from '../../src/wire/dhcp6.ts'
 import { type Service, servers4, servers6 } from './dhcp-servers.ts'
 import { Lab } from './lab.ts'

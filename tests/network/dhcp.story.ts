@@ -1,9 +1,9 @@
 /** What comes with a lease of DHCP, and what becomes of it, over a cable to dnsmasq. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { HostnameSpec } from '../../src/os/network/resources/hostname-spec.ts'
-import { LinkStatus } from '../../src/os/network/resources/link-status.ts'
-import { ResolverSpec } from '../../src/os/network/resources/resolver-spec.ts'
-import { TimeServerSpec } from '../../src/os/network/resources/time-server-spec.ts'
+import { HostnameSpec } from '../../src/os/network/resources/hostname.ts'
+import { LinkStatus } from '../../src/os/network/resources/link.ts'
+import { ResolverSpec } from '../../src/os/network/resources/resolver.ts'
+import { TimeServerSpec } from '../../src/os/network/resources/time-server.ts'
 import { dnsmasq, dnsmasqServing } from './dnsmasq.ts'
 import { cardAddress, Lab } from './lab.ts'
 import { eventually } from './namespaces.ts'

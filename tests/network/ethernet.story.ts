@@ -2,9 +2,9 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { openEthernet } from '../../src/linux/ethtool.ts'
 import type { Network } from '../../src/linux/net.ts'
 import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
-import { applyEthernet, configEthernet, observeEthernet } from '../../src/os/network/controllers/ethernet.ts'
+import { applyEthernet, configEthernet, observeEthernet } from '../../src/os/network/controllers/link/ethernet.ts'
 import { observeLinks } from '../../src/os/network/controllers/observe.ts'
-import { EthernetStatus } from '../../src/os/network/resources/ethernet-status.ts'
+import { EthernetStatus } from '../../src/os/network/resources/ethernet.ts'
 import { eventually, kernelOf, Namespaces, program, running, spawnIn, workerConfig } from './namespaces.ts'
 
 const ethtool = program('ethtool')

@@ -1,5 +1,4 @@
-import { AcquireConfigSpec } from './resources/acquire-config-spec.ts'
-import { AcquireConfigStatus } from './resources/acquire-config-status.ts'
+import { AcquireConfigSpec, AcquireConfigStatus } from './resources/acquire-config.ts'
 import { MachineConfig } from './resources/machine-config.ts'
 import { MachineType } from './resources/machine-type.ts'
 

@@ -1,5 +1,5 @@
 import type { StoreView } from '../../supervise/definition.ts'
-import { EtcFileStatus } from '../files/resources/etc-file-status.ts'
+import { EtcFileStatus } from '../files/resources/etc-file.ts'
 
 /** The configuration of the pods' daemon that changes while the machine runs. */
 export const configFile = 'cri/conf.d/cri.toml'

@@ -1,5 +1,4 @@
-import { EtcFileSpec } from './resources/etc-file-spec.ts'
-import { EtcFileStatus } from './resources/etc-file-status.ts'
+import { EtcFileSpec, EtcFileStatus } from './resources/etc-file.ts'
 
 /** The kinds of resources of this area. */
 export const resources = [EtcFileSpec, EtcFileStatus]

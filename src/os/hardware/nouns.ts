@@ -1,7 +1,6 @@
 import { MemoryModule } from './resources/memory-module.ts'
 import { PCIDevice } from './resources/pci-device.ts'
-import { PCIDriverRebindConfig } from './resources/pci-driver-rebind-config.ts'
-import { PCIDriverRebindStatus } from './resources/pci-driver-rebind-status.ts'
+import { PCIDriverRebindConfig, PCIDriverRebindStatus } from './resources/pci-driver-rebind.ts'
 import { PCRStatus } from './resources/pcr-status.ts'
 import { Processor } from './resources/processor.ts'
 import { SystemInformation } from './resources/system-information.ts'

@@ -1,6 +1,6 @@
 /** From the first configuration to a machine that starts from its own disk. */
 import type { Machine } from '../area.ts'
-import { AcquireConfigStatus, acquireId } from '../config/resources/acquire-config-status.ts'
+import { AcquireConfigStatus, acquireId } from '../config/resources/acquire-config.ts'
 import { MachineConfig } from '../config/resources/machine-config.ts'
 import { installSystem } from './install/install-system.ts'
 import type { Phase, Task } from './sequencer.ts'

@@ -1,7 +1,6 @@
 import { parameterValues, parseCommandLine } from '../../wire/command-line.ts'
 import type { Machine } from '../area.ts'
-import { AcquireConfigSpec } from '../config/resources/acquire-config-spec.ts'
-import { AcquireConfigStatus, acquireId } from '../config/resources/acquire-config-status.ts'
+import { AcquireConfigSpec, AcquireConfigStatus, acquireId } from '../config/resources/acquire-config.ts'
 import { DevicesStatus } from '../runtime/resources/devices-status.ts'
 import { completeInstallation } from './install/install-system.ts'
 import type { Phase, Task, TaskContext } from './sequencer.ts'

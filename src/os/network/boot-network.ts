@@ -1,6 +1,6 @@
 import type { Resource, SpecOf } from '../../cosi/resource.ts'
-import type { DeclaredLink } from './declared-links.ts'
-import type { LinkStatus } from './resources/link-status.ts'
+import type { DeclaredLink } from './link/declared.ts'
+import type { LinkStatus } from './resources/link.ts'
 
 /** What the kernel's command line says of the network. */
 export interface BootNetwork {

@@ -3,8 +3,8 @@ import type { Parameter } from '../../wire/command-line.ts'
 import { parameterValues } from '../../wire/command-line.ts'
 import { formatIp, parseIp } from '../../wire/ip.ts'
 import type { BootNetwork } from './boot-network.ts'
-import { bondOf, type DeclaredLink, declaredLink } from './declared-links.ts'
 import { bondWords } from './documents/bond.ts'
+import { bondOf, type DeclaredLink, declaredLink } from './link/declared.ts'
 
 /** What was read, and what of it could not be: one sentence each. */
 export interface ParsedBoot extends BootNetwork {

@@ -1,10 +1,10 @@
 /** What declared links ask for, as layered specs. */
 import type { SpecOf } from '../../cosi/resource.ts'
-import type { DeclaredLink } from './declared-links.ts'
-import type { AddressSpec } from './resources/address-spec.ts'
-import type { LinkSpec } from './resources/link-spec.ts'
+import type { DeclaredLink } from './link/declared.ts'
+import type { AddressSpec } from './resources/address.ts'
+import type { LinkSpec } from './resources/link.ts'
 import type { OperatorSpec } from './resources/operator-spec.ts'
-import type { RouteSpec } from './resources/route-spec.ts'
+import type { RouteSpec } from './resources/route.ts'
 
 type Link = SpecOf<typeof LinkSpec>
 type Address = SpecOf<typeof AddressSpec>

@@ -11,7 +11,7 @@ import { diskCondition, expressionProblem } from '../../../src/os/block/document
 import { SwapStatus } from '../../../src/os/block/resources/swap-status.ts'
 import { UserDiskConfigStatus } from '../../../src/os/block/resources/user-disk-config-status.ts'
 import { VolumeConfig } from '../../../src/os/block/resources/volume-config.ts'
-import { VolumeMountRequest } from '../../../src/os/block/resources/volume-mount-request.ts'
+import { VolumeMountRequest } from '../../../src/os/block/resources/volume-mount.ts'
 import { ZswapStatus } from '../../../src/os/block/resources/zswap-status.ts'
 import { provisioningOf } from '../../../src/os/block/volumes/declaration.ts'
 import { mostOf } from '../../../src/os/block/volumes/provision.ts'

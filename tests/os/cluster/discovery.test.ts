@@ -12,7 +12,7 @@ import { DiscoveryConfig } from '../../../src/os/cluster/resources/discovery-con
 import { Identity } from '../../../src/os/cluster/resources/identity.ts'
 import { Member } from '../../../src/os/cluster/resources/member.ts'
 import { KubeSpanEndpoint } from '../../../src/os/kubespan/resources/kube-span-endpoint.ts'
-import { AddressStatus } from '../../../src/os/network/resources/address-status.ts'
+import { AddressStatus } from '../../../src/os/network/resources/address.ts'
 import { MachineResetSignal } from '../../../src/os/runtime/resources/machine-reset-signal.ts'
 import { newCA, newCertificate } from '../../../src/pki/certificate.ts'
 import { tlsKey } from '../../../src/pki/key.ts'

@@ -12,7 +12,7 @@ import { statePath } from '../../../src/os/config/keep.ts'
 import { answers } from '../../../src/os/config/probe.ts'
 import { admits, reachTargets, riskOf } from '../../../src/os/config/reach.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
-import { ResolverStatus } from '../../../src/os/network/resources/resolver-status.ts'
+import { ResolverStatus } from '../../../src/os/network/resources/resolver.ts'
 import { newCA, type PemPair } from '../../../src/pki/certificate.ts'
 import { config, machineInMemory } from './machine.ts'
 

@@ -11,7 +11,7 @@ import { isRegistryName } from '../../../src/os/cri/documents/registry-name.ts'
 import { mergeParts } from '../../../src/os/cri/parts.ts'
 import { RegistryConfig } from '../../../src/os/cri/resources/registry-config.ts'
 import { parseToml } from '../../../src/os/cri/toml.ts'
-import { EtcFileSpec } from '../../../src/os/files/resources/etc-file-spec.ts'
+import { EtcFileSpec } from '../../../src/os/files/resources/etc-file.ts'
 
 async function node(yaml: string) {
   const store = new Store()

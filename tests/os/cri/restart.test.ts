@@ -4,7 +4,7 @@ import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { noteConfigRead } from '../../../src/os/cri/config-read.ts'
 import { restartOnConfig } from '../../../src/os/cri/controllers/restart.ts'
-import { EtcFileStatus } from '../../../src/os/files/resources/etc-file-status.ts'
+import { EtcFileStatus } from '../../../src/os/files/resources/etc-file.ts'
 import { Service } from '../../../src/os/runtime/resources/service.ts'
 
 test('the daemon begins anew when its configuration changes, and only then', async () => {

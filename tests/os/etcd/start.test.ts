@@ -18,7 +18,7 @@ import { ComponentFallback } from '../../../src/os/k8s/resources/component-fallb
 import { ComponentStatus } from '../../../src/os/k8s/resources/component-status.ts'
 import { ComponentTrial } from '../../../src/os/k8s/resources/component-trial.ts'
 import { Endpoint } from '../../../src/os/k8s/resources/endpoint.ts'
-import { HostnameStatus } from '../../../src/os/network/resources/hostname-status.ts'
+import { HostnameStatus } from '../../../src/os/network/resources/hostname.ts'
 import { NodeAddress } from '../../../src/os/network/resources/node-address.ts'
 import { etcdTrouble } from '../../../src/os/runtime/explain/etcd-trouble.ts'
 import { Diagnostic } from '../../../src/os/runtime/resources/diagnostic.ts'

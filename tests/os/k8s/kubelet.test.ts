@@ -11,7 +11,7 @@ import { hasClientCertificate, kubeletAccess } from '../../../src/os/k8s/kubelet
 import { KubeletSpec } from '../../../src/os/k8s/resources/kubelet-spec.ts'
 import { NodeIP } from '../../../src/os/k8s/resources/node-ip.ts'
 import { StaticPodServerStatus } from '../../../src/os/k8s/resources/static-pod-server-status.ts'
-import { HostnameStatus } from '../../../src/os/network/resources/hostname-status.ts'
+import { HostnameStatus } from '../../../src/os/network/resources/hostname.ts'
 import { NodeAddress } from '../../../src/os/network/resources/node-address.ts'
 import { KubeletSecret } from '../../../src/os/secrets/resources/kubelet-secret.ts'
 import { KubernetesRootSecret } from '../../../src/os/secrets/resources/kubernetes-root-secret.ts'

@@ -3,7 +3,7 @@ import { newPrivateKey, publicKeyOf } from '../../../src/os/kubespan/keys.ts'
 import { meshAddress } from '../../../src/os/kubespan/mesh.ts'
 import { meshChains } from '../../../src/os/kubespan/packet-filter.ts'
 import { PeerKeeper, patience } from '../../../src/os/kubespan/peer-keeper.ts'
-import { nftScript } from '../../../src/os/network/nft-script.ts'
+import { nftScript } from '../../../src/os/network/firewall/nft-script.ts'
 
 test('the address follows from the id of the cluster and the network card', () => {
   // The pair that the field's own tests use.

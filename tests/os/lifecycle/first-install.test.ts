@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { Store } from '../../../src/cosi/store.ts'
 import type { Machine } from '../../../src/os/area.ts'
-import { AcquireConfigStatus, acquireId } from '../../../src/os/config/resources/acquire-config-status.ts'
+import { AcquireConfigStatus, acquireId } from '../../../src/os/config/resources/acquire-config.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { withdrawConfig } from '../../../src/os/lifecycle/first-install.ts'
 import { machineConfig } from '../../programs/init/sandbox-machine.ts'

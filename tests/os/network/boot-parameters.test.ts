@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { Store } from '../../../src/cosi/store.ts'
 import { bootNetwork } from '../../../src/os/network/boot-parameters.ts'
-import { LinkStatus } from '../../../src/os/network/resources/link-status.ts'
+import { LinkStatus } from '../../../src/os/network/resources/link.ts'
 import { parseCommandLine } from '../../../src/wire/command-line.ts'
 
 const store = new Store()

@@ -6,8 +6,7 @@ import { Identity } from '../../../src/os/cluster/resources/identity.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { applyHostname, configHostname, mergeHostname } from '../../../src/os/network/controllers/hostname.ts'
 import { applyPlatformConfig } from '../../../src/os/network/controllers/platform.ts'
-import { HostnameSpec } from '../../../src/os/network/resources/hostname-spec.ts'
-import { HostnameStatus } from '../../../src/os/network/resources/hostname-status.ts'
+import { HostnameSpec, HostnameStatus } from '../../../src/os/network/resources/hostname.ts'
 
 function machine(given = '') {
   const told: string[] = []

@@ -4,7 +4,7 @@ import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { configProbes, connectTcp, mergeProbes, runProbes } from '../../../src/os/network/controllers/probe.ts'
-import { ProbeStatus } from '../../../src/os/network/resources/probe-status.ts'
+import { ProbeStatus } from '../../../src/os/network/resources/probe.ts'
 
 test('an endpoint counts as failed after as many failures as it may have, and is well at once', async () => {
   const answers = [true, false, false, false, true]

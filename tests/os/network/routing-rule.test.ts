@@ -3,8 +3,8 @@ import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import * as net from '../../../src/linux/net.ts'
-import { observeRoutingRules } from '../../../src/os/network/controllers/routing-rule.ts'
-import { RoutingRuleStatus } from '../../../src/os/network/resources/routing-rule-status.ts'
+import { observeRoutingRules } from '../../../src/os/network/controllers/route/routing-rule.ts'
+import { RoutingRuleStatus } from '../../../src/os/network/resources/routing-rule.ts'
 
 async function observed(kernel: Parameters<typeof observeRoutingRules>[0]['net']) {
   const store = new Store()

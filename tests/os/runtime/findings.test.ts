@@ -7,7 +7,7 @@ import { ComponentFallback } from '../../../src/os/k8s/resources/component-fallb
 import { ComponentStatus } from '../../../src/os/k8s/resources/component-status.ts'
 import { ComponentTrial } from '../../../src/os/k8s/resources/component-trial.ts'
 import { BootPhase } from '../../../src/os/lifecycle/resources/boot-phase.ts'
-import { HostnameStatus } from '../../../src/os/network/resources/hostname-status.ts'
+import { HostnameStatus } from '../../../src/os/network/resources/hostname.ts'
 import { etcdTrouble } from '../../../src/os/runtime/explain/etcd-trouble.ts'
 import { findings, settingsOf } from '../../../src/os/runtime/explain/findings.ts'
 import { Diagnostic } from '../../../src/os/runtime/resources/diagnostic.ts'

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { silent } from '../../../src/cosi/log.ts'
 import { Store } from '../../../src/cosi/store.ts'
-import { TimeServerStatus } from '../../../src/os/network/resources/time-server-status.ts'
+import { TimeServerStatus } from '../../../src/os/network/resources/time-server.ts'
 import { timeMethods } from '../../../src/os/time/api/time.ts'
 import { askTimeServer, TimeServerError } from '../../../src/os/time/time-server.ts'
 import { type NtpPacket, ntpMode, readNtp, toNtpTime, writeNtp } from '../../../src/wire/ntp.ts'

@@ -2,7 +2,7 @@ import { type Controller, defineController, exclusive, weak } from '../../../cos
 import type { Kernel } from '../../kernel.ts'
 import { BlockDevice } from '../resources/block-device.ts'
 import { BlockSymlink } from '../resources/block-symlink.ts'
-import { DiscoveryRefreshRequest } from '../resources/discovery-refresh-request.ts'
+import { DiscoveryRefreshRequest } from '../resources/discovery-refresh.ts'
 import { Disk } from '../resources/disk.ts'
 import { blockDevices, diskOf, type SysFiles } from '../sysfs.ts'
 

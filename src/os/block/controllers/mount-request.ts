@@ -1,6 +1,6 @@
 import { type Controller, defineController, exclusive, strong, weak } from '../../../cosi/controller.ts'
 import { MountRequest } from '../resources/mount-request.ts'
-import { VolumeMountRequest } from '../resources/volume-mount-request.ts'
+import { VolumeMountRequest } from '../resources/volume-mount.ts'
 import { VolumeStatus } from '../resources/volume-status.ts'
 
 /** One request a volume out of all who want it; it is read-only when nobody writes, and as safe as one of them asks. */

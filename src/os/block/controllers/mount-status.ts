@@ -1,6 +1,6 @@
 import { type Controller, defineController, exclusive, strong } from '../../../cosi/controller.ts'
 import { MountStatus } from '../resources/mount-status.ts'
-import { VolumeMountStatus } from '../resources/volume-mount-status.ts'
+import { VolumeMountStatus } from '../resources/volume-mount.ts'
 
 /** Tells everybody who asked for a volume that it is mounted. */
 export const tellMounts: Controller = defineController({

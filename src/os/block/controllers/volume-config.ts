@@ -2,7 +2,7 @@ import { type Controller, defineController, shared, weak } from '../../../cosi/c
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { VolumeConfig } from '../resources/volume-config.ts'
-import { VolumeMountRequest } from '../resources/volume-mount-request.ts'
+import { VolumeMountRequest } from '../resources/volume-mount.ts'
 import { systemVolumes } from '../volumes/declaration.ts'
 import { systemLabels } from '../volumes/folders.ts'
 import { dependentVolumes, ephemeralVolume, metaVolume, stateVolume } from '../volumes/system.ts'

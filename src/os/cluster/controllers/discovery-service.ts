@@ -2,7 +2,7 @@ import { type Controller, defineController, shared, weak } from '../../../cosi/c
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Channel } from '../../../rpc/client/channel.ts'
 import { KubeSpanEndpoint } from '../../kubespan/resources/kube-span-endpoint.ts'
-import { AddressStatus } from '../../network/resources/address-status.ts'
+import { AddressStatus } from '../../network/resources/address.ts'
 import { MachineResetSignal } from '../../runtime/resources/machine-reset-signal.ts'
 import { writeAffiliate, writeEndpoint } from '../discovery/record.ts'
 import { type ConnectService, ServiceView, watchService } from '../discovery/watch-service.ts'

@@ -1,5 +1,5 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
-import { VolumeMountStatus } from '../../block/resources/volume-mount-status.ts'
+import { VolumeMountStatus } from '../../block/resources/volume-mount.ts'
 import { mountId } from '../../lifecycle/volumes.ts'
 import type { ConfigState } from '../config-state.ts'
 import { MachineConfig } from '../resources/machine-config.ts'

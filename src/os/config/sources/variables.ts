@@ -2,8 +2,8 @@
 import type { AnyResourceType } from '../../../cosi/resource.ts'
 import type { Store } from '../../../cosi/store.ts'
 import { SystemInformation } from '../../hardware/resources/system-information.ts'
-import { HostnameStatus } from '../../network/resources/hostname-status.ts'
-import { LinkStatus } from '../../network/resources/link-status.ts'
+import { HostnameStatus } from '../../network/resources/hostname.ts'
+import { LinkStatus } from '../../network/resources/link.ts'
 import { MetaKey } from '../../runtime/resources/meta-key.ts'
 
 interface Variable {

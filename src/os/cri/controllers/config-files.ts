@@ -1,7 +1,7 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
-import { EtcFileSpec } from '../../files/resources/etc-file-spec.ts'
+import { EtcFileSpec } from '../../files/resources/etc-file.ts'
 import type { Kernel } from '../../kernel.ts'
 import { baseRuntimeSpec } from '../base-runtime-spec.ts'
 import { basePart, mainFile, mergeParts, registriesPart } from '../parts.ts'

@@ -1,5 +1,5 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
-import { EtcFileSpec } from '../../files/resources/etc-file-spec.ts'
+import { EtcFileSpec } from '../../files/resources/etc-file.ts'
 import { hostsFiles } from '../hosts-files.ts'
 import { registriesPart } from '../parts.ts'
 import { RegistryConfig } from '../resources/registry-config.ts'

@@ -1,6 +1,6 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
 import type { Machine } from '../../area.ts'
-import { EtcFileStatus } from '../../files/resources/etc-file-status.ts'
+import { EtcFileStatus } from '../../files/resources/etc-file.ts'
 import { Service } from '../../runtime/resources/service.ts'
 import { configChanged, configFile } from '../config-read.ts'
 

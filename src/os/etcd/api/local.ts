@@ -1,6 +1,6 @@
 import type { Store } from '../../../cosi/store.ts'
 import { RpcError } from '../../../rpc/status.ts'
-import { VolumeMountStatus } from '../../block/resources/volume-mount-status.ts'
+import { VolumeMountStatus } from '../../block/resources/volume-mount.ts'
 import { MachineType } from '../../config/resources/machine-type.ts'
 import type { Mode } from '../../kernel.ts'
 import { mountId } from '../../lifecycle/volumes.ts'

@@ -1,6 +1,6 @@
 import { defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import { settingsAnnotation } from '../../k8s/component/settings.ts'
-import { HostnameStatus } from '../../network/resources/hostname-status.ts'
+import { HostnameStatus } from '../../network/resources/hostname.ts'
 import { NodeAddress } from '../../network/resources/node-address.ts'
 import { etcdAddresses } from '../addresses.ts'
 import { EtcdConfig } from '../resources/etcd-config.ts'

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Controller, defineController, exclusive, strong } from '../../../cosi/controller.ts'
 import type { Kernel } from '../../kernel.ts'
-import { EtcFileSpec } from '../resources/etc-file-spec.ts'
-import { EtcFileStatus } from '../resources/etc-file-status.ts'
+import { EtcFileSpec, EtcFileStatus } from '../resources/etc-file.ts'
 
 /** Where generated files are kept; the root itself is read-only. */
 const shadow = '/system/etc'

@@ -1,6 +1,6 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
-import { NodeAddressFilter } from '../../network/resources/node-address-filter.ts'
+import { NodeAddressFilter } from '../../network/resources/node-address.ts'
 import { kubernetesConfigOf, podSubnets, serviceSubnets } from '../machine-config.ts'
 import { NodeStatus } from '../resources/node-status.ts'
 import { Nodename } from '../resources/nodename.ts'

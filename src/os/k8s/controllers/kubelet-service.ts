@@ -1,7 +1,7 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import type { ServiceEvent } from '../../../supervise/snapshot.ts'
 import type { Machine } from '../../area.ts'
-import { VolumeMountStatus } from '../../block/resources/volume-mount-status.ts'
+import { VolumeMountStatus } from '../../block/resources/volume-mount.ts'
 import type { Mode } from '../../kernel.ts'
 import { mountId } from '../../lifecycle/volumes.ts'
 import { KubeletSecret } from '../../secrets/resources/kubelet-secret.ts'

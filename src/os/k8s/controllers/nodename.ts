@@ -1,6 +1,6 @@
 import { defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
-import { HostnameStatus } from '../../network/resources/hostname-status.ts'
+import { HostnameStatus } from '../../network/resources/hostname.ts'
 import { kubernetesConfigOf } from '../machine-config.ts'
 import { Nodename } from '../resources/nodename.ts'
 

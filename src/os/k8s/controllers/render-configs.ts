@@ -1,6 +1,6 @@
 import { stringify } from 'yaml'
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { VolumeMountStatus } from '../../block/resources/volume-mount-status.ts'
+import { VolumeMountStatus } from '../../block/resources/volume-mount.ts'
 import type { Mode } from '../../kernel.ts'
 import { mountId } from '../../lifecycle/volumes.ts'
 import { type FileWriter, renderFiles } from '../rendered-files.ts'

@@ -2,7 +2,7 @@ import { type Controller, defineController, exclusive, weak } from '../../../cos
 import { Affiliate } from '../../cluster/resources/affiliate.ts'
 import { KubeSpanConfig } from '../resources/kube-span-config.ts'
 import { KubeSpanEndpoint } from '../resources/kube-span-endpoint.ts'
-import { KubeSpanPeerStatus } from '../resources/kube-span-peer-status.ts'
+import { KubeSpanPeerStatus } from '../resources/kube-span-peer.ts'
 
 /** Where peers were reached, for others to try too: an address translation on the way is seen only from its far side. */
 export const harvestEndpoints: Controller = defineController({

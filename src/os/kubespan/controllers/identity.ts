@@ -1,6 +1,6 @@
 import { parse } from 'yaml'
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { VolumeMountStatus } from '../../block/resources/volume-mount-status.ts'
+import { VolumeMountStatus } from '../../block/resources/volume-mount.ts'
 import { VolumeStatus } from '../../block/resources/volume-status.ts'
 import type { Kernel } from '../../kernel.ts'
 import { mountId, stateIsAwaited } from '../../lifecycle/volumes.ts'

@@ -5,7 +5,7 @@ import { PrefixSet } from '../../../wire/prefix-set.ts'
 import { Affiliate } from '../../cluster/resources/affiliate.ts'
 import { Identity } from '../../cluster/resources/identity.ts'
 import { KubeSpanConfig } from '../resources/kube-span-config.ts'
-import { KubeSpanPeerSpec } from '../resources/kube-span-peer-spec.ts'
+import { KubeSpanPeerSpec } from '../resources/kube-span-peer.ts'
 
 /** No network of pods or of a node is wider (RFC 1918 ends at /8); half the Internet through one node's claim would be. */
 const widest = { 4: 8, 6: 16 } as const

@@ -1,6 +1,6 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import { VolumeLifecycle } from '../../block/resources/volume-lifecycle.ts'
-import { VolumeMountRequest } from '../../block/resources/volume-mount-request.ts'
+import { VolumeMountRequest } from '../../block/resources/volume-mount.ts'
 import { VolumeStatus } from '../../block/resources/volume-status.ts'
 import { mountId, mountRequest, volumeLifecycleId } from '../volumes.ts'
 

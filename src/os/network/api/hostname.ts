@@ -1,5 +1,5 @@
 import { unary } from '../../../rpc/server/method.ts'
-import { HostnameStatus } from '../resources/hostname-status.ts'
+import { HostnameStatus } from '../resources/hostname.ts'
 
 /** What the node is called. */
 export const hostname = unary('machine.MachineService/Hostname', ['os:admin', 'os:operator', 'os:reader'], (_, { store }) => ({

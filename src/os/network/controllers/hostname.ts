@@ -8,8 +8,7 @@ import type { Kernel } from '../../kernel.ts'
 import { type BootNetwork, silentBoot } from '../boot-network.ts'
 import { HostnameConfig } from '../documents/hostname.ts'
 import { splitName } from '../full-name.ts'
-import { HostnameSpec } from '../resources/hostname-spec.ts'
-import { HostnameStatus } from '../resources/hostname-status.ts'
+import { HostnameSpec, HostnameStatus } from '../resources/hostname.ts'
 import { NodeAddress } from '../resources/node-address.ts'
 
 /** What the machine configuration says, and a name made of the node's identity or address where it says nothing. */

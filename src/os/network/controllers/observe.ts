@@ -13,13 +13,13 @@ import {
   routeTypeName,
   scopeName,
 } from '../kernel-names.ts'
-import { shownData } from '../link-data.ts'
-import { hardwareOf } from '../link-hardware.ts'
-import { AddressStatus } from '../resources/address-status.ts'
+import { shownData } from '../link/data.ts'
+import { hardwareOf } from '../link/hardware.ts'
+import { shownWireguard } from '../link/wireguard.ts'
+import { AddressStatus } from '../resources/address.ts'
+import { LinkStatus } from '../resources/link.ts'
 import { LinkRefresh } from '../resources/link-refresh.ts'
-import { LinkStatus } from '../resources/link-status.ts'
-import { RouteStatus } from '../resources/route-status.ts'
-import { shownWireguard } from '../wireguard.ts'
+import { RouteStatus } from '../resources/route.ts'
 
 /** The links the kernel has. */
 export const observeLinks = ({ net, files, wireguard }: Pick<Kernel, 'net' | 'files' | 'wireguard'>): Controller =>

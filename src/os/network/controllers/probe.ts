@@ -7,8 +7,7 @@ import { milliseconds } from '../../../document/quantity.ts'
 import { declared, findAll } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { TCPProbeConfig } from '../documents/tcp-probe.ts'
-import { ProbeSpec } from '../resources/probe-spec.ts'
-import { ProbeStatus } from '../resources/probe-status.ts'
+import { ProbeSpec, ProbeStatus } from '../resources/probe.ts'
 
 /** The checks that the configuration asks for. */
 export const configProbes: Controller = defineController({

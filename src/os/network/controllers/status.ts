@@ -1,10 +1,10 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { EtcFileStatus } from '../../files/resources/etc-file-status.ts'
-import { HostnameStatus } from '../resources/hostname-status.ts'
+import { EtcFileStatus } from '../../files/resources/etc-file.ts'
+import { HostnameStatus } from '../resources/hostname.ts'
 import { NetworkStatus } from '../resources/network-status.ts'
 import { NodeAddress } from '../resources/node-address.ts'
-import { ProbeStatus } from '../resources/probe-status.ts'
-import { RouteStatus } from '../resources/route-status.ts'
+import { ProbeStatus } from '../resources/probe.ts'
+import { RouteStatus } from '../resources/route.ts'
 
 /** Files without which names do not resolve. */
 const needed = ['hosts', 'resolv.conf']

@@ -5,8 +5,7 @@ import { declared, find } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { TimeSyncConfig } from '../../time/documents/time-sync.ts'
 import { type BootNetwork, silentBoot } from '../boot-network.ts'
-import { TimeServerSpec } from '../resources/time-server-spec.ts'
-import { TimeServerStatus } from '../resources/time-server-status.ts'
+import { TimeServerSpec, TimeServerStatus } from '../resources/time-server.ts'
 
 /** What the machine configuration says of time servers. */
 export const configTimeServers = (boot: BootNetwork = silentBoot): Controller =>

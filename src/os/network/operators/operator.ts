@@ -2,10 +2,10 @@ import { systemClock } from '../../../cosi/clock.ts'
 import type { Logger } from '../../../cosi/log.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { PacketLink } from '../../../linux/packet.ts'
-import type { AddressSpec } from '../resources/address-spec.ts'
-import type { HostnameSpec } from '../resources/hostname-spec.ts'
+import type { AddressSpec } from '../resources/address.ts'
+import type { HostnameSpec } from '../resources/hostname.ts'
 import type { OperatorSpec } from '../resources/operator-spec.ts'
-import type { RouteSpec } from '../resources/route-spec.ts'
+import type { RouteSpec } from '../resources/route.ts'
 
 /** What an operator has found out about its link. */
 export interface Findings {

@@ -1,7 +1,7 @@
 /** What platforms say of links, addresses and routes, in one form; and that as the resource of their layer. */
 import { formatIp, parseIp } from '../../../wire/ip.ts'
-import { canonicalDestination, canonicalPrefix, type DeclaredLink, type DhcpSettings } from '../declared-links.ts'
 import { splitName } from '../full-name.ts'
+import { canonicalDestination, canonicalPrefix, type DeclaredLink, type DhcpSettings } from '../link/declared.ts'
 import { addressWishes, linkWishes, operatorWishes, routeWishes } from '../wishes.ts'
 import { PlatformConfigError, type PlatformNetwork } from './platform-config.ts'
 

@@ -3,7 +3,7 @@ import type { Store } from '../../../cosi/store.ts'
 import { DiscoveredVolume } from '../../block/resources/discovered-volume.ts'
 import { SystemInformation } from '../../hardware/resources/system-information.ts'
 import type { Kernel } from '../../kernel.ts'
-import { LinkStatus } from '../resources/link-status.ts'
+import { LinkStatus } from '../resources/link.ts'
 import type { KnownLink } from './declare.ts'
 import type { PlatformDoor } from './platform.ts'
 

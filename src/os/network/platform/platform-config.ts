@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { LineCounter, parseDocument } from 'yaml'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { duplicateKey } from '../../../document/unique-keys.ts'
-import { canonicalDestination, canonicalPrefix } from '../declared-links.ts'
+import { canonicalDestination, canonicalPrefix } from '../link/declared.ts'
 import { PlatformConfig } from '../resources/platform-config.ts'
 
 /** A platform's configuration. */

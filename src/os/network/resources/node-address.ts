@@ -10,3 +10,21 @@ export const NodeAddress = defineResource({
   columns: { Addresses: '{.addresses}', SortAlgorithm: '{.sortAlgorithm}' },
   spec: v.object({ addresses: v.optional(v.array(cidr), []), sortAlgorithm: v.string() }),
 })
+
+/** Which addresses belong to a set of node addresses. */
+export const NodeAddressFilter = defineResource({
+  type: 'NodeAddressFilters.net.talos.dev',
+  namespace: 'network',
+  displayType: 'NodeAddressFilter',
+  columns: { 'Include Subnets': '{.includeSubnets}', 'Exclude Subnets': '{.excludeSubnets}' },
+  spec: v.object({ includeSubnets: v.optional(v.array(cidr), []), excludeSubnets: v.optional(v.array(cidr), []) }),
+})
+
+/** How node addresses are ordered. */
+export const NodeAddressSortAlgorithm = defineResource({
+  type: 'NodeAddressSortAlgorithms.net.talos.dev',
+  namespace: 'network',
+  displayType: 'NodeAddressSortAlgorithm',
+  columns: { Algorithm: '{.algorithm}' },
+  spec: v.object({ algorithm: v.string() }),
+})

@@ -1,5 +1,5 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
-import { HostnameStatus } from '../../network/resources/hostname-status.ts'
+import { HostnameStatus } from '../../network/resources/hostname.ts'
 import { NodeAddress } from '../../network/resources/node-address.ts'
 import type { LastProblem } from '../last-problem.ts'
 import { MachineStatus } from '../resources/machine-status.ts'

@@ -1,6 +1,6 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
 import type { Machine } from '../../area.ts'
-import { HostnameStatus } from '../../network/resources/hostname-status.ts'
+import { HostnameStatus } from '../../network/resources/hostname.ts'
 import { Environment } from '../resources/environment.ts'
 import { TraceExporter } from '../traces/exporter.ts'
 import { traceSettings } from '../traces/settings.ts'

@@ -1,7 +1,7 @@
 /** What lies outside of the store and is behind many a failure: full disks and time servers. */
 import type { Store } from '../../../cosi/store.ts'
 import type { Kernel } from '../../kernel.ts'
-import { TimeServerStatus } from '../../network/resources/time-server-status.ts'
+import { TimeServerStatus } from '../../network/resources/time-server.ts'
 import { TimeStatus } from '../../time/resources/time-status.ts'
 import { askTimeServer } from '../../time/time-server.ts'
 import type { Finding } from './findings.ts'

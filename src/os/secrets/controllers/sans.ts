@@ -1,7 +1,7 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { addressOnly } from '../../../wire/prefix.ts'
-import { HostnameStatus } from '../../network/resources/hostname-status.ts'
+import { HostnameStatus } from '../../network/resources/hostname.ts'
 import { NodeAddress } from '../../network/resources/node-address.ts'
 import { isAddress } from '../alternative-names.ts'
 import { CertSAN } from '../resources/cert-san.ts'

@@ -1,0 +1,20 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+import { integer } from '../../values.ts'
+
+/** A file that should be under /etc. */
+export const EtcFileSpec = defineResource({
+  type: 'EtcFileSpecs.files.talos.dev',
+  namespace: 'files',
+  displayType: 'EtcFileSpec',
+  sensitive: true,
+  spec: v.object({ contents: v.string(), mode: integer, selinux_label: v.string() }),
+})
+
+/** A file under /etc as it was written. */
+export const EtcFileStatus = defineResource({
+  type: 'EtcFileStatuses.files.talos.dev',
+  namespace: 'files',
+  displayType: 'EtcFileStatus',
+  spec: v.object({ specVersion: v.string() }),
+})

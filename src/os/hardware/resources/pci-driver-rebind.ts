@@ -1,0 +1,21 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+
+/** Which driver a PCI device should be bound to. */
+export const PCIDriverRebindConfig = defineResource({
+  type: 'PCIDriverRebindConfigs.runtime.talos.dev',
+  namespace: 'hardware',
+  displayType: 'PCIDriverRebindConfig',
+  columns: { Name: '{.name}', 'PCI ID': '{.pciID}', TargetDriver: '{.targetDriver}' },
+  spec: v.object({ pciID: v.string(), targetDriver: v.string() }),
+})
+
+/** Which driver a PCI device was bound to. */
+export const PCIDriverRebindStatus = defineResource({
+  type: 'PCIDriverRebindStatuses.runtime.talos.dev',
+  namespace: 'hardware',
+  displayType: 'PCIDriverRebindStatus',
+  aliases: ['pcidriverrebinds'],
+  columns: { Name: '{.name}', 'PCI ID': '{.pciID}', TargetDriver: '{.targetDriver}' },
+  spec: v.object({ pciID: v.string(), targetDriver: v.string() }),
+})

@@ -1,0 +1,28 @@
+import { type Controller, defineController, weak } from '../../../../cosi/controller.ts'
+import type { Machine } from '../../../area.ts'
+import { HostnameStatus } from '../../resources/hostname.ts'
+import { NodeAddress } from '../../resources/node-address.ts'
+
+/** The addresses by which others reach this node: no pod's, no service's. */
+const told = 'current-no-k8s'
+
+/** Tells by an event under which name and addresses the machine is found, whenever that changes. */
+export const tellAddresses = ({ events }: Pick<Machine, 'events'>): Controller => {
+  let before: object | undefined
+  return defineController({
+    name: 'network.AddressEventController',
+    inputs: { addresses: weak(NodeAddress, { id: told }), hostname: weak(HostnameStatus, { id: 'hostname' }) },
+    outputs: {},
+    reconcile({ addresses, hostname }) {
+      const found = addresses.get(told)?.spec
+      if (!found) return
+      const now = {
+        hostname: hostname.get('hostname')?.spec.hostname ?? '',
+        addresses: found.addresses.map((address) => address.slice(0, address.indexOf('/'))),
+      }
+      if (Bun.deepEquals(now, before)) return
+      before = now
+      events.publish('machine.AddressEvent', now)
+    },
+  })
+}

@@ -1,0 +1,106 @@
+import { type Controller, defineController, shared, strong, weak } from '../../../../cosi/controller.ts'
+import { merge, strongest } from '../../../../cosi/merge.ts'
+import { MachineConfig } from '../../../config/resources/machine-config.ts'
+import type { Kernel } from '../../../kernel.ts'
+import { type BootNetwork, silentBoot } from '../../boot-network.ts'
+import { onChange } from '../../kernel-events.ts'
+import { addressFlagNumber, scopeNumber } from '../../kernel-names.ts'
+import { configuredLinks } from '../../link/configured.ts'
+import { AddressSpec } from '../../resources/address.ts'
+import { DeviceConfigSpec } from '../../resources/device-config-spec.ts'
+import { LinkStatus } from '../../resources/link.ts'
+import { addressWishes } from '../../wishes.ts'
+
+/** The addresses that the configuration and the command line give to links, and the loopback's own. */
+export const configAddresses = (boot: BootNetwork = silentBoot): Controller =>
+  defineController({
+    name: 'network.AddressConfigController',
+    inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), devices: weak(DeviceConfigSpec), links: weak(LinkStatus) },
+    outputs: { spec: shared(AddressSpec, 'network-config') },
+    reconcile({ config, devices, links, spec }) {
+      const own = { address: '127.0.0.1/8', linkName: 'lo', family: 'inet4', scope: 'host', flags: 'permanent' }
+      spec.put('default/lo/127.0.0.1/8', { ...own, layer: 'default' })
+      for (const [id, wish] of addressWishes(boot.links(links.list()), 'cmdline')) spec.put(`cmdline/${id}`, wish)
+      for (const [id, wish] of addressWishes(configuredLinks({ config, devices, links }, boot), 'configuration'))
+        spec.put(`configuration/${id}`, wish)
+    },
+  })
+
+/** One wish for each link and address, whoever utters it. */
+export const mergeAddresses: Controller = merge('AddressMergeControllers.net.talos.dev', AddressSpec, strongest, {
+  id: ({ spec }) => `${spec.linkName}/${spec.address}`,
+})
+
+const dadFailed = addressFlagNumber('dadfailed') // another station has it
+const tentative = addressFlagNumber('tentative') // it is being asked whether one has
+/** Between attempts at an address that another station has, in milliseconds. */
+const again = { first: 5000, longest: 300_000 }
+
+const permanent = 128 // IFA_F_PERMANENT: the kernel's own, for an address without an end
+
+/** Gives links their addresses; what we gave and nobody wishes any more is taken away, what others gave never is. */
+export const applyAddresses = ({ net, packet }: Pick<Kernel, 'net' | 'packet'>): Controller => {
+  const given = new Map<string, { address: string; linkName: string }>()
+  /** Addresses that another station has: when they are tried again, and after which pause the next time. */
+  const taken = new Map<string, { at: number; pause: number }>()
+  return defineController({
+    name: 'network.AddressSpecController',
+    inputs: { specs: strong(AddressSpec), links: weak(LinkStatus) },
+    outputs: {},
+    start: onChange(net, ['addresses', 'links']),
+    reconcile({ specs, log, wakeIn }) {
+      using network = net.openNetwork()
+      const links = new Map(network.links().map((link) => [link.name, link]))
+      const present = new Map(network.addresses().map((address) => [`${address.link} ${address.address}`, address]))
+      const wanted = new Map(specs.list().map(({ metadata, spec }) => [metadata.id, spec]))
+      const failures: string[] = []
+      for (const [id, { address, linkName }] of given) {
+        if (wanted.has(id)) continue
+        const link = links.get(linkName)?.index
+        if (link !== undefined && present.has(`${link} ${address}`)) {
+          log.info('removing address', { link: linkName, address })
+          network.removeAddress({ link, address })
+        }
+        given.delete(id)
+      }
+      for (const id of taken.keys()) if (!wanted.has(id)) taken.delete(id)
+      for (const [id, { address, linkName, scope, priority = 0, flags, announceWithARP }] of wanted) {
+        const link = links.get(linkName)
+        if (link === undefined) continue // the link's coming wakes us
+        let there = present.get(`${link.index} ${address}`)
+        if (there && (there.flags & dadFailed) !== 0) {
+          const known = taken.get(id)
+          const now = performance.now()
+          if (!known) log.warn('another station has the address, it is tried again', { link: linkName, address })
+          if (!known || now < known.at) {
+            const wait = known ?? { at: now + again.first, pause: again.first }
+            taken.set(id, wait)
+            wakeIn(wait.at - now)
+            continue
+          }
+          const pause = Math.min(known.pause * 2, again.longest)
+          taken.set(id, { at: now + pause, pause })
+          network.removeAddress({ link: link.index, address })
+          there = undefined
+        } else if (there && (there.flags & tentative) === 0 && taken.delete(id))
+          log.info('no other station has the address any more', { link: linkName, address })
+        if (there && (priority === 0 || there.priority === priority)) continue
+        log.info(there ? 'changing address' : 'adding address', { link: linkName, address })
+        try {
+          network.addAddress({
+            link: link.index,
+            address,
+            scope: scopeNumber(scope),
+            flags: addressFlagNumber(flags) & ~permanent,
+            ...(priority ? { priority } : {}),
+          })
+          if (!there) given.set(id, { address, linkName })
+          if (announceWithARP) packet.announce(link, address.split('/')[0]!)
+        } catch (error) {
+          failures.push(error instanceof Error ? error.message : String(error))
+        }
+      }
+      if (failures.length > 0) throw new Error(failures.join('; '))
+    },
+  })
+}

@@ -1,0 +1,108 @@
+import { type Controller, defineController, exclusive, weak } from '../../../../cosi/controller.ts'
+import type { SpecOf } from '../../../../cosi/resource.ts'
+import { containsAddress, type Prefix, parsePrefix } from '../../../../wire/prefix.ts'
+import { declared } from '../../../config/declared.ts'
+import { MachineConfig } from '../../../config/resources/machine-config.ts'
+import { AddressStatus } from '../../resources/address.ts'
+import { LinkStatus } from '../../resources/link.ts'
+import { NodeAddress, NodeAddressFilter, NodeAddressSortAlgorithm } from '../../resources/node-address.ts'
+
+type Status = SpecOf<typeof AddressStatus>
+
+/** In which order addresses are told. */
+export const configAddressOrder: Controller = defineController({
+  name: 'network.NodeAddressSortAlgorithmController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  outputs: { algorithm: exclusive(NodeAddressSortAlgorithm) },
+  reconcile({ config, algorithm }) {
+    algorithm.put('default', { algorithm: declared(config.get('v1alpha1'))?.machine.features?.nodeAddressSortAlgorithm ?? 'v1' })
+  },
+})
+
+/**
+ * The node's addresses as others use them: the first that was found (`default`, which does not change while it is there),
+ * those of now (`current`), those others can reach (`routed`), all that ever were (`accumulative`), each also narrowed by filters.
+ */
+export const observeNodeAddresses: Controller = defineController({
+  name: 'network.NodeAddressController',
+  inputs: {
+    addresses: weak(AddressStatus),
+    links: weak(LinkStatus),
+    filters: weak(NodeAddressFilter),
+    order: weak(NodeAddressSortAlgorithm),
+  },
+  outputs: { sets: exclusive(NodeAddress) },
+  reconcile({ addresses, links, filters, order, sets }) {
+    const algorithm = order.get('default')?.spec.algorithm
+    if (!algorithm) return
+    const sort = algorithm === 'v2' ? byPrefix : byLink
+    const up = new Set(
+      links.list().flatMap(({ metadata, spec }) => (spec.linkState || spec.operationalState === 'unknown' ? [metadata.id] : [])),
+    )
+    const usable = addresses
+      .list()
+      .filter(({ spec }) => spec.scope === 'global' && spec.linkName !== 'lo' && (up.has(spec.linkName) || isExternal(spec)))
+    const found = usable.map(({ spec }) => spec).filter(({ address, flags }) => !/tentative|dadfailed/.test(flags) && !isLocal(address))
+    const current = [...new Set(found.sort(sort).map(({ address }) => address))]
+    const tunnelled = new Set(found.flatMap(({ address, linkName }) => (tunnels.has(linkName) ? [address] : [])))
+    const external = new Set(found.flatMap((status) => (isExternal(status) ? [status.address] : [])))
+    const own = current.filter((address) => !external.has(address))
+    const direct = own.filter((address) => !isSharedAddress(address) && !tunnelled.has(address))
+    const before = sets.get('default')?.spec.addresses[0]
+    const first = before && own.includes(before) ? before : (direct[0] ?? own[0])
+    const accumulated = [...new Set([...(sets.get('accumulative')?.spec.addresses ?? []), ...current])]
+    const bases: Record<string, string[]> = {
+      current,
+      routed: direct,
+      accumulative: accumulated,
+    }
+    if (first) sets.put('default', { addresses: [first], sortAlgorithm: algorithm })
+    for (const [name, list] of Object.entries(bases)) {
+      sets.put(name, { addresses: list, sortAlgorithm: algorithm })
+      for (const { metadata, spec } of filters.list())
+        sets.put(`${name}-${metadata.id}`, { addresses: list.filter((address) => passes(address, spec)), sortAlgorithm: algorithm })
+    }
+  },
+})
+
+/** An address that the platform maps to one of the machine's: others reach it there, and it has it nowhere. */
+const isExternal = ({ linkName }: Status) => linkName === 'external'
+
+/** Links to those who are reached by other addresses: what these have is nothing to be reached at. */
+const tunnels = new Set(['kubespan', 'siderolink'])
+
+/** A KubeSpan or management address (one unique local address of its own) is no address that others route to. */
+function isSharedAddress(address: string): boolean {
+  return address.startsWith('fd') && address.endsWith('/128')
+}
+
+/** The node's own resolver address, never told to anyone. */
+function isLocal(address: string): boolean {
+  return address.startsWith('169.254.') || address.startsWith('fe80:')
+}
+
+function passes(address: string, { includeSubnets, excludeSubnets }: SpecOf<typeof NodeAddressFilter>): boolean {
+  const host = address.slice(0, address.indexOf('/'))
+  const within = (subnet: string) => {
+    const prefix: Prefix = parsePrefix(subnet)
+    return containsAddress(prefix, host)
+  }
+  if (includeSubnets.length > 0 && !includeSubnets.some(within)) return false
+  return !excludeSubnets.some(within)
+}
+
+/** v1: links in the kernel's order, then addresses as they are written. */
+function byLink(a: Status, b: Status): number {
+  return a.linkIndex - b.linkIndex || compareAddresses(a.address, b.address)
+}
+
+/** v2: longer prefixes later within a family, so that an address of its own network stands before a single one. */
+function byPrefix(a: Status, b: Status): number {
+  const length = ({ address }: Status) => Number(address.slice(address.indexOf('/') + 1))
+  return Number(a.family === 'inet6') - Number(b.family === 'inet6') || length(a) - length(b) || byLink(a, b)
+}
+
+function compareAddresses(a: string, b: string): number {
+  const six = (text: string) => Number(text.includes(':'))
+  return six(a) - six(b) || a.localeCompare(b, 'en', { numeric: true })
+}

@@ -1,0 +1,30 @@
+import { type Controller, defineController, shared, weak } from '../../../../cosi/controller.ts'
+import { MachineConfig } from '../../../config/resources/machine-config.ts'
+import { type BootNetwork, silentBoot } from '../../boot-network.ts'
+import { configuredLinks } from '../../link/configured.ts'
+import { DeviceConfigSpec } from '../../resources/device-config-spec.ts'
+import { LinkStatus } from '../../resources/link.ts'
+import { OperatorSpec } from '../../resources/operator-spec.ts'
+import { operatorWishes } from '../../wishes.ts'
+
+/** The shared addresses that the configuration asks for. */
+export const configVips = (boot: BootNetwork = silentBoot): Controller =>
+  defineController({
+    name: 'network.OperatorVIPConfigController',
+    inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), devices: weak(DeviceConfigSpec), links: weak(LinkStatus) },
+    outputs: { spec: shared(OperatorSpec, 'network-config') },
+    reconcile({ config, devices, links, spec, log }) {
+      const configured = configuredLinks({ config, devices, links }, boot)
+      for (const [id, wish] of operatorWishes(configured, 'configuration'))
+        if (wish.operator === 'vip') spec.put(`configuration/${id}`, wish)
+      for (const { ip, refused } of configured.flatMap(({ vips }) => vips))
+        if (refused)
+          log.error(
+            'a shared address cannot be moved by the API of a cloud yet: use Layer2VIPConfig, or an address that the cloud balances',
+            {
+              address: ip,
+              kind: refused,
+            },
+          )
+    },
+  })

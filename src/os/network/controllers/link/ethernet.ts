@@ -1,0 +1,93 @@
+import { type Controller, defineController, exclusive, shared, weak } from '../../../../cosi/controller.ts'
+import type { SpecOf } from '../../../../cosi/resource.ts'
+import type { Ethernet, EthernetChange } from '../../../../linux/ethtool.ts'
+import { declared, findAll } from '../../../config/declared.ts'
+import { MachineConfig } from '../../../config/resources/machine-config.ts'
+import type { Kernel } from '../../../kernel.ts'
+import { DevicesStatus } from '../../../runtime/resources/devices-status.ts'
+import { EthernetConfig } from '../../documents/ethernet.ts'
+import { onChange } from '../../kernel-events.ts'
+import { changeOf, statusOf } from '../../link/ethernet.ts'
+import { linkNames } from '../../link/names.ts'
+import { EthernetSpec, EthernetStatus } from '../../resources/ethernet.ts'
+import { LinkStatus } from '../../resources/link.ts'
+
+type Doors = Pick<Kernel, 'mode' | 'net' | 'ethtool'>
+
+/** What the documents say of network cards. */
+export const configEthernet: Controller = defineController({
+  name: 'network.EthernetConfigController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), links: weak(LinkStatus) },
+  outputs: { spec: shared(EthernetSpec) },
+  reconcile({ config, links, spec }) {
+    const resolve = linkNames(links.list())
+    for (const document of findAll(declared(config.get('v1alpha1')), EthernetConfig)) {
+      if (!document.name) continue
+      const { rings, features, channels, wakeOnLan } = document
+      const said = { rings, features, channels, wakeOnLan } satisfies SpecOf<typeof EthernetSpec>
+      spec.put(resolve(document.name), Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined)))
+    }
+  },
+})
+
+/** Tells network cards what they are wished to be, by just what differs. */
+export const applyEthernet = ({ mode, net, ethtool }: Doors): Controller => {
+  // What a card refuses for good is told once, not at every change of any link.
+  const told = new Map<string, string>()
+  return defineController({
+    name: 'network.EthernetSpecController',
+    inputs: { specs: weak(EthernetSpec), settled: weak(DevicesStatus, { id: 'devices' }) },
+    outputs: {},
+    start: onChange(net, ['links']),
+    reconcile({ specs, settled, log }) {
+      if (mode === 'metal' && !settled.get('devices')?.spec.ready) return
+      const wishes = specs.list()
+      for (const name of told.keys()) if (!wishes.some(({ metadata }) => metadata.id === name)) told.delete(name)
+      if (wishes.length === 0) return
+      using network = net.openNetwork()
+      using cards = ethtool.openEthernet()
+      for (const { metadata, spec } of wishes) {
+        const link = network.link(metadata.id)
+        const present = link && cards.read(link.index)
+        if (!link || !present) continue // its coming wakes us
+        const problems: string[] = []
+        for (const [what, change] of matters(spec, present, problems)) {
+          try {
+            cards.change(link.index, change)
+            log.info('changing network card', { link: metadata.id, [what]: JSON.stringify(change[what]) })
+          } catch (error) {
+            problems.push(error instanceof Error ? error.message : String(error))
+          }
+        }
+        const problem = problems.join('; ')
+        if (problem && told.get(metadata.id) !== problem)
+          log.error('a network card is not as it is wished', { link: metadata.id, error: problem })
+        told.set(metadata.id, problem)
+      }
+    },
+  })
+}
+
+/** Each matter on its own: one that a card refuses does not keep the others from it. */
+function matters(spec: SpecOf<typeof EthernetSpec>, present: Ethernet, problems: string[]): [keyof EthernetChange, EthernetChange][] {
+  const change = changeOf(spec, present, problems)
+  return (Object.keys(change) as (keyof EthernetChange)[]).map((what) => [what, { [what]: change[what] }])
+}
+
+/** What network cards, and links that are made like them, are. */
+export const observeEthernet = ({ net, ethtool }: Pick<Doors, 'net' | 'ethtool'>): Controller =>
+  defineController({
+    name: 'network.EthernetStatusController',
+    inputs: { specs: weak(EthernetSpec) },
+    outputs: { status: exclusive(EthernetStatus) },
+    start: onChange(net, ['links']),
+    reconcile({ status }) {
+      using network = net.openNetwork()
+      using cards = ethtool.openEthernet()
+      for (const link of network.links()) {
+        if (link.type !== 1) continue // ARPHRD_ETHER
+        const present = cards.read(link.index)
+        if (present) status.put(link.name, statusOf(present))
+      }
+    },
+  })

@@ -1,0 +1,17 @@
+import { type Controller, defineController, exclusive, weak } from '../../../../cosi/controller.ts'
+import { isPhysical } from '../../link/names.ts'
+import { HardwareAddress } from '../../resources/hardware-address.ts'
+import { LinkStatus } from '../../resources/link.ts'
+
+/** The hardware address this machine is known by: that of its first network card, or of the link that a container has instead. */
+export const observeHardwareAddress: Controller = defineController({
+  name: 'network.HardwareAddrController',
+  inputs: { links: weak(LinkStatus) },
+  outputs: { address: exclusive(HardwareAddress) },
+  reconcile({ links, address }) {
+    const ether = links.list().filter(({ spec }) => spec.type === 'ether' && spec.permanentAddr !== '')
+    const inOrder = ether.toSorted((a, b) => a.spec.index - b.spec.index)
+    const first = inOrder.find(({ spec }) => isPhysical(spec)) ?? inOrder.find(({ spec }) => spec.kind === 'veth')
+    if (first) address.put('first', { name: first.metadata.id, hardwareAddr: first.spec.permanentAddr })
+  },
+})

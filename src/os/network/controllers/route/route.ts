@@ -1,0 +1,64 @@
+import { type Controller, defineController, shared, strong, weak } from '../../../../cosi/controller.ts'
+import { merge, strongest } from '../../../../cosi/merge.ts'
+import type { SpecOf } from '../../../../cosi/resource.ts'
+import { declared, findAll } from '../../../config/declared.ts'
+import { MachineConfig } from '../../../config/resources/machine-config.ts'
+import type { Kernel } from '../../../kernel.ts'
+import { type BootNetwork, silentBoot } from '../../boot-network.ts'
+import { BlackholeRouteConfig } from '../../documents/routing.ts'
+import { onChange } from '../../kernel-events.ts'
+import { configuredLinks } from '../../link/configured.ts'
+import { canonicalDestination } from '../../link/declared.ts'
+import { DeviceConfigSpec } from '../../resources/device-config-spec.ts'
+import { LinkStatus } from '../../resources/link.ts'
+import { RouteSpec } from '../../resources/route.ts'
+import { RouteKeeper } from '../../route-keeper.ts'
+import { defaultMetric, routeId, routeWishes } from '../../wishes.ts'
+
+/** The routes that the configuration and the command line wish. */
+export const configRoutes = (boot: BootNetwork = silentBoot): Controller =>
+  defineController({
+    name: 'network.RouteConfigController',
+    inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), devices: weak(DeviceConfigSpec), links: weak(LinkStatus) },
+    outputs: { spec: shared(RouteSpec, 'network-config') },
+    reconcile({ config, devices, links, spec }) {
+      for (const [id, wish] of routeWishes(boot.links(links.list()), 'cmdline', 'boot')) spec.put(`cmdline/${id}`, wish)
+      for (const [id, wish] of routeWishes(configuredLinks({ config, devices, links }, boot), 'configuration'))
+        spec.put(`configuration/${id}`, wish)
+      for (const document of findAll(declared(config.get('v1alpha1')), BlackholeRouteConfig)) {
+        const wish = blackhole(canonicalDestination(document.name ?? ''), document.metric)
+        spec.put(`configuration/${routeId(wish)}`, wish)
+      }
+    },
+  })
+
+function blackhole(dst: string, metric: number = defaultMetric): SpecOf<typeof RouteSpec> {
+  const family = dst.includes(':') ? 'inet6' : 'inet4'
+  const plain = { family, dst, src: '', gateway: '', table: 'main', priority: metric, scope: 'global', flags: '', protocol: 'static' }
+  return { ...plain, type: 'blackhole', layer: 'configuration' }
+}
+
+/** One wish for each route, whoever utters it. */
+export const mergeRoutes: Controller = merge('RouteMergeControllers.net.talos.dev', RouteSpec, strongest, {
+  id: ({ spec }) => routeId(spec),
+})
+
+/** Gives the kernel its routes. */
+export const applyRoutes = ({ net }: Pick<Kernel, 'net'>): Controller => {
+  const keeper = new RouteKeeper()
+  return defineController({
+    name: 'network.RouteSpecController',
+    inputs: { specs: strong(RouteSpec) },
+    outputs: {},
+    start: onChange(net, ['routes', 'addresses', 'links']),
+    reconcile({ specs, log, wakeIn }) {
+      using network = net.openNetwork()
+      const waiting = keeper.converge(
+        network,
+        specs.list().map(({ spec }) => spec),
+        log,
+      )
+      if (waiting > 0) wakeIn(1000)
+    },
+  })
+}

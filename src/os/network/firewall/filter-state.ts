@@ -1,0 +1,29 @@
+/** Whether the kernel's packet filter is the one that was given to it: each rule of ours has a comment that tells its place in the whole. */
+import type { FilterChain, FilterRule } from '../../../linux/nftables.ts'
+
+/** What a table should have. */
+export interface FilterWish {
+  /** By name; a rule is its comment. */
+  readonly chains: ReadonlyMap<string, { type: string; hook: string; priority: number; policy: string; rules: readonly string[] }>
+}
+
+/** NF_INET_* of linux/netfilter.h. */
+const hooks: Readonly<Record<string, number>> = { prerouting: 0, input: 1, forward: 2, output: 3, postrouting: 4 }
+const policies: Readonly<Record<string, number>> = { drop: 0, accept: 1 }
+
+/** True when the table has just these chains, and they have just these rules in this order. */
+export function stands(
+  { chains: wanted }: FilterWish,
+  { chains, rules }: { chains: readonly FilterChain[]; rules: readonly FilterRule[] },
+): boolean {
+  if (chains.length !== wanted.size) return false
+  return chains.every(({ name, type, hook, priority, policy }) => {
+    const wish = wanted.get(name)
+    if (!wish || wish.type !== type || hooks[wish.hook] !== hook || wish.priority !== priority || policies[wish.policy] !== policy)
+      return false
+    return Bun.deepEquals(
+      rules.filter(({ chain }) => chain === name).map(({ comment }) => comment),
+      [...wish.rules],
+    )
+  })
+}

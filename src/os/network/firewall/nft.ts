@@ -1,0 +1,29 @@
+import type { Machine } from '../../area.ts'
+import type { PacketFilter } from '../controllers/firewall.ts'
+import { tableName } from './nft-script.ts'
+
+const program = '/usr/sbin/nft'
+const scriptFile = '/run/nftables-talos.nft'
+const patience = 10_000
+
+/** The kernel's packet filter, set by the nft(8) of the image. */
+export const packetFilter = (
+  machine: Pick<Machine, 'spawn'> & { kernel: Pick<Machine['kernel'], 'files' | 'nftables'> },
+): PacketFilter => ({
+  run: runNft(machine),
+  look: () => machine.kernel.nftables.filterTable(tableName),
+  watch: (signal) => machine.kernel.nftables.watchFilterTable(tableName, { signal }),
+})
+
+/** Hands a script to nft(8). Rejects with its words when it refuses, or when it takes too long. */
+const runNft =
+  ({ spawn, kernel: { files } }: Pick<Machine, 'spawn'> & { kernel: Pick<Machine['kernel'], 'files'> }) =>
+  async (script: string): Promise<void> => {
+    await files.writeAtomic(scriptFile, script, { mode: 0o600 })
+    const child = spawn({ argv: [program, '-f', scriptFile], env: {}, cwd: '/' })
+    const timer = setTimeout(() => child.kill('SIGKILL'), patience)
+    const said = await Promise.all(child.output.map((stream) => new Response(stream).text()))
+    const { code, signal } = await child.exited
+    clearTimeout(timer)
+    if (code !== 0) throw new Error(`set packet filter: ${signal ? `nft was ended by ${signal}` : said.join('').trim().split('\n')[0]}`)
+  }

@@ -1,0 +1,30 @@
+import type { Reader } from '../../../cosi/controller.ts'
+import type { Resource, SpecOf } from '../../../cosi/resource.ts'
+import { declared } from '../../config/declared.ts'
+import type { BootNetwork } from '../boot-network.ts'
+import type { NetworkInterface } from '../documents/machine-network.ts'
+import type { LinkStatus } from '../resources/link.ts'
+import { type DeclaredLink, declaredLinks } from './declared.ts'
+import { linkNames } from './names.ts'
+
+/** What the readers of declared links read. */
+export interface LinkSources {
+  config: Reader<string>
+  devices: Reader<{ device?: unknown }>
+  links: Reader<SpecOf<typeof LinkStatus>>
+}
+
+/** The links that the machine configuration declares, those the command line says to ignore left out. */
+export function configuredLinks({ config, devices, links }: LinkSources, { ignored }: BootNetwork): DeclaredLink[] {
+  const resolved = devices.list().sort((a, b) => place(a) - place(b))
+  const all = declaredLinks(
+    // DeviceConfigController put them there, out of the decoded configuration.
+    resolved.map(({ spec }) => spec.device as NetworkInterface),
+    declared(config.get('v1alpha1'))?.container.documents ?? [],
+    linkNames(links.list()),
+  )
+  return all.filter(({ name }) => !ignored.has(name))
+}
+
+// Entries count in the order of the configuration: `eth0/003`.
+const place = ({ metadata }: Resource) => Number(metadata.id.slice(metadata.id.lastIndexOf('/') + 1))

@@ -1,0 +1,100 @@
+/** Settings of made links between their words in specs and the kernel's numbers (IFLA_INFO_DATA). */
+import type { SpecOf } from '../../../cosi/resource.ts'
+import type { LinkData } from '../../../linux/net.ts'
+import { bondWords } from '../documents/bond.ts'
+import type { LinkSpec, LinkStatus } from '../resources/link.ts'
+
+type Spec = SpecOf<typeof LinkSpec>
+type Bond = NonNullable<Spec['bondMaster']>
+type Words = keyof typeof bondWords
+
+const words: readonly Words[] = Object.keys(bondWords) as Words[]
+const vlanProtocols: Record<string, number> = { '802.1q': 0x8100, '802.1ad': 0x88a8 } // ETH_P_8021Q, ETH_P_8021AD
+
+/** Settings that only make sense (and that the kernel only takes) in some modes of a bond. */
+const onlyIn: Partial<Record<string, readonly string[]>> = {
+  xmitHashPolicy: ['balance-xor', '802.3ad', 'balance-tlb', 'balance-alb'],
+  lacpRate: ['802.3ad'],
+  adLacpActive: ['802.3ad'],
+  adSelect: ['802.3ad'],
+  adActorSysPrio: ['802.3ad'],
+  adUserPortKey: ['802.3ad'],
+  primary: ['active-backup', 'balance-tlb', 'balance-alb'],
+  primaryReselect: ['active-backup', 'balance-tlb', 'balance-alb'],
+  failOverMac: ['active-backup'],
+  packetsPerSlave: ['balance-rr'],
+  tlbLogicalLb: ['balance-tlb', 'balance-alb'],
+}
+const onlyWithArp = new Set(['arpValidate', 'arpAllTargets', 'arpInterval', 'arpIpTargets', 'nsIp6Targets', 'missedMax'])
+
+/** A bond's settings as the kernel takes them, those that belong to its mode. */
+export function bondData(bond: Bond): LinkData {
+  const data: LinkData = {}
+  for (const [name, value] of Object.entries(bond)) {
+    if (value === undefined || (onlyIn[name] && !onlyIn[name].includes(bond.mode))) continue
+    if (onlyWithArp.has(name) && !bond.arpInterval) continue
+    if (typeof value === 'number' || Array.isArray(value)) data[name] = value
+    else if (typeof value === 'boolean') data[name] = Number(value)
+    else if (name === 'adLacpActive') data[name] = Number(value === 'on')
+    else {
+      const number = (bondWords[name as Words] as readonly string[] | undefined)?.indexOf(value) ?? -1
+      if (number < 0) throw new RangeError(`bond setting "${name}": "${value}" is not known`)
+      data[name] = number
+    }
+  }
+  return data
+}
+
+/** A bond's settings as they are shown. */
+function shownBond(data: LinkData): Bond {
+  const word = (name: Words) => bondWords[name][Number(data[name])] ?? String(data[name] ?? '')
+  const texts = Object.fromEntries(words.map((name) => [name, word(name)])) as Record<Words, string>
+  const numbers = Object.fromEntries(
+    ['primary', 'miimon', 'updelay', 'downdelay', 'arpInterval', 'resendIgmp', 'minLinks', 'lpInterval', 'packetsPerSlave', 'numPeerNotif']
+      .concat(['tlbLogicalLb', 'allSlavesActive', 'adActorSysPrio', 'adUserPortKey', 'peerNotifyDelay', 'missedMax'])
+      .flatMap((name) => (typeof data[name] === 'number' ? [[name, data[name]]] : [])),
+  )
+  const list = (name: string) => (Array.isArray(data[name]) && data[name].length > 0 ? { [name]: data[name] } : {})
+  return {
+    ...texts,
+    ...numbers,
+    useCarrier: data.useCarrier === 1,
+    adLacpActive: data.adLacpActive === 1 ? 'on' : 'off',
+    ...list('arpIpTargets'),
+    ...list('nsIp6Targets'),
+  }
+}
+
+/** What a link that is made is told of its kind. */
+export function linkData(spec: Spec): LinkData {
+  if (spec.vlan) return { id: spec.vlan.vlanID, protocol: vlanProtocols[spec.vlan.vlanProtocol] ?? 0x8100 }
+  if (spec.bondMaster) return bondData(spec.bondMaster)
+  if (spec.bridgeMaster)
+    return {
+      stpState: Number(spec.bridgeMaster.stp?.enabled ?? false),
+      vlanFiltering: Number(spec.bridgeMaster.vlan?.filteringEnabled ?? false),
+    }
+  if (spec.vrfMaster) return { table: Number(spec.vrfMaster.table) }
+  return {}
+}
+
+/** The part of a status that tells of a link's kind. */
+export function shownData(
+  kind: string,
+  data: LinkData,
+): Pick<SpecOf<typeof LinkStatus>, 'vlan' | 'bondMaster' | 'bridgeMaster' | 'vrfMaster'> {
+  if (kind === 'vlan')
+    return { vlan: { vlanID: Number(data.id ?? 0), vlanProtocol: data.protocol === vlanProtocols['802.1ad'] ? '802.1ad' : '802.1q' } }
+  if (kind === 'bond') return { bondMaster: shownBond(data) }
+  if (kind === 'bridge')
+    return { bridgeMaster: { stp: { enabled: Number(data.stpState ?? 0) !== 0 }, vlan: { filteringEnabled: data.vlanFiltering === 1 } } }
+  if (kind === 'vrf') return { vrfMaster: { table: String(data.table ?? 0) } }
+  return {}
+}
+
+/** The wished settings that the link does not have. */
+export function changedData(wished: LinkData, present: LinkData): LinkData {
+  return Object.fromEntries(Object.entries(wished).filter(([name, value]) => !Bun.deepEquals(present[name] ?? absent(value), value)))
+}
+
+const absent = (value: LinkData[string]) => (Array.isArray(value) ? [] : undefined)

@@ -1,0 +1,45 @@
+import type { Resource, SpecOf } from '../../../cosi/resource.ts'
+import type { BootNetwork } from '../boot-network.ts'
+import type { NetworkInterface } from '../documents/machine-network.ts'
+import type { LinkStatus } from '../resources/link.ts'
+
+type Status = Resource<SpecOf<typeof LinkStatus>>
+
+/** A network card: not a bond, VLAN, bridge or another link that is made. */
+export const isPhysical = ({ type, kind }: SpecOf<typeof LinkStatus>): boolean => type === 'ether' && kind === ''
+
+/** Finds a link's own name by that name, its alias or another name of it; what nothing is called stays as it is. */
+export function linkNames(links: readonly Status[]): (name: string) => string {
+  const others = new Map<string, string>()
+  for (const { metadata, spec } of links)
+    for (const name of [spec.alias ?? '', ...(spec.altNames ?? [])]) if (name !== '' && !others.has(name)) others.set(name, metadata.id)
+  const own = new Set(links.map(({ metadata }) => metadata.id))
+  return (name) => (own.has(name) ? name : (others.get(name) ?? name))
+}
+
+/** What picks links by what they are. */
+export type DeviceSelector = NonNullable<NetworkInterface['deviceSelector']>
+
+/** The names of the links for which every condition of a selector holds, in the kernel's order; texts may hold `*` and `?`. */
+export function selectedLinks(selector: DeviceSelector, links: readonly Status[]): string[] {
+  const { physical, ...texts } = selector
+  const patterns = Object.entries(texts).flatMap(([key, text]) =>
+    text ? [[key as keyof typeof texts, new Bun.Glob(lower(text))] as const] : [],
+  )
+  if (patterns.length === 0 && physical === undefined) return []
+  return links
+    .filter(({ spec }) => {
+      if (physical !== undefined && isPhysical(spec) !== physical) return false
+      return patterns.every(([key, glob]) => glob.match(lower(spec[key] ?? '')))
+    })
+    .sort((a, b) => a.spec.index - b.spec.index)
+    .map(({ metadata }) => metadata.id)
+}
+
+const lower = (text: string) => text.toLowerCase()
+
+/** The network cards that are ours to use. */
+export const cards = (present: readonly Status[], { ignored }: BootNetwork): string[] =>
+  present
+    .filter(({ metadata, spec }) => isPhysical(spec) && !ignored.has(metadata.id) && !(spec.alias && ignored.has(spec.alias)))
+    .map(({ metadata }) => metadata.id)

@@ -1,0 +1,72 @@
+/** Amazon EC2: the instance metadata service, version 2 (a token first, which a forged request cannot fetch). */
+import { declaredLink } from '../../link/declared.ts'
+import { dhcp, dhcpAt, linkWith, platformNetwork } from '../declare.ts'
+import { metadataOf } from '../loose.ts'
+import type { Platform, PlatformDoor } from '../platform.ts'
+
+const base = 'http://169.254.169.254/latest'
+
+async function reader({ fetch }: Pick<PlatformDoor, 'fetch'>) {
+  const token = await fetch(`${base}/api/token`, { method: 'PUT', headers: { 'x-aws-ec2-metadata-token-ttl-seconds': '21600' } })
+  const headers: Record<string, string> = token ? { 'x-aws-ec2-metadata-token': token.trim() } : {}
+  return async (path: string) => (await fetch(`${base}/${path}`, { headers })) ?? ''
+}
+
+const lines = (text: string) => text.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trim()]))
+
+export const aws: Platform = {
+  async network(door) {
+    const read = await reader(door)
+    const meta = async (path: string) => (await read(`meta-data/${path}`)).trim()
+    const [hostname, instanceType, instanceId, region, zone, lifeCycle, internalDNS, externalDNS, ip4, ip6] = await Promise.all(
+      [
+        'hostname',
+        'instance-type',
+        'instance-id',
+        'placement/region',
+        'placement/availability-zone',
+        'instance-life-cycle',
+        'local-hostname',
+        'public-hostname',
+        'public-ipv4',
+        'ipv6',
+      ].map(meta),
+    )
+    const links = []
+    for (const entry of lines(await meta('network/interfaces/macs/')).slice(0, 64)) {
+      const mac = entry.replace(/\/$/, '')
+      const link = linkWith(mac, door.links)
+      if (!link) continue
+      const place = Number(await meta(`network/interfaces/macs/${mac}/device-number`)) || 0
+      const six = (await meta(`network/interfaces/macs/${mac}/ipv6s`)) !== ''
+      // The first card's routes are the machine's; another's are used when that one's cannot be.
+      links.push(declaredLink(link.name, { dhcp4: dhcpAt(dhcp.routeMetric * (place + 1)), ...(six ? { dhcp6: dhcp } : {}) }))
+    }
+    const tags: Record<string, string> = {}
+    for (const key of lines(await meta('tags/instance')).slice(0, 64)) tags[key] = await meta(`tags/instance/${encodeURIComponent(key)}`)
+    return platformNetwork(
+      {
+        links,
+        hostname,
+        externalIPs: [ip4!, ip6!],
+        metadata: metadataOf({
+          platform: 'aws',
+          hostname,
+          region,
+          zone,
+          instanceType,
+          instanceId,
+          providerId: instanceId && `aws:///${zone}/${instanceId}`,
+          spot: lifeCycle === 'spot',
+          internalDNS,
+          externalDNS,
+          tags: Object.keys(tags).length > 0 ? tags : undefined,
+        }),
+      },
+      door.links,
+    )
+  },
+  async userData(door) {
+    return (await (await reader(door))('user-data')) || undefined
+  },
+}

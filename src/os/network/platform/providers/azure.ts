@@ -1,0 +1,82 @@
+/** Microsoft Azure: the instance metadata service, and the fabric that waits to be told the machine is ready. */
+import { declaredLink } from '../../link/declared.ts'
+import { dhcp, dhcpAt, linkWith, platformNetwork } from '../declare.ts'
+import { listOf, mappingOf, metadataOf, readJson, readJsonList, textOf, unwrapped } from '../loose.ts'
+import type { Platform } from '../platform.ts'
+
+const base = 'http://169.254.169.254/metadata'
+const version = 'api-version=2021-12-13'
+const headers = { metadata: 'true' }
+
+/** The fabric: it takes a machine for broken that never says it has started. */
+const fabric = 'http://168.63.129.16/machine'
+const agent = { 'x-ms-version': '2012-11-30', 'x-ms-agent-name': 'Ichor' }
+
+export const azure: Platform = {
+  async network({ fetch, links: known }) {
+    const computeText = await fetch(`${base}/instance/compute?${version}&format=json`, { headers })
+    const cardsText = await fetch(`${base}/instance/network/interface?${version}&format=json`, { headers })
+    // Only behind a balancer of the standard kind is there something to be told.
+    const balancerText = await fetch(`${base}/loadbalancer?${version}&format=json`, { headers })
+    const compute = readJson(computeText ?? '{}', 'azure metadata: compute')
+    const cards = readJsonList(cardsText ?? '[]', 'azure metadata: network')
+    const balancer = mappingOf(balancerText && readJson(balancerText, 'azure metadata: load balancer').loadbalancer)
+    const links = cards.flatMap((card, place) => {
+      const link = linkWith(card.macAddress, known)
+      if (!link) return []
+      const six = listOf(mappingOf(card.ipv6).ipAddress).some((one) => textOf(one.privateIpAddress) !== '')
+      return [declaredLink(link.name, { dhcp4: dhcpAt(dhcp.routeMetric * (place + 1)), ...(six ? { dhcp6: dhcp } : {}) })]
+    })
+    const publicOf = (card: (typeof cards)[number]) =>
+      [card.ipv4, card.ipv6].flatMap((family) => listOf(mappingOf(family).ipAddress).map((one) => textOf(one.publicIpAddress)))
+    const hostname = textOf(mappingOf(compute.osProfile).computerName) || textOf(compute.name)
+    const resource = textOf(compute.resourceId)
+    return platformNetwork(
+      {
+        links,
+        hostname,
+        externalIPs: [...cards.flatMap(publicOf), ...listOf(balancer.publicIpAddresses).map((one) => textOf(one.frontendIpAddress))],
+        metadata: metadataOf({
+          platform: 'azure',
+          hostname,
+          region: textOf(compute.location).toLowerCase(),
+          zone: textOf(compute.zone) || textOf(compute.platformFaultDomain),
+          instanceType: textOf(compute.vmSize),
+          instanceId: resource,
+          providerId: resource && `azure://${resource}`,
+          spot: textOf(compute.evictionPolicy) !== '' || textOf(compute.priority).toLowerCase() === 'spot',
+          tags: tagsOf(compute.tagsList),
+        }),
+      },
+      known,
+    )
+  },
+  async userData({ fetch }) {
+    const text = await fetch(`${base}/instance/compute/userData?${version}&format=text`, { headers })
+    return text ? unwrapped(text) : undefined
+  },
+  async ready({ fetch }) {
+    const state = (await fetch(`${fabric}/?comp=goalstate`, { headers: agent })) ?? ''
+    const part = (name: string) => {
+      const [, after = ''] = state.split(`<${name}>`, 2)
+      const [value = ''] = after.split(`</${name}>`, 1)
+      if (!/^[^<>]{1,256}$/.test(value)) throw new Error(`read azure goal state: it has no ${name}`)
+      return value
+    }
+    const instance = `<Role><InstanceId>${part('InstanceId')}</InstanceId><Health><State>Ready</State></Health></Role>`
+    const container = `<ContainerId>${part('ContainerId')}</ContainerId><RoleInstanceList>${instance}</RoleInstanceList>`
+    const body = `<?xml version="1.0" encoding="utf-8"?>
+<Health><GoalStateIncarnation>${part('Incarnation')}</GoalStateIncarnation><Container>${container}</Container></Health>`
+    const told = await fetch(`${fabric}?comp=health`, {
+      method: 'POST',
+      headers: { ...agent, 'content-type': 'text/xml; charset=utf-8' },
+      body,
+    })
+    if (told === undefined) throw new Error('tell azure that the machine has started: the fabric takes no reports')
+  },
+}
+
+function tagsOf(list: unknown): Record<string, string> | undefined {
+  const tags = listOf(list).map(({ name, value }) => [textOf(name), textOf(value)] as const)
+  return tags.length > 0 ? Object.fromEntries(tags) : undefined
+}

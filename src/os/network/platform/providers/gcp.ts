@@ -1,0 +1,61 @@
+/** Google Compute Engine: the metadata server, all of an instance in one answer. */
+import { declaredLink } from '../../link/declared.ts'
+import { dhcp, dhcpAt, linkWith, platformNetwork } from '../declare.ts'
+import { listOf, mappingOf, metadataOf, mtuOf, readJson, textOf, textsOf } from '../loose.ts'
+import type { Platform } from '../platform.ts'
+
+const base = 'http://169.254.169.254/computeMetadata/v1'
+const headers = { 'metadata-flavor': 'Google' }
+/** The metadata server tells the time too, smeared over leap seconds as the rest of that cloud does. */
+const timeServer = 'metadata.google.internal'
+
+const last = (path: unknown) => textOf(path).split('/').at(-1) ?? ''
+
+export const gcp: Platform = {
+  async network({ fetch, links: known }) {
+    const instance = readJson((await fetch(`${base}/instance/?recursive=true&alt=json`, { headers })) ?? '{}', 'gcp metadata: instance')
+    const project = (await fetch(`${base}/project/project-id`, { headers }))?.trim() ?? ''
+    const cards = listOf(instance.networkInterfaces)
+    const links = cards.flatMap((card, place) => {
+      const link = linkWith(card.mac, known)
+      if (!link) return []
+      const six = textsOf(card.ipv6).length > 0 || textOf(card.dhcpv6Refresh) !== ''
+      return [
+        declaredLink(link.name, {
+          mtu: mtuOf(card.mtu),
+          dhcp4: dhcpAt(dhcp.routeMetric * (place + 1)),
+          ...(six ? { dhcp6: dhcp } : {}),
+        }),
+      ]
+    })
+    const hostname = textOf(instance.hostname)
+    const zone = last(instance.zone)
+    const name = textOf(instance.name) || (hostname.split('.')[0] ?? '')
+    const { preemptible, provisioningModel } = mappingOf(instance.scheduling)
+    return platformNetwork(
+      {
+        links,
+        hostname,
+        timeServers: [timeServer],
+        externalIPs: cards.flatMap((card) => [
+          ...listOf(card.accessConfigs).map(({ externalIp }) => textOf(externalIp)),
+          ...listOf(card.ipv6AccessConfigs).map(({ externalIpv6 }) => textOf(externalIpv6)),
+        ]),
+        metadata: metadataOf({
+          platform: 'gcp',
+          hostname,
+          region: zone.slice(0, Math.max(0, zone.lastIndexOf('-'))),
+          zone,
+          instanceType: last(instance.machineType),
+          instanceId: textOf(instance.id),
+          providerId: project && `gce://${project}/${zone}/${name}`,
+          spot: textOf(preemptible).toUpperCase() === 'TRUE' || textOf(provisioningModel).toUpperCase() === 'SPOT',
+        }),
+      },
+      known,
+    )
+  },
+  async userData({ fetch }) {
+    return (await fetch(`${base}/instance/attributes/user-data`, { headers })) || undefined
+  },
+}

@@ -1,0 +1,61 @@
+/** NoCloud: files on a disk labelled `cidata`, or over HTTP where the firmware's serial number or the command line point. */
+import { platformNetwork } from '../declare.ts'
+import { metadataOf, textOf } from '../loose.ts'
+import type { Platform, PlatformDoor } from '../platform.ts'
+import { parseMapping } from '../platform-config.ts'
+import { readNetworkConfig } from './nocloud.ts'
+
+const labels = ['cidata', 'CIDATA']
+
+type Door = Pick<PlatformDoor, 'fetch' | 'disk' | 'serial' | 'commandLine'>
+
+/** Settings in the form `ds=nocloud-net;s=http://10.0.0.1/;h=name;i=id`, of the serial number or else the command line. */
+export function pointers(serial: string, commandLine: string): Readonly<Record<string, string>> {
+  const form = /^ds=nocloud(-net)?(?=[;,]|$)/
+  const found = [serial, ...commandLine.split(/\s+/)].find((text) => form.test(text))
+  if (!found) return {}
+  const pairs = found.split(';').flatMap((part) => {
+    const equals = part.indexOf('=')
+    return equals > 0 ? [[part.slice(0, equals), part.slice(equals + 1)] as const] : []
+  })
+  return Object.fromEntries(pairs)
+}
+
+async function read({ fetch, disk, serial, commandLine }: Door, names: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const { s: seed } = pointers(serial, commandLine)
+  if (!seed || !/^https?:\/\//.test(seed)) {
+    const files = await disk(labels, names)
+    if (!files) throw new Error('nocloud: there is no disk labelled "cidata", and neither serial number nor command line name an address')
+    return files
+  }
+  const found = new Map<string, string>()
+  for (const name of names) {
+    const text = await fetch(`${seed.endsWith('/') ? seed : `${seed}/`}${name}`)
+    if (text !== undefined) found.set(name, text)
+  }
+  return found
+}
+
+export const nocloud: Platform = {
+  async network(door) {
+    const files = await read(door, ['meta-data', 'network-config'])
+    const meta = parseMapping(files.get('meta-data')?.trim() || '{}', 'nocloud meta-data')
+    const said = pointers(door.serial, door.commandLine)
+    const hostname = said.h || textOf(meta['local-hostname']) || textOf(meta.hostname)
+    const config = files.get('network-config')?.trim()
+    const links = config ? readNetworkConfig(config, door.links, hostname) : platformNetwork({ hostname }, door.links)
+    const metadata = metadataOf({
+      platform: 'nocloud',
+      hostname,
+      instanceId: said.i || textOf(meta['instance-id']),
+      instanceType: textOf(meta['instance-type']),
+      providerId: textOf(meta['provider-id']),
+      region: textOf(meta.region),
+      zone: textOf(meta.zone),
+    })
+    return { ...links, metadata }
+  },
+  async userData(door) {
+    return (await read(door, ['user-data'])).get('user-data') || undefined
+  },
+}

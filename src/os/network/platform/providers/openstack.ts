@@ -1,0 +1,130 @@
+/** OpenStack: metadata on a disk of its own (`config-2`) or over HTTP; links and networks in two lists of JSON. */
+import { bondOf, type DeclaredLink, declaredLink } from '../../link/declared.ts'
+import { dhcp, type KnownLink, linkWith, platformNetwork, route, withMask } from '../declare.ts'
+import { type Loose, listOf, metadataOf, mtuOf, readJson, textOf, textsOf } from '../loose.ts'
+import type { Platform, PlatformDoor } from '../platform.ts'
+import { PlatformConfigError } from '../platform-config.ts'
+
+const base = 'http://169.254.169.254'
+const labels = ['config-2', 'CONFIG-2']
+const folder = 'openstack/latest'
+
+async function read({ fetch, disk }: Pick<PlatformDoor, 'fetch' | 'disk'>, name: string): Promise<string | undefined> {
+  const files = await disk(labels, [`${folder}/${name}`])
+  return files?.get(`${folder}/${name}`) ?? (await fetch(`${base}/${folder}/${name}`))
+}
+
+/** The links and networks of `network_data.json`. */
+export function readNetworkData(data: Loose, known: readonly KnownLink[]): { links: DeclaredLink[]; nameServers: string[] } {
+  const links = new Map<string, DeclaredLink>()
+  const entries = listOf(data.links)
+  const nameServers = listOf(data.services).flatMap(({ type, address }) => (type === 'dns' ? [textOf(address)] : []))
+  const add = (id: unknown, link: DeclaredLink | undefined) => link && links.set(textOf(id), link)
+  for (const entry of entries) {
+    if (entry.type === 'bond' || entry.type === 'vlan') continue
+    const card = linkWith(entry.ethernet_mac_address, known)
+    add(entry.id, card && declaredLink(card.name, { mtu: mtuOf(entry.mtu) }))
+  }
+  let bonds = 0
+  for (const entry of entries)
+    if (entry.type === 'bond') {
+      const name = `bond${bonds++}`
+      const members = textsOf(entry.bond_links).flatMap((id) => links.get(id)?.name ?? [])
+      add(entry.id, declaredLink(name, { kind: 'bond', mtu: mtuOf(entry.mtu), bond: bond(entry), members, ...own(entry) }))
+    }
+  for (const entry of entries)
+    if (entry.type === 'vlan') {
+      const parent = links.get(textOf(entry.vlan_link))?.name
+      const vlanID = Number(entry.vlan_id)
+      if (!parent) continue // of a card that is not there
+      if (!(Number.isInteger(vlanID) && vlanID >= 1 && vlanID <= 4094))
+        throw new PlatformConfigError(
+          `openstack network data: VLAN "${textOf(entry.id)}": ${JSON.stringify(entry.vlan_id)} is no number of one`,
+        )
+      const vlan = { vlanID, vlanProtocol: '802.1q', parent } as const
+      add(entry.id, declaredLink(`${parent}.${vlanID}`, { kind: 'vlan', mtu: mtuOf(entry.mtu), vlan }))
+    }
+  for (const network of listOf(data.networks)) {
+    const link = links.get(textOf(network.link))
+    if (!link) continue
+    nameServers.push(...listOf(network.services).flatMap(({ type, address }) => (type === 'dns' ? [textOf(address)] : [])))
+    attach(link, network)
+  }
+  return { links: [...links.values()], nameServers: [...nameServers, ...textsOf(data.dns)] }
+}
+
+function attach(link: DeclaredLink, network: Loose): void {
+  switch (network.type) {
+    case 'ipv4_dhcp':
+      link.dhcp4 = dhcp
+      break
+    case 'ipv6_dhcp':
+    case 'ipv6_dhcpv6-stateful':
+      link.dhcp6 = dhcp
+      break
+    case 'ipv4':
+    case 'ipv6':
+      link.addresses.push({ address: withMask(textOf(network.ip_address), network.netmask ? lengthOf(network.netmask) : undefined) })
+      if (textOf(network.gateway)) link.routes.push(route('', textOf(network.gateway)))
+      break
+    default: // addresses that routers tell are the kernel's own doing
+  }
+  for (const one of listOf(network.routes)) {
+    const to = textOf(one.network)
+    const everywhere = /^(0\.0\.0\.0|::)$/.test(to) && /^(0\.0\.0\.0|::|0)?$/.test(textOf(one.netmask))
+    link.routes.push(route(everywhere ? '' : withMask(to, one.netmask ? lengthOf(one.netmask) : undefined), textOf(one.gateway)))
+  }
+}
+
+/** IPv6 masks are written as addresses too: `ffff:ffff:ffff:ffff::`. */
+function lengthOf(mask: unknown): string {
+  const text = textOf(mask)
+  if (!text.includes(':')) return text
+  const filled = text.split(':').filter((part) => part !== '')
+  const bits = filled.map((part) => Number.parseInt(part, 16).toString(2).padStart(16, '0')).join('')
+  if (!/^1*0*$/.test(bits)) throw new PlatformConfigError(`openstack network data: "${text}" is not a netmask`)
+  return String(bits.replaceAll('0', '').length)
+}
+
+function bond(entry: Loose) {
+  const number = (value: unknown) => (textOf(value) === '' ? undefined : Number(textOf(value)))
+  return bondOf({
+    mode: textOf(entry.bond_mode) || undefined,
+    xmitHashPolicy: textOf(entry.bond_xmit_hash_policy) || undefined,
+    miimon: number(entry.bond_miimon) ?? 100,
+  })
+}
+
+const own = (entry: Loose) => (textOf(entry.ethernet_mac_address) ? { hardwareAddr: textOf(entry.ethernet_mac_address).toLowerCase() } : {})
+
+export const openstack: Platform = {
+  async network(door) {
+    const meta = readJson((await read(door, 'meta_data.json')) ?? '{}', 'openstack metadata')
+    const dataText = await read(door, 'network_data.json')
+    const found = dataText ? readNetworkData(readJson(dataText, 'openstack network data'), door.links) : { links: [], nameServers: [] }
+    // Of an older service, which the configuration disk does not have.
+    const old = async (path: string) => (await door.fetch(`${base}/latest/meta-data/${path}`).catch(() => undefined))?.trim() ?? ''
+    const [instanceType, address] = await Promise.all([old('instance-type'), old('public-ipv4')])
+    const hostname = textOf(meta.hostname) || textOf(meta.name)
+    const id = textOf(meta.uuid)
+    return platformNetwork(
+      {
+        ...found,
+        hostname,
+        externalIPs: [address],
+        metadata: metadataOf({
+          platform: 'openstack',
+          hostname,
+          zone: textOf(meta.availability_zone),
+          instanceType,
+          instanceId: id,
+          providerId: id && `openstack:///${id}`,
+        }),
+      },
+      door.links,
+    )
+  },
+  async userData(door) {
+    return (await read(door, 'user_data')) || undefined
+  },
+}

@@ -1,0 +1,48 @@
+/** VMware: values that the hypervisor was given for the guest, `guestinfo.…`. */
+import { gunzipSync } from 'node:zlib'
+import { platformNetwork } from '../declare.ts'
+import { mappingOf, metadataOf, textOf, unwrapped } from '../loose.ts'
+import type { Platform, PlatformDoor } from '../platform.ts'
+import { PlatformConfigError, parseMapping } from '../platform-config.ts'
+import { readNetworkConfig } from './nocloud.ts'
+
+const longest = 4 << 20
+
+/** A value as it was meant: `<key>.encoding` says how it was packed. */
+async function read({ guestinfo }: Pick<PlatformDoor, 'guestinfo'>, key: string): Promise<string | undefined> {
+  const value = await guestinfo(`guestinfo.${key}`)
+  if (!value) return undefined
+  const encoding = (await guestinfo(`guestinfo.${key}.encoding`)) ?? ''
+  if (/^(gz|gzip)\+(b64|base64)$/.test(encoding)) {
+    try {
+      return gunzipSync(Buffer.from(value, 'base64'), { maxOutputLength: longest }).toString()
+    } catch {
+      throw new PlatformConfigError(`guestinfo.${key}: it is not what gzip and base64 make, as its encoding says`)
+    }
+  }
+  return unwrapped(value)
+}
+
+export const vmware: Platform = {
+  async network(door) {
+    const text = await read(door, 'metadata')
+    const meta = parseMapping(text?.trim() || '{}', 'guestinfo.metadata')
+    const hostname = textOf(meta['local-hostname']) || textOf(meta.hostname)
+    // The network is part of the metadata, or a text of its own in it, packed like the rest.
+    const within = meta.network
+    const config = typeof within === 'string' ? unwrapped(within) : Object.keys(mappingOf(within)).length > 0 ? JSON.stringify(within) : ''
+    const links = config ? readNetworkConfig(config, door.links, hostname) : platformNetwork({ hostname }, door.links)
+    const metadata = metadataOf({
+      platform: 'vmware',
+      hostname,
+      instanceId: textOf(meta['instance-id']),
+      providerId: textOf(meta['provider-id']),
+      region: textOf(meta.region),
+      zone: textOf(meta.zone),
+    })
+    return { ...links, metadata }
+  },
+  async userData(door) {
+    return (await read(door, 'talos.config')) ?? (await read(door, 'userdata'))
+  },
+}

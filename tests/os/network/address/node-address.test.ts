@@ -1,0 +1,75 @@
+import { expect, test } from 'bun:test'
+import { silent } from '../../../../src/cosi/log.ts'
+import { Runtime } from '../../../../src/cosi/runtime.ts'
+import { Store } from '../../../../src/cosi/store.ts'
+import { MachineConfig } from '../../../../src/os/config/resources/machine-config.ts'
+import { configAddressFilter } from '../../../../src/os/k8s/controllers/address-filter.ts'
+import { configAddressOrder, observeNodeAddresses } from '../../../../src/os/network/controllers/address/node-address.ts'
+import { AddressStatus } from '../../../../src/os/network/resources/address.ts'
+import { LinkStatus } from '../../../../src/os/network/resources/link.ts'
+import { NodeAddress } from '../../../../src/os/network/resources/node-address.ts'
+
+const link = (index: number) =>
+  ({
+    index,
+    type: 'ether',
+    linkIndex: 0,
+    flags: 'UP',
+    hardwareAddr: '',
+    permanentAddr: '',
+    broadcastAddr: '',
+    mtu: 1500,
+    queueDisc: '',
+    operationalState: 'up',
+    kind: '',
+    slaveKind: '',
+    linkState: true,
+    port: '',
+    duplex: '',
+  }) as const
+
+const address = (text: string, linkName: string, linkIndex: number, scope = 'global') => ({
+  address: text,
+  linkIndex,
+  linkName,
+  family: text.includes(':') ? 'inet6' : 'inet4',
+  scope,
+  flags: 'permanent',
+  priority: 0,
+})
+
+function node() {
+  const store = new Store()
+  const os = new Runtime(store, { log: silent })
+  os.register(configAddressOrder, observeNodeAddresses, configAddressFilter)
+  os.start()
+  store.put(LinkStatus, 'eth0', link(2))
+  store.put(LinkStatus, 'cni0', link(3))
+  store.put(AddressStatus, 'eth0/10.0.0.5/24', address('10.0.0.5/24', 'eth0', 2))
+  store.put(AddressStatus, 'eth0/fe80::1/64', address('fe80::1/64', 'eth0', 2, 'link'))
+  store.put(AddressStatus, 'cni0/10.244.0.1/24', address('10.244.0.1/24', 'cni0', 3))
+  const set = (id: string) => store.get(NodeAddress, id)?.spec.addresses
+  return { store, os, set }
+}
+
+test("pods' addresses are not the node's own", async () => {
+  const { store, os, set } = node()
+  store.put(MachineConfig, 'v1alpha1', 'version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n')
+  await os.settled()
+  expect(set('current')).toEqual(['10.0.0.5/24', '10.244.0.1/24'])
+  expect(set('current-no-k8s')).toEqual(['10.0.0.5/24'])
+  expect(set('routed-only-k8s')).toEqual(['10.244.0.1/24'])
+})
+
+test('the default address stays while it is there, the accumulated ones for ever', async () => {
+  const { store, os, set } = node()
+  await os.settled()
+  store.put(LinkStatus, 'eth1', link(1))
+  store.put(AddressStatus, 'eth1/10.0.0.1/24', address('10.0.0.1/24', 'eth1', 1))
+  await os.settled()
+  expect(set('default')).toEqual(['10.0.0.5/24'])
+  store.destroy(AddressStatus, 'eth0/10.0.0.5/24')
+  await os.settled()
+  expect(set('default')).toEqual(['10.0.0.1/24'])
+  expect(set('accumulative')).toContain('10.0.0.5/24')
+})

@@ -1,0 +1,62 @@
+import { expect, test } from 'bun:test'
+import { createLogger } from '../../../../src/cosi/log.ts'
+import { Runtime } from '../../../../src/cosi/runtime.ts'
+import { Store } from '../../../../src/cosi/store.ts'
+import { parseConfig } from '../../../../src/os/config/parse.ts'
+import { MachineConfig } from '../../../../src/os/config/resources/machine-config.ts'
+import { applyLinkAliases, configLinkAliases } from '../../../../src/os/network/controllers/link/link-alias.ts'
+import { LinkStatus } from '../../../../src/os/network/resources/link.ts'
+
+const document = (name: string, match: string) =>
+  `---\napiVersion: v1alpha1\nkind: LinkAliasConfig\nname: ${name}\nselector: {match: '${match}'}\n`
+const config = (...documents: string[]) => `version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n${documents.join('')}`
+
+test('links are named by what they are, and lose the name with the document', async () => {
+  const kernel = new Map(['eth0', 'eth1', 'eth2'].map((name) => [name, { name, alias: '' }]))
+  const said: string[] = []
+  const store = new Store()
+  const os = new Runtime(store, { log: createLogger(({ level, message }) => level === 'warn' && said.push(message)) })
+  const network = {
+    links: () => [...kernel.values()],
+    setLink: (name: string, { alias = '' }) => void kernel.set(name, { name, alias }),
+    [Symbol.dispose]() {},
+  }
+  os.register(configLinkAliases, applyLinkAliases({ net: { openNetwork: () => network } as never }))
+  os.start()
+  for (const [index, name] of [...kernel.keys()].entries())
+    store.put(LinkStatus, name, {
+      index: index + 1,
+      type: 'ether',
+      linkIndex: 0,
+      flags: '',
+      hardwareAddr: `00:1a:00:00:00:0${index}`,
+      permanentAddr: `00:1a:00:00:00:0${index}`,
+      broadcastAddr: '',
+      mtu: 1500,
+      queueDisc: '',
+      operationalState: 'up',
+      kind: '',
+      slaveKind: '',
+      linkState: true,
+      port: '',
+      duplex: '',
+      driver: index === 0 ? 'virtio_net' : 'e1000',
+    })
+  const aliases = () => [...kernel.values()].map(({ alias }) => alias)
+  store.put(
+    MachineConfig,
+    'v1alpha1',
+    config(document('uplink', 'link.driver == "virtio_net"'), document('lan%d', 'mac(link.permanent_addr).startsWith("00:1a")')),
+  )
+  await os.settled()
+  expect(aliases()).toEqual(['uplink', 'lan0', 'lan1'])
+  store.put(MachineConfig, 'v1alpha1', config(document('both', 'link.driver == "e1000"')))
+  await os.settled()
+  expect(aliases()).toEqual(['', '', ''])
+  expect([...new Set(said)]).toEqual(['an alias is for one link, but its expression picks several'])
+})
+
+test('an expression that cannot be read is refused with the configuration', () => {
+  const { errors } = parseConfig(config(document('x', 'link.driver =='))).validate('metal')
+  expect(errors.map(({ message }) => message)).toContain('character 15: unexpected token: the end')
+})
