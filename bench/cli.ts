@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { table } from '../src/programs/talosctl/table.ts'
+import { table } from '../src/programs/talosctl/output/table.ts'
 
 const { values } = parseArgs({
   options: {

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ConfigError } from '../src/document/config-error.ts'
 import { ConfigContainer } from '../src/os/config/container.ts'
-import { table } from '../src/programs/talosctl/table.ts'
+import { table } from '../src/programs/talosctl/output/table.ts'
 
 const { values } = parseArgs({
   options: {

@@ -10,7 +10,7 @@ import { defineResource } from '../src/cosi/resource.ts'
 import { Runtime } from '../src/cosi/runtime.ts'
 import { Store } from '../src/cosi/store.ts'
 import { transform } from '../src/cosi/transform.ts'
-import { table } from '../src/programs/talosctl/table.ts'
+import { table } from '../src/programs/talosctl/output/table.ts'
 
 const spec = v.object({ name: v.string(), address: v.optional(v.string()), index: v.pipe(v.number(), v.integer()), up: v.boolean() })
 const kind = (index: number) => defineResource({ type: `Things${index}.bench.dev`, namespace: 'bench', spec })

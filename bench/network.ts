@@ -4,7 +4,7 @@
  * its address, beside the time the server itself took by its own log.
  */
 import { parseArgs } from 'node:util'
-import { table } from '../src/programs/talosctl/table.ts'
+import { table } from '../src/programs/talosctl/output/table.ts'
 import { servers4 } from '../tests/network/dhcp-servers.ts'
 import { dnsmasq } from '../tests/network/dnsmasq.ts'
 import { Lab } from '../tests/network/lab.ts'

@@ -349,7 +349,7 @@ describe('the wall clock', () => {
     'programs/apid/access-log.ts': 'access lines',
     'programs/keeper/console-log.ts': 'console lines',
     'programs/keeper/keep-node.ts': 'the state file',
-    'programs/talosctl/commands/upgrade.ts': 'shown to people',
+    'programs/talosctl/commands/lifecycle/upgrade.ts': 'shown to people',
     'programs/talosctl/dashboard/gather.ts': 'compared with the boot time of /proc/stat',
     'programs/talosctl/io.ts': 'shown to people',
     'programs/trustd/certificate.ts': 'certificates',

@@ -2,7 +2,7 @@
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { clusterId, linkName } from '../../src/programs/talosctl/cluster/plan.ts'
+import { clusterId, linkName } from '../../src/programs/talosctl/cluster/plan/plan.ts'
 
 /** Everything of ours that a cluster could leave behind. */
 export interface Traces {

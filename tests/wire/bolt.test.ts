@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { snapshotInfo } from '../../src/programs/talosctl/snapshot-info.ts'
+import { snapshotInfo } from '../../src/programs/talosctl/etcd/snapshot-info.ts'
 import { BoltDatabase } from '../../src/wire/bolt.ts'
 import { mutated, numbers } from '../fuzz/mutate.ts'
 

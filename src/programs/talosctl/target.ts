@@ -3,8 +3,8 @@
 import { X509Certificate } from 'node:crypto'
 import { UsageError } from './failure.ts'
 import type { Io } from './io.ts'
-import { type Context, readTalosconfig } from './talosconfig.ts'
-import { talosconfigPaths } from './talosconfig-path.ts'
+import { talosconfigPaths } from './talosconfig/path.ts'
+import { type Context, readTalosconfig } from './talosconfig/talosconfig.ts'
 
 /** The global flags as commander leaves them. */
 export interface ClusterFlags {

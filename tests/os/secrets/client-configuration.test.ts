@@ -4,7 +4,7 @@ import { Store } from '../../../src/cosi/store.ts'
 import { generateClientConfiguration } from '../../../src/os/secrets/api/client-configuration.ts'
 import { OSRootSecret } from '../../../src/os/secrets/resources/os-root-secret.ts'
 import { issuedBy, newCA, parseCertificate, toBase64 } from '../../../src/pki/certificate.ts'
-import { parseTalosconfig } from '../../../src/programs/talosctl/talosconfig.ts'
+import { parseTalosconfig } from '../../../src/programs/talosctl/talosconfig/talosconfig.ts'
 
 const { crt, key } = newCA({ subject: { organizations: ['talos'] } })
 

@@ -17,13 +17,13 @@ const elsewhere = new Set([
   'events', // tests/cluster/api.story.ts, as they come
   'cluster create', // every story
   'cluster create qemu', // tests/vm
-  'config endpoint', // tests/programs/talosctl/config.test.ts
+  'config endpoint', // tests/programs/talosctl/commands/config/config.test.ts
   'config node',
   'config-history list', // tests/cluster/config.story.ts
   'config-history show',
   'config-history diff',
   'config-history restore',
-  'gen ca', // tests/programs/talosctl/gen.test.ts
+  'gen ca', // tests/programs/talosctl/commands/gen/gen.test.ts
   'gen crt',
   'gen csr',
   'gen key',

@@ -1,5 +1,5 @@
 import type { Io } from '../io.ts'
-import { humanSize } from '../units.ts'
+import { humanSize } from '../output/units.ts'
 
 /** How far a transfer is, how quick, and how long it still takes, on stderr where that is a terminal. */
 export class ByteProgress {

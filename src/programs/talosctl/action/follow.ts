@@ -9,8 +9,8 @@ import { RpcError } from '../../../rpc/status.ts'
 import type { Cluster } from '../cluster.ts'
 import { describeEvent, sequenceFailure } from '../event.ts'
 import type { Io } from '../io.ts'
+import { rfc3339 } from '../output/units.ts'
 import { specOf } from '../resource/definition.ts'
-import { rfc3339 } from '../units.ts'
 
 /** When the wait is over. */
 export type Goal = 'back' | 'gone'

@@ -1,7 +1,7 @@
 import { machine as wire } from '../../../rpc/enums.ts'
 import type { machine } from '../../../rpc/messages.ts'
 import type { Cluster } from '../cluster.ts'
-import { type ImageNamespace, imageInstance } from '../image-instance.ts'
+import { type ImageNamespace, imageInstance } from '../image/instance.ts'
 import type { Io } from '../io.ts'
 import { rate } from './byte-progress.ts'
 

@@ -1,8 +1,8 @@
 import { mkdirSync } from 'node:fs'
 import type { ClusterRecord } from '../../keeper/layout.ts'
 import { UsageError } from '../failure.ts'
-import type { ClusterRequest } from './plan.ts'
-import { checkDisk, checkImage, checkKernel, checkLoop, checkMesh, checkRoot } from './preflight.ts'
+import { checkDisk, checkImage, checkKernel, checkLoop, checkMesh, checkRoot } from './host/preflight.ts'
+import type { ClusterRequest } from './plan/plan.ts'
 import { checkMachines, checkRoom } from './qemu/preflight.ts'
 
 /** A cluster's nodes are all of one kind. */

@@ -6,8 +6,8 @@ import { dirname, join } from 'node:path'
 import * as v from 'valibot'
 import { clusterPaths } from '../../keeper/layout.ts'
 import type { Io } from '../io.ts'
-import type { Context } from '../talosconfig.ts'
-import { talosconfigPaths } from '../talosconfig-path.ts'
+import { talosconfigPaths } from '../talosconfig/path.ts'
+import type { Context } from '../talosconfig/talosconfig.ts'
 
 const Merged = v.object({
   talosconfig: v.optional(v.object({ file: v.string(), context: v.string() })),

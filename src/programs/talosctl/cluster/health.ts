@@ -1,6 +1,6 @@
 import type { ClusterRecord } from '../../keeper/layout.ts'
 import type { Io } from '../io.ts'
-import type { Configs } from './configs.ts'
+import type { Configs } from './plan/configs.ts'
 import type { Progress } from './progress.ts'
 
 /** How to wait for a healthy cluster. */

@@ -19,10 +19,10 @@ import {
 import { isHeld } from '../../keeper/lock.ts'
 import { isAlive } from '../../keeper/process-identity.ts'
 import { readStatus } from '../../keeper/status.ts'
-import { acceptBridge, hostIptables } from './host-filter.ts'
-import { mountImage } from './image-mount.ts'
-import { makeBridge, plugMachine, plugNode } from './links.ts'
-import { addMasquerade } from './masquerade.ts'
+import { acceptBridge, hostIptables } from './host/filter.ts'
+import { mountImage } from './host/image-mount.ts'
+import { makeBridge, plugMachine, plugNode } from './host/links.ts'
+import { addMasquerade } from './host/masquerade.ts'
 
 const START_TIMEOUT = 15_000
 

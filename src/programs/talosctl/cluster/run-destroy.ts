@@ -7,8 +7,8 @@ import type { Io } from '../io.ts'
 import { removeContexts } from './client-files.ts'
 import { archiveConsoles } from './console-archive.ts'
 import { destroyCluster, isCluster } from './destroy.ts'
-import { checkName } from './plan.ts'
-import { checkRoot, clusters } from './preflight.ts'
+import { checkRoot, clusters } from './host/preflight.ts'
+import { checkName } from './plan/plan.ts'
 
 /** What `cluster destroy` was asked. */
 export interface DestroyOptions {

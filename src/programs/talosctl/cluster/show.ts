@@ -3,7 +3,7 @@ import { clusterPaths, nodeDirectory, nodePaths, readCluster } from '../../keepe
 import { isAlive } from '../../keeper/process-identity.ts'
 import { readStatus } from '../../keeper/status.ts'
 import { UsageError } from '../failure.ts'
-import { table } from '../table.ts'
+import { table } from '../output/table.ts'
 
 /** What `cluster show` prints of a cluster. */
 export function showCluster(state: string, name: string): string {

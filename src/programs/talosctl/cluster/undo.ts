@@ -10,9 +10,9 @@ import { removeNetns } from '../../../linux/netns.ts'
 import { setSysctl } from '../../../linux/sysctl.ts'
 import type { JournalEntry } from '../../keeper/journal.ts'
 import { identify, isAlive, type ProcessIdentity } from '../../keeper/process-identity.ts'
-import { forgetBridge } from './host-filter.ts'
-import { removeLink } from './links.ts'
-import { removeMasquerade } from './masquerade.ts'
+import { forgetBridge } from './host/filter.ts'
+import { removeLink } from './host/links.ts'
+import { removeMasquerade } from './host/masquerade.ts'
 
 /** Something that is still there, and why. */
 export interface Leftover {

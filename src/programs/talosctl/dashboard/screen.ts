@@ -1,5 +1,5 @@
 /** The dashboard's screen as lines of text: a function of what is known, what is looked at, and the terminal's size. */
-import { humanSize } from '../units.ts'
+import { humanSize } from '../output/units.ts'
 import { bar, fit, graph, line, type Piece, right, type Style } from './cells.ts'
 import type { Choice, NodeState, RateLine, View } from './state.ts'
 import { tabs } from './state.ts'

@@ -3,7 +3,7 @@ import type { ichor as messages } from '../../../rpc/messages.ts'
 import type { Cluster } from '../cluster.ts'
 import { ExitCode } from '../failure.ts'
 import type { Io } from '../io.ts'
-import { table } from '../table.ts'
+import { table } from '../output/table.ts'
 
 const { NOTE, REFUSED } = ichor.v1.PlanItem.Verdict
 

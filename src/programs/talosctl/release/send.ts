@@ -5,7 +5,7 @@ import { tarEnd, tarHeader, tarPadding } from '../../../oci/tar.ts'
 import type { Cluster } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
-import { humanSize } from '../units.ts'
+import { humanSize } from '../output/units.ts'
 
 const chunk = 1 << 20
 

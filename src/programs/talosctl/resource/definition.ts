@@ -3,8 +3,8 @@
 import type { cosi } from '../../../rpc/messages.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { Cluster } from '../cluster.ts'
-import { parsePath, printValue } from '../jsonpath.ts'
 import { nearest } from '../nearest.ts'
+import { parsePath, printValue } from '../output/jsonpath.ts'
 
 /** One type of resources. */
 export interface Definition {

@@ -1,7 +1,7 @@
 /** A resource as YAML or as an object for JSON and templates. */
 
 import type { cosi } from '../../../rpc/messages.ts'
-import { rfc3339 } from '../units.ts'
+import { rfc3339 } from '../output/units.ts'
 import { specOf } from './definition.ts'
 
 /** A resource as the YAML document that users know, four spaces deep; the spec's text is the node's own. */

@@ -3,7 +3,7 @@
 import type { MachinesRecord } from '../../../keeper/layout.ts'
 import { type DiskBus, diskBuses } from '../../../keeper/machine/qemu-arguments.ts'
 import { UsageError } from '../../failure.ts'
-import { parseMemory } from '../quantity.ts'
+import { parseMemory } from '../plan/quantity.ts'
 
 /** Virtual machines as they were asked for. */
 export interface MachinesRequest {

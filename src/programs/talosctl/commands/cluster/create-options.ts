@@ -63,12 +63,12 @@ const configurationFlags: (keyof CreateFlags)[] = [
 
 /** What the flags of create ask for, checked. */
 export async function options(io: Io, flags: CreateFlags, asked: (flag: keyof CreateFlags) => boolean): Promise<CreateOptions> {
-  const { parseCidr } = await import('../../cluster/cidr.ts')
-  const { parseExposedPorts } = await import('../../cluster/exposed-ports.ts')
-  const { parseCpus, parseMemory } = await import('../../cluster/quantity.ts')
-  const { checkName } = await import('../../cluster/plan.ts')
-  const { hostResolvers } = await import('../../cluster/resolvers.ts')
-  const { readPatches } = await import('../../cluster/patches.ts')
+  const { parseCidr } = await import('../../cluster/host/cidr.ts')
+  const { parseExposedPorts } = await import('../../cluster/host/exposed-ports.ts')
+  const { parseCpus, parseMemory } = await import('../../cluster/plan/quantity.ts')
+  const { checkName } = await import('../../cluster/plan/plan.ts')
+  const { hostResolvers } = await import('../../cluster/host/resolvers.ts')
+  const { readPatches } = await import('../../cluster/plan/patches.ts')
   checkName(flags.name)
   if (net.isIP(flags.hostIp) !== 4)
     throw new UsageError(`--host-ip "${flags.hostIp}": write an IPv4 address of this host, such as 0.0.0.0 or 127.0.0.1`)

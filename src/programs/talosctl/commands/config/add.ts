@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
-import { openTalosconfig, saveTalosconfig } from '../../talosconfig-file.ts'
-import type { ConfigFlags } from '../config.ts'
+import { openTalosconfig, saveTalosconfig } from '../../talosconfig/file.ts'
+import type { ConfigFlags } from './config.ts'
 
 /** Files that hold a context's credentials, as PEM. */
 export interface CredentialFiles {

@@ -1,6 +1,6 @@
 import type { Io } from '../../io.ts'
-import { contextOf, openTalosconfig, requireContext, saveTalosconfig } from '../../talosconfig-file.ts'
-import type { ConfigFlags } from '../config.ts'
+import { contextOf, openTalosconfig, requireContext, saveTalosconfig } from '../../talosconfig/file.ts'
+import type { ConfigFlags } from './config.ts'
 
 /** Makes a context the current one. */
 export async function chooseContext(io: Io, flags: ConfigFlags, name: string): Promise<void> {

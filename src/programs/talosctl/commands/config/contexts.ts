@@ -1,8 +1,8 @@
 import type { Io } from '../../io.ts'
-import { type OutputFlags, structured } from '../../output.ts'
-import { table } from '../../table.ts'
-import { openTalosconfig } from '../../talosconfig-file.ts'
-import type { ConfigFlags } from '../config.ts'
+import { type OutputFlags, structured } from '../../output/output.ts'
+import { table } from '../../output/table.ts'
+import { openTalosconfig } from '../../talosconfig/file.ts'
+import type { ConfigFlags } from './config.ts'
 
 /** Lists the contexts by name. */
 export async function listContexts(io: Io, flags: ConfigFlags, { output }: OutputFlags): Promise<void> {

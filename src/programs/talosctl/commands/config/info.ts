@@ -1,9 +1,9 @@
 import { fromBase64, parseCertificate } from '../../../../pki/certificate.ts'
 import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
-import { relativeTime } from '../../relative-time.ts'
-import { contextOf, openTalosconfig } from '../../talosconfig-file.ts'
-import type { ConfigFlags } from '../config.ts'
+import { relativeTime } from '../../output/relative-time.ts'
+import { contextOf, openTalosconfig } from '../../talosconfig/file.ts'
+import type { ConfigFlags } from './config.ts'
 
 /** Shows who the current context is and for how long. */
 export async function showInfo(io: Io, flags: ConfigFlags, { output }: { output: string }): Promise<void> {

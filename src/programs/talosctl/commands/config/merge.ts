@@ -1,8 +1,8 @@
 import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
-import { readTalosconfig } from '../../talosconfig.ts'
-import { addContexts, openTalosconfig, saveTalosconfig } from '../../talosconfig-file.ts'
-import type { ConfigFlags } from '../config.ts'
+import { addContexts, openTalosconfig, saveTalosconfig } from '../../talosconfig/file.ts'
+import { readTalosconfig } from '../../talosconfig/talosconfig.ts'
+import type { ConfigFlags } from './config.ts'
 
 /** Takes in the contexts of other files, beside those of the same name or in their place; the current context of the last one becomes the current one here. */
 export async function mergeConfig(io: Io, flags: ConfigFlags, paths: string[], { overwrite = false } = {}): Promise<void> {

@@ -3,8 +3,8 @@ import { roleNames } from '../../../../os/config/documents/features.ts'
 import type { Cluster } from '../../cluster.ts'
 import { UsageError } from '../../failure.ts'
 import { type Io, remark } from '../../io.ts'
-import { parseTalosconfig } from '../../talosconfig.ts'
-import { openTalosconfig, saveTalosconfig } from '../../talosconfig-file.ts'
+import { openTalosconfig, saveTalosconfig } from '../../talosconfig/file.ts'
+import { parseTalosconfig } from '../../talosconfig/talosconfig.ts'
 
 /** What the new certificate allows, and for how many milliseconds. */
 export interface NewOptions {

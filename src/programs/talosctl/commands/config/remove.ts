@@ -1,8 +1,8 @@
 import { matchesWildcard } from '../../../../wire/wildcard.ts'
 import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
-import { openTalosconfig, saveTalosconfig } from '../../talosconfig-file.ts'
-import type { ConfigFlags } from '../config.ts'
+import { openTalosconfig, saveTalosconfig } from '../../talosconfig/file.ts'
+import type { ConfigFlags } from './config.ts'
 
 /** How careful to be. */
 export interface RemoveOptions {

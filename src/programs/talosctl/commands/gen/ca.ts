@@ -3,7 +3,7 @@ import { newCA, parseCertificate } from '../../../../pki/certificate.ts'
 import { newKey, newRsaKey } from '../../../../pki/key.ts'
 import type { Io } from '../../io.ts'
 import { writeNew } from '../../new-files.ts'
-import type { GenFlags } from '../gen.ts'
+import type { GenFlags } from './gen.ts'
 
 /** What the authority is like. */
 export interface CaOptions {

@@ -8,10 +8,10 @@ import { formatClientConfig, newClientConfig } from '../../../../os/config/gener
 import { defaultInstallImage, defaultKubernetesVersion } from '../../../../os/config/generate/versions.ts'
 import { UsageError } from '../../failure.ts'
 import { type Io, remark } from '../../io.ts'
+import { checkVersion } from '../../machine-config/version-contract.ts'
 import { writeNew } from '../../new-files.ts'
 import { readPatches, readText } from '../../patches.ts'
-import { checkVersion } from '../../version-contract.ts'
-import type { GenFlags } from '../gen.ts'
+import type { GenFlags } from './gen.ts'
 
 /** The flags of `gen config` as commander leaves them. */
 export interface ConfigOptions {

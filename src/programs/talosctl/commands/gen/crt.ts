@@ -4,7 +4,7 @@ import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 import { writeNew } from '../../new-files.ts'
 import { readText } from '../../patches.ts'
-import type { GenFlags } from '../gen.ts'
+import type { GenFlags } from './gen.ts'
 
 /** Which request is signed by whom. */
 export interface CrtOptions {

@@ -6,7 +6,7 @@ import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 import { writeNew } from '../../new-files.ts'
 import { readText } from '../../patches.ts'
-import type { GenFlags } from '../gen.ts'
+import type { GenFlags } from './gen.ts'
 
 /** What is asked for, with which key. */
 export interface CsrOptions {

@@ -4,7 +4,7 @@ import { newKey } from '../../../../pki/key.ts'
 import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 import { writeNew } from '../../new-files.ts'
-import type { GenFlags } from '../gen.ts'
+import type { GenFlags } from './gen.ts'
 
 /** Makes a private key. */
 export async function genKey(_io: Io, flags: GenFlags, { name }: { name: string }): Promise<void> {

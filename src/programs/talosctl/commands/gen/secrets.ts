@@ -5,10 +5,10 @@ import { matches, toBase64 } from '../../../../pki/certificate.ts'
 import { parseKey } from '../../../../pki/key.ts'
 import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
+import { checkVersion } from '../../machine-config/version-contract.ts'
 import { writeNew } from '../../new-files.ts'
 import { readText } from '../../patches.ts'
-import { checkVersion } from '../../version-contract.ts'
-import type { GenFlags } from '../gen.ts'
+import type { GenFlags } from './gen.ts'
 
 /** Where the secrets come from and go to. */
 export interface SecretsOptions {

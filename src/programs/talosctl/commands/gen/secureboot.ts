@@ -10,7 +10,7 @@ import { writeSignatureLists } from '../../../../wire/efi/signature-list.ts'
 import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 import { type NewFile, writeNew } from '../../new-files.ts'
-import type { GenFlags } from '../gen.ts'
+import type { GenFlags } from './gen.ts'
 
 interface DatabaseOptions {
   enrolledCertificate: string

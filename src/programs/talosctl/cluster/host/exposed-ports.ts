@@ -1,0 +1,41 @@
+import { UsageError } from '../../failure.ts'
+
+/** A port of the host that leads to a port of a node. */
+export interface ExposedPort {
+  hostPort: number
+  nodePort: number
+  protocol: 'tcp' | 'udp'
+}
+
+/** Reads `hostPort:nodePort/protocol,…`; the protocol is tcp when left out, and ranges of equal length may stand on both sides. */
+export function parseExposedPorts(text: string): ExposedPort[] {
+  const ports = text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+    .flatMap(parseOne)
+  const seen = new Set<string>()
+  for (const { hostPort, protocol } of ports) {
+    const key = `${hostPort}/${protocol}`
+    if (seen.has(key)) throw new UsageError(`exposed port ${key} is given twice: use each port of the host once`)
+    seen.add(key)
+  }
+  return ports
+}
+
+function parseOne(part: string): ExposedPort[] {
+  const match = /^(\d{1,5})(?:-(\d{1,5}))?:(\d{1,5})(?:-(\d{1,5}))?(?:\/(tcp|udp))?$/.exec(part)
+  if (!match) throw new UsageError(`exposed port "${part}": write hostPort:nodePort/protocol, such as 8080:30080/tcp`)
+  const [, from = '', to, nodeFrom = '', nodeTo, protocol = 'tcp'] = match
+  const host = range(part, from, to)
+  const node = range(part, nodeFrom, nodeTo)
+  if (host.length !== node.length) throw new UsageError(`exposed port "${part}": the two ranges differ in length`)
+  return host.map((hostPort, i) => ({ hostPort, nodePort: node[i]!, protocol: protocol as 'tcp' | 'udp' }))
+}
+
+function range(part: string, from: string, to = from): number[] {
+  const first = Number(from)
+  const last = Number(to)
+  if (first < 1 || last > 65535 || first > last) throw new UsageError(`exposed port "${part}": ports go from 1 to 65535, ranges upwards`)
+  return Array.from({ length: last - first + 1 }, (_, i) => first + i)
+}

@@ -1,0 +1,82 @@
+/** The cluster's network on the host: a bridge with the gateway's address, and for each node a namespace and a cable to the bridge. */
+
+import { existsSync } from 'node:fs'
+import { type Network, openNetwork } from '../../../../linux/net.ts'
+import { createNetns, removeNetns } from '../../../../linux/netns.ts'
+import { createTap } from '../../../../linux/tap.ts'
+import type { Journal } from '../../../keeper/journal.ts'
+import type { ClusterRecord, NodeRecord } from '../../../keeper/layout.ts'
+import { macOf } from '../../../keeper/node-address.ts'
+import { parseCidr } from './cidr.ts'
+
+const NODE_LINK = 'eth0'
+
+/** Makes the bridge with its address; one that is there is left as it is. */
+export function makeBridge({ network }: ClusterRecord, journal: Journal): void {
+  using host = openNetwork()
+  const { bridge, mtu, gateway } = network
+  if (!host.link(bridge)) {
+    journal.write({ kind: 'link', name: bridge })
+    // No spanning tree and no delay: a port forwards as soon as it is plugged in.
+    host.addBridge({ name: bridge, mtu, hardwareAddress: macOf(gateway), settings: { stpState: 0, forwardDelay: 0 } })
+  }
+  const link = host.indexOf(bridge)
+  host.addAddress({ link, address: `${gateway}/${parseCidr(network.cidr).bits}` })
+  host.setLink(link, { up: true })
+}
+
+/** Makes a node's namespace with a cable to the bridge, its address and its way out. */
+export function plugNode({ network }: ClusterRecord, node: NodeRecord, netns: string, journal: Journal): void {
+  using host = openNetwork()
+  if (!isNamespace(netns)) {
+    // A file without a namespace is what a crash between the two left.
+    removeNetns(netns)
+    journal.write({ kind: 'netns', path: netns, node: node.name })
+    createNetns(netns)
+  }
+  if (!host.link(node.link)) {
+    journal.write({ kind: 'link', name: node.link, node: node.name })
+    host.addVeth({
+      name: node.link,
+      mtu: network.mtu,
+      peer: { name: NODE_LINK, mtu: network.mtu, hardwareAddress: macOf(node.ip) },
+      peerNetns: netns,
+    })
+  }
+  host.setLink(node.link, { master: host.indexOf(network.bridge), up: true })
+  using inside = openNetwork({ netns })
+  inside.setLink('lo', { up: true })
+  const link = inside.indexOf(NODE_LINK)
+  inside.addAddress({ link, address: `${node.ip}/${parseCidr(network.cidr).bits}` })
+  inside.setLink(link, { up: true })
+  inside.putRoute({ gateway: network.gateway, link })
+}
+
+/** Makes the link that a virtual machine's card is plugged into, on the bridge. */
+export function plugMachine({ network }: ClusterRecord, node: NodeRecord, journal: Journal): void {
+  using host = openNetwork()
+  if (!host.link(node.link)) {
+    journal.write({ kind: 'link', name: node.link, node: node.name })
+    createTap(node.link)
+  }
+  host.setLink(node.link, { master: host.indexOf(network.bridge), mtu: network.mtu, up: true })
+}
+
+/** Removes a link; its other end goes with it. Absent is fine. */
+export function removeLink(name: string): void {
+  using host = openNetwork()
+  host.removeLink(name)
+}
+
+function isNamespace(path: string): boolean {
+  if (!existsSync(path)) return false
+  let inside: Network | undefined
+  try {
+    inside = openNetwork({ netns: path })
+    return true
+  } catch {
+    return false
+  } finally {
+    inside?.close()
+  }
+}

@@ -1,0 +1,175 @@
+/** The secrets and configurations of a cluster, made once and kept with it, so that nodes added later are of the same cluster. */
+
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ConfigContainer } from '../../../../os/config/container.ts'
+import type { SecretsBundle } from '../../../../os/config/generate/secrets.ts'
+import { type ClusterRecord, clusterPaths, type NodeRecord, writeAtomically } from '../../../keeper/layout.ts'
+import { UsageError } from '../../failure.ts'
+import type { Context } from '../../talosconfig/talosconfig.ts'
+import type { Credentials } from '../node-api.ts'
+import { installDisk } from '../qemu/request.ts'
+
+/** What machine configurations are to say beyond what the cluster's record says. */
+export interface ConfigRequest {
+  dnsDomain: string
+  mirrors: { registry: string; endpoint: string }[]
+  insecureRegistries: string[]
+  cniUrl?: string
+  /** Whether the nodes are joined by a mesh. */
+  kubespan?: boolean
+  /** Where clients reach the machines, when not at their own addresses. */
+  endpoint?: string
+  patches: { all: string[]; controlplane: string[]; worker: string[] }
+  /** Whether any of it was asked for, rather than left to its default. */
+  asked: boolean
+}
+
+/** A cluster's configurations by role, and who its administrator is. */
+export interface Configs {
+  controlplane: ConfigContainer
+  worker: ConfigContainer
+  credentials: Credentials
+  /** The context of the client configuration. */
+  context(cluster: ClusterRecord): Context
+}
+
+/**
+ * Says what is wrong with what the configurations are to say, before anything is made: nodes start while the real secrets,
+ * which take a while, are on their way.
+ */
+export async function checkConfigs(directory: string, cluster: ClusterRecord, request: ConfigRequest): Promise<void> {
+  const roles = (['controlplane', 'worker'] as const).filter((role) => !existsSync(join(directory, `${role}.yaml`)))
+  if (roles.length === 0) return
+  const { newSecrets } = await import('../../../../os/config/generate/secrets.ts')
+  const { newKey } = await import('../../../../pki/key.ts')
+  const secrets = await newSecrets({ serviceAccount: newKey('ecdsa') })
+  for (const role of roles) await makeConfig(role, cluster, request, secrets)
+}
+
+/** Makes what a new cluster needs to know, or reads what was made before. */
+export async function provideConfigs(directory: string, cluster: ClusterRecord, request: ConfigRequest): Promise<Configs> {
+  const { newSecrets, formatSecrets, parseSecrets } = await import('../../../../os/config/generate/secrets.ts')
+  const { formatClientConfig, newClientConfig } = await import('../../../../os/config/generate/talosconfig.ts')
+  const { parseConfig } = await import('../../../../os/config/parse.ts')
+  const paths = clusterPaths(directory)
+  // The secrets come first and are never made twice: what was signed with them is on nodes by then.
+  if (!existsSync(paths.secrets)) writeAtomically(paths.secrets, formatSecrets(await newSecrets()))
+  const secrets = parseSecrets(readFileSync(paths.secrets))
+  const config = async (role: 'controlplane' | 'worker') => {
+    const file = join(directory, `${role}.yaml`)
+    if (!existsSync(file)) writeAtomically(file, (await makeConfig(role, cluster, request, secrets)).toString())
+    return parseConfig(readFileSync(file))
+  }
+  if (!existsSync(paths.talosconfig)) {
+    writeAtomically(
+      paths.talosconfig,
+      formatClientConfig(
+        newClientConfig(secrets.certs.os, { clusterName: cluster.name, endpoints: endpointsOf(cluster, request), nodes: [] }),
+      ),
+    )
+  }
+  const { parseTalosconfig } = await import('../../talosconfig/talosconfig.ts')
+  const client = await parseTalosconfig(readFileSync(paths.talosconfig, 'utf8'), `"${paths.talosconfig}"`)
+  const own = client.contexts[cluster.name]
+  if (!own?.ca || !own.crt || !own.key)
+    throw new Error(`"${paths.talosconfig}" does not hold the cluster's context: destroy the cluster and create it again`)
+  const pem = (text: string) => Buffer.from(text, 'base64').toString()
+  return {
+    controlplane: await config('controlplane'),
+    worker: await config('worker'),
+    credentials: { ca: pem(own.ca), cert: pem(own.crt), key: pem(own.key) },
+    context: (current) => ({ ...own, endpoints: endpointsOf(current, request), nodes: [] }),
+  }
+}
+
+/** Refuses settings of configurations that were made with other ones: machines are changed by their own API. */
+export async function checkSameConfiguration(directory: string, cluster: ClusterRecord, request: ConfigRequest): Promise<void> {
+  if (!request.asked) return
+  const { generate } = await import('../../../../os/config/generate/generate.ts')
+  const { parseSecrets } = await import('../../../../os/config/generate/secrets.ts')
+  const secrets = parseSecrets(readFileSync(clusterPaths(directory).secrets))
+  for (const role of ['controlplane', 'worker'] as const) {
+    const file = join(directory, `${role}.yaml`)
+    if (!existsSync(file) || roleConfig(generate, role, cluster, request, secrets).toString() === readFileSync(file, 'utf8')) continue
+    throw new UsageError(
+      `cluster "${cluster.name}" was created with other settings for its machines: leave patches, mirrors and the like out and change machines with "talosctl patch machineconfig", or destroy the cluster and create it again`,
+    )
+  }
+}
+
+function roleConfig(
+  generate: typeof import('../../../../os/config/generate/generate.ts').generate,
+  role: NodeRecord['role'],
+  cluster: ClusterRecord,
+  request: ConfigRequest,
+  secrets: SecretsBundle,
+): ConfigContainer {
+  const { patches } = request
+  const all = [...registryPatches(request), ...patches.all]
+  const options = generateOptions(cluster, request, secrets)
+  return generate(role, options, { all, controlPlane: patches.controlplane, worker: patches.worker })
+}
+
+/** The configuration of a role. Throws with all that is wrong when the wishes make it invalid. */
+async function makeConfig(
+  role: 'controlplane' | 'worker',
+  cluster: ClusterRecord,
+  request: ConfigRequest,
+  secrets: SecretsBundle,
+): Promise<ConfigContainer> {
+  const { generate } = await import('../../../../os/config/generate/generate.ts')
+  const { patches } = request
+  const options = generateOptions(cluster, request, secrets)
+  const all = [...registryPatches(request), ...patches.all]
+  const made = generate(role, options, { all, controlPlane: patches.controlplane, worker: patches.worker })
+  const { errors } = made.validate(cluster.machines ? 'metal' : 'container')
+  if (errors.length > 0)
+    throw new Error(
+      `the configuration for ${role}s is not valid: ${errors.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')}`,
+    )
+  return made
+}
+
+/** A node's own configuration: its role's, with its name. */
+export function nodeConfig(configs: Configs, node: NodeRecord): string {
+  const hostname = JSON.stringify({ apiVersion: 'v1alpha1', kind: 'HostnameConfig', auto: 'off', hostname: node.name })
+  return configs[node.role].patch(hostname).toString()
+}
+
+function endpointsOf(cluster: ClusterRecord, { endpoint }: ConfigRequest): string[] {
+  if (endpoint) return [endpoint]
+  return cluster.nodes.filter(({ role }) => role === 'controlplane').map(({ ip }) => ip)
+}
+
+function generateOptions(cluster: ClusterRecord, request: ConfigRequest, secrets: SecretsBundle) {
+  const { network, kubernetes, discovery, hostAddress } = cluster
+  const mirrors = Map.groupBy(request.mirrors, ({ registry }) => registry)
+  const names = [
+    network.gateway,
+    '127.0.0.1',
+    ...(hostAddress === '0.0.0.0' ? [] : [hostAddress]),
+    ...(request.endpoint ? [request.endpoint] : []),
+  ]
+  return {
+    clusterName: cluster.name,
+    endpoint: `https://${network.gateway}:${kubernetes.port}`,
+    secrets,
+    kubernetesVersion: kubernetes.version,
+    dnsDomain: request.dnsDomain,
+    additionalSans: [...new Set(names)],
+    install: cluster.machines ? { disk: installDisk(cluster.nodes[0]?.disks ?? []) } : (false as const),
+    registryMirrors: Object.fromEntries([...mirrors].map(([registry, entries]) => [registry, entries.map(({ endpoint }) => endpoint)])),
+    nameservers: network.nameservers,
+    discovery: discovery !== undefined,
+    ...(discovery ? { discoveryEndpoint: `http://${network.gateway}:${discovery.port}` } : {}),
+    kubespan: request.kubespan === true,
+    ...(request.cniUrl ? { cni: { name: 'custom' as const, urls: [request.cniUrl] } } : {}),
+  }
+}
+
+function registryPatches({ insecureRegistries }: ConfigRequest): string[] {
+  if (insecureRegistries.length === 0) return []
+  const config = Object.fromEntries(insecureRegistries.map((registry) => [registry, { tls: { insecureSkipVerify: true } }]))
+  return [JSON.stringify({ machine: { registries: { config } } })]
+}

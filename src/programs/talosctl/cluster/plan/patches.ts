@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs'
+import { UsageError } from '../../failure.ts'
+
+/** Patches as texts: each was given as such, or as @file. */
+export function readPatches(values: readonly string[], flag: string): string[] {
+  return values.map((value) => {
+    if (!value.startsWith('@')) return value
+    const file = value.slice(1)
+    try {
+      return readFileSync(file, 'utf8')
+    } catch (error) {
+      throw new UsageError(
+        `${flag} "${value}": ${(error as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such file' : (error as Error).message}`,
+      )
+    }
+  })
+}

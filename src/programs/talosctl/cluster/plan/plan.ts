@@ -1,0 +1,157 @@
+/** Turns what was asked for into a cluster's record: names, addresses, links and who is added or removed. */
+
+import { createHash, randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import type { ClusterRecord, MachinesRecord, NodeRecord } from '../../../keeper/layout.ts'
+import { UsageError } from '../../failure.ts'
+import { addressOf, type Cidr, contains, formatCidr, parseCidr, sizeOf } from '../host/cidr.ts'
+import type { ExposedPort } from '../host/exposed-ports.ts'
+import type { MachinesRequest } from '../qemu/request.ts'
+
+/** How a node of one role is made. */
+export interface RoleRequest {
+  count: number
+  /** Thousandths of a processor. */
+  cpus: number
+  /** Bytes. */
+  memory: number
+}
+
+/** What the user asked for, parsed. */
+export interface ClusterRequest {
+  name: string
+  state: string
+  cidr: Cidr
+  mtu: number
+  controlplanes: RoleRequest
+  workers: RoleRequest
+  kubernetesVersion: string
+  kubernetesPort: number
+  exposedPorts: ExposedPort[]
+  hostAddress: string
+  nameservers: string[]
+  forwardDns: string[]
+  discovery: boolean
+  image: string
+  /** Of virtual machines; without it nodes are containers. */
+  machines?: MachinesRequest
+}
+
+/** What was found on the host: ports that are free for the cluster's interfaces, and how its virtual machines run. */
+export interface Found {
+  kubernetes: number
+  machineApi: number
+  accelerator?: MachinesRecord['accelerator']
+}
+
+const DISCOVERY_PORT = 3000
+const CONFIG_PORT = 3001
+const MIB = 1024 * 1024
+// The memory floors of the machine itself, less what firmware and kernel take of it.
+const MINIMUM = { controlplane: (2048 - 200) * MIB, worker: (1024 - 150) * MIB }
+
+/** The id that keeps this cluster's things apart from those of every other on the host. */
+export function clusterId(state: string, name: string): string {
+  return createHash('sha256').update(join(state, name)).digest('hex').slice(0, 8)
+}
+
+/** A cluster that does not exist yet. */
+export function planCluster(request: ClusterRequest, ports: Found): ClusterRecord {
+  const { name, state, cidr, mtu } = request
+  checkName(name)
+  if (request.controlplanes.count < 1) throw new UsageError('--controlplanes: a cluster needs at least one control plane')
+  const id = clusterId(state, name)
+  const gateway = addressOf(cidr, 1)
+  const empty: ClusterRecord = {
+    version: 1,
+    name,
+    id,
+    network: {
+      cidr: formatCidr(cidr),
+      gateway,
+      mtu,
+      bridge: `ichor${id}`,
+      nameservers: request.forwardDns.length > 0 ? [gateway] : request.nameservers,
+      forwardDns: request.forwardDns,
+    },
+    kubernetes: { version: request.kubernetesVersion, port: request.kubernetesPort, hostPort: ports.kubernetes },
+    machineApi: { hostPort: ports.machineApi },
+    hostAddress: request.hostAddress,
+    discovery: request.discovery ? { port: DISCOVERY_PORT } : undefined,
+    image: request.image,
+    machines: request.machines && planMachines(request.machines, ports),
+    nodes: [],
+  }
+  const { added } = planChange(empty, request)
+  const [first, ...others] = added
+  if (!first) throw new UsageError('--controlplanes: a cluster needs at least one control plane')
+  return { ...empty, nodes: [{ ...first, ports: request.exposedPorts }, ...others] }
+}
+
+/** What has to be added to, and removed from, a cluster so that it has the counts asked for; the last come go first. */
+export function planChange(cluster: ClusterRecord, request: ClusterRequest): { added: NodeRecord[]; removed: NodeRecord[] } {
+  checkMemory(request)
+  if (request.controlplanes.count < 1) throw new UsageError('--controlplanes: a cluster needs at least one control plane')
+  const added: NodeRecord[] = []
+  const removed: NodeRecord[] = []
+  const cidr = parseCidr(cluster.network.cidr)
+  const roles = [
+    ['controlplane', request.controlplanes],
+    ['worker', request.workers],
+  ] as const
+  for (const [role, { count, cpus, memory }] of roles) {
+    const present = cluster.nodes.filter((node) => node.role === role && !node.leaving)
+    removed.push(...cluster.nodes.filter((node) => node.role === role && node.leaving), ...present.slice(count))
+    for (let missing = count - present.length; missing > 0; missing--) {
+      const taken = [...cluster.nodes, ...added]
+      const name = freeName(cluster.name, role, taken)
+      added.push({
+        name,
+        role,
+        ip: freeAddress(cidr, cluster.network.gateway, taken),
+        link: linkName(cluster.id, name),
+        cpus,
+        memory,
+        ports: [],
+        ...(request.machines ? { uuid: randomUUID(), disks: request.machines.disks } : {}),
+      })
+    }
+  }
+  return { added, removed }
+}
+
+function planMachines({ images, start, firmware, secureBoot }: MachinesRequest, { accelerator = 'tcg' }: Found): MachinesRecord {
+  return { images, start, firmware, secureBoot, accelerator, ...(start === 'pxe' ? { configPort: CONFIG_PORT } : {}) }
+}
+
+/** The name of the host's end of a node's cable, within the 15 bytes that a link's name may have. */
+export function linkName(id: string, node: string): string {
+  return `ich${createHash('sha256').update(`${id}/${node}`).digest('hex').slice(0, 10)}`
+}
+
+/** Refuses a name that could not be part of host names, links and paths. */
+export function checkName(name: string): void {
+  if (!/^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$/.test(name)) {
+    throw new UsageError(`--name "${name}": use up to 40 small letters, digits and dashes, starting with a letter`)
+  }
+}
+
+function checkMemory({ controlplanes, workers }: ClusterRequest): void {
+  if (controlplanes.memory < MINIMUM.controlplane) throw new UsageError('--memory: a control plane needs at least 2GiB')
+  if (workers.count > 0 && workers.memory < MINIMUM.worker) throw new UsageError('--memory-workers: a worker needs at least 1GiB')
+}
+
+function freeName(cluster: string, role: NodeRecord['role'], taken: readonly NodeRecord[]): string {
+  for (let number = 1; ; number++) {
+    const name = `${cluster}-${role}-${number}`
+    if (!taken.some((node) => node.name === name)) return name
+  }
+}
+
+function freeAddress(cidr: Cidr, gateway: string, taken: readonly NodeRecord[]): string {
+  for (let n = 2; n < sizeOf(cidr) - 1; n++) {
+    const address = addressOf(cidr, n)
+    if (address !== gateway && contains(cidr, address) && !taken.some(({ ip }) => ip === address)) return address
+  }
+  throw new UsageError(`network ${formatCidr(cidr)} has no address left: ask for fewer nodes, or create the cluster with a larger --cidr`)
+}

@@ -1,0 +1,24 @@
+import { Command } from 'commander'
+import { UsageError } from '../../failure.ts'
+import type { CommandFactory } from '../../talosctl.ts'
+
+/** A command of old that only says what to use now. */
+function gone(name: string, instead: string): CommandFactory {
+  return () =>
+    new Command()
+      .description(`Gone: use ${instead}.`)
+      .allowUnknownOption()
+      .allowExcessArguments()
+      .action(() => {
+        throw new UsageError(`"talosctl ${name}" is gone: use ${instead}`)
+      })
+}
+
+/** talosctl disks */
+export const disks = gone('disks', '"talosctl get disks", "talosctl get systemdisk" or "talosctl get discoveredvolumes"')
+/** talosctl interfaces */
+export const interfaces = gone('interfaces', '"talosctl get addresses" or "talosctl get links"')
+/** talosctl routes */
+export const routes = gone('routes', '"talosctl get routes"')
+/** talosctl crashdump */
+export const crashdump = gone('crashdump', '"talosctl support"')

@@ -1,0 +1,116 @@
+import { Command, Option } from 'commander'
+import { awaitHealth, healthLine, Unhealthy } from '../../../../os/cluster/health/run.ts'
+import { healthSteps } from '../../../../os/cluster/health/steps.ts'
+import type { Cluster } from '../../cluster.ts'
+import { failedWith, UsageError } from '../../failure.ts'
+import { duration, list } from '../../flags.ts'
+import { clusterView, discoverMembers, type Members } from '../../health/view.ts'
+import type { Io } from '../../io.ts'
+import { wireDuration } from '../../output/units.ts'
+
+/** Milliseconds for a node's own explanation after the checks. */
+const explainTimeout = 10_000
+
+interface HealthFlags {
+  controlPlaneNodes?: string[]
+  initNode?: string
+  workerNodes?: string[]
+  k8sEndpoint?: string
+  server: boolean
+  waitTimeout: number
+}
+
+/** talosctl health */
+export const health = (io: Io, cluster: Cluster) =>
+  new Command()
+    .description('Wait until the cluster is healthy, and say what it waits for.')
+    .option('--control-plane-nodes <node>', 'addresses of the control planes (default: what the cluster knows)', list())
+    .option('--init-node <node>', 'one more control plane')
+    .option('--worker-nodes <node>', 'addresses of the workers (default: what the cluster knows)', list())
+    .option('--k8s-endpoint <url>', 'reach Kubernetes here instead of where its configuration says')
+    .addOption(new Option('--server').default(true).hideHelp())
+    .option('--no-server', 'check from here, not on a node')
+    .option('--wait-timeout <duration>', 'how long to wait', duration, 20 * 60_000)
+    .action((flags: HealthFlags) => runHealth(io, cluster, flags))
+
+/** Runs the checks on a node or from here, one line to stderr for every change. */
+export async function runHealth(io: Io, cluster: Cluster, flags: HealthFlags): Promise<void> {
+  await cluster.single('health')
+  const members = membersOf(flags)
+  try {
+    await check(io, cluster, members, flags)
+  } finally {
+    // Also where every check passed: a node that runs with its last good settings passes them.
+    for (const line of await causes(cluster, members)) io.stderr.write(`${line}\n`)
+  }
+}
+
+async function check(io: Io, cluster: Cluster, members: Members | undefined, flags: HealthFlags): Promise<void> {
+  if (flags.server) {
+    try {
+      await onServer(io, cluster, members, flags.waitTimeout)
+      return
+    } catch (error) {
+      if (!failedWith(error, 'Unimplemented')) throw error
+    }
+  }
+  await fromHere(io, cluster, members ?? (await discoverMembers(cluster)), flags)
+}
+
+/** What each node that is not healthy gives as the reason, one line a node; none of nodes that do not answer or cannot tell. */
+async function causes(cluster: Cluster, members: Members | undefined): Promise<string[]> {
+  const known = members ?? (await discoverMembers(cluster).catch(() => ({ controlPlanes: [], workers: [] })))
+  const request = { namespace: '', type: '', id: '' }
+  const lines = [...known.controlPlanes, ...known.workers].map(async (node) => {
+    try {
+      const [found] = await cluster.ask('ichor.v1.ExplainService/Explain', request, { node, timeout: explainTimeout })
+      return found && !found.well ? [`${node}: ${found.summary}`] : []
+    } catch {
+      return [] // The check that failed has said what there is to say of it.
+    }
+  })
+  return (await Promise.all(lines)).flat()
+}
+
+function membersOf({ controlPlaneNodes = [], initNode, workerNodes = [], k8sEndpoint }: HealthFlags): Members | undefined {
+  const controlPlanes = initNode ? [initNode, ...controlPlaneNodes] : controlPlaneNodes
+  if (controlPlanes.length === 0 && workerNodes.length > 0) throw new UsageError('--worker-nodes needs --control-plane-nodes beside it')
+  return controlPlanes.length === 0 ? undefined : { controlPlanes, workers: workerNodes, kubernetesEndpoint: k8sEndpoint }
+}
+
+async function onServer(io: Io, cluster: Cluster, members: Members | undefined, timeout: number): Promise<void> {
+  const clusterInfo = {
+    controlPlaneNodes: members?.controlPlanes ?? [],
+    workerNodes: members?.workers ?? [],
+    forceEndpoint: members?.kubernetesEndpoint ?? '',
+  }
+  const request = { waitTimeout: wireDuration(timeout), clusterInfo }
+  let last = ''
+  try {
+    for await (const { message } of cluster.stream('cluster.ClusterService/HealthCheck', request, { timeout: timeout + 10_000 })) {
+      last = message.trimEnd()
+      io.stderr.write(`${last}\n`)
+    }
+  } catch (error) {
+    if (failedWith(error, 'DeadlineExceeded') && last) throw new Error(`healthcheck error: ${last}`)
+    throw error
+  }
+}
+
+async function fromHere(io: Io, cluster: Cluster, members: Members, flags: HealthFlags): Promise<void> {
+  if (members.controlPlanes.length === 0) {
+    throw new UsageError('no members are known to the cluster: name them with --control-plane-nodes and --worker-nodes')
+  }
+  const view = clusterView(cluster, { ...members, kubernetesEndpoint: flags.k8sEndpoint })
+  try {
+    await awaitHealth(healthSteps(), view, {
+      timeout: flags.waitTimeout,
+      signal: io.signal,
+      onEvent: (event) => io.stderr.write(`${healthLine(event)}\n`),
+    })
+  } catch (error) {
+    throw error instanceof Unhealthy ? new Error(`healthcheck error: ${error.message}`) : error
+  } finally {
+    view.close()
+  }
+}

@@ -1,0 +1,47 @@
+import { Command } from 'commander'
+import type { Cluster } from '../../cluster.ts'
+import type { Io } from '../../io.ts'
+import { showPlan } from '../../release/plan.ts'
+import { sendImage } from '../../release/send.ts'
+
+interface InstallFlags {
+  disk?: string
+  image?: string
+  insecure?: boolean
+  plan?: boolean
+  reboot: boolean
+  wipe?: boolean
+}
+
+/** talosctl install */
+export const install = (io: Io, cluster: Cluster) =>
+  new Command()
+    .description('Install the system on a disk of nodes that run from a medium; applying a configuration does it as well.')
+    .option('--disk <path>', 'the disk, such as /dev/sda (default: that of the configuration)')
+    .option('-i, --image <image>', 'installer image: a reference, or an OCI layout of this computer (default: the medium’s own)')
+    .option('--insecure', 'the nodes are in maintenance mode')
+    .option('--plan', 'only say what would be written where')
+    .option('--no-reboot', 'stay on the medium afterwards')
+    .option('--wipe', 'overwrite what is on the disk')
+    .action((flags: InstallFlags) => runInstall(io, cluster, flags))
+
+/** Installs, or says what an installation would do. */
+export async function runInstall(io: Io, cluster: Cluster, flags: InstallFlags): Promise<void> {
+  if (!flags.insecure) await cluster.named('install')
+  const server = flags.insecure ? await cluster.insecure() : cluster
+  const wish = { disk: flags.disk ?? '', wipe: flags.wipe === true }
+  const named = (node: string | undefined) => (flags.image ? sendImage(io, server, node, flags.image) : Promise.resolve(''))
+  try {
+    if (flags.plan) {
+      await showPlan(io, server, async (node) => ({ ...wish, install: true, imageName: await named(node) }))
+      return
+    }
+    const all = server.each(async function* (node, name) {
+      const request = { ...wish, imageName: await named(node), reboot: flags.reboot }
+      for await (const { message } of server.stream('ichor.v1.ReleaseService/Install', request, { node })) yield `${name}: ${message}\n`
+    })
+    for await (const line of all) io.stderr.write(line)
+  } finally {
+    if (server !== cluster) await server.close()
+  }
+}

@@ -1,0 +1,21 @@
+import { Argument } from 'commander'
+import type { Cluster } from '../cluster.ts'
+
+/** Finds the values an argument may have; `before` are the arguments in front of it, `flags` those given. */
+export type Suggest = (
+  cluster: Cluster,
+  before: readonly string[],
+  flags: Readonly<Record<string, unknown>>,
+  word: string,
+) => Promise<string[]>
+
+/** An argument whose values the cluster knows; completion asks for them. */
+export class LiveArgument extends Argument {
+  constructor(
+    argument: string,
+    description: string,
+    readonly suggest: Suggest,
+  ) {
+    super(argument, description)
+  }
+}

@@ -1,0 +1,91 @@
+/** An etcd snapshot in a file: the database and behind it the SHA-256 of it. Both are checked before the file gets its name. */
+
+import { createHash } from 'node:crypto'
+import { readSync } from 'node:fs'
+import { type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { DecodeError } from '../../../wire/decode-error.ts'
+import { UsageError } from '../failure.ts'
+import { type SnapshotInfo, snapshotInfo } from './snapshot-info.ts'
+
+const trailer = 32
+const page = 512
+
+/** What was saved. */
+export interface Snapshot {
+  /** Bytes in the file, trailer included. */
+  readonly bytes: number
+  readonly info: SnapshotInfo
+}
+
+/** Writes chunks to a file beside `path`, verifies them, and gives the file its name. Throws when they are damaged. */
+export async function saveSnapshot(chunks: AsyncIterable<{ bytes: Uint8Array }>, path: string): Promise<Snapshot> {
+  const partial = `${path}.part`
+  let file: FileHandle
+  try {
+    file = await open(partial, 'w+', 0o600)
+  } catch (error) {
+    throw new UsageError(`create "${partial}": ${(error as NodeJS.ErrnoException).code}`)
+  }
+  try {
+    const bytes = await copyChecked(chunks, file)
+    const info = infoOf(file)
+    await file.sync()
+    await file.close()
+    await rename(partial, path)
+    return { bytes, info }
+  } catch (error) {
+    await file.close().catch(() => {})
+    await rm(partial, { force: true })
+    throw error
+  }
+}
+
+async function copyChecked(chunks: AsyncIterable<{ bytes: Uint8Array }>, file: FileHandle): Promise<number> {
+  const hash = createHash('sha256')
+  let size = 0
+  let held = Buffer.alloc(0)
+  for await (const { bytes } of chunks) {
+    await file.writeFile(bytes)
+    size += bytes.length
+    const seen = Buffer.concat([held, bytes])
+    const keep = Math.max(0, seen.length - trailer)
+    hash.update(seen.subarray(0, keep))
+    held = Buffer.from(seen.subarray(keep))
+  }
+  if (size % page !== trailer) throw new Error(`snapshot of ${size} bytes has no hash at its end: it is not whole, try again`)
+  const computed = hash.digest()
+  if (!computed.equals(held))
+    throw new Error(`snapshot is damaged: its hash is ${computed.toString('hex')}, it should be ${held.toString('hex')}; try again`)
+  return size
+}
+
+function infoOf(file: FileHandle): SnapshotInfo {
+  try {
+    return snapshotInfo((offset, length) => {
+      const bytes = Buffer.allocUnsafe(length)
+      return bytes.subarray(0, readSync(file.fd, bytes, 0, length, offset))
+    })
+  } catch (error) {
+    if (error instanceof DecodeError) throw new Error(`snapshot is damaged: ${error.message}; try again`, { cause: error })
+    throw error
+  }
+}
+
+/** The chunks of a snapshot file, in pieces of 64 KiB. */
+export async function* snapshotChunks(path: string): AsyncGenerator<Uint8Array, void> {
+  let file: FileHandle
+  try {
+    file = await open(path, 'r')
+  } catch (error) {
+    throw new UsageError(`open "${path}": ${(error as NodeJS.ErrnoException).code}`)
+  }
+  try {
+    for (;;) {
+      const { bytesRead, buffer } = await file.read(Buffer.alloc(65_536), 0, 65_536)
+      if (bytesRead === 0) return
+      yield buffer.subarray(0, bytesRead)
+    }
+  } finally {
+    await file.close()
+  }
+}

@@ -1,0 +1,62 @@
+import { expect, test } from 'bun:test'
+import { parseCidr } from '../../../../../src/programs/talosctl/cluster/host/cidr.ts'
+import { type ClusterRequest, planChange, planCluster } from '../../../../../src/programs/talosctl/cluster/plan/plan.ts'
+import { type Asked, checkSettled } from '../../../../../src/programs/talosctl/cluster/plan/settled.ts'
+
+const GIB = 1024 ** 3
+const request: ClusterRequest = {
+  name: 'demo',
+  state: '/state',
+  cidr: parseCidr('10.5.0.0/24'),
+  mtu: 1500,
+  controlplanes: { count: 1, cpus: 2000, memory: 2 * GIB },
+  workers: { count: 1, cpus: 2000, memory: 2 * GIB },
+  kubernetesVersion: '1.36.3',
+  kubernetesPort: 6443,
+  exposedPorts: [{ hostPort: 8080, nodePort: 80, protocol: 'tcp' }],
+  hostAddress: '127.0.0.1',
+  nameservers: ['192.0.2.53'],
+  forwardDns: [],
+  discovery: true,
+  image: '/dist/rootfs.sqsh',
+}
+const cluster = planCluster(request, { kubernetes: 40001, machineApi: 40002 })
+const nothing = { cpus: false, memory: false }
+const asked: Asked = { cidr: false, mtu: false, kubernetesVersion: false, exposedPorts: false, controlplanes: nothing, workers: nothing }
+
+function told(change: Partial<ClusterRequest>, what: Partial<Asked>): string | undefined {
+  const wanted = { ...request, ...change }
+  try {
+    checkSettled(cluster, wanted, { ...asked, ...what }, planChange(cluster, wanted).added)
+    return undefined
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+test('what was asked for again in the same words is fine', () => {
+  const all = { cpus: true, memory: true }
+  expect(told({}, { cidr: true, mtu: true, kubernetesVersion: true, exposedPorts: true, controlplanes: all, workers: all })).toBeUndefined()
+})
+
+test.each([
+  [{ cidr: parseCidr('10.6.0.0/24') }, { cidr: true }, '--cidr: cluster "demo" was created with 10.5.0.0/24: '],
+  [{ mtu: 1400 }, { mtu: true }, '--mtu: cluster "demo" was created with 1500: '],
+  [{ kubernetesVersion: '1.36.0' }, { kubernetesVersion: true }, '--kubernetes-version: cluster "demo" was created with 1.36.3: '],
+  [{ exposedPorts: [] }, { exposedPorts: true }, '--exposed-ports: cluster "demo" was created with 8080:80/tcp: '],
+  [
+    { workers: { count: 1, cpus: 2000, memory: GIB } },
+    { workers: { cpus: false, memory: true } },
+    '--memory-workers: cluster "demo" was created with 2.00GiB: ',
+  ],
+] as [Partial<ClusterRequest>, Partial<Asked>, string][])('%j is refused with the way out', (change, what, message) => {
+  expect(told(change, what)).toBe(`${message}leave the flag out, or destroy the cluster and create it again`)
+})
+
+test('a default that differs is not a wish', () => {
+  expect(told({ cidr: parseCidr('10.6.0.0/24'), mtu: 1400 }, {})).toBeUndefined()
+})
+
+test('nodes that are added may be of another size', () => {
+  expect(told({ workers: { count: 2, cpus: 1000, memory: GIB } }, { workers: { cpus: true, memory: true } })).toBeUndefined()
+})
