@@ -14,7 +14,7 @@ import { netstat } from '../../src/os/network/api/netstat.ts'
 import { newCA } from '../../src/pki/certificate.ts'
 import { Door } from '../../src/programs/apid/door.ts'
 import { shownSpec, yamlText } from '../../src/rpc/resource-yaml.ts'
-import { serverStream, unary } from '../../src/rpc/server/method.ts'
+import { readers, serverStream, unary } from '../../src/rpc/server/method.ts'
 import { roleAccess } from '../../src/rpc/server/resource-access.ts'
 import { type Server, serveUnix } from '../../src/rpc/server/server.ts'
 import { stateMethods } from '../../src/rpc/server/state.ts'
@@ -25,7 +25,6 @@ import { sampleSpec } from './samples.ts'
 setDefaultTimeout(300_000)
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-interop-'))
-const everyone = ['os:admin', 'os:operator', 'os:reader'] as const
 const table = (await Bun.file(`${import.meta.dir}/../proto/contract/resource-spec-yaml.tsv`).text()).split('\n').slice(1)
 const kinds = [...new Set(table.map((line) => line.split('\t')[0]!).filter((kind) => kind !== ''))]
 /** Their specs have no message: clients see the YAML only. */
@@ -56,10 +55,10 @@ beforeAll(async () => {
     store.create(declared, 'full', sampleSpec(type), { owner: 'test.Controller', labels: { a: 'b' } })
   }
   const methods = [
-    unary('machine.MachineService/Version', everyone, () => ({
+    unary('machine.MachineService/Version', readers, () => ({
       messages: [{ version: { tag: 'v1.13.0', os: 'linux', arch: 'amd64' }, platform: { name: 'container' } }],
     })),
-    unary('machine.MachineService/ServiceList', everyone, () => ({
+    unary('machine.MachineService/ServiceList', readers, () => ({
       messages: [
         {
           services: [
@@ -74,7 +73,7 @@ beforeAll(async () => {
       ],
     })),
     unary('machine.MachineService/Reboot', ['os:admin'], () => ({ messages: [{ actorId: 'x' }] })),
-    serverStream('machine.MachineService/Logs', everyone, async function* ({ id }) {
+    serverStream('machine.MachineService/Logs', readers, async function* ({ id }) {
       yield { bytes: Buffer.from(`${id} says\n`) }
       yield { bytes: Buffer.from('hello\n') }
     }),

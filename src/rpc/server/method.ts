@@ -22,6 +22,12 @@ export const allRoles: readonly Role[] = [
   'os:impersonator',
 ]
 
+/** Who may call a method that only reads. */
+export const readers: readonly Role[] = ['os:admin', 'os:operator', 'os:reader']
+
+/** Who may call a method that changes how the machine runs at the moment, but neither its configuration nor its data. */
+export const operators: readonly Role[] = ['os:admin', 'os:operator']
+
 /** Access that is wider while the machine waits for its first configuration. */
 export interface MaintenanceAccess {
   readonly roles: readonly Role[]

@@ -13,7 +13,7 @@ import type { cosi } from '../messages.ts'
 import { toMessage, tombstone } from '../resource-message.ts'
 import { RpcError } from '../status.ts'
 import { forMany } from './call.ts'
-import { type Access, type Context, type Init, type Method, serverStream, unary } from './method.ts'
+import { type Access, type Context, type Init, type Method, readers, serverStream, unary } from './method.ts'
 import type { ResourceAccess } from './resource-access.ts'
 
 type Event = Init<cosi.resource.Event>
@@ -22,13 +22,13 @@ type Response = Init<cosi.resource.WatchResponse>
 const { EventType, LabelTerm: Label } = enums.resource
 
 /**
- * The methods of cosi.resource.State. `readers` may call them at all; `access` decides on each resource. Writes are
+ * The methods of cosi.resource.State. `callers` may call them at all; `access` decides on each resource. Writes are
  * refused unless methods for them are given, which only a server that is out of everybody's reach may do.
  */
 export function stateMethods(
   access: ResourceAccess,
-  readers: Access = ['os:admin', 'os:operator', 'os:reader'],
-  writing: readonly Method[] = refusedWrites(readers),
+  callers: Access = readers,
+  writing: readonly Method[] = refusedWrites(callers),
 ): Method[] {
   const admitted = (request: { type: string; namespace: string; id?: string }, context: Context): [ResourceType, string] => {
     const type = context.store.type(request.type)
@@ -39,18 +39,18 @@ export function stateMethods(
   }
 
   return [
-    unary('cosi.resource.State/Get', readers, (request, context) => {
+    unary('cosi.resource.State/Get', callers, (request, context) => {
       const [type, namespace] = admitted(request, context)
       const resource = context.store.get(type, request.id, { namespace })
       if (!resource) throw new RpcError('NotFound', `resource "${namespace}/${type.type}/${request.id}" does not exist`)
       return { resource: toMessage(viewOf(type, context)(resource)) }
     }),
-    serverStream('cosi.resource.State/List', readers, async function* ({ options, ...request }, context) {
+    serverStream('cosi.resource.State/List', callers, async function* ({ options, ...request }, context) {
       const [type, namespace] = admitted(request, context)
       const view = viewOf(type, context)
       for (const resource of context.store.list(type, { namespace, ...query(options) })) yield { resource: toMessage(view(resource)) }
     }),
-    serverStream('cosi.resource.State/Watch', readers, async function* (request, context) {
+    serverStream('cosi.resource.State/Watch', callers, async function* (request, context) {
       const [type, namespace] = admitted(request, context)
       yield* watch(type, namespace, request, context)
     }),
@@ -58,8 +58,8 @@ export function stateMethods(
   ]
 }
 
-function refusedWrites(readers: Access): Method[] {
-  const writers = readers === 'anyone' ? readers : (['os:admin'] as const)
+function refusedWrites(callers: Access): Method[] {
+  const writers = callers === 'anyone' ? callers : (['os:admin'] as const)
   const refuse = (): never => {
     throw new RpcError('PermissionDenied', 'resources are not written through the API')
   }

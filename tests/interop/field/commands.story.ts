@@ -20,7 +20,7 @@ import { readMethods } from '../../../src/os/files/api/read.ts'
 import { netstat } from '../../../src/os/network/api/netstat.ts'
 import { Door } from '../../../src/programs/apid/door.ts'
 import { release } from '../../../src/release.ts'
-import { type Method, unary } from '../../../src/rpc/server/method.ts'
+import { type Method, readers, unary } from '../../../src/rpc/server/method.ts'
 import { roleAccess } from '../../../src/rpc/server/resource-access.ts'
 import { type Server, serveUnix } from '../../../src/rpc/server/server.ts'
 import { stateMethods } from '../../../src/rpc/server/state.ts'
@@ -37,8 +37,6 @@ const folder = mkdtempSync(join(tmpdir(), 'ichor-field-'))
 const tree = join(folder, 'tree')
 const configuration = 'version: v1alpha1\nmachine:\n    type: worker # of two\n    nodeLabels:\n        a: "1"\n'
 const applied: { data: string; mode: number }[] = []
-const admins = ['os:admin', 'os:operator', 'os:reader'] as const
-
 let program: string
 let backend: Server
 let door: Door
@@ -60,14 +58,14 @@ function machine(): { methods: Method[]; store: Store } {
   }
   const { tag } = release
   const real = [
-    unary('machine.MachineService/Version', admins, () => ({
+    unary('machine.MachineService/Version', readers, () => ({
       messages: [{ version: { tag, sha: 'a', os: 'linux', arch: 'amd64' }, platform: { name: 'container' }, features: { rbac: true } }],
     })),
     unary('machine.MachineService/ApplyConfiguration', ['os:admin'], ({ data, mode }) => {
       applied.push({ data: Buffer.from(data).toString(), mode })
       return { messages: [{ modeDetails: 'Applied configuration without a reboot' }] }
     }),
-    unary('machine.MachineService/EtcdAlarmList', admins, () => ({ messages: [{ memberAlarms: [] }] })),
+    unary('machine.MachineService/EtcdAlarmList', readers, () => ({ messages: [{ memberAlarms: [] }] })),
     ...listMethods({ files, xattr }),
     ...readMethods({ kernel: { files }, log: silent } as never),
     netstat({ files }, async () => []),

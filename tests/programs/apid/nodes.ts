@@ -10,7 +10,7 @@ import { tlsKey } from '../../../src/pki/key.ts'
 import { Door } from '../../../src/programs/apid/door.ts'
 import type { Identity } from '../../../src/programs/apid/identity.ts'
 import { type Channel, connect } from '../../../src/rpc/client/channel.ts'
-import { bidi, clientStream, type Method, serverStream, unary } from '../../../src/rpc/server/method.ts'
+import { bidi, clientStream, type Method, readers, serverStream, unary } from '../../../src/rpc/server/method.ts'
 import { serveUnix } from '../../../src/rpc/server/server.ts'
 import { RpcError } from '../../../src/rpc/status.ts'
 
@@ -63,21 +63,19 @@ export interface Node {
   close(): Promise<void>
 }
 
-const everyone = ['os:admin', 'os:operator', 'os:reader'] as const
-
 function methods(address: string, seen: Node['seen']): Method[] {
   return [
-    unary('machine.MachineService/Hostname', everyone, (_, { roles, metadata }) => {
+    unary('machine.MachineService/Hostname', readers, (_, { roles, metadata }) => {
       seen.roles = [...roles]
       seen.metadata = metadata
       return { messages: [{ hostname: address }] }
     }),
     unary('machine.MachineService/Reboot', ['os:admin'], () => ({ messages: [{ actorId: address }] })),
-    unary('machine.MachineService/Restart', everyone, ({ id }) => {
+    unary('machine.MachineService/Restart', readers, ({ id }) => {
       throw new RpcError('NotFound', `no container "${id}" on ${address}`)
     }),
-    unary('machine.MachineService/Stats', everyone, () => new Promise<never>(() => {})),
-    serverStream('machine.MachineService/Logs', everyone, async function* ({ id }) {
+    unary('machine.MachineService/Stats', readers, () => new Promise<never>(() => {})),
+    serverStream('machine.MachineService/Logs', readers, async function* ({ id }) {
       for (const part of ['one', 'two', 'three']) yield { bytes: Buffer.from(`${id} ${part} of ${address}`) }
       for (let n = 0; id === 'long' && n < 1000; n++) yield { bytes: Buffer.alloc(16_384) }
       if (id === 'broken') throw new RpcError('DataLoss', 'the log is broken')
@@ -94,7 +92,7 @@ function methods(address: string, seen: Node['seen']): Method[] {
     bidi('machine.DebugService/ContainerRun', ['os:admin'], async function* (requests) {
       for await (const { stdinData } of requests) yield { stdoutData: stdinData }
     }),
-    serverStream('cosi.resource.State/List', everyone, async function* () {
+    serverStream('cosi.resource.State/List', readers, async function* () {
       yield {}
     }),
   ]

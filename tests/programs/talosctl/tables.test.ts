@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type Method, serverStream, unary } from '../../../src/rpc/server/method.ts'
+import { type Method, readers, serverStream, unary } from '../../../src/rpc/server/method.ts'
 import { metadata, talosctl, transcript } from './peer.ts'
 
 /** The rows of a recorded table, cut where its header begins each column. */
@@ -18,8 +18,6 @@ function rows(name: string): Record<string, string>[] {
     ),
   )
 }
-
-const readers = ['os:reader', 'os:admin'] as const
 
 async function expectRecorded(name: string, methods: Method[], args?: string[]): Promise<void> {
   const recorded = transcript(name)

@@ -1,5 +1,5 @@
 import { storage as enums } from '../../../rpc/enums.ts'
-import { inMaintenanceOr, type Method, unary } from '../../../rpc/server/method.ts'
+import { inMaintenanceOr, type Method, readers, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { Disk } from '../resources/disk.ts'
 import { SystemDisk } from '../resources/system-disk.ts'
@@ -7,7 +7,7 @@ import { SystemDisk } from '../resources/system-disk.ts'
 const { DiskType } = enums.Disk
 
 /** The machine's disks; a container node has none of its own. */
-export const disks: Method = unary('storage.StorageService/Disks', ['os:admin', 'os:operator', 'os:reader'], (_, { store }) => {
+export const disks: Method = unary('storage.StorageService/Disks', readers, (_, { store }) => {
   const system = store.get(SystemDisk, 'system-disk')?.spec.diskID
   return {
     messages: [

@@ -1,7 +1,7 @@
 import { kubeClient } from '../../../kube/client.ts'
 import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
 import { type Channel, connect } from '../../../rpc/client/channel.ts'
-import { type Context, serverStream } from '../../../rpc/server/method.ts'
+import { type Context, readers, serverStream } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { ApiCertificate } from '../../secrets/resources/api-certificate.ts'
@@ -19,7 +19,7 @@ type Store = Context['store']
 /** Waits until the cluster is healthy, as this node sees it, and tells every step. */
 export const healthCheck = serverStream(
   'cluster.ClusterService/HealthCheck',
-  ['os:admin', 'os:operator', 'os:reader'],
+  readers,
   async function* ({ waitTimeout, clusterInfo }, { store, signal }) {
     const named = (clusterInfo?.controlPlaneNodes.length ?? 0) > 0
     const members = named ? { controlPlanes: clusterInfo!.controlPlaneNodes, workers: clusterInfo!.workerNodes } : known(store)

@@ -1,4 +1,4 @@
-import { type Context, inMaintenanceOr, type Method, unary } from '../../../rpc/server/method.ts'
+import { type Context, inMaintenanceOr, type Method, readers, unary } from '../../../rpc/server/method.ts'
 import type { Applied, ConfigApply } from '../config-apply.ts'
 import { settleTime } from '../reach.ts'
 import { MachineConfig } from '../resources/machine-config.ts'
@@ -20,7 +20,7 @@ export const configMethods = (service: ConfigApply): Method[] => [
   unary('ichor.v1.ConfigService/Show', ['os:admin'], ({ id }) =>
     answering(() => ({ messages: [{ data: new TextEncoder().encode(service.text(id)) }] })),
   ),
-  unary('ichor.v1.ConfigService/History', ['os:admin', 'os:operator', 'os:reader'], (_, { store }) => {
+  unary('ichor.v1.ConfigService/History', readers, (_, { store }) => {
     const active = store.get(MachineConfig, 'v1alpha1')?.spec
     const kept = store.get(MachineConfig, 'persistent')?.spec
     const entries = service.history.list()

@@ -1,9 +1,7 @@
-import { type Method, type Role, unary } from '../../../rpc/server/method.ts'
+import { type Method, operators, readers, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { Machine } from '../../area.ts'
 import { type ListedContainer, listContainers } from '../containers.ts'
-
-const readers: Role[] = ['os:admin', 'os:operator', 'os:reader']
 
 /** Containers of the system or of pods: which there are, what they use, and starting one anew. */
 export function containerMethods({ kernel }: Pick<Machine, 'kernel'>): Method[] {
@@ -23,7 +21,7 @@ export function containerMethods({ kernel }: Pick<Machine, 'kernel'>): Method[] 
       })
       return { messages: [{ stats }] }
     }),
-    unary('machine.MachineService/Restart', ['os:admin', 'os:operator'], async ({ namespace, driver, id }) => {
+    unary('machine.MachineService/Restart', operators, async ({ namespace, driver, id }) => {
       const found = (await listContainers(namespace, driver)).find((container) => container.id === id || container.internalId === id)
       if (!found) throw new RpcError('NotFound', `container "${id}" does not exist`)
       if (found.pid === 0) throw new RpcError('FailedPrecondition', `container "${id}" does not run`)

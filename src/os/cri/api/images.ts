@@ -2,7 +2,7 @@ import { systemClock } from '../../../cosi/clock.ts'
 import type { Channel } from '../../../rpc/client/channel.ts'
 import { common, machine as enums } from '../../../rpc/enums.ts'
 import type { machine } from '../../../rpc/messages.ts'
-import { clientStream, type Method, type Role, serverStream, unary } from '../../../rpc/server/method.ts'
+import { clientStream, type Method, operators, readers, serverStream, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { listImages, type PullProgress, pullImage, removeImage } from '../../../supervise/containerd/images.ts'
 import { importImage } from '../../../supervise/containerd/import-image.ts'
@@ -13,8 +13,6 @@ import { criDaemon, hostsFolder } from '../daemons.ts'
 import { fullReference } from '../image-table.ts'
 import { RegistryConfig } from '../resources/registry-config.ts'
 
-const readers: Role[] = ['os:admin', 'os:operator', 'os:reader']
-const operators: Role[] = ['os:admin', 'os:operator']
 const { NS_CRI, NS_SYSTEM } = common.ContainerdNamespace
 const { Status } = enums.ImageServicePullLayerProgress
 

@@ -1,8 +1,8 @@
-import { unary } from '../../../rpc/server/method.ts'
-import { operators, readers, withEtcd } from './local.ts'
+import { operators, unary } from '../../../rpc/server/method.ts'
+import { etcdReaders, withEtcd } from './local.ts'
 
 /** How this member fares: sizes, leader, raft's positions. */
-export const etcdStatus = unary('machine.MachineService/EtcdStatus', readers, (_, { store }) =>
+export const etcdStatus = unary('machine.MachineService/EtcdStatus', etcdReaders, (_, { store }) =>
   withEtcd(store, 'etcd status', async (client) => {
     const status = await client.status()
     return {
@@ -28,7 +28,7 @@ export const etcdStatus = unary('machine.MachineService/EtcdStatus', readers, (_
 )
 
 /** What etcd has raised the alarm about. */
-export const etcdAlarmList = unary('machine.MachineService/EtcdAlarmList', readers, (_, { store }) =>
+export const etcdAlarmList = unary('machine.MachineService/EtcdAlarmList', etcdReaders, (_, { store }) =>
   withEtcd(store, 'etcd alarm list', async (client) => ({
     messages: [{ memberAlarms: (await client.alarms()).map(({ memberID, alarm }) => ({ memberId: memberID, alarm })) }],
   })),

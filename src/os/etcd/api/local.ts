@@ -1,4 +1,5 @@
 import type { Store } from '../../../cosi/store.ts'
+import { type Role, readers } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { VolumeMountStatus } from '../../block/resources/volume-mount.ts'
 import { MachineType } from '../../config/resources/machine-type.ts'
@@ -7,9 +8,8 @@ import { mountId } from '../../lifecycle/volumes.ts'
 import type { EtcdClient } from '../client.ts'
 import { localEtcd } from '../endpoints.ts'
 
-/** Who may look, and who may also do what changes nothing for others. */
-export const readers = ['os:admin', 'os:operator', 'os:reader', 'os:etcd:backup'] as const
-export const operators = ['os:admin', 'os:operator'] as const
+/** Who may look at etcd: readers, and those who back it up. */
+export const etcdReaders: readonly Role[] = [...readers, 'os:etcd:backup']
 
 /** Refuses what only a control plane node can do. */
 export function onControlPlane(store: Store, what: string): void {

@@ -3,10 +3,10 @@ import { RpcError } from '../../../rpc/status.ts'
 import type { Machine } from '../../area.ts'
 import { memberIdOf } from '../client.ts'
 import { etcdLeave } from '../leave.ts'
-import { readers, withEtcd } from './local.ts'
+import { etcdReaders, withEtcd } from './local.ts'
 
 /** Who the members of etcd are. */
-export const etcdMemberList = unary('machine.MachineService/EtcdMemberList', readers, ({ queryLocal }, { store }) =>
+export const etcdMemberList = unary('machine.MachineService/EtcdMemberList', etcdReaders, ({ queryLocal }, { store }) =>
   withEtcd(store, 'etcd member list', async (client) => {
     const members = await client.members({ local: queryLocal })
     return {

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { clientStream, serverStream } from '../../../rpc/server/method.ts'
+import { clientStream, operators, serverStream } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { Kernel } from '../../kernel.ts'
 import { dataFolder, snapshotFile } from '../arguments.ts'
@@ -9,7 +9,7 @@ import { onControlPlane, withDisk } from './local.ts'
 /** The whole database, with the checksum that a restore looks for. */
 export const etcdSnapshot = serverStream(
   'machine.MachineService/EtcdSnapshot',
-  ['os:admin', 'os:operator', 'os:etcd:backup'],
+  [...operators, 'os:etcd:backup'],
   async function* (_, { store, signal }) {
     onControlPlane(store, 'etcd snapshot')
     const client = localEtcd(store)

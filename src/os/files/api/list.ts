@@ -1,12 +1,11 @@
 import type { Stats } from 'node:fs'
 import { basename } from 'node:path'
 import { machine as enums } from '../../../rpc/enums.ts'
-import { type Method, type Role, serverStream } from '../../../rpc/server/method.ts'
+import { type Method, readers, serverStream } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { Kernel } from '../../kernel.ts'
 import { absolute, translated } from '../path.ts'
 
-const readers: readonly Role[] = ['os:admin', 'os:operator', 'os:reader']
 const { Type } = enums.ListRequest
 
 /** What is in folders, and how much room it takes. */

@@ -1,5 +1,5 @@
 import { machine as enums } from '../../../rpc/enums.ts'
-import { type Method, unary } from '../../../rpc/server/method.ts'
+import { type Method, operators, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { Machine } from '../../area.ts'
 import { reset as resetPhases } from '../reset.ts'
@@ -12,12 +12,12 @@ const { WipeMode: wipeModes } = enums.ResetRequest
 
 /** Reboot, shut down, reset: answered before they begin, told of in events under the actor id of the answer. */
 export const powerMethods = (machine: Machine): Method[] => [
-  unary('machine.MachineService/Reboot', ['os:admin', 'os:operator'], async ({ mode }) => {
+  unary('machine.MachineService/Reboot', operators, async ({ mode }) => {
     const { DEFAULT, FORCE } = enums.RebootRequest.Mode
     const how = { force: mode === FORCE, kexec: mode === DEFAULT }
     return { messages: [{ actorId: beginSequence(machine, 'reboot', rebootPhases(machine, how)) }] }
   }),
-  unary('machine.MachineService/Shutdown', ['os:admin', 'os:operator'], async ({ force }) => ({
+  unary('machine.MachineService/Shutdown', operators, async ({ force }) => ({
     messages: [{ actorId: beginSequence(machine, 'shutdown', shutdownPhases(machine, { force })) }],
   })),
   unary('machine.MachineService/Reset', ['os:admin'], async ({ graceful, reboot, mode, systemPartitionsToWipe, userDisksToWipe }) => {

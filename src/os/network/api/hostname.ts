@@ -1,7 +1,7 @@
-import { unary } from '../../../rpc/server/method.ts'
+import { readers, unary } from '../../../rpc/server/method.ts'
 import { HostnameStatus } from '../resources/hostname.ts'
 
 /** What the node is called. */
-export const hostname = unary('machine.MachineService/Hostname', ['os:admin', 'os:operator', 'os:reader'], (_, { store }) => ({
+export const hostname = unary('machine.MachineService/Hostname', readers, (_, { store }) => ({
   messages: [{ hostname: store.get(HostnameStatus, 'hostname')?.spec.hostname ?? '' }],
 }))

@@ -1,6 +1,6 @@
 import { common, machine as enums } from '../../../rpc/enums.ts'
 import type { machine } from '../../../rpc/messages.ts'
-import { type Method, unary } from '../../../rpc/server/method.ts'
+import { type Method, readers, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { listContainers } from '../../cri/containers.ts'
 import type { Kernel } from '../../kernel.ts'
@@ -11,7 +11,7 @@ const { CONNECTED, LISTENING } = enums.NetstatRequest.Filter
 
 /** The sockets of the node and, when asked, of its pods, with the processes that hold them. */
 export const netstat = ({ files }: Pick<Kernel, 'files'>, pods: () => Promise<NetworkOf[]> = podNetworks): Method =>
-  unary('machine.MachineService/Netstat', ['os:admin', 'os:operator', 'os:reader'], async ({ filter, feature, l4proto, netns }) => {
+  unary('machine.MachineService/Netstat', readers, async ({ filter, feature, l4proto, netns }) => {
     const wanted = l4proto ? protocols.filter((protocol) => l4proto[protocol]) : usual
     const networks = await networksOf(netns, pods)
     const sockets = networks.flatMap((network) => socketsIn(files, network, wanted)).filter((socket) => passes(socket, filter))

@@ -1,5 +1,5 @@
 import type { Method } from '../../../rpc/server/method.ts'
-import { serverStream } from '../../../rpc/server/method.ts'
+import { operators, serverStream } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { failedWith } from '../../../wire/errno.ts'
 import { linkType, pcapHeader, pcapRecord } from '../../../wire/pcap.ts'
@@ -15,7 +15,7 @@ const headerless = new Set([65534, 519, 768, 769, 776])
 
 /** The packets of a link as they pass, in the format of libpcap. */
 export const packetCapture = ({ capture, files, net }: Pick<Kernel, 'capture' | 'files' | 'net'>): Method =>
-  serverStream('machine.MachineService/PacketCapture', ['os:admin', 'os:operator'], async function* (request, { signal }) {
+  serverStream('machine.MachineService/PacketCapture', operators, async function* (request, { signal }) {
     const { interface: name, promiscuous, snapLen, bpfFilter } = request
     if (bpfFilter.length > maxFilter)
       throw new RpcError('InvalidArgument', `packet filter of ${bpfFilter.length} instructions: at most ${maxFilter}`)

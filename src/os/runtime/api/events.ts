@@ -1,11 +1,11 @@
 import { encode } from '../../../rpc/codec.ts'
 import { messageType } from '../../../rpc/schema.ts'
-import { serverStream } from '../../../rpc/server/method.ts'
+import { readers, serverStream } from '../../../rpc/server/method.ts'
 import type { Machine } from '../../area.ts'
 
 /** Events of the machine, from some point of the past on; the stream ends when the caller has had enough. */
 export const eventsMethod = ({ events }: Pick<Machine, 'events'>) =>
-  serverStream('machine.MachineService/Events', ['os:admin', 'os:operator', 'os:reader'], async function* (request, { signal }) {
+  serverStream('machine.MachineService/Events', readers, async function* (request, { signal }) {
     const from = {
       tail: request.tailEvents,
       afterId: request.tailId,

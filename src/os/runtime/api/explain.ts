@@ -3,7 +3,7 @@ import type { ResourceType } from '../../../cosi/resource.ts'
 import type { Store } from '../../../cosi/store.ts'
 import { nearest } from '../../../document/nearest.ts'
 import { ichor } from '../../../rpc/enums.ts'
-import { type Method, unary } from '../../../rpc/server/method.ts'
+import { type Method, readers, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { ServiceDefinition } from '../../../supervise/definition.ts'
 import type { Machine } from '../../area.ts'
@@ -27,14 +27,10 @@ export const explain = (machine: Pick<Machine, 'store' | 'runtime' | 'supervisor
     history: new ConfigHistory(machine.kernel.files, machine.log),
     etcd: () => viewEtcd(machine.store),
   }
-  return unary(
-    'ichor.v1.ExplainService/Explain',
-    ['os:admin', 'os:operator', 'os:reader'],
-    async ({ type, id, namespace }, { store, signal }) => {
-      if (type === '') return answer(await explainMachine(machinery, { signal }))
-      return answer(await explainResource(machinery, typeOf(store, type), id, { namespace: namespace || undefined, signal }))
-    },
-  )
+  return unary('ichor.v1.ExplainService/Explain', readers, async ({ type, id, namespace }, { store, signal }) => {
+    if (type === '') return answer(await explainMachine(machinery, { signal }))
+    return answer(await explainResource(machinery, typeOf(store, type), id, { namespace: namespace || undefined, signal }))
+  })
 }
 
 /** Services that nobody has described are asked for too: what depends on them is told. */

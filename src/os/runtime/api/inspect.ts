@@ -1,7 +1,7 @@
 import type { Input, Output } from '../../../cosi/controller.ts'
 import type { Runtime } from '../../../cosi/runtime.ts'
 import { inspect as enums } from '../../../rpc/enums.ts'
-import { unary } from '../../../rpc/server/method.ts'
+import { readers, unary } from '../../../rpc/server/method.ts'
 
 const edges = enums.DependencyEdgeType
 const inputEdge = { weak: edges.INPUT_WEAK, strong: edges.INPUT_STRONG, 'destroy-ready': edges.INPUT_DESTROY_READY } as const
@@ -9,7 +9,7 @@ const outputEdge = { exclusive: edges.OUTPUT_EXCLUSIVE, shared: edges.OUTPUT_SHA
 
 /** What every controller reads and writes, as the edges of a graph. */
 export const controllerDependencies = ({ runtime }: { runtime: Pick<Runtime, 'controllers'> }) =>
-  unary('inspect.InspectService/ControllerRuntimeDependencies', ['os:admin', 'os:operator', 'os:reader'], () => ({
+  unary('inspect.InspectService/ControllerRuntimeDependencies', readers, () => ({
     messages: [
       {
         edges: runtime.controllers().flatMap(({ controller: { name, inputs, outputs }, state }) => [

@@ -1,5 +1,5 @@
 import { common } from '../../../rpc/enums.ts'
-import { type Method, type Role, serverStream, unary } from '../../../rpc/server/method.ts'
+import { type Method, readers, serverStream, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { LogQuery } from '../../../supervise/log-ring.ts'
 import type { Machine } from '../../area.ts'
@@ -8,7 +8,6 @@ import type { Kernel } from '../../kernel.ts'
 import { followFile } from '../follow-file.ts'
 import { kernelLines } from '../kernel-lines.ts'
 
-const readers: Role[] = ['os:admin', 'os:operator', 'os:reader']
 const podLogs = '/var/log/pods'
 const kernelLog = 'kernel'
 

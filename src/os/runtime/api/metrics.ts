@@ -1,4 +1,4 @@
-import { type Method, unary } from '../../../rpc/server/method.ts'
+import { type Method, readers, unary } from '../../../rpc/server/method.ts'
 import type { Machine } from '../../area.ts'
 import { exposition } from '../metrics/exposition.ts'
 import { memoryMetrics } from '../metrics/memory-metrics.ts'
@@ -14,7 +14,7 @@ export const metrics = ({
   calls,
   version,
 }: Pick<Machine, 'kernel' | 'runtime' | 'store' | 'supervisor' | 'calls' | 'version'>): Method =>
-  unary('ichor.v1.MetricsService/Metrics', ['os:admin', 'os:operator', 'os:reader'], () => ({
+  unary('ichor.v1.MetricsService/Metrics', readers, () => ({
     messages: [
       {
         text: exposition([

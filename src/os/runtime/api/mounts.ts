@@ -1,9 +1,9 @@
-import { unary } from '../../../rpc/server/method.ts'
+import { readers, unary } from '../../../rpc/server/method.ts'
 import type { Kernel } from '../../kernel.ts'
 
 /** What is mounted, and how full it is; what cannot be asked (a file system whose server is gone) counts as empty. */
 export const mounts = ({ mount, files }: Pick<Kernel, 'mount' | 'files'>) =>
-  unary('machine.MachineService/Mounts', ['os:admin', 'os:operator', 'os:reader'], () => ({
+  unary('machine.MachineService/Mounts', readers, () => ({
     messages: [
       {
         stats: mount.mounts().map(({ source, target }) => {

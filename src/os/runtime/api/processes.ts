@@ -1,4 +1,4 @@
-import { unary } from '../../../rpc/server/method.ts'
+import { readers, unary } from '../../../rpc/server/method.ts'
 import { parseCommandLine, parseProcessStat } from '../../../wire/proc/process.ts'
 import type { Kernel } from '../../kernel.ts'
 
@@ -7,7 +7,7 @@ const pageSize = 4096
 
 /** Every process of the node. One that ends while it is looked at is left out. */
 export const processes = ({ files }: Pick<Kernel, 'files'>) =>
-  unary('machine.MachineService/Processes', ['os:admin', 'os:operator', 'os:reader'], () => ({
+  unary('machine.MachineService/Processes', readers, () => ({
     messages: [
       {
         processes: files

@@ -1,13 +1,10 @@
-import { type Method, type Role, unary } from '../../../rpc/server/method.ts'
+import { type Method, operators, readers, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { OperatorAction } from '../../../supervise/definition.ts'
 import type { ServiceSnapshot } from '../../../supervise/snapshot.ts'
 import { SupervisorError } from '../../../supervise/supervisor.ts'
 import type { Machine } from '../../area.ts'
 import { healthMessage, timestampOf } from '../service-health.ts'
-
-const readers: Role[] = ['os:admin', 'os:operator', 'os:reader']
-const operators: Role[] = ['os:admin', 'os:operator']
 
 /** What runs on the machine, and starting, stopping and restarting what may be. */
 export function serviceMethods({ supervisor }: Pick<Machine, 'supervisor'>): Method[] {

@@ -1,12 +1,10 @@
-import { type Method, type Role, unary } from '../../../rpc/server/method.ts'
+import { type Method, readers, unary } from '../../../rpc/server/method.ts'
 import { type DiskStat, parseDiskstats } from '../../../wire/proc/disks.ts'
 import { parseLoadavg } from '../../../wire/proc/load.ts'
 import { type NetworkDeviceStat, parseNetworkDevices } from '../../../wire/proc/network-devices.ts'
 import { parseCpuinfo } from '../../../wire/proc/processors.ts'
 import { parseSystemStat } from '../../../wire/proc/system.ts'
 import type { Kernel } from '../../kernel.ts'
-
-const readers: readonly Role[] = ['os:admin', 'os:operator', 'os:reader']
 
 /** Counters of the machine as /proc and /sys tell them: processors, load, disks, network devices. */
 export function systemMethods({ files }: Pick<Kernel, 'files'>): Method[] {

@@ -1,9 +1,9 @@
-import { unary } from '../../../rpc/server/method.ts'
+import { readers, unary } from '../../../rpc/server/method.ts'
 import type { Machine } from '../../area.ts'
 
 /** Which system this is, and on what it runs. */
 export const version = ({ version, kernel }: Pick<Machine, 'version' | 'kernel'>) =>
-  unary('machine.MachineService/Version', ['os:admin', 'os:operator', 'os:reader'], () => ({
+  unary('machine.MachineService/Version', readers, () => ({
     messages: [
       {
         version: {

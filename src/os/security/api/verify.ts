@@ -1,7 +1,7 @@
 import { formatReference, ImageReferenceError, parseReference, type Reference } from '../../../oci/reference.ts'
 import { directHosts, RegistryError, type RegistryHost, RemoteRegistry } from '../../../oci/remote-registry.ts'
 import type { machine } from '../../../rpc/messages.ts'
-import { type Method, unary } from '../../../rpc/server/method.ts'
+import { type Method, readers, unary } from '../../../rpc/server/method.ts'
 import { callerPlace, Places } from '../../../rpc/server/places.ts'
 import { RpcError, type StatusName } from '../../../rpc/status.ts'
 import type { StoreView } from '../../../supervise/definition.ts'
@@ -23,44 +23,40 @@ const checks = new Places('checks of signatures', { each: 4, all: 32, time: 60_0
 
 /** Whether an image may be used: what the operator's rules say of it, and whether it is signed as they want it. */
 export const verifyImage = (): Method =>
-  unary(
-    'machine.ImageService/Verify',
-    ['os:admin', 'os:operator', 'os:reader', 'os:image:verifier'],
-    async ({ imageRef, credentials }, context) => {
-      const { store } = context
-      const reference = referenceOf(imageRef)
-      const name = `${reference.domain}/${reference.repository}`
-      const rule = ruleFor(
-        [...store.list(ImageVerificationRule)].sort((a, b) => (a.metadata.id < b.metadata.id ? -1 : 1)),
-        name,
+  unary('machine.ImageService/Verify', [...readers, 'os:image:verifier'], async ({ imageRef, credentials }, context) => {
+    const { store } = context
+    const reference = referenceOf(imageRef)
+    const name = `${reference.domain}/${reference.repository}`
+    const rule = ruleFor(
+      [...store.list(ImageVerificationRule)].sort((a, b) => (a.metadata.id < b.metadata.id ? -1 : 1)),
+      name,
+    )
+    if (!rule) return { verified: false, message: 'no matched rule' }
+    const { spec } = rule
+    const { id } = rule.metadata
+    if (spec.deny) throw new RpcError('PermissionDenied', `image "${name}" is denied by rule ${id}`)
+    if (spec.skip) return { verified: false, message: `verification skipped by matched rule (${id})` }
+    if (!spec.publicKeyVerifier)
+      throw new RpcError(
+        'FailedPrecondition',
+        `rule ${id} wants a keyless signature, and this machine has no trusted root to judge one by: use a rule with publicKey`,
       )
-      if (!rule) return { verified: false, message: 'no matched rule' }
-      const { spec } = rule
-      const { id } = rule.metadata
-      if (spec.deny) throw new RpcError('PermissionDenied', `image "${name}" is denied by rule ${id}`)
-      if (spec.skip) return { verified: false, message: `verification skipped by matched rule (${id})` }
-      if (!spec.publicKeyVerifier)
-        throw new RpcError(
-          'FailedPrecondition',
-          `rule ${id} wants a keyless signature, and this machine has no trusted root to judge one by: use a rule with publicKey`,
-        )
-      try {
-        const key = verifierKey(spec.publicKeyVerifier.certificate)
-        const { digest, found } = await checks.run(callerPlace(context), context.signal, async (signal) => {
-          const registry = registryOf(store, credentials, signal)
-          const digest = reference.digest ?? (await registry.manifest(reference)).digest
-          return { digest, found: await signedBy(registry, reference, digest, key) }
-        })
-        if (!found.signed) throw new RpcError('PermissionDenied', `image "${name}@${digest}" is refused by rule ${id}: ${found.reason}`)
-        const digested = formatReference({ ...reference, tag: undefined, digest })
-        return { verified: true, message: `signed as rule ${id} wants it`, digestedImageRef: digested }
-      } catch (error) {
-        if (error instanceof TypeError) throw new RpcError('FailedPrecondition', `rule ${id}: ${error.message}`)
-        if (error instanceof RegistryError) throw new RpcError(statuses[error.reason], error.message)
-        throw error
-      }
-    },
-  )
+    try {
+      const key = verifierKey(spec.publicKeyVerifier.certificate)
+      const { digest, found } = await checks.run(callerPlace(context), context.signal, async (signal) => {
+        const registry = registryOf(store, credentials, signal)
+        const digest = reference.digest ?? (await registry.manifest(reference)).digest
+        return { digest, found: await signedBy(registry, reference, digest, key) }
+      })
+      if (!found.signed) throw new RpcError('PermissionDenied', `image "${name}@${digest}" is refused by rule ${id}: ${found.reason}`)
+      const digested = formatReference({ ...reference, tag: undefined, digest })
+      return { verified: true, message: `signed as rule ${id} wants it`, digestedImageRef: digested }
+    } catch (error) {
+      if (error instanceof TypeError) throw new RpcError('FailedPrecondition', `rule ${id}: ${error.message}`)
+      if (error instanceof RegistryError) throw new RpcError(statuses[error.reason], error.message)
+      throw error
+    }
+  })
 
 function referenceOf(text: string): Reference {
   try {

@@ -1,11 +1,10 @@
-import { type Method, type Role, unary } from '../../../rpc/server/method.ts'
+import { type Method, readers, unary } from '../../../rpc/server/method.ts'
 import { callerPlace, Places } from '../../../rpc/server/places.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { Kernel } from '../../kernel.ts'
 import { TimeServerStatus } from '../../network/resources/time-server.ts'
 import { askTimeServer, TimeServerError } from '../time-server.ts'
 
-const readers: readonly Role[] = ['os:admin', 'os:operator', 'os:reader']
 /** Readers choose which server is asked. */
 const checks = new Places('time checks', { each: 8, all: 64, time: 30_000 })
 
