@@ -71,10 +71,11 @@ async function main(): Promise<number> {
   const { token } = fromMessage(root.resource!).spec as { token: string }
   admin.close()
 
+  const worker = cluster.nodes.filter(({ role }) => role === 'worker').at(-1)
   let node = first
   if (values.maintenance) {
-    node = cluster.nodes.filter(({ role }) => role === 'worker').at(-1) ?? first
-    if (node === first) throw new Error('the cluster has no worker that could be reset')
+    if (!worker) throw new Error('the cluster has no worker that could be reset')
+    node = worker
     await resetTo(node.ip, administrator)
   }
   const names =
@@ -94,7 +95,7 @@ async function main(): Promise<number> {
     const figures = await measure({
       node,
       tls: values.maintenance ? { insecure: true } : administrator,
-      ...(!values.maintenance && { renewal: { token, ca } }),
+      ...(!values.maintenance && { renewal: { address: `${node.ip}:50001`, token, ca, from: worker?.processes().get('init') } }),
       milliseconds: seconds * 1000,
     })
     child?.kill()

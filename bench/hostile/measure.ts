@@ -1,25 +1,17 @@
 /** What others get while a node is under attack, and what its programs hold. */
-import { newCSR } from '../../src/pki/request.ts'
 import { connect } from '../../src/rpc/client/channel.ts'
 import type { TlsOptions } from '../../src/rpc/client/dial.ts'
 import { type BenchNode, memoryOf } from '../cluster.ts'
+import { type Renewing, renewals } from './renewals.ts'
+import { Series, type Times } from './series.ts'
 
 /** Where and as whom to measure. */
 export interface Measured {
   readonly node: BenchNode
   readonly tls: TlsOptions
-  /** Of the cluster, to renew a worker's certificate by. */
-  readonly renewal?: { readonly token: string; readonly ca: string }
+  /** How a worker's certificate is renewed meanwhile. */
+  readonly renewal?: Omit<Renewing, 'milliseconds'>
   readonly milliseconds: number
-}
-
-/** Times in milliseconds. */
-export interface Times {
-  readonly count: number
-  readonly failed: number
-  readonly p50: number
-  readonly p99: number
-  readonly most: number
 }
 
 /** What came of it. */
@@ -54,7 +46,6 @@ export async function measure({ node, tls, renewal, milliseconds }: Measured): P
   const standing = connect(target)
   const version = new Series()
   const connection = new Series()
-  const renewed = new Series()
   const ask = (channel: ReturnType<typeof connect>) => channel.unary('machine.MachineService/Version', {}, { deadline: 10_000 })
   const repeat = async (series: Series, pause: number, what: () => Promise<unknown>) => {
     while (performance.now() < end) {
@@ -62,53 +53,22 @@ export async function measure({ node, tls, renewal, milliseconds }: Measured): P
       await Bun.sleep(pause)
     }
   }
-  const afresh = async (
-    address: string,
-    options: Parameters<typeof connect>[1],
-    own: TlsOptions,
-    use: (channel: ReturnType<typeof connect>) => Promise<unknown>,
-  ) => {
-    const channel = connect({ address, tls: own }, options)
+  const afresh = async () => {
+    const channel = connect(target)
     try {
-      await use(channel)
+      await ask(channel)
     } finally {
       channel.close()
     }
   }
   const memory = watchMemory(node)
-  const renew = (channel: ReturnType<typeof connect>) => {
-    const { csr } = newCSR({ subject: { commonName: 'bench-renewal' }, sans: { dns: ['bench-renewal'] } })
-    return channel.unary('securityapi.SecurityService/Certificate', { csr: Buffer.from(csr) }, { deadline: 10_000 })
-  }
-  await Promise.all([
+  const [renewed] = await Promise.all([
+    renewal ? renewals({ ...renewal, milliseconds }) : new Series().times(),
     repeat(version, 20, () => ask(standing)),
-    repeat(connection, 500, () => afresh(target.address, {}, tls, ask)),
-    renewal && repeat(renewed, 1000, () => afresh(`${node.ip}:50001`, { metadata: { token: renewal.token } }, { ca: renewal.ca }, renew)),
+    repeat(connection, 500, afresh),
   ])
   standing.close()
-  return { version: version.times(), connection: connection.times(), renewal: renewed.times(), memory: memory() }
-}
-
-class Series {
-  readonly #taken: number[] = []
-  #failed = 0
-
-  async time(what: () => Promise<unknown>): Promise<void> {
-    const began = performance.now()
-    try {
-      await what()
-    } catch (error) {
-      this.#failed++
-      if (process.env.VERBOSE) console.error(String(error))
-    }
-    this.#taken.push(performance.now() - began)
-  }
-
-  times(): Times {
-    const sorted = this.#taken.toSorted((a, b) => a - b)
-    const at = (part: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0
-    return { count: sorted.length, failed: this.#failed, p50: at(0.5), p99: at(0.99), most: sorted.at(-1) ?? 0 }
-  }
+  return { version: version.times(), connection: connection.times(), renewal: renewed, memory: memory() }
 }
 
 /** Samples what a node's programs have for themselves; the result ends it. */
