@@ -1,7 +1,7 @@
 import { connect } from '../../rpc/client/channel.ts'
 import { publicAuthorities } from '../../rpc/client/public-authorities.ts'
 import type { Area } from '../area.ts'
-import { nodeAccess } from '../k8s/node-access.ts'
+import { nodeAccess } from '../k8s/node/access.ts'
 import { trustedRoots } from '../secrets/trusted-roots.ts'
 import { healthCheck } from './api/health-check.ts'
 import { configLocalAffiliate, mergeAffiliates, observeEndpoints, observeMembers } from './controllers/affiliate.ts'

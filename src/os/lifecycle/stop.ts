@@ -1,7 +1,7 @@
 import type { Ending, Machine } from '../area.ts'
 import { SystemDisk } from '../block/resources/system-disk.ts'
 import { stopPods } from '../cri/stop-pods.ts'
-import { cordonAndDrain, isRegistered } from '../k8s/drain.ts'
+import { cordonAndDrain, isRegistered } from '../k8s/node/drain.ts'
 import type { Phase, Task, TaskContext } from './sequencer.ts'
 import { kexecPrepare } from './start/kexec.ts'
 import { endVolumes, unmountVolume } from './volumes.ts'

@@ -10,7 +10,7 @@ import { readAnnotations, writeAnnotations } from '../../../src/os/cluster/disco
 import { Affiliate } from '../../../src/os/cluster/resources/affiliate.ts'
 import { DiscoveryConfig } from '../../../src/os/cluster/resources/discovery-config.ts'
 import { Identity } from '../../../src/os/cluster/resources/identity.ts'
-import { NodeAnnotationSpec } from '../../../src/os/k8s/resources/node-annotation-spec.ts'
+import { NodeAnnotationSpec } from '../../../src/os/k8s/resources/node.ts'
 import { Nodename } from '../../../src/os/k8s/resources/nodename.ts'
 
 const spec = {

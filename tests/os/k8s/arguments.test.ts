@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { etcdArguments } from '../../../src/os/etcd/arguments.ts'
 import { ArgumentError, additive, buildArguments, denied, overwrite } from '../../../src/os/k8s/arguments.ts'
-import { kubeletArguments } from '../../../src/os/k8s/controllers/kubelet-spec.ts'
+import { apiServerArguments, controllerManagerArguments, schedulerArguments } from '../../../src/os/k8s/control-plane/static-pods.ts'
+import { kubeletArguments } from '../../../src/os/k8s/controllers/kubelet/kubelet-spec.ts'
 import { ownFlags } from '../../../src/os/k8s/documents/own-flags.ts'
 import { type Program, settings } from '../../../src/os/k8s/documents/settings.ts'
-import { apiServerArguments, controllerManagerArguments, schedulerArguments } from '../../../src/os/k8s/static-pods.ts'
 
 const ours = { a: overwrite('1'), list: additive(['x', 'y']), mine: denied('/secret'), later: denied(), open: additive() }
 

@@ -1,5 +1,5 @@
 import { expect, setSystemTime, test } from 'bun:test'
-import { preferred } from '../../../src/os/k8s/controllers/kube-prism.ts'
+import { preferred } from '../../../src/os/k8s/controllers/kube-prism/kube-prism.ts'
 import { balanceTcp } from '../../../src/os/k8s/tcp-balancer.ts'
 
 const serve = (answer: string, port = 0) => Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response(answer) })

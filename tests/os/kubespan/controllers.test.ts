@@ -10,7 +10,7 @@ import { DiscoveryConfig } from '../../../src/os/cluster/resources/discovery-con
 import { Identity } from '../../../src/os/cluster/resources/identity.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { MachineType } from '../../../src/os/config/resources/machine-type.ts'
-import { NodeStatus } from '../../../src/os/k8s/resources/node-status.ts'
+import { NodeStatus } from '../../../src/os/k8s/resources/node.ts'
 import { Nodename } from '../../../src/os/k8s/resources/nodename.ts'
 import type { Kernel } from '../../../src/os/kernel.ts'
 import { kubespan } from '../../../src/os/kubespan/kubespan.ts'

@@ -3,7 +3,7 @@ import { type Controller, defineController, shared, weak } from '../../../cosi/c
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { core, type KubeAccess, type KubeClient, kubeClient } from '../../../kube/client.ts'
 import type { KubeObject } from '../../../kube/object.ts'
-import { NodeAnnotationSpec } from '../../k8s/resources/node-annotation-spec.ts'
+import { NodeAnnotationSpec } from '../../k8s/resources/node.ts'
 import { Nodename } from '../../k8s/resources/nodename.ts'
 import { readAnnotations, writeAnnotations } from '../discovery/annotations.ts'
 import { Affiliate } from '../resources/affiliate.ts'

@@ -2,7 +2,7 @@ import { type Controller, defineController, weak } from '../../../cosi/controlle
 import { listImages, removeImage } from '../../../supervise/containerd/images.ts'
 import { EtcdSpec } from '../../etcd/resources/etcd-spec.ts'
 import { EtcdStart } from '../../etcd/resources/etcd-start.ts'
-import { KubeletSpec } from '../../k8s/resources/kubelet-spec.ts'
+import { KubeletSpec } from '../../k8s/resources/kubelet.ts'
 import { Service } from '../../runtime/resources/service.ts'
 import { criDaemon } from '../daemons.ts'
 import { fullReference } from '../image-table.ts'

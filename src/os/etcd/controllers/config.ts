@@ -4,7 +4,7 @@ import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { annotated, inEffect } from '../../k8s/component/settings.ts'
 import { defaultImages } from '../../k8s/images.ts'
 import { extraArgsOf, isControlPlane, kubernetesConfigOf } from '../../k8s/machine-config.ts'
-import { ComponentFallback } from '../../k8s/resources/component-fallback.ts'
+import { ComponentFallback } from '../../k8s/resources/component.ts'
 import { sharedAddresses } from '../../network/shared-addresses.ts'
 import { EtcdConfig } from '../resources/etcd-config.ts'
 

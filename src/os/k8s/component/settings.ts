@@ -7,7 +7,7 @@ import type { Resource, SpecOf } from '../../../cosi/resource.ts'
 import { formatPath } from '../../../document/path.ts'
 import { changedPlaces } from '../../config/changes.ts'
 import type { KubernetesConfig } from '../machine-config.ts'
-import type { ComponentFallback } from '../resources/component-fallback.ts'
+import type { ComponentFallback } from '../resources/component.ts'
 
 /** Component → where its section is in the machine configuration. */
 export const sectionPaths = {

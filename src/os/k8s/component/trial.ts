@@ -7,7 +7,7 @@
  * the first ones of a new machine are tried for as long as it takes.
  */
 import type { SpecOf } from '../../../cosi/resource.ts'
-import type { ComponentStatus } from '../resources/component-status.ts'
+import type { ComponentStatus } from '../resources/component.ts'
 
 /** Settings and their digest. */
 export interface Settings {

@@ -9,9 +9,7 @@ import { recall, remember } from '../component/memory.ts'
 import { type ComponentName, changedPaths, componentNames, digestOf, isDisabled, sectionOf } from '../component/settings.ts'
 import { judge, rejectionOf, type Settings, settleTime, type TrialState } from '../component/trial.ts'
 import { isControlPlane, kubernetesConfigOf } from '../machine-config.ts'
-import { ComponentFallback } from '../resources/component-fallback.ts'
-import { ComponentStatus } from '../resources/component-status.ts'
-import { ComponentTrial } from '../resources/component-trial.ts'
+import { ComponentFallback, ComponentStatus, ComponentTrial } from '../resources/component.ts'
 
 /** Milliseconds until a failed write is retried. */
 const retryInterval = 10_000

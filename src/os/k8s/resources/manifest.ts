@@ -10,6 +10,14 @@ export const Manifest = defineResource({
   redacted: (objects) => objects.map(withoutSecretData),
 })
 
+/** Which manifests have been applied. */
+export const ManifestStatus = defineResource({
+  type: 'ManifestStatuses.kubernetes.talos.dev',
+  namespace: 'controlplane',
+  displayType: 'ManifestStatus',
+  spec: v.object({ manifestsApplied: v.optional(v.array(v.string()), []) }),
+})
+
 /** Of a Secret the names of what it holds; the bootstrap token would make its reader a node. */
 function withoutSecretData(object: unknown): unknown {
   if (!isRecord(object)) return object

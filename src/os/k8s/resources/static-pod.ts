@@ -8,3 +8,21 @@ export const StaticPod = defineResource({
   displayType: 'StaticPod',
   spec: v.unknown(),
 })
+
+/** How a static pod fares, as the kubelet tells. */
+export const StaticPodStatus = defineResource({
+  type: 'StaticPodStatuses.kubernetes.talos.dev',
+  namespace: 'k8s',
+  displayType: 'StaticPodStatus',
+  aliases: ['podstatus'],
+  columns: { Ready: '{.conditions[?(@.type=="Ready")].status}' },
+  spec: v.unknown(),
+})
+
+/** Where the kubelet fetches its static pods from. */
+export const StaticPodServerStatus = defineResource({
+  type: 'StaticPodServerStatuses.kubernetes.talos.dev',
+  namespace: 'k8s',
+  displayType: 'StaticPodServerStatus',
+  spec: v.object({ url: v.string() }),
+})

@@ -8,9 +8,9 @@ import { fullReference, ownImagesOf } from '../../cri/image-table.ts'
 import { serviceContainer } from '../../cri/service-container.ts'
 import { networkConditions, timeConditions } from '../../network/conditions.ts'
 import { operatorEnvironment } from '../../runtime/service-environment.ts'
-import { kubeletMounts, sharedFolders } from '../kubelet-mounts.ts'
-import { NodeMounts } from '../node-mounts.ts'
-import { KubeletSpec } from '../resources/kubelet-spec.ts'
+import { kubeletMounts, sharedFolders } from '../kubelet/mounts.ts'
+import { NodeMounts } from '../node/mounts.ts'
+import { KubeletSpec } from '../resources/kubelet.ts'
 
 type Spec = SpecOf<typeof KubeletSpec>
 

@@ -2,7 +2,7 @@
 import type { Machine } from '../../area.ts'
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
-import { isRegistered } from '../../k8s/drain.ts'
+import { isRegistered } from '../../k8s/node/drain.ts'
 import { installWish } from '../install/install-system.ts'
 import { ownParameters } from '../install/layout.ts'
 import { tooOld } from '../release/floor.ts'

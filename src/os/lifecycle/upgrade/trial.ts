@@ -2,7 +2,7 @@
 import { parameterValues, parseCommandLine } from '../../../wire/command-line.ts'
 import type { Machine } from '../../area.ts'
 import { metaTags } from '../../block/meta/meta.ts'
-import { NodeStatus } from '../../k8s/resources/node-status.ts'
+import { NodeStatus } from '../../k8s/resources/node.ts'
 import { Nodename } from '../../k8s/resources/nodename.ts'
 import { NodeAddress } from '../../network/resources/node-address.ts'
 import { raiseFloor } from '../release/floor.ts'

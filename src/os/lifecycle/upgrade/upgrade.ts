@@ -1,5 +1,5 @@
 /** An upgrade up to the moment the machine starts anew: checked, written into the other slot, and put on trial. */
-import { NodeStatus } from '../../k8s/resources/node-status.ts'
+import { NodeStatus } from '../../k8s/resources/node.ts'
 import { Nodename } from '../../k8s/resources/nodename.ts'
 import { findRelease, forgetRelease } from '../release/find-release.ts'
 import { filesFor, type Release, slotRelease, verifyFiles } from '../release/release.ts'

@@ -1,7 +1,7 @@
 /** What resources say about themselves: which of them tell that something is wrong, in which words, and what that hangs on. */
 import type { AnyResourceType, Resource } from '../../../cosi/resource.ts'
-import { NodeStatus } from '../../k8s/resources/node-status.ts'
-import { StaticPodStatus } from '../../k8s/resources/static-pod-status.ts'
+import { NodeStatus } from '../../k8s/resources/node.ts'
+import { StaticPodStatus } from '../../k8s/resources/static-pod.ts'
 import { NetworkStatus } from '../../network/resources/network-status.ts'
 import { TimeStatus } from '../../time/resources/time-status.ts'
 import { MachineStatus } from '../resources/machine-status.ts'

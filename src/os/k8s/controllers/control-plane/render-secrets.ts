@@ -1,0 +1,86 @@
+import { type Controller, defineController, exclusive, weak } from '../../../../cosi/controller.ts'
+import type { SpecOf } from '../../../../cosi/resource.ts'
+import { parseKey } from '../../../../pki/key.ts'
+import { EtcdRootSecret } from '../../../secrets/resources/etcd-root-secret.ts'
+import { EtcdSecret } from '../../../secrets/resources/etcd-secret.ts'
+import { KubernetesDynamicCert } from '../../../secrets/resources/kubernetes-dynamic-cert.ts'
+import { KubernetesRootSecret } from '../../../secrets/resources/kubernetes-root-secret.ts'
+import { KubernetesSecret } from '../../../secrets/resources/kubernetes-secret.ts'
+import { bundle } from '../../certificate-bundle.ts'
+import { encryptionConfiguration } from '../../control-plane/encryption-configuration.ts'
+import { controlPlane, secretsFolder } from '../../control-plane/static-pods.ts'
+import { type FileWriter, pemOf, type RenderedFile, renderFiles } from '../../rendered-files.ts'
+import { SecretStatus } from '../../resources/secret-status.ts'
+
+interface Secrets {
+  root: SpecOf<typeof KubernetesRootSecret>
+  etcdRoot: SpecOf<typeof EtcdRootSecret>
+  certs: SpecOf<typeof KubernetesSecret>
+  dynamic: SpecOf<typeof KubernetesDynamicCert>
+  etcd: SpecOf<typeof EtcdSecret>
+}
+
+/** Puts keys and certificates where the control plane's pods read them; each component sees only its own. */
+export const renderSecrets = ({ files }: { files: FileWriter }): Controller =>
+  defineController({
+    name: 'k8s.RenderSecretsStaticPodController',
+    inputs: {
+      roots: weak(KubernetesRootSecret, { id: 'k8s' }),
+      etcdRoots: weak(EtcdRootSecret, { id: 'etcd' }),
+      certificates: weak(KubernetesSecret, { id: 'k8s-certs' }),
+      dynamics: weak(KubernetesDynamicCert, { id: 'k8s-dynamic-certs' }),
+      etcds: weak(EtcdSecret, { id: 'etcd' }),
+    },
+    outputs: { status: exclusive(SecretStatus) },
+    async reconcile({ roots, etcdRoots, certificates, dynamics, etcds, status, log }) {
+      const root = roots.get('k8s')
+      const etcdRoot = etcdRoots.get('etcd')
+      const certs = certificates.get('k8s-certs')
+      const dynamic = dynamics.get('k8s-dynamic-certs')
+      const etcd = etcds.get('etcd')
+      if (!root || !etcdRoot || !certs || !dynamic || !etcd) return
+      const secrets = { root: root.spec, etcdRoot: etcdRoot.spec, certs: certs.spec, dynamic: dynamic.spec, etcd: etcd.spec }
+      for (const [component, rendered] of [
+        ['kube-apiserver', apiServerSecrets(secrets)],
+        ['kube-controller-manager', controllerManagerSecrets(secrets)],
+        ['kube-scheduler', [{ name: 'kubeconfig', content: secrets.certs.schedulerKubeconfig }]],
+      ] as const)
+        await renderFiles(files, secretsFolder(component), controlPlane[component].uid, rendered)
+      const version = [root, etcdRoot, certs, dynamic, etcd].reduce((sum, { metadata }) => sum + metadata.version, 0)
+      log.debug('rendered control plane secrets', { version })
+      status.put('static-pods', { ready: true, version: String(version) })
+    },
+  })
+
+function apiServerSecrets({ root, etcdRoot, dynamic, etcd }: Secrets): RenderedFile[] {
+  const accepted = (root.acceptedCAs ?? []).map(({ crt }) => pemOf(crt))
+  const issuing = pemOf(root.issuingCA?.crt)
+  const pair = (name: string, { crt, key }: { crt?: string; key?: string } = {}) => [
+    { name: `${name}.crt`, content: pemOf(crt) },
+    { name: `${name}.key`, content: pemOf(key) },
+  ]
+  const serviceAccount = pemOf(root.serviceAccount?.key)
+  return [
+    { name: 'ca.crt', content: bundle([issuing, ...accepted]) },
+    { name: 'aggregator-ca.crt', content: pemOf(root.aggregatorCA?.crt) },
+    { name: 'etcd-client-ca.crt', content: pemOf(etcdRoot.etcdCA?.crt) },
+    ...pair('etcd-client', etcd.etcdAPIServer),
+    ...pair('apiserver', dynamic.apiServer),
+    ...pair('apiserver-kubelet-client', dynamic.apiServerKubeletClient),
+    ...pair('front-proxy-client', dynamic.frontProxy),
+    { name: 'service-account.key', content: serviceAccount },
+    { name: 'service-account.pub', content: parseKey(serviceAccount).publicPem },
+    { name: 'encryptionconfig.yaml', content: encryptionConfiguration(root) },
+  ]
+}
+
+function controllerManagerSecrets({ root, certs }: Secrets): RenderedFile[] {
+  const accepted = (root.acceptedCAs ?? []).map(({ crt }) => pemOf(crt))
+  return [
+    // The signing certificate must be the first.
+    { name: 'ca.crt', content: bundle([pemOf(root.issuingCA?.crt), ...accepted]) },
+    { name: 'ca.key', content: pemOf(root.issuingCA?.key) },
+    { name: 'kubeconfig', content: certs.controllerManagerKubeconfig },
+    { name: 'service-account.key', content: pemOf(root.serviceAccount?.key) },
+  ]
+}

@@ -1,0 +1,71 @@
+import { type Controller, defineController, exclusive, weak } from '../../../../cosi/controller.ts'
+import type { Kernel } from '../../../kernel.ts'
+import { KubePrismConfig, KubePrismStatus } from '../../resources/kube-prism.ts'
+import { type Balancer, balanceTcp, type Upstream } from '../../tcp-balancer.ts'
+
+/** Between two looks at the API servers: while one answers, and while none does. */
+const calmPeriod = 20_000
+const searchPeriod = 250
+/** How long clients of a node's very first start are held. */
+const patience = 8000
+const podsFolder = '/var/lib/kubelet/pods'
+
+/** A way to the Kubernetes API that is on every node and outlives any API server. */
+export function runKubePrism({ files }: { files: Pick<Kernel['files'], 'exists' | 'list'> }): Controller {
+  let balancer: Balancer | undefined
+  let address = ''
+  let wake = () => {}
+  let checked = Number.NEGATIVE_INFINITY
+  let answered = false
+  let told: boolean | undefined
+  const close = () => {
+    balancer?.close()
+    balancer = undefined
+  }
+  return defineController({
+    name: 'k8s.KubePrismController',
+    inputs: { config: weak(KubePrismConfig, { id: 'k8s-loadbalancer-config' }) },
+    outputs: { status: exclusive(KubePrismStatus) },
+    start(outside) {
+      wake = outside.wake
+      outside.signal.addEventListener('abort', close)
+    },
+    async reconcile({ config, status, log, wakeIn, clock }) {
+      const given = config.get('k8s-loadbalancer-config')?.spec
+      const wanted = given ? `${given.host}:${given.port}` : ''
+      if (wanted !== address) close()
+      address = wanted
+      if (!given) return
+      if (!balancer) {
+        balancer = balanceTcp({ hostname: given.host, port: given.port, onHealth: () => wake() })
+        // A kubelet that has pods to recover asks the API for its node before it starts any, the API server's among them.
+        answered = files.exists(podsFolder) && files.list(podsFolder).length > 0
+      }
+      balancer.setUpstreams(preferred(given.endpoints))
+      if (!balancer.healthy || clock.elapsed() - checked >= calmPeriod) {
+        await balancer.check()
+        checked = clock.elapsed()
+      }
+      answered ||= balancer.healthy
+      if (balancer.healthy) balancer.listen(0)
+      else if (answered) balancer.refuse()
+      else balancer.listen(patience)
+      if (balancer.healthy !== told)
+        log.info(balancer.healthy ? 'KubePrism reaches the API' : 'KubePrism reaches no API server', { address })
+      told = balancer.healthy
+      status.put('k8s-loadbalancer', { host: address, healthy: balancer.healthy })
+      wakeIn(balancer.healthy ? calmPeriod : searchPeriod)
+    },
+  })
+}
+
+/** This node's own API server first, then the others; the cluster's common address is the last resort when there are others. */
+export function preferred(endpoints: readonly { host: string; port: number }[]): Upstream[] {
+  const common = endpoints[0]?.host === 'localhost' ? [] : endpoints.slice(0, 1)
+  const direct = endpoints.slice(common.length)
+  const [local, remote] = [direct.filter(({ host }) => host === 'localhost'), direct.filter(({ host }) => host !== 'localhost')]
+  const seen = new Set<string>()
+  return [...local, ...remote, ...common.map((endpoint) => ({ ...endpoint, lastResort: true }))]
+    .map((endpoint) => ({ ...endpoint, host: endpoint.host === 'localhost' ? '127.0.0.1' : endpoint.host }))
+    .filter(({ host, port }) => !seen.has(`${host}:${port}`) && seen.add(`${host}:${port}`))
+}

@@ -1,0 +1,18 @@
+import { defineController, shared, weak } from '../../../../cosi/controller.ts'
+import { MachineConfig } from '../../../config/resources/machine-config.ts'
+import { kubernetesConfigOf } from '../../machine-config.ts'
+import { Endpoint } from '../../resources/endpoint.ts'
+import { hostAndPort } from './kube-prism-endpoints.ts'
+
+/** Where the configuration says that the control plane is. */
+export const configStaticEndpoint = defineController({
+  name: 'k8s.StaticEndpointController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  outputs: { endpoints: shared(Endpoint) },
+  reconcile({ config, endpoints }) {
+    const host = hostAndPort(kubernetesConfigOf(config.get('v1alpha1'))?.cluster?.controlPlane?.endpoint)?.host
+    if (!host) return
+    const address = /^[\d.]+$|:/.test(host)
+    endpoints.put('controlplane', { addresses: address ? [host] : [], hosts: address ? [] : [host] })
+  },
+})

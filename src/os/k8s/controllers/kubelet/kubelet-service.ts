@@ -1,0 +1,133 @@
+import { type Controller, defineController, shared, weak } from '../../../../cosi/controller.ts'
+import type { ServiceEvent } from '../../../../supervise/snapshot.ts'
+import type { Machine } from '../../../area.ts'
+import { VolumeMountStatus } from '../../../block/resources/volume-mount.ts'
+import type { Mode } from '../../../kernel.ts'
+import { mountId } from '../../../lifecycle/volumes.ts'
+import { KubeletSecret } from '../../../secrets/resources/kubelet-secret.ts'
+import { KubernetesRootSecret } from '../../../secrets/resources/kubernetes-root-secret.ts'
+import { type AwaitedImage, awaitedImage, type PullImage, pullRepeatedly } from '../../component/awaited-image.ts'
+import { kubeletRun } from '../../component/kubelet-run.ts'
+import { settingsAnnotation } from '../../component/settings.ts'
+import { requestClientCertificate } from '../../kubelet/bootstrap.ts'
+import {
+  bootstrapAccess,
+  hasClientCertificate,
+  keepClientCertificate,
+  signClientCertificate,
+  writeKubeletFiles,
+} from '../../kubelet/files.ts'
+import { ComponentStatus } from '../../resources/component.ts'
+import { KubeletConfig, KubeletLifecycle, KubeletSpec } from '../../resources/kubelet.ts'
+import { StaticPod } from '../../resources/static-pod.ts'
+
+/** How long a node that is to join asks for its kubelet's certificate before the kubelet starts without. */
+const joinPatience = 120_000
+
+/** How often the kubelet's certificate is compared with the authorities in force. */
+const checkPeriod = 60_000
+
+/** What is needed of the machine. */
+type Parts = Pick<Machine, 'store' | 'supervisor' | 'service'> & { kernel: Pick<Machine['kernel'], 'files'> & { mode?: Mode } }
+
+/** What the kubelet was last started with, and the newest event of its service before that. */
+interface Started {
+  /** Digest of all that a change of restarts it, and of its spec alone. */
+  readonly key: string
+  readonly spec: string
+  readonly image: string
+  readonly settings: string
+  readonly after?: ServiceEvent
+}
+
+/** Starts the kubelet once its spec is known, and restarts it when that changes. The one that runs is stopped only for one that can start. */
+export function startKubelet({ kernel: { files, mode }, store, supervisor, service }: Parts, pull: PullImage): Controller {
+  let started: Started | undefined
+  let awaited: AwaitedImage | undefined
+  /** What the last certificate was requested with; requested once more only after there was a good one in between. */
+  let requested = ''
+  /** Certificates that took the place of others: the kubelet reads its own only at its start. */
+  let replaced = 0
+  return defineController({
+    name: 'k8s.KubeletServiceController',
+    inputs: {
+      specs: weak(KubeletSpec, { id: 'kubelet' }),
+      config: weak(KubeletConfig, { id: 'kubelet' }),
+      secrets: weak(KubeletSecret, { id: 'kubelet' }),
+      roots: weak(KubernetesRootSecret, { id: 'k8s' }),
+      pods: weak(StaticPod),
+      disk: weak(VolumeMountStatus, { id: mountId('/etc/kubernetes') }),
+    },
+    outputs: { status: shared(ComponentStatus) },
+    start({ wake, signal }) {
+      // One that cannot be started has no resource that would tell.
+      const stop = supervisor.subscribe(({ id }) => id === 'kubelet' && wake())
+      signal.addEventListener('abort', stop)
+    },
+    async reconcile({ specs, config, secrets, roots, pods, disk, status, log, now, background, wakeIn }) {
+      status.keep('kubelet')
+      // A machine of its own can write there only once its disk is mounted.
+      if (mode === 'metal' && !disk.get(mountId('/etc/kubernetes'))) return
+      const spec = specs.get('kubelet')?.spec
+      const secret = secrets.get('kubelet')?.spec
+      const access = secret && bootstrapAccess(secret)
+      if (!spec || !access) return
+      const settings = config.get('kubelet')?.metadata.annotations[settingsAnnotation] ?? ''
+      const key = Bun.hash(JSON.stringify([spec, access])).toString(36)
+      if (started && started.spec !== key && started.image !== spec.image) {
+        // The one that runs stays until its successor can be started.
+        awaited = awaited?.image === spec.image ? awaited : awaitedImage(spec.image)
+        if (!awaited.there) {
+          const image = awaited
+          background(`image ${image.image}`, (signal, wake, tell) => pullRepeatedly(image, pull, { signal, wake, tell }))
+          status.put('kubelet', { settings, ready: false, failures: image.failures, error: image.error })
+          return
+        }
+      }
+      const nodename = spec.expectedNodename
+      const root = roots.get('k8s')?.spec
+      const registers = spec.args?.some((argument) => argument.startsWith('--kubeconfig=')) ?? false
+      await writeKubeletFiles(files, spec, access)
+      wakeIn(checkPeriod)
+      const joining = JSON.stringify([access, nodename])
+      if (registers && !(await hasClientCertificate(files, { nodename, authorities: access.ca, now: now() }))) {
+        if (root?.issuingCA?.key && nodename) {
+          await keepClientCertificate(files, signClientCertificate(root, nodename, now()), now())
+          replaced++
+        }
+        // Pods of the configuration do not wait for a cluster that may be away.
+        else if (nodename && requested !== joining && (started || pods.list().length === 0)) {
+          background(`join ${Bun.hash(joining).toString(36)}`, async (signal, wake, tell) => {
+            try {
+              const pair = await requestClientCertificate(access, nodename, { signal, patience: joinPatience, tell })
+              await keepClientCertificate(files, pair, now())
+              replaced++
+            } catch (error) {
+              if (signal.aborted) throw error
+              log.warn('no certificate for the kubelet yet, it will ask by itself', { error })
+            }
+            requested = joining
+            wake()
+          })
+          return
+        }
+      } else requested = ''
+      const current = `${key} ${replaced}`
+      if (started?.key === current) started = { ...started, settings }
+      else {
+        const after = supervisor.get('kubelet')?.events.at(-1)
+        if (started) {
+          log.info('restarting the kubelet, its configuration changed')
+          await supervisor.restart('kubelet')
+        } else {
+          supervisor.load(service('kubelet'))
+          supervisor.start('kubelet')
+          store.put(KubeletLifecycle, 'kubelet', {})
+        }
+        started = { key: current, spec: key, image: spec.image, settings, after }
+      }
+      awaited = undefined
+      status.put('kubelet', { settings, ...(await kubeletRun(supervisor, started.after)) })
+    },
+  })
+}

@@ -1,0 +1,62 @@
+import { type Controller, defineController, exclusive, shared, weak } from '../../../../cosi/controller.ts'
+import type { KubeObject } from '../../../../kube/object.ts'
+import { Service } from '../../../runtime/resources/service.ts'
+import { KubernetesDynamicCert } from '../../../secrets/resources/kubernetes-dynamic-cert.ts'
+import { KubernetesRootSecret } from '../../../secrets/resources/kubernetes-root-secret.ts'
+import { podRun } from '../../component/pod-run.ts'
+import { settingsAnnotation } from '../../component/settings.ts'
+import { pemOf } from '../../rendered-files.ts'
+import { ComponentStatus } from '../../resources/component.ts'
+import { Nodename } from '../../resources/nodename.ts'
+import { StaticPodStatus } from '../../resources/static-pod.ts'
+
+/** Between two looks: while a pod is not ready, and when all are. */
+const searchPeriod = 1000
+const calmPeriod = 15_000
+const limit = 5000
+
+/** How the static pods fare, asked of this node's kubelet, which knows even when there is no API server. */
+export function observeStaticPods(): Controller {
+  return defineController({
+    name: 'k8s.KubeletStaticPodController',
+    inputs: {
+      nodename: weak(Nodename, { id: 'nodename' }),
+      services: weak(Service, { id: 'kubelet' }),
+      certificates: weak(KubernetesDynamicCert, { id: 'k8s-dynamic-certs' }),
+      roots: weak(KubernetesRootSecret, { id: 'k8s' }),
+    },
+    outputs: { status: exclusive(StaticPodStatus), components: shared(ComponentStatus) },
+    async reconcile({ nodename, services, certificates, roots, status, components, signal, wakeIn, log }) {
+      const name = nodename.get('nodename')?.spec.nodename
+      const client = certificates.get('k8s-dynamic-certs')?.spec.apiServerKubeletClient
+      if (!name || !client || !roots.get('k8s') || !services.get('kubelet')?.spec.healthy) return
+      let pods: KubeObject[]
+      try {
+        const response = await fetch('https://127.0.0.1:10250/pods/?timeout=5s', {
+          // The kubelet's own certificate is self-signed; on loopback nobody else can be there.
+          tls: { cert: pemOf(client.crt), key: pemOf(client.key), rejectUnauthorized: false },
+          signal: AbortSignal.any([signal, AbortSignal.timeout(limit)]),
+        })
+        if (!response.ok) throw new Error(`kubelet answers with status ${response.status}`)
+        pods = ((await response.json()) as { items?: KubeObject[] }).items ?? []
+      } catch (error) {
+        log.debug('static pods could not be asked for', { error })
+        for (const { metadata } of status.list()) status.keep(metadata.id)
+        for (const { metadata } of components.list()) components.keep(metadata.id)
+        wakeIn(searchPeriod)
+        return
+      }
+      const own = pods.filter(({ metadata }) => {
+        const source = metadata.annotations?.['kubernetes.io/config.source']
+        return source !== undefined && source !== 'api'
+      })
+      for (const pod of own) {
+        status.put(`${pod.metadata.namespace}/${pod.metadata.name}`, pod.status ?? {})
+        const component = pod.metadata.labels?.component
+        const settings = pod.metadata.annotations?.[settingsAnnotation]
+        if (component !== undefined && settings) components.put(component, { settings, ...podRun(pod) })
+      }
+      wakeIn(own.length > 0 && own.every((pod) => podRun(pod).ready) ? calmPeriod : searchPeriod)
+    },
+  })
+}

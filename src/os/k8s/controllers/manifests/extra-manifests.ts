@@ -1,0 +1,61 @@
+import { defineController, shared, weak } from '../../../../cosi/controller.ts'
+import { parseManifest } from '../../../../kube/object.ts'
+import { ExtraManifestsConfig } from '../../resources/extra-manifests-config.ts'
+import { Manifest } from '../../resources/manifest.ts'
+
+const downloadLimit = 30_000
+const mostRedirects = 10
+const retryDelay = 15_000
+const largest = 4 * 1024 * 1024
+
+/** The operator's manifests, fetched where they are named by address; one that fails holds up none of the others. */
+export const loadExtraManifests = defineController({
+  name: 'k8s.ExtraManifestController',
+  inputs: { config: weak(ExtraManifestsConfig, { id: 'extra-manifests' }) },
+  outputs: { manifests: shared(Manifest) },
+  async reconcile({ config, manifests, log, signal, wakeIn }) {
+    for (const manifest of config.get('extra-manifests')?.spec.extraManifests ?? []) {
+      const id = `${manifest.priority}-${manifest.name}`
+      try {
+        const text = manifest.url ? await download(manifest.url, manifest.extraHeaders, signal) : manifest.inlineManifest
+        manifests.put(id, parseManifest(text, manifest.name))
+      } catch (error) {
+        manifests.keep(id)
+        log.warn('manifest could not be loaded', { manifest: manifest.name, error })
+        if (manifest.url) wakeIn(retryDelay)
+      }
+    }
+  },
+})
+
+/** Follows redirects; the operator's headers, which may be credentials, go to the host they are meant for only. */
+async function follow(url: string, headers: Record<string, string>, signal: AbortSignal): Promise<Response> {
+  const { origin } = new URL(url)
+  let place = url
+  for (let redirects = 0; redirects <= mostRedirects; redirects++) {
+    const own = new URL(place).origin === origin
+    const response = await fetch(place, { headers: own ? headers : {}, signal, redirect: 'manual' })
+    const next = response.status >= 300 && response.status < 400 ? response.headers.get('location') : null
+    if (!next) return response
+    await response.body?.cancel()
+    place = new URL(next, place).href
+    if (!/^https?:/.test(place) || (origin.startsWith('https:') && !place.startsWith('https:')))
+      throw new Error(`download "${url}": it leads to "${place}"`)
+  }
+  throw new Error(`download "${url}": more than ${mostRedirects} redirects`)
+}
+
+async function download(url: string, headers: Record<string, string>, outer: AbortSignal): Promise<string> {
+  const signal = AbortSignal.any([outer, AbortSignal.timeout(downloadLimit)])
+  const response = await follow(url, headers, signal)
+  if (!response.ok) throw new Error(`download "${url}": status ${response.status}`)
+  if (!response.body) return ''
+  const pieces: Uint8Array[] = []
+  let size = 0
+  for await (const piece of response.body as unknown as AsyncIterable<Uint8Array>) {
+    size += piece.length
+    if (size > largest) throw new Error(`download "${url}": larger than ${largest} bytes`)
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces).toString()
+}

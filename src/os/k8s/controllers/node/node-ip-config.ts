@@ -1,0 +1,24 @@
+import { defineController, exclusive, weak } from '../../../../cosi/controller.ts'
+import { declared } from '../../../config/declared.ts'
+import { MachineConfig } from '../../../config/resources/machine-config.ts'
+import { sharedAddresses } from '../../../network/shared-addresses.ts'
+import { kubernetesConfigOf, podSubnets, serviceSubnets } from '../../machine-config.ts'
+import { NodeIPConfig } from '../../resources/node-ip.ts'
+
+/** From which subnets the node's addresses are taken: never from those of pods and services, and never one that nodes share. */
+export const configNodeIP = defineController({
+  name: 'k8s.NodeIPConfigController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  outputs: { nodeIP: exclusive(NodeIPConfig) },
+  reconcile({ config, nodeIP }) {
+    const machineConfig = kubernetesConfigOf(config.get('v1alpha1'))
+    if (!machineConfig?.cluster) return
+    const { machine, cluster } = machineConfig
+    const found = declared(config.get('v1alpha1'))
+    const shared = sharedAddresses(found)
+    nodeIP.put('kubelet', {
+      validSubnets: machine?.kubelet?.nodeIP?.validSubnets ?? [],
+      excludeSubnets: [...podSubnets(cluster), ...serviceSubnets(cluster), ...shared],
+    })
+  },
+})

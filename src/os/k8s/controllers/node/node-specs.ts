@@ -1,0 +1,64 @@
+import { defineController, exclusive, shared, weak } from '../../../../cosi/controller.ts'
+import { MachineConfig } from '../../../config/resources/machine-config.ts'
+import { MachineStatus } from '../../../runtime/resources/machine-status.ts'
+import { isControlPlane, kubernetesConfigOf } from '../../machine-config.ts'
+import { NodeAnnotationSpec, NodeCordonedSpec, NodeLabelSpec, NodeTaintSpec } from '../../resources/node.ts'
+
+const controlPlaneKey = 'node-role.kubernetes.io/control-plane'
+
+/** The labels the node should have. */
+export const configNodeLabels = defineController({
+  name: 'k8s.NodeLabelSpecController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  outputs: { labels: exclusive(NodeLabelSpec) },
+  reconcile({ config, labels }) {
+    const machineConfig = kubernetesConfigOf(config.get('v1alpha1'))
+    if (!machineConfig) return
+    const own = isControlPlane(machineConfig) ? { [controlPlaneKey]: '' } : {}
+    for (const [key, value] of Object.entries({ ...own, ...machineConfig.machine?.nodeLabels }))
+      labels.put(key, { key, value: String(value ?? '') })
+  },
+})
+
+/** The annotations the node should have. */
+export const configNodeAnnotations = defineController({
+  name: 'k8s.NodeAnnotationSpecController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  outputs: { annotations: shared(NodeAnnotationSpec) }, // discovery tells of the node by some too
+  reconcile({ config, annotations }) {
+    const given = kubernetesConfigOf(config.get('v1alpha1'))?.machine?.nodeAnnotations ?? {}
+    for (const [key, value] of Object.entries(given)) annotations.put(key, { key, value: String(value ?? '') })
+  },
+})
+
+/** The taints the node should have: a control plane node takes no ordinary pods unless it is allowed to. */
+export const configNodeTaints = defineController({
+  name: 'k8s.NodeTaintSpecController',
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  outputs: { taints: exclusive(NodeTaintSpec) },
+  reconcile({ config, taints }) {
+    const machineConfig = kubernetesConfigOf(config.get('v1alpha1'))
+    if (!machineConfig) return
+    const { machine, cluster } = machineConfig
+    const allowed = cluster?.allowSchedulingOnControlPlanes ?? cluster?.allowSchedulingOnMasters ?? false
+    if (isControlPlane(machineConfig) && !allowed) taints.put(controlPlaneKey, { key: controlPlaneKey, effect: 'NoSchedule', value: '' })
+    for (const [key, text] of Object.entries(machine?.nodeTaints ?? {})) {
+      // `effect` or `value:effect`
+      const at = text.lastIndexOf(':')
+      taints.put(key, { key, effect: text.slice(at + 1), value: at < 0 ? '' : text.slice(0, at) })
+    }
+  },
+})
+
+const ending = new Set(['shutting down', 'upgrading', 'resetting'])
+
+/** Whether the node should take no new pods: while it is on its way out. */
+export const configNodeCordon = defineController({
+  name: 'k8s.NodeCordonedSpecController',
+  inputs: { machine: weak(MachineStatus, { id: 'machine' }) },
+  outputs: { cordon: exclusive(NodeCordonedSpec) },
+  reconcile({ machine, cordon }) {
+    const stage = machine.get('machine')?.spec.stage
+    if (stage && ending.has(stage)) cordon.put('cordoned', {})
+  },
+})

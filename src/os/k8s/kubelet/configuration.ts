@@ -1,0 +1,108 @@
+import type { SpecOf } from '../../../cosi/resource.ts'
+import type { Mode } from '../../kernel.ts'
+import type { Taint } from '../node/patch.ts'
+import type { KubeletConfig } from '../resources/kubelet.ts'
+
+/** What decides the kubelet's configuration file beside its resource. */
+export interface KubeletSurroundings {
+  mode: Mode
+  controlPlane: boolean
+  /** What the node registers with. */
+  taints: readonly Taint[]
+  /** The lowest OOM score this node may give to a process; asking for less fails again and again. */
+  oomFloor?: number
+}
+
+/** Processes and threads of one pod: far above what programs use, far below what takes a node down. */
+const podPidsLimit = 8192
+
+/** The top level keys an operator may not set in `extraConfig`: the system depends on them. */
+export const reservedKubeletKeys = [
+  'apiVersion',
+  'authentication',
+  'authorization',
+  'cgroupRoot',
+  'kind',
+  'kubeletCgroups',
+  'port',
+  'protectKernelDefaults',
+  'resolvConf',
+  'rotateCertificates',
+  'systemCgroups',
+  'staticPodPath',
+  'seccompDefault',
+] as const
+
+/** The kubelet's configuration file as an object; times are as Kubernetes writes them. */
+export function kubeletConfiguration(
+  config: SpecOf<typeof KubeletConfig>,
+  { mode, controlPlane, taints, oomFloor = -1000 }: KubeletSurroundings,
+): Record<string, unknown> {
+  const registration = config.skipNodeRegistration
+    ? { authentication: { webhook: { enabled: false }, anonymous: { enabled: false } }, authorization: { mode: 'AlwaysAllow' } }
+    : {
+        authentication: {
+          x509: { clientCAFile: '/etc/kubernetes/pki/ca.crt' },
+          webhook: { enabled: true },
+          anonymous: { enabled: false },
+        },
+        authorization: { mode: 'Webhook' },
+      }
+  const own = {
+    apiVersion: 'kubelet.config.k8s.io/v1beta1',
+    kind: 'KubeletConfiguration',
+    staticPodPath: config.disableManifestsDirectory ? '' : '/etc/kubernetes/manifests',
+    staticPodURL: config.staticPodListURL,
+    // The list is asked of a server on loopback, which answers when there is something new.
+    httpCheckFrequency: '100ms',
+    address: '0.0.0.0',
+    port: 10250,
+    tlsMinVersion: 'VersionTLS13',
+    rotateCertificates: true,
+    ...registration,
+    ...(taints.length > 0 && {
+      registerWithTaints: taints.map(({ key, value, effect }) => ({ key, ...(value && { value }), effect })),
+    }),
+    oomScoreAdj: Math.max(-450, oomFloor),
+    clusterDomain: config.clusterDomain,
+    clusterDNS: config.clusterDNS,
+    containerRuntimeEndpoint: 'unix:///run/containerd/containerd.sock',
+    streamingConnectionIdleTimeout: '5m0s',
+    cgroupDriver: 'cgroupfs',
+    cgroupRoot: '/',
+    systemCgroups: '/system',
+    kubeletCgroups: '/podruntime/kubelet',
+    protectKernelDefaults: mode === 'metal',
+    // Containers stand on their host's cgroups, which may still be of the first version.
+    ...(mode === 'container' && { failCgroupV1: false }),
+    serializeImagePulls: false,
+    failSwapOn: false,
+    podPidsLimit,
+    seccompDefault: config.defaultRuntimeSeccompEnabled,
+    resolvConf: '/system/resolved/resolv.conf',
+    shutdownGracePeriod: '30s',
+    shutdownGracePeriodCriticalPods: '10s',
+    systemReserved: { cpu: '50m', pid: '100', 'ephemeral-storage': '256Mi', memory: controlPlane ? '512Mi' : '384Mi' },
+    logging: { format: 'json' },
+    ...(config.enableFSQuotaMonitoring && { featureGates: { LocalStorageCapacityIsolationFSQuotaMonitoring: true } }),
+  }
+  return merged(own, config.extraConfig ?? {}, reservedKubeletKeys)
+}
+
+function merged(
+  own: Record<string, unknown>,
+  extra: Readonly<Record<string, unknown>>,
+  reserved: readonly string[] = [],
+): Record<string, unknown> {
+  const out = { ...own }
+  for (const [key, value] of Object.entries(extra)) {
+    if (reserved.includes(key)) throw new Error(`kubelet extraConfig "${key}" may not be set: remove it from machine.kubelet.extraConfig`)
+    const present = out[key]
+    out[key] = isRecord(present) && isRecord(value) ? merged(present, value) : value
+  }
+  return out
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,82 @@
+import * as v from 'valibot'
+import { defineResource } from '../../../cosi/resource.ts'
+import { integer } from '../../values.ts'
+
+/** How the kubelet should run, as the machine configuration says. */
+export const KubeletConfig = defineResource({
+  type: 'KubeletConfigs.kubernetes.talos.dev',
+  namespace: 'k8s',
+  displayType: 'KubeletConfig',
+  sensitive: true,
+  spec: v.object({
+    image: v.string(),
+    clusterDNS: v.optional(v.array(v.string()), []),
+    clusterDomain: v.string(),
+    extraArgs: v.optional(v.record(v.string(), v.object({ values: v.optional(v.array(v.string()), []) }))),
+    extraMounts: v.optional(
+      v.array(
+        v.object({
+          destination: v.string(),
+          type: v.string(),
+          source: v.string(),
+          options: v.optional(v.array(v.string()), []),
+          uidmappings: v.optional(v.array(v.object({ containerid: integer, hostid: integer, size: integer })), []),
+          gidmappings: v.optional(v.array(v.object({ containerid: integer, hostid: integer, size: integer })), []),
+        }),
+      ),
+    ),
+    extraConfig: v.optional(v.record(v.string(), v.unknown())),
+    cloudProviderExternal: v.boolean(),
+    defaultRuntimeSeccompEnabled: v.boolean(),
+    skipNodeRegistration: v.boolean(),
+    staticPodListURL: v.string(),
+    disableManifestsDirectory: v.boolean(),
+    enableFSQuotaMonitoring: v.boolean(),
+    credentialProviderConfig: v.optional(v.record(v.string(), v.unknown())),
+    allowSchedulingOnControlPlane: v.boolean(),
+  }),
+})
+
+/** How the kubelet runs: image, arguments, mounts, configuration. */
+export const KubeletSpec = defineResource({
+  type: 'KubeletSpecs.kubernetes.talos.dev',
+  namespace: 'k8s',
+  displayType: 'KubeletSpec',
+  sensitive: true,
+  spec: v.object({
+    image: v.string(),
+    args: v.optional(v.array(v.string())),
+    extraMounts: v.optional(
+      v.array(
+        v.object({
+          destination: v.string(),
+          type: v.string(),
+          source: v.string(),
+          options: v.optional(v.array(v.string()), []),
+          uidmappings: v.optional(v.array(v.object({ containerid: integer, hostid: integer, size: integer })), []),
+          gidmappings: v.optional(v.array(v.object({ containerid: integer, hostid: integer, size: integer })), []),
+        }),
+      ),
+    ),
+    expectedNodename: v.optional(v.string()),
+    config: v.optional(v.record(v.string(), v.unknown()), {}),
+    credentialProviderConfig: v.optional(v.record(v.string(), v.unknown())),
+  }),
+})
+
+/** Tells that the kubelet has a kubeconfig of its own. */
+export const KubeletKubeconfig = defineResource({
+  type: 'KubeletKubeconfigs.kubernetes.talos.dev',
+  namespace: 'k8s',
+  displayType: 'KubeletKubeconfig',
+  columns: { Hash: '{.hash}' },
+  spec: v.object({ hash: v.string() }),
+})
+
+/** Held while the kubelet's pods may run. */
+export const KubeletLifecycle = defineResource({
+  type: 'KubeletLifecycles.kubernetes.talos.dev',
+  namespace: 'k8s',
+  displayType: 'KubeletLifecycle',
+  spec: v.object({}),
+})

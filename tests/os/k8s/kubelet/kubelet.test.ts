@@ -1,0 +1,204 @@
+import { expect, test } from 'bun:test'
+import { parse } from 'yaml'
+import { configKubelet } from '../../../../src/os/k8s/controllers/kubelet/kubelet-config.ts'
+import { startKubelet } from '../../../../src/os/k8s/controllers/kubelet/kubelet-service.ts'
+import { specKubelet } from '../../../../src/os/k8s/controllers/kubelet/kubelet-spec.ts'
+import { chooseNodeIP } from '../../../../src/os/k8s/controllers/node/node-ip.ts'
+import { configNodeIP } from '../../../../src/os/k8s/controllers/node/node-ip-config.ts'
+import { configNodeTaints } from '../../../../src/os/k8s/controllers/node/node-specs.ts'
+import { asNodename, configNodename } from '../../../../src/os/k8s/controllers/node/nodename.ts'
+import { hasClientCertificate, kubeletAccess } from '../../../../src/os/k8s/kubelet/files.ts'
+import { KubeletSpec } from '../../../../src/os/k8s/resources/kubelet.ts'
+import { NodeIP } from '../../../../src/os/k8s/resources/node-ip.ts'
+import { StaticPodServerStatus } from '../../../../src/os/k8s/resources/static-pod.ts'
+import { HostnameStatus } from '../../../../src/os/network/resources/hostname.ts'
+import { NodeAddress } from '../../../../src/os/network/resources/node-address.ts'
+import { KubeletSecret } from '../../../../src/os/secrets/resources/kubelet-secret.ts'
+import { KubernetesRootSecret } from '../../../../src/os/secrets/resources/kubernetes-root-secret.ts'
+import { splitUrl } from '../../../../src/os/url.ts'
+import { newCA, newCertificate, type PemPair, signedBy } from '../../../../src/pki/certificate.ts'
+import { controlPlane, machineWith, memoryFiles, worker } from '../machine.ts'
+
+const nouns = [configNodeTaints, configNodename, configNodeIP, chooseNodeIP, configKubelet]
+
+async function kubeletOf(config: string, addresses = ['10.5.0.2/24', '192.168.7.2/24'], more: Parameters<typeof machineWith>[0] = []) {
+  const os = machineWith([...nouns, specKubelet({ mode: 'container' }), ...more], config)
+  os.store.put(HostnameStatus, 'hostname', { hostname: 'Node_1', domainname: 'example.org' })
+  os.store.put(NodeAddress, 'routed-no-k8s', { addresses, sortAlgorithm: 'v1' })
+  os.store.put(StaticPodServerStatus, 'static-pod-server-status', { url: 'http://127.0.0.1:999' })
+  await os.settled()
+  return { ...os, spec: os.store.get(KubeletSpec, 'kubelet')?.spec }
+}
+
+test('the command line', async () => {
+  const { spec } = await kubeletOf(worker())
+  expect(spec?.args).toEqual([
+    '--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubeconfig',
+    '--cert-dir=/var/lib/kubelet/pki',
+    '--config=/etc/kubernetes/kubelet.yaml',
+    '--hostname-override=node-1',
+    '--kubeconfig=/etc/kubernetes/kubeconfig-kubelet',
+    '--node-ip=10.5.0.2',
+  ])
+  expect(spec?.expectedNodename).toBe('node-1')
+})
+
+test('the configuration file, in a container and on a machine', async () => {
+  const { spec, store, runtime } = await kubeletOf(controlPlane())
+  expect(spec?.config).toMatchObject({
+    staticPodURL: 'http://127.0.0.1:999',
+    clusterDNS: ['10.96.0.10'],
+    failCgroupV1: false,
+    podPidsLimit: 8192,
+    protectKernelDefaults: false,
+    registerWithTaints: [{ key: 'node-role.kubernetes.io/control-plane', effect: 'NoSchedule' }],
+    systemReserved: { cpu: '50m', pid: '100', 'ephemeral-storage': '256Mi', memory: '512Mi' },
+    resolvConf: '/system/resolved/resolv.conf',
+  })
+  runtime.stop()
+  expect(store.get(NodeIP, 'kubelet')?.spec).toEqual({ addresses: ['10.5.0.2'] })
+})
+
+test("subnets choose the node's address", async () => {
+  const { spec } = await kubeletOf(worker('kubelet:\n  nodeIP:\n    validSubnets: [192.168.0.0/16]'))
+  expect(spec?.args).toContain('--node-ip=192.168.7.2')
+  const none = await kubeletOf(worker('kubelet:\n  nodeIP:\n    validSubnets: [172.16.0.0/12]'))
+  expect(none.spec).toBeUndefined()
+  const podNetwork = await kubeletOf(worker(), ['10.244.0.1/24', '10.5.0.2/24'])
+  expect(podNetwork.spec?.args).toContain('--node-ip=10.5.0.2')
+})
+
+test('a worker registers with its taints, which it may not change later', async () => {
+  const { spec } = await kubeletOf(worker('nodeTaints: {gpu: "yes:NoSchedule"}'))
+  expect(spec?.config).toMatchObject({ registerWithTaints: [{ key: 'gpu', value: 'yes', effect: 'NoSchedule' }] })
+})
+
+test("the operator's configuration is merged in, what the system depends on is refused", async () => {
+  const { spec } = await kubeletOf(
+    worker(`kubelet:
+  registerWithFQDN: true
+  extraArgs: {rotate-server-certificates: 'true'}
+  extraConfig: {maxPods: 42, systemReserved: {cpu: 100m}}`),
+  )
+  expect(spec?.config).toMatchObject({ maxPods: 42, systemReserved: { cpu: '100m', memory: '384Mi' } })
+  expect(spec?.args).toContain('--rotate-server-certificates=true')
+  expect(spec?.args).toContain('--hostname-override=node-1.example.org')
+  expect((await kubeletOf(worker('kubelet:\n  extraConfig: {resolvConf: /x}'))).spec).toBeUndefined()
+})
+
+test('names become what Kubernetes lets a node be called', () => {
+  expect(asNodename('Foo_Bar.x-')).toBe('foo-bar.x')
+})
+
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+const kubernetesCA = () => newCA({ subject: { organizations: ['kubernetes'] }, kind: 'ecdsa' })
+
+/** A control plane whose kubelet is started by the real controller, on files in memory. */
+async function kubeletStarted(ca = kubernetesCA()) {
+  const files = memoryFiles()
+  const done: string[] = []
+  const supervisor = {
+    get: () => undefined,
+    subscribe: () => () => {},
+    load: () => done.push('load'),
+    start: (id: string) => done.push(`start ${id}`),
+    restart: async (id: string) => void done.push(`restart ${id}`),
+  }
+  const os = await kubeletOf(controlPlane())
+  os.runtime.register(startKubelet({ store: os.store, supervisor, service: () => ({}), kernel: { files } } as never, async () => {}))
+  const trust = async (issuing: PemPair, ...accepted: PemPair[]) => {
+    os.store.put(KubernetesRootSecret, 'k8s', {
+      name: 'c1',
+      certSANs: [],
+      apiServerIPs: [],
+      dnsDomain: 'cluster.local',
+      issuingCA: { crt: base64(issuing.crt), key: base64(issuing.key) },
+      aesCBCEncryptionSecret: '',
+      secretboxEncryptionSecret: '',
+      bootstrapTokenID: 'abcdef',
+      bootstrapTokenSecret: '0123456789abcdef',
+    })
+    os.store.put(KubeletSecret, 'kubelet', {
+      endpoint: splitUrl('https://127.0.0.1:7445'),
+      acceptedCAs: [issuing, ...accepted].map(({ crt }) => ({ crt: base64(crt) })),
+      bootstrapTokenID: 'abcdef',
+      bootstrapTokenSecret: '0123456789abcdef',
+    })
+    await os.settled()
+  }
+  await trust(ca)
+  return { ...os, files, done, ca, trust }
+}
+
+const clientFile = '/var/lib/kubelet/pki/kubelet-client-current.pem'
+const servingFile = '/var/lib/kubelet/pki/kubelet-server-current.pem'
+const kubeconfigFile = '/etc/kubernetes/kubeconfig-kubelet'
+
+test("a control plane's kubelet has a certificate from the start; a changed name makes it a new one", async () => {
+  const { files, done, ca, store, settled } = await kubeletStarted()
+  const good = (nodename: string) => hasClientCertificate(files, { nodename, authorities: ca.crt, now: new Date() })
+  expect(done).toEqual(['load', 'start kubelet'])
+  expect(await good('node-1')).toBe(true)
+  expect(parse(files.contents.get('/etc/kubernetes/kubelet.yaml')!).kind).toBe('KubeletConfiguration')
+  const bootstrap = parse(files.contents.get('/etc/kubernetes/bootstrap-kubeconfig')!)
+  expect(bootstrap['current-context']).toBe('kubelet@local')
+  expect(bootstrap.users[0].user).toEqual({ token: 'abcdef.0123456789abcdef' })
+  expect(files.owners.get('/etc/kubernetes/bootstrap-kubeconfig')?.mode).toBe(0o600)
+
+  // What the kubelet writes for itself is the node's way to the API, and follows the authority and the server.
+  files.contents.set(kubeconfigFile, files.contents.get('/etc/kubernetes/bootstrap-kubeconfig')!)
+  expect(kubeletAccess(files)).toMatchObject({ server: 'https://127.0.0.1:7445', ca: ca.crt })
+
+  store.put(HostnameStatus, 'hostname', { hostname: 'other', domainname: '' })
+  await settled()
+  expect(done).toEqual(['load', 'start kubelet', 'restart kubelet'])
+  expect(await good('other')).toBe(true)
+})
+
+test('a certificate is kept while its authority is accepted, and replaced with kubeconfig and restart once it no longer is', async () => {
+  const { files, done, ca: old, trust } = await kubeletStarted()
+  const next = kubernetesCA()
+  const before = files.contents.get(clientFile)!
+  files.contents.set(kubeconfigFile, files.contents.get('/etc/kubernetes/bootstrap-kubeconfig')!)
+  files.contents.set(servingFile, before)
+  await trust(old, next)
+  await trust(next, old)
+  expect(files.contents.get(clientFile)).toBe(before)
+  expect(files.contents.has(kubeconfigFile)).toBe(true)
+  expect(files.contents.has(servingFile)).toBe(true)
+
+  done.length = 0
+  await trust(next)
+  expect(signedBy(files.contents.get(clientFile)!, next.crt)).toBe(true)
+  expect(files.contents.has(kubeconfigFile)).toBe(false)
+  expect(files.contents.has(servingFile)).toBe(false)
+  expect(done).toEqual(['restart kubelet'])
+})
+
+test('a serving certificate of a dropped authority goes also when the client certificate is already the new one', async () => {
+  const { files, ca: old, trust } = await kubeletStarted()
+  const next = kubernetesCA()
+  const serving = files.contents.get(clientFile)!
+  await trust(next)
+  files.contents.set(servingFile, serving)
+  expect(await hasClientCertificate(files, { nodename: 'node-1', authorities: next.crt + old.crt, now: new Date() })).toBe(true)
+  expect(files.contents.has(servingFile)).toBe(true)
+  expect(await hasClientCertificate(files, { nodename: 'node-1', authorities: next.crt, now: new Date() })).toBe(true)
+  expect(files.contents.has(servingFile)).toBe(false)
+})
+
+test('a certificate that ran out while the node was away is replaced, and the kubelet reads the new one', async () => {
+  const { files, done, ca, trust } = await kubeletStarted()
+  const expired = newCertificate({
+    ca,
+    subject: { commonName: 'system:node:node-1', organizations: ['system:nodes'] },
+    usage: ['clientAuth'],
+    lifetime: 1000,
+    now: new Date(0),
+  })
+  files.contents.set(clientFile, expired.crt + expired.key)
+  done.length = 0
+  await trust(ca, kubernetesCA())
+  expect(files.contents.get(clientFile)).not.toContain(expired.crt)
+  expect(done).toEqual(['restart kubelet'])
+})

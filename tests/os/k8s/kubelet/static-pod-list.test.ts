@@ -1,0 +1,40 @@
+import { expect, test } from 'bun:test'
+import { StaticPodList } from '../../../../src/os/k8s/kubelet/static-pod-list.ts'
+
+const never = new AbortController().signal
+const items = (text: string) => (JSON.parse(text) as { items: unknown[] }).items
+
+test('a reader that has not seen the list gets it at once, also when it is empty', async () => {
+  const list = new StaticPodList()
+  expect(items(await list.read('a', never))).toEqual([])
+  list.set([{ name: 'one' }])
+  expect(items(await list.read('a', never))).toEqual([{ name: 'one' }])
+  expect(items(await list.read('b', never))).toEqual([{ name: 'one' }])
+})
+
+test('a reader that has seen it is answered when it changes', async () => {
+  const list = new StaticPodList()
+  await list.read('a', never)
+  let answered = false
+  const waiting = list.read('a', never).then((text) => {
+    answered = true
+    return text
+  })
+  list.set([])
+  await Promise.resolve()
+  expect(answered).toBeFalse()
+  list.set([{ name: 'one' }])
+  expect(items(await waiting)).toEqual([{ name: 'one' }])
+})
+
+test('patience and a reader that goes away end the waiting', async () => {
+  const list = new StaticPodList([{ name: 'one' }], { patience: 1 })
+  await list.read('a', never)
+  expect(items(await list.read('a', never))).toHaveLength(1)
+  const patient = new StaticPodList([])
+  await patient.read('a', never)
+  const gone = new AbortController()
+  const waiting = patient.read('a', gone.signal)
+  gone.abort()
+  expect(items(await waiting)).toEqual([])
+})
