@@ -1,0 +1,133 @@
+/**
+ * The code, its comments, messages and documents use the terms of the field. Each word below has a plain one in its place,
+ * because it stood for several things at once or is unknown to a reader from outside. Identifiers are split at their
+ * capitals, so `toldTwice` is found as well as "told".
+ */
+import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Glob } from 'bun'
+
+const root = join(import.meta.dir, '..')
+
+/** Whole words or phrases, and what to write. */
+const forbidden: readonly (readonly [pattern: string, instead: string])[] = [
+  ['wish(es|ed|ing)?', 'desired, spec, requested'],
+  ['told|tell(s|ing)?', 'report, notify, log, publish, describe'],
+  ['said|says|saying', 'sent, received, states, specifies, requires'],
+  ['asked|asks|asking', 'requested, queried, polled, calls'],
+  ['doors?', 'transport, listener, server, deps'],
+  ['desks?', 'the name of the service'],
+  ['keepers?', 'reconciler, supervisor'],
+  ['nouns?', 'resource types'],
+  ['patien(ce|t|tly)|impatient(ly)?|persistently', 'timeout, retry'],
+  ['anew', 'again, re-read, restart'],
+  ['laps(e|es|ed|ing)', 'expire, revert on timeout'],
+  ['foresee(s|n)?|foresaw', 'dry run, preview'],
+  ['loud(er|est|ly)?', 'verbose, priority'],
+  ['gent(le|ly|ler)', 'graceful'],
+  ['who(m)?ever', 'the subject itself: a client, a caller'],
+  ['surroundings', 'context'],
+  ['(is|are|was|were|be|is not|are not) well|until well', 'healthy'],
+  ['passed over|passes over|pass over|passing over', 'skipped, ignored'],
+  ['all the same', 'anyway, still'],
+  ['cards?', 'network interface, link'],
+  ['chapters?', 'scenario'],
+  ['put to rest', 'stopped, disarmed'],
+  ['signs? of life', 'keepalive, response'],
+  ['(is|are|was|were) to (be|stay)', 'must be, desired, requested'],
+  ['of (ours|theirs|its own accord)', 'the owner itself'],
+  ['for good', 'permanently'],
+]
+
+/** Names of types that say too little, as they are spelled in code. */
+const forbiddenTypes = /\b(Life|Surroundings|Ending|Taking|Parts|Doors?|Wish(es)?)\b/g
+
+/** Rooms that still use such words. The list only shrinks: a room without an occurrence leaves it. */
+const notYet = [
+  'README.md',
+  'bench/',
+  'docs/architecture.md',
+  'docs/boot.md',
+  'docs/changing-configuration.md',
+  'docs/clusters.md',
+  'docs/disks.md',
+  'docs/images.md',
+  'docs/mesh.md',
+  'docs/network.md',
+  'docs/operating.md',
+  'docs/reference/',
+  'docs/upgrades.md',
+  'src/cosi/',
+  'src/document/',
+  'src/kube/',
+  'src/linux/',
+  'src/oci/',
+  'src/os/area.ts',
+  'src/os/block/',
+  'src/os/cluster/',
+  'src/os/config/',
+  'src/os/cri/',
+  'src/os/etcd/',
+  'src/os/files/',
+  'src/os/hardware/',
+  'src/os/k8s/',
+  'src/os/kernel.ts',
+  'src/os/kubespan/',
+  'src/os/lifecycle/',
+  'src/os/namespaces.ts',
+  'src/os/network/',
+  'src/os/runtime/',
+  'src/os/secrets/',
+  'src/os/security/',
+  'src/os/siderolink/',
+  'src/os/time/',
+  'src/pki/',
+  'src/program-table.ts',
+  'src/programs/apid/',
+  'src/programs/discovery/',
+  'src/programs/exec/',
+  'src/programs/init/',
+  'src/programs/keeper/',
+  'src/programs/talosctl/',
+  'src/programs/trustd/',
+  'src/release.ts',
+  'src/rpc/',
+  'src/supervise/',
+  'src/wire/',
+]
+
+const files = ['src/**/*.{ts,txt,json}', 'docs/**/*.{md,ts,json}', 'bench/**/*.{md,ts,go}', 'README.md']
+  .flatMap((pattern) => [...new Glob(pattern).scanSync(root)])
+  .sort()
+
+const anyForbidden = new RegExp(`\\b(?:${forbidden.map(([pattern]) => pattern).join('|')})\\b`, 'gi')
+
+const split = (line: string) => line.replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2').replaceAll('_', ' ')
+
+function wordsOf(line: string, isCode: boolean): string[] {
+  return [...split(line).matchAll(anyForbidden), ...(isCode ? line.matchAll(forbiddenTypes) : [])].map(([word]) => word.toLowerCase())
+}
+
+/** Every occurrence as `file:line word`; line 0 is the path itself. */
+const occurrences = files.flatMap((path) => {
+  const isCode = path.endsWith('.ts')
+  const lines = [path.replaceAll(/[/-]/g, ' '), ...readFileSync(join(root, path), 'utf8').split('\n')]
+  return lines.flatMap((line, number) => [...new Set(wordsOf(line, isCode))].map((word) => ({ path, place: `${path}:${number} ${word}` })))
+})
+
+const covers = (entry: string, path: string) => (entry.endsWith('/') ? path.startsWith(entry) : path === entry)
+
+function insteadOf(place: string): string {
+  const word = place.slice(place.indexOf(' ') + 1)
+  return forbidden.find(([pattern]) => new RegExp(`^(?:${pattern})$`, 'i').test(word))?.[1] ?? 'a name that states what it is'
+}
+
+test('the terms of the field are used', () => {
+  const found = occurrences.filter(({ path }) => !notYet.some((entry) => covers(entry, path))).map(({ place }) => place)
+  expect(found.map((place) => `${place} (write: ${insteadOf(place)})`)).toEqual([])
+})
+
+test('rooms that are done leave the list', () => {
+  expect(notYet.filter((entry) => !occurrences.some(({ path }) => covers(entry, path)))).toEqual([])
+})
