@@ -8,8 +8,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { openNetwork } from '../src/linux/net.ts'
-import { createNetns, inNetns, removeNetns } from '../src/linux/netns.ts'
+import { createNetns, inNetns, removeNetns } from '../src/linux/net/netns.ts'
+import { openNetwork } from '../src/linux/net/rtnetlink.ts'
 
 const { values } = parseArgs({ options: { seconds: { type: 'string', default: '10' }, rate: { type: 'string', default: '20000' } } })
 if (!Bun.which('dnsperf')) throw new Error('bench/dns.ts needs dnsperf: apt-get install dnsperf')

@@ -1,7 +1,7 @@
 /** The table of docs/architecture.md that says why something is written here and not taken from a package. */
 import { expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { bundledPackages } from '../rootfs/build/binary.ts'
 
 const repository = join(import.meta.dir, '..')
@@ -10,7 +10,7 @@ const section = /^## Packages, and what is written here instead\n(.*?)(?=^## |$(
 const rows = section.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| what '))
 const paths = rows.flatMap((row) => [...(row.split('|')[2] ?? '').matchAll(/`([^`]+)`/g)].map(([, path = '']) => path))
 
-/** Folders whose every entry is a format or protocol, and what in them is not one. */
+/** Folders whose every file is part of a format or protocol, and what in them is not. */
 const codecs = { 'src/wire': ['decode-error.ts'] }
 
 test('every row has a place and a reason', () => {
@@ -23,11 +23,12 @@ test('every place exists', () => {
 })
 
 test('every format and protocol is in the table', () => {
-  const listed = (path: string) => paths.some((each) => each === path || each === `${path}/`)
+  const listed = (path: string) => paths.some((each) => each === path || (each.endsWith('/') && path.startsWith(each)))
   const missing = Object.entries(codecs).flatMap(([folder, others]) =>
-    readdirSync(join(repository, folder))
-      .filter((entry) => !others.includes(entry) && !listed(`${folder}/${entry}`))
-      .map((entry) => `${folder}/${entry}`),
+    readdirSync(join(repository, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && !others.includes(entry.name))
+      .map((entry) => relative(repository, join(entry.parentPath, entry.name)))
+      .filter((path) => !listed(path)),
   )
   expect(missing).toEqual([])
 })

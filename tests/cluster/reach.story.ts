@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { openNetwork } from '../../src/linux/net.ts'
+import { openNetwork } from '../../src/linux/net/rtnetlink.ts'
 import { connect } from '../../src/rpc/client/channel.ts'
 import { machine } from '../../src/rpc/enums.ts'
 import { eventually, succeeded, TestCluster } from './cluster.ts'

@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { openCapture } from '../../src/linux/capture.ts'
-import { type Network, openNetwork } from '../../src/linux/net.ts'
-import { createNetns, inNetns, removeNetns } from '../../src/linux/netns.ts'
-import { packetFilter } from '../../src/wire/packet-filter.ts'
-import { packetSummary } from '../../src/wire/packet-summary.ts'
-import { linkType } from '../../src/wire/pcap.ts'
+import { openCapture } from '../../src/linux/net/capture.ts'
+import { createNetns, inNetns, removeNetns } from '../../src/linux/net/netns.ts'
+import { type Network, openNetwork } from '../../src/linux/net/rtnetlink.ts'
+import { packetFilter } from '../../src/wire/packet/filter.ts'
+import { linkType } from '../../src/wire/packet/pcap.ts'
+import { packetSummary } from '../../src/wire/packet/summary.ts'
 
 let folder = ''
 let here: Network

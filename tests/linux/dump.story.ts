@@ -2,7 +2,7 @@
 import { expect, mock, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { createNetns, removeNetns } from '../../src/linux/netns.ts'
+import { createNetns, removeNetns } from '../../src/linux/net/netns.ts'
 import * as message from '../../src/wire/netlink/message.ts'
 
 const { readMessages } = message
@@ -17,7 +17,7 @@ mock.module('../../src/wire/netlink/message.ts', () => ({
     return readMessages(bytes)
   },
 }))
-const { openNetwork } = await import('../../src/linux/net.ts')
+const { openNetwork } = await import('../../src/linux/net/rtnetlink.ts')
 
 test('a change between two parts of an answer makes the kernel be asked anew', () => {
   const folder = mkdtempSync('/run/ichor-story-')

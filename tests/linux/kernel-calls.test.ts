@@ -1,17 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import { hostname } from 'node:os'
-import { capabilities, capabilitiesOfMask, capability } from '../../src/linux/capabilities.ts'
-import { mount, mounts } from '../../src/linux/mount.ts'
-import { namespaceOf } from '../../src/linux/namespaces.ts'
-import { pidfdOpen, pidfdSendSignal } from '../../src/linux/pidfd.ts'
-import { poll, pollEvents } from '../../src/linux/poll.ts'
-import { children, exists, getpid, kill, reapOrphans, startTime } from '../../src/linux/process.ts'
-import { getrlimit, isLimitedResource, setrlimit } from '../../src/linux/rlimit.ts'
-import { sysctlPath } from '../../src/linux/sysctl.ts'
-import { clockTicks, pageSize, sysinfo } from '../../src/linux/sysinfo.ts'
+import { mount, mounts } from '../../src/linux/fs/mount.ts'
+import { capabilities, capability } from '../../src/linux/process/capabilities.ts'
+import { namespaceOf } from '../../src/linux/process/namespaces.ts'
+import { children, exists, getpid, kill, reapOrphans, startTime } from '../../src/linux/process/process.ts'
+import { getrlimit, isLimitedResource, setrlimit } from '../../src/linux/process/rlimit.ts'
+import { sysctlPath } from '../../src/linux/system/sysctl.ts'
+import { clock } from '../../src/linux/system/time.ts'
+import { gethostname, uname } from '../../src/linux/system/uts.ts'
 import { SystemError } from '../../src/linux/system-error.ts'
-import { clock } from '../../src/linux/time.ts'
-import { gethostname, uname } from '../../src/linux/uts.ts'
 import { errnoName, failedWith } from '../../src/wire/errno.ts'
 
 describe('failed calls', () => {
@@ -57,10 +54,7 @@ describe('this process', () => {
     expect(isLimitedResource('toString')).toBe(false)
   })
 
-  test('runs on a machine with memory, pages and a clock', () => {
-    expect(sysinfo().totalMemory).toBeGreaterThan(1 << 20)
-    expect(pageSize()).toBeGreaterThanOrEqual(4096)
-    expect(clockTicks()).toBe(100)
+  test('reads the clocks of the kernel', () => {
     expect(clock('realtime')).toBeGreaterThan(1_500_000_000_000_000_000n)
     expect(clock('boottime')).toBeGreaterThan(0n)
   })
@@ -75,28 +69,19 @@ describe('children', () => {
     expect(startTime(own.pid)).toBeUndefined()
   })
 
-  test('are signalled by number and by descriptor', async () => {
-    const first = Bun.spawn(['sleep', '100'])
-    expect(exists(first.pid)).toBe(true)
-    kill(first.pid, 'SIGTERM')
-    await first.exited
-    expect(first.signalCode).toBe('SIGTERM')
-    const second = Bun.spawn(['sleep', '100'])
-    const fd = pidfdOpen(second.pid)
-    expect(poll([{ fd, events: pollEvents.in }], 0)).toEqual([0])
-    pidfdSendSignal(fd, 'SIGKILL')
-    await second.exited
-    expect(second.signalCode).toBe('SIGKILL')
-    expect(poll([{ fd, events: pollEvents.in }], 0)).not.toEqual([0])
-    expect(() => kill(second.pid, 'SIGNONE' as NodeJS.Signals)).toThrow('EINVAL')
+  test('are signalled by name, and an unknown signal is refused', async () => {
+    const child = Bun.spawn(['sleep', '100'])
+    expect(exists(child.pid)).toBe(true)
+    kill(child.pid, 'SIGTERM')
+    await child.exited
+    expect(child.signalCode).toBe('SIGTERM')
+    expect(() => kill(child.pid, 'SIGNONE' as NodeJS.Signals)).toThrow('EINVAL')
   })
 })
 
 test('capabilities are read in any spelling', () => {
   expect(capability('CAP_NET_ADMIN')).toBe('net_admin')
   expect(capability('fly')).toBeUndefined()
-  expect(capabilitiesOfMask('0000000000000401')).toEqual(['chown', 'net_bind_service'])
-  expect(capabilitiesOfMask('not hex')).toEqual([])
   expect(capabilities().effective.every((name) => capabilities().permitted.includes(name))).toBe(true)
 })
 

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { attach, cgroupOf, createCgroup, foldersOf, limit, processesIn, removeCgroup, usage } from '../../src/linux/cgroup.ts'
-import { exists } from '../../src/linux/files.ts'
-import { readKernelLog, writeKernelLog } from '../../src/linux/kmsg.ts'
-import { attachLoop, loopDevices } from '../../src/linux/loop.ts'
-import { bind, mount, mountAt, mounts, propagate, umountTree } from '../../src/linux/mount.ts'
+import { attachLoop, loopDevices } from '../../src/linux/block/loop.ts'
+import { exists } from '../../src/linux/fs/files.ts'
+import { bind, mount, mountAt, mounts, propagate, umountTree } from '../../src/linux/fs/mount.ts'
+import { attach, cgroupOf, createCgroup, foldersOf, limit, processesIn, removeCgroup, usage } from '../../src/linux/process/cgroup.ts'
+import { readKernelLog, writeKernelLog } from '../../src/linux/system/kmsg.ts'
 import { parseExecReports } from '../../src/wire/exec-report.ts'
 import { parseProcessStatus } from '../../src/wire/proc/process.ts'
 
@@ -165,7 +165,7 @@ test.each([
   ['restart', 'SIGHUP'],
   ['powerOff', 'SIGINT'],
 ] as const)('in a pid namespace of its own, %s ends it with %s', async (command, signal) => {
-  const script = `import { reboot } from '${root}/src/linux/reboot.ts'; reboot('${command}'); await Bun.sleep(10000)`
+  const script = `import { reboot } from '${root}/src/linux/system/reboot.ts'; reboot('${command}'); await Bun.sleep(10000)`
   const child = Bun.spawn(['unshare', '--pid', '--fork', '--mount-proc', process.execPath, '-e', script])
   await child.exited
   expect(child.signalCode).toBe(signal)

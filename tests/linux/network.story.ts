@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { namespaceOf } from '../../src/linux/namespaces.ts'
-import { type Network, openNetwork, watchNetwork } from '../../src/linux/net.ts'
-import { createNetns, inNetns, removeNetns } from '../../src/linux/netns.ts'
+import { createNetns, inNetns, removeNetns } from '../../src/linux/net/netns.ts'
+import { type Network, openNetwork, watchNetwork } from '../../src/linux/net/rtnetlink.ts'
+import { namespaceOf } from '../../src/linux/process/namespaces.ts'
 
 /** Two namespaces of our own stand for host and node; nothing outside them is touched. */
 let folder = ''

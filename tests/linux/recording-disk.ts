@@ -8,7 +8,7 @@
  * nothing says that everything before it had to be on the medium.
  */
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
-import { mount } from '../../src/linux/mount.ts'
+import { mount } from '../../src/linux/fs/mount.ts'
 
 const [imagePath = '', logPath = '', folder = ''] = process.argv.slice(2)
 const image = openSync(imagePath, 'r+')

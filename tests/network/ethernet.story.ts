@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { openEthernet } from '../../src/linux/ethtool.ts'
-import type { Network } from '../../src/linux/net.ts'
+import { openEthernet } from '../../src/linux/net/ethtool.ts'
+import type { Network } from '../../src/linux/net/rtnetlink.ts'
 import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
 import { applyEthernet, configEthernet, observeEthernet } from '../../src/os/network/controllers/link/ethernet.ts'
 import { observeLinks } from '../../src/os/network/controllers/observe.ts'

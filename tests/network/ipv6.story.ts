@@ -1,8 +1,8 @@
 /** Addresses of IPv6 that the kernel makes and asks the link for: by a secret instead of the card, and when another station has them. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import * as files from '../../src/linux/files.ts'
-import { inNetns } from '../../src/linux/netns.ts'
-import { sysctlPath } from '../../src/linux/sysctl.ts'
+import * as files from '../../src/linux/fs/files.ts'
+import { inNetns } from '../../src/linux/net/netns.ts'
+import { sysctlPath } from '../../src/linux/system/sysctl.ts'
 import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
 import { AddressStatus } from '../../src/os/network/resources/address.ts'
 import { applyKernelParams, configKernelParams } from '../../src/os/runtime/controllers/kernel-param.ts'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import type { Network } from '../../src/linux/net.ts'
-import { netlinkProtocol, watchNetlink } from '../../src/linux/netlink-socket.ts'
+import { netlinkProtocol, watchNetlink } from '../../src/linux/net/netlink-socket.ts'
+import type { Network } from '../../src/linux/net/rtnetlink.ts'
 import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
 import { observeRoutingRules } from '../../src/os/network/controllers/route/routing-rule.ts'
 import { AddressStatus } from '../../src/os/network/resources/address.ts'

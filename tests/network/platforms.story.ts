@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import type { Network } from '../../src/linux/net.ts'
+import type { Network } from '../../src/linux/net/rtnetlink.ts'
 import { cards, inWords, said, userData, wanted } from '../os/network/platform/said.ts'
 import { dnsmasq, dnsmasqServing } from './dnsmasq.ts'
 import { eventually, Namespaces } from './namespaces.ts'

@@ -3,7 +3,7 @@
  * moves by itself, so an endpoint is changed only while nothing is heard. A peer that was never heard of is tried at
  * every endpoint in turn at once; one that fell silent slowly, for its last one is the likeliest.
  */
-import type { WireguardPeer } from '../../linux/wireguard.ts'
+import type { WireguardPeer } from '../../linux/net/wireguard.ts'
 
 /** Milliseconds. */
 export const patience = {

@@ -2,7 +2,7 @@ import { background } from '../../cosi/background.ts'
 import type { Logger } from '../../cosi/log.ts'
 import type { Kernel } from '../kernel.ts'
 
-type Subject = import('../../linux/net.ts').NetworkSubject
+type Subject = import('../../linux/net/rtnetlink.ts').NetworkSubject
 
 /** Between two attempts, in milliseconds: the first pause, and the longest. */
 const pauses = [1_000, 60_000] as const

@@ -1,6 +1,6 @@
 import type { Logger } from '../../cosi/log.ts'
 import type { SpecOf } from '../../cosi/resource.ts'
-import type { Network, Route, RouteChange } from '../../linux/net.ts'
+import type { Network, Route, RouteChange } from '../../linux/net/rtnetlink.ts'
 import { familyNumber, routeProtocolName, routeProtocolNumber, routeTableNumber, routeTypeNumber, scopeNumber } from './kernel-names.ts'
 import type { RouteSpec } from './resources/route.ts'
 import { defaultMetric, routeId } from './wishes.ts'

@@ -1,7 +1,7 @@
 /** exec: sets user, cgroup, capabilities, limits and OOM score, then becomes the program, with the same pid. */
 import { existsSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { execve, resetForExec } from '../../linux/process.ts'
+import { execve, resetForExec } from '../../linux/process/process.ts'
 import { failedWith } from '../../wire/errno.ts'
 import { describeExecReport, type ExecReport, formatExecReport } from '../../wire/exec-report.ts'
 import { type ExecOptions, ExecUsageError, parseExecOptions, usage } from './options.ts'

@@ -1,5 +1,5 @@
-import { type Capability, capability } from '../../linux/capabilities.ts'
-import { isLimitedResource, type LimitedResource } from '../../linux/rlimit.ts'
+import { type Capability, capability } from '../../linux/process/capabilities.ts'
+import { isLimitedResource, type LimitedResource } from '../../linux/process/rlimit.ts'
 
 const unshared = ['mnt', 'ipc', 'cgroup'] as const
 /** A namespace that a process may have of its own. */

@@ -1,4 +1,6 @@
 /** Makes this process what the options say, in the one order in which nothing takes away what a later step needs. */
+
+import { writeInto } from '../../linux/fs/files.ts'
 import {
   boundingSet,
   type Capability,
@@ -8,14 +10,13 @@ import {
   keepCapabilities,
   raiseAmbient,
   setCapabilities,
-} from '../../linux/capabilities.ts'
-import { attach, createCgroup, hierarchy } from '../../linux/cgroup.ts'
-import { writeInto } from '../../linux/files.ts'
-import { setgid, setgroups, setuid } from '../../linux/identity.ts'
-import { enter, unshare } from '../../linux/namespaces.ts'
-import { oomScoreAdjustment, setNice, setNoNewPrivileges, setParentDeathSignal, setsid, umask } from '../../linux/process.ts'
-import { getrlimit, setrlimit } from '../../linux/rlimit.ts'
-import { filterSystemCalls } from '../../linux/seccomp.ts'
+} from '../../linux/process/capabilities.ts'
+import { attach, createCgroup, hierarchy } from '../../linux/process/cgroup.ts'
+import { setgid, setgroups, setuid } from '../../linux/process/identity.ts'
+import { enter, unshare } from '../../linux/process/namespaces.ts'
+import { oomScoreAdjustment, setNice, setNoNewPrivileges, setParentDeathSignal, setsid, umask } from '../../linux/process/process.ts'
+import { getrlimit, setrlimit } from '../../linux/process/rlimit.ts'
+import { filterSystemCalls } from '../../linux/process/seccomp.ts'
 import { failedWith } from '../../wire/errno.ts'
 import type { ExecReport } from '../../wire/exec-report.ts'
 import { seccompFilter } from '../../wire/seccomp/filter.ts'

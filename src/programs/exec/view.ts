@@ -1,8 +1,8 @@
 /** What a process sees of the machine's file systems: less than there is, in a mount namespace of its own. */
 import { closeSync, constants, openSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { exists, mkdirAll, stat } from '../../linux/files.ts'
-import { bind, mount, propagate, readOnlyBelow } from '../../linux/mount.ts'
+import { exists, mkdirAll, stat } from '../../linux/fs/files.ts'
+import { bind, mount, propagate, readOnlyBelow } from '../../linux/fs/mount.ts'
 import type { ExecOptions } from './options.ts'
 
 const O_PATH = 0o10000000

@@ -1,5 +1,5 @@
-import * as files from '../../linux/files.ts'
-import * as mount from '../../linux/mount.ts'
+import * as files from '../../linux/fs/files.ts'
+import * as mount from '../../linux/fs/mount.ts'
 import { bootIdPath } from '../../os/runtime/boot-id.ts'
 
 /** Where a container's own boot id lies, in memory. */

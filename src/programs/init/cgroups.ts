@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import * as cgroup from '../../linux/cgroup.ts'
+import * as cgroup from '../../linux/process/cgroup.ts'
 import { limitsOf, systemGroups } from '../../os/runtime/groups.ts'
 
 /** Makes the system's groups and moves init into its own; gives the limits that this kernel has no place for. */

@@ -1,5 +1,5 @@
 import { createLogger, formatEntry, type Logger } from '../../cosi/log.ts'
-import { writeKernelLog } from '../../linux/kmsg.ts'
+import { writeKernelLog } from '../../linux/system/kmsg.ts'
 import type { LastProblem } from '../../os/runtime/last-problem.ts'
 import type { LogRing } from '../../supervise/log-ring.ts'
 

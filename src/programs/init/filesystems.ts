@@ -1,8 +1,8 @@
-import * as files from '../../linux/files.ts'
-import * as modules from '../../linux/modules.ts'
-import type { MountRequest } from '../../linux/mount.ts'
-import * as mount from '../../linux/mount.ts'
-import * as uts from '../../linux/uts.ts'
+import * as files from '../../linux/fs/files.ts'
+import type { MountRequest } from '../../linux/fs/mount.ts'
+import * as mount from '../../linux/fs/mount.ts'
+import * as modules from '../../linux/system/modules.ts'
+import * as uts from '../../linux/system/uts.ts'
 import { moduleLoader } from '../../os/runtime/module-loader.ts'
 import { failedWith } from '../../wire/errno.ts'
 

@@ -1,4 +1,4 @@
-import { reapOrphans } from '../../linux/process.ts'
+import { reapOrphans } from '../../linux/process/process.ts'
 import { ownChildren } from '../../supervise/spawn.ts'
 
 /** Orphans whose signal came together with another's are found by this tick, in milliseconds. */

@@ -1,4 +1,4 @@
-import { peerCredentials } from '../../linux/socket.ts'
+import { peerCredentials } from '../../linux/net/socket.ts'
 import type { Area, Machine } from '../../os/area.ts'
 import { inMaintenance } from '../../os/config/maintenance.ts'
 import { machineSocket } from '../../os/runtime/services/machined.ts'

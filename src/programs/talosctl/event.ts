@@ -22,7 +22,7 @@ export function sequenceFailure(data: google.protobuf.Any | undefined): string |
 }
 
 /** The name of a machine's stage. */
-export function stageName(stage: number): string {
+function stageName(stage: number): string {
   return nameOf(wire.MachineStatusEvent.MachineStage, stage)
 }
 

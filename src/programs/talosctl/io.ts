@@ -41,7 +41,7 @@ export function remark(io: Pick<Io, 'stderr'>, text: string): void {
 const csi = '\u001b['
 
 /** Whether an output may be coloured: a terminal, and nobody said no (https://no-color.org). */
-export function mayColor(isTTY: boolean, env: Io['env']): boolean {
+function mayColor(isTTY: boolean, env: Io['env']): boolean {
   return isTTY && !env.NO_COLOR && env.TERM !== 'dumb'
 }
 

@@ -41,7 +41,7 @@ export function clusterSize({ sectorSize, perCluster }: Geometry): number {
 const leastClusters = 65_525
 
 /** A size that FAT32 cannot have. */
-export class FatSizeError extends Error {
+class FatSizeError extends Error {
   override name = 'FatSizeError'
 }
 

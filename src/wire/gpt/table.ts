@@ -107,7 +107,7 @@ export function writeTable(table: GptTable, { protective }: { protective: boolea
 const startsNothing = [0xcd, 0x18, 0xeb, 0xfe] as const
 
 /** The sector that tells those who know nothing of GPT to keep off (UEFI 2.10, 5.2.3). Its code only says that nothing starts here. */
-export function protectiveMbr(sectors: number, sectorSize: number): Uint8Array {
+function protectiveMbr(sectors: number, sectorSize: number): Uint8Array {
   const sector = Buffer.alloc(sectorSize)
   const entry = 446
   sector.set(startsNothing)

@@ -16,7 +16,7 @@ export type OutgoingHeaders = Readonly<Record<string, string | number | readonly
 const overhead = 32
 
 /** Bytes of a table when nobody said otherwise. */
-export const defaultTableSize = 4096
+const defaultTableSize = 4096
 
 function sizeOf({ name, value }: HeaderEntry): number {
   return name.length + value.length + overhead

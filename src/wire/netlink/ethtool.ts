@@ -211,7 +211,7 @@ export function writeChannels(index: number, channels: EthernetChannels): Uint8A
 }
 
 /** What can wake a machine, by the bits of WAKE_…; `arp` has no name outside. */
-export const wakeModes = ['phy', 'unicast', 'multicast', 'broadcast', 'arp', 'magic', 'magicsecure', 'filter'] as const
+const wakeModes = ['phy', 'unicast', 'multicast', 'broadcast', 'arp', 'magic', 'magicsecure', 'filter'] as const
 
 /** Reads what wakes the machine. */
 export const readWake = (body: Uint8Array): string[] =>

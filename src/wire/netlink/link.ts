@@ -8,7 +8,7 @@ import { type LinkData, readLinkData, writeLinkData } from './link-kind.ts'
 export const linkMessage = { new: 16, del: 17, get: 18, set: 19 } as const
 
 /** Flags of a link (linux/if.h). */
-export const linkFlag = {
+const linkFlag = {
   up: 1,
   broadcast: 2,
   loopback: 8,

@@ -7,7 +7,7 @@ import { AttributeReader, attribute } from './attributes.ts'
 export const neighbourMessage = { new: 28, del: 29, get: 30 } as const
 
 /** How sure the kernel is of a neighbour. */
-export const neighbourState = { incomplete: 1, reachable: 2, stale: 4, delay: 8, probe: 16, failed: 32, noArp: 64, permanent: 128 } as const
+const neighbourState = { incomplete: 1, reachable: 2, stale: 4, delay: 8, probe: 16, failed: 32, noArp: 64, permanent: 128 } as const
 
 /** Who answers for an address on a link, or (family 7) where a bridge or VXLAN sends a hardware address. */
 export interface Neighbour {

@@ -7,9 +7,9 @@ import { AttributeReader, attribute, nested, u32 } from './attributes.ts'
 export const routeMessage = { new: 24, del: 25, get: 26 } as const
 
 /** Tables, protocols, scopes and types of routes by name (linux/rtnetlink.h). */
-export const routeTable = { unspecified: 0, default: 253, main: 254, local: 255 } as const
-export const routeProtocol = { unspecified: 0, redirect: 1, kernel: 2, boot: 3, static: 4, ra: 9, dhcp: 16 } as const
-export const routeScope = { global: 0, site: 200, link: 253, host: 254, nowhere: 255 } as const
+const routeTable = { unspecified: 0, default: 253, main: 254, local: 255 } as const
+const routeProtocol = { unspecified: 0, redirect: 1, kernel: 2, boot: 3, static: 4, ra: 9, dhcp: 16 } as const
+const routeScope = { global: 0, site: 200, link: 253, host: 254, nowhere: 255 } as const
 export const routeType = {
   unicast: 1,
   local: 2,

@@ -7,7 +7,7 @@ import { AttributeReader, attribute, text, u8, u32 } from './attributes.ts'
 export const ruleMessage = { new: 32, del: 33, get: 34 } as const
 
 /** What a rule does with a packet. */
-export const ruleAction = { toTable: 1, goto: 2, nop: 3, blackhole: 6, unreachable: 7, prohibit: 8 } as const
+const ruleAction = { toTable: 1, goto: 2, nop: 3, blackhole: 6, unreachable: 7, prohibit: 8 } as const
 
 /** A routing rule. */
 export interface Rule {

@@ -6,7 +6,7 @@ import { readGeneric, writeGeneric } from './generic.ts'
 
 /** The family's name, and its commands. */
 export const wireguardFamily = 'wireguard'
-export const wireguardCommand = { get: 0, set: 1 } as const
+const wireguardCommand = { get: 0, set: 1 } as const
 
 /** A peer as the kernel tells of it; keys are base64. */
 export interface WireguardPeer {

@@ -1,7 +1,7 @@
 import { DecodeError } from '../decode-error.ts'
 
 /** Largest text any parser of this room accepts. */
-export const maxText = 16 << 20
+const maxText = 16 << 20
 
 /** A line of a kernel text file with the offset it starts at. */
 export interface Line {

@@ -3,7 +3,7 @@
  * call (Documentation/userspace-api/seccomp_filter.rst). It answers as runc does with the same profile: what no rule names fails
  * with EPERM, what came with a newer kernel with ENOSYS, a call of another machine's numbering ends the process.
  */
-import type { FilterInstruction } from '../packet-filter.ts'
+import type { FilterInstruction } from '../packet/filter.ts'
 import type { SeccompProfile } from './profile.ts'
 import { lastSystemCall, type SystemCallMachine, systemCallNumbers } from './system-calls.ts'
 

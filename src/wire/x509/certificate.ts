@@ -4,7 +4,7 @@ import { decodeExtensions, type Extensions, encodeExtensions } from './extension
 import { decodeName, encodeName, type Name } from './name.ts'
 
 /** Signature algorithms by name. */
-export const signatureAlgorithms = {
+const signatureAlgorithms = {
   ed25519: '1.3.101.112',
   'ecdsa-sha256': '1.2.840.10045.4.3.2',
   'ecdsa-sha384': '1.2.840.10045.4.3.3',
@@ -16,7 +16,7 @@ export const signatureAlgorithms = {
 export type SignatureAlgorithm = keyof typeof signatureAlgorithms
 
 /** AlgorithmIdentifier; only RSA carries a NULL parameter. */
-export const algorithmIdentifier = (algorithm: SignatureAlgorithm): Uint8Array =>
+const algorithmIdentifier = (algorithm: SignatureAlgorithm): Uint8Array =>
   sequence(oid(signatureAlgorithms[algorithm]), ...(algorithm.startsWith('rsa') ? [nothing()] : []))
 
 /** Reads an AlgorithmIdentifier; an algorithm not listed keeps its dotted identifier. */

@@ -4,7 +4,7 @@ import { bitString, boolean, DerReader, element, implicit, octetString, oid, seq
 import { formatIp, parseIp } from '../ip.ts'
 
 /** Bits of keyUsage in the order of RFC 5280 §4.2.1.3. */
-export const keyUsages = [
+const keyUsages = [
   'digitalSignature',
   'contentCommitment',
   'keyEncipherment',
@@ -17,7 +17,7 @@ export const keyUsages = [
 export type KeyUsage = (typeof keyUsages)[number]
 
 /** Purposes of extKeyUsage by name. */
-export const extendedKeyUsages = {
+const extendedKeyUsages = {
   serverAuth: '1.3.6.1.5.5.7.3.1',
   clientAuth: '1.3.6.1.5.5.7.3.2',
   codeSigning: '1.3.6.1.5.5.7.3.3',

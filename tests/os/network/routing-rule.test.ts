@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
-import * as net from '../../../src/linux/net.ts'
+import * as net from '../../../src/linux/net/rtnetlink.ts'
 import { observeRoutingRules } from '../../../src/os/network/controllers/route/routing-rule.ts'
 import { RoutingRuleStatus } from '../../../src/os/network/resources/routing-rule.ts'
 

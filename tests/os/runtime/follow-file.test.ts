@@ -2,7 +2,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import * as files from '../../../src/linux/files.ts'
+import * as files from '../../../src/linux/fs/files.ts'
 import { followFile } from '../../../src/os/runtime/follow-file.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-follow-'))

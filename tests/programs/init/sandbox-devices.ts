@@ -1,9 +1,9 @@
 /** The calls of a machine's kernel that reach its hardware, in a test: block devices, mounts, uevents, firmware, modules, a watchdog. */
 import { existsSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import type { KernelPartition } from '../../../src/linux/block.ts'
-import * as files from '../../../src/linux/files.ts'
-import type { MountFlag, MountRequest } from '../../../src/linux/mount.ts'
+import type { KernelPartition } from '../../../src/linux/block/device.ts'
+import * as files from '../../../src/linux/fs/files.ts'
+import type { MountFlag, MountRequest } from '../../../src/linux/fs/mount.ts'
 import { SystemError } from '../../../src/linux/system-error.ts'
 import type { MountEntry } from '../../../src/wire/proc/mountinfo.ts'
 import type { Hardware } from './sandbox-hardware.ts'

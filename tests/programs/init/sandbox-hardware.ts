@@ -2,7 +2,7 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { KernelPartition, OpenDevice } from '../../../src/linux/block.ts'
+import type { KernelPartition, OpenDevice } from '../../../src/linux/block/device.ts'
 import { SystemError } from '../../../src/linux/system-error.ts'
 import { readDiskTable } from '../../../src/os/block/device.ts'
 import { SparseDisk } from '../../support/sparse-disk.ts'

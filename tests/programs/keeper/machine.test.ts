@@ -9,7 +9,7 @@ import type { ClusterRecord } from '../../../src/programs/keeper/layout.ts'
 import { shutdownOf } from '../../../src/programs/keeper/machine/qmp.ts'
 import { isInstalled, machineEnding } from '../../../src/programs/keeper/machine/run-machine.ts'
 import { macOf } from '../../../src/programs/keeper/node-address.ts'
-import { Dhcp4Options, dhcp4Option, dhcp4Type, newRequest, optionAddresses, optionNumber } from '../../../src/wire/dhcp4.ts'
+import { Dhcp4Options, dhcp4Option, dhcp4Type, newRequest, optionAddresses, optionNumber } from '../../../src/wire/dhcp/dhcp4.ts'
 import { writeTable } from '../../../src/wire/gpt/table.ts'
 
 const uuid = '0c5f3b8e-7a52-4a0f-9a5e-2f1f6f1d7c11'

@@ -7,7 +7,7 @@ import { parseAllDocuments } from 'yaml'
 import { wipeRefused } from '../../../src/os/block/api/disks.ts'
 import { refusedInContainer } from '../../../src/os/lifecycle/api/metal.ts'
 import { serverStream, unary } from '../../../src/rpc/server/method.ts'
-import { pcapHeader, pcapRecord } from '../../../src/wire/pcap.ts'
+import { pcapHeader, pcapRecord } from '../../../src/wire/packet/pcap.ts'
 import { talosctl } from './peer.ts'
 
 const time = Date.parse('2026-11-21T12:00:00Z') * 1000

@@ -5,7 +5,7 @@
 import { dlopen } from 'bun:ffi'
 import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
-import type { FilterInstruction } from '../../../src/wire/packet-filter.ts'
+import type { FilterInstruction } from '../../../src/wire/packet/filter.ts'
 import { seccompFilter } from '../../../src/wire/seccomp/filter.ts'
 import { type SeccompProfile, seccompProfile } from '../../../src/wire/seccomp/profile.ts'
 import { lastSystemCall, systemCallNumber, systemCallNumbers } from '../../../src/wire/seccomp/system-calls.ts'

@@ -1,6 +1,6 @@
 /** How a volume is mounted, by its kind, and how that is undone. */
 import type { SpecOf } from '../../../cosi/resource.ts'
-import type { MountFlag } from '../../../linux/mount.ts'
+import type { MountFlag } from '../../../linux/fs/mount.ts'
 import type { Kernel } from '../../kernel.ts'
 import { probeDevice } from '../device.ts'
 import type { MountRequest } from '../resources/mount-request.ts'

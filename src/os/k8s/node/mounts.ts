@@ -1,6 +1,6 @@
 /** Mounts of the configuration that are made on the node: each once, and taken away when the configuration has it no more. */
 import { dirname } from 'node:path'
-import type { MountFlag, Propagation } from '../../../linux/mount.ts'
+import type { MountFlag, Propagation } from '../../../linux/fs/mount.ts'
 import type { Kernel } from '../../kernel.ts'
 import type { NodeMount } from '../kubelet/mounts.ts'
 

@@ -1,6 +1,6 @@
 import { type Controller, defineController, exclusive, shared, type Task, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
-import type { WireguardPeer } from '../../../linux/wireguard.ts'
+import type { WireguardPeer } from '../../../linux/net/wireguard.ts'
 import { addressOnly } from '../../../wire/prefix.ts'
 import { PrefixSet } from '../../../wire/prefix-set.ts'
 import type { Kernel } from '../../kernel.ts'

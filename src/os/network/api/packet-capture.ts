@@ -2,7 +2,7 @@ import type { Method } from '../../../rpc/server/method.ts'
 import { operators, serverStream } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { failedWith } from '../../../wire/errno.ts'
-import { linkType, pcapHeader, pcapRecord } from '../../../wire/pcap.ts'
+import { linkType, pcapHeader, pcapRecord } from '../../../wire/packet/pcap.ts'
 import type { Kernel } from '../../kernel.ts'
 
 const maxSnap = 65536

@@ -1,5 +1,5 @@
 /** Whether the kernel's packet filter is the one that was given to it: each rule of ours has a comment that tells its place in the whole. */
-import type { FilterChain, FilterRule } from '../../../linux/nftables.ts'
+import type { FilterChain, FilterRule } from '../../../linux/net/nftables.ts'
 
 /** What a table should have. */
 export interface FilterWish {

@@ -1,6 +1,6 @@
 /** Settings of made links between their words in specs and the kernel's numbers (IFLA_INFO_DATA). */
 import type { SpecOf } from '../../../cosi/resource.ts'
-import type { LinkData } from '../../../linux/net.ts'
+import type { LinkData } from '../../../linux/net/rtnetlink.ts'
 import { bondWords } from '../documents/bond.ts'
 import type { LinkSpec, LinkStatus } from '../resources/link.ts'
 

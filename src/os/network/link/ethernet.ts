@@ -1,6 +1,6 @@
 /** Network cards between what is wished and shown of them and what the kernel says. */
 import type { SpecOf } from '../../../cosi/resource.ts'
-import type { Ethernet, EthernetChange, EthernetFeatures, EthernetRings } from '../../../linux/ethtool.ts'
+import type { Ethernet, EthernetChange, EthernetFeatures, EthernetRings } from '../../../linux/net/ethtool.ts'
 import type { EthernetSpec, EthernetStatus } from '../resources/ethernet.ts'
 
 type Spec = SpecOf<typeof EthernetSpec>

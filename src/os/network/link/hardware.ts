@@ -1,5 +1,5 @@
 import type { SpecOf } from '../../../cosi/resource.ts'
-import type { Link } from '../../../linux/net.ts'
+import type { Link } from '../../../linux/net/rtnetlink.ts'
 import type { Kernel } from '../../kernel.ts'
 import type { LinkStatus } from '../resources/link.ts'
 

@@ -1,6 +1,6 @@
 import type { Logger } from '../../../cosi/log.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
-import type { Link, LinkData, Network } from '../../../linux/net.ts'
+import type { Link, LinkData, Network } from '../../../linux/net/rtnetlink.ts'
 import type { Kernel } from '../../kernel.ts'
 import type { LinkSpec } from '../resources/link.ts'
 import { changedData, linkData } from './data.ts'

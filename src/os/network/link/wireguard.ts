@@ -1,7 +1,7 @@
 /** The least change that makes a WireGuard link what it should be. */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { milliseconds } from '../../../document/quantity.ts'
-import type { WireguardChange, WireguardDevice } from '../../../linux/wireguard.ts'
+import type { WireguardChange, WireguardDevice } from '../../../linux/net/wireguard.ts'
 import type { LinkSpec } from '../resources/link.ts'
 
 type Settings = NonNullable<SpecOf<typeof LinkSpec>['wireguard']>

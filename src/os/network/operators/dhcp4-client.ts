@@ -16,7 +16,7 @@ import {
   newRequest,
   optionAddresses,
   optionNumber,
-} from '../../../wire/dhcp4.ts'
+} from '../../../wire/dhcp/dhcp4.ts'
 import { parseMac } from '../../../wire/ip.ts'
 import type { Clock } from './operator.ts'
 

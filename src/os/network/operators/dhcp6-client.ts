@@ -15,7 +15,7 @@ import {
   dhcp6Status,
   dhcp6Type,
   writeAssociation,
-} from '../../../wire/dhcp6.ts'
+} from '../../../wire/dhcp/dhcp6.ts'
 import type { Clock } from './operator.ts'
 
 /** What a server gave, and until when (by the client's clock). */

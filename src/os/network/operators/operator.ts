@@ -1,7 +1,7 @@
 import { systemClock } from '../../../cosi/clock.ts'
 import type { Logger } from '../../../cosi/log.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
-import type { PacketLink } from '../../../linux/packet.ts'
+import type { PacketLink } from '../../../linux/net/packet.ts'
 import type { AddressSpec } from '../resources/address.ts'
 import type { HostnameSpec } from '../resources/hostname.ts'
 import type { OperatorSpec } from '../resources/operator-spec.ts'

@@ -1,8 +1,7 @@
 /** Gives the virtual machines of a cluster the addresses that they are known by (RFC 2131), and nobody else any. */
 
-import { openNetwork } from '../../../linux/net.ts'
-import { openPacket } from '../../../linux/packet.ts'
-import { readDatagram, writeDatagram } from '../../../wire/datagram.ts'
+import { openPacket } from '../../../linux/net/packet.ts'
+import { openNetwork } from '../../../linux/net/rtnetlink.ts'
 import { DecodeError } from '../../../wire/decode-error.ts'
 import {
   type Dhcp4Message,
@@ -14,7 +13,8 @@ import {
   optionNumber,
   readDhcp4,
   writeDhcp4,
-} from '../../../wire/dhcp4.ts'
+} from '../../../wire/dhcp/dhcp4.ts'
+import { readDatagram, writeDatagram } from '../../../wire/packet/datagram.ts'
 import type { ClusterRecord } from '../layout.ts'
 import { macOf } from '../node-address.ts'
 

@@ -17,7 +17,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { background } from '../../../cosi/background.ts'
-import { createCgroup, removeCgroup } from '../../../linux/cgroup.ts'
+import { createCgroup, removeCgroup } from '../../../linux/process/cgroup.ts'
 import { DecodeError } from '../../../wire/decode-error.ts'
 import { readTable } from '../../../wire/gpt/table.ts'
 import { viewOf } from '../../../wire/probe/view.ts'

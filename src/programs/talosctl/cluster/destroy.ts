@@ -5,7 +5,7 @@ import { clusterPaths } from '../../keeper/layout.ts'
 import { type Leftover, undo } from './undo.ts'
 
 /** Some of a cluster's things would not go. */
-export class LeftoversError extends Error {
+class LeftoversError extends Error {
   override name = 'LeftoversError'
   constructor(leftovers: readonly Leftover[], command: string) {
     const lines = leftovers.map(({ entry, reason }) => `  ${describe(entry)}: ${reason}`)

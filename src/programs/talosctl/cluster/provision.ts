@@ -2,7 +2,7 @@
 
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { getSysctl, setSysctl } from '../../../linux/sysctl.ts'
+import { getSysctl, setSysctl } from '../../../linux/system/sysctl.ts'
 import { clusterCgroup, nodeCgroup } from '../../keeper/cgroup-names.ts'
 import { startDiscovery, startGatewayKeeper, startNodeKeeper } from '../../keeper/detached.ts'
 import { Journal } from '../../keeper/journal.ts'

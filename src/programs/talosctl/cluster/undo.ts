@@ -4,10 +4,10 @@
  */
 
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { removeCgroup } from '../../../linux/cgroup.ts'
-import { mounts, umount, umountTree } from '../../../linux/mount.ts'
-import { removeNetns } from '../../../linux/netns.ts'
-import { setSysctl } from '../../../linux/sysctl.ts'
+import { mounts, umount, umountTree } from '../../../linux/fs/mount.ts'
+import { removeNetns } from '../../../linux/net/netns.ts'
+import { removeCgroup } from '../../../linux/process/cgroup.ts'
+import { setSysctl } from '../../../linux/system/sysctl.ts'
 import type { JournalEntry } from '../../keeper/journal.ts'
 import { identify, isAlive, type ProcessIdentity } from '../../keeper/process-identity.ts'
 import { forgetBridge } from './host/filter.ts'

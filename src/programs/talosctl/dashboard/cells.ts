@@ -62,7 +62,7 @@ export function line(pieces: readonly Piece[], width: number): string {
 }
 
 /** Text in a style. */
-export function styled(text: string, style: Style): string {
+function styled(text: string, style: Style): string {
   return codes[style] ? `${csi}${codes[style]}m${text}${csi}0m` : text
 }
 

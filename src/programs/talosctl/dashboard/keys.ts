@@ -77,7 +77,7 @@ export function press(view: View, key: Key, nodes: number): View {
 }
 
 /** Whether the main part of a screen shows the end of what there is. */
-export function fromTheEnd(tab: Tab): boolean {
+function fromTheEnd(tab: Tab): boolean {
   return tab === 'Summary' || tab === 'Logs' || tab === 'Events'
 }
 

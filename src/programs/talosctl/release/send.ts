@@ -44,7 +44,7 @@ export async function sendImage(io: Io, cluster: Cluster, node: string | undefin
 }
 
 /** The files of an OCI layout as the archive that nodes take. */
-export async function* folderAsTar(folder: string): AsyncGenerator<Uint8Array> {
+async function* folderAsTar(folder: string): AsyncGenerator<Uint8Array> {
   if (!existsSync(join(folder, 'index.json'))) throw new UsageError(`folder "${folder}" is no OCI layout: it has no "index.json"`)
   const names = readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

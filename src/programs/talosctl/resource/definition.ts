@@ -28,7 +28,7 @@ export async function definitions(cluster: Cluster, node?: string): Promise<Defi
 }
 
 /** A type's definition from the resource that describes it. */
-export function definitionOf(resource: cosi.resource.Resource): Definition {
+function definitionOf(resource: cosi.resource.Resource): Definition {
   const spec = (specOf(resource) ?? {}) as Record<string, unknown>
   const id = resource.metadata?.id ?? ''
   const strings = (value: unknown) => (Array.isArray(value) ? value.map(String) : [])

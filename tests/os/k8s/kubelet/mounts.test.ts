@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { mountFlags } from '../../../../src/linux/mount.ts'
+import { mountFlags } from '../../../../src/linux/fs/mount.ts'
 import { kubeletMounts, type NodeMount } from '../../../../src/os/k8s/kubelet/mounts.ts'
 import { NodeMounts } from '../../../../src/os/k8s/node/mounts.ts'
 

@@ -1,4 +1,4 @@
-import type { KernelPartition } from '../../../../src/linux/block.ts'
+import type { KernelPartition } from '../../../../src/linux/block/device.ts'
 import type { Device } from '../../../../src/os/block/device.ts'
 import type { SparseDisk } from '../../../support/sparse-disk.ts'
 

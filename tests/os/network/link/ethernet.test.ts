@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import type { Ethernet } from '../../../../src/linux/ethtool.ts'
+import type { Ethernet } from '../../../../src/linux/net/ethtool.ts'
 import { changeOf, statusOf } from '../../../../src/os/network/link/ethernet.ts'
 
 const card: Ethernet = {

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { silent } from '../../../../src/cosi/log.ts'
 import { findingsOf } from '../../../../src/os/network/operators/dhcp4.ts'
 import { Dhcp4Client, type Dhcp4Door, type Dhcp4Lease, type Recipient } from '../../../../src/os/network/operators/dhcp4-client.ts'
-import { type Dhcp4Message, Dhcp4Options, dhcp4Option, dhcp4Type, optionAddresses, optionNumber } from '../../../../src/wire/dhcp4.ts'
+import { type Dhcp4Message, Dhcp4Options, dhcp4Option, dhcp4Type, optionAddresses, optionNumber } from '../../../../src/wire/dhcp/dhcp4.ts'
 import { selectedAddresses } from './dhcp-peer.ts'
 
 const mac = '02:00:00:00:00:01'

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { silent } from '../../../../src/cosi/log.ts'
 import { Dhcp6Client, type Dhcp6Lease } from '../../../../src/os/network/operators/dhcp6-client.ts'
-import { Dhcp6Meaning, type Dhcp6Message, dhcp6Option, dhcp6Status, dhcp6Type, writeOption } from '../../../../src/wire/dhcp6.ts'
+import { Dhcp6Meaning, type Dhcp6Message, dhcp6Option, dhcp6Status, dhcp6Type, writeOption } from '../../../../src/wire/dhcp/dhcp6.ts'
 import { parseIp } from '../../../../src/wire/ip.ts'
 
 const duid = Buffer.from([0, 3, 0, 1, 2, 0, 0, 0, 0, 1])

@@ -1,6 +1,6 @@
 import { type Controller, defineController, exclusive, shared, weak } from '../../../../cosi/controller.ts'
 import type { SpecOf } from '../../../../cosi/resource.ts'
-import type { Ethernet, EthernetChange } from '../../../../linux/ethtool.ts'
+import type { Ethernet, EthernetChange } from '../../../../linux/net/ethtool.ts'
 import { declared, findAll } from '../../../config/declared.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import type { Kernel } from '../../../kernel.ts'

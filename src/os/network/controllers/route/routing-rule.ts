@@ -1,7 +1,7 @@
 import { type Controller, defineController, exclusive, shared, strong, weak } from '../../../../cosi/controller.ts'
 import { merge, strongest } from '../../../../cosi/merge.ts'
 import type { SpecOf } from '../../../../cosi/resource.ts'
-import type { Rule } from '../../../../linux/net.ts'
+import type { Rule } from '../../../../linux/net/rtnetlink.ts'
 import { declared, findAll } from '../../../config/declared.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import type { Kernel } from '../../../kernel.ts'

@@ -1,6 +1,6 @@
 import { mkdirSync, statSync } from 'node:fs'
-import { type AttachedLoop, attachLoop } from '../../../../linux/loop.ts'
-import { bind, mount, mountAt } from '../../../../linux/mount.ts'
+import { type AttachedLoop, attachLoop } from '../../../../linux/block/loop.ts'
+import { bind, mount, mountAt } from '../../../../linux/fs/mount.ts'
 import type { Journal } from '../../../keeper/journal.ts'
 import { UsageError } from '../../failure.ts'
 

@@ -1,9 +1,9 @@
 /** The cluster's network on the host: a bridge with the gateway's address, and for each node a namespace and a cable to the bridge. */
 
 import { existsSync } from 'node:fs'
-import { type Network, openNetwork } from '../../../../linux/net.ts'
-import { createNetns, removeNetns } from '../../../../linux/netns.ts'
-import { createTap } from '../../../../linux/tap.ts'
+import { createNetns, removeNetns } from '../../../../linux/net/netns.ts'
+import { type Network, openNetwork } from '../../../../linux/net/rtnetlink.ts'
+import { createTap } from '../../../../linux/net/tap.ts'
 import type { Journal } from '../../../keeper/journal.ts'
 import type { ClusterRecord, NodeRecord } from '../../../keeper/layout.ts'
 import { macOf } from '../../../keeper/node-address.ts'

@@ -26,7 +26,7 @@ export async function removeMasquerade(table: string, rootfs?: string): Promise<
 }
 
 /** The ways of calling nft on this host, best first. */
-export function nftCommands(rootfs: string | undefined): string[][] {
+function nftCommands(rootfs: string | undefined): string[][] {
   const own = ['/usr/sbin/nft', '/sbin/nft'].filter((path) => existsSync(path)).map((path) => [path])
   if (!rootfs) return own
   const binary = ['usr/sbin/nft', 'usr/bin/nft'].map((path) => `${rootfs}/${path}`).find((path) => existsSync(path))

@@ -2,9 +2,9 @@
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
-import { hierarchy } from '../../../../linux/cgroup.ts'
-import { mounts } from '../../../../linux/mount.ts'
-import { hasWireguard } from '../../../../linux/wireguard.ts'
+import { mounts } from '../../../../linux/fs/mount.ts'
+import { hasWireguard } from '../../../../linux/net/wireguard.ts'
+import { hierarchy } from '../../../../linux/process/cgroup.ts'
 import { type ClusterRecord, readCluster } from '../../../keeper/layout.ts'
 import { UsageError } from '../../failure.ts'
 import { type Cidr, formatCidr, parseCidr } from './cidr.ts'

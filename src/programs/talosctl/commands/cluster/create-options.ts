@@ -149,7 +149,7 @@ async function machines(flags: CreateFlags): Promise<MachinesRequest> {
 }
 
 /** Reads `<registry>=<url>`. */
-export function parseMirrors(values: readonly string[]): { registry: string; endpoint: string }[] {
+function parseMirrors(values: readonly string[]): { registry: string; endpoint: string }[] {
   return values.map((value) => {
     const at = value.indexOf('=')
     const [registry, endpoint] = [value.slice(0, at), value.slice(at + 1)]

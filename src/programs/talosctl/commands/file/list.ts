@@ -93,7 +93,7 @@ const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 const halfYear = 182.5 * 24 * 3600 * 1000
 
 /** A time as lists show it: with the time of day when it is of the last half year, else with the year. */
-export function listTime(now: Date, seconds: number): string {
+function listTime(now: Date, seconds: number): string {
   const time = new Date(seconds * 1000)
   const two = (value: number) => String(value).padStart(2, '0')
   const day = `${months[time.getMonth()]} ${String(time.getDate()).padStart(2, ' ')}`

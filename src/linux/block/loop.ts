@@ -1,0 +1,112 @@
+import { closeSync, constants, openSync, readdirSync, readFileSync } from 'node:fs'
+import { failedWith } from '../../wire/errno.ts'
+import { ioctl, ioctlNumber } from '../ioctl.ts'
+import { SystemError, translated } from '../system-error.ts'
+
+const LOOP_CONFIGURE = 0x4c0a
+const LOOP_CTL_GET_FREE = 0x4c82
+const flags = { readOnly: 1, autoclear: 4, partitionScan: 8, directIo: 16 }
+
+/** A file attached to a loop device. It is held until `release`; with autoclear it then lasts as long as it is mounted. */
+export interface AttachedLoop {
+  device: string
+  number: number
+  release(): void
+}
+
+/** A loop device in use, as /sys shows it. */
+export interface LoopDevice {
+  device: string
+  number: number
+  backingFile: string
+  offset: number
+  autoclear: boolean
+}
+
+function configuration(file: number, options: LoopOptions): Buffer {
+  const config = Buffer.alloc(304) // struct loop_config
+  config.writeUInt32LE(file, 0)
+  config.writeUInt32LE(options.blockSize ?? 0, 4)
+  const info = 8 // struct loop_info64
+  config.writeBigUInt64LE(BigInt(options.offset ?? 0), info + 24)
+  config.writeBigUInt64LE(BigInt(options.sizeLimit ?? 0), info + 32)
+  const bits =
+    (options.readOnly ? flags.readOnly : 0) |
+    (options.autoclear ? flags.autoclear : 0) |
+    (options.partitionScan ? flags.partitionScan : 0) |
+    (options.directIo ? flags.directIo : 0)
+  config.writeUInt32LE(bits, info + 52)
+  return config
+}
+
+/** How a file is attached. */
+export interface LoopOptions {
+  readOnly?: boolean
+  /** Detach by itself when the last user goes. */
+  autoclear?: boolean
+  partitionScan?: boolean
+  directIo?: boolean
+  offset?: number
+  sizeLimit?: number
+  blockSize?: number
+}
+
+/** Attaches a file to a free loop device. */
+export function attachLoop(path: string, options: LoopOptions = {}): AttachedLoop {
+  const mode = options.readOnly ? constants.O_RDONLY : constants.O_RDWR
+  const file = translated('open', path, () => openSync(path, mode))
+  try {
+    const control = translated('open', '/dev/loop-control', () => openSync('/dev/loop-control', 'r+'))
+    try {
+      for (let attempt = 0; attempt < 64; attempt++) {
+        const number = ioctlNumber(control, LOOP_CTL_GET_FREE, 0, 'LOOP_CTL_GET_FREE')
+        const device = `/dev/loop${number}`
+        const fd = translated('open', device, () => openSync(device, mode))
+        try {
+          ioctl(fd, LOOP_CONFIGURE, configuration(file, options), `LOOP_CONFIGURE "${device}" with "${path}"`)
+        } catch (error) {
+          closeSync(fd)
+          if (failedWith(error, 'EBUSY')) continue // somebody else was faster
+          throw error
+        }
+        let held = true
+        const release = () => {
+          if (held) closeSync(fd)
+          held = false
+        }
+        return { device, number, release }
+      }
+    } finally {
+      closeSync(control)
+    }
+  } finally {
+    closeSync(file)
+  }
+  throw new SystemError('attach loop device', 16, JSON.stringify(path), 'every free device was taken by somebody else')
+}
+
+/** Every loop device in use. */
+export function loopDevices(): LoopDevice[] {
+  const attribute = (name: string, file: string) => readFileSync(`/sys/block/${name}/loop/${file}`, 'utf8').trim()
+  return translated('list', '/sys/block', () => readdirSync('/sys/block'))
+    .filter((name) => /^loop\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        const number = Number(name.slice(4))
+        const backingFile = attribute(name, 'backing_file')
+        return [
+          {
+            device: `/dev/${name}`,
+            number,
+            backingFile,
+            offset: Number(attribute(name, 'offset')),
+            autoclear: attribute(name, 'autoclear') === '1',
+          },
+        ]
+      } catch (error) {
+        if (failedWith(error, 'ENOENT', 'ENXIO')) return [] // not attached
+        throw error
+      }
+    })
+    .sort((a, b) => a.number - b.number)
+}

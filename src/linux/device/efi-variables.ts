@@ -1,0 +1,52 @@
+/** Variables of the firmware (Documentation/filesystems/efivarfs.rst): four bytes of attributes, then the value. */
+import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { failedWith } from '../../wire/errno.ts'
+import { ioctl } from '../ioctl.ts'
+import { translated } from '../system-error.ts'
+
+const folder = '/sys/firmware/efi/efivars'
+/** FS_IOC_GETFLAGS, FS_IOC_SETFLAGS and FS_IMMUTABLE_FL of linux/fs.h. */
+const request = { getFlags: 0x80086601, setFlags: 0x40086602 } as const
+const immutable = 0x10
+/** Kept over restarts, seen by boot services and by the running system. */
+const usualAttributes = 7
+
+/** Names of all variables of a vendor. */
+export function efiVariables(vendor: string): string[] {
+  const names = translated('list', folder, () => readdirSync(folder))
+  return names.filter((name) => name.endsWith(`-${vendor}`)).map((name) => name.slice(0, -vendor.length - 1))
+}
+
+/** The value of a variable; undefined when there is none. */
+export function readEfiVariable(name: string, vendor: string): Uint8Array | undefined {
+  const path = `${folder}/${name}-${vendor}`
+  try {
+    return translated('read', path, () => readFileSync(path)).subarray(4)
+  } catch (error) {
+    if (failedWith(error, 'ENOENT')) return undefined
+    throw error
+  }
+}
+
+/** Writes a variable as a whole, which the firmware does in one step. */
+export function writeEfiVariable(name: string, vendor: string, value: Uint8Array): void {
+  const path = `${folder}/${name}-${vendor}`
+  const bytes = Buffer.alloc(4 + value.length)
+  bytes.writeUInt32LE(usualAttributes, 0)
+  bytes.set(value, 4)
+  if (readEfiVariable(name, vendor)) makeMutable(path)
+  translated('write', path, () => writeFileSync(path, bytes))
+}
+
+/** The kernel keeps what is there from being removed by accident. */
+function makeMutable(path: string): void {
+  const fd = translated('open', path, () => openSync(path, 'r'))
+  try {
+    const flags = new Uint32Array(2) // the kernel reads and writes an int, whatever the request's size says
+    ioctl(fd, request.getFlags, flags, `FS_IOC_GETFLAGS "${path}"`)
+    flags[0] = flags[0]! & ~immutable
+    ioctl(fd, request.setFlags, flags, `FS_IOC_SETFLAGS "${path}"`)
+  } finally {
+    closeSync(fd)
+  }
+}

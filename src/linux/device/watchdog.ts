@@ -1,0 +1,41 @@
+/** The hardware that resets a machine which stops telling it that it is alive (watchdog-api in the kernel's documentation). */
+import { closeSync, constants, openSync, writeSync } from 'node:fs'
+import { ioctl } from '../ioctl.ts'
+import { translated } from '../system-error.ts'
+
+// linux/watchdog.h
+const WDIOC_KEEPALIVE = 0x80045705
+const WDIOC_SETTIMEOUT = 0xc0045706
+
+/** A watchdog that runs. Without `feed` within its time the machine is reset. */
+export interface Watchdog {
+  /** Seconds until the reset, as the hardware took them. */
+  readonly timeout: number
+  feed(): void
+  /** Puts it to rest where the driver allows that; one built never to stop resets the machine. */
+  disarm(): void
+}
+
+/** Opens a watchdog, which starts it. */
+export function openWatchdog(path: string, seconds: number): Watchdog {
+  const fd = translated('open', path, () => openSync(path, constants.O_WRONLY))
+  const disarm = () => {
+    try {
+      translated('write', path, () => writeSync(fd, 'V')) // the magic close: without it closing does not stop the hardware
+    } finally {
+      closeSync(fd)
+    }
+  }
+  const value = Uint32Array.of(seconds)
+  try {
+    ioctl(fd, WDIOC_SETTIMEOUT, value, `set timeout of "${path}"`)
+  } catch (error) {
+    disarm()
+    throw error
+  }
+  const nothing = new Uint32Array(1)
+  const feed = () => {
+    ioctl(fd, WDIOC_KEEPALIVE, nothing, `feed "${path}"`)
+  }
+  return { timeout: value[0]!, feed, disarm }
+}

@@ -1,0 +1,135 @@
+/** Network cards: what ethtool(8) asks and tells them, over generic netlink. */
+
+import { failedWith } from '../../wire/errno.ts'
+import {
+  type EthernetChannels,
+  type EthernetFeatures,
+  type EthernetRings,
+  ethtoolFamily,
+  ethtoolMessage,
+  type NamedBit,
+  readChannels,
+  readFeatureNames,
+  readFeatures,
+  readLinkInfo,
+  readLinkModes,
+  readLinkState,
+  readRings,
+  readWake,
+  writeChannels,
+  writeEthtoolQuery,
+  writeFeatureNamesQuery,
+  writeFeatures,
+  writeRings,
+  writeWake,
+} from '../../wire/netlink/ethtool.ts'
+import { genericControl, readFamilyId, writeFamilyQuery } from '../../wire/netlink/generic.ts'
+import { SystemError } from '../system-error.ts'
+import { NetlinkSocket, netlinkProtocol } from './netlink-socket.ts'
+
+export type { EthernetChannels, EthernetFeatures, EthernetRings }
+
+/** All that a card tells; what its driver has no idea of is left out. */
+export interface Ethernet {
+  linkUp?: boolean
+  port?: number
+  speed?: number
+  duplex?: number
+  ours: NamedBit[]
+  peer: NamedBit[]
+  rings?: EthernetRings
+  channels?: EthernetChannels
+  wake?: string[]
+  features?: EthernetFeatures
+  /** Every feature that this kernel knows, in its order. */
+  featureNames: string[]
+}
+
+/** What a card is told. */
+export interface EthernetChange {
+  rings?: EthernetRings
+  channels?: EthernetChannels
+  wake?: readonly string[]
+  features?: Readonly<Record<string, boolean>>
+}
+
+/** The cards of a network namespace. */
+class EthernetCards implements Disposable {
+  readonly #socket: NetlinkSocket
+  readonly #family: number
+  #names?: string[]
+
+  constructor({ netns = '' } = {}) {
+    this.#socket = new NetlinkSocket(netlinkProtocol.generic, { netns })
+    try {
+      this.#family = this.#familyId()
+    } catch (error) {
+      this.#socket.close()
+      throw error
+    }
+  }
+
+  #familyId(): number {
+    try {
+      const [answer] = this.#socket.request('find family', `"${ethtoolFamily}"`, genericControl.family, writeFamilyQuery(ethtoolFamily))
+      if (answer) return readFamilyId(answer.body)
+    } catch (error) {
+      if (!failedWith(error, 'ENOENT')) throw error
+    }
+    throw new SystemError('find family', 95, `"${ethtoolFamily}"`, 'this kernel has no ethtool over netlink') // EOPNOTSUPP
+  }
+
+  /** Tells all about a link; undefined when it is gone. */
+  read(index: number): Ethernet | undefined {
+    try {
+      const modes = this.#ask(ethtoolMessage.linkModes, index, readLinkModes)
+      return {
+        linkUp: this.#ask(ethtoolMessage.linkState, index, readLinkState)?.up,
+        port: this.#ask(ethtoolMessage.linkInfo, index, readLinkInfo)?.port,
+        ...(modes ?? { ours: [], peer: [] }),
+        rings: this.#ask(ethtoolMessage.rings, index, readRings),
+        channels: this.#ask(ethtoolMessage.channels, index, readChannels),
+        wake: this.#ask(ethtoolMessage.wake, index, readWake),
+        features: this.#ask(ethtoolMessage.features, index, readFeatures),
+        featureNames: this.featureNames(),
+      }
+    } catch (error) {
+      if (failedWith(error, 'ENODEV')) return undefined
+      throw error
+    }
+  }
+
+  /** Changes a link, one matter after the other. Throws SystemError, with the kernel's own words where it has some. */
+  change(index: number, { rings, channels, wake, features }: EthernetChange): void {
+    const tell = (what: string, body: Uint8Array) => this.#socket.request(`set ${what}`, String(index), this.#family, body)
+    if (features && Object.keys(features).length > 0) tell('features', writeFeatures(index, features))
+    if (rings && Object.keys(rings).length > 0) tell('rings', writeRings(index, rings))
+    if (channels && Object.keys(channels).length > 0) tell('channels', writeChannels(index, channels))
+    if (wake) tell('wake on LAN', writeWake(index, wake))
+  }
+
+  /** Names of features, in the order of their bits. */
+  featureNames(): string[] {
+    this.#names ??= this.#socket
+      .request('list features', '', this.#family, writeFeatureNamesQuery())
+      .flatMap(({ body }) => readFeatureNames(body))
+    return this.#names
+  }
+
+  #ask<T>(message: number, index: number, read: (body: Uint8Array) => T): T | undefined {
+    try {
+      const [answer] = this.#socket.request('ask ethtool', String(index), this.#family, writeEthtoolQuery(message, index))
+      return answer && read(answer.body)
+    } catch (error) {
+      if (failedWith(error, 'EOPNOTSUPP')) return undefined
+      throw error
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#socket.close()
+  }
+}
+
+/** Opens the cards of a network namespace. */
+export const openEthernet = (options: { netns?: string } = {}): EthernetCards => new EthernetCards(options)

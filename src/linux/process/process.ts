@@ -1,0 +1,176 @@
+import { readFileSync } from 'node:fs'
+import { constants } from 'node:os'
+import { failedWith } from '../../wire/errno.ts'
+import { check, cString, cStrings, libc, quoted } from '../libc.ts'
+import { SystemError, translated } from '../system-error.ts'
+
+const c = libc({
+  waitid: { args: ['i32', 'i32', 'ptr', 'i32'], returns: 'i32' },
+  kill: { args: ['i32', 'i32'], returns: 'i32' },
+  prctl: { args: ['i32', 'u64', 'u64', 'u64', 'u64'], returns: 'i32' },
+  setsid: { args: [], returns: 'i32' },
+  getpid: { args: [], returns: 'i32' },
+  getppid: { args: [], returns: 'i32' },
+  execve: { args: ['ptr', 'ptr', 'ptr'], returns: 'i32' },
+  umask: { args: ['u32'], returns: 'u32' },
+  signal: { args: ['i32', 'ptr'], returns: 'ptr' },
+  sigprocmask: { args: ['i32', 'ptr', 'ptr'], returns: 'i32' },
+  setpriority: { args: ['i32', 'u32', 'i32'], returns: 'i32' },
+  close_range: { args: ['u32', 'u32', 'i32'], returns: 'i32' },
+})
+
+/** A signal's name (`SIGTERM`) or its number; 0 only asks whether the process is there. */
+export type Signal = NodeJS.Signals | number
+
+/** How a process ended. */
+export interface Exit {
+  pid: number
+  /** Exit code, when it ended by itself. */
+  code?: number
+  /** Signal number, when a signal ended it. */
+  signal?: number
+}
+
+const WNOHANG = 1
+const WEXITED = 4
+const WNOWAIT = 0x1000000
+const P_ALL = 0
+const P_PID = 1
+
+/** The number of a signal. */
+export function signalNumber(signal: Signal): number {
+  const number = typeof signal === 'number' ? signal : constants.signals[signal]
+  if (number === undefined) throw new SystemError('signal', 22, quoted(String(signal)))
+  return number
+}
+
+/** kill(2). */
+export function kill(pid: number, signal: Signal): void {
+  check('kill', c().kill(pid, signalNumber(signal)), `${pid} ${signal}`)
+}
+
+/** Whether a process of this number exists (a zombie counts). */
+export function exists(pid: number): boolean {
+  try {
+    kill(pid, 0)
+    return true
+  } catch (error) {
+    return failedWith(error, 'EPERM')
+  }
+}
+
+function wait(kind: number, id: number, options: number): Exit | undefined {
+  const info = Buffer.alloc(128) // siginfo_t
+  try {
+    check('waitid', c().waitid(kind, id, info, options))
+  } catch (error) {
+    if (failedWith(error, 'ECHILD', 'EINTR')) return undefined
+    throw error
+  }
+  const pid = info.readInt32LE(16)
+  if (pid === 0) return undefined
+  const status = info.readInt32LE(24)
+  return info.readInt32LE(8) === 1 ? { pid, code: status } : { pid, signal: status } // CLD_EXITED
+}
+
+/** The next child that has ended, left in place. */
+function peekExit(): Exit | undefined {
+  return wait(P_ALL, 0, WEXITED | WNOHANG | WNOWAIT)
+}
+
+/** Takes one ended child off the table; undefined when it still runs or is not ours. */
+export function reap(pid: number): Exit | undefined {
+  return wait(P_PID, pid, WEXITED | WNOHANG)
+}
+
+/** Pids of the direct children of this process. */
+export function children(): number[] {
+  const pid = c().getpid()
+  const path = `/proc/${pid}/task/${pid}/children`
+  return translated('read', path, () => readFileSync(path, 'utf8'))
+    .split(' ')
+    .map(Number)
+    .filter((child) => child > 0)
+}
+
+/** Reaps every ended child that the runtime does not wait for itself; gives what was reaped. */
+export function reapOrphans(isOwn: (pid: number) => boolean): Exit[] {
+  const reaped: Exit[] = []
+  for (;;) {
+    const next = peekExit()
+    if (!next) return reaped
+    // One of the runtime's own may stand first in the kernel's list and hide the others.
+    const others = isOwn(next.pid) ? children().filter((pid) => !isOwn(pid)) : [next.pid]
+    const exits = others.map(reap).filter((exit) => exit !== undefined)
+    if (exits.length === 0) return reaped
+    reaped.push(...exits)
+  }
+}
+
+/** execve never grants more than now (prctl PR_SET_NO_NEW_PRIVS). */
+export function setNoNewPrivileges(): void {
+  check('prctl', c().prctl(38, 1, 0, 0, 0), 'PR_SET_NO_NEW_PRIVS')
+}
+
+/** The signal this process gets when its parent's thread ends (prctl PR_SET_PDEATHSIG). */
+export function setParentDeathSignal(signal: Signal): void {
+  check('prctl', c().prctl(1, signalNumber(signal), 0, 0, 0), 'PR_SET_PDEATHSIG')
+}
+
+/** setsid(2): a session of its own. */
+export function setsid(): number {
+  return check('setsid', c().setsid())
+}
+
+/** getpid(2). */
+export function getpid(): number {
+  return c().getpid()
+}
+
+/** getppid(2). */
+export function getppid(): number {
+  return c().getppid()
+}
+
+/** Sets how this process yields to others, -20 to 19 (setpriority(2)). */
+export function setNice(value: number): void {
+  check('setpriority', c().setpriority(0, 0, value), String(value))
+}
+
+/** umask(2); gives the former mask. */
+export function umask(mask: number): number {
+  return c().umask(mask)
+}
+
+/** Puts signals and descriptors as a fresh program expects them: nothing ignored or blocked, and everything from `firstFd` closed by execve. */
+export function resetForExec(firstFd = 3): void {
+  for (let signal = 1; signal <= 64; signal++) c().signal(signal, null)
+  check('sigprocmask', c().sigprocmask(2, new BigUint64Array(16), null)) // SIG_SETMASK
+  check('close_range', c().close_range(firstFd, 0xffffffff, 4)) // CLOSE_RANGE_CLOEXEC
+}
+
+/** execve(2): this process becomes another program; returns only by throwing. */
+export function execve(path: string, args: readonly string[], env: Readonly<Record<string, string>>): never {
+  const argv = cStrings(args)
+  const envp = cStrings(Object.entries(env).map(([name, value]) => `${name}=${value}`))
+  check('execve', c().execve(cString(path), argv.pointers, envp.pointers), quoted(path))
+  throw new SystemError('execve', 0, `${quoted(path)} with ${argv.strings.length} arguments`)
+}
+
+/** When a process started, in clock ticks since boot; undefined when it is gone. With the pid it names a process for good. */
+export function startTime(pid: number | 'self'): number | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const ticks = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19])
+    return Number.isFinite(ticks) ? ticks : undefined
+  } catch (error) {
+    if (failedWith(error, 'ENOENT', 'ESRCH')) return undefined
+    throw error
+  }
+}
+
+/** How willing the kernel is to kill a process when memory runs out, -1000 to 1000. */
+export function oomScoreAdjustment(pid: number | 'self' = 'self'): number {
+  const path = `/proc/${pid}/oom_score_adj`
+  return Number(translated('read', path, () => readFileSync(path, 'utf8')).trim())
+}
