@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { silent } from '../../src/cosi/log.ts'
-import { ConfigApply } from '../../src/os/config/config-apply.ts'
+import { ConfigApply } from '../../src/os/config/apply/config-apply.ts'
 import { endTrial } from '../../src/os/config/controllers/trial.ts'
 import { AcquireConfigStatus, acquireId } from '../../src/os/config/resources/acquire-config.ts'
 import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'

@@ -1,15 +1,15 @@
 /**
  * The configuration on disk and in the resources `v1alpha1` (in force) and `persistent` (kept), and the trial between them.
- * Nothing else writes any of the three. What may follow what is the table in trial-state.ts.
+ * Nothing else writes any of the three. What may follow what is the table in trial/state.ts.
  */
 import type { Machine } from '../area.ts'
 import { ConfigContainer } from './container.ts'
-import { type ConfigHistory, notReached } from './history.ts'
+import { type ConfigHistory, notReached } from './history/history.ts'
 import { keepConfig, statePath } from './keep.ts'
 import { MachineConfig } from './resources/machine-config.ts'
 import { isWhole } from './sources/search.ts'
-import { digest, noteInterval, readTrial, removeTrial, resumed, type Trial, writeTrial } from './trial.ts'
-import { type Step, type TrialState, transition, type Which } from './trial-state.ts'
+import { digest, noteInterval, readTrial, removeTrial, resumed, type Trial, writeTrial } from './trial/marker.ts'
+import { type Step, type TrialState, transition, type Which } from './trial/state.ts'
 
 /** A trial, the configuration on trial, when it began and ends by the monotonic clock, and what was in force before it. */
 interface Running {

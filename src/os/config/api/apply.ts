@@ -1,5 +1,5 @@
 import { inMaintenanceOr, type Method, unary } from '../../../rpc/server/method.ts'
-import type { ConfigApply } from '../config-apply.ts'
+import type { ConfigApply } from '../apply/config-apply.ts'
 import { addressOf, callerOf } from './caller.ts'
 import { answering, milliseconds, modeNumber, modeOf } from './mode.ts'
 

@@ -1,6 +1,6 @@
 import { connectionAge as ageHeader, callerAddress, callerName } from '../../../rpc/caller-metadata.ts'
 import type { Context } from '../../../rpc/server/method.ts'
-import type { Caller } from '../history.ts'
+import type { Caller } from '../history/history.ts'
 
 /** Who calls, as far as the door they came in by has told. */
 export function callerOf({ roles, peer, metadata }: Pick<Context, 'roles' | 'peer' | 'metadata'>): Caller {

@@ -1,8 +1,8 @@
 import { type Context, inMaintenanceOr, type Method, readers, unary } from '../../../rpc/server/method.ts'
-import type { Applied, ConfigApply } from '../config-apply.ts'
-import { settleTime } from '../reach.ts'
+import type { Applied, ConfigApply } from '../apply/config-apply.ts'
+import { settleTime } from '../apply/reach.ts'
 import { MachineConfig } from '../resources/machine-config.ts'
-import { digest } from '../trial.ts'
+import { digest } from '../trial/marker.ts'
 import { addressOf, callerOf, connectionAge } from './caller.ts'
 import { answering, milliseconds, modeOf } from './mode.ts'
 

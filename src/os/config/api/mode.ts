@@ -1,8 +1,8 @@
 import { ConfigError } from '../../../document/config-error.ts'
 import { machine as enums } from '../../../rpc/enums.ts'
 import { RpcError, type StatusName } from '../../../rpc/status.ts'
-import type { ApplyMode } from '../apply-options.ts'
-import { ApplyError } from '../config-apply.ts'
+import { ApplyError } from '../apply/config-apply.ts'
+import type { ApplyMode } from '../apply/options.ts'
 
 const numbers = enums.ApplyConfigurationRequest.Mode
 

@@ -1,7 +1,7 @@
 import { background } from '../../../cosi/background.ts'
 import type { Logger } from '../../../cosi/log.ts'
 import type { CallObserver } from '../../../rpc/server/call.ts'
-import type { ConfigApply } from '../config-apply.ts'
+import type { ConfigApply } from '../apply/config-apply.ts'
 import { addressOf, connectionAge } from './caller.ts'
 
 /** Sees by each call that came through apid, and was let in, whether the machine is reached after a change on trial. */

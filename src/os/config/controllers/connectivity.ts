@@ -1,8 +1,8 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
-import type { ConfigApply } from '../config-apply.ts'
+import type { ConfigApply } from '../apply/config-apply.ts'
+import { authoritiesOf, settleTime } from '../apply/reach.ts'
 import { configOf } from '../parse.ts'
 import { answers } from '../probe.ts'
-import { authoritiesOf, settleTime } from '../reach.ts'
 import { MachineConfig } from '../resources/machine-config.ts'
 
 /** Between two looks whether somebody answers, and for an answer. In milliseconds. */

@@ -1,5 +1,5 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
-import type { ConfigApply } from '../config-apply.ts'
+import type { ConfigApply } from '../apply/config-apply.ts'
 import { AcquireConfigStatus, acquireId } from '../resources/acquire-config.ts'
 
 /** Reverts a configuration whose trial is over, also when the trial began before this start. */

@@ -1,6 +1,6 @@
 import type { ResourceType } from '../../../cosi/resource.ts'
 import type { LogRing } from '../../../supervise/log-ring.ts'
-import { type ConfigHistory, notReached } from '../../config/history.ts'
+import { type ConfigHistory, notReached } from '../../config/history/history.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { EtcdView } from '../../etcd/view.ts'
 import { MachineStatus } from '../resources/machine-status.ts'

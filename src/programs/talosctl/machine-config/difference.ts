@@ -2,8 +2,8 @@
 export async function differenceOf(before: string, after: string): Promise<string> {
   const [{ parseConfig }, { changesBetween }, { changeText }] = await Promise.all([
     import('../../../os/config/parse.ts'),
-    import('../../../os/config/changes.ts'),
-    import('../../../os/config/change-text.ts'),
+    import('../../../os/config/history/changes.ts'),
+    import('../../../os/config/history/change-text.ts'),
   ])
   return changeText(changesBetween(parseConfig(before), parseConfig(after)))
 }

@@ -19,7 +19,7 @@ export interface Reached {
 
 type Duration = { readonly seconds: number; readonly nanos: number }
 
-/** How long a node tries a change that may cut it off, as src/os/config/reach.ts has it. In milliseconds. */
+/** How long a node tries a change that may cut it off, as src/os/config/apply/reach.ts has it. In milliseconds. */
 const trialTime = 60_000
 
 /** Between two attempts, and for one. In milliseconds. */

@@ -3,8 +3,8 @@
  * Kept in one file on STATE that is replaced as a whole; it holds the configurations' secrets, so only root reads it.
  */
 import * as v from 'valibot'
-import type { Logger } from '../../cosi/log.ts'
-import type { Kernel } from '../kernel.ts'
+import type { Logger } from '../../../cosi/log.ts'
+import type { Kernel } from '../../kernel.ts'
 
 /** Where the history is kept. */
 export const historyPath = '/system/state/config-history.json'

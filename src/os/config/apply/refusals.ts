@@ -2,14 +2,14 @@
  * What a machine that has a configuration refuses to become, although the new one is valid in itself: another machine, one
  * of another cluster, one that its own cluster would no longer know. One line each.
  */
-import type { Store } from '../../cosi/store.ts'
-import { Disk } from '../block/resources/disk.ts'
-import { Identity } from '../cluster/resources/identity.ts'
-import { Member } from '../cluster/resources/member.ts'
-import { EtcdMember } from '../etcd/resources/etcd-member.ts'
-import { HostnameConfig } from '../network/documents/hostname.ts'
-import type { ConfigContainer } from './container.ts'
-import { machineType, type V1Alpha1Document } from './documents/v1alpha1.ts'
+import type { Store } from '../../../cosi/store.ts'
+import { Disk } from '../../block/resources/disk.ts'
+import { Identity } from '../../cluster/resources/identity.ts'
+import { Member } from '../../cluster/resources/member.ts'
+import { EtcdMember } from '../../etcd/resources/etcd-member.ts'
+import { HostnameConfig } from '../../network/documents/hostname.ts'
+import type { ConfigContainer } from '../container.ts'
+import { machineType, type V1Alpha1Document } from '../documents/v1alpha1.ts'
 
 /** Why a configuration is refused. */
 export interface Refusal {

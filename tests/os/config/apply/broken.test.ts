@@ -2,10 +2,10 @@
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ConfigApply } from '../../../src/os/config/config-apply.ts'
-import { machineInMemory } from './machine.ts'
+import { ConfigApply } from '../../../../src/os/config/apply/config-apply.ts'
+import { machineInMemory } from '../machine.ts'
 
-const folder = join(import.meta.dir, '../../transcripts/config')
+const folder = join(import.meta.dir, '../../../transcripts/config')
 const names = readdirSync(folder)
   .filter((name) => name.endsWith('.yaml'))
   .map((name) => name.replace(/\.yaml$/, ''))

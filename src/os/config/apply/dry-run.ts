@@ -1,12 +1,12 @@
 /** A dry run in words: what changes, what the controllers would make of it, and what that does to the machine. */
-import type { Controller, Input } from '../../cosi/controller.ts'
-import { type Consequence, rehearse } from '../../cosi/rehearse.ts'
-import type { Machine } from '../area.ts'
-import type { ApplyMode } from './apply-options.ts'
-import { changeText } from './change-text.ts'
-import type { Change } from './changes.ts'
-import type { ConfigContainer } from './container.ts'
-import { MachineConfig } from './resources/machine-config.ts'
+import type { Controller, Input } from '../../../cosi/controller.ts'
+import { type Consequence, rehearse } from '../../../cosi/rehearse.ts'
+import type { Machine } from '../../area.ts'
+import type { ConfigContainer } from '../container.ts'
+import { changeText } from '../history/change-text.ts'
+import type { Change } from '../history/changes.ts'
+import { MachineConfig } from '../resources/machine-config.ts'
+import type { ApplyMode } from './options.ts'
 
 type Dependencies = Pick<Machine, 'store' | 'runtime'>
 

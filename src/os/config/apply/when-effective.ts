@@ -1,6 +1,6 @@
 /** When changed settings take effect: most at once, some when something starts the next time, some with a reboot only. */
-import { formatPath } from '../../document/path.ts'
-import { type Change, isBelow } from './changes.ts'
+import { formatPath } from '../../../document/path.ts'
+import { type Change, isBelow } from '../history/changes.ts'
 
 /** What is read once, while the machine starts; and what a machine may not become while it runs. */
 const atBoot: readonly string[] = ['machine.type', 'machine.token', 'cluster.id', 'cluster.secret', 'machine.files']

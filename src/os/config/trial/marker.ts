@@ -9,7 +9,7 @@
  */
 import { createHash } from 'node:crypto'
 import * as v from 'valibot'
-import type { Machine } from '../area.ts'
+import type { Machine } from '../../area.ts'
 
 /** Where the marker is. */
 export const trialPath = '/system/state/config-trial.json'

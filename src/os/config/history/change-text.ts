@@ -1,5 +1,5 @@
 /** Differences of configurations as text: a line for each value that went (`-`) and came (`+`), with its path. */
-import { formatPath } from '../../document/path.ts'
+import { formatPath } from '../../../document/path.ts'
 import type { Change } from './changes.ts'
 
 /** What stands for a secret. */

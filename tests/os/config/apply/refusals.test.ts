@@ -1,14 +1,14 @@
 /** What a machine that has a configuration refuses to become, and what a rotation of authorities may do. */
 import { describe, expect, test } from 'bun:test'
-import { Disk } from '../../../src/os/block/resources/disk.ts'
-import { Identity } from '../../../src/os/cluster/resources/identity.ts'
-import { Member } from '../../../src/os/cluster/resources/member.ts'
-import { ConfigApply } from '../../../src/os/config/config-apply.ts'
-import { ConfigContainer } from '../../../src/os/config/container.ts'
-import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
-import { EtcdMember } from '../../../src/os/etcd/resources/etcd-member.ts'
-import { newCA } from '../../../src/pki/certificate.ts'
-import { config, machineInMemory } from './machine.ts'
+import { Disk } from '../../../../src/os/block/resources/disk.ts'
+import { Identity } from '../../../../src/os/cluster/resources/identity.ts'
+import { Member } from '../../../../src/os/cluster/resources/member.ts'
+import { ConfigApply } from '../../../../src/os/config/apply/config-apply.ts'
+import { ConfigContainer } from '../../../../src/os/config/container.ts'
+import { MachineConfig } from '../../../../src/os/config/resources/machine-config.ts'
+import { EtcdMember } from '../../../../src/os/etcd/resources/etcd-member.ts'
+import { newCA } from '../../../../src/pki/certificate.ts'
+import { config, machineInMemory } from '../machine.ts'
 
 const made = newCA({ subject: { commonName: 'y' }, kind: 'ecdsa' })
 const [crt, key] = [made.crt, made.key].map((pem) => Buffer.from(pem).toString('base64'))

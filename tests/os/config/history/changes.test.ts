@@ -1,12 +1,12 @@
 /** What counts as a difference of two configurations, how it is shown, and who made it. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { changeText } from '../../../src/os/config/change-text.ts'
-import { changesBetween, isBelow } from '../../../src/os/config/changes.ts'
-import { ConfigContainer } from '../../../src/os/config/container.ts'
-import { lastChangeOf } from '../../../src/os/config/last-change.ts'
-import { runs } from '../../support/runs.ts'
-import { config, secrets } from './machine.ts'
+import { ConfigContainer } from '../../../../src/os/config/container.ts'
+import { changeText } from '../../../../src/os/config/history/change-text.ts'
+import { changesBetween, isBelow } from '../../../../src/os/config/history/changes.ts'
+import { lastChangeOf } from '../../../../src/os/config/history/last-change.ts'
+import { runs } from '../../../support/runs.ts'
+import { config, secrets } from '../machine.ts'
 
 const between = (before: string, after: string) => changesBetween(ConfigContainer.parse(before), ConfigContainer.parse(after))
 const shown = (before: string, after: string) => changeText(between(before, after)).trimEnd().split('\n')

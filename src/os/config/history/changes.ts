@@ -2,9 +2,9 @@
  * How two configurations differ in meaning. Comments, the order of keys and documents, quoting and anchors are no
  * difference; the order of a list is one.
  */
-import { formatPath, type Path } from '../../document/path.ts'
-import type { ConfigContainer } from './container.ts'
-import { V1Alpha1 } from './documents/v1alpha1.ts'
+import { formatPath, type Path } from '../../../document/path.ts'
+import type { ConfigContainer } from '../container.ts'
+import { V1Alpha1 } from '../documents/v1alpha1.ts'
 
 /** One value that came, went or is another. */
 export interface Change {

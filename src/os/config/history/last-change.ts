@@ -1,8 +1,8 @@
 /** Which of the configurations that were applied made a setting what it is. */
-import { ConfigError } from '../../document/config-error.ts'
+import { ConfigError } from '../../../document/config-error.ts'
+import { ConfigContainer } from '../container.ts'
+import { V1Alpha1 } from '../documents/v1alpha1.ts'
 import { changesBetween, isBelow } from './changes.ts'
-import { ConfigContainer } from './container.ts'
-import { V1Alpha1 } from './documents/v1alpha1.ts'
 import type { ConfigHistory, HistoryEntry } from './history.ts'
 
 /** An entry of the history, as `config-history` lists it. */

@@ -1,8 +1,8 @@
 /** How a configuration is applied, and which trial follows from that. */
-import type { Caller } from './history.ts'
+import type { Caller } from '../history/history.ts'
+import { longestTrial, type Trial } from '../trial/marker.ts'
+import type { Step } from '../trial/state.ts'
 import { reachAfterStart, reachWithin } from './reach.ts'
-import { longestTrial, type Trial } from './trial.ts'
-import type { Step } from './trial-state.ts'
 
 /** How a new configuration takes effect. */
 export type ApplyMode = 'auto' | 'no-reboot' | 'reboot' | 'staged' | 'try'
