@@ -5,9 +5,9 @@
  */
 import { parseArgs } from 'node:util'
 import { table } from '../src/programs/talosctl/output/table.ts'
-import { servers4 } from '../tests/network/dhcp-servers.ts'
-import { dnsmasq } from '../tests/network/dnsmasq.ts'
-import { Lab } from '../tests/network/lab.ts'
+import { servers4 } from '../tests/network/lab/dhcp-servers.ts'
+import { dnsmasq } from '../tests/network/lab/dnsmasq.ts'
+import { Lab } from '../tests/network/lab/lab.ts'
 
 const { values } = parseArgs({ options: { runs: { type: 'string', default: '5' } } })
 const runs = Number(values.runs)

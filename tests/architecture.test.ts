@@ -312,6 +312,25 @@ describe('files', () => {
   })
 })
 
+describe('folders', () => {
+  const limit = 25
+  /** Folders with more files than that, and why. */
+  const large: Record<string, string> = {
+    'src/os/runtime/resources': 'to be divided by subject',
+  }
+  const repository = join(import.meta.dir, '..')
+
+  test(`hold at most ${limit} files`, () => {
+    const count = new Map<string, number>()
+    for (const root of ['src', 'tests', 'rootfs', 'bench'])
+      for (const file of new Glob(`${root}/**/*`).scanSync({ cwd: repository, dot: true }))
+        if (!/\bnode_modules\/|\.log$/.test(file)) count.set(dirname(file), (count.get(dirname(file)) ?? 0) + 1)
+    expect(count.size).toBeGreaterThan(200)
+    const over = [...count].filter(([, files]) => files > limit).map(([folder]) => folder)
+    expect(over.sort()).toEqual(Object.keys(large))
+  })
+})
+
 /** The code without comments and without what stands in quotes, line by line. */
 const codeOf = (path: string): string[] =>
   readFileSync(join(source, path), 'utf8')

@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { LinkStatus } from '../../src/os/network/resources/link.ts'
 import { ResolverSpec } from '../../src/os/network/resources/resolver.ts'
 import { dhcp6Type } from '../../src/wire/dhcp/dhcp6.ts'
-import { type Service, servers4, servers6 } from './dhcp-servers.ts'
-import { Lab } from './lab.ts'
-import { eventually, program } from './namespaces.ts'
+import { type Service, servers4, servers6 } from './lab/dhcp-servers.ts'
+import { Lab } from './lab/lab.ts'
+import { eventually, program } from './lab/namespaces.ts'
 
 let lab: Lab
 beforeEach(() => {

@@ -4,9 +4,9 @@ import { HostnameSpec } from '../../src/os/network/resources/hostname.ts'
 import { LinkStatus } from '../../src/os/network/resources/link.ts'
 import { ResolverSpec } from '../../src/os/network/resources/resolver.ts'
 import { TimeServerSpec } from '../../src/os/network/resources/time-server.ts'
-import { dnsmasq, dnsmasqServing } from './dnsmasq.ts'
-import { cardAddress, Lab } from './lab.ts'
-import { eventually } from './namespaces.ts'
+import { dnsmasq, dnsmasqServing } from './lab/dnsmasq.ts'
+import { cardAddress, Lab } from './lab/lab.ts'
+import { eventually } from './lab/namespaces.ts'
 
 const story = test.skipIf(!dnsmasq)
 if (!dnsmasq) console.log('skipped: needs dnsmasq: bun tests/network/prepare.ts installs it')

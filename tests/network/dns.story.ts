@@ -1,7 +1,7 @@
 /** The node's resolver between dnsmasq, which knows, and dig, which asks, each in a namespace of its own. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { dnsmasq } from './dnsmasq.ts'
-import { eventually, Namespaces, program, spawnIn } from './namespaces.ts'
+import { dnsmasq } from './lab/dnsmasq.ts'
+import { eventually, Namespaces, program, spawnIn } from './lab/namespaces.ts'
 
 const needs = ['dnsmasq', 'dig'].filter((name) => !program(name))
 const story = test.skipIf(needs.length > 0)
@@ -79,7 +79,7 @@ beforeAll(async () => {
   for (const server of servers)
     await eventually(async () => (await short('outside', `@${server}`, '+tries=1', '+time=1', 'a.example')).startsWith('10.1.1.'), server)
   const listening = ['127.0.0.53:53', '169.254.116.108:53']
-  const child = spawnIn(place('node'), [process.execPath, `${import.meta.dir}/resolver-node.ts`, ...listening, '--', ...servers])
+  const child = spawnIn(place('node'), [process.execPath, `${import.meta.dir}/lab/resolver-node.ts`, ...listening, '--', ...servers])
   running.push(child)
   health = lines(child.stdout)
   await health.next()

@@ -5,7 +5,7 @@ import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
 import { applyEthernet, configEthernet, observeEthernet } from '../../src/os/network/controllers/link/ethernet.ts'
 import { observeLinks } from '../../src/os/network/controllers/observe.ts'
 import { EthernetStatus } from '../../src/os/network/resources/ethernet.ts'
-import { eventually, kernelOf, Namespaces, program, running, spawnIn, workerConfig } from './namespaces.ts'
+import { eventually, kernelOf, Namespaces, program, running, spawnIn, workerConfig } from './lab/namespaces.ts'
 
 const ethtool = program('ethtool')
 const story = test.skipIf(!ethtool)

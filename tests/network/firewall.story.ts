@@ -8,7 +8,7 @@ import { applyFirewall, configFirewall } from '../../src/os/network/controllers/
 import { tableName } from '../../src/os/network/firewall/nft-script.ts'
 import { NodeAddress } from '../../src/os/network/resources/node-address.ts'
 import { parseIp } from '../../src/wire/ip.ts'
-import { eventually, Namespaces, program, running } from './namespaces.ts'
+import { eventually, Namespaces, program, running } from './lab/namespaces.ts'
 
 /** Debian's nftables; the image has its own. Without it the story is skipped and says so. */
 const nft = program('nft')

@@ -7,10 +7,10 @@ import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
 import { AddressStatus } from '../../src/os/network/resources/address.ts'
 import { applyKernelParams, configKernelParams } from '../../src/os/runtime/controllers/kernel-param.ts'
 import { KernelParamStatus } from '../../src/os/runtime/resources/kernel-param-status.ts'
-import { dnsmasq } from './dnsmasq.ts'
-import { Lab } from './lab.ts'
-import { surround } from './matrix.ts'
-import { eventually, workerConfig } from './namespaces.ts'
+import { dnsmasq } from './lab/dnsmasq.ts'
+import { Lab } from './lab/lab.ts'
+import { surround } from './lab/matrix.ts'
+import { eventually, workerConfig } from './lab/namespaces.ts'
 
 if (!dnsmasq) console.log('skipped: needs dnsmasq: bun tests/network/prepare.ts installs it')
 

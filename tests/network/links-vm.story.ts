@@ -1,6 +1,6 @@
 /** Links that this machine's kernel may not have, in a virtual machine whose kernel has them. */
 import { expect, test } from 'bun:test'
-import { missingFor, runGuest } from './guest-machine.ts'
+import { missingFor, runGuest } from './lab/guest-machine.ts'
 
 const needs = missingFor()
 if (needs.length > 0) console.log(`skipped: needs ${needs.join(', ')}`)

@@ -6,8 +6,8 @@ import { observeRoutingRules } from '../../src/os/network/controllers/route/rout
 import { AddressStatus } from '../../src/os/network/resources/address.ts'
 import { LinkStatus } from '../../src/os/network/resources/link.ts'
 import { RouteStatus } from '../../src/os/network/resources/route.ts'
-import { addressing, ruling } from './controllers.ts'
-import { eventually, kernelOf, Namespaces, running } from './namespaces.ts'
+import { addressing, ruling } from './lab/controllers.ts'
+import { eventually, kernelOf, Namespaces, running } from './lab/namespaces.ts'
 
 let spaces: Namespaces
 let node: Network

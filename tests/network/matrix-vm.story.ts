@@ -1,6 +1,6 @@
 /** The matrix of ways to an address on a kernel that makes links of every kind, and over a cable that loses and delays. */
 import { expect, test } from 'bun:test'
-import { missingFor, runGuest } from './guest-machine.ts'
+import { missingFor, runGuest } from './lab/guest-machine.ts'
 
 const programs = ['dnsmasq', 'nsenter']
 const modules = ['8021q', 'bonding', 'bridge', 'veth', 'sch_netem', 'af_packet']

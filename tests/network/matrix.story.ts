@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, test } from 'bun:test'
-import { dnsmasq } from './dnsmasq.ts'
-import { Lab } from './lab.ts'
-import { goThrough, type LinkKind, linkKinds, offered, ways } from './matrix.ts'
+import { dnsmasq } from './lab/dnsmasq.ts'
+import { Lab } from './lab/lab.ts'
+import { goThrough, type LinkKind, linkKinds, offered, ways } from './lab/matrix.ts'
 
 const scratch = new Lab()
 const kinds = linkKinds.filter((kind) => {

@@ -1,6 +1,6 @@
 /** Two nodes of a mesh, each behind an address translation, in a virtual machine whose kernel has WireGuard. */
 import { expect, test } from 'bun:test'
-import { missingFor, runGuest } from './guest-machine.ts'
+import { missingFor, runGuest } from './lab/guest-machine.ts'
 
 const needs = missingFor('nft')
 if (needs.length > 0) console.log(`skipped: needs ${needs.join(', ')}`)

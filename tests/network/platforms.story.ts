@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Network } from '../../src/linux/net/rtnetlink.ts'
 import { cards, inWords, said, userData, wanted } from '../os/network/platform/said.ts'
-import { dnsmasq, dnsmasqServing } from './dnsmasq.ts'
-import { eventually, Namespaces } from './namespaces.ts'
+import { dnsmasq, dnsmasqServing } from './lab/dnsmasq.ts'
+import { eventually, Namespaces } from './lab/namespaces.ts'
 
 if (!dnsmasq) console.log('skipped: needs dnsmasq: bun tests/network/prepare.ts installs it')
 
@@ -60,9 +60,11 @@ describe.skipIf(!dnsmasq)('a machine reads of its platform, over the address tha
     async (name) => {
       const around = join(spaces.folder, 'cloud')
       start(around, dnsmasqServing(spaces.folder, 'br0', 'dhcp-range=10.8.0.50,10.8.0.99,2m', 'dhcp-option=option:router,10.8.0.1'))
-      const server = linesOf(start(around, [process.execPath, join(import.meta.dir, 'metadata-server.ts'), name]))
+      const server = linesOf(start(around, [process.execPath, join(import.meta.dir, 'lab/metadata-server.ts'), name]))
       expect((await server.next()).value).toStartWith('ready')
-      const machine = linesOf(start(join(spaces.folder, 'node'), [process.execPath, join(import.meta.dir, 'platform-machine.ts'), name]))
+      const machine = linesOf(
+        start(join(spaces.folder, 'node'), [process.execPath, join(import.meta.dir, 'lab/platform-machine.ts'), name]),
+      )
       expect(inWords(JSON.parse((await machine.next()).value))).toEqual(wanted(said[name]!))
       expect(JSON.parse((await machine.next()).value)).toBe(userData)
       if (said[name]!.told) expect((await server.next()).value).toContain(said[name]!.told!)

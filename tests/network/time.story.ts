@@ -10,7 +10,7 @@ import * as time from '../../src/linux/system/time.ts'
 import { type LedClock, Synchronizer } from '../../src/os/time/ntp/synchronizer.ts'
 import { sourceOf, steadyTime } from '../../src/os/time/sources.ts'
 import { ntpMode, readNtp, toNtpTime, writeNtp } from '../../src/wire/ntp.ts'
-import { eventually, program } from './namespaces.ts'
+import { eventually, program } from './lab/namespaces.ts'
 
 const chronyd = program('chronyd')
 if (!chronyd) console.log('skipped: needs chronyd: bun tests/network/prepare.ts installs it')

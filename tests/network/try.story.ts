@@ -5,8 +5,8 @@ import { endTrial } from '../../src/os/config/controllers/trial.ts'
 import { AcquireConfigStatus, acquireId } from '../../src/os/config/resources/acquire-config.ts'
 import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
 import { config } from '../os/config/machine.ts'
-import { Lab } from './lab.ts'
-import { eventually } from './namespaces.ts'
+import { Lab } from './lab/lab.ts'
+import { eventually } from './lab/namespaces.ts'
 
 let lab: Lab
 beforeEach(() => {

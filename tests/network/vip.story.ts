@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Network } from '../../src/linux/net/rtnetlink.ts'
 import { authorityLifetime, newCA, newCertificate, year } from '../../src/pki/certificate.ts'
 import { tlsKey } from '../../src/pki/key.ts'
-import { eventually, Namespaces } from './namespaces.ts'
+import { eventually, Namespaces } from './lab/namespaces.ts'
 
 /** The program that holds Kubernetes and etcd is a part of the image's build. */
 const parts = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'ichor/parts')
@@ -63,7 +63,7 @@ const owner = (fits: (node: Node) => boolean = () => true) =>
 
 function startMachine(node: Node): void {
   node.machine = Bun.spawn(
-    [...first, 'nsenter', `--net=${node.path}`, process.execPath, join(import.meta.dir, 'vip-machine.ts'), spaces.folder, shared],
+    [...first, 'nsenter', `--net=${node.path}`, process.execPath, join(import.meta.dir, 'lab/vip-machine.ts'), spaces.folder, shared],
     { stdin: 'ignore', stdout: 'ignore', stderr: process.env.SHOW ? 'inherit' : 'ignore' },
   )
 }

@@ -1,11 +1,11 @@
-/** Recorded from a running control plane of the reference system with `get TYPE -o yaml`; recorded/ has the first and the longest of each kind. */
+/** Recorded from a running control plane of the reference system with `get TYPE -o yaml`; recorded/<group>/ has the first and the longest of each kind. */
 import { expect, test } from 'bun:test'
 import { Glob } from 'bun'
 import { parse } from 'yaml'
 import { decodeSpec, encodeSpec } from '../../src/rpc/resource-codec.ts'
 import { specYaml } from '../../src/rpc/resource-yaml.ts'
 
-for await (const file of new Glob('*.txt').scan(`${import.meta.dir}/recorded`)) {
+for await (const file of new Glob('*/*.txt').scan(`${import.meta.dir}/recorded`)) {
   test(`${file}: the same YAML comes of the same spec, and of what was on the wire`, async () => {
     const documents = (await Bun.file(`${import.meta.dir}/recorded/${file}`).text()).split('\n---\n')
     for (const document of documents) {

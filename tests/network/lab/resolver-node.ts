@@ -1,5 +1,5 @@
 /** The node's resolver alone, for a namespace of its own: where it listens, and after `--` whom it asks. Tells of each change of health. */
-import { Resolver } from '../../src/os/network/dns/resolver.ts'
+import { Resolver } from '../../../src/os/network/dns/resolver.ts'
 
 const at = process.argv.indexOf('--')
 const servers = process.argv.slice(at + 1)

@@ -1,6 +1,6 @@
 /** Gives the guest's kernel the modules that lie in its root. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { check, cString, libc } from '../../src/linux/libc.ts'
+import { check, cString, libc } from '../../../src/linux/libc.ts'
 
 const c = libc({ init_module: { args: ['ptr', 'u64', 'ptr'], returns: 'i32' } })
 

@@ -1,5 +1,5 @@
 /** A platform's metadata over HTTP on all addresses of its namespace: `metadata-server.ts <platform>`. */
-import { said } from '../os/network/platform/said.ts'
+import { said } from '../../os/network/platform/said.ts'
 
 const [name = ''] = process.argv.slice(2)
 const { answers = {} } = said[name]!

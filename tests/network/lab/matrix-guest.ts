@@ -1,9 +1,9 @@
 /** What runs inside a virtual machine: every way to an address over links of every kind, and over a cable that loses and delays. */
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { NetlinkSocket, netlinkProtocol } from '../../src/linux/net/netlink-socket.ts'
-import { reboot } from '../../src/linux/system/reboot.ts'
-import { attribute, text } from '../../src/wire/netlink/attributes.ts'
-import { flag } from '../../src/wire/netlink/message.ts'
+import { NetlinkSocket, netlinkProtocol } from '../../../src/linux/net/netlink-socket.ts'
+import { reboot } from '../../../src/linux/system/reboot.ts'
+import { attribute, text } from '../../../src/wire/netlink/attributes.ts'
+import { flag } from '../../../src/wire/netlink/message.ts'
 import { loadGuestModules } from './guest-modules.ts'
 import { Lab } from './lab.ts'
 import { goThrough, linkKinds, ways } from './matrix.ts'

@@ -1,16 +1,16 @@
 /** Network namespaces of our own stand for a machine and its surroundings; nothing outside them is touched. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Controller } from '../../src/cosi/controller.ts'
-import { createLogger, type LogEntry } from '../../src/cosi/log.ts'
-import { Runtime } from '../../src/cosi/runtime.ts'
-import { Store } from '../../src/cosi/store.ts'
-import * as files from '../../src/linux/fs/files.ts'
-import { createNetns, removeNetns } from '../../src/linux/net/netns.ts'
-import * as packet from '../../src/linux/net/packet.ts'
-import * as net from '../../src/linux/net/rtnetlink.ts'
-import type { Kernel } from '../../src/os/kernel.ts'
-import { DevicesStatus } from '../../src/os/runtime/resources/devices-status.ts'
+import type { Controller } from '../../../src/cosi/controller.ts'
+import { createLogger, type LogEntry } from '../../../src/cosi/log.ts'
+import { Runtime } from '../../../src/cosi/runtime.ts'
+import { Store } from '../../../src/cosi/store.ts'
+import * as files from '../../../src/linux/fs/files.ts'
+import { createNetns, removeNetns } from '../../../src/linux/net/netns.ts'
+import * as packet from '../../../src/linux/net/packet.ts'
+import * as net from '../../../src/linux/net/rtnetlink.ts'
+import type { Kernel } from '../../../src/os/kernel.ts'
+import { DevicesStatus } from '../../../src/os/runtime/resources/devices-status.ts'
 
 /** A program of this host, undefined when it is not installed. */
 export const program = (name: string): string | undefined => Bun.which(name, { PATH: `${process.env.PATH}:/usr/sbin:/sbin` }) ?? undefined

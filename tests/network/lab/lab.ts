@@ -1,10 +1,10 @@
 /** A machine with one cable to a bridge of a namespace that stands for its surroundings, and daemons there. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { openCapture } from '../../src/linux/net/capture.ts'
-import type { Network } from '../../src/linux/net/rtnetlink.ts'
-import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
-import { packetFilter } from '../../src/wire/packet/filter.ts'
+import { openCapture } from '../../../src/linux/net/capture.ts'
+import type { Network } from '../../../src/linux/net/rtnetlink.ts'
+import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
+import { packetFilter } from '../../../src/wire/packet/filter.ts'
 import { addressing, leasing } from './controllers.ts'
 import { eventually, kernelOf, Namespaces, running, spawnIn, workerConfig } from './namespaces.ts'
 
