@@ -54,13 +54,13 @@ export function describe(store: Store, types: readonly AnyResourceType[], namesp
     )
 }
 
-type Named = Pick<ResourceType, 'type' | 'displayType' | 'aliases' | 'automaticAliases'>
+type Named = Pick<ResourceType, 'type' | 'displayType' | 'aliases' | 'automaticAliases' | 'initials'>
 
-/** The names a user is told: the declared ones, the singular, the initials. */
-export function shortAliases({ displayType, aliases, automaticAliases }: Omit<Named, 'type'>): string[] {
+/** The names shown to users: the declared ones, the singular, the initials. */
+export function shortAliases({ displayType, aliases, automaticAliases, initials: hasInitials }: Omit<Named, 'type'>): string[] {
   if (!automaticAliases) return [...aliases]
   const initials = displayType.replaceAll(/[^A-Z]/g, '').toLowerCase()
-  const short = initials.length < 2 ? [] : initials.endsWith('s') ? [initials] : [initials, `${initials}s`]
+  const short = !hasInitials || initials.length < 2 ? [] : initials.endsWith('s') ? [initials] : [initials, `${initials}s`]
   return [...new Set([...aliases, displayType.toLowerCase(), ...short])]
 }
 

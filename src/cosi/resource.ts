@@ -36,6 +36,8 @@ export interface ResourceType<S = unknown> {
   readonly aliases: readonly string[]
   /** Whether names are also made of its type and display type. */
   readonly automaticAliases: boolean
+  /** Whether the initials of its display type are among those names: not where they mean another kind already. */
+  readonly initials: boolean
   readonly sensitive: boolean
   /** Column header → JSON path in the spec. */
   readonly columns: Readonly<Record<string, string>>
@@ -59,6 +61,7 @@ export function defineResource<const T extends v.GenericSchema<unknown, unknown>
   displayType?: string
   aliases?: readonly string[]
   automaticAliases?: boolean
+  initials?: boolean
   sensitive?: boolean
   columns?: Record<string, string>
   annotations?: Record<string, string>
@@ -72,6 +75,7 @@ export function defineResource<const T extends v.GenericSchema<unknown, unknown>
     displayType: declaration.displayType ?? singular(type.slice(0, type.indexOf('.'))),
     aliases,
     automaticAliases: declaration.automaticAliases ?? true,
+    initials: declaration.initials ?? true,
     sensitive,
     columns,
     ...(annotations && { annotations }),

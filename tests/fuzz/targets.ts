@@ -120,6 +120,7 @@ const kind = {
   displayType: '',
   aliases: [],
   automaticAliases: false,
+  initials: true,
   sensitive: false,
   columns: {},
   schema: v.unknown(),

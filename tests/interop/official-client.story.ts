@@ -45,6 +45,7 @@ beforeAll(async () => {
       displayType: '',
       aliases: [],
       automaticAliases: false,
+      initials: false,
       sensitive: type === MachineConfig.type,
       ...(type === MachineConfig.type && { annotations: MachineConfig.annotations }),
       columns: {},

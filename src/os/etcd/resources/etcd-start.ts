@@ -6,6 +6,7 @@ export const EtcdStart = defineResource({
   type: 'EtcdStarts.etcd.ichor.dev',
   namespace: 'etcd',
   displayType: 'EtcdStart',
+  initials: false,
   columns: { Settings: '{.settings}', Stage: '{.stage}', Failures: '{.failures}', Error: '{.error}' },
   spec: v.object({
     /** Digest of the settings it was started with, as `digestOf` computes it. */

@@ -48,6 +48,7 @@ export const ComponentStatus = defineResource({
   type: 'ComponentStatuses.k8s.ichor.dev',
   namespace: 'k8s',
   displayType: 'ComponentStatus',
+  initials: false,
   columns: { Settings: '{.settings}', Ready: '{.ready}', Failures: '{.failures}', Error: '{.error}' },
   spec: v.object({
     /** Digest of the settings it was started with, as `digestOf` computes it. */

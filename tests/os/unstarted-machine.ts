@@ -1,0 +1,43 @@
+/** A machine that the areas are listed from: their controllers, services and methods, of which nothing is started. */
+import { systemClock } from '../../src/cosi/clock.ts'
+import { silent } from '../../src/cosi/log.ts'
+import { Runtime } from '../../src/cosi/runtime.ts'
+import { Store } from '../../src/cosi/store.ts'
+import type { Machine } from '../../src/os/area.ts'
+import { Meta } from '../../src/os/block/meta/meta.ts'
+import type { Kernel, Mode } from '../../src/os/kernel.ts'
+import { Sequencer } from '../../src/os/lifecycle/sequencer.ts'
+import { AuditLog } from '../../src/os/runtime/audit/audit-log.ts'
+import { Calls } from '../../src/os/runtime/calls.ts'
+import { Events } from '../../src/os/runtime/events.ts'
+import { LastProblem } from '../../src/os/runtime/last-problem.ts'
+import { Supervisor } from '../../src/supervise/supervisor.ts'
+
+/** A machine in a mode; of the kernel there is only what is read while the areas list their parts. */
+export function unstartedMachine(mode: Mode): Machine {
+  const kernel = { mode, files: { readText: () => '' }, uts: { gethostname: () => '' } } as unknown as Kernel
+  const store = new Store()
+  const events = new Events()
+  return {
+    kernel,
+    store,
+    runtime: new Runtime(store, { log: silent }),
+    log: silent,
+    clock: systemClock,
+    supervisor: new Supervisor({ store }),
+    oomFloor: -1000,
+    problem: new LastProblem(),
+    events,
+    sequencer: new Sequencer(events, silent),
+    meta: new Meta({ kernel, store, log: silent }),
+    calls: new Calls(new AuditLog({ write() {} })),
+    version: { name: 'Ichor', tag: 'v1.13.0', sha: '', built: '', arch: 'amd64' },
+    spawn() {
+      throw new Error('nothing is started here')
+    },
+    service() {
+      throw new Error('nothing is started here')
+    },
+    end() {},
+  }
+}
