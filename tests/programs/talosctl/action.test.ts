@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { packAny } from '../../../src/rpc/client/any.ts'
 import { type Method, serverStream, unary } from '../../../src/rpc/server/method.ts'
 import { RpcError } from '../../../src/rpc/status.ts'
-import { metadata, node, talosctl } from './peer.ts'
+import { node, talosctl } from './peer.ts'
 
 const admins = ['os:admin'] as const
 
@@ -11,20 +11,20 @@ function living(lives: ([began: number, stage: string] | undefined)[], calls: un
   return [
     unary('machine.MachineService/Reboot', admins, (request) => {
       calls.push(request)
-      return { messages: [{ metadata, actorId: 'me' }] }
+      return { messages: [{ actorId: 'me' }] }
     }),
     unary('machine.MachineService/Shutdown', admins, (request) => {
       calls.push(request)
-      return { messages: [{ metadata, actorId: 'me' }] }
+      return { messages: [{ actorId: 'me' }] }
     }),
     unary('machine.MachineService/Reset', admins, (request) => {
       calls.push(request)
-      return { messages: [{ metadata, actorId: 'me' }] }
+      return { messages: [{ actorId: 'me' }] }
     }),
     serverStream('machine.MachineService/Events', admins, async function* ({ withActorId }) {
       if (withActorId !== 'me') throw new RpcError('InvalidArgument', 'whose?')
       const data = packAny('machine.PhaseEvent', { phase: 'stopEverything', action: 0 }, 'talos/runtime/')
-      yield { metadata, id: '1', actorId: 'me', data }
+      yield { id: '1', actorId: 'me', data }
     }),
     unary('cosi.resource.State/Get', admins, () => {
       const life = lives.length > 1 ? lives.shift() : lives[0]
@@ -55,7 +55,7 @@ test('a reset that the node gives up ends the wait at once, with the reason', as
   const methods = living([[100, 'running']]).filter(({ path }) => !path.endsWith('/Events'))
   const failing = serverStream('machine.MachineService/Events', admins, async function* () {
     const event = { sequence: 'reset', action: 2, error: { message: 'task "leaveEtcd": etcd has no leader' } }
-    yield { metadata, id: '1', actorId: 'me', data: packAny('machine.SequenceEvent', event, 'talos/runtime/') }
+    yield { id: '1', actorId: 'me', data: packAny('machine.SequenceEvent', event, 'talos/runtime/') }
   })
   const { code, stderr } = await talosctl([...methods, failing], ['reset', '--timeout', '1h', '--progress', 'none'])
   const reason = 'sequence reset failed: task "leaveEtcd": etcd has no leader'

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { run } from '../../../src/programs/talosctl/talosctl.ts'
 import { unary } from '../../../src/rpc/server/method.ts'
 import { RpcError } from '../../../src/rpc/status.ts'
-import { metadata, node, talosctl, textIo } from './peer.ts'
+import { node, talosctl, textIo } from './peer.ts'
 
 async function alone(...args: string[]): Promise<{ code: number; out: string; err: string }> {
   const io = textIo({ env: { TALOSCONFIG: '/nonexistent/talosconfig' } })
@@ -81,12 +81,8 @@ test('gone commands say what to use', async () => {
   expect(err).toStartWith('"talosctl disks" is gone: use "talosctl get disks"')
 })
 
-const version = unary('machine.MachineService/Version', ['os:admin'], (_, { metadata: sent }) => ({
-  messages: (sent.nodes ?? ['']).map((hostname) => ({
-    metadata: hostname ? { hostname } : undefined,
-    version: { tag: 'v1.13.0', sha: 'abc', goVersion: 'bun', os: 'linux', arch: 'amd64' },
-    features: { rbac: true },
-  })),
+const version = unary('machine.MachineService/Version', ['os:admin'], () => ({
+  messages: [{ version: { tag: 'v1.13.0', sha: 'abc', goVersion: 'bun', os: 'linux', arch: 'amd64' }, features: { rbac: true } }],
 }))
 
 test('the version of every node is shown', async () => {
@@ -141,7 +137,7 @@ test('some nodes failing is a warning, all failing a failure', async () => {
   const failed = (hostname: string) => ({
     metadata: { hostname, error: 'x', status: { code: 9, message: 'method is not supported in container mode' } },
   })
-  const some = unary('machine.MachineService/Memory', ['os:admin'], () => ({ messages: [failed('a'), { metadata, meminfo: {} }] }))
+  const some = unary('machine.MachineService/Memory', ['os:admin'], () => ({ messages: [failed('a'), { meminfo: {} }] }))
   const all = unary('machine.MachineService/Memory', ['os:admin'], () => ({ messages: [failed('a'), failed('b')] }))
   const text = 'a: rpc error: code = FailedPrecondition desc = method is not supported in container mode\n'
   const partly = await talosctl([some], ['memory'])
@@ -160,7 +156,7 @@ test('a refused call keeps the shape scripts match on', async () => {
 
 test('completion knows commands, flags, choices and live values', async () => {
   const services = unary('machine.MachineService/ServiceList', ['os:admin'], () => ({
-    messages: [{ metadata, services: [{ id: 'apid' }, { id: 'etcd' }] }],
+    messages: [{ services: [{ id: 'apid' }, { id: 'etcd' }] }],
   }))
   const completed = async (...words: string[]) =>
     (await talosctl([services], ['__complete', ...words])).stdout

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { metadata, node, talosctl } from './peer.ts'
+import { node, talosctl } from './peer.ts'
 import { sampleMethods } from './sample-methods.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-drop-in-'))
@@ -87,7 +87,7 @@ describe('of several nodes', () => {
     async (_, words) => {
       const { code, stdout, stderr } = await talosctl(sampleMethods([failure]), words, { nodes: [node, other] })
       expect([code, stderr]).toEqual([0, `WARNING: 1 error occurred:\n\t* ${other}: rpc error: code = Unavailable desc = gone\n`])
-      expect(stdout.split('\n')[1]).toStartWith(metadata.hostname)
+      expect(stdout.split('\n')[1]).toStartWith(node)
     },
   )
 
@@ -163,7 +163,7 @@ const answers: Record<string, () => unknown> = {
 
 test('etcd without alarms prints nothing at all', async () => {
   for (const verb of ['List', 'Disarm']) {
-    const none = () => ({ messages: [{ metadata, memberAlarms: [] }] })
+    const none = () => ({ messages: [{ memberAlarms: [] }] })
     const method = { path: `machine.MachineService/EtcdAlarm${verb}`, access: 'anyone', kind: 'unary', handle: none } as never
     expect(await talosctl([method], ['etcd', 'alarm', verb.toLowerCase()])).toEqual({ code: 0, stdout: '', stderr: '' })
   }

@@ -1,4 +1,4 @@
-/** A machine at the other end of the wire: a real server over TLS that answers what a test says. */
+/** A machine at the other end of the wire: a real server over TLS that answers what a test says, and names its nodes as apid does. */
 
 import { X509Certificate } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,8 @@ import { tlsKey } from '../../../src/pki/key.ts'
 import type { Io } from '../../../src/programs/talosctl/io.ts'
 import { run } from '../../../src/programs/talosctl/talosctl.ts'
 import { fingerprintOf } from '../../../src/rpc/client/dial.ts'
-import type { Method } from '../../../src/rpc/server/method.ts'
+import { messageType, methodShape } from '../../../src/rpc/schema.ts'
+import type { Context, Method, Role } from '../../../src/rpc/server/method.ts'
 import { serveTls } from '../../../src/rpc/server/server.ts'
 import { brief } from './text-io.ts'
 
@@ -34,7 +35,6 @@ const client = newCertificate({
 
 /** The name of the one node, as the recorded outputs have it. */
 export const node = '10.6.0.2'
-export const metadata = { hostname: node }
 /** The moment at which the recorded outputs were made, by the clock of the tests. */
 export const recordedAt = new Date('2026-11-21T09:52:04Z')
 
@@ -80,7 +80,39 @@ export function textIo(
   }
 }
 
-/** Runs one command line against a machine with these methods. */
+type Message = Record<string, unknown>
+
+/**
+ * A method behind apid: what it answers is the answer of each node that the call names, and says so in its metadata. A message
+ * that has metadata of its own is left as it is: it is one node's, for tests in which nodes answer differently.
+ */
+function behindGateway(method: Method): Method {
+  const { reply } = methodShape(method.path)
+  const marked = (type: string) =>
+    messageType(type).fields.some(({ name, id, type }) => name === 'metadata' && id === 1 && type === 'common.Metadata')
+  const of = (nodes: readonly string[], message: Message): Message[] =>
+    message.metadata || nodes.length === 0 ? [message] : nodes.map((hostname) => ({ ...message, metadata: { hostname } }))
+  const call = (request: unknown, context: Context) => method.handle(request as never, context)
+  const part = reply.fields.find(({ name }) => name === 'messages')
+  if (method.kind === 'unary' && part && marked(part.type))
+    return {
+      ...method,
+      async handle(request, context) {
+        const { messages = [], ...rest } = (await call(request, context)) as { messages?: Message[] }
+        return { ...rest, messages: messages.flatMap((message) => of(context.metadata.nodes ?? [], message)) }
+      },
+    }
+  if (method.kind === 'server' && marked(reply.name))
+    return {
+      ...method,
+      async *handle(request: unknown, context: Context) {
+        for await (const message of call(request, context) as AsyncIterable<Message>) yield* of(context.metadata.nodes ?? [], message)
+      },
+    }
+  return method
+}
+
+/** Runs one command line against a machine with these methods, as a caller with these roles. */
 export async function talosctl(
   methods: readonly Method[],
   args: readonly string[],
@@ -91,6 +123,8 @@ export async function talosctl(
     signal?: AbortSignal
     stdin?: string
     seen?: (stdout: string) => void
+    /** What the caller's certificate says it may do; an administrator's when left out. */
+    roles?: readonly Role[]
     /** The machine asks nobody for a certificate. */
     maintenance?: boolean
     env?: Record<string, string>
@@ -104,10 +138,10 @@ export async function talosctl(
     clients: options.maintenance ? undefined : ('required' as const),
   }
   const open = await serveTls({ port: 0, host: '127.0.0.1' }, tls, {
-    methods,
+    methods: methods.map(behindGateway),
     store: options.store ?? new Store(),
     log: silent,
-    roles: () => new Set(['os:admin']),
+    roles: () => new Set(options.roles ?? ['os:admin']),
   })
   const folder = mkdtempSync(join(tmpdir(), 'ichor-talosctl-'))
   try {

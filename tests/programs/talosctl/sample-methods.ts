@@ -2,7 +2,7 @@
 import type { Methods } from '../../../src/rpc/messages.ts'
 import { type FieldShape, messageType, methodShape } from '../../../src/rpc/schema.ts'
 import type { Method } from '../../../src/rpc/server/method.ts'
-import { metadata } from './peer.ts'
+import { node } from './peer.ts'
 
 const paths = [
   ...(await Bun.file(`${import.meta.dir}/../../../src/rpc/schema.txt`).text()).matchAll(/^\/(machine|time|storage)\.[^:]+/gm),
@@ -10,7 +10,7 @@ const paths = [
 
 /** The first of each list and map is enough; messages that hold themselves end there. */
 function sample(type: string, above: readonly string[] = []): Record<string, unknown> {
-  if (type === 'common.Metadata') return { ...metadata }
+  if (type === 'common.Metadata') return { hostname: node }
   if (type === 'google.protobuf.Any') return { type_url: 'talos/runtime/machine.RestartEvent', value: new Uint8Array() }
   if (type === 'google.protobuf.Timestamp' || type === 'google.protobuf.Duration') return { seconds: 1, nanos: 0 }
   const fields = messageType(type).fields.filter(({ type: of, isMessage }) => !isMessage || !above.includes(of))

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { type Method, readers, serverStream, unary } from '../../../src/rpc/server/method.ts'
-import { metadata, talosctl, transcript } from './peer.ts'
+import { talosctl, transcript } from './peer.ts'
 
 /** The rows of a recorded table, cut where its header begins each column. */
 function rows(name: string): Record<string, string>[] {
@@ -42,7 +42,7 @@ for (const name of ['memory', 'memory-verbose']) {
       memavailable: 20561 * 1024,
     }
     const meminfo = name === 'memory' ? table : figures
-    await expectRecorded(name, [unary('machine.MachineService/Memory', readers, () => ({ messages: [{ metadata, meminfo }] }))])
+    await expectRecorded(name, [unary('machine.MachineService/Memory', readers, () => ({ messages: [{ meminfo }] }))])
   })
 }
 
@@ -53,7 +53,7 @@ test('containers of Kubernetes hang below their pods', async () => {
   })
   const method = unary('machine.MachineService/Containers', readers, ({ namespace, driver }) => {
     expect([namespace, driver]).toEqual(['k8s.io', 1])
-    return { messages: [{ metadata, containers: containers.toReversed().toSorted((a, b) => (a.podId === b.podId ? 0 : -1)) }] }
+    return { messages: [{ containers: containers.toReversed().toSorted((a, b) => (a.podId === b.podId ? 0 : -1)) }] }
   })
   await expectRecorded('containers-k', [method])
 })
@@ -66,9 +66,7 @@ test('containers of the system are listed', async () => {
     pid: Number(PID),
     status: STATUS,
   }))
-  await expectRecorded('containers', [
-    unary('machine.MachineService/Containers', readers, () => ({ messages: [{ metadata, containers }] })),
-  ])
+  await expectRecorded('containers', [unary('machine.MachineService/Containers', readers, () => ({ messages: [{ containers }] }))])
 })
 
 for (const name of ['stats', 'stats-k']) {
@@ -83,7 +81,7 @@ for (const name of ['stats', 'stats-k']) {
         cpuUsage: Number(CPU),
       }
     })
-    await expectRecorded(name, [unary('machine.MachineService/Stats', readers, () => ({ messages: [{ metadata, stats }] }))])
+    await expectRecorded(name, [unary('machine.MachineService/Stats', readers, () => ({ messages: [{ stats }] }))])
   })
 }
 
@@ -92,7 +90,6 @@ test('mounts show gigabytes, percent and leave out what has no size', async () =
   const method = unary('machine.MachineService/Mounts', readers, () => ({
     messages: [
       {
-        metadata,
         stats: [
           { filesystem: '/dev/vda', size: 270.55 * GB, available: 60.52 * GB, mountedOn: '/' },
           { filesystem: 'proc', size: 0, available: 0, mountedOn: '/proc' },
@@ -115,7 +112,6 @@ test('processes are sorted by memory or by time, and what cannot be printed is a
   const method = unary('machine.MachineService/Processes', readers, () => ({
     messages: [
       {
-        metadata,
         processes: [
           {
             pid: 1,
@@ -161,7 +157,7 @@ const services = rows('services').map(({ SERVICE, STATE, 'LAST EVENT': msg, 'LAS
 })
 
 test('services are listed with how long ago they changed', async () => {
-  await expectRecorded('services', [unary('machine.MachineService/ServiceList', readers, () => ({ messages: [{ metadata, services }] }))])
+  await expectRecorded('services', [unary('machine.MachineService/ServiceList', readers, () => ({ messages: [{ services }] }))])
 })
 
 test('a service is shown with its events, newest first', async () => {
@@ -174,13 +170,11 @@ test('a service is shown with its events, newest first', async () => {
     return { state, msg, ts: { seconds: Date.parse('2026-11-21T09:52:04Z') / 1000 - Number(minutes) * 60 - Number(seconds), nanos: 0 } }
   })
   const apid = { id: 'apid', state: 'Running', events: { events }, health: { healthy: true } }
-  await expectRecorded('service-apid', [
-    unary('machine.MachineService/ServiceList', readers, () => ({ messages: [{ metadata, services: [apid] }] })),
-  ])
+  await expectRecorded('service-apid', [unary('machine.MachineService/ServiceList', readers, () => ({ messages: [{ services: [apid] }] }))])
 })
 
 test('a service that is on no node is told with those that are', async () => {
-  const method = unary('machine.MachineService/ServiceList', readers, () => ({ messages: [{ metadata, services }] }))
+  const method = unary('machine.MachineService/ServiceList', readers, () => ({ messages: [{ services }] }))
   const { code, stdout, stderr } = await talosctl([method], ['service', 'nope'])
   expect([code, stdout]).toEqual([1, ''])
   expect(stderr).toStartWith('service "nope" is not registered on any nodes: there are apid, ')
@@ -189,7 +183,7 @@ test('a service that is on no node is told with those that are', async () => {
 test('a service is restarted on the named nodes and the answer shown', async () => {
   const method = unary('machine.MachineService/ServiceRestart', readers, ({ id }, { metadata: sent }) => {
     expect(sent.nodes).toEqual(['10.6.0.2'])
-    return { messages: [{ metadata, resp: `Service "${id}" restarted` }] }
+    return { messages: [{ resp: `Service "${id}" restarted` }] }
   })
   expect((await talosctl([method], ['service', 'apid', 'restart'])).stdout).toBe(
     'NODE       RESPONSE\n10.6.0.2   Service "apid" restarted\n',
@@ -203,11 +197,9 @@ test('etcd members have hexadecimal ids', async () => {
     peerUrls: [row['PEER URLS'] ?? ''],
     clientUrls: [row['CLIENT URLS'] ?? ''],
   }))
-  await expectRecorded('etcd-members', [
-    unary('machine.MachineService/EtcdMemberList', readers, () => ({ messages: [{ metadata, members }] })),
-  ])
+  await expectRecorded('etcd-members', [unary('machine.MachineService/EtcdMemberList', readers, () => ({ messages: [{ members }] }))])
   const other = await talosctl(
-    [unary('machine.MachineService/EtcdMemberList', readers, () => ({ messages: [{ metadata, members }] }))],
+    [unary('machine.MachineService/EtcdMemberList', readers, () => ({ messages: [{ members }] }))],
     ['etcd', 'member', 'list'],
   )
   expect(other.stdout).toBe(transcript('etcd-members').stdout)
@@ -226,13 +218,11 @@ test('etcd status shows how much of the database is in use', async () => {
     protocolVersion: '3.6.16',
     storageVersion: '3.6.0',
   }
-  await expectRecorded('etcd-status', [
-    unary('machine.MachineService/EtcdStatus', readers, () => ({ messages: [{ metadata, memberStatus }] })),
-  ])
+  await expectRecorded('etcd-status', [unary('machine.MachineService/EtcdStatus', readers, () => ({ messages: [{ memberStatus }] }))])
 })
 
 test('files are listed by name', async () => {
-  const files = rows('ls').map(({ NAME }) => ({ metadata, relativeName: NAME }))
+  const files = rows('ls').map(({ NAME }) => ({ relativeName: NAME }))
   const method = serverStream('machine.MachineService/List', readers, async function* (request) {
     expect(request).toMatchObject({ root: '/', recurse: false, types: [] })
     yield* files
@@ -241,7 +231,7 @@ test('files are listed by name', async () => {
 })
 
 test('files are listed by type', async () => {
-  const files = rows('ls-type').map(({ NAME }) => ({ metadata, relativeName: NAME }))
+  const files = rows('ls-type').map(({ NAME }) => ({ relativeName: NAME }))
   const method = serverStream('machine.MachineService/List', readers, async function* (request) {
     expect(request.types).toEqual([1])
     yield* files
@@ -258,7 +248,6 @@ test('files are listed with mode, owner, size, time and where links lead', async
     const [relativeName, link] = NAME.split(' -> ')
     const modified = new Date(`${row.LASTMOD} 2026`).getTime() / 1000
     return {
-      metadata,
       relativeName,
       link,
       mode: kind + bits,
@@ -277,8 +266,8 @@ test('files are listed with mode, owner, size, time and where links lead', async
 
 test('a file that cannot be read is an error on stderr, and the others are shown', async () => {
   const method = serverStream('machine.MachineService/List', readers, async function* () {
-    yield { metadata, name: '/x/secret', error: 'permission denied' }
-    yield { metadata, name: '/x/a', relativeName: 'a' }
+    yield { name: '/x/secret', error: 'permission denied' }
+    yield { name: '/x/a', relativeName: 'a' }
   })
   const { code, stdout, stderr } = await talosctl([method], ['list', '/x'])
   expect({ code, stdout, stderr }).toEqual({
@@ -320,7 +309,7 @@ test('the depth of usage goes on the wire as a number of levels', async () => {
 
 test('a path that cannot be measured is an error, and nothing goes to stdout', async () => {
   const method = serverStream('machine.MachineService/DiskUsage', readers, async function* () {
-    yield { metadata, name: '/x', relativeName: '/x', error: 'measure "/x": no such file or directory' }
+    yield { name: '/x', relativeName: '/x', error: 'measure "/x": no such file or directory' }
   })
   expect(await talosctl([method], ['usage', '/x'])).toEqual({
     code: 1,
@@ -330,7 +319,7 @@ test('a path that cannot be measured is an error, and nothing goes to stdout', a
 })
 
 test('disk usage is shown in bytes', async () => {
-  const infos = rows('usage').map(({ SIZE, NAME }) => ({ metadata, size: Number(SIZE), relativeName: NAME }))
+  const infos = rows('usage').map(({ SIZE, NAME }) => ({ size: Number(SIZE), relativeName: NAME }))
   await expectRecorded('usage', [
     serverStream('machine.MachineService/DiskUsage', readers, async function* () {
       yield* infos
@@ -342,7 +331,7 @@ test('disk usage is shown for people, with the flags passed on', async () => {
   const unit: Record<string, number> = { B: 1, kB: 1e3, MB: 1e6 }
   const infos = rows('usage-a').map(({ SIZE = '', NAME }) => {
     const [number, name = 'B'] = SIZE.split(' ')
-    return { metadata, size: Math.round(Number(number) * (unit[name] ?? 1)), relativeName: NAME }
+    return { size: Math.round(Number(number) * (unit[name] ?? 1)), relativeName: NAME }
   })
   const method = serverStream('machine.MachineService/DiskUsage', readers, async function* (request) {
     expect(request).toEqual({ recursionDepth: 3, all: true, threshold: 0, paths: ['/var/lib'] })
@@ -361,18 +350,18 @@ test('listening sockets are shown, datagram ones without a state', async () => {
   })
   const method = unary('machine.MachineService/Netstat', readers, (request) => {
     expect(request).toMatchObject({ filter: 2, l4proto: { tcp: true, tcp6: true, udp: true, udp6: true, raw: false } })
-    return { messages: [{ metadata, connectrecord }] }
+    return { messages: [{ connectrecord }] }
   })
   await expectRecorded('netstat-l', [method])
 })
 
 test('what a table shows is to be had as json and yaml, with the values as the node gave them', async () => {
   const stats = [{ namespace: 'system', id: 'apid', podId: 'apid', memoryUsage: 34_100_000, cpuUsage: 45_125_018_125 }]
-  const method = unary('machine.MachineService/Stats', readers, () => ({ messages: [{ metadata, stats }] }))
+  const method = unary('machine.MachineService/Stats', readers, () => ({ messages: [{ stats }] }))
   const wanted = [{ node: '10.6.0.2', stats: [{ ...stats[0], name: '' }] }]
   expect(JSON.parse((await talosctl([method], ['stats', '-o', 'json'])).stdout)).toEqual(wanted)
   expect(Bun.YAML.parse((await talosctl([method], ['stats', '-o', 'yaml'])).stdout)).toEqual(wanted)
-  const list = unary('machine.MachineService/ServiceList', readers, () => ({ messages: [{ metadata, services }] }))
+  const list = unary('machine.MachineService/ServiceList', readers, () => ({ messages: [{ services }] }))
   const [apid] = JSON.parse((await talosctl([list], ['service', 'apid', '-o', 'json'])).stdout)
   expect(apid).toMatchObject({ node: '10.6.0.2', id: 'apid', events: { events: [{ ts: '2026-11-21T09:45:38Z' }] } })
 })

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { type Method, unary } from '../../../../src/rpc/server/method.ts'
 import { RpcError } from '../../../../src/rpc/status.ts'
 import { config } from '../../../os/config/machine.ts'
-import { metadata, node, talosctl } from '../peer.ts'
+import { node, talosctl } from '../peer.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-reaching-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -22,14 +22,14 @@ function wary(confirm: () => number, { outcome = 'confirmed', within: reachWithi
     unary('ichor.v1.ConfigService/Apply', admin, ({ noConfirm, reconnects }) => {
       seen.push({ noConfirm, reconnects })
       const within = noConfirm ? {} : { reachWithin, reachAfter: { seconds: 0, nanos: 0 } }
-      return { messages: [{ metadata, details: 'Applied configuration without a reboot', id: 7, ...within }] }
+      return { messages: [{ details: 'Applied configuration without a reboot', id: 7, ...within }] }
     }),
     unary('ichor.v1.ConfigService/Confirm', admin, (_, context) => {
       seen.push({ fresh: context.metadata['ichor-new-connection'] })
-      return { messages: [{ metadata, id: confirm() }] }
+      return { messages: [{ id: confirm() }] }
     }),
     unary('ichor.v1.ConfigService/History', admin, () => ({
-      messages: [{ metadata, entries: [{ id: 7, mode: 'auto', outcome, reason: 'the machine was not reached after it' }] }],
+      messages: [{ entries: [{ id: 7, mode: 'auto', outcome, reason: 'the machine was not reached after it' }] }],
     })),
   ]
   return { seen, run: (...flags: string[]) => talosctl(methods, ['apply-config', '-f', file, ...flags], { nodes: [node] }) }
@@ -72,14 +72,14 @@ test('what became of it is asked again until the node answers', async () => {
   const methods: Method[] = [
     unary('ichor.v1.ConfigService/Apply', admin, () => {
       const reachWithin = { seconds: 60, nanos: 0 }
-      return { messages: [{ metadata, details: 'Applied', id: 7, reachWithin, reachAfter: { seconds: 0, nanos: 0 } }] }
+      return { messages: [{ details: 'Applied', id: 7, reachWithin, reachAfter: { seconds: 0, nanos: 0 } }] }
     }),
     unary('ichor.v1.ConfigService/Confirm', admin, () => {
       throw new RpcError('NotFound', 'none waits to be confirmed')
     }),
     unary('ichor.v1.ConfigService/History', admin, () => {
       if (asked++ === 1) throw new RpcError('Unavailable', 'ECONNRESET')
-      return { messages: [{ metadata, entries: [{ id: 7, mode: 'auto', outcome: 'reverted', reason: 'not reached' }] }] }
+      return { messages: [{ entries: [{ id: 7, mode: 'auto', outcome: 'reverted', reason: 'not reached' }] }] }
     }),
   ]
   const { code, stderr } = await talosctl(methods, ['apply-config', '-f', file], { nodes: [node] })
@@ -98,10 +98,10 @@ describe('an answer that was lost', () => {
         asked = true
         throw new RpcError('Unavailable', 'backend connection: no sign of life within 10000 ms')
       }),
-      unary('ichor.v1.ConfigService/Confirm', admin, () => ({ messages: [{ metadata, id: confirm() }] })),
+      unary('ichor.v1.ConfigService/Confirm', admin, () => ({ messages: [{ id: confirm() }] })),
       unary('ichor.v1.ConfigService/History', admin, () => {
         if (looked++ === 1 && trouble) throw trouble
-        return { messages: [{ metadata, entries: [...(asked && outcome !== undefined ? [entry(8, { outcome })] : []), entry(7)] }] }
+        return { messages: [{ entries: [...(asked && outcome !== undefined ? [entry(8, { outcome })] : []), entry(7)] }] }
       }),
     ]
     return talosctl(methods, ['apply-config', '-f', file], { nodes: [node] })

@@ -6,7 +6,7 @@ import { ichor } from '../../../../../src/rpc/enums.ts'
 import { type Context, clientStream, type Method, serverStream, unary } from '../../../../../src/rpc/server/method.ts'
 import { RpcError } from '../../../../../src/rpc/status.ts'
 import { installerLayout, releaseFiles, signingKey, tarOf, writeTree } from '../../../../os/lifecycle/release/installer.ts'
-import { metadata, node, talosctl } from '../../peer.ts'
+import { node, talosctl } from '../../peer.ts'
 
 const admins = ['os:admin'] as const
 const folder = mkdtempSync(join(tmpdir(), 'ichor-upgrade-'))
@@ -47,12 +47,12 @@ function upgrading(told: unknown[], { failures }: After = {}): Method[] {
     unary('machine.MachineService/Reboot', admins, ({ mode }) => {
       told.push(['reboot', mode])
       restarted = true
-      return { messages: [{ metadata, actorId: 'me' }] }
+      return { messages: [{ actorId: 'me' }] }
     }),
     unary('machine.MachineService/Upgrade', admins, ({ image, stage, preserve }) => {
       told.push(['by itself', image, stage, preserve])
       restarted = true
-      return { messages: [{ metadata, ack: 'taken', actorId: 'me' }] }
+      return { messages: [{ ack: 'taken', actorId: 'me' }] }
     }),
     unary('cosi.resource.State/Get', admins, ({ type, id }) => {
       const resource = (spec: string) => ({
@@ -192,7 +192,7 @@ function clusterOf(told: unknown[], failing?: string): Method[] {
     unary('machine.MachineService/Reboot', admins, (_, context) => {
       told.push(`reboot ${named(context)}`)
       restarted.add(named(context))
-      return { messages: [{ metadata, actorId: 'me' }] }
+      return { messages: [{ actorId: 'me' }] }
     }),
     serverStream('cluster.ClusterService/HealthCheck', admins, async function* (_, context) {
       told.push(`health ${named(context)}`)
