@@ -11,9 +11,9 @@ import type { Supervisor } from '../supervise/supervisor.ts'
 import type { Meta } from './block/meta/meta.ts'
 import type { Kernel } from './kernel.ts'
 import type { Sequencer } from './lifecycle/sequencer.ts'
-import type { Calls } from './runtime/calls.ts'
 import type { Events } from './runtime/events.ts'
 import type { LastProblem } from './runtime/last-problem.ts'
+import type { Calls } from './telemetry/calls.ts'
 
 /** One subject of the operating system: what it knows, does, runs and answers. */
 export interface Area {

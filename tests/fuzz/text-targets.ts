@@ -18,7 +18,7 @@ import { readPlatformConfig } from '../../src/os/network/platform/platform-confi
 import { readNetworkConfig } from '../../src/os/network/platform/providers/nocloud.ts'
 import { readContext } from '../../src/os/network/platform/providers/opennebula.ts'
 import { readNetworkData } from '../../src/os/network/platform/providers/openstack.ts'
-import { parseTraceParent } from '../../src/os/runtime/traces/span.ts'
+import { parseTraceParent } from '../../src/os/telemetry/traces/span.ts'
 import { parseGoDuration } from '../../src/rpc/go-duration.ts'
 import { parseCommandLine } from '../../src/wire/command-line.ts'
 import { formatExecReport, parseExecReports } from '../../src/wire/exec-report.ts'

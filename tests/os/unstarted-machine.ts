@@ -7,10 +7,10 @@ import type { Machine } from '../../src/os/area.ts'
 import { Meta } from '../../src/os/block/meta/meta.ts'
 import type { Kernel, Mode } from '../../src/os/kernel.ts'
 import { Sequencer } from '../../src/os/lifecycle/sequencer.ts'
-import { AuditLog } from '../../src/os/runtime/audit/audit-log.ts'
-import { Calls } from '../../src/os/runtime/calls.ts'
 import { Events } from '../../src/os/runtime/events.ts'
 import { LastProblem } from '../../src/os/runtime/last-problem.ts'
+import { AuditLog } from '../../src/os/telemetry/audit/audit-log.ts'
+import { Calls } from '../../src/os/telemetry/calls.ts'
 import { Supervisor } from '../../src/supervise/supervisor.ts'
 
 /** A machine in a mode; of the kernel there is only what is read while the areas list their parts. */

@@ -1,5 +1,5 @@
 import type { Store } from '../../cosi/store.ts'
-import { MaintenanceServiceRequest } from '../runtime/resources/maintenance-service-request.ts'
+import { MaintenanceServiceRequest } from '../runtime/resources/maintenance-service.ts'
 import { configOf } from './parse.ts'
 import { MachineConfig } from './resources/machine-config.ts'
 import { isWhole } from './sources/search.ts'

@@ -5,13 +5,11 @@ import { explain } from './api/explain.ts'
 import { controllerDependencies } from './api/inspect.ts'
 import { logMethods } from './api/logs.ts'
 import { memory } from './api/memory.ts'
-import { metrics } from './api/metrics.ts'
 import { mounts } from './api/mounts.ts'
 import { processes } from './api/processes.ts'
 import { serviceMethods } from './api/services.ts'
 import { systemMethods } from './api/system.ts'
 import { version } from './api/version.ts'
-import { observeCalls } from './controllers/api-call.ts'
 import { configApiService, configMaintenance } from './controllers/api-service.ts'
 import { tellStatus } from './controllers/console-status.ts'
 import { observeDevicesReady } from './controllers/devices.ts'
@@ -22,7 +20,6 @@ import { observeMachineStatus } from './controllers/machine-status.ts'
 import { tellMaintenance } from './controllers/maintenance.ts'
 import { observeSecurityState } from './controllers/security-state.ts'
 import { observeServices } from './controllers/service.ts'
-import { exportTraces } from './controllers/traces.ts'
 import { observeMachineToken } from './controllers/unique-machine-token.ts'
 import { observeVersion } from './controllers/version.ts'
 import { applyWatchdog, configWatchdog } from './controllers/watchdog.ts'
@@ -42,7 +39,6 @@ export const runtime: Area = {
     observeDevicesReady(machine.kernel),
     observeSecurityState(machine.kernel),
     observeServices(machine),
-    observeCalls(machine.calls.audit),
     configEnvironment,
     configMaintenance,
     configApiService,
@@ -61,7 +57,6 @@ export const runtime: Area = {
           applyWatchdog(machine.kernel),
         ]),
     tellMaintenance(),
-    exportTraces(machine),
     tellStatus(machine.problem),
   ],
   services: (machine) => [
@@ -81,6 +76,5 @@ export const runtime: Area = {
     ...systemMethods(machine.kernel),
     controllerDependencies(machine),
     explain(machine),
-    metrics(machine),
   ],
 }

@@ -14,6 +14,7 @@ import { runtime } from '../../os/runtime/runtime.ts'
 import { secrets } from '../../os/secrets/secrets.ts'
 import { security } from '../../os/security/security.ts'
 import { siderolink } from '../../os/siderolink/siderolink.ts'
+import { telemetry } from '../../os/telemetry/telemetry.ts'
 import { time } from '../../os/time/time.ts'
 
 /** Everything the operating system consists of. */
@@ -23,6 +24,7 @@ export const areas: readonly Area[] = [
   network,
   time,
   runtime,
+  telemetry,
   secrets,
   cri,
   etcd,

@@ -17,8 +17,7 @@ import { provisioningOf } from '../../../src/os/block/volumes/declaration.ts'
 import { mostOf } from '../../../src/os/block/volumes/provision.ts'
 import { ConfigContainer } from '../../../src/os/config/container.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
-import { KernelParamSpec } from '../../../src/os/runtime/resources/kernel-param-spec.ts'
-import { KernelParamStatus } from '../../../src/os/runtime/resources/kernel-param-status.ts'
+import { KernelParamSpec, KernelParamStatus } from '../../../src/os/runtime/resources/kernel-param.ts'
 
 const mebibyte = 1 << 20
 const document = (text: string) => `apiVersion: v1alpha1\n${text}`

@@ -9,7 +9,7 @@ import { PCIDevice } from '../../../src/os/hardware/resources/pci-device.ts'
 import { Processor } from '../../../src/os/hardware/resources/processor.ts'
 import { SystemInformation } from '../../../src/os/hardware/resources/system-information.ts'
 import { DevicesStatus } from '../../../src/os/runtime/resources/devices-status.ts'
-import { MetaKey } from '../../../src/os/runtime/resources/meta-key.ts'
+import { MetaKey } from '../../../src/os/runtime/resources/meta.ts'
 import { structure } from '../../wire/smbios-table.ts'
 
 /** A body of zeros with bytes at offsets of the structure, the header's four counted. */

@@ -4,7 +4,7 @@ import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { lockModules } from '../../../src/os/lifecycle/start/lock-modules.ts'
 import { applyKernelModules } from '../../../src/os/runtime/controllers/kernel-module.ts'
-import { KernelModuleSpec } from '../../../src/os/runtime/resources/kernel-module-spec.ts'
+import { KernelModuleSpec } from '../../../src/os/runtime/resources/kernel-module.ts'
 
 /** A kernel that has been told of modules by name, with a list of those to have. */
 function machine(hotPlug: string) {

@@ -3,8 +3,7 @@ import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { applyKernelParams } from '../../../src/os/runtime/controllers/kernel-param.ts'
-import { KernelParamSpec } from '../../../src/os/runtime/resources/kernel-param-spec.ts'
-import { KernelParamStatus } from '../../../src/os/runtime/resources/kernel-param-status.ts'
+import { KernelParamSpec, KernelParamStatus } from '../../../src/os/runtime/resources/kernel-param.ts'
 
 test('a parameter that cannot be read before it is set is set, and holds up no other', async () => {
   const values = new Map<string, string | undefined>([

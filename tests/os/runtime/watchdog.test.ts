@@ -4,7 +4,7 @@ import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { applyWatchdog, configWatchdog } from '../../../src/os/runtime/controllers/watchdog.ts'
-import { WatchdogTimerStatus } from '../../../src/os/runtime/resources/watchdog-timer-status.ts'
+import { WatchdogTimerStatus } from '../../../src/os/runtime/resources/watchdog-timer.ts'
 
 const config = (timeout: string) => `apiVersion: v1alpha1\nkind: WatchdogTimerConfig\ndevice: /dev/watchdog0\n${timeout}`
 

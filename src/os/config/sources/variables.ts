@@ -4,7 +4,7 @@ import type { Store } from '../../../cosi/store.ts'
 import { SystemInformation } from '../../hardware/resources/system-information.ts'
 import { HostnameStatus } from '../../network/resources/hostname.ts'
 import { LinkStatus } from '../../network/resources/link.ts'
-import { MetaKey } from '../../runtime/resources/meta-key.ts'
+import { MetaKey } from '../../runtime/resources/meta.ts'
 
 interface Variable {
   /** What it is, for people. */

@@ -1,6 +1,6 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import type { Kernel } from '../../kernel.ts'
-import { MetaKey } from '../../runtime/resources/meta-key.ts'
+import { MetaKey } from '../../runtime/resources/meta.ts'
 import { readFirmwareTables } from '../firmware.ts'
 import { MemoryModule } from '../resources/memory-module.ts'
 import { Processor } from '../resources/processor.ts'

@@ -2,7 +2,7 @@ import { type Controller, defineController, weak } from '../../../cosi/controlle
 import type { Machine } from '../../area.ts'
 import { SystemDisk } from '../../block/resources/system-disk.ts'
 import { VolumeStatus } from '../../block/resources/volume-status.ts'
-import { MetaLoad } from '../../runtime/resources/meta-load.ts'
+import { MetaLoad } from '../../runtime/resources/meta.ts'
 import { reboot } from '../stop.ts'
 import { watchTrial } from '../upgrade/trial.ts'
 

@@ -1,7 +1,7 @@
 import type { Logger } from '../../../cosi/log.ts'
 import type { Machine } from '../../area.ts'
 import { lock, moduleLoader } from '../../runtime/module-loader.ts'
-import { KernelModuleSpec } from '../../runtime/resources/kernel-module-spec.ts'
+import { KernelModuleSpec } from '../../runtime/resources/kernel-module.ts'
 import type { Task } from '../sequencer.ts'
 
 /** Drivers of what may be plugged in later, and of what Kubernetes asks the kernel for: one name a line with its parameters, part of the image. */

@@ -2,8 +2,7 @@ import { type Controller, defineController, exclusive, weak } from '../../../cos
 import { NodeAddress } from '../../network/resources/node-address.ts'
 import { ApiCertificate } from '../../secrets/resources/api-certificate.ts'
 import { APIServiceConfig } from '../resources/api-service-config.ts'
-import { MaintenanceServiceConfig } from '../resources/maintenance-service-config.ts'
-import { MaintenanceServiceRequest } from '../resources/maintenance-service-request.ts'
+import { MaintenanceServiceConfig, MaintenanceServiceRequest } from '../resources/maintenance-service.ts'
 
 /** Where the machine API listens, on every address. */
 const listenAddress = ':50000'

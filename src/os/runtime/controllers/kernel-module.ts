@@ -5,8 +5,7 @@ import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { lock, ModulesLocked, moduleLoader } from '../module-loader.ts'
 import { DevicesStatus } from '../resources/devices-status.ts'
-import { KernelModuleSpec } from '../resources/kernel-module-spec.ts'
-import { LoadedKernelModule } from '../resources/loaded-kernel-module.ts'
+import { KernelModuleSpec, LoadedKernelModule } from '../resources/kernel-module.ts'
 
 /** Modules by the operator's wish: `machine.kernel.modules`. */
 export const configKernelModules: Controller = defineController({

@@ -2,9 +2,7 @@ import { type Controller, defineController, exclusive, shared, strong, weak } fr
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
-import { KernelParamDefaultSpec } from '../resources/kernel-param-default-spec.ts'
-import { KernelParamSpec } from '../resources/kernel-param-spec.ts'
-import { KernelParamStatus } from '../resources/kernel-param-status.ts'
+import { KernelParamDefaultSpec, KernelParamSpec, KernelParamStatus } from '../resources/kernel-param.ts'
 
 /** What a Kubernetes node needs, and what keeps its ports free. */
 const needed: Readonly<Record<string, string>> = {

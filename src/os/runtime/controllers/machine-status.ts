@@ -10,7 +10,7 @@ import type { SequenceName } from '../../lifecycle/sequencer.ts'
 import { NetworkStatus } from '../../network/resources/network-status.ts'
 import { TimeStatus } from '../../time/resources/time-status.ts'
 import { MachineStatus } from '../resources/machine-status.ts'
-import { MaintenanceServiceRequest } from '../resources/maintenance-service-request.ts'
+import { MaintenanceServiceRequest } from '../resources/maintenance-service.ts'
 import { Service } from '../resources/service.ts'
 
 type Stage = SpecOf<typeof MachineStatus>['stage']

@@ -1,8 +1,7 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
 import { fingerprint } from '../../../pki/certificate.ts'
 import { ApiCertificate } from '../../secrets/resources/api-certificate.ts'
-import { MaintenanceServiceConfig } from '../resources/maintenance-service-config.ts'
-import { MaintenanceServiceRequest } from '../resources/maintenance-service-request.ts'
+import { MaintenanceServiceConfig, MaintenanceServiceRequest } from '../resources/maintenance-service.ts'
 
 /** Tells on the console where a machine in maintenance is reached, and how its certificate is known for its own. */
 export const tellMaintenance = (): Controller => {

@@ -2,8 +2,7 @@ import { type Controller, defineController, exclusive, weak } from '../../../cos
 import { declared, find } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { SideroLinkConfig } from '../../siderolink/documents/siderolink.ts'
-import { MetaKey } from '../resources/meta-key.ts'
-import { MetaLoad } from '../resources/meta-load.ts'
+import { MetaKey, MetaLoad } from '../resources/meta.ts'
 import { UniqueMachineToken } from '../resources/unique-machine-token.ts'
 
 /** META tag 16: what tells this machine from others. */

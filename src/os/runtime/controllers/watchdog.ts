@@ -4,8 +4,7 @@ import { declared, find } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { WatchdogTimerConfig as WatchdogTimerDocument } from '../documents/watchdog-timer.ts'
-import { WatchdogTimerConfig } from '../resources/watchdog-timer-config.ts'
-import { WatchdogTimerStatus } from '../resources/watchdog-timer-status.ts'
+import { WatchdogTimerConfig, WatchdogTimerStatus } from '../resources/watchdog-timer.ts'
 
 const id = 'timer'
 

@@ -12,3 +12,11 @@ export const ExtensionServiceConfig = defineResource({
     environment: v.optional(v.array(v.string())),
   }),
 })
+
+/** Which files of an extension's service are on disk. */
+export const ExtensionServiceConfigStatus = defineResource({
+  type: 'ExtensionServiceConfigStatuses.runtime.talos.dev',
+  namespace: 'runtime',
+  displayType: 'ExtensionServiceConfigStatus',
+  spec: v.object({ specVersion: v.string() }),
+})

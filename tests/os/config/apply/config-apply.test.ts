@@ -14,8 +14,8 @@ import { trialPath } from '../../../../src/os/config/trial/marker.ts'
 import { configHostname } from '../../../../src/os/network/controllers/hostname.ts'
 import { HostnameSpec } from '../../../../src/os/network/resources/hostname.ts'
 import { configKernelParams } from '../../../../src/os/runtime/controllers/kernel-param.ts'
-import { KernelParamSpec } from '../../../../src/os/runtime/resources/kernel-param-spec.ts'
-import { MaintenanceServiceRequest } from '../../../../src/os/runtime/resources/maintenance-service-request.ts'
+import { KernelParamSpec } from '../../../../src/os/runtime/resources/kernel-param.ts'
+import { MaintenanceServiceRequest } from '../../../../src/os/runtime/resources/maintenance-service.ts'
 import { config, machineInMemory } from '../machine.ts'
 
 const first = config('worker')

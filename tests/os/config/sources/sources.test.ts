@@ -20,8 +20,8 @@ import { SystemInformation } from '../../../../src/os/hardware/resources/system-
 import { HostnameStatus } from '../../../../src/os/network/resources/hostname.ts'
 import { NetworkStatus } from '../../../../src/os/network/resources/network-status.ts'
 import { EnvironmentConfig } from '../../../../src/os/runtime/documents/environment.ts'
-import { MaintenanceServiceRequest } from '../../../../src/os/runtime/resources/maintenance-service-request.ts'
-import { MetaKey } from '../../../../src/os/runtime/resources/meta-key.ts'
+import { MaintenanceServiceRequest } from '../../../../src/os/runtime/resources/maintenance-service.ts'
+import { MetaKey } from '../../../../src/os/runtime/resources/meta.ts'
 import { config, machineInMemory } from '../machine.ts'
 
 const whole = config('worker', 'machine:\n  install:\n    disk: /dev/sda\n')

@@ -9,7 +9,7 @@ import { readNetworkConfig } from '../../../../src/os/network/platform/providers
 import { AddressSpec } from '../../../../src/os/network/resources/address.ts'
 import { OperatorSpec } from '../../../../src/os/network/resources/operator-spec.ts'
 import { RouteSpec } from '../../../../src/os/network/resources/route.ts'
-import { MetaKey } from '../../../../src/os/runtime/resources/meta-key.ts'
+import { MetaKey } from '../../../../src/os/runtime/resources/meta.ts'
 import { runs } from '../../../support/runs.ts'
 
 const meta = `addresses:

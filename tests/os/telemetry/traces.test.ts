@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
 import { createLogger, silent } from '../../../src/cosi/log.ts'
-import { CallSpans } from '../../../src/os/runtime/traces/call-spans.ts'
-import { TraceExporter } from '../../../src/os/runtime/traces/exporter.ts'
-import { traceSettings } from '../../../src/os/runtime/traces/settings.ts'
-import { parseTraceParent } from '../../../src/os/runtime/traces/span.ts'
+import { CallSpans } from '../../../src/os/telemetry/traces/call-spans.ts'
+import { TraceExporter } from '../../../src/os/telemetry/traces/exporter.ts'
+import { traceSettings } from '../../../src/os/telemetry/traces/settings.ts'
+import { parseTraceParent } from '../../../src/os/telemetry/traces/span.ts'
 import { unary } from '../../../src/rpc/server/method.ts'
 
 const scope = { name: 'Ichor', version: 'v1' }

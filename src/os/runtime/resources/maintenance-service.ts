@@ -9,3 +9,11 @@ export const MaintenanceServiceConfig = defineResource({
   displayType: 'MaintenanceServiceConfig',
   spec: v.object({ listenAddress: v.string(), reachableAddresses: v.optional(v.array(ip), []) }),
 })
+
+/** Asks for the API to run without a configuration. */
+export const MaintenanceServiceRequest = defineResource({
+  type: 'MaintenanceServiceRequests.runtime.talos.dev',
+  namespace: 'runtime',
+  displayType: 'MaintenanceServiceRequest',
+  spec: v.object({}),
+})

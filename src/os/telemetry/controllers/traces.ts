@@ -1,7 +1,7 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
 import type { Machine } from '../../area.ts'
 import { HostnameStatus } from '../../network/resources/hostname.ts'
-import { Environment } from '../resources/environment.ts'
+import { Environment } from '../../runtime/resources/environment.ts'
 import { TraceExporter } from '../traces/exporter.ts'
 import { traceSettings } from '../traces/settings.ts'
 
