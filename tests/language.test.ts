@@ -93,7 +93,6 @@ const notYet = [
   'src/programs/trustd/',
   'src/release.ts',
   'src/rpc/',
-  'src/supervise/',
   'src/wire/',
 ]
 

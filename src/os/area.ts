@@ -25,7 +25,7 @@ export interface Area {
 }
 
 /** How the machine ends or begins anew. */
-export type Ending = 'reboot' | 'shutdown'
+export type StopReason = 'reboot' | 'shutdown'
 
 /** What init hands to every area. */
 export interface Machine {
@@ -53,5 +53,5 @@ export interface Machine {
   /** Name and tag of this build. */
   readonly version: { readonly name: string; readonly tag: string; readonly sha: string; readonly built: string; readonly arch: string }
   /** Ends this process, and the machine where it is one; called when nothing is left to be done. */
-  end(ending: Ending): void
+  end(reason: StopReason): void
 }

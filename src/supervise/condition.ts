@@ -1,4 +1,4 @@
-/** Conditions over the store: a function that names what is missing, asked again whenever something it has read changes. */
+/** Conditions over the store: a function names what is missing and is called again whenever something it has read changes. */
 
 import type { ResourceType } from '../cosi/resource.ts'
 import type { Store } from '../cosi/store.ts'

@@ -1,17 +1,17 @@
-/** How a service is described to the supervisor: what it needs, what runs, how it is known to be well, and what happens when it ends. */
+/** The definition of a service: its dependencies, what it runs, its health check and its restart policy. */
 
 import type { Clock } from '../cosi/clock.ts'
 import type { Store } from '../cosi/store.ts'
 import type { HealthCheck } from './health.ts'
 import type { LogRing } from './log-ring.ts'
 
-/** The reading half of the store; what a condition reads is what wakes it. */
+/** Read access to the store; a condition is re-evaluated when a resource type it has read changes. */
 export type StoreView = Pick<Store, 'get' | 'list'>
 
-/** What the operator may ask of a service over the API. */
+/** Actions that the API may offer for a service. */
 export type OperatorAction = 'start' | 'stop' | 'restart'
 
-/** When a run that ended by itself is followed by another. */
+/** Whether a run that has ended is followed by another. */
 export type RestartPolicy = 'always' | 'never' | 'untilSuccess'
 
 /** One service of the node. */
@@ -19,61 +19,61 @@ export interface ServiceDefinition {
   readonly id: string
   /** Services that must be up before this one is prepared, and that are stopped after it. */
   readonly dependsOn: readonly string[]
-  /** Services that it starts without but may use later on: they are stopped after it too. */
+  /** Services that it starts without but may use later: they are stopped after it too. */
   readonly outlivedBy?: readonly string[]
-  /** Names of the conditions not yet met; asked again whenever a resource type it has read changes. */
+  /** Names of the unmet conditions; evaluated again whenever a resource type it has read changes. */
   readonly wait?: (store: StoreView) => string[]
-  /** Brings about what a run needs; called before each run, so it does nothing when all is there. Throw `Skip` when there is nothing to run. */
-  readonly prepare?: (life: Life) => Promise<void>
+  /** Provides what a run needs. Called before each run, so it must be idempotent. Throw `Skip` when there is nothing to run. */
+  readonly prepare?: (context: RunContext) => Promise<void>
   readonly runner: Runner
   readonly health?: HealthCheck
   readonly restart: RestartPolicy
-  /** OOM score of the service's processes; -1000 to 1000. */
+  /** OOM score of the service's processes, -1000 to 1000. */
   readonly oom?: number
   /** Control group, from the node's root: `/system/apid`. */
   readonly cgroup?: string
-  /** Milliseconds between SIGTERM and SIGKILL; 10,000 unless said. */
+  /** Milliseconds between SIGTERM and SIGKILL. Default: 10,000. */
   readonly stopTimeout?: number
-  /** What the API may do to it; nothing unless said. */
+  /** Actions that the API allows. Default: none. */
   readonly operator?: readonly OperatorAction[]
 }
 
-/** What a service's own code is handed while it lives. */
-export interface Life {
+/** What the code of a service gets for one start. */
+export interface RunContext {
   readonly definition: ServiceDefinition
   readonly store: StoreView
   readonly output: LogRing
   readonly clock: Clock
-  /** The OOM score that may be set here: the definition's, or the lowest that is allowed. */
+  /** The OOM score to set: the definition's, raised to the lowest that is allowed here. */
   readonly oom?: number
-  /** Aborted when the service is to stop. */
+  /** Aborted when the service is stopped. */
   readonly signal: AbortSignal
   /** Adds an event without changing the state. */
   note(message: string): void
-  /** Makes the process known by its id before it runs its first instruction: what it calls then is its service's call. */
+  /** Registers the process before it executes its first instruction, so that its calls are attributed to the service. */
   created(pid: number): void
 }
 
-/** How a run ended. */
+/** The result of a run. */
 export interface Exit {
   readonly ok: boolean
   /** `exited with code 1`, `killed by SIGKILL`. */
   readonly message: string
 }
 
-/** Something that has been started. */
+/** A run that has been started. */
 export interface Run {
-  /** For the event: `Process "containerd" started with PID 42`. */
+  /** The message of the event: `Process "containerd" started with PID 42`. */
   readonly description: string
   readonly pid?: number
   /** Resolves once nothing of the run is left; never rejects. */
   readonly exit: Promise<Exit>
-  /** Asks it (SIGTERM) or makes it (SIGKILL) end. */
+  /** Sends a signal: SIGTERM requests the end, SIGKILL forces it. */
   kill(signal: 'SIGTERM' | 'SIGKILL'): void | Promise<void>
 }
 
 /** Starts one run; throws when it cannot be started. */
-export type Runner = (life: Life) => Promise<Run>
+export type Runner = (context: RunContext) => Promise<Run>
 
 /** Thrown by `prepare` when there is nothing to run on this node. */
 export class Skip extends Error {

@@ -1,13 +1,13 @@
 /**
- * Whether a running service is well. Until the first good answer it is asked again quickly, so that what waits for it need not wait for
- * a period; a bad answer counts only once the initial delay has passed.
+ * Watches whether a running service is healthy. Until the first success the check runs at short intervals, so that
+ * dependent services need not wait for a full period. A failure counts only after the initial delay.
  */
 
 import type { Clock } from '../cosi/clock.ts'
 
-/** How to ask, and how often (milliseconds). */
+/** What to check and how often (milliseconds). */
 export interface HealthCheck {
-  /** Resolves when the service is well, throws what is wrong. */
+  /** Resolves when the service is healthy, throws the problem otherwise. */
   check(signal: AbortSignal): Promise<void>
   readonly initialDelay?: number
   readonly period?: number
@@ -24,31 +24,31 @@ export interface Health {
 
 const firstInterval = 40
 const growth = 1.25
-/** While the first good answer is awaited, waiting between questions stays below this. */
+/** Upper limit of the interval before the first success. */
 const firstLimit = 1000
 
-/** Asks until the signal is aborted, telling each answer: undefined when well, else what is wrong. */
+/** Runs checks until the signal is aborted and reports each result: undefined when healthy, else the problem. */
 export async function watchHealth(
   { check, initialDelay = 1000, period = 5000, timeout = 500 }: HealthCheck,
   clock: Clock,
   signal: AbortSignal,
-  tell: (wrong: string | undefined) => void,
+  report: (problem: string | undefined) => void,
 ): Promise<void> {
   const settled = clock.deadline(initialDelay)
   let interval = Math.min(firstInterval, period)
   let first = true
   while (!signal.aborted) {
-    const wrong = await ask(check, timeout, clock, signal)
+    const problem = await runCheck(check, timeout, clock, signal)
     if (signal.aborted) return
-    if (wrong === undefined) first = false
-    if (!first || settled.over) tell(wrong)
+    if (problem === undefined) first = false
+    if (!first || settled.over) report(problem)
     await clock.sleep(first ? interval : period, signal)
     if (first) interval = Math.min(period, firstLimit, interval * growth)
   }
 }
 
-/** One question with its deadline. */
-async function ask(check: HealthCheck['check'], timeout: number, clock: Clock, signal: AbortSignal): Promise<string | undefined> {
+/** Runs one check with its timeout. */
+async function runCheck(check: HealthCheck['check'], timeout: number, clock: Clock, signal: AbortSignal): Promise<string | undefined> {
   const over = new AbortController()
   const abort = () => over.abort()
   signal.addEventListener('abort', abort)

@@ -1,6 +1,6 @@
 /**
- * The last bytes a service has said, in memory. A reader holds an absolute offset, so a slow follower costs nothing and loses only what
- * has been overwritten; the buffer grows with use up to its capacity.
+ * The most recent output of a service, in memory. A reader holds an absolute offset, so a slow reader costs nothing and
+ * loses only what has been overwritten. The buffer grows on demand up to its capacity.
  */
 
 const firstSize = 4096
@@ -10,11 +10,11 @@ const encoder = new TextEncoder()
 
 /** What to read of a log. */
 export interface LogQuery {
-  /** Begin this many lines before the end; from the oldest byte unless said, or when negative. */
+  /** Start this many lines before the end. Default, also for negative values: start at the oldest byte. */
   tailLines?: number
-  /** Begin no earlier than here, as `end` once was. */
+  /** Start no earlier than this offset, a former value of `end`. */
   from?: number
-  /** Wait for more until the signal is aborted. */
+  /** Wait for more output until the signal is aborted. */
   follow?: boolean
   signal?: AbortSignal
 }
@@ -30,7 +30,7 @@ export class LogRing {
     this.#capacity = capacity
   }
 
-  /** Appends bytes; older ones go when the capacity is reached. */
+  /** Appends bytes and drops the oldest beyond the capacity. */
   write(data: Uint8Array | string): void {
     let bytes = typeof data === 'string' ? encoder.encode(data) : data
     if (bytes.length === 0) return
@@ -48,12 +48,12 @@ export class LogRing {
     for (const wake of [...this.#waiting]) wake()
   }
 
-  /** Appends a line, adding its newline. */
+  /** Appends a line, adding a newline if it has none. */
   line(text: string): void {
     this.write(text.endsWith('\n') ? text : `${text}\n`)
   }
 
-  /** How many bytes were ever written. */
+  /** How many bytes have been written in total. */
   get end(): number {
     return this.#end
   }
@@ -72,7 +72,7 @@ export class LogRing {
     }
   }
 
-  /** All that is kept, as text. */
+  /** The retained bytes as text. */
   toString(): string {
     return new TextDecoder().decode(this.#slice(this.#start, this.#end))
   }

@@ -1,10 +1,10 @@
 import { LogRing } from './log-ring.ts'
 
-/** The node's logs by name: one for each service, and those of init's own parts. */
+/** The node's logs by name: one per service, and those of init's own components. */
 export class Logs {
   readonly #rings = new Map<string, LogRing>()
 
-  /** The log of that name, made on first use. */
+  /** The log of that name, created on first use. */
   open(id: string): LogRing {
     let ring = this.#rings.get(id)
     if (!ring) {

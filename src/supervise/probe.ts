@@ -1,14 +1,14 @@
-/** Ways to ask whether something answers; each throws what is wrong, and gives up when its signal fires. */
+/** Checks that something responds. Each throws the problem, and stops when its signal is aborted. */
 
 import type { Containerd } from './containerd/client.ts'
 
-/** Something accepts connections on that port. */
+/** Checks that a TCP port accepts connections. */
 export const tcpProbe = (hostname: string, port: number) => (signal: AbortSignal) => dial({ hostname, port }, signal)
 
-/** Something accepts connections on that unix socket. */
+/** Checks that a unix socket accepts connections. */
 export const unixProbe = (path: string) => (signal: AbortSignal) => dial({ unix: path }, signal)
 
-/** A GET of the URL is answered with a success status. */
+/** Checks that a GET of the URL returns a success status. */
 export const httpProbe =
   (url: string) =>
   async (signal: AbortSignal): Promise<void> => {
@@ -19,7 +19,7 @@ export const httpProbe =
     if (!response.ok) throw new Error(`GET ${url}: status ${response.status}`)
   }
 
-/** containerd says that it serves. */
+/** Checks that containerd reports SERVING. */
 export const containerdProbe =
   (containerd: Containerd, namespace: string) =>
   async (signal: AbortSignal): Promise<void> => {
@@ -27,7 +27,7 @@ export const containerdProbe =
     if (status !== 1) throw new Error(`containerd at "${containerd.address}" does not serve yet`)
   }
 
-/** Milliseconds that a probe's connection stays open. */
+/** Milliseconds that the connection of a probe stays open. */
 const politeTime = 20
 
 function dial(target: { hostname: string; port: number } | { unix: string }, signal: AbortSignal): Promise<void> {
@@ -37,7 +37,7 @@ function dial(target: { hostname: string; port: number } | { unix: string }, sig
     const socket = {
       open(connection: { end(): void }) {
         resolve()
-        // A server that speaks first is heard out: closing over unread bytes would be a reset to it.
+        // Read what a server sends first: closing a socket with unread bytes would reset the connection.
         setTimeout(() => connection.end(), politeTime)
       },
       connectError: (_: unknown, error: Error) => fail(error),

@@ -1,27 +1,27 @@
-/** What a service shows of itself: how it stands, and what happened to it. */
+/** What a service reports about itself: its current state and its recent events. */
 import type { Health } from './health.ts'
 import type { State, Step } from './state.ts'
 
-/** Something that happened to a service. */
+/** An event of a service. */
 export interface ServiceEvent {
   readonly id: string
   readonly state: State
-  /** The step that led to the state; none for a remark within it. */
+  /** The step that led to the state; absent for a message without a transition. */
   readonly step?: Step
   readonly message: string
   readonly time: Date
   readonly health: Health
 }
 
-/** A service as it stands now; events are oldest first. */
+/** The current state of a service; events are oldest first. */
 export interface ServiceSnapshot {
   readonly id: string
   readonly state: State
   readonly health: Health
   readonly pid?: number
-  /** Its run has lasted for so long that one that went before it says nothing any more. */
+  /** The run has lasted long enough that the end of the previous one is irrelevant. */
   readonly steady: boolean
-  /** Where in its log the last run that ended began. */
+  /** Offset in its log at which the last run that ended began. */
   readonly logFrom: number
   readonly events: readonly ServiceEvent[]
 }

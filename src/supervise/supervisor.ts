@@ -1,4 +1,4 @@
-/** All services of a node: loaded, started in the order of their needs, watched, and stopped in the opposite order. */
+/** All services of a node: loaded, started in dependency order, watched, and stopped in reverse order. */
 
 import { type Clock, systemClock } from '../cosi/clock.ts'
 import { type Logger, silent } from '../cosi/log.ts'
@@ -19,7 +19,7 @@ export class SupervisorError extends Error {
   }
 }
 
-/** Keeps services running. */
+/** Starts, watches and stops services. */
 export class Supervisor {
   readonly logs: Logs
   readonly #store: Store
@@ -30,7 +30,7 @@ export class Supervisor {
   readonly #listeners = new Set<(event: ServiceEvent) => void>()
   #closing = false
 
-  /** `oomFloor` is the lowest OOM score init may give: without CAP_SYS_RESOURCE, its own. */
+  /** `oomFloor` is the lowest OOM score init may set: without CAP_SYS_RESOURCE, its own. */
   constructor(options: { store: Store; clock?: Clock; logs?: Logs; log?: Logger; oomFloor?: number }) {
     const { store, clock = systemClock, logs = new Logs(), log = silent, oomFloor = -1000 } = options
     this.#log = log
@@ -40,7 +40,7 @@ export class Supervisor {
     this.logs = logs
   }
 
-  /** Makes services known; one that is known already takes the new description at its next start. */
+  /** Adds services; a service that exists takes the new definition at its next start. */
   load(...definitions: readonly ServiceDefinition[]): void {
     for (const definition of definitions) {
       const known = this.#services.get(definition.id)
@@ -49,24 +49,24 @@ export class Supervisor {
     }
   }
 
-  /** Asks services to run; they start when what they need is there. */
+  /** Starts services; each runs once its dependencies and conditions are met. */
   start(...ids: readonly string[]): void {
     if (this.#closing) throw new SupervisorError('refused', 'start service: the node is stopping its services')
     for (const service of ids.map((id) => this.#find(id))) service.start()
   }
 
-  /** Ends services and waits until they have ended; what depends on them is left alone. */
+  /** Stops services and waits until they are down. Services that depend on them are not stopped. */
   async stop(...ids: readonly string[]): Promise<void> {
     await Promise.all(ids.map((id) => this.#find(id)).map((service) => service.stop()))
   }
 
-  /** Ends a service and starts it again. */
+  /** Stops a service and starts it again. */
   async restart(id: string): Promise<void> {
     await this.stop(id)
     this.start(id)
   }
 
-  /** Does what an operator asks over the API, if the service allows it; returns the answer's sentence. */
+  /** Performs an operator's action, if the service allows it, and returns the message for the reply. */
   async operate(id: string, action: OperatorAction): Promise<string> {
     const service = this.#find(id)
     if (!service.definition.operator?.includes(action))
@@ -77,13 +77,13 @@ export class Supervisor {
     return `Service "${id}" ${action === 'start' ? 'started' : action === 'stop' ? 'stopped' : 'restarted'}`
   }
 
-  /** Ends a service and forgets it. */
+  /** Stops a service and removes it. */
   async unload(id: string): Promise<void> {
     await this.stop(id)
     this.#services.delete(id)
   }
 
-  /** Ends all services, each after those that use it, and starts none any more. With `keep`, these and what they use stay. */
+  /** Stops all services, each after its dependents, and starts none any more. With `keep`, those and their dependencies keep running. */
   async stopAll({ keep = [] }: { keep?: readonly string[] } = {}): Promise<void> {
     if (keep.length === 0) this.#closing = true
     const kept = this.#needed(keep)
@@ -102,7 +102,7 @@ export class Supervisor {
     await Promise.all(going.map(end))
   }
 
-  /** Every service in the order of ids. */
+  /** Every service, sorted by id. */
   list(): ServiceSnapshot[] {
     return [...this.#services.keys()].sort().map((id) => this.#find(id).snapshot())
   }
@@ -112,18 +112,18 @@ export class Supervisor {
     return this.#services.get(id)?.snapshot()
   }
 
-  /** Whether a service is running, and well if that is watched. */
+  /** Whether a service is running, and healthy if it has a health check. */
   isUp(id: string): boolean {
     return this.#services.get(id)?.isUp ?? false
   }
 
-  /** Calls back for every event of every service. Returns how to stop. */
+  /** Calls back for every event of every service. Returns the function that unsubscribes. */
   subscribe(listener: (event: ServiceEvent) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  /** Resolves once the service is up (running, and well if that is watched) or down; rejects with the signal's reason. */
+  /** Resolves once the service is up (running, and healthy if it has a health check) or down; rejects with the signal's reason. */
   until(id: string, what: 'up' | 'down', signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const finish = (act: () => void) => {
@@ -151,16 +151,16 @@ export class Supervisor {
       output: this.logs.open(definition.id),
       oomFloor: this.#oomFloor,
       notUp: (ids) => ids.filter((id) => !this.#services.get(id)?.isUp),
-      told: (event) => this.#told(event),
+      onEvent: (event) => this.#emit(event),
     })
   }
 
-  #told(event: ServiceEvent): void {
+  #emit(event: ServiceEvent): void {
     for (const listener of [...this.#listeners])
       try {
         listener(event)
       } catch (error) {
-        // Who listens must not decide how a service fares.
+        // A failing listener must not affect the service.
         this.#log.error('service event listener failed', { service: event.id, error })
       }
     for (const service of this.#services.values()) if (service.definition.dependsOn.includes(event.id)) service.wake()
@@ -172,7 +172,7 @@ export class Supervisor {
     return service
   }
 
-  /** The services in `ids` and all they use. */
+  /** The services in `ids` and everything they use. */
   #needed(ids: readonly string[]): Set<string> {
     const found = new Set<string>()
     const add = (id: string) => {
@@ -186,5 +186,5 @@ export class Supervisor {
   }
 }
 
-/** What has to be there until a service has ended. */
+/** What must keep running until a service has stopped. */
 const uses = ({ dependsOn, outlivedBy = [] }: ServiceDefinition): readonly string[] => [...dependsOn, ...outlivedBy]

@@ -12,7 +12,7 @@ beforeEach(async () => {
 })
 afterEach(() => daemon.close())
 
-/** A pipe that already holds all the container will say. */
+/** A pipe that already holds all output of the container. */
 const saying =
   (text: string) =>
   (id: string): Pipe => ({ path: `/pipes/${id}`, stream: new Blob([text]).stream(), opened() {}, close: async () => {} })
@@ -37,7 +37,7 @@ async function until(supervisor: Supervisor, message: string): Promise<void> {
   await new Promise<void>((resolve) => supervisor.subscribe((event) => event.message.includes(message) && resolve()))
 }
 
-test('a container is made, started and told; what it says is kept', async () => {
+test('a container is created, started and reported; its output is kept', async () => {
   const supervisor = new Supervisor({ store: new Store() })
   supervisor.load(apid({ oom: -998 }))
   supervisor.start('apid')
@@ -60,7 +60,7 @@ test('a container is made, started and told; what it says is kept', async () => 
   expect(daemon.calls.slice(2)).toEqual(['kill apid 15', 'delete task apid', 'delete apid'])
 })
 
-test('what an earlier run has left is removed first', async () => {
+test('leftovers of an earlier run are removed first', async () => {
   daemon.containers.set('apid', { spec: {}, snapshotKey: '' })
   daemon.tasks.set('apid', { pid: 7, status: 2, exitStatus: 0, ended: Promise.withResolvers() })
   const supervisor = new Supervisor({ store: new Store() })
@@ -71,7 +71,7 @@ test('what an earlier run has left is removed first', async () => {
   await supervisor.stop('apid')
 })
 
-test('a container outlives its daemon: a broken connection is no end, the end is heard afterwards', async () => {
+test('a container outlives its daemon: a broken connection is not its end, which is reported afterwards', async () => {
   const supervisor = new Supervisor({ store: new Store() })
   supervisor.load(apid({ restart: 'never' }))
   supervisor.start('apid')
@@ -86,7 +86,7 @@ test('a container outlives its daemon: a broken connection is no end, the end is
   expect(supervisor.get('apid')?.events.at(-1)?.message).toBe('Task apid was killed by signal 9')
 })
 
-test('a container that cannot be made is told and tried again', async () => {
+test('a container that cannot be created is reported and retried', async () => {
   const supervisor = new Supervisor({ store: new Store() })
   await daemon.vanish()
   supervisor.load(apid())
@@ -98,7 +98,7 @@ test('a container that cannot be made is told and tried again', async () => {
   await daemon.start()
 })
 
-test('its process is known before it runs, so that its first call is known for its own', async () => {
+test('its process is registered before it runs, so that its first call is attributed to it', async () => {
   const supervisor = new Supervisor({ store: new Store() })
   const seen: (number | undefined)[] = []
   daemon.starting = () => seen.push(supervisor.get('apid')?.pid)
@@ -110,7 +110,7 @@ test('its process is known before it runs, so that its first call is known for i
   expect(supervisor.get('apid')?.pid).toBeUndefined()
 })
 
-test('its last lines are kept, however late the pipe gives them', async () => {
+test('its last lines are kept, however late the pipe delivers them', async () => {
   const supervisor = new Supervisor({ store: new Store() })
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
   const writer = writable.getWriter()

@@ -1,4 +1,4 @@
-/** Whatever of a service's own code throws or rejects ends one run of that service, and nothing else. */
+/** When the code of a service throws or rejects, only that run of the service ends. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { createLogger, type LogEntry } from '../../src/cosi/log.ts'
 import { Store } from '../../src/cosi/store.ts'
@@ -33,7 +33,7 @@ const service = (id: string, more: Partial<ServiceDefinition>): ServiceDefinitio
 })
 
 describe('a service', () => {
-  test('whose condition throws at once is tried again', async () => {
+  test('whose condition throws at once is retried', async () => {
     const { clock, supervisor, last } = node()
     let throws = true
     supervisor.load(service('etcd', { wait: () => (throws ? broken() : []) }))
@@ -45,7 +45,7 @@ describe('a service', () => {
     expect(supervisor.get('etcd')?.state).toBe('Running')
   })
 
-  test('that is never started again fails when its condition throws', async () => {
+  test('that is never restarted fails when its condition throws', async () => {
     const { supervisor, last } = node()
     supervisor.load(service('etcd', { wait: broken, restart: 'never' }))
     supervisor.start('etcd')
@@ -80,7 +80,7 @@ describe('a service', () => {
     expect(supervisor.get('etcd')).toMatchObject({ state: 'Running', health: { healthy: false, lastMessage: 'broken' } })
   })
 
-  test('that cannot be killed is stopped all the same', async () => {
+  test('that cannot be killed still reaches a stopped state', async () => {
     const { clock, supervisor, last } = node()
     supervisor.load(service('etcd', { runner: async () => ({ description: 'started', exit: new Promise(() => {}), kill: broken }) }))
     supervisor.start('etcd')
@@ -91,7 +91,7 @@ describe('a service', () => {
     expect(last('etcd')).toMatchObject({ state: 'Failed', message: 'Service could not be stopped' })
   })
 
-  test('goes on when those who listen to its events throw, and the others are told', async () => {
+  test('continues when a listener throws, and other listeners are called', async () => {
     const { supervisor, logged } = node()
     const heard: string[] = []
     supervisor.subscribe(broken)
@@ -105,7 +105,7 @@ describe('a service', () => {
 })
 
 describe('a run that was steady', () => {
-  test('is followed by the next at once, however young, and one that ends soon after by its interval', async () => {
+  test('is restarted at once, and a run that ends soon after waits for the interval', async () => {
     const { clock, supervisor, last } = node()
     const { runner, runs } = scripted()
     supervisor.load(service('apid', { runner, health: { check: async () => {} } }))
@@ -131,7 +131,7 @@ describe('a run that was steady', () => {
     expect(runs).toHaveLength(4)
   })
 
-  test('is none that was never healthy, however long it lasted', async () => {
+  test('does not include a run that never was healthy, however long it lasted', async () => {
     const { clock, supervisor, last } = node()
     const { runner, runs } = scripted()
     supervisor.load(service('apid', { runner, health: { check: () => Promise.reject(new Error('refused')) } }))

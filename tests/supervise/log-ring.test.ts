@@ -7,7 +7,7 @@ async function text(ring: LogRing, query?: LogQuery): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-test('what was written is read back, the last of it when there was too much', async () => {
+test('returns what was written, the most recent part beyond the capacity', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.string({ maxLength: 40, unit: 'grapheme-ascii' }), { maxLength: 60 }), async (lines) => {
       const ring = new LogRing(100)

@@ -4,7 +4,7 @@ import { program } from '../../src/supervise/runner/program.ts'
 import type { Child, Command } from '../../src/supervise/spawn.ts'
 import { Supervisor } from '../../src/supervise/supervisor.ts'
 
-test('a program is started through exec with its identity, group and score, and its end is told', async () => {
+test('a program is started through exec with its identity, group and score, and its exit is reported', async () => {
   let command: Command | undefined
   let end = (_: Awaited<Child['exited']>) => {}
   const supervisor = new Supervisor({ store: new Store() })

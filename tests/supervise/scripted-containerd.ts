@@ -18,7 +18,7 @@ interface Task {
   ended: PromiseWithResolvers<void>
 }
 
-/** A containerd that runs nothing: tasks end when the test, or a kill, says so. It may go away and come back. */
+/** A containerd that runs nothing: tasks end when the test or a kill ends them. It can disconnect and reconnect. */
 export class ScriptedContainerd {
   readonly folder = mkdtempSync(join(tmpdir(), 'ichor-containerd-'))
   readonly client: Containerd = containerd(join(this.folder, 'c.sock'))

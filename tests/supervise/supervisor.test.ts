@@ -53,7 +53,7 @@ test('a service goes from waiting over preparing to running and tells what it wa
   well = Promise.withResolvers()
 })
 
-test('a process that dies is started again after five seconds', async () => {
+test('a process that exits is restarted after five seconds', async () => {
   const { clock, supervisor, events } = node()
   const { runner, runs } = scripted()
   supervisor.load(service('cri', { runner }))
@@ -69,7 +69,7 @@ test('a process that dies is started again after five seconds', async () => {
   expect(supervisor.get('cri')?.state).toBe('Running')
 })
 
-test('a preparation that fails is tried again, and one that has nothing to run skips the service', async () => {
+test('a failing preparation is retried, and one without anything to run skips the service', async () => {
   const { clock, supervisor, events } = node()
   const { runner, runs } = scripted()
   let tries = 0
@@ -94,7 +94,7 @@ test('a preparation that fails is tried again, and one that has nothing to run s
   expect(runs).toHaveLength(1)
 })
 
-test('restart policies: never ends as the run ended, untilSuccess goes on until it ends well', async () => {
+test('restart policies: never takes the result of the run, untilSuccess restarts until a run succeeds', async () => {
   const { clock, supervisor } = node()
   const once = scripted()
   const until = scripted()
@@ -144,7 +144,7 @@ test('a process that cannot be killed leaves the service failed', async () => {
   expect(supervisor.get('stone')?.state).toBe('Failed')
 })
 
-test('stop is heard while a service waits, and while it waits to be started again', async () => {
+test('stop is accepted while a service waits for conditions or for its restart', async () => {
   const { supervisor } = node()
   const { runner, runs } = scripted()
   supervisor.load(service('waiting', { runner, dependsOn: ['nobody'] }), service('again', { runner }))
@@ -156,7 +156,7 @@ test('stop is heard while a service waits, and while it waits to be started agai
   expect(supervisor.list().map(({ id, state }) => `${id} ${state}`)).toEqual(['again Finished', 'waiting Finished'])
 })
 
-test('all are stopped with dependents first, and nothing starts any more', async () => {
+test('all services stop, dependents first, and none starts any more', async () => {
   const { supervisor } = node()
   const order: string[] = []
   const definitions = [
@@ -213,7 +213,7 @@ test('stopAll with keep leaves those and what they need', async () => {
   expect(supervisor.list().map(({ id, state }) => `${id} ${state}`)).toEqual(['apid Running', 'containerd Running', 'cri Finished'])
 })
 
-test('health: asked quickly at first, bad news counts after the initial delay, changes are told once', async () => {
+test('health: short intervals at first, failures count after the initial delay, changes are reported once', async () => {
   const { clock, supervisor, events } = node()
   const { runner } = scripted()
   let wrong: string | undefined = 'connection refused'
@@ -241,7 +241,7 @@ test('health: asked quickly at first, bad news counts after the initial delay, c
   ])
 })
 
-test('a health check that hangs is a failed one', async () => {
+test('a health check that hangs fails', async () => {
   const { clock, supervisor } = node()
   supervisor.load(service('slow', { runner: scripted().runner, health: { check: () => new Promise(() => {}) } }))
   supervisor.start('slow')
@@ -262,7 +262,7 @@ test('an operator may do to a service what it allows, and gets a sentence', asyn
   await expect(supervisor.operate('nope', 'stop')).rejects.toThrow('service "nope" is not registered')
 })
 
-test('an OOM score lower than allowed is clamped and the events say so', async () => {
+test('an OOM score lower than allowed is raised and an event reports it', async () => {
   const supervisor = new Supervisor({ store: new Store(), clock: new ManualClock(), oomFloor: 0 })
   let used: number | undefined
   const { runner } = scripted()
@@ -277,7 +277,7 @@ test('an OOM score lower than allowed is clamped and the events say so', async (
   expect(supervisor.get('etcd')?.events[1]?.message).toBe('OOM score -998 may not be set here, 0 is used')
 })
 
-test('until resolves when a service is up, and rejects when the signal fires first', async () => {
+test('until resolves when a service is up, and rejects when the signal is aborted first', async () => {
   const { supervisor } = node()
   supervisor.load(service('cri', { runner: scripted().runner }))
   const up = supervisor.until('cri', 'up')

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { percentOf, runs, sample } from './runs.ts'
 
-test('properties are tried a tenth as often as their full number says, all of it where asked, and more', () => {
+test('properties run a tenth of their full number by default, all of it on request, and more', () => {
   expect([undefined, '', '100', '2000'].map(percentOf)).toEqual([10, 10, 100, 2000])
   expect([60, 25, 3].map((full) => runs(full, 10))).toEqual([6, 5, 3])
   expect([60, 25, 3].map((full) => runs(full, 100))).toEqual([60, 25, 3])

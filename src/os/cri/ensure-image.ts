@@ -1,5 +1,5 @@
 import { imageContents, pullImage } from '../../supervise/containerd/images.ts'
-import type { Life } from '../../supervise/definition.ts'
+import type { RunContext } from '../../supervise/definition.ts'
 import type { Kernel } from '../kernel.ts'
 import { credentialsOf } from './credentials.ts'
 import { criDaemon, hostsFolder } from './daemons.ts'
@@ -10,7 +10,7 @@ import { RegistryConfig } from './resources/registry-config.ts'
 export async function ensureImage(
   doors: Pick<Kernel, 'files' | 'mount'>,
   reference: string,
-  { store, signal, note }: Pick<Life, 'store' | 'signal' | 'note'>,
+  { store, signal, note }: Pick<RunContext, 'store' | 'signal' | 'note'>,
 ): Promise<void> {
   if (await ownImagesOf(doors).provide(reference, 'system')) return
   const name = fullReference(reference)

@@ -3,7 +3,7 @@
 import type { Containerd } from '../../supervise/containerd/client.ts'
 import type { ImageContents } from '../../supervise/containerd/images.ts'
 import { ociSpec, type SpecOptions } from '../../supervise/containerd/spec.ts'
-import type { Life, Runner } from '../../supervise/definition.ts'
+import type { RunContext, Runner } from '../../supervise/definition.ts'
 import { container, type RootSource } from '../../supervise/runner/container.ts'
 import type { Machine } from '../area.ts'
 import { limitsOfGroup } from '../runtime/groups.ts'
@@ -21,8 +21,8 @@ export type ServiceSpec = Omit<SpecOptions, 'cgroup' | 'limits' | 'oom' | 'cgrou
 export function serviceContainer(
   { kernel, spawn }: Machine,
   containerd: Containerd,
-  root: RootSource | ((life: Life) => RootSource),
-  spec: (life: Life, image: ImageContents | undefined) => ServiceSpec | Promise<ServiceSpec>,
+  root: RootSource | ((context: RunContext) => RootSource),
+  spec: (context: RunContext, image: ImageContents | undefined) => ServiceSpec | Promise<ServiceSpec>,
 ): Runner {
   return container({
     containerd,
@@ -39,11 +39,11 @@ export function serviceContainer(
       const { code } = await child.exited
       if (code !== 0) throw new Error(`remove what is left of container "${id}": ${said.join('').trim().split('\n').at(-1)}`)
     },
-    async spec(life, image) {
-      const { cgroup } = life.definition
+    async spec(context, image) {
+      const { cgroup } = context.definition
       return ociSpec({
-        ...(await spec(life, image)),
-        oom: life.oom,
+        ...(await spec(context, image)),
+        oom: context.oom,
         cgroup,
         limits: cgroup ? limitsOfGroup(cgroup) : {},
         cgroupVersion: kernel.cgroup.hierarchy().version,

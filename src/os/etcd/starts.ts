@@ -40,21 +40,21 @@ export class EtcdStarts {
 
   /** A runner whose runs are counted as failed when they end by themselves, or when none can be started. */
   counted(runner: Runner, settings: () => string): Runner {
-    return async (life) => {
+    return async (context) => {
       const own = settings()
-      const from = life.output.end
+      const from = context.output.end
       try {
-        const run = await runner(life)
+        const run = await runner(context)
         this.at(own, 'running')
         const ended = async () => {
           const { message } = await run.exit
-          if (!life.signal.aborted) this.failed(own, (await lastWordsOf(life.output, from)).split('\n').at(-1) || message)
+          if (!context.signal.aborted) this.failed(own, (await lastWordsOf(context.output, from)).split('\n').at(-1) || message)
         }
         background(ended(), this.#log, 'watching the end of etcd failed')
         return run
       } catch (error) {
         // A containerd that is away says nothing of etcd's settings.
-        if (!life.signal.aborted && !failedAs(error, 'Unavailable'))
+        if (!context.signal.aborted && !failedAs(error, 'Unavailable'))
           this.failed(own, error instanceof Error ? error.message : String(error))
         throw error
       }

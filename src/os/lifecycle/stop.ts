@@ -1,4 +1,4 @@
-import type { Ending, Machine } from '../area.ts'
+import type { Machine, StopReason } from '../area.ts'
 import { SystemDisk } from '../block/resources/system-disk.ts'
 import { stopPods } from '../cri/stop-pods.ts'
 import { cordonAndDrain, isRegistered } from '../k8s/node/drain.ts'
@@ -113,8 +113,8 @@ export const reboot = (machine: Machine, { force = false, kexec = false } = {}):
 ]
 
 /** The last phase of all. */
-export function end(machine: Machine, ending: Ending): Phase {
-  return { name: ending, tasks: [{ name: ending, run: () => machine.end(ending) }] }
+export function end(machine: Machine, reason: StopReason): Phase {
+  return { name: reason, tasks: [{ name: reason, run: () => machine.end(reason) }] }
 }
 
 async function stopKubeletAndPods({ supervisor, log }: Machine): Promise<void> {

@@ -4,7 +4,7 @@ import type { Logger } from '../../cosi/log.ts'
 import { describe } from '../../cosi/meta.ts'
 import { Runtime } from '../../cosi/runtime.ts'
 import { Store } from '../../cosi/store.ts'
-import type { Ending, Machine } from '../../os/area.ts'
+import type { Machine, StopReason } from '../../os/area.ts'
 import { Meta } from '../../os/block/meta/meta.ts'
 import type { Kernel } from '../../os/kernel.ts'
 import { PhaseLog } from '../../os/lifecycle/phase-log.ts'
@@ -35,7 +35,7 @@ export interface Parts {
   readonly oomFloor: number
   /** A logger for everything that is logged, which shows what matters on the console. */
   logger(ring: LogRing, problem: LastProblem, verbose: () => boolean): Logger
-  end(ending: Ending): void
+  end(reason: StopReason): void
 }
 
 /** The machine with every area's controllers registered; nothing runs yet. */

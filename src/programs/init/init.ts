@@ -8,7 +8,7 @@ import * as files from '../../linux/fs/files.ts'
 import * as capabilities from '../../linux/process/capabilities.ts'
 import { setrlimit } from '../../linux/process/rlimit.ts'
 import * as rebooting from '../../linux/system/reboot.ts'
-import type { Ending } from '../../os/area.ts'
+import type { StopReason } from '../../os/area.ts'
 import { shutdown } from '../../os/lifecycle/stop.ts'
 import { release } from '../../release.ts'
 import { spawn } from '../../supervise/spawn.ts'
@@ -50,7 +50,7 @@ export async function main(_args: string[]): Promise<number> {
       spawn,
       oomFloor: oomFloor(),
       logger: consoleLogger,
-      end: (ending) => endMachine(ending, container),
+      end: (reason) => endMachine(reason, container),
     })
   const machine = await persistently('assemble', make, say)
   if (container) await giveBootId().catch((error) => machine.log.warn("boot id is the host's", { error }))
@@ -77,11 +77,11 @@ function oomFloor(): number {
 }
 
 /** In a container the exit code tells the keeper: 0 stays down, anything else starts again. */
-function endMachine(ending: Ending, container: boolean): void {
-  say(ending === 'reboot' ? 'rebooting' : 'shutting down')
-  if (container) process.exit(ending === 'reboot' ? 129 : 0)
+function endMachine(reason: StopReason, container: boolean): void {
+  say(reason === 'reboot' ? 'rebooting' : 'shutting down')
+  if (container) process.exit(reason === 'reboot' ? 129 : 0)
   files.syncAll()
-  if (ending === 'shutdown') rebooting.reboot('powerOff')
+  if (reason === 'shutdown') rebooting.reboot('powerOff')
   rebooting.reboot(files.readTextIfThere('/sys/kernel/kexec_loaded')?.trim() === '1' ? 'kexec' : 'restart')
 }
 

@@ -5,7 +5,7 @@ import { containerd } from '../../rpc/enums.ts'
 
 const limit = 8 << 20
 
-/** A blob as parsed JSON; refused beyond 8 MiB. */
+/** Reads a blob as JSON. Refuses blobs over 8 MiB. */
 export async function readJson<T>(channel: Channel, digest: string): Promise<T> {
   const parts: Uint8Array[] = []
   let size = 0
@@ -17,14 +17,14 @@ export async function readJson<T>(channel: Channel, digest: string): Promise<T> 
   return JSON.parse(Buffer.concat(parts).toString()) as T
 }
 
-/** Stores a small blob under its digest with labels; nothing happens when it is there. */
+/** Stores a small blob under its digest, with labels. Does nothing when it exists. */
 export async function writeBlob(channel: Channel, digest: string, bytes: Uint8Array, labels: Record<string, string>): Promise<void> {
   const { COMMIT } = containerd.services.content.v1.WriteAction
   const ref = `ichor-${digest}`
   const requests = [{ action: COMMIT, ref, total: bytes.length, expected: digest, offset: 0, data: bytes, labels }]
   try {
     for await (const _ of channel.bidi('containerd.services.content.v1.Content/Write', requests, { deadline: 30_000 })) {
-      // One answer for the one commit.
+      // The commit gets one response.
     }
   } catch (error) {
     if ((error as { status?: string }).status !== 'AlreadyExists') throw error

@@ -1,4 +1,4 @@
-/** A containerd daemon as its gRPC API shows it; each namespace has a connection of its own, opened when it is first used. */
+/** The gRPC API of a containerd daemon. Each namespace has its own connection, opened on first use. */
 
 import { type Channel, connect } from '../../rpc/client/channel.ts'
 import type { RpcError } from '../../rpc/status.ts'
@@ -6,12 +6,12 @@ import type { RpcError } from '../../rpc/status.ts'
 /** One containerd daemon. */
 export interface Containerd {
   readonly address: string
-  /** Calls within a namespace; the connection is made again after the daemon was started anew. */
+  /** The channel for a namespace; it reconnects after the daemon was restarted. */
   in(namespace: string): Channel
   close(): void
 }
 
-/** The daemon listening on that unix socket. */
+/** The daemon that listens on a unix socket. */
 export function containerd(address: string): Containerd {
   const channels = new Map<string, Channel>()
   return {
@@ -31,12 +31,12 @@ export function containerd(address: string): Containerd {
   }
 }
 
-/** Whether a call failed with one of these statuses. */
+/** Whether a call failed with one of the statuses. */
 export function failedAs(error: unknown, ...statuses: RpcError['status'][]): boolean {
   return error instanceof Error && error.name === 'RpcError' && statuses.includes((error as RpcError).status)
 }
 
-/** Waits for a call whose failure with NotFound is as good as success. */
+/** Awaits a call and treats NotFound as success. */
 export async function unlessGone<T>(call: Promise<T>): Promise<T | undefined> {
   try {
     return await call

@@ -1,4 +1,4 @@
-/** Containers in one namespace of containerd: made, and removed with all that belongs to them. */
+/** Creates containers in one namespace of containerd, and removes them with everything that belongs to them. */
 
 import type { Clock } from '../../cosi/clock.ts'
 import { packAny } from '../../rpc/client/any.ts'
@@ -8,10 +8,10 @@ import type { containerd } from '../../rpc/messages.ts'
 import { failedAs, unlessGone } from './client.ts'
 import { type ImageContents, snapshotter } from './images.ts'
 
-/** Numbers of signals (signal(7)). */
+/** Signal numbers (signal(7)). */
 export const signals = { SIGHUP: 1, SIGKILL: 9, SIGTERM: 15 } as const
 
-/** Milliseconds that making or starting a task may take: a machine at its start, or under emulation, has much else to do. */
+/** Milliseconds allowed for creating or starting a task: a machine that is starting, or emulated, may be slow. */
 export const createDeadline = 15 * 60_000
 
 type Mount = containerd.types.Mount
@@ -19,7 +19,7 @@ const { RUNNING, CREATED, PAUSED, PAUSING } = enums.v1.types.Status
 const alive = new Set<number>([RUNNING, CREATED, PAUSED, PAUSING])
 const retryDelay = 300
 
-/** A file system of its own above the image's, for the container of that name. */
+/** Prepares a writable snapshot on top of the image for the container `id`. */
 export async function prepareSnapshot(channel: Channel, id: string, { chainId }: ImageContents): Promise<Mount[]> {
   const { mounts } = await channel.unary('containerd.services.snapshots.v1.Snapshots/Prepare', {
     snapshotter,
@@ -30,7 +30,7 @@ export async function prepareSnapshot(channel: Channel, id: string, { chainId }:
   return mounts
 }
 
-/** Makes the record of a container; it runs nothing yet. */
+/** Creates the container record; nothing runs yet. */
 export async function createContainer(
   channel: Channel,
   id: string,
@@ -50,7 +50,7 @@ export async function createContainer(
   })
 }
 
-/** Kills and removes task, container and snapshot of that name, whichever there are. */
+/** Kills and removes the task, the container and the snapshot named `id`, where they exist. */
 export async function removeContainer(channel: Channel, id: string, { clock }: { clock: Clock }): Promise<void> {
   const task = await unlessGone(channel.unary('containerd.services.tasks.v1.Tasks/Get', { containerId: id }))
   if (task?.process && alive.has(task.process.status)) {
@@ -62,7 +62,7 @@ export async function removeContainer(channel: Channel, id: string, { clock }: {
   await unlessGone(channel.unary('containerd.services.snapshots.v1.Snapshots/Remove', { snapshotter, key: id }))
 }
 
-/** A task that has just ended may not be deletable for a moment. */
+/** Deletes a task; retries, because a task that has just exited may not be deletable yet. */
 async function deleteTask(channel: Channel, id: string, clock: Clock): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {

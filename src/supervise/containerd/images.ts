@@ -1,4 +1,4 @@
-/** Images in one namespace of containerd: looked at, pulled, removed. References are in full form (`docker.io/library/x:tag`). */
+/** Looks up, pulls and removes images in one namespace of containerd. References are in full form (`docker.io/library/x:tag`). */
 
 import { createHash } from 'node:crypto'
 import { packAny, unpackAny } from '../../rpc/client/any.ts'
@@ -9,10 +9,10 @@ import { readJson } from './blobs.ts'
 import { unlessGone } from './client.ts'
 import { openStream } from './stream.ts'
 
-/** The snapshotter that holds every root file system. */
+/** The snapshotter of every root file system. */
 export const snapshotter = 'overlayfs'
 
-/** What an image brings to a container. */
+/** What a container takes from its image. */
 export interface ImageContents {
   readonly reference: string
   readonly digest: string
@@ -22,16 +22,16 @@ export interface ImageContents {
   readonly entrypoint: readonly string[]
   readonly cmd: readonly string[]
   readonly workingDir: string
-  /** Bytes of manifest, configuration and layers as they were sent. */
+  /** Total size in bytes of manifest, configuration and layers, as transferred. */
   readonly size: number
 }
 
-/** Who to be towards a registry; asked for a host name. */
+/** Looks up credentials for the host name of a registry. */
 export type Credentials = (host: string) => { username: string; password: string } | undefined
 
-/** How far one part of a pull is. */
+/** Progress of one part of a pull. */
 export interface PullProgress {
-  /** `waiting`, `downloading`, `extracting`, `complete`, `exists`, … as containerd says. */
+  /** The event of containerd: `waiting`, `downloading`, `extracting`, `complete`, `exists`, … */
   readonly event: string
   readonly name: string
   readonly offset: number
@@ -43,16 +43,16 @@ type Index = { manifests?: Descriptor[] }
 type Manifest = { config: Descriptor; layers: Descriptor[] }
 type Config = { config?: { Env?: string[]; Entrypoint?: string[]; Cmd?: string[]; WorkingDir?: string }; rootfs: { diff_ids: string[] } }
 
-/** OCI's names of processor architectures are Go's. */
+/** OCI names processor architectures as Go does. */
 export const architecture = process.arch === 'x64' ? 'amd64' : process.arch
 
-/** The digest a reference stands for in this namespace, unpacked or not. */
+/** The digest of a reference in this namespace, unpacked or not. */
 export async function imageDigest(channel: Channel, reference: string): Promise<string | undefined> {
   const found = await unlessGone(channel.unary('containerd.services.images.v1.Images/Get', { name: reference }))
   return found?.image?.target?.digest
 }
 
-/** The image, if containerd has it, unpacked, in this namespace. */
+/** The image, if containerd has it unpacked in this namespace. */
 export async function imageContents(channel: Channel, reference: string): Promise<ImageContents | undefined> {
   const found = await unlessGone(channel.unary('containerd.services.images.v1.Images/Get', { name: reference }))
   const target = found?.image?.target
@@ -91,26 +91,26 @@ export function chainOf(diffIds: readonly string[]): string {
   return diffIds.reduce((chain, id) => (chain ? `sha256:${createHash('sha256').update(`${chain} ${id}`).digest('hex')}` : id), '')
 }
 
-/** What a pull may be told. */
+/** Options of a pull. */
 export interface PullOptions {
   /** Folder with a `<host>/hosts.toml` for each registry. */
   hostsDir: string
   credentials?: Credentials
   progress?: (progress: PullProgress) => void
   labels?: Record<string, string>
-  /** Whether a file system is made of it, as containers need; without, only its blobs are kept. */
+  /** Whether to unpack a root file system, which containers need. Without it only the blobs are stored. Default: true. */
   unpack?: boolean
   signal?: AbortSignal
 }
 
-/** Fetches an image, mirrors first, and unpacks it unless told otherwise. */
+/** Pulls an image, from mirrors first, and unpacks it unless `unpack` is false. */
 export async function pullImage(channel: Channel, reference: string, options: PullOptions): Promise<void> {
   const { hostsDir, credentials, progress, labels = {}, unpack = true, signal } = options
   const auth = credentials && (await openStream(channel, 'auth', (message) => answerAuth(message, credentials)))
-  const told =
+  const progressStream =
     progress &&
     (await openStream(channel, 'progress', (message) => {
-      tellProgress(message, progress)
+      reportProgress(message, progress)
       return undefined
     }))
   try {
@@ -126,19 +126,19 @@ export async function pullImage(channel: Channel, reference: string, options: Pu
           platforms: [platform],
           ...(unpack && { unpacks: [{ platform, snapshotter }] }),
         }),
-        options: { progressStream: told?.id ?? '' },
+        options: { progressStream: progressStream?.id ?? '' },
       },
       { deadline: 15 * 60_000, signal },
     )
   } finally {
     auth?.close()
-    told?.close()
+    progressStream?.close()
   }
 }
 
-function tellProgress(message: Parameters<typeof unpackAny>[1], tell: (progress: PullProgress) => void): void {
+function reportProgress(message: Parameters<typeof unpackAny>[1], report: (progress: PullProgress) => void): void {
   const found = unpackAny<containerd.types.transfer.Progress>('containerd.types.transfer.Progress', message)
-  if (found) tell({ event: found.event, name: found.name, offset: found.progress, total: found.total })
+  if (found) report({ event: found.event, name: found.name, offset: found.progress, total: found.total })
 }
 
 function answerAuth(message: Parameters<typeof unpackAny>[1], credentials: Credentials): ReturnType<typeof packAny> {
@@ -151,7 +151,7 @@ function answerAuth(message: Parameters<typeof unpackAny>[1], credentials: Crede
   )
 }
 
-/** An image as the list shows it. */
+/** An image as listed. */
 export interface ListedImage {
   readonly name: string
   readonly digest: string
@@ -160,7 +160,7 @@ export interface ListedImage {
   readonly labels: Record<string, string>
 }
 
-/** All images of a namespace by name; the size is 0 where parts are missing. */
+/** All images of a namespace, sorted by name; the size is 0 where blobs are missing. */
 export async function listImages(channel: Channel): Promise<ListedImage[]> {
   const { images } = await channel.unary('containerd.services.images.v1.Images/List', {})
   const listed = images.map(async ({ name, target, createdAt, labels }): Promise<ListedImage> => {
@@ -170,7 +170,7 @@ export async function listImages(channel: Channel): Promise<ListedImage[]> {
   return (await Promise.all(listed)).sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** Forgets an image; containerd collects what only it needed. Throws RpcError NotFound when there is none. */
+/** Removes an image; containerd collects the blobs that only it referenced. Throws RpcError NotFound when there is none. */
 export async function removeImage(channel: Channel, reference: string): Promise<void> {
   await channel.unary('containerd.services.images.v1.Images/Delete', { name: reference, sync: true }, { deadline: 60_000 })
 }

@@ -1,6 +1,7 @@
 /**
- * Images from archives (OCI layout or `docker save`, compressed or not): sent through a named stream no faster than
- * containerd says it has room, unpacked, and known by the name that the archive gives, else by their digest.
+ * Imports images from archives (OCI layout or `docker save`, compressed or not). The archive is sent through a named
+ * stream within the flow control window of containerd and is unpacked. The image gets the name in the archive, else its
+ * digest.
  */
 
 import { packAny, unpackAny } from '../../rpc/client/any.ts'
@@ -10,20 +11,20 @@ import { RpcError } from '../../rpc/status.ts'
 import { architecture, snapshotter } from './images.ts'
 import { openStream } from './stream.ts'
 
-/** What containerd takes in one message. */
+/** Maximum bytes of one data message. */
 const pieceSize = 32 * 1024
 const deadline = 30 * 60_000
 
-/** Imports an archive and gives the name of its image. Throws RpcError. */
+/** Imports an archive and returns the name of its image. Throws RpcError. */
 export async function importImage(channel: Channel, archive: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<string> {
   const names: string[] = []
-  const room = new Room()
+  const window = new Window()
   const data = await openStream(channel, 'import', (message) => {
     const update = unpackAny<containerd.types.transfer.WindowUpdate>('containerd.types.transfer.WindowUpdate', message)
-    if (update) room.add(update.update)
+    if (update) window.add(update.update)
     return undefined
   })
-  const told = await openStream(channel, 'progress', (message) => {
+  const progressStream = await openStream(channel, 'progress', (message) => {
     const progress = unpackAny<containerd.types.transfer.Progress>('containerd.types.transfer.Progress', message)
     if (progress?.event === 'saved') names.push(progress.name)
     return undefined
@@ -40,17 +41,17 @@ export async function importImage(channel: Channel, archive: AsyncIterable<Uint8
           unpacks: [{ platform, snapshotter }],
           extraReferences: [{ name: 'import', isPrefix: true, allowOverwrite: true, addDigest: true, skipNamedDigest: true }],
         }),
-        options: { progressStream: told.id },
+        options: { progressStream: progressStream.id },
       },
       { deadline, signal: AbortSignal.any([signal, ended.signal]) },
     )
     const sent = (async () => {
       for await (const chunk of archive) {
         for (let at = 0; at < chunk.length; ) {
-          const size = Math.min(pieceSize, chunk.length - at, await room.some(ended.signal))
+          const size = Math.min(pieceSize, chunk.length - at, await window.some(ended.signal))
           if (ended.signal.aborted) return
           data.send(packAny('containerd.types.transfer.Data', { data: chunk.subarray(at, at + size) }))
-          room.add(-size)
+          window.add(-size)
           at += size
         }
       }
@@ -67,19 +68,19 @@ export async function importImage(channel: Channel, archive: AsyncIterable<Uint8
   } finally {
     ended.abort()
     data.close()
-    told.close()
+    progressStream.close()
   }
 }
 
-/** What is wrong with an archive is the caller's business. */
+/** Maps failures caused by the archive itself to InvalidArgument. */
 function refused(error: unknown): unknown {
   const { message, status } = error as RpcError
   if (status !== 'Unknown' && status !== 'InvalidArgument' && status !== 'NotFound') return error
   return new RpcError('InvalidArgument', `import the archive: ${message}`)
 }
 
-/** How many bytes the other side still takes. */
-class Room {
+/** The flow control window: how many bytes containerd still accepts. */
+class Window {
   #bytes = 0
   #wake = () => {}
 
@@ -88,7 +89,7 @@ class Room {
     this.#wake()
   }
 
-  /** The room there is, as soon as there is some; also when it is over. */
+  /** Waits for a non-empty window and returns its size; returns at once when the signal is aborted. */
   async some(signal: AbortSignal): Promise<number> {
     const wake = () => this.#wake()
     signal.addEventListener('abort', wake)

@@ -1,9 +1,10 @@
 /**
- * Images that are already on the machine, as folders: nothing is fetched or unpacked. Each layer becomes a committed
- * snapshot whose folder is a bind mount of the layer's own; manifest and configuration are small blobs; the image is
- * then like any other. All containers, of all nodes of a machine, share the memory of the same files.
+ * Provides images that are already on the machine as folders; nothing is fetched or unpacked. Each layer becomes a
+ * committed snapshot whose folder is a bind mount of the layer's folder. The manifest and the configuration are small
+ * blobs. The result is an ordinary image, and all containers of all nodes of a machine share the page cache of the same
+ * files.
  *
- * A snapshot outlives the machine's start, its bind mount does not: both are looked at each time.
+ * A snapshot persists over restarts of the machine, its bind mount does not: both are checked at each start.
  */
 
 import type { Channel } from '../../rpc/client/channel.ts'
@@ -12,7 +13,7 @@ import { writeBlob } from './blobs.ts'
 import { failedAs, unlessGone } from './client.ts'
 import { chainOf, snapshotter } from './images.ts'
 
-/** An image whose layers are folders; manifest and configuration are the very bytes that were hashed. */
+/** An image whose layers are folders; manifest and configuration are byte for byte what was hashed. */
 export interface OwnImage {
   readonly name: string
   readonly digest: string
@@ -22,17 +23,17 @@ export interface OwnImage {
   readonly layers: readonly { readonly digest: string; readonly folder: string }[]
 }
 
-/** Shows one folder at another's place, unless something is shown there already. */
+/** Bind-mounts one folder over another, unless something is mounted there already. */
 export type ShowFolder = (source: string, target: string) => void
 
 type Mount = containerd.types.Mount
 const layerLabel = 'ichor/layer'
 const collectRoot = { 'containerd.io/gc.root': 'ichor' }
 
-/** Layers that are being provided or have been, by chain: shared by the images of one namespace that are provided side by side. */
+/** Layers being provided or already provided, by chain id; shared by images of one namespace that are provided concurrently. */
 export type Layers = Map<string, Promise<void>>
 
-/** Makes the image known in the channel's namespace; what is there already is kept. */
+/** Registers the image in the channel's namespace and keeps whatever exists already. */
 export async function provideImage(channel: Channel, image: OwnImage, show: ShowFolder, layers: Layers = new Map()): Promise<void> {
   const chain: string[] = []
   let ready: Promise<void> = Promise.resolve()
@@ -65,7 +66,7 @@ interface Layer {
 
 async function provideSnapshot(channel: Channel, { name, parent, digest, folder }: Layer, show: ShowFolder): Promise<void> {
   const found = await unlessGone(channel.unary('containerd.services.snapshots.v1.Snapshots/Stat', { snapshotter, key: name }))
-  // One that was unpacked in the usual way needs no help.
+  // A snapshot that was unpacked from a registry needs no bind mount.
   if (found?.info && found.info.labels[layerLabel] === undefined) return
   if (found) return show(folder, await folderOf(channel, name))
   const key = `ichor ${name}`
@@ -73,7 +74,7 @@ async function provideSnapshot(channel: Channel, { name, parent, digest, folder 
   const prepare = () => channel.unary('containerd.services.snapshots.v1.Snapshots/Prepare', { snapshotter, key, parent, labels })
   const { mounts } = await prepare().catch(async (error) => {
     if (!failedAs(error, 'AlreadyExists')) throw error
-    // Left behind by a start that was cut short.
+    // Left behind by an interrupted start.
     await discard(channel, key)
     return prepare()
   })
@@ -81,7 +82,7 @@ async function provideSnapshot(channel: Channel, { name, parent, digest, folder 
   await channel.unary('containerd.services.snapshots.v1.Snapshots/Commit', { snapshotter, name, key, labels })
 }
 
-/** Where a committed snapshot's own files are: the uppermost of what a snapshot above it would be laid over. */
+/** The folder with a committed snapshot's own files: the topmost lower directory of a snapshot on top of it. */
 async function folderOf(channel: Channel, name: string): Promise<string> {
   const key = `ichor look ${name}`
   await discard(channel, key)
@@ -106,10 +107,10 @@ async function discard(channel: Channel, key: string): Promise<void> {
   await unlessGone(channel.unary('containerd.services.snapshots.v1.Snapshots/Remove', { snapshotter, key }))
 }
 
-/** Names the image; an update that changes nothing still tells the pods' daemon, which may have forgotten it. */
+/** Creates or updates the image record. An update without a change still notifies the CRI plugin, which may have dropped the image. */
 async function nameImage(channel: Channel, { name, digest, mediaType, manifest }: OwnImage): Promise<void> {
   const target = { mediaType, digest, size: Buffer.byteLength(manifest) }
-  // The kubelet frees no space by removing it, so it is not to try.
+  // The kubelet frees no space by removing this image, so it is pinned.
   const image = { name, target, labels: { 'io.cri-containerd.pinned': 'pinned' } }
   try {
     await channel.unary('containerd.services.images.v1.Images/Create', { image })

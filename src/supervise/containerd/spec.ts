@@ -2,7 +2,7 @@
 
 import { seccompProfile } from '../../wire/seccomp/profile.ts'
 
-/** A mount inside a container, in runc's words. */
+/** A mount inside a container, in the format of runc. */
 export interface SpecMount {
   readonly destination: string
   readonly type?: string
@@ -10,7 +10,7 @@ export interface SpecMount {
   readonly options?: readonly string[]
 }
 
-/** What a control group may use: bytes, and the weight of cgroup version 2 (1 to 10000). */
+/** Limits of a control group: bytes, and the weight of cgroup version 2 (1 to 10000). */
 export interface GroupLimits {
   readonly memoryMin?: number
   readonly memoryLow?: number
@@ -19,19 +19,19 @@ export interface GroupLimits {
   readonly cpuWeight?: number
 }
 
-/** A container as its service describes it. */
+/** What a service specifies of its container. */
 export interface SpecOptions {
   readonly args: readonly string[]
   readonly env?: readonly string[]
   readonly cwd?: string
   readonly uid?: number
   readonly gid?: number
-  /** Names with CAP_; none unless said. */
+  /** Names with CAP_. Default: none. */
   readonly capabilities?: readonly string[]
   readonly readonlyRoot?: boolean
-  /** The program has a terminal of its own. */
+  /** Allocates a terminal for the program. */
   readonly terminal?: boolean
-  /** How mounts spread from and into the container. */
+  /** Mount propagation from and into the container. */
   readonly rootPropagation?: 'private' | 'rslave' | 'rshared' | 'shared'
   readonly mounts?: readonly SpecMount[]
   readonly hostPid?: boolean
@@ -45,12 +45,12 @@ export interface SpecOptions {
   readonly cgroupVersion: 1 | 2
 }
 
-/** The version of the specification that is written. */
+/** The version of the OCI runtime specification that is written. */
 export const ociVersion = '1.2.0'
 
 const defaultPath = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** Paths that tell too much about the machine. */
+/** Paths that disclose details of the machine. */
 export const maskedPaths = [
   '/proc/acpi',
   '/proc/asound',
@@ -64,10 +64,10 @@ export const maskedPaths = [
   '/sys/firmware',
   '/sys/devices/virtual/powercap',
 ]
-/** Paths through which the machine could be changed. */
+/** Paths through which a container could change the machine. */
 export const readonlyPaths = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
 
-/** What every container needs to be a Linux system. */
+/** Mounts that every container needs. */
 export const basicMounts: readonly SpecMount[] = [
   { destination: '/proc', type: 'proc', source: 'proc', options: ['nosuid', 'noexec', 'nodev'] },
   { destination: '/dev', type: 'tmpfs', source: 'tmpfs', options: ['nosuid', 'strictatime', 'mode=755', 'size=65536k'] },
@@ -82,7 +82,7 @@ export const basicMounts: readonly SpecMount[] = [
   { destination: '/sys', type: 'sysfs', source: 'sysfs', options: ['nosuid', 'noexec', 'nodev', 'ro'] },
 ]
 
-/** The specification as an object; its JSON is what containerd keeps. Network and host names are always the node's. */
+/** Builds the specification; containerd stores its JSON. The network and UTS namespaces are always the node's. */
 export function ociSpec(options: SpecOptions): object {
   const { args, env = [], cwd = '/', uid = 0, gid = uid, capabilities = [], mounts = [], privileged = false } = options
   const replaced = new Set(mounts.map(({ destination }) => destination))
@@ -110,7 +110,7 @@ export function ociSpec(options: SpecOptions): object {
   }
 }
 
-/** Whether a basic mount lies at or under one that the service brings itself. */
+/** Whether a basic mount lies at or under a mount of the service. */
 function covered(destination: string, replaced: ReadonlySet<string>): boolean {
   return [...replaced].some((path) => destination === path || (path === '/dev' && destination.startsWith('/dev/')))
 }
@@ -131,7 +131,7 @@ function resourcesOf({ privileged, limits = {}, cgroupVersion }: SpecOptions): o
   return {
     devices: [{ allow: privileged ?? false, access: 'rwm' }],
     ...(memoryMax !== undefined && { memory: { limit: memoryMax } }),
-    // Version 1 has shares instead of weights: 1024 are a core, as a weight of 39 is.
+    // Version 1 has shares instead of weights: 1024 shares equal a weight of 39.
     ...(cgroupVersion === 1 && cpuWeight !== undefined && { cpu: { shares: Math.round(((cpuWeight - 1) * 262142) / 9999) + 2 } }),
     ...(cgroupVersion === 2 && { unified }),
   }

@@ -1,4 +1,4 @@
-/** Named streams beside a call: containerd tells progress through one and asks for credentials through another. */
+/** Named streams beside a call: containerd reports progress on one and requests credentials on another. */
 
 import { packAny } from '../../rpc/client/any.ts'
 import type { Channel } from '../../rpc/client/channel.ts'
@@ -6,16 +6,16 @@ import type { google } from '../../rpc/messages.ts'
 
 type Any = google.protobuf.Any
 
-/** A stream that containerd knows by its name. */
+/** A stream that containerd refers to by its id. */
 export interface NamedStream {
   readonly id: string
   send(message: Any): void
-  /** Nothing more is sent; the other side may still answer. */
+  /** Half-closes the stream; containerd may still send. */
   end(): void
   close(): void
 }
 
-/** Opens a stream and answers each message on it: what the handler returns is sent back. Resolves when containerd knows the name. */
+/** Opens a stream and handles each message on it: what the handler returns is sent back. Resolves once containerd has registered the id. */
 export async function openStream(channel: Channel, name: string, handle: (message: Any) => Any | undefined): Promise<NamedStream> {
   const id = `${name}-${crypto.randomUUID()}`
   const ready = Promise.withResolvers<void>()
@@ -46,7 +46,7 @@ export async function openStream(channel: Channel, name: string, handle: (messag
   }
 }
 
-/** Messages to be sent, in order, until ended. */
+/** Outgoing messages in order, until ended. */
 class Queue implements AsyncIterable<Any> {
   readonly #items: Any[] = []
   #ended = false

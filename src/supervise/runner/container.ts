@@ -1,6 +1,6 @@
 /**
- * Runs a container of containerd. Whatever an earlier run has left under the same name is removed first; the container
- * outlives containerd's own end (its shim is a process of its own), so a broken connection is no news about it.
+ * Runs a container of containerd. Leftovers of an earlier run with the same name are removed first. The container
+ * survives the end of containerd, because its shim is a process of its own; a broken connection is no sign of its end.
  */
 
 import type { Clock } from '../../cosi/clock.ts'
@@ -9,51 +9,51 @@ import type { containerd } from '../../rpc/messages.ts'
 import { type Containerd, failedAs, unlessGone } from '../containerd/client.ts'
 import { createContainer, createDeadline, prepareSnapshot, removeContainer, signals } from '../containerd/containers.ts'
 import { type ImageContents, imageContents } from '../containerd/images.ts'
-import type { Exit, Life, Run, Runner } from '../definition.ts'
+import type { Exit, Run, RunContext, Runner } from '../definition.ts'
 import type { LogRing } from '../log-ring.ts'
 
-/** A named pipe whose reading end is ours. */
+/** A named pipe that this process reads. */
 export interface Pipe {
   readonly path: string
   readonly stream: ReadableStream<Uint8Array>
-  /** The container has it open: from now on the stream ends with its last writer. */
+  /** Called once the container has opened the pipe: from then on the stream ends with its last writer. */
   opened(): void
   close(): Promise<void>
 }
 
-/** Where a container's root file system comes from. */
+/** Source of a container's root file system. */
 export type RootSource = { readonly folder: string; readonly readonly?: boolean } | { readonly image: string }
 
 /** A container and where it runs. */
 export interface ContainerOptions {
   readonly containerd: Containerd
   readonly namespace: string
-  readonly root: RootSource | ((life: Life) => RootSource)
-  /** The OCI specification; for an image root it is told what the image brings. */
-  readonly spec: (life: Life, image: ImageContents | undefined) => object | Promise<object>
-  /** Makes a named pipe for the container's output. */
+  readonly root: RootSource | ((context: RunContext) => RootSource)
+  /** Builds the OCI specification; `image` is present when the root is an image. */
+  readonly spec: (context: RunContext, image: ImageContents | undefined) => object | Promise<object>
+  /** Creates a named pipe for the container's output. */
   readonly makePipe: (id: string) => Pipe
-  /** Removes what the runtime below containerd has kept of a container that containerd does not know any more. */
+  /** Removes what the OCI runtime has kept of a container that containerd no longer knows. */
   readonly purge?: (id: string) => Promise<void>
   readonly labels?: Readonly<Record<string, string>>
 }
 
 type Mount = containerd.types.Mount
 const retryDelay = 300
-/** How long the last output is waited for: a process that left its container may hold the pipe open. */
+/** Milliseconds to wait for the last output: a process that left its container may hold the pipe open. */
 const drainLimit = 1000
 
-/** Runs a container whose name is the service's id. */
+/** Runs a container whose id is the service's. */
 export function container(options: ContainerOptions): Runner {
-  return async (life) => {
-    const { id } = life.definition
+  return async (context) => {
+    const { id } = context.definition
     const channel = options.containerd.in(options.namespace)
-    await removeContainer(channel, id, life)
+    await removeContainer(channel, id, context)
     await options.purge?.(id)
-    const root = typeof options.root === 'function' ? options.root(life) : options.root
+    const root = typeof options.root === 'function' ? options.root(context) : options.root
     const image = 'image' in root ? await imageOf(channel, root.image) : undefined
     const rootfs = 'image' in root ? await prepareSnapshot(channel, id, image!) : folderMount(root)
-    const spec = await options.spec(life, image)
+    const spec = await options.spec(context, image)
     await createContainer(channel, id, spec, image, options.labels ?? {})
     const pipe = options.makePipe(id)
     try {
@@ -63,24 +63,24 @@ export function container(options: ContainerOptions): Runner {
         { deadline: createDeadline },
       )
       pipe.opened()
-      life.created(pid)
+      context.created(pid)
       await channel.unary('containerd.services.tasks.v1.Tasks/Start', { containerId: id }, { deadline: createDeadline })
-      return running(channel, life, pid, pipe)
+      return running(channel, context, pid, pipe)
     } catch (error) {
       await pipe.close()
-      await removeContainer(channel, id, life).catch(() => {})
+      await removeContainer(channel, id, context).catch(() => {})
       throw error
     }
   }
 }
 
-function running(channel: Channel, life: Life, pid: number, pipe: Pipe): Run {
-  const { id } = life.definition
-  const drained = copy(pipe.stream, life.output)
-  const exit = waitForTask(channel, id, life).then(async (end) => {
-    await removeContainer(channel, id, life).catch((error: Error) => life.note(`Leftovers of the container stay: ${error.message}`))
-    // With its task the runtime's own hold on the pipe is gone: what is left in it is the last output, then its end.
-    await within(drained, drainLimit, life.clock)
+function running(channel: Channel, context: RunContext, pid: number, pipe: Pipe): Run {
+  const { id } = context.definition
+  const drained = copy(pipe.stream, context.output)
+  const exit = waitForTask(channel, id, context).then(async (end) => {
+    await removeContainer(channel, id, context).catch((error: Error) => context.note(`remove container failed: ${error.message}`))
+    // Deleting the task closes the runtime's own descriptor of the pipe, so the stream ends after the last output.
+    await within(drained, drainLimit, context.clock)
     await pipe.close()
     return end
   })
@@ -95,8 +95,8 @@ function running(channel: Channel, life: Life, pid: number, pipe: Pipe): Run {
   }
 }
 
-/** The end of a task, waited for over any number of containerd's own lives. */
-async function waitForTask(channel: Channel, id: string, { clock }: Life): Promise<Exit> {
+/** Waits for a task to exit, over any number of restarts of containerd. */
+async function waitForTask(channel: Channel, id: string, { clock }: RunContext): Promise<Exit> {
   for (;;) {
     try {
       const { exitStatus } = await channel.unary('containerd.services.tasks.v1.Tasks/Wait', { containerId: id }, { deadline: 0 })
@@ -108,7 +108,7 @@ async function waitForTask(channel: Channel, id: string, { clock }: Life): Promi
   }
 }
 
-/** Shells and runc tell a signal as 128 and its number. */
+/** runc reports a signal as exit status 128 plus its number. */
 function ended(id: string, status: number): Exit {
   const how = status > 128 ? `was killed by signal ${status - 128}` : `exited with code ${status}`
   return { ok: status === 0, message: `Task ${id} ${how}` }
@@ -116,7 +116,7 @@ function ended(id: string, status: number): Exit {
 
 async function imageOf(channel: Channel, reference: string): Promise<ImageContents> {
   const image = await imageContents(channel, reference)
-  if (!image) throw new Error(`image "${reference}" is not there`)
+  if (!image) throw new Error(`image "${reference}" does not exist`)
   return image
 }
 
@@ -124,10 +124,10 @@ function folderMount({ folder, readonly }: { folder: string; readonly?: boolean 
   return [{ type: 'bind', source: folder, target: '', options: ['bind', readonly ? 'ro' : 'rw'] }]
 }
 
-/** Waits for something no longer than so many milliseconds. */
-async function within(done: Promise<void>, limit: number, clock: Clock): Promise<void> {
+/** Waits for a promise, at most `limit` milliseconds. */
+async function within(promise: Promise<void>, limit: number, clock: Clock): Promise<void> {
   const over = new AbortController()
-  await Promise.race([done, clock.sleep(limit, over.signal)])
+  await Promise.race([promise, clock.sleep(limit, over.signal)])
   over.abort()
 }
 
@@ -135,6 +135,6 @@ async function copy(stream: ReadableStream<Uint8Array>, output: LogRing): Promis
   try {
     for await (const chunk of stream) output.write(chunk)
   } catch {
-    // The pipe is closed once its container is gone.
+    // The pipe is closed when its container is removed.
   }
 }

@@ -1,10 +1,10 @@
-/** Runs a program as a process of the node: identity, control group and limits are set by `exec` before the program begins. */
+/** Runs a program as a process of the node. `exec` sets identity, control group and limits before the program starts. */
 
-import type { Exit, Life, Runner } from '../definition.ts'
+import type { Exit, RunContext, Runner } from '../definition.ts'
 import type { LogRing } from '../log-ring.ts'
 import { type Spawn, spawn as spawnHere } from '../spawn.ts'
 
-/** A program and how it is to run. */
+/** A program and how to run it. */
 export interface ProcessOptions {
   readonly argv: readonly string[]
   readonly env?: Readonly<Record<string, string>>
@@ -13,39 +13,39 @@ export interface ProcessOptions {
   readonly gid?: number
   /** Priority, -20 to 19. */
   readonly nice?: number
-  /** It has no capabilities, only the system calls of a service without any, and nothing it starts gains more. */
+  /** Runs without capabilities, with the system call filter of a service that has none, and with no_new_privs. */
   readonly confined?: boolean
-  /** What it sees of the machine, where that is not everything. */
+  /** Restricts what the process sees of the machine. Default: everything. */
   readonly view?: View
 }
 
-/** What a container without privileges would see: nothing can be written, no process of another user and no other's IPC is there. */
+/** The view of an unprivileged container: a read-only root, no processes of other users, no foreign IPC. */
 export interface View {
-  /** Files and folders that are empty to it. */
+  /** Files and folders that appear empty. */
   readonly hide: readonly string[]
-  /** Those of them, or in them, that are there all the same. */
+  /** Files and folders, among the hidden ones or inside them, that stay visible. */
   readonly show: readonly string[]
 }
 
-/** Milliseconds to wait for the last output after the process has ended: a descendant may hold the pipe open. */
+/** Milliseconds to wait for the last output after the process has exited: a descendant may hold the pipe open. */
 const drainTime = 200
 
-/** Runs a program; options that need thought are a function, asked at each start. */
+/** Runs a program. Options that depend on the state at start are a function, called at each start. */
 export function program(
-  options: ProcessOptions | ((life: Life) => ProcessOptions | Promise<ProcessOptions>),
+  options: ProcessOptions | ((context: RunContext) => ProcessOptions | Promise<ProcessOptions>),
   spawn: Spawn = spawnHere,
 ): Runner {
-  return async (life) => {
-    const { argv, env = {}, cwd, ...limits } = typeof options === 'function' ? await options(life) : options
-    const child = spawn({ argv: [...launcher(life, limits), ...argv], env, cwd })
-    life.created(child.pid)
-    const drained = Promise.all(child.output.map((stream) => copy(stream, life.output)))
+  return async (context) => {
+    const { argv, env = {}, cwd, ...limits } = typeof options === 'function' ? await options(context) : options
+    const child = spawn({ argv: [...launcher(context, limits), ...argv], env, cwd })
+    context.created(child.pid)
+    const drained = Promise.all(child.output.map((stream) => copy(stream, context.output)))
     const exit = child.exited.then(async (end): Promise<Exit> => {
-      await Promise.race([drained, life.clock.sleep(drainTime)])
-      return { ok: end.code === 0, message: `Process "${life.definition.id}" ${how(end)}` }
+      await Promise.race([drained, context.clock.sleep(drainTime)])
+      return { ok: end.code === 0, message: `Process "${context.definition.id}" ${how(end)}` }
     })
     return {
-      description: `Process "${life.definition.id}" started with PID ${child.pid}`,
+      description: `Process "${context.definition.id}" started with PID ${child.pid}`,
       pid: child.pid,
       exit,
       kill: (signal) => child.kill(signal),
@@ -53,9 +53,9 @@ export function program(
   }
 }
 
-/** The words before the program: `exec` with what it has to set. */
+/** The arguments that precede the program: `exec` and its flags. */
 function launcher(
-  { oom, definition: { cgroup } }: Life,
+  { oom, definition: { cgroup } }: RunContext,
   { uid, gid, nice, confined, view }: Omit<ProcessOptions, 'argv' | 'env' | 'cwd'>,
 ): string[] {
   const settings: Record<string, string | number | undefined> = { uid, gid: gid ?? uid, nice, cgroup, 'oom-score': oom }
@@ -71,7 +71,7 @@ async function copy(stream: ReadableStream<Uint8Array>, output: LogRing): Promis
   try {
     for await (const chunk of stream) output.write(chunk)
   } catch {
-    // A pipe that breaks has no more to say.
+    // A broken pipe has no more output.
   }
 }
 

@@ -1,9 +1,9 @@
-import type { Exit, Life, Runner } from '../definition.ts'
+import type { Exit, RunContext, Runner } from '../definition.ts'
 
-/** Runs a function inside init. It ends by itself, or soon after its signal is aborted; there is nothing harsher than asking. */
-export function task(name: string, run: (life: Life) => Promise<void>): Runner {
-  return async (life) => {
-    const asked = new AbortController()
+/** Runs a function inside init. It ends by itself, or soon after its signal is aborted; it cannot be killed. */
+export function task(name: string, run: (context: RunContext) => Promise<void>): Runner {
+  return async (context) => {
+    const stopping = new AbortController()
     const end = (): Exit => ({ ok: true, message: `Task "${name}" ended` })
     const failed = (error: unknown): Exit => ({
       ok: false,
@@ -11,8 +11,8 @@ export function task(name: string, run: (life: Life) => Promise<void>): Runner {
     })
     return {
       description: `Task "${name}" started`,
-      exit: run({ ...life, signal: asked.signal }).then(end, failed),
-      kill: () => asked.abort(),
+      exit: run({ ...context, signal: stopping.signal }).then(end, failed),
+      kill: () => stopping.abort(),
     }
   }
 }

@@ -25,7 +25,7 @@ import { EtcdRootSecret } from '../../../src/os/secrets/resources/etcd-root-secr
 import { EtcdSecret } from '../../../src/os/secrets/resources/etcd-secret.ts'
 import { newCA } from '../../../src/pki/certificate.ts'
 import { RpcError } from '../../../src/rpc/status.ts'
-import type { Life, Run } from '../../../src/supervise/definition.ts'
+import type { Run, RunContext } from '../../../src/supervise/definition.ts'
 import { LogRing } from '../../../src/supervise/log-ring.ts'
 import type { State } from '../../../src/supervise/state.ts'
 import { controlPlane, machineWith, memoryFiles } from '../k8s/machine.ts'
@@ -209,7 +209,7 @@ describe('settings of etcd', () => {
 })
 
 describe('a start is counted as failed', () => {
-  const life = (signal = new AbortController().signal) => ({ signal, output: new LogRing() }) as unknown as Life
+  const runContext = (signal = new AbortController().signal) => ({ signal, output: new LogRing() }) as unknown as RunContext
   const starting = () => {
     const store = new Store()
     const starts = new EtcdStarts({ store, log: silent })
@@ -219,7 +219,7 @@ describe('a start is counted as failed', () => {
 
   test('when the process ends by itself, with the words of this run and not of one before', async () => {
     const { starts, seen, store } = starting()
-    const own = life()
+    const own = runContext()
     own.output.line('{"level":"fatal","msg":"discovery failed","error":"of another run"}')
     const exit = Promise.withResolvers<{ ok: boolean; message: string }>()
     const run = { description: '', exit: exit.promise, kill: () => {} } as Run
@@ -240,7 +240,7 @@ describe('a start is counted as failed', () => {
       starts.counted(
         () => Promise.reject(error),
         () => 'a',
-      )(life())
+      )(runContext())
     await expect(runs(new Error('no such file "/usr/local/bin/etcd"'))).rejects.toThrow()
     await expect(runs(new RpcError('Unavailable', 'containerd is away'))).rejects.toThrow()
     expect(seen()).toMatchObject({ failures: 1, error: 'no such file "/usr/local/bin/etcd"' })

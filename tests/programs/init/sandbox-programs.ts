@@ -1,7 +1,7 @@
 /** Programs in a test: daemons run until they are told to end, tools do at once what they are for. Each can fail to start, or end badly. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Child, Ending, Spawn } from '../../../src/supervise/spawn.ts'
+import type { Child, ExitStatus, Spawn } from '../../../src/supervise/spawn.ts'
 import type { Hardware } from './sandbox-hardware.ts'
 import type { Fault } from './sandbox-kernel.ts'
 
@@ -16,7 +16,7 @@ export function sandboxPrograms(root: string, fault: Fault, hardware?: Hardware)
     const name = path.split('/').at(-1) ?? ''
     const refused = fault(`spawn ${name}`)
     if (refused) throw refused
-    const { promise: exited, resolve } = Promise.withResolvers<Ending>()
+    const { promise: exited, resolve } = Promise.withResolvers<ExitStatus>()
     const child: Child = {
       pid: pids++,
       output: [nothing(), nothing()],

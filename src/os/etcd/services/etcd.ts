@@ -29,23 +29,23 @@ export const etcdService = (machine: Machine): ServiceDefinition => {
     id: 'etcd',
     dependsOn: ['cri', 'registryd'],
     wait,
-    async prepare(life) {
-      const { spec, metadata } = await machine.store.until(EtcdSpec, 'etcd', undefined, { signal: life.signal })
+    async prepare(context) {
+      const { spec, metadata } = await machine.store.until(EtcdSpec, 'etcd', undefined, { signal: context.signal })
       const { image } = spec
       const settings = metadata.annotations[settingsAnnotation] ?? ''
       const failed = (error: string) => {
-        if (!life.signal.aborted) starts.failed(settings, error)
+        if (!context.signal.aborted) starts.failed(settings, error)
       }
       starts.begin({ settings, image })
       // The image comes first, so that a cluster begins as soon as it is ordered to.
-      await ensureImage(machine.kernel, image, life).catch((error: unknown) => {
+      await ensureImage(machine.kernel, image, context).catch((error: unknown) => {
         failed(pullError(image, error))
         throw error
       })
       starts.at(settings, 'data')
-      const note = (message: string) => life.note(message.charAt(0).toUpperCase() + message.slice(1))
+      const note = (message: string) => context.note(message.charAt(0).toUpperCase() + message.slice(1))
       try {
-        prepared = { settings, image, args: await etcdArguments(machine, spec, { signal: life.signal, note }) }
+        prepared = { settings, image, args: await etcdArguments(machine, spec, { signal: context.signal, note }) }
       } catch (error) {
         if (error instanceof ArgumentError) failed(error.message)
         throw error

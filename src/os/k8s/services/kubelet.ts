@@ -28,14 +28,14 @@ export const kubeletService = (machine: Machine): ServiceDefinition => {
     id: 'kubelet',
     dependsOn: ['cri', 'registryd'],
     wait,
-    async prepare(life) {
+    async prepare(context) {
       for (const { path, mode } of sharedFolders) kernel.files.mkdirAll(path, { mode })
       const { extraMounts = [] } = specNow()
       // A source that is missing is made, as a folder.
       for (const { type, source } of extraMounts)
         if (type === 'bind' && !kernel.files.exists(source)) kernel.files.mkdirAll(source, { mode: 0o700 })
       nodeMounts.provide(kubeletMounts(kernel, extraMounts).node)
-      await ensureImage(kernel, specNow().image, life)
+      await ensureImage(kernel, specNow().image, context)
       // What static pods are made of is there before the kubelet could think of pulling it.
       await ownImagesOf(kernel).provided()
     },

@@ -32,9 +32,9 @@ export const apidService = (machine: Machine): ServiceDefinition => ({
   async prepare() {
     for (const folder of sockets) machine.kernel.files.mkdirAll(folder)
   },
-  runner(life) {
+  runner(context) {
     const start = machine.kernel.mode === 'container' || isContainable(machine) ? inContainer(machine) : asProcess(machine)
-    return start(life)
+    return start(context)
   },
   health: { check: tcpProbe('127.0.0.1', port) },
   restart: 'always',
