@@ -26,7 +26,7 @@ import { parseMeminfo } from '../../src/wire/proc/memory.ts'
 import { parseModules } from '../../src/wire/proc/modules.ts'
 import { parseMountinfo } from '../../src/wire/proc/mountinfo.ts'
 import { parseNetworkDevices } from '../../src/wire/proc/network-devices.ts'
-import { parseCommandLine, parseProcessCgroups, parseProcessStatus } from '../../src/wire/proc/process.ts'
+import { parseCommandLine, parseProcessStatus } from '../../src/wire/proc/process.ts'
 import { parseCpuinfo } from '../../src/wire/proc/processors.ts'
 import { parseSockets } from '../../src/wire/proc/sockets.ts'
 import { parseSwaps } from '../../src/wire/proc/swaps.ts'
@@ -68,7 +68,6 @@ const processFiles: readonly (readonly [(text: string) => unknown, string])[] = 
   [parseMountinfo, '36 35 98:0 /mnt1 /mnt2\\040x rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n'],
   [parseNetworkDevices, `Inter-|\n face |\n  eth0: ${'1 '.repeat(16)}\n`],
   [parseProcessStatus, 'Name:\tx\nPid:\t1\nUid:\t0\t0\t0\t0\n'],
-  [parseProcessCgroups, '0::/init.scope\n4:memory:/a\n'],
   [parseCommandLine, '/usr/bin/x\0--flag\0'],
   [parseCpuinfo, 'processor\t: 0\nmodel name\t: X\n\nprocessor\t: 1\n'],
   [

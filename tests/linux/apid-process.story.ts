@@ -19,8 +19,7 @@ import { Store } from '../../src/cosi/store.ts'
 import * as files from '../../src/linux/fs/files.ts'
 import { mounts } from '../../src/linux/fs/mount.ts'
 import { capabilities } from '../../src/linux/process/capabilities.ts'
-import { cgroupOf, removeCgroup } from '../../src/linux/process/cgroup.ts'
-import { namespaceOf } from '../../src/linux/process/namespaces.ts'
+import { removeCgroup } from '../../src/linux/process/cgroup.ts'
 import { oomScoreAdjustment } from '../../src/linux/process/process.ts'
 import type { Machine } from '../../src/os/area.ts'
 import { namespaces } from '../../src/os/namespaces.ts'
@@ -38,6 +37,7 @@ import { type Spawn, spawn } from '../../src/supervise/spawn.ts'
 import { Supervisor } from '../../src/supervise/supervisor.ts'
 import { parseProcessStatus } from '../../src/wire/proc/process.ts'
 import { authority } from '../programs/apid/nodes.ts'
+import { cgroupsOf, namespaceOf } from './kernel-state.ts'
 
 const root = join(import.meta.dir, '../..')
 /** A copy where a process without capabilities may reach it, and which apid's view does not hide. */
@@ -144,7 +144,7 @@ describe('apid as a process', () => {
   })
 
   test('is in its control group, with its score, and with namespaces of its own', () => {
-    expect(Object.values(cgroupOf(pid))).toContain(`${group}/apid`)
+    expect(cgroupsOf(pid)).toContain(`${group}/apid`)
     expect(oomScoreAdjustment(pid)).toBe(Math.max(-998, floor))
     for (const kind of ['mnt', 'ipc', 'cgroup'] as const) expect(namespaceOf(pid, kind)).not.toBe(namespaceOf('self', kind))
     expect(namespaceOf(pid, 'net')).toBe(namespaceOf('self', 'net'))

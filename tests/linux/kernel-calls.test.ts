@@ -2,7 +2,6 @@ import { describe, expect, test } from 'bun:test'
 import { hostname } from 'node:os'
 import { mount, mounts } from '../../src/linux/fs/mount.ts'
 import { capabilities, capability } from '../../src/linux/process/capabilities.ts'
-import { namespaceOf } from '../../src/linux/process/namespaces.ts'
 import { children, exists, getpid, kill, reapOrphans, startTime } from '../../src/linux/process/process.ts'
 import { getrlimit, isLimitedResource, setrlimit } from '../../src/linux/process/rlimit.ts'
 import { sysctlPath } from '../../src/linux/system/sysctl.ts'
@@ -41,7 +40,6 @@ describe('this process', () => {
     expect(gethostname()).toBe(hostname())
     expect(uname().sysname).toBe('Linux')
     expect(startTime('self')).toBe(startTime(process.pid) ?? -1)
-    expect(namespaceOf('self', 'net')).toMatch(/^net:\[\d+\]$/)
     expect(mounts().some(({ target, type }) => target === '/proc' && type === 'proc')).toBe(true)
   })
 

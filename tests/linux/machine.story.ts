@@ -1,13 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { attachLoop, loopDevices } from '../../src/linux/block/loop.ts'
+import { attachLoop } from '../../src/linux/block/loop.ts'
 import { exists } from '../../src/linux/fs/files.ts'
 import { bind, mount, mountAt, mounts, propagate, umountTree } from '../../src/linux/fs/mount.ts'
-import { attach, cgroupOf, createCgroup, foldersOf, limit, processesIn, removeCgroup, usage } from '../../src/linux/process/cgroup.ts'
+import { attach, createCgroup, foldersOf, limit, processesIn, removeCgroup, usage } from '../../src/linux/process/cgroup.ts'
 import { readKernelLog, writeKernelLog } from '../../src/linux/system/kmsg.ts'
 import { parseExecReports } from '../../src/wire/exec-report.ts'
 import { parseProcessStatus } from '../../src/wire/proc/process.ts'
+import { cgroupsOf, loopDevices } from './kernel-state.ts'
 
 const root = join(import.meta.dir, '../..')
 const ichor = [process.execPath, join(root, 'src/main.ts')]
@@ -44,10 +45,9 @@ describe('mounts', () => {
     const image = join(folder, 'image')
     writeFileSync(image, Buffer.alloc(1 << 20))
     const loop = attachLoop(image, { readOnly: true, autoclear: true })
-    expect(loopDevices().find(({ number }) => number === loop.number)).toMatchObject({
+    expect(loopDevices().find(({ device }) => device === loop.device)).toMatchObject({
       backingFile: image,
       autoclear: true,
-      device: loop.device,
     })
     loop.release()
     loop.release()
@@ -68,7 +68,7 @@ describe('a cgroup', () => {
     const child = Bun.spawn(['sleep', '1000'])
     attach(`${path}/inner`, child.pid)
     expect(processesIn(path)).toEqual([child.pid])
-    expect(Object.values(cgroupOf(child.pid))).toContain(`${path}/inner`)
+    expect(cgroupsOf(child.pid)).toContain(`${path}/inner`)
     expect(usage(`${path}/inner`).pids).toBe(1)
     await removeCgroup(path)
     await child.exited

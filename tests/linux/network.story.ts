@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createNetns, inNetns, removeNetns } from '../../src/linux/net/netns.ts'
 import { type Network, openNetwork, watchNetwork } from '../../src/linux/net/rtnetlink.ts'
-import { namespaceOf } from '../../src/linux/process/namespaces.ts'
+import { namespaceOf } from './kernel-state.ts'
 
 /** Two namespaces of our own stand for host and node; nothing outside them is touched. */
 let folder = ''

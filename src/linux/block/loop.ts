@@ -1,4 +1,4 @@
-import { closeSync, constants, openSync, readdirSync, readFileSync } from 'node:fs'
+import { closeSync, constants, openSync } from 'node:fs'
 import { failedWith } from '../../wire/errno.ts'
 import { ioctl, ioctlNumber } from '../ioctl.ts'
 import { SystemError, translated } from '../system-error.ts'
@@ -12,15 +12,6 @@ export interface AttachedLoop {
   device: string
   number: number
   release(): void
-}
-
-/** A loop device in use, as /sys shows it. */
-export interface LoopDevice {
-  device: string
-  number: number
-  backingFile: string
-  offset: number
-  autoclear: boolean
 }
 
 function configuration(file: number, options: LoopOptions): Buffer {
@@ -83,30 +74,4 @@ export function attachLoop(path: string, options: LoopOptions = {}): AttachedLoo
     closeSync(file)
   }
   throw new SystemError('attach loop device', 16, JSON.stringify(path), 'every free device was taken by somebody else')
-}
-
-/** Every loop device in use. */
-export function loopDevices(): LoopDevice[] {
-  const attribute = (name: string, file: string) => readFileSync(`/sys/block/${name}/loop/${file}`, 'utf8').trim()
-  return translated('list', '/sys/block', () => readdirSync('/sys/block'))
-    .filter((name) => /^loop\d+$/.test(name))
-    .flatMap((name) => {
-      try {
-        const number = Number(name.slice(4))
-        const backingFile = attribute(name, 'backing_file')
-        return [
-          {
-            device: `/dev/${name}`,
-            number,
-            backingFile,
-            offset: Number(attribute(name, 'offset')),
-            autoclear: attribute(name, 'autoclear') === '1',
-          },
-        ]
-      } catch (error) {
-        if (failedWith(error, 'ENOENT', 'ENXIO')) return [] // not attached
-        throw error
-      }
-    })
-    .sort((a, b) => a.number - b.number)
 }

@@ -11,7 +11,6 @@ const c = libc({
   getsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'ptr'], returns: 'i32' },
   setsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'u32'], returns: 'i32' },
   recv: { args: ['i32', 'ptr', 'u64', 'i32'], returns: 'i64' },
-  sendto: { args: ['i32', 'ptr', 'u64', 'i32', 'ptr', 'u32'], returns: 'i64' },
 })
 
 const AF_UNIX = 1
@@ -96,16 +95,5 @@ function receiveOne(fd: number, buffer: Buffer): number | undefined {
   } catch (error) {
     if (failedWith(error, 'EAGAIN', 'EINTR')) return undefined
     throw error
-  }
-}
-
-/** Sends one datagram to a unix socket. */
-export function sendDatagram(path: string, datagram: Uint8Array): void {
-  const fd = check('socket', c().socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), 'unix')
-  try {
-    const address = unixAddress(path)
-    check('sendto', c().sendto(fd, datagram, datagram.length, 0, address, address.length), quoted(path))
-  } finally {
-    closeSync(fd)
   }
 }

@@ -233,13 +233,3 @@ function removeOne(folder: string): void {
     if (!failedWith(error, 'ENOENT')) throw error
   }
 }
-
-/** The group a process is in, by controller (`unified` for version 2), as /proc/[pid]/cgroup says. */
-export function cgroupOf(pid: number | 'self'): Record<string, string> {
-  const found: Record<string, string> = {}
-  for (const line of readText(`/proc/${pid}/cgroup`).split('\n')) {
-    const [, names, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? []
-    if (names !== undefined && path !== undefined) for (const name of names ? names.split(',') : ['unified']) found[name] = path
-  }
-  return found
-}

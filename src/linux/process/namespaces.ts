@@ -1,4 +1,4 @@
-import { closeSync, openSync, readlinkSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { check, libc, quoted } from '../libc.ts'
 import { translated } from '../system-error.ts'
 
@@ -41,10 +41,4 @@ export function enter(path: string, kind: NamespaceKind): void {
   } finally {
     closeSync(fd)
   }
-}
-
-/** The identity of a process's namespace as `net:[4026531840]`. */
-export function namespaceOf(pid: number | 'self', kind: NamespaceKind): string {
-  const path = `/proc/${pid}/ns/${kind}`
-  return translated('readlink', path, () => readlinkSync(path))
 }

@@ -86,9 +86,6 @@ const tables: Record<string, Table> = {
   wireguard: {}, // its settings travel over generic netlink
 }
 
-/** The kinds whose settings are known. */
-export const linkKinds: readonly string[] = Object.keys(tables)
-
 function readOne(reader: AttributeReader, number: number, shape: Shape): number | string | string[] | undefined {
   if (shape === 'vlanFlags') return reader.u32(number)
   if (shape === 'ips') return reader.has(number) ? reader.list(number).map(({ value }) => formatIp(value)) : undefined

@@ -72,19 +72,3 @@ export function parseCommandLine(text: string): string[] {
   const bounded = text.slice(0, 1 << 21)
   return bounded === '' ? [] : bounded.replace(/\0$/, '').split('\0')
 }
-
-/** One line of /proc/[pid]/cgroup. */
-export interface CgroupMembership {
-  /** Controllers of a version 1 tree; empty for version 2. */
-  controllers: string[]
-  path: string
-}
-
-/** Parses /proc/[pid]/cgroup (cgroups(7)). */
-export function parseProcessCgroups(text: string): CgroupMembership[] {
-  return lines('process cgroup', text, 256).map(({ text: line, offset }) => {
-    const [, controllers, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? []
-    if (controllers === undefined || path === undefined) throw new DecodeError('process cgroup', offset, 'not three fields')
-    return { controllers: controllers === '' ? [] : controllers.split(','), path }
-  })
-}

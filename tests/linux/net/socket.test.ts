@@ -1,10 +1,27 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { closeSync, mkdtempSync, rmSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { exists } from '../../../src/linux/fs/files.ts'
-import { listenDatagrams, peerCredentials, sendDatagram } from '../../../src/linux/net/socket.ts'
+import { check, libc } from '../../../src/linux/libc.ts'
+import { listenDatagrams, peerCredentials } from '../../../src/linux/net/socket.ts'
+
+const c = libc({
+  socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
+  sendto: { args: ['i32', 'ptr', 'u64', 'i32', 'ptr', 'u32'], returns: 'i64' },
+})
+
+/** Sends one datagram to a unix socket, as a program that logs does. */
+function sendDatagram(path: string, datagram: Uint8Array): void {
+  const address = Buffer.from(`\x01\0${path}\0`) // AF_UNIX
+  const fd = check('socket', c().socket(1, 2, 0)) // SOCK_DGRAM
+  try {
+    check('sendto', c().sendto(fd, datagram, datagram.length, 0, address, address.length), path)
+  } finally {
+    closeSync(fd)
+  }
+}
 
 let folder = ''
 beforeEach(() => {

@@ -58,7 +58,6 @@ const inMemory = (): Record<string, Module> => {
       foldersOf: () => [],
       limit: () => [],
       processesIn: () => [],
-      cgroupOf: () => ({}),
     },
     time: { clock: () => BigInt(Math.round(performance.now() * 1e6)), adjustClock: () => clockState },
     kmsg: { readKernelLog: (...args: unknown[]) => silence(signalOf(args)) },

@@ -8,7 +8,7 @@ import { parseMeminfo } from '../../../src/wire/proc/memory.ts'
 import { parseModules } from '../../../src/wire/proc/modules.ts'
 import { parseMountinfo } from '../../../src/wire/proc/mountinfo.ts'
 import { parseNetworkDevices } from '../../../src/wire/proc/network-devices.ts'
-import { parseCommandLine, parseProcessCgroups, parseProcessStat, parseProcessStatus } from '../../../src/wire/proc/process.ts'
+import { parseCommandLine, parseProcessStat, parseProcessStatus } from '../../../src/wire/proc/process.ts'
 import { parseCpuinfo } from '../../../src/wire/proc/processors.ts'
 import { parseSockets } from '../../../src/wire/proc/sockets.ts'
 import { parseSystemStat } from '../../../src/wire/proc/system.ts'
@@ -45,7 +45,6 @@ const samples: Record<string, { parse: (text: string) => unknown; text: string }
   },
   'process status': { parse: parseProcessStatus, text: 'Name:\tcat\nUid:\t0\t1\t2\t3\nGroups:\t \n' },
   cmdline: { parse: parseCommandLine, text: 'bun\0a b\0\0x\0' },
-  cgroup: { parse: parseProcessCgroups, text: '9:name=systemd:/\n2:cpu,cpuacct:/a\n0::/init\n' },
   tcp: {
     parse: parseSockets,
     text: '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   0: 0100007F:07E8 0000000A:0050 0A 00000001:00000002 02:00000AF0 00000003     0        0 1526 1 000000004b1eaf12 100 0 0 10 0\n',
@@ -130,11 +129,6 @@ describe('files of /proc', () => {
     )
     expect(parsed('cmdline')).toEqual(['bun', 'a b', '', 'x'])
     expect(parseCommandLine('')).toEqual([])
-    expect(parsed('cgroup')).toEqual([
-      { controllers: ['name=systemd'], path: '/' },
-      { controllers: ['cpu', 'cpuacct'], path: '/a' },
-      { controllers: [], path: '/init' },
-    ])
   })
 
   test('name mounts with blanks and the kernel log with marks', () => {
