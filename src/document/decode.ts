@@ -253,6 +253,8 @@ class Walk {
   #merge(value: Node | null, path: Path, merged: Pair[], sources: Set<Node>): void {
     const node = this.#resolve(value, path)
     for (const item of isSeq(node) ? node.items : [node]) {
+      // Each item costs a look, also when it was merged before or is empty.
+      if (!this.#spend(1, path, value)) return
       const map = isSeq(node) ? this.#resolve(item as Node, path) : node
       if (!isMap(map)) this.report(path, 'the merge key "<<" wants a map', value)
       else if (!sources.has(map)) {

@@ -174,6 +174,20 @@ describe('hostile text is refused soon', () => {
     expect(refusal(inside(large(3000) + places))).toContain('too many values')
   })
 
+  test('a long list of maps that are empty, merged at thousands of places, is refused as soon', () => {
+    const places = Array.from({ length: 3000 }, (_, index) => `b${index}: {<<: *l}\n`).join('')
+    const began = process.cpuUsage()
+    expect(refusal(inside(`a: &a {}\nl: &l [${Array(30_000).fill('*a').join(', ')}]\n${places}`))).toContain('too many values')
+    expect(process.cpuUsage(began).user / 1e3).toBeLessThan(3000)
+  })
+
+  test('aliases of a name that was anchored thousands of times are found at once', () => {
+    const anchors = Array.from({ length: 5_000 }, (_, index) => `a${index}: &x v\nb${index}: *x\n`).join('')
+    const began = process.cpuUsage()
+    expect(refusal(inside(anchors))).toBe('accepted')
+    expect(process.cpuUsage(began).user / 1e3).toBeLessThan(3000)
+  })
+
   test('any text at all is accepted or refused, never anything else', () => {
     const piece = fc.constantFrom(
       'machine',

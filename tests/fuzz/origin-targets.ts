@@ -280,7 +280,7 @@ export const originTargets: Record<string, Target> = {
     run(input) {
       const [commonName = '', ...names] = utf8(input).split('\n')
       const members = [{ hostname: 'node-1', nodename: 'node-1.example.org', addresses: ['10.0.0.5', 'fd00::1'], controlPlane: true }]
-      namesOfOthers({ commonName, dns: names, ips: names }, names[0] ?? '', members)
+      namesOfOthers({ commonName, dns: names, ips: names }, names[0] ?? '', members, { dns: names, ips: names })
       splitAddress(commonName, 50_000)
     },
   },

@@ -27,7 +27,7 @@ export async function* followFile(
   let known = rotated(files, path)
   let handle = open(path)
   try {
-    let at = tailLines === undefined || tailLines < 0 ? 0 : tailOf(handle, tailLines)
+    let at = tailLines === undefined || tailLines < 0 ? 0 : await tailOf(handle, tailLines, signal)
     for (;;) {
       at = yield* rest(handle, at, signal)
       if (!follow || signal?.aborted) return
@@ -100,8 +100,8 @@ function rotated(files: Files, path: string): Map<string, string> {
   return new Map(names.toSorted().map((name) => [name.replace(/\.gz$/, ''), `${folder}/${name}`]))
 }
 
-/** Where the last so many lines begin. */
-function tailOf(handle: Handle, lines: number): number {
+/** Where the last so many lines begin; 0 once the signal has fired. Other work goes on between the pieces of a large file. */
+async function tailOf(handle: Handle, lines: number, signal?: AbortSignal): Promise<number> {
   const size = handle.size()
   let left = lines
   // The newline that ends the last line does not begin another one.
@@ -111,6 +111,8 @@ function tailOf(handle: Handle, lines: number): number {
     const bytes = handle.read(start, end - start)
     for (let i = bytes.length - 1; i >= 0; i--) if (bytes[i] === newline && --left === 0) return start + i + 1
     end = start
+    await new Promise((resolve) => setImmediate(resolve))
+    if (signal?.aborted) return 0
   }
   return left === 0 ? size : 0
 }

@@ -5,7 +5,7 @@ import { splitAddress } from '../../rpc/client/dial.ts'
 import { type Context, type Method, unary } from '../../rpc/server/method.ts'
 import { RpcError } from '../../rpc/status.ts'
 import { DecodeError } from '../../wire/decode-error.ts'
-import { type MemberRecord, namesOfOthers, type WantedNames } from './claims.ts'
+import { type MemberRecord, namesOfOthers, type SharedNames, type Taken, type WantedNames } from './claims.ts'
 
 /** The authority trustd signs for, and the token that lets machines ask. */
 export interface Authority {
@@ -30,24 +30,27 @@ export interface Issued {
 export function issue(
   csr: string,
   authority: Authority,
-  others: (wanted: WantedNames) => Set<string> = () => new Set(),
+  others: (wanted: WantedNames) => Taken = () => new Map(),
   now = new Date(),
 ): Issued {
   const { subject, extensions } = parseCSR(csr)
   const { dns = [], ips = [] } = extensions.altNames ?? {}
   const taken = others({ commonName: subject.commonName, dns, ips })
   const sans = { dns: dns.filter((name) => !taken.has(name)), ips: ips.filter((ip) => !taken.has(ip)) }
-  const leftOut = [...taken]
+  const leftOut = [...taken.keys()]
   // A list of names that all nodes share may hold those of others; one that holds none of its own is not such a list.
   const anyOwn = sans.dns.some((name) => name !== 'localhost') || sans.ips.some((ip) => !/^127\.|^::1$/.test(ip))
-  if (leftOut.length > 0 && (!anyOwn || taken.has(subject.commonName ?? '')))
+  if (leftOut.length > 0 && (!anyOwn || taken.get(subject.commonName ?? '') === 'member'))
     throw new RpcError('PermissionDenied', `the request is for names of other members of the cluster: ${leftOut.slice(0, 10).join(', ')}`)
   const withoutRoles = ({ commonName }: { commonName?: string }) => (commonName === undefined ? {} : { commonName })
   return { crt: signCSR(csr, { ca: authority, subject: withoutRoles, sans, usage: ['serverAuth'], lifetime, now }), leftOut }
 }
 
-/** The method that machines call; the authority and the members are asked for at each call, as they may change. */
-export function certificateMethod(authority: () => Authority | undefined, members: () => readonly MemberRecord[] | undefined): Method {
+/** The method that machines call; the authority and the members are read at each call, as they may change. */
+export function certificateMethod(
+  authority: () => (Authority & { readonly shared: SharedNames }) | undefined,
+  members: () => readonly MemberRecord[] | undefined,
+): Method {
   const signing = () => {
     const signer = authority()
     if (!signer) throw new RpcError('Unavailable', 'the authority is not known yet: try again')
@@ -60,7 +63,7 @@ export function certificateMethod(authority: () => Authority | undefined, member
     const known = members()
     if (!known) throw new RpcError('Unavailable', 'the members of the cluster are not known yet: try again')
     try {
-      const others = (wanted: WantedNames) => namesOfOthers(wanted, splitAddress(peer, 0).host, known)
+      const others = (wanted: WantedNames) => namesOfOthers(wanted, splitAddress(peer, 0).host, known, signer.shared)
       const { crt, leftOut } = issue(Buffer.from(csr).toString('utf8'), signer, others)
       log.info('certificate issued', { peer })
       if (leftOut.length > 0) log.warn('names of other members left out of a certificate', { peer, names: leftOut.join(', ') })

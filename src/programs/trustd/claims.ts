@@ -1,7 +1,8 @@
 /**
  * Which of the names in a request are another machine's. All workers know the same token, so the token alone must not give
  * one of them another's name. Who asks is told by the address it asks from; only when that is no member's (a machine that
- * joins, or one behind a translation) by the name it gives itself, which never makes a control plane of it.
+ * joins, or one behind a translation) by the name it gives itself, which never makes a control plane of it. Names and addresses
+ * at which the cluster is reached are those of its control planes, a virtual address among them: no member's record holds them.
  */
 import { formatIp, parseIp } from '../../wire/ip.ts'
 
@@ -21,32 +22,55 @@ export interface WantedNames {
   readonly ips: readonly string[]
 }
 
-/** The names and addresses among those wanted that belong to other members than the caller. */
-export function namesOfOthers(wanted: WantedNames, caller: string, members: readonly MemberRecord[]): Set<string> {
+/** Where the control planes are reached besides their own names and addresses. */
+export interface SharedNames {
+  readonly dns: readonly string[]
+  readonly ips: readonly string[]
+}
+
+/** What of those wanted the caller cannot have, and whose it is. */
+export type Taken = ReadonlyMap<string, 'member' | 'control planes'>
+
+/** The names and addresses among those wanted that belong to others than the caller. */
+export function namesOfOthers(wanted: WantedNames, caller: string, members: readonly MemberRecord[], shared: SharedNames): Taken {
   const from = canonicalIp(caller)
   const at = members.filter(({ addresses }) => addresses.some((address) => canonicalIp(address) === from))
   const self = at.length > 0 ? at : members.filter((member) => !member.controlPlane && hasName(member, wanted.commonName ?? ''))
   const foreign = (owners: readonly MemberRecord[]) => owners.length > 0 && !owners.some((owner) => self.includes(owner))
   const names = [...(wanted.commonName === undefined ? [] : [wanted.commonName]), ...wanted.dns]
-  return new Set([
-    ...names.filter((name) => foreign(members.filter((member) => hasName(member, name)))),
-    ...wanted.ips.filter((ip) => {
-      const address = canonicalIp(ip)
-      return address !== from && foreign(members.filter(({ addresses }) => addresses.some((one) => canonicalIp(one) === address)))
-    }),
-  ])
+  const ips = wanted.ips.filter((ip) => canonicalIp(ip) !== from)
+  const isShared = (name: string) => shared.dns.some((one) => covers(name, one) || canonicalName(one) === canonicalName(name))
+  const sharedIps = new Set(shared.ips.map(canonicalIp))
+  // A name that a member has, the caller among them, is that member's, although the control planes may be reached by it too.
+  const unowned = !self.some(({ controlPlane }) => controlPlane)
+  const ofNobody = (owners: readonly MemberRecord[]) => unowned && owners.length === 0
+  const taken = new Map<string, 'member' | 'control planes'>()
+  for (const name of names) {
+    const owners = members.filter((member) => hasName(member, name))
+    if (foreign(owners)) taken.set(name, 'member')
+    else if (ofNobody(owners) && isShared(name)) taken.set(name, 'control planes')
+  }
+  for (const ip of ips) {
+    const address = canonicalIp(ip)
+    const owners = members.filter(({ addresses }) => addresses.some((one) => canonicalIp(one) === address))
+    if (foreign(owners)) taken.set(ip, 'member')
+    else if (ofNobody(owners) && sharedIps.has(address)) taken.set(ip, 'control planes')
+  }
+  return taken
 }
 
 function hasName({ hostname, nodename }: MemberRecord, name: string): boolean {
   const wanted = canonicalName(name)
   const own = [hostname, nodename].map(canonicalName)
   // A name stands for its first label too, and a wildcard for all that it covers.
-  return own.some((one) => one === wanted || one.split('.')[0] === wanted || (wanted.startsWith('*.') && covers(wanted, one)))
+  return own.some((one) => one === wanted || one.split('.')[0] === wanted || covers(wanted, one))
 }
 
+/** Whether a name is a wildcard that stands for another, too. */
 function covers(wildcard: string, name: string): boolean {
-  const dot = name.indexOf('.')
-  return dot > 0 && name.slice(dot) === wildcard.slice(1)
+  const [pattern, one] = [canonicalName(wildcard), canonicalName(name)]
+  const dot = one.indexOf('.')
+  return pattern.startsWith('*.') && dot > 0 && one.slice(dot) === pattern.slice(1)
 }
 
 function canonicalName(name: string): string {

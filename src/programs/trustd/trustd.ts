@@ -12,7 +12,7 @@ import { follow } from '../../rpc/client/follow.ts'
 import type { ShareLimits } from '../../rpc/http2/shares.ts'
 import { type Server, serveTls } from '../../rpc/server/server.ts'
 import { type Authority, certificateMethod } from './certificate.ts'
-import type { MemberRecord } from './claims.ts'
+import type { MemberRecord, SharedNames } from './claims.ts'
 
 const usage = 'usage: trustd [--listen <address>:50001] [--runtime <resource socket>] [--verbose]'
 
@@ -29,6 +29,13 @@ const trustdShares: ShareLimits = {
 interface Pair {
   crt: string
   key: string
+}
+
+interface Root {
+  issuingCA?: Pair
+  token?: string
+  certSANDNSNames?: string[]
+  certSANIPs?: string[]
 }
 
 /** The program. */
@@ -52,7 +59,7 @@ export async function main(args: string[]): Promise<number> {
 /** Serves until the signal, with the certificates the resource API shows. */
 export async function run(address: { host: string; port: number }, socket: string, log: Logger, signal: AbortSignal): Promise<void> {
   const channel = connect({ unix: socket }, { connectTimeout: 5_000 })
-  let authority: Authority | undefined
+  let authority: (Authority & { shared: SharedNames }) | undefined
   let members: readonly MemberRecord[] | undefined
   let server: Server | undefined
   let serving = Promise.resolve()
@@ -108,8 +115,9 @@ export async function run(address: { host: string; port: number }, socket: strin
       serving = serving.then(() => serve(pair)).catch((error) => log.error('serving failed', { error }))
     }),
     follow(channel, root, { signal, log }, ({ spec }, gone) => {
-      const { issuingCA, token } = spec as { issuingCA?: Pair; token?: string }
-      authority = gone || !issuingCA?.key || !token ? undefined : { crt: fromBase64(issuingCA.crt), key: fromBase64(issuingCA.key), token }
+      const { issuingCA, token, certSANDNSNames: dns = [], certSANIPs: ips = [] } = spec as Root
+      const { crt, key } = issuingCA ?? {}
+      authority = gone || !crt || !key || !token ? undefined : { crt: fromBase64(crt), key: fromBase64(key), token, shared: { dns, ips } }
     }),
   ]
   await Promise.all(watching)

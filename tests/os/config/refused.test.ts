@@ -16,6 +16,28 @@ function findings(patch: object): string[] {
 const base64 = (text: string | Buffer) => Buffer.from(text).toString('base64')
 const other = newCA({ subject: { commonName: 'other' }, kind: 'ecdsa' })
 
+describe('the name of a registry that leads out of the folder it is written to is refused', () => {
+  const endpoints = ['https://mirror.test']
+  const problems = (text: string) =>
+    parseConfig(text)
+      .validate('metal')
+      .errors.map(({ message }) => message)
+
+  test.each(['../../etc', '..', 'a/b', '/etc'])('%s', (name) => {
+    expect(() => findings({ machine: { registries: { mirrors: { [name]: { endpoints } } } } })).toThrow('not the name of a registry')
+    for (const [kind, more] of Object.entries({
+      RegistryMirrorConfig: { endpoints: [{ url: endpoints[0] }] },
+      RegistryTLSConfig: {},
+      RegistryAuthConfig: {},
+    })) {
+      const document = JSON.stringify({ apiVersion: 'v1alpha1', kind, name, ...more })
+      expect(problems(`${config('controlplane')}---\n${document}\n`)).toContainEqual(
+        expect.stringContaining('is not the name of a registry'),
+      )
+    }
+  })
+})
+
 describe('flags of the programs inside', () => {
   test('are of the releases inside', () => {
     expect(Object.fromEntries(settings().versions)).toEqual({ kubernetes: kubernetesVersion, etcd: etcdVersion })

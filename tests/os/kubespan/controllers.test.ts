@@ -131,6 +131,21 @@ test('a mesh without discovery is refused by name', async () => {
   )
 })
 
+test('no peer takes the networks of all pods, however it is called', async () => {
+  const { store, os, entries } = machine()
+  const small = 'network: {podSubnets: [10.244.0.0/16, 10.200.7.0/24, "fd00:10::/56"]}, id'
+  store.put(MachineConfig, 'v1alpha1', mesh().replace('id', small))
+  store.put(Affiliate, 'us', affiliate('us'))
+  const greedy = ['10.244.0.0/16', '10.240.0.0/12', '10.0.0.0/8', 'fd00:10::/48', 'fd00:10::/56']
+  const whole = ['10.200.7.0/24', '10.244.0.0/17']
+  store.put(Affiliate, 'a', affiliate('a', { additionalAddresses: [...greedy, ...whole] }))
+  await os.settled()
+  expect(store.get(KubeSpanPeerSpec, 'key of a')?.spec.allowedIPs).toEqual(expect.arrayContaining(whole))
+  const refused = entries.filter(({ message }) => message === 'peer advertises too wide a network').map(({ fields }) => fields.network)
+  expect([...new Set(refused)]).toEqual(greedy)
+  expect(store.get(KubeSpanPeerSpec, 'key of a')?.spec.allowedIPs).not.toContain('10.244.0.0/16')
+})
+
 test('peers are affiliates with a key; what they leave out and what another has is not sent to them', async () => {
   const { store, os, entries } = machine()
   store.put(MachineConfig, 'v1alpha1', mesh())

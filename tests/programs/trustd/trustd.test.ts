@@ -157,6 +157,21 @@ describe('names of other members', () => {
     })
   })
 
+  test('and those by which the control planes are reached are no worker’s', async () => {
+    const root = store.get(OSRootSecret, 'os')!.spec
+    store.put(OSRootSecret, 'os', { ...root, certSANIPs: ['10.5.0.100', '10.5.0.9'], certSANDNSNames: ['Api.Cluster.example', 'worker-9'] })
+    expect(await heard(of('worker-9', [], ['10.5.0.100']))).toContain('10.5.0.100')
+    const wanted = of('worker-9', ['worker-9', 'api.cluster.example', '*.cluster.example', 'api'], ['10.5.0.19', '10.5.0.100'])
+    // A list of all nodes' names may be everywhere: a machine that is no member yet has a certificate all the same.
+    expect(await altNames(wanted)).toEqual({ dns: ['api'], ips: ['10.5.0.19'] })
+    member('worker-9', 'worker', '10.5.0.9')
+    const both = of('worker-9', ['worker-9', 'api.cluster.example'], ['10.5.0.9'])
+    const refused = { dns: [], ips: [] }
+    while (!Bun.deepEquals(await altNames(both).catch(() => refused), { dns: ['worker-9'], ips: ['10.5.0.9'] }));
+    store.destroy(Member, 'worker-9')
+    store.put(OSRootSecret, 'os', root)
+  })
+
   test('are told by the address that somebody asks from, when it is a member’s', async () => {
     member('worker-here', 'worker', '127.0.0.1', '10.5.0.20')
     await heard(of('worker-8', ['worker-8'], ['10.5.0.8']))

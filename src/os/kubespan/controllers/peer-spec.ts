@@ -1,14 +1,18 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
-import { addressOnly, parsePrefix } from '../../../wire/prefix.ts'
+import { addressOnly, containsAddress, type Prefix, parsePrefix } from '../../../wire/prefix.ts'
 import { PrefixSet } from '../../../wire/prefix-set.ts'
 import { Affiliate } from '../../cluster/resources/affiliate.ts'
 import { Identity } from '../../cluster/resources/identity.ts'
+import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { kubernetesConfigOf, podSubnets } from '../../k8s/machine-config.ts'
 import { KubeSpanConfig } from '../resources/kube-span-config.ts'
 import { KubeSpanPeerSpec } from '../resources/kube-span-peer.ts'
 
-/** No network of pods or of a node is wider (RFC 1918 ends at /8); half the Internet through one node's claim would be. */
+/** No network of a node is wider (RFC 1918 ends at /8); half the Internet through one node's claim would be. */
 const widest = { 4: 8, 6: 16 } as const
+/** Bits of the networks that the controller manager gives to nodes by default (--node-cidr-mask-size-ipv4 and -ipv6). */
+const nodeBits = { 4: 24, 6: 64 } as const
 
 /**
  * The peers of the mesh: affiliates that have a key. To a peer go its own addresses and the networks it advertises, but for
@@ -17,18 +21,31 @@ const widest = { 4: 8, 6: 16 } as const
  */
 export const configPeers: Controller = defineController({
   name: 'kubespan.PeerSpecController',
-  inputs: { config: weak(KubeSpanConfig, { id: 'kubespan' }), affiliates: weak(Affiliate), identity: weak(Identity, { id: 'local' }) },
+  inputs: {
+    config: weak(KubeSpanConfig, { id: 'kubespan' }),
+    machine: weak(MachineConfig, { id: 'v1alpha1' }),
+    affiliates: weak(Affiliate),
+    identity: weak(Identity, { id: 'local' }),
+  },
   outputs: { peers: exclusive(KubeSpanPeerSpec) },
-  reconcile({ config, affiliates, identity, peers, log }) {
+  reconcile({ config, machine, affiliates, identity, peers, log }) {
     const self = identity.get('local')?.spec.nodeId
     if (!config.get('kubespan')?.spec.enabled || !self) return
     const known = affiliates.list().toSorted((a, b) => (a.metadata.id < b.metadata.id ? -1 : 1))
+    const pods = podSubnets(kubernetesConfigOf(machine.get('v1alpha1'))?.cluster)
+    const fits = (network: string) => isNarrow(parsePrefix(network), pods)
     const claims = known.flatMap(({ spec }) => {
       if (spec.nodeId === self || !spec.kubespan?.publicKey) return []
       const node = spec.nodename ?? spec.hostname
       if (peers.get(spec.kubespan.publicKey) === undefined) log.debug('a peer comes', { node })
       try {
-        return [claimOf(spec, spec.kubespan, (network) => log.warn('a peer advertises too wide a network', { node, network }))]
+        return [
+          claimOf(spec, spec.kubespan, (network) => {
+            if (fits(network)) return true
+            log.warn('peer advertises too wide a network', { node, network })
+            return false
+          }),
+        ]
       } catch (error) {
         log.warn('a peer advertises what is no network', { node, error })
         return []
@@ -68,15 +85,21 @@ interface Claim {
   readonly advertised: PrefixSet
 }
 
+/**
+ * Whether a node may advertise a network: not one so wide that it takes the Internet, and none with a whole network of pods
+ * in it, which is that of all nodes, unless that is no wider than what one node gets of it.
+ */
+function isNarrow(network: Prefix, pods: readonly string[]): boolean {
+  const family = network.bytes.length === 4 ? 4 : 6
+  if (network.bits < widest[family]) return false
+  const within = pods.filter((pod) => network.bits <= parsePrefix(pod).bits && containsAddress(network, pod))
+  return within.every((pod) => network.bits === parsePrefix(pod).bits && network.bits >= nodeBits[family])
+}
+
 /** Throws for what is no network. */
-function claimOf(spec: Spec, kubespan: Mesh, refuse: (network: string) => void): Claim {
+function claimOf(spec: Spec, kubespan: Mesh, fits: (network: string) => boolean): Claim {
   const excluded = PrefixSet.of(kubespan.excludeAdvertisedNetworks)
-  const networks = kubespan.additionalAddresses.filter((network) => {
-    const { bits, bytes } = parsePrefix(network)
-    const fits = bits >= widest[bytes.length === 4 ? 4 : 6]
-    if (!fits) refuse(network)
-    return fits
-  })
+  const networks = kubespan.additionalAddresses.filter(fits)
   return {
     spec,
     kubespan,

@@ -18,8 +18,9 @@ const folders = { disk: '/var/system/uploads', memory: '/run/ichor/uploads' } as
 /** A release is a fraction of it. In memory an archive takes a quarter at most. */
 const largest = 2 ** 30
 const shareOfMemory = 1 / 4
-/** Milliseconds that a sender may pause: nobody else can send meanwhile. */
+/** Milliseconds that a sender may pause, and that the whole may take: nobody else can send meanwhile. */
 const idle = 60_000
+const longest = 60 * 60_000
 
 /** Whether a reference is that of an archive that was sent. */
 export const isUpload = (reference: string): boolean => reference.startsWith(scheme)
@@ -48,10 +49,11 @@ interface Piece {
   readonly sha256: string
 }
 
-/** Where an archive goes to, and how long its sender may pause. */
+/** Where an archive goes to, how long its sender may pause, and how long the whole may take. */
 interface Target {
   readonly onDisk: boolean
   readonly idle?: number
+  readonly longest?: number
 }
 
 let busy = false
@@ -70,9 +72,19 @@ export async function takeUpload(doors: Doors, pieces: AsyncIterable<Piece>, tar
   }
 }
 
-async function take(doors: Doors, pieces: AsyncIterable<Piece>, { onDisk, idle: pause = idle }: Target): Promise<string> {
+async function take(
+  doors: Doors,
+  pieces: AsyncIterable<Piece>,
+  { onDisk, idle: pause = idle, longest: whole = longest }: Target,
+): Promise<string> {
   const sent = pieces[Symbol.asyncIterator]()
-  const rest = { next: () => within(sent.next(), pause), return: () => sent.return?.() }
+  const ends = performance.now() + whole
+  const next = () => {
+    const left = ends - performance.now()
+    if (left > 0) return within(sent.next(), Math.min(pause, left))
+    throw new ReleaseError(`the archive was not there within ${whole / 1000} s: send it again over a faster connection`)
+  }
+  const rest = { next: async () => next(), return: () => sent.return?.() }
   try {
     const first = await rest.next()
     const promised = first.done ? '' : first.value.sha256

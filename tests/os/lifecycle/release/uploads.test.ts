@@ -108,3 +108,18 @@ test('a sender that falls silent does not keep others waiting', async () => {
   expect(await takeUpload(parts, sending('next').pieces, memory)).toBe(`upload:${sha256('next')}`)
   expect(kept.size).toBe(1)
 })
+
+test('a sender that never falls silent does not keep others waiting for ever', async () => {
+  const { kept, parts } = doors()
+  const dribble = (async function* () {
+    for (;;) {
+      yield { data: new Uint8Array(0), sha256: '' }
+      await Bun.sleep(1)
+    }
+  })()
+  await expect(takeUpload(parts, dribble, { onDisk: false, longest: 20 })).rejects.toThrow(
+    /was not there within 0.02 s|nothing of the archive/,
+  )
+  expect(await takeUpload(parts, sending('next').pieces, memory)).toBe(`upload:${sha256('next')}`)
+  expect(kept.size).toBe(1)
+})
