@@ -47,18 +47,19 @@ export function encode(type: MessageType, value: object, reserved = 0): Buffer {
 /** Fields of a message, with those of its parts and the items of packed lists, where the caller does not say: two bytes can become an object. */
 const defaultFields = 1_000_000
 
-interface Budget {
-  fields: number
+/** How many fields a message may have, and how many of those are left after it was decoded. */
+export interface FieldBudget {
+  left: number
   readonly most: number
 }
 
-/** The message these bytes are. Throws ProtoError, and RpcError ResourceExhausted when it has more than `most` fields. */
-export function decode(type: MessageType, bytes: Uint8Array, most = defaultFields): Plain {
-  return readMessage(new Reader(bytes), type, 0, { fields: most, most })
+/** The message these bytes are. Throws ProtoError, and RpcError ResourceExhausted when it has more fields than the budget. */
+export function decode(type: MessageType, bytes: Uint8Array, budget: FieldBudget = { left: defaultFields, most: defaultFields }): Plain {
+  return readMessage(new Reader(bytes), type, 0, budget)
 }
 
-function spend(budget: Budget): void {
-  if (--budget.fields < 0) throw new RpcError('ResourceExhausted', `the message has more than ${budget.most} fields`)
+function spend(budget: FieldBudget): void {
+  if (--budget.left < 0) throw new RpcError('ResourceExhausted', `the message has more than ${budget.most} fields`)
 }
 
 function planOf(type: MessageType): Plan {
@@ -127,7 +128,7 @@ function writeMap(writer: Writer, field: Field, entries: Plain): void {
 }
 
 /** Reads a message; one that comes twice is merged into what came before, as the wire format has it. */
-function readMessage(reader: Reader, type: MessageType, depth: number, budget: Budget, before?: Plain): Plain {
+function readMessage(reader: Reader, type: MessageType, depth: number, budget: FieldBudget, before?: Plain): Plain {
   if (depth > maxDepth) throw new ProtoError('messages nested too deep', reader.offset)
   const plan = planOf(type)
   const value: Plain = before ?? {}
@@ -148,12 +149,12 @@ function readMessage(reader: Reader, type: MessageType, depth: number, budget: B
   return value
 }
 
-function readOne(reader: Reader, wire: number, field: Field, depth: number, budget: Budget, before?: Plain): unknown {
+function readOne(reader: Reader, wire: number, field: Field, depth: number, budget: FieldBudget, before?: Plain): unknown {
   if (wire !== (field.scalar?.wire ?? wireType.bytes)) throw new ProtoError(`field "${field.name}" has another type`, reader.offset)
   return field.message ? readMessage(reader.delimited(), field.message, depth + 1, budget, before) : field.scalar!.read(reader)
 }
 
-function readElement(reader: Reader, wire: number, field: Field, list: unknown[], depth: number, budget: Budget): void {
+function readElement(reader: Reader, wire: number, field: Field, list: unknown[], depth: number, budget: FieldBudget): void {
   if (wire !== wireType.bytes || !field.scalar || field.scalar.wire === wireType.bytes) {
     list.push(readOne(reader, wire, field, depth, budget))
     return
@@ -165,7 +166,7 @@ function readElement(reader: Reader, wire: number, field: Field, list: unknown[]
   }
 }
 
-function readEntry(reader: Reader, wire: number, field: Field, map: Plain, depth: number, budget: Budget): void {
+function readEntry(reader: Reader, wire: number, field: Field, map: Plain, depth: number, budget: FieldBudget): void {
   if (wire !== wireType.bytes) throw new ProtoError(`field "${field.name}" has another type`, reader.offset)
   const entry = reader.delimited()
   let key: unknown = field.map!.zero

@@ -8,10 +8,13 @@ import { join } from 'node:path'
 import { silent } from '../../src/cosi/log.ts'
 import { Store } from '../../src/cosi/store.ts'
 import { type Channel, connect } from '../../src/rpc/client/channel.ts'
+import { encode } from '../../src/rpc/codec.ts'
 import { frameHeader, sealFrame } from '../../src/rpc/frame.ts'
+import { listen } from '../../src/rpc/http2/listen.ts'
 import { methodShape } from '../../src/rpc/schema.ts'
 import type { CallObserver, ServerOptions } from '../../src/rpc/server/call.ts'
 import { clientStream, type Role, serverStream, unary } from '../../src/rpc/server/method.ts'
+import { oneMessage, RequestClock } from '../../src/rpc/server/requests.ts'
 import { type Server, serveUnix } from '../../src/rpc/server/server.ts'
 import { maxErrorText, RpcError, statusName } from '../../src/rpc/status.ts'
 import { servedMethods } from '../os/served-methods.ts'
@@ -53,8 +56,14 @@ async function serving(options: Partial<ServerOptions> = {}): Promise<{ path: st
   return { path, channel, server }
 }
 
-/** Opens a call, sends these bytes without an end, and waits for the status it is answered with. */
-function begun(path: string, method: string, bytes: Uint8Array, session = rawSession(path)): Promise<{ status: string; message: string }> {
+/** Opens a call, sends these bytes, without an end unless told, and waits for the status it is answered with. */
+function begun(
+  path: string,
+  method: string,
+  bytes: Uint8Array,
+  session = rawSession(path),
+  end = false,
+): Promise<{ status: string; message: string }> {
   const headers = {
     ':method': 'POST',
     ':path': `/${method}`,
@@ -63,7 +72,8 @@ function begun(path: string, method: string, bytes: Uint8Array, session = rawSes
     'talos-role': 'os:reader',
   }
   const stream = session.request(headers, { endStream: false })
-  stream.write(bytes)
+  if (end) stream.end(bytes)
+  else stream.write(bytes)
   return new Promise((resolve) => {
     const take = (fields: http2.IncomingHttpHeaders) => {
       if (fields['grpc-status'] !== undefined)
@@ -81,6 +91,11 @@ function rawSession(path: string): http2.ClientHttp2Session {
   session.on('error', () => {})
   closers.push(() => session.destroy())
   return session
+}
+
+/** A message whose first field has so many bytes. */
+function encoded(length: number): Buffer {
+  return encode(methodShape('/machine.MachineService/EtcdRecover').request, { bytes: Buffer.alloc(length) })
 }
 
 /** The first bytes of a message that says it is so long. */
@@ -190,6 +205,52 @@ describe('a request that never becomes whole', () => {
     const calls = Array.from({ length: 5 }, () => begun(path, 'machine.MachineService/EtcdRecover', half, session))
     expect((await Promise.race(calls)).status).toBe('ResourceExhausted')
     expect((await channel.unary('machine.MachineService/Hostname', {})).messages[0]?.hostname).toBe('here')
+  })
+})
+
+describe('a request that is whole', () => {
+  const endless = [
+    ...methods.slice(0, 1),
+    unary('storage.StorageService/BlockDeviceWipe', readers, () => new Promise<never>(() => {})),
+    clientStream('machine.MachineService/EtcdRecover', readers, async (requests) => {
+      for await (const _ of requests) await new Promise<never>(() => {})
+      return {}
+    }),
+  ]
+
+  test.each([
+    ['its fields', 'storage.StorageService/BlockDeviceWipe', Buffer.from('0a00'.repeat(9990), 'hex'), 30],
+    ['the bytes of a message of its stream', 'machine.MachineService/EtcdRecover', encoded(3 * mib), 8],
+  ] as const)('is charged to its client for as long as the call lasts: %s', async (_, method, message, count) => {
+    const { path, channel } = await serving({ methods: endless })
+    const session = rawSession(path)
+    const frame = sealFrame(Buffer.concat([Buffer.alloc(frameHeader), message]))
+    const calls = Array.from({ length: count }, () => begun(path, method, frame, session, true))
+    let open: number = count
+    for (const call of calls) call.then(() => open--)
+    const { status, message: why } = await Promise.race(calls)
+    expect([status, why]).toEqual(['ResourceExhausted', expect.stringContaining('waits for more than')])
+    await Bun.sleep(50)
+    expect(open).toBeLessThan(10)
+    expect((await channel.unary('machine.MachineService/Hostname', {})).messages[0]?.hostname).toBe('here')
+  })
+
+  test('does not keep the chunk that it came in', async () => {
+    const path = join(folder, 'chunks')
+    const clock = new RequestClock()
+    const kept: Promise<Buffer>[] = []
+    const listener = listen(
+      { unix: path },
+      { maxStreams: 10, welcome: () => ({ request: (stream) => kept.push(oneMessage(stream, clock, 100)) }) },
+    )
+    closers.push(() => listener.close())
+    const session = rawSession(path)
+    const request = session.request({ ':method': 'POST', ':path': '/' }, { endStream: false })
+    const frame = headerOf(4, Buffer.from('abcd'))
+    request.end(frame)
+    while (kept.length === 0) await Bun.sleep(1)
+    const message = await kept[0]!
+    expect([message.toString(), message.buffer.byteLength]).toEqual(['abcd', 4])
   })
 })
 

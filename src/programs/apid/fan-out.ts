@@ -107,8 +107,6 @@ async function wholeRequest(caller: Stream, limit: number): Promise<Buffer> {
     reject(new RpcError('Canceled', 'the caller is gone'))
   })
   const message = await Promise.race([oneMessage(caller, clock, limit), gone])
-  // Its client is charged for it until the call is over: the backends may be slow to take it.
-  caller.charge(message.length)
   return sealFrame(Buffer.concat([Buffer.alloc(frameHeader), message]))
 }
 

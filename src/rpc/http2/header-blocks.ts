@@ -5,7 +5,7 @@ import { type Headers, HpackDecoder } from '../../wire/http2/hpack.ts'
 import { endWith } from '../frame.ts'
 import { RpcError } from '../status.ts'
 import { HeaderList } from './header-list.ts'
-import { maxContinuations, maxHeaderList } from './limits.ts'
+import { maxContinuations, maxHeaderList, ordinaryHeaders } from './limits.ts'
 import type { Share } from './shares.ts'
 import { type Carrier, Stream } from './stream.ts'
 import type { Streams } from './streams.ts'
@@ -18,6 +18,8 @@ export interface HeaderOptions {
   readonly server: boolean
   readonly streams: Streams
   readonly maxStreams: number
+  /** Counts bytes of a block that is not whole, or no longer does. */
+  charge(bytes: number): void
   /** The client that a call is charged to. */
   readonly shareOf: (headers: Headers) => Share | undefined
   /** A request came. */
@@ -47,7 +49,10 @@ export class HeaderBlocks {
   headers(id: number, flags: number, payload: Buffer): void {
     const block = content(frameType.HEADERS, flags, payload)
     if (flags & flag.END_HEADERS) this.#whole(id, flags, block)
-    else this.#block = { id, flags, pieces: [Buffer.from(block)], size: block.length }
+    else {
+      this.#block = { id, flags, pieces: [Buffer.from(block)], size: block.length }
+      this.#options.charge(block.length)
+    }
   }
 
   /** A CONTINUATION frame. */
@@ -56,11 +61,18 @@ export class HeaderBlocks {
     if (!block) throw new ConnectionError('PROTOCOL_ERROR', 'CONTINUATION of no header block')
     block.pieces.push(Buffer.from(payload))
     block.size += payload.length
+    this.#options.charge(payload.length)
     if (block.size > 2 * maxHeaderList || block.pieces.length > maxContinuations)
       throw new ConnectionError('ENHANCE_YOUR_CALM', 'header block is too long')
     if ((flags & flag.END_HEADERS) === 0) return
-    this.#block = undefined
+    this.drop()
     this.#whole(block.id, block.flags, Buffer.concat(block.pieces))
+  }
+
+  /** Forgets the block that is not whole. */
+  drop(): void {
+    if (this.#block) this.#options.charge(-this.#block.size)
+    this.#block = undefined
   }
 
   #whole(id: number, flags: number, block: Buffer): void {
@@ -97,7 +109,11 @@ export class HeaderBlocks {
       const refusal = list.tooLarge ? tooLarge : share?.open(stream)
       if (refusal === undefined) stream.share = share
       if (refusal !== undefined) endWith(stream, new RpcError('ResourceExhausted', refusal))
-      else request(stream, headers)
+      else {
+        // They are kept as metadata, for records, or to be sent on: until the call ends.
+        stream.charge(Math.max(0, list.memory - ordinaryHeaders))
+        request(stream, headers)
+      }
       if (end && !stream.closed) stream.arrived({ trailers: undefined })
     }
   }
@@ -116,13 +132,14 @@ export class HeaderBlocks {
   }
 
   #trailers(stream: Stream, list: HeaderList, end: boolean): void {
-    const { streams, received } = this.#options
+    const { server, streams, received } = this.#options
     const fault = end ? (list.tooLarge ? tooLarge : list.fault()) : 'second headers that are no trailers'
     if (fault !== undefined) streams.breakOff(stream, 'PROTOCOL_ERROR', fault)
     else if (stream.expected > 0) streams.breakOff(stream, 'PROTOCOL_ERROR', 'content-length is not the length of the content')
     else {
       stream.remoteEnded = true
-      received(stream, list.headers)
+      // gRPC has no use for trailers of a request.
+      received(stream, server ? undefined : list.headers)
     }
   }
 

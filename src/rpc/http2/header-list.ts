@@ -27,11 +27,15 @@ function isName(name: string): boolean {
 
 const control = /[\0\r\n]/
 
+/** Bytes of memory that a header takes beyond those that HTTP/2 counts. */
+const headerMemory = 96
+
 /** Collects headers. */
 export class HeaderList {
   readonly headers: Headers = Object.create(null)
   readonly #kind: HeaderKind
   #size = 0
+  #count = 0
   #regular = false
   #fault: string | undefined
 
@@ -44,9 +48,15 @@ export class HeaderList {
     return this.#size > maxHeaderList
   }
 
+  /** Bytes of memory that the headers take, about. */
+  get memory(): number {
+    return this.#size + this.#count * headerMemory
+  }
+
   /** Takes one header. */
   readonly take = (name: string, value: string): void => {
     this.#size += name.length + value.length + 32
+    this.#count++
     if (this.#size > maxHeaderList || this.#fault !== undefined) return
     const known = this.headers[name]
     if (name.charCodeAt(0) === 0x3a) {

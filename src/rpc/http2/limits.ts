@@ -4,6 +4,9 @@ import type { ShareLimits } from './shares.ts'
 /** Bytes of an uncompressed header list, each header counted with 32 more. A thousand node names of 30 letters fit. */
 export const maxHeaderList = 65_536
 
+/** Bytes of memory that the headers of an ordinary call take; what a call's headers take beyond it is charged to its client. */
+export const ordinaryHeaders = 4096
+
 /** Frames that may continue one header block; a block of the largest list needs four. */
 export const maxContinuations = 16
 

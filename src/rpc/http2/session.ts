@@ -58,7 +58,7 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
   readonly #settlers: (() => void)[] = []
   readonly #closers: ((failure: Error | undefined) => void)[] = []
 
-  /** Bytes of it that wait for the socket, as far as its client is charged for them. */
+  /** Bytes that wait for the socket, as far as they are counted, and those of headers that are not whole. */
   charged = 0
   readonly #share: Share | undefined
 
@@ -68,11 +68,11 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     this.#server = side === 'server'
     this.#sender = new Sender(socket, (stream) => this.#streams.sent(stream))
     const { output } = this.#sender
-    if (share)
-      output.charge = (bytes) => {
-        this.charged += bytes
-        share.charge(bytes)
-      }
+    const charge = (bytes: number) => {
+      this.charged += bytes
+      share?.charge(bytes)
+    }
+    output.charge = charge
     this.#credit = new Credit(output)
     this.#streams = new Streams(this.#server, this.#sender, this.#credit, () => {
       if (this.#closing) queueMicrotask(() => this.#endIfDone())
@@ -84,6 +84,7 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
       streams: this.#streams,
       maxStreams,
       request,
+      charge,
       shareOf: shareOf ?? (() => share),
       closing: () => this.#closing,
       received: (stream, trailers) => this.#received(stream, trailers),
@@ -126,7 +127,7 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
 
   /** Ends it because its client holds too much. */
   exhaust(message: string): void {
-    if (this.#server && this.size === 0) this.close()
+    if (this.#server && this.size === 0 && this.charged === 0) this.close()
     else this.destroy(new Error(message))
   }
 
@@ -241,6 +242,7 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     if (this.closed) return
     this.closed = true
     this.#unread.length = 0
+    this.#blocks.drop()
     this.#sender.output.close()
     this.#streams.endAll(failure?.message ?? 'connection was closed')
     this.#share?.disconnect(this)

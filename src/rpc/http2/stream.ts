@@ -200,7 +200,7 @@ export class Stream implements Holder {
 
   /** Counts bytes that begin to wait, or no longer do, against its client. */
   charge(bytes: number): void {
-    if (!this.share || this.closed) return
+    if (bytes === 0 || !this.share || this.closed) return
     this.charged += bytes
     this.share.charge(bytes)
   }

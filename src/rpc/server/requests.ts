@@ -1,16 +1,21 @@
 /**
- * Requests as they arrive: measured by the limit that their method declares before their bytes are taken, charged to their
- * client while they are not whole, and timed.
+ * Requests as they arrive: measured by the limit that their method declares before their bytes are taken, timed until they are
+ * whole, and charged to their client for as long as their call lasts.
  */
 import { timerDelay } from '../../cosi/timer.ts'
 import { decode } from '../codec.ts'
 import { FrameReader } from '../frame.ts'
-import type { Stream } from '../http2/stream.ts'
-import type { MethodShape } from '../schema.ts'
+import { compact, type Stream } from '../http2/stream.ts'
+import type { MessageType, MethodShape } from '../schema.ts'
 import { RpcError } from '../status.ts'
 
 /** Fields that one request may have in all: thousands of nodes fit, millions of empty messages do not. */
 const maxFields = 10_000
+
+/** Bytes of memory that a decoded field is charged as: an empty message with its defaults takes somewhat less. */
+const fieldMemory = 128
+
+const empty = Buffer.alloc(0)
 
 /** Milliseconds in which a request must be whole, and within which a message of a stream that has begun must go on. */
 const requestTime = 30_000
@@ -62,7 +67,10 @@ class Kept {
   }
 }
 
-/** The only message of a call, of so many bytes at most. Stays open when the caller leaves; the clock must be told then. */
+/**
+ * The only message of a call, of so many bytes at most; the client is charged for it until the call ends. Stays open when the
+ * caller leaves; the clock must be told then.
+ */
 export function oneMessage(stream: Stream, clock: RequestClock, limit: number): Promise<Buffer> {
   const frames = new FrameReader(limit)
   const kept = new Kept(stream)
@@ -74,7 +82,8 @@ export function oneMessage(stream: Stream, clock: RequestClock, limit: number): 
       try {
         for (const next of frames.push(piece)) {
           if (message) throw new RpcError('Internal', 'more than one request for a method that takes one')
-          message = next
+          // It may wait for END_STREAM, and parts of it for the end of the call: neither may keep the chunk that it came in.
+          message = next.length > 0 ? compact(next) : empty
         }
         kept.bytes = frames.held + (message?.length ?? 0)
         stream.release(piece.length)
@@ -84,7 +93,6 @@ export function oneMessage(stream: Stream, clock: RequestClock, limit: number): 
     },
     end() {
       clock.complete(stream)
-      kept.bytes = 0
       if (message) resolve(message)
       else reject(new RpcError('Internal', 'the request is missing'))
     },
@@ -94,10 +102,19 @@ export function oneMessage(stream: Stream, clock: RequestClock, limit: number): 
 
 /** The request of a call that has just one. */
 export async function oneRequest(stream: Stream, clock: RequestClock, { request, requestLimit }: MethodShape): Promise<object> {
-  return decode(request, await oneMessage(stream, clock, requestLimit), maxFields)
+  const { value, memory } = decoded(request, await oneMessage(stream, clock, requestLimit))
+  stream.charge(memory)
+  return value
 }
 
-/** The requests of a call that has many, each measured; `expire` is called when a message stops in its middle. */
+/** A decoded request, and the memory that its fields take beyond its bytes. */
+function decoded(type: MessageType, message: Buffer): { value: object; memory: number } {
+  const budget = { left: maxFields, most: maxFields }
+  const value = decode(type, message, budget)
+  return { value, memory: (maxFields - budget.left) * fieldMemory }
+}
+
+/** The requests of a call that has many, each measured, and charged until the next is asked for; `expire` is called when a message stops in its middle. */
 export async function* manyRequests(
   stream: Stream,
   clock: RequestClock,
@@ -108,7 +125,11 @@ export async function* manyRequests(
   const kept = new Kept(stream)
   for await (const piece of stream.chunks()) {
     clock.complete(stream)
-    for (const message of frames.push(piece)) yield decode(request, message, maxFields)
+    for (const message of frames.push(piece)) {
+      const { value, memory } = decoded(request, message)
+      kept.bytes = message.length + memory
+      yield value
+    }
     kept.bytes = frames.held
     if (frames.held > 0) clock.await(stream, expire)
   }

@@ -84,6 +84,11 @@ export class RawClient {
     this.frame(frameType.HEADERS, flags, stream, Buffer.from(block))
   }
 
+  /** The last headers of a request. */
+  trailers(stream: number, headers: OutgoingHeaders): void {
+    this.frame(frameType.HEADERS, flag.END_HEADERS | flag.END_STREAM, stream, Buffer.from(this.#encoder.encode(headers)))
+  }
+
   /** Reads nothing more until `resume`. */
   pause(): void {
     this.#socket.pause()

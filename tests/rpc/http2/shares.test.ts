@@ -179,6 +179,53 @@ test('whatever is opened, charged and ended, nothing is counted that is not ther
   )
 })
 
+describe('headers', () => {
+  const limited = { ...many, bytes: 256 * 1024 }
+  const large = { 'x-large': 'y'.repeat(15_000) }
+  const came: Stream[] = []
+
+  /** Connections to a listener whose clients may hold little, and whose calls never end. */
+  async function connections(name: string, count: number): Promise<RawClient[]> {
+    const path = join(folder, name)
+    const shares = new Shares({ address: many, identity: many, all: limited })
+    listeners.push(listen({ unix: path }, { maxStreams: 1000, shares, welcome: () => ({ request: (stream) => came.push(stream) }) }))
+    const opened = await Promise.all(Array.from({ length: count }, () => RawClient.connect(path)))
+    clients.push(...opened)
+    return opened
+  }
+
+  test('that are large are charged for as long as their call lasts', async () => {
+    const [client] = (await connections('headers', 1)) as [RawClient]
+    for (let n = 0; n < 40; n++) client.request(1 + 2 * n, large)
+    const ended = () => client.said.filter((line) => /^HEADERS \d+ end$/.test(line)).length
+    const fit = (256 * 1024) / 11_000
+    await client.until(() => ended() >= 40 - fit)
+    expect(client.headers.get(1)?.['grpc-message']).toContain('waits for more than 262144 bytes')
+    client.request(81)
+    while (came.at(-1)?.id !== 81) await Bun.sleep(1)
+    expect([came.at(-1)?.closed, came.at(-1)?.charged]).toEqual([false, 0])
+  })
+
+  test('that are not whole are charged to their connection', async () => {
+    const half = await connections('half-headers', 40)
+    for (const client of half) client.request(1, large, 0)
+    await Promise.all(half.slice(0, 15).map((client) => client.end()))
+    expect(half.filter(({ closed }) => !closed).length).toBeGreaterThan(5)
+  })
+
+  test('behind a request are not kept', async () => {
+    const [client] = (await connections('trailers', 1)) as [RawClient]
+    came.length = 0
+    client.request(1, {}, flag.END_HEADERS)
+    while (came.length === 0) await Bun.sleep(1)
+    const stream = came.at(-1)!
+    const { promise, resolve } = Promise.withResolvers<unknown>()
+    client.trailers(1, large)
+    stream.read({ data() {}, end: (trailers) => resolve(trailers) })
+    expect(await promise).toBeUndefined()
+  })
+})
+
 test('an address is itself, of IPv6 its network of 64 bits', () => {
   expect(addressKey('::ffff:192.0.2.1')).toBe('192.0.2.1')
   expect(addressKey('192.0.2.1')).toBe('192.0.2.1')
