@@ -2,16 +2,16 @@ import type { Resource, SpecOf } from '../../cosi/resource.ts'
 import type { DeclaredLink } from './link/declared.ts'
 import type { LinkStatus } from './resources/link.ts'
 
-/** What the kernel's command line says of the network. */
+/** Network settings from the kernel command line. */
 export interface BootNetwork {
   readonly hostname?: string
   readonly nameServers: readonly string[]
   readonly timeServers: readonly string[]
-  /** Links (or aliases) that no configuration is applied to. */
+  /** Links (or aliases) to which no configuration is applied. */
   readonly ignored: ReadonlySet<string>
-  /** The links it speaks of, those it leaves open told by what is there. */
+  /** Declared links. An entry without a device applies to the first of the `present` links. */
   links(present: readonly Resource<SpecOf<typeof LinkStatus>>[]): DeclaredLink[]
 }
 
-/** A command line that says nothing, as in a container. */
+/** A command line without network settings, as in a container. */
 export const silentBoot: BootNetwork = { nameServers: [], timeServers: [], ignored: new Set(), links: () => [] }

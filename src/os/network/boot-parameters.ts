@@ -1,4 +1,4 @@
-/** The network of the kernel's command line: `ip=`, `bond=`, `vlan=`, `bridge=`, names and servers (Documentation/admin-guide/nfs/nfsroot, dracut.cmdline(7)). */
+/** Parses the network parameters of the kernel command line: `ip=`, `bond=`, `vlan=`, `bridge=`, names and servers (Documentation/admin-guide/nfs/nfsroot, dracut.cmdline(7)). */
 import type { Parameter } from '../../wire/command-line.ts'
 import { parameterValues } from '../../wire/command-line.ts'
 import { formatIp, parseIp } from '../../wire/ip.ts'
@@ -6,12 +6,12 @@ import type { BootNetwork } from './boot-network.ts'
 import { bondWords } from './documents/bond.ts'
 import { bondOf, type DeclaredLink, declaredLink } from './link/declared.ts'
 
-/** What was read, and what of it could not be: one sentence each. */
+/** The parsed parameters, and one message for each invalid one. */
 export interface ParsedBoot extends BootNetwork {
   readonly complaints: readonly string[]
 }
 
-/** One `ip=`; without a device it speaks of the first link. */
+/** One `ip=` parameter. Without a device it applies to the first link. */
 interface Addressing {
   device: string
   dhcp: boolean
@@ -19,7 +19,7 @@ interface Addressing {
   gateway?: string
 }
 
-/** Reads the parameters. What is wrong is passed over and told of. */
+/** Parses the parameters. Invalid ones are skipped and listed in `complaints`. */
 export function bootNetwork(parameters: readonly Parameter[]): ParsedBoot {
   const complaints: string[] = []
   const each = <T>(name: string, read: (value: string) => T | undefined, { first = false } = {}): T[] =>
@@ -56,7 +56,7 @@ export function bootNetwork(parameters: readonly Parameter[]): ParsedBoot {
         .sort()[0]
       const addressed = addressing.flatMap(({ device, dhcp, address, gateway }) => {
         const name = device ? (names.get(device) ?? device) : first
-        if (!name) return [] // a link's coming wakes us
+        if (!name) return [] // the event of the link's creation triggers a reconcile
         return [
           declaredLink(name, {
             ...(dhcp ? { dhcp4: { routeMetric: 1024, clientIdentifier: { clientIdentifier: 'mac' } } } : {}),
@@ -76,7 +76,7 @@ function ip(text: string, what: string): string {
   return formatIp(bytes)
 }
 
-/** Fields between colons; an IPv6 address stands in brackets. */
+/** Splits at colons, except inside brackets, which enclose IPv6 addresses. */
 function fields(value: string): string[] {
   const found = value.match(/\[[^\]]*\]|[^:[\]]+|:/g) ?? []
   const parts = ['']
@@ -95,10 +95,10 @@ function readAddressing(value: string, spoken: { hostname?: string; servers: str
   if (automatic.has(value)) return { device: '', dhcp: true }
   const parts = fields(value)
   if (parts.length === 2 && automatic.has(parts[1]!)) return { device: parts[0]!, dhcp: true }
-  if (parts.length === 1 && !parseIp(value.replace(/^\[(.*)\]$/, '$1')))
-    throw new Error('it is neither "dhcp", a link and "dhcp", nor an address')
+  if (parts.length === 1 && !parseIp(value.replace(/^\[(.*)\]$/, '$1'))) throw new Error('expected "dhcp", "LINK:dhcp" or an address')
   const [client = '', , gateway = '', mask = '', hostname = '', device = '', autoconf = '', ...servers] = parts
-  if (autoconf !== '' && !automatic.has(autoconf) && !none.has(autoconf)) throw new Error(`"${autoconf}" is not a way of configuration`)
+  if (autoconf !== '' && !automatic.has(autoconf) && !none.has(autoconf))
+    throw new Error(`"${autoconf}" is not an autoconfiguration method`)
   const address = client ? `${ip(client, 'an address')}/${prefixLength(mask, client)}` : undefined
   const found = {
     device,
@@ -114,7 +114,7 @@ function readAddressing(value: string, spoken: { hostname?: string; servers: str
   return found
 }
 
-/** Bits of a netmask, written with dots or as a number; a whole address when it is left out. */
+/** Length of a netmask in dotted or numeric form. Without a mask: the full address length. */
 export function prefixLength(mask: string, address: string): number {
   const size = address.includes(':') ? 128 : 32
   if (mask === '') return size
@@ -126,7 +126,7 @@ export function prefixLength(mask: string, address: string): number {
 
 const members = (list: string) => list.split(',').filter((name) => name !== '')
 
-/** Options of a bond by the driver's names. */
+/** Bond options by their kernel driver names. */
 const bondOptions: Readonly<Record<string, string>> = {
   mode: 'mode',
   xmit_hash_policy: 'xmitHashPolicy',
@@ -160,7 +160,7 @@ function readBond(value: string): DeclaredLink {
     const at = option.indexOf('=')
     const key = bondOptions[option.slice(0, Math.max(0, at))]
     const text = option.slice(at + 1)
-    if (at < 0 || key === undefined) throw new Error(`"${option}" is not an option of a bond`)
+    if (at < 0 || key === undefined) throw new Error(`"${option}" is not a bond option`)
     const words: readonly string[] | undefined = bondWords[key as keyof typeof bondWords]
     if (words) {
       const word = words.includes(text) ? text : /^\d$/.test(text) ? words[Number(text)] : undefined
@@ -194,12 +194,12 @@ function readBridge(value: string): DeclaredLink {
   })
 }
 
-/** `<link>.<id>:<parent>` or `vlan<id>:<parent>`: the link is called `<parent>.<id>` from here on, whatever was written. */
+/** `<link>.<id>:<parent>` or `vlan<id>:<parent>`. The link is always named `<parent>.<id>`. */
 function readVlan(value: string, names: Map<string, string>): DeclaredLink {
   const [written = '', parent = ''] = fields(value)
   const id = Number(/(?:\.|^vlan)(\d{1,4})$/.exec(written)?.[1])
-  if (!(id >= 1 && id <= 4095)) throw new Error('the VLAN has no number from 1 to 4095')
-  if (!parent) throw new Error('the link that carries the VLAN is missing')
+  if (!(id >= 1 && id <= 4095)) throw new Error('the VLAN needs an ID from 1 to 4095')
+  if (!parent) throw new Error('the parent link of the VLAN is missing')
   const name = `${parent}.${id}`
   names.set(written, name)
   return declaredLink(name, { kind: 'vlan', vlan: { vlanID: id, vlanProtocol: '802.1q', parent } })

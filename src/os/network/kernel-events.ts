@@ -4,10 +4,10 @@ import type { Kernel } from '../kernel.ts'
 
 type Subject = import('../../linux/net/rtnetlink.ts').NetworkSubject
 
-/** Between two attempts, in milliseconds: the first pause, and the longest. */
+/** Retry interval of a failed subscription in milliseconds: the first, and the maximum. */
 const pauses = [1_000, 60_000] as const
 
-/** Between two rounds that a burst of events asks for, in milliseconds: one of a thousand routes must not cost a thousand looks at all of them. */
+/** Minimum time between two reconciles triggered by a burst of events, in milliseconds. Without it, a thousand new routes cause a thousand full reads. */
 const leastBetween = 10
 
 interface Outside {
@@ -16,13 +16,13 @@ interface Outside {
   readonly log: Pick<Logger, 'warn' | 'error'>
 }
 
-/** Wakes a controller whenever the kernel tells of a change; a subscription that breaks is made anew. */
+/** Wakes a controller on every kernel notification for its subjects. A broken subscription is renewed. */
 export const onChange =
   (net: Pick<Kernel['net'], 'watchNetwork'>, subjects: Subject[]) =>
   (outside: Outside): void =>
     wakeOn((signal) => net.watchNetwork(subjects, { signal }), { ...outside, wake: gently(outside.wake) })
 
-/** Passes calls on, those that come close together as one; the first without waiting longer than a turn of the loop. */
+/** Coalesces calls that come close together. The first call is passed on in the same turn of the event loop. */
 function gently(act: () => void): () => void {
   let last = Number.NEGATIVE_INFINITY
   let due = false
@@ -38,7 +38,7 @@ function gently(act: () => void): () => void {
   }
 }
 
-/** Wakes a controller whenever there is something to hear; a subscription that breaks is made anew. */
+/** Wakes a controller for every item `watch` yields. A broken subscription is renewed. */
 export function wakeOn(watch: (signal: AbortSignal) => AsyncIterable<unknown>, { wake, signal, log }: Outside): void {
   const follow = async () => {
     let pause: number = pauses[0]
@@ -49,7 +49,7 @@ export function wakeOn(watch: (signal: AbortSignal) => AsyncIterable<unknown>, {
           wake()
         }
       } catch (error) {
-        log.warn('watching the network failed, it begins anew', { error: error instanceof Error ? error.message : String(error) })
+        log.warn('network watch failed, will retry', { error: error instanceof Error ? error.message : String(error) })
         await new Promise((resolve) => setTimeout(resolve, pause))
         pause = Math.min(pause * 2, pauses[1])
       }

@@ -1,4 +1,4 @@
-/** The kernel's numbers for addresses, links and routes, by the names users see (rtnetlink(7), linux/if.h, linux/if_arp.h). */
+/** Maps kernel numbers of addresses, links and routes to the names shown to users (rtnetlink(7), linux/if.h, linux/if_arp.h). */
 
 const families: Readonly<Record<number, string>> = {
   2: 'inet4',
@@ -190,7 +190,7 @@ const routeProtocols: Readonly<Record<number, string>> = {
   192: 'eigrp',
 }
 
-// What a rule does (FR_ACT_*), said as what its routes would be.
+// Rule actions (FR_ACT_*), named by the route types they correspond to.
 const ruleActions: Readonly<Record<number, string>> = {
   1: 'unicast',
   2: 'goto',
@@ -243,7 +243,7 @@ export const routeTypeNumber = back(routeTypes)
 /** RTPROT_*. */
 export const routeProtocolName = one(routeProtocols)
 export const routeProtocolNumber = back(routeProtocols)
-/** RT_TABLE_*; others by their number. */
+/** RT_TABLE_*; other tables by number. */
 export const routeTableName = one(routeTables)
 export const routeTableNumber = back(routeTables)
 /** FR_ACT_*. */

@@ -43,7 +43,7 @@ import { type Elect, vipOperator } from './operators/vip.ts'
 import { openPlatform } from './platform/door.ts'
 import { platforms } from './platform/platforms.ts'
 
-/** Links, addresses, routes, names: what is declared, what is true. */
+/** The network area: declares, applies and observes links, addresses, routes and names. */
 export const network: Area = {
   name: 'network',
   resources,
@@ -121,19 +121,19 @@ export const network: Area = {
   },
 }
 
-/** What a machine's command line says; a container's is its host's and says nothing to it. */
+/** Network settings of a machine's command line. A container sees its host's, which does not apply to it. */
 function bootOf(commandLine: string, log: Machine['log']): BootNetwork {
   if (commandLine === '') return silentBoot
   const boot = bootNetwork(parseCommandLine(commandLine))
-  for (const complaint of boot.complaints) log.warn('a kernel parameter is passed over', { reason: complaint })
+  for (const complaint of boot.complaints) log.warn('invalid kernel parameter ignored', { reason: complaint })
   return boot
 }
 
-/** On which platform a machine runs; on none of its own unless it is told. */
+/** The platform a machine runs on; `metal` unless specified. */
 const platformOf = (commandLine: string): string =>
   process.env.PLATFORM || parameterValues(parseCommandLine(commandLine), 'talos.platform').at(-1) || 'metal'
 
-/** Elections are etcd's: of this machine's own member, so that one without a majority behind it elects nobody. */
+/** Elections go through this machine's own etcd member, so that a member without quorum elects nobody. */
 const electIn =
   (store: Machine['store']): Elect =>
   async (name, act, signal) => {

@@ -18,7 +18,7 @@ import { RouteSpec, RouteStatus } from './resources/route.ts'
 import { RoutingRuleSpec, RoutingRuleStatus } from './resources/routing-rule.ts'
 import { TimeServerSpec, TimeServerStatus } from './resources/time-server.ts'
 
-/** The kinds of resources of this area. */
+/** The resource types of this area. */
 export const resources = [
   AddressSpec,
   AddressStatus,

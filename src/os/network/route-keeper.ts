@@ -8,14 +8,14 @@ import { defaultMetric, routeId } from './wishes.ts'
 type Spec = SpecOf<typeof RouteSpec>
 type Door = Pick<Network, 'links' | 'routes' | 'addRoute' | 'appendRoute' | 'putRoute' | 'removeRoute'>
 
-/** What the kernel says of a route whose link or gateway cannot be used yet; the event of its becoming usable wakes us. */
+/** Errors for a route whose link or gateway is not usable yet. The event that makes it usable triggers a reconcile. */
 const notYet = ['ENETUNREACH', 'ENETDOWN', 'EHOSTUNREACH', 'ENODEV', 'EINVAL']
 
-/** Keeps routes as they are wished. It remembers those it gave, so that only these are replaced or taken away. */
+/** Reconciles routes with their specs. It records the routes it added, so that only these are replaced or removed. */
 export class RouteKeeper {
   readonly #given = new Map<string, RouteChange>()
 
-  /** One round; tells how many routes wait for their link or gateway. Throws when a route is refused for good. */
+  /** Runs one pass. Returns how many routes wait for their link or gateway. Throws when a route is rejected permanently. */
   converge(network: Door, wishes: readonly Spec[], log: Logger): number {
     const links = new Map(network.links().map((link) => [link.name, link]))
     const wanted = new Map(wishes.map((spec) => [routeId(spec), spec]))
@@ -36,18 +36,18 @@ export class RouteKeeper {
       }
       this.#given.delete(id)
     }
-    if (removed) present = byTarget(network.routes()) // a look at thousands of routes is not free
+    if (removed) present = byTarget(network.routes()) // listing thousands of routes is expensive
     let waiting = 0
-    // Routes to a gateway's own network first: the gateway must be reachable when its route comes.
+    // Directly connected networks first: a gateway must be reachable before a route through it is added.
     for (const [id, spec] of [...wanted].sort(([, a], [, b]) => Number(a.gateway !== '') - Number(b.gateway !== ''))) {
       const link = spec.outLinkName ? links.get(spec.outLinkName) : undefined
-      if (spec.outLinkName && !link) continue // the link's coming wakes us
+      if (spec.outLinkName && !link) continue // the link's creation triggers a reconcile
       const wish = change(spec, link?.index)
       const rivals = present.get(target(wish)) ?? []
       const there = rivals.find((route) => same(wish, route))
       if (there && !differs(wish, there)) continue
-      if (there && !this.#given.has(id)) continue // somebody else's, as wished but for what hardly matters
-      // Another way to the same place, of the same metric: the first is used, the others stand by.
+      if (there && !this.#given.has(id)) continue // another program's route, equal but for minor attributes
+      // A second route to the same destination with the same metric: the first is used, the others stand by.
       const rival = there || wish.family !== 2 ? undefined : rivals[0]
       if (rival && ![...this.#given.values()].some((route) => same(route, rival))) {
         failures.push(
@@ -66,7 +66,7 @@ export class RouteKeeper {
         const code = error instanceof Error && 'code' in error ? String(error.code) : ''
         if (!notYet.includes(code)) failures.push(error instanceof Error ? error.message : String(error))
         else {
-          log.debug('a route waits for its link', { ...told(spec), reason: code })
+          log.debug('route waits for its link', { ...told(spec), reason: code })
           waiting++
         }
       }
@@ -104,7 +104,7 @@ function byTarget(routes: readonly Route[]): Map<string, Route[]> {
   return found
 }
 
-/** The same way to the same place. */
+/** Same destination, gateway and type. */
 function same(wish: RouteChange, route: Route | RouteChange): boolean {
   if (target(wish) !== target(route) || (wish.gateway ?? '') !== (route.gateway ?? '') || wish.type !== route.type) return false
   return wish.link === undefined || wish.link === route.link

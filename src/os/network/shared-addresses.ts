@@ -1,8 +1,8 @@
-/** Addresses that control planes share: they move, so no node is known by them. */
+/** Addresses shared by control plane nodes. They move between nodes, so they identify none. */
 import { type Declared, findAll } from '../config/declared.ts'
 import { HCloudVIPConfig, Layer2VIPConfig } from './documents/vip.ts'
 
-/** The shared addresses of a configuration, in its old and its new form. */
+/** The shared addresses of a configuration, from `machine.network` and from documents. */
 export function sharedAddresses(config: Declared | undefined): string[] {
   const old = (config?.machine.network?.interfaces ?? [])
     .flatMap((device) => [device, ...(device.vlans ?? [])])

@@ -1,36 +1,36 @@
-/** The sockets of a node, namespace by namespace: /proc/<pid>/net shows those of the network the process lives in. */
+/** Reads the sockets of each network namespace: /proc/<pid>/net shows those of the namespace the process lives in. */
 
 import { parseSockets, type SocketEntry } from '../../wire/proc/sockets.ts'
 import type { Kernel } from '../kernel.ts'
 
 type Files = Pick<Kernel['files'], 'list' | 'readlink' | 'readTextIfThere'>
 
-/** The tables of sockets there are, named as under /proc/net. */
+/** The socket tables under /proc/net. */
 export const protocols = ['tcp', 'tcp6', 'udp', 'udp6', 'udplite', 'udplite6', 'raw', 'raw6'] as const
 
-/** One of them. */
+/** One of the protocols. */
 export type Protocol = (typeof protocols)[number]
 
-/** A network to look into, by a process that lives in it. */
+/** A network namespace, identified by a process that lives in it. */
 export interface NetworkOf {
-  /** `cni-…` of a pod's network, empty for the node's own. */
+  /** `cni-…` for a pod's namespace, empty for the node's own. */
   readonly name: string
   readonly pid: number | 'self'
 }
 
-/** A socket and where it is. */
+/** A socket and its network namespace. */
 export interface Socket extends SocketEntry {
   readonly protocol: Protocol
   readonly network: string
 }
 
-/** Who holds a socket. */
+/** The process that owns a socket. */
 export interface Holder {
   readonly pid: number
   readonly name: string
 }
 
-/** The sockets of these protocols in a network; none when the kernel lacks a protocol or the network is gone. */
+/** The sockets of these protocols in a namespace; none if the kernel lacks a protocol or the namespace no longer exists. */
 export function socketsIn(files: Files, { name, pid }: NetworkOf, wanted: readonly Protocol[]): Socket[] {
   return wanted.flatMap((protocol) => {
     const text = files.readTextIfThere(`/proc/${pid}/net/${protocol}`)
@@ -38,7 +38,7 @@ export function socketsIn(files: Files, { name, pid }: NetworkOf, wanted: readon
   })
 }
 
-/** The processes that hold sockets, by the sockets' inodes; of several the one with the lowest number. */
+/** The owners of sockets by inode. If several processes share a socket, the lowest pid is used. */
 export function socketHolders(files: Files): Map<number, Holder> {
   const holders = new Map<number, Holder>()
   const pids = files
@@ -56,7 +56,7 @@ export function socketHolders(files: Files): Map<number, Holder> {
   return holders
 }
 
-/** Inodes of the sockets a process has open; processes and files may vanish while they are looked at. */
+/** Inodes of the sockets a process has open. Processes and files may vanish during the read. */
 function inodesOf(files: Files, pid: number): number[] {
   const maybe = <T>(look: () => T, otherwise: T): T => {
     try {

@@ -1,4 +1,4 @@
-/** What declared links ask for, as layered specs. */
+/** Converts declared links to layered specs. */
 import type { SpecOf } from '../../cosi/resource.ts'
 import type { DeclaredLink } from './link/declared.ts'
 import type { AddressSpec } from './resources/address.ts'
@@ -12,12 +12,12 @@ type Route = SpecOf<typeof RouteSpec>
 type Operator = SpecOf<typeof OperatorSpec>
 type Layer = Link['layer']
 
-/** The metric of a route that is given none. */
+/** The default route metric. */
 export const defaultMetric = 1024
 
 const familyOf = (text: string) => (text.includes(':') ? 'inet6' : 'inet4')
 
-/** Specs of links by name: each declared one, and its members with their place in it. `indexOf` gives the kernel's number of a link. */
+/** Link specs by name: each declared link, and its members with their position in it. `indexOf` returns a link's kernel index. */
 export function linkWishes(
   declared: readonly DeclaredLink[],
   layer: Layer,
@@ -52,7 +52,7 @@ export function linkWishes(
   return wishes
 }
 
-/** Specs of addresses under their unlayered ids. */
+/** Address specs by id without layer prefix. */
 export function addressWishes(declared: readonly DeclaredLink[], layer: Layer): Map<string, Address> {
   return new Map(
     declared.flatMap(({ name, addresses }) =>
@@ -64,12 +64,12 @@ export function addressWishes(declared: readonly DeclaredLink[], layer: Layer): 
   )
 }
 
-/** Under which id a route's spec lives: unlike routes have unlike ids. */
+/** The id of a route spec: distinct routes have distinct ids. */
 export function routeId({ outLinkName = '', family, gateway, dst, priority = 0, table }: Omit<Route, 'layer'>): string {
   return `${outLinkName && `${outLinkName}/`}${family}/${gateway}/${dst}/${priority}${table === 'main' ? '' : `/${table}`}`
 }
 
-/** Specs of routes under their unlayered ids. */
+/** Route specs by id without layer prefix. */
 export function routeWishes(declared: readonly DeclaredLink[], layer: Layer, protocol = 'static'): Map<string, Route> {
   return new Map(
     declared.flatMap(({ name, routes, vrf }) =>
@@ -95,7 +95,7 @@ export function routeWishes(declared: readonly DeclaredLink[], layer: Layer, pro
   )
 }
 
-/** Specs of clients and shared addresses under their unlayered ids; refused kinds are for the caller to tell. */
+/** Operator specs by id without layer prefix. The caller reports refused kinds. */
 export function operatorWishes(declared: readonly DeclaredLink[], layer: Layer): Map<string, Operator> {
   const wishes = new Map<string, Operator>()
   for (const { name, dhcp4, dhcp6, vips } of declared) {

@@ -9,7 +9,7 @@ import { type Holder, type NetworkOf, type Protocol, protocols, type Socket, soc
 const usual: readonly Protocol[] = ['tcp', 'tcp6', 'udp', 'udp6']
 const { CONNECTED, LISTENING } = enums.NetstatRequest.Filter
 
-/** The sockets of the node and, when asked, of its pods, with the processes that hold them. */
+/** Lists the sockets of the node and, when requested, of its pods, with the processes that own them. */
 export const netstat = ({ files }: Pick<Kernel, 'files'>, pods: () => Promise<NetworkOf[]> = podNetworks): Method =>
   unary('machine.MachineService/Netstat', readers, async ({ filter, feature, l4proto, netns }) => {
     const wanted = l4proto ? protocols.filter((protocol) => l4proto[protocol]) : usual
@@ -19,7 +19,7 @@ export const netstat = ({ files }: Pick<Kernel, 'files'>, pods: () => Promise<Ne
     return { messages: [{ connectrecord: sockets.map((socket) => record(socket, holders)) }] }
   })
 
-/** The networks of the pods that run, each by the process of its sandbox. */
+/** Network namespaces of running pods, each with the process id of its sandbox. */
 async function podNetworks(): Promise<NetworkOf[]> {
   const containers = await listContainers('k8s.io', common.ContainerDriver.CRI)
   const found = new Map<string, NetworkOf>()
@@ -37,7 +37,7 @@ async function networksOf(asked: machine.NetstatRequest.NetNS | undefined, pods:
   return [...(hostnetwork || allnetns ? [own] : []), ...others.filter(({ name }) => allnetns || netns.includes(name))]
 }
 
-/** Connected sockets have the address and the port of a peer, listening ones neither: that holds for datagrams too. */
+/** A connected socket has a peer address and port, a listening one has neither. Datagram sockets follow the same rule. */
 function passes({ remoteIp, remotePort }: Socket, filter: number): boolean {
   const unspecified = /^[0:.]*$/.test(unmapped(remoteIp))
   if (filter === CONNECTED) return !unspecified && remotePort !== 0
@@ -62,13 +62,13 @@ function record(socket: Socket, holders: Map<number, Holder> | undefined): machi
     inode: socket.inode,
     ref: socket.references,
     pointer: Number.parseInt(socket.pointer, 16) || 0,
-    // Clients of the field read it without asking whether it is there.
+    // Clients dereference this field without a null check.
     process: holders?.get(socket.inode) ?? { pid: 0, name: '' },
     netns: socket.network,
   }
 }
 
-/** An IPv4 peer of an IPv6 socket is shown as what it is. */
+/** Strips the IPv4-mapped prefix (`::ffff:`) from the peer of a dual-stack socket. */
 function unmapped(ip: string): string {
   return ip.startsWith('::ffff:') && ip.includes('.') ? ip.slice('::ffff:'.length) : ip
 }

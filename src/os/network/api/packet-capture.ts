@@ -7,13 +7,13 @@ import type { Kernel } from '../../kernel.ts'
 
 const maxSnap = 65536
 const maxFilter = 4096
-/** A caller that takes packets slower than they come: so many bytes wait here, what comes then waits in the kernel. */
+/** Bytes buffered for a slow caller. Above this, reading pauses and packets queue in the kernel. */
 const maxWaiting = 1 << 20
 const chunk = 64 << 10
-/** Numbers of links without a header of their own (ARPHRD_NONE, ARPHRD_RAWIP, ARPHRD_TUNNEL, ARPHRD_SIT). */
+/** Link types without a link-layer header (ARPHRD_NONE, ARPHRD_RAWIP, ARPHRD_TUNNEL, ARPHRD_SIT). */
 const headerless = new Set([65534, 519, 768, 769, 776])
 
-/** The packets of a link as they pass, in the format of libpcap. */
+/** Streams the packets of a link in pcap format. */
 export const packetCapture = ({ capture, files, net }: Pick<Kernel, 'capture' | 'files' | 'net'>): Method =>
   serverStream('machine.MachineService/PacketCapture', operators, async function* (request, { signal }) {
     const { interface: name, promiscuous, snapLen, bpfFilter } = request
@@ -21,7 +21,7 @@ export const packetCapture = ({ capture, files, net }: Pick<Kernel, 'capture' | 
       throw new RpcError('InvalidArgument', `packet filter of ${bpfFilter.length} instructions: at most ${maxFilter}`)
     const snapLength = snapLen === 0 ? maxSnap : Math.min(snapLen, maxSnap)
     const filter = bpfFilter.map(({ op, jt, jf, k }) => {
-      if (op > 0xffff || jt > 0xff || jf > 0xff) throw new RpcError('InvalidArgument', 'packet filter has an instruction that is none')
+      if (op > 0xffff || jt > 0xff || jf > 0xff) throw new RpcError('InvalidArgument', 'packet filter: instruction out of range')
       return [op, jt, jf, k]
     })
     const index = indexOf(net, name)
@@ -97,7 +97,7 @@ function openOn(capture: Kernel['capture'], ...[link, receive, options]: Paramet
     return capture.openCapture(link, receive, options)
   } catch (error) {
     if (failedWith(error, 'EINVAL') && options?.filter?.length)
-      throw new RpcError('InvalidArgument', 'packet filter is refused by the kernel: check its instructions')
+      throw new RpcError('InvalidArgument', 'packet filter: rejected by the kernel, check its instructions')
     throw error
   }
 }

@@ -14,9 +14,9 @@ import { NodeAddress } from '../resources/node-address.ts'
 type Chain = SpecOf<typeof NfTablesChain>
 type Rule = NonNullable<Chain['rules']>[number]
 
-/** Links whose other end is this machine, or is known by its key. */
+/** Links whose peer is this machine itself or is authenticated by its key. */
 const trustedLinks = ['lo', 'siderolink', 'kubespan']
-/** IPv6 does not work without: finding neighbours and routers, packet too big (RFC 4890 4.4.1). */
+/** ICMPv6 types that IPv6 depends on: neighbour and router discovery, packet too big (RFC 4890 4.4.1). */
 const neededTypes = [1, 2, 3, 4, 133, 134, 135, 136, 137, 141, 142]
 const pingsPerSecond = 5
 
@@ -24,8 +24,8 @@ const accept = (rule: Omit<Rule, 'verdict'>): Rule => ({ ...rule, verdict: 'acce
 const drop = (rule: Omit<Rule, 'verdict'>): Rule => ({ ...rule, verdict: 'drop' })
 
 /**
- * Who may reach this machine, as `NetworkDefaultActionConfig` and `NetworkRuleConfig` say. What comes in for the machine
- * itself passes `ingress`; what a service would send elsewhere (node ports) is looked at before that, in `prerouting`.
+ * Builds the ingress firewall from `NetworkDefaultActionConfig` and `NetworkRuleConfig`. Packets for the machine itself pass
+ * `ingress`; packets that kube-proxy would redirect (node ports) are matched earlier, in `prerouting`.
  */
 export const configFirewall: Controller = defineController({
   name: 'network.NfTablesChainConfigController',
@@ -73,7 +73,7 @@ export const configFirewall: Controller = defineController({
 
 const single = (address: string) => `${address.split('/')[0]}/${address.includes(':') ? 128 : 32}`
 
-/** Where nothing else passes a rule lets its sources in; where everything does it keeps all others out. */
+/** With default action block, a rule accepts its sources. With default action accept, it drops all other sources. */
 function ruleOf({ portSelector = {}, ingress = [] }: DocumentOf<typeof NetworkRuleConfig>, block: boolean): Rule {
   const { protocol = 'tcp', ports = [] } = portSelector
   const ranges = ports.map(portRange).flatMap((range) => (range ? [{ lo: range[0], hi: range[1] }] : []))
@@ -89,18 +89,18 @@ function ruleOf({ portSelector = {}, ingress = [] }: DocumentOf<typeof NetworkRu
   }
 }
 
-/** The kernel's packet filter: set as a whole by a script for nft(8), and looked at. */
+/** The kernel's packet filter: replaced as a whole by an nft(8) script, and read back. */
 export interface PacketFilter {
-  /** Throws nft's words when it refuses. */
+  /** Rejects with nft's error output. */
   run(script: string): Promise<void>
   look: () => ReturnType<Kernel['nftables']['filterTable']>
-  /** Tells of changes, by whomever. */
+  /** Yields on every change of the ruleset, by any process. */
   watch(signal: AbortSignal): AsyncIterable<unknown>
 }
 
 /**
- * Gives the kernel its chains, all at once, and gives them again when another hand changed them: after every change of the
- * table the round looks at what is there, and only what is there counts.
+ * Replaces the kernel's chains in one transaction, and again when another process changed them: every change of the table
+ * triggers a reconcile, which compares the kernel's ruleset and not the last one sent.
  */
 export const applyFirewall = ({ run, look, watch }: PacketFilter): Controller =>
   defineController({
@@ -114,6 +114,6 @@ export const applyFirewall = ({ run, look, watch }: PacketFilter): Controller =>
       if (stands(script, look())) return
       log.info(found.size === 0 ? 'removing packet filter' : 'setting packet filter', { chains: [...found.keys()].join(', ') })
       await run(script.text)
-      if (!stands(script, look())) throw new Error('set packet filter: another hand changed it meanwhile')
+      if (!stands(script, look())) throw new Error('set packet filter: another process changed it meanwhile')
     },
   })

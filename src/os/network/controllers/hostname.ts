@@ -11,7 +11,7 @@ import { splitName } from '../full-name.ts'
 import { HostnameSpec, HostnameStatus } from '../resources/hostname.ts'
 import { NodeAddress } from '../resources/node-address.ts'
 
-/** What the machine configuration says, and a name made of the node's identity or address where it says nothing. */
+/** Declares the configured hostname; without one, a name derived from the node's identity or address. */
 export const configHostname = (boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.HostnameConfigController',
@@ -31,12 +31,12 @@ export const configHostname = (boot: BootNetwork = silentBoot): Controller =>
     },
   })
 
-/** Which of all the voices wins. */
+/** Selects the hostname of the strongest layer. */
 export const mergeHostname: Controller = merge('HostnameMergeControllers.net.talos.dev', HostnameSpec, strongest, {
   id: () => 'hostname',
 })
 
-/** What the kernel is told, and what is then true. */
+/** Sets the kernel's hostname and publishes it. */
 export const applyHostname = ({ uts }: { uts: Pick<Kernel['uts'], 'sethostname' | 'setdomainname'> }): Controller =>
   transform({
     name: 'network.HostnameSpecController',
@@ -51,7 +51,7 @@ export const applyHostname = ({ uts }: { uts: Pick<Kernel['uts'], 'sethostname' 
     },
   })
 
-/** A name that stays as long as the node's identity does. */
+/** A hostname that is stable as long as the node identity is. */
 function stableName(nodeId: string): string {
   const digest = new Bun.CryptoHasher('sha256').update(nodeId).digest()
   const digits = digest.readBigUInt64BE(0).toString(36).padStart(8, '0')

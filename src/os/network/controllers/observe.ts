@@ -21,7 +21,7 @@ import { LinkStatus } from '../resources/link.ts'
 import { LinkRefresh } from '../resources/link-refresh.ts'
 import { RouteStatus } from '../resources/route.ts'
 
-/** The links the kernel has. */
+/** Publishes the kernel's links. */
 export const observeLinks = ({ net, files, wireguard }: Pick<Kernel, 'net' | 'files' | 'wireguard'>): Controller =>
   defineController({
     name: 'network.LinkStatusController',
@@ -55,7 +55,7 @@ export const observeLinks = ({ net, files, wireguard }: Pick<Kernel, 'net' | 'fi
     },
   })
 
-/** The addresses the kernel has. */
+/** Publishes the kernel's addresses. */
 export const observeAddresses = ({ net }: Pick<Kernel, 'net'>): Controller =>
   defineController({
     name: 'network.AddressStatusController',
@@ -67,7 +67,7 @@ export const observeAddresses = ({ net }: Pick<Kernel, 'net'>): Controller =>
       const names = new Map(network.links().map(({ index, name }) => [index, name]))
       for (const address of network.addresses()) {
         const linkName = names.get(address.link)
-        if (linkName === undefined) continue // gone between the two questions; its going wakes us again
+        if (linkName === undefined) continue // removed between the two reads; its removal triggers a reconcile
         status.put(`${linkName}/${address.address}`, {
           address: address.address,
           ...(address.local && address.local !== address.address.split('/')[0] ? { local: address.local } : {}),
@@ -85,7 +85,7 @@ export const observeAddresses = ({ net }: Pick<Kernel, 'net'>): Controller =>
     },
   })
 
-/** The routes the kernel has. */
+/** Publishes the kernel's routes. */
 export const observeRoutes = ({ net }: Pick<Kernel, 'net'>): Controller =>
   defineController({
     name: 'network.RouteStatusController',

@@ -18,7 +18,7 @@ import { RouteSpec } from '../resources/route.ts'
 import { TimeServerSpec } from '../resources/time-server.ts'
 import { defaultMetric, operatorWishes, routeId } from '../wishes.ts'
 
-/** The clients that the configuration and the command line ask for; on a machine also DHCP on each card nobody speaks of. */
+/** Declares the operators of the configuration and the command line; on a machine also DHCP for each physical link without settings. */
 export const configOperators = ({ mode }: Pick<Kernel, 'mode'>, boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.OperatorConfigController',
@@ -49,23 +49,23 @@ export const configOperators = ({ mode }: Pick<Kernel, 'mode'>, boot: BootNetwor
     },
   })
 
-/** One wish for each client. */
+/** Merges the layers into one spec per operator. */
 export const mergeOperators: Controller = merge('OperatorMergeControllers.net.talos.dev', OperatorSpec, strongest)
 
 const leaving = new Set(['rebooting', 'shutting down', 'resetting', 'upgrading'])
 
 interface State {
   wish: string
-  /** Who asks, as servers see it: as long as that stays, what was found out holds until more is. */
+  /** Client identity as servers see it. As long as it is unchanged, findings stay valid until newer ones arrive. */
   asker: string
   memory: Map<string, unknown>
   findings?: Findings
-  /** Counts the times the link came back. */
+  /** Number of times the link's carrier returned. */
   carrier: number
   up: boolean
 }
 
-/** Runs clients while they are wished, and hands on what they find out. */
+/** Runs the desired operators and publishes their findings. */
 export const applyOperators = (operators: Readonly<Record<string, Operator>>): Controller => {
   const states = new Map<string, State>()
   let present = new Map<string, string>()
@@ -90,15 +90,15 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
     reconcile({ specs, links, addresses, name, names, machine, log, background, wakeIn, ...outputs }) {
       present = new Map(addresses.list().map(({ metadata, spec }) => [metadata.id, spec.flags]))
       const wanted = new Map(specs.list().map(({ metadata, spec }) => [metadata.id, spec]))
-      // A machine that goes hands shared addresses on while the others can still be told.
+      // A machine that shuts down releases shared addresses while its peers are still reachable.
       const going = leaving.has(machine.get('machine')?.spec.stage ?? '')
       for (const [id, { operator }] of wanted) if (going && operator === 'vip') wanted.delete(id)
       for (const id of states.keys()) if (!wanted.has(id)) states.delete(id)
-      // A name that came from a server is not told to servers as our own.
+      // A hostname received from a server is not sent back to servers.
       const own = names.get('hostname')?.spec.layer === 'operator' ? '' : (name.get('hostname')?.spec.hostname ?? '')
       for (const [id, spec] of wanted) {
         const link = links.get(spec.linkName)?.spec
-        // Who wishes it does not matter to how it runs.
+        // The layer does not affect how an operator runs.
         const { layer: _, ...asked } = spec
         const wish = JSON.stringify([asked, link?.index, link?.hardwareAddr])
         const asker = JSON.stringify([spec.operator, identity(spec), link?.index, link?.hardwareAddr])
@@ -107,14 +107,14 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
           state = { wish, asker, memory: new Map(), carrier: 0, up: false }
           states.set(id, state)
         } else if (link && state.wish !== wish) {
-          // A state of its own, so that the task before, on its way out, changes nothing any more.
+          // A new state object, so that the previous task, which is still stopping, can no longer change anything.
           state = { ...state, wish }
           states.set(id, state)
         }
         const up = link !== undefined && (!spec.requireUp || ['up', 'unknown'].includes(link.operationalState))
         if (up && !state.up) state.carrier++
         state.up = up
-        // What was found out holds while the cable is out: the lease is asked for again when it is back.
+        // Findings stay valid while the cable is unplugged: the lease is requested again when carrier returns.
         const left = (state.findings?.until ?? Number.POSITIVE_INFINITY) - machineClock.now()
         if (!link || (!up && left <= 0)) state.findings = undefined
         else if (!up && Number.isFinite(left)) wakeIn(Math.min(left, 3_600_000))
@@ -152,11 +152,11 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
   })
 }
 
-/** By what servers know the asker; for a shared address, all of it. */
+/** What identifies the client to servers; for a shared address, the whole spec. */
 const identity = ({ operator, dhcp4, dhcp6, vip }: SpecOf<typeof OperatorSpec>) =>
   operator === 'vip' ? vip : (dhcp4 ?? dhcp6)?.clientIdentifier
 
-/** The link's own address, once no other station can have it. */
+/** The link-local address of the link, once duplicate address detection has passed. */
 function linkLocal(addresses: readonly { spec: SpecOf<typeof AddressStatus> }[], name: string): string | undefined {
   const own = addresses.find(
     ({ spec }) => spec.linkName === name && spec.family === 'inet6' && spec.scope === 'link' && !/tentative|dadfailed/.test(spec.flags),

@@ -26,20 +26,20 @@ import { RouteSpec } from '../resources/route.ts'
 import { TimeServerSpec } from '../resources/time-server.ts'
 import { routeId } from '../wishes.ts'
 
-/** META tag 10: the network of a machine that no platform speaks for. */
+/** META tag 10: network configuration of a machine without platform metadata. */
 const networkTag = '0x0a'
 
-/** Between looks at a platform that cannot be read, in milliseconds. */
+/** Retry interval for platform metadata, in milliseconds. */
 const retry = { first: 500, longest: 30_000 }
 
-/** The platform a machine runs on, and the way to it. */
+/** The platform a machine runs on, and how to reach it. */
 export interface PlatformParts {
   readonly platform: Platform | undefined
   readonly store: Pick<Store, 'list'>
   open(signal: AbortSignal): PlatformDoor
 }
 
-/** What the platform says of the network: its metadata, or on a machine of its own what was written into META. */
+/** Publishes the platform's network configuration: from its metadata service or, on bare metal, from META. */
 export const loadPlatformConfig = ({ platform, open, store }: PlatformParts): Controller => {
   let found: SpecOf<typeof PlatformConfig> | undefined
   return defineController({
@@ -54,14 +54,14 @@ export const loadPlatformConfig = ({ platform, open, store }: PlatformParts): Co
       }
       if (found) config.put('active', found)
       const cards = knownLinks(store).map(({ name, hardwareAddress }) => `${name} ${hardwareAddress}`)
-      if (links.list().length === 0 || cards.length === 0) return // nothing to be told of, and no way to ask
-      // A card that comes later has its part in what is told already; a serial number may point to who tells.
+      if (links.list().length === 0 || cards.length === 0) return // no SMBIOS data and no link to query through
+      // A link that appears later may be part of the answer; a serial number may hold the metadata URL.
       const serial = firmware.list()[0]?.spec.serialnumber ?? ''
       background(`read ${cards.join(', ')} ${serial}`, async (signal, wake, tell) => {
         const told = await persistently(() => platform.network(open(signal)), signal, tell)
         if (!told) return
         found = told
-        log.info('the platform has told of the network', { links: found.links.length, hostname: found.hostnames[0]?.hostname })
+        log.info('platform network configuration received', { links: found.links.length, hostname: found.hostnames[0]?.hostname })
         wake()
         await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
       })
@@ -69,7 +69,7 @@ export const loadPlatformConfig = ({ platform, open, store }: PlatformParts): Co
   })
 }
 
-/** Tells a platform that waits for it, once a start, that the machine is there: as soon as it has its network. */
+/** Reports readiness once per boot to a platform that waits for it, as soon as the network is up. */
 export const reportToPlatform = ({ platform, open }: Omit<PlatformParts, 'store'>): Controller => {
   let told = false
   return defineController({
@@ -83,13 +83,13 @@ export const reportToPlatform = ({ platform, open }: Omit<PlatformParts, 'store'
         const done = await persistently(async () => (await platform.ready?.(open(signal))) ?? 'told', signal, tell)
         if (done === undefined) return
         told = true
-        log.info('the platform knows that the machine has started')
+        log.info('readiness reported to the platform')
       })
     },
   })
 }
 
-/** Acts until it succeeds, with growing pauses, and tells of failures; undefined when the signal came first. */
+/** Runs `act` until it succeeds, with exponential backoff, and reports failures. Returns undefined when aborted. */
 async function persistently<T>(act: () => Promise<T>, signal: AbortSignal, tell: (error?: unknown) => void): Promise<T | undefined> {
   for (let wait = retry.first; !signal.aborted; wait = Math.min(retry.longest, wait * 2)) {
     try {
@@ -105,12 +105,12 @@ async function persistently<T>(act: () => Promise<T>, signal: AbortSignal, tell:
   return undefined
 }
 
-/** Where what the platform said is kept over restarts, on STATE. */
+/** Cache of the platform's network configuration on STATE, kept over reboots. */
 const keptPath = '/system/state/platform-network.yaml'
 
 type KeptFiles = Pick<Kernel['files'], 'readTextIfThere' | 'writeAtomic'>
 
-/** What the platform said before the machine was started anew, for as long as it has not spoken. */
+/** Publishes the platform configuration cached at an earlier boot, until the platform answers. */
 export const recallPlatformConfig = ({ files }: { files: Pick<KeptFiles, 'readTextIfThere'> }): Controller =>
   defineController({
     name: 'network.PlatformConfigLoadController',
@@ -123,12 +123,12 @@ export const recallPlatformConfig = ({ files }: { files: Pick<KeptFiles, 'readTe
       try {
         config.put('cached', readPlatformConfig(text, keptPath))
       } catch (error) {
-        log.warn('what was kept of the platform cannot be read, it is passed over', { error: (error as Error).message })
+        log.warn('read cached platform configuration failed, ignoring it', { error: (error as Error).message })
       }
     },
   })
 
-/** Keeps what the platform says. */
+/** Caches the platform's configuration. */
 export const keepPlatformConfig = ({ files }: { files: KeptFiles }): Controller =>
   defineController({
     name: 'network.PlatformConfigStoreController',
@@ -140,11 +140,11 @@ export const keepPlatformConfig = ({ files }: { files: KeptFiles }): Controller 
       const text = stringify(active)
       if (files.readTextIfThere(keptPath) === text) return
       await files.writeAtomic(keptPath, text, { mode: 0o600 })
-      log.debug('what the platform said is kept', { path: keptPath })
+      log.debug('platform configuration cached', { path: keptPath })
     },
   })
 
-/** What the platform says, a layer above the command line; in a container also the name it was started with. */
+/** Declares the platform's settings in their layer above the command line; in a container also the hostname it was started with. */
 export const applyPlatformConfig = ({ mode, uts }: Pick<Kernel, 'mode' | 'uts'>, platform: string = mode): Controller => {
   const given = mode === 'container' ? uts.gethostname() : ''
   return defineController({

@@ -9,7 +9,7 @@ import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { TCPProbeConfig } from '../documents/tcp-probe.ts'
 import { ProbeSpec, ProbeStatus } from '../resources/probe.ts'
 
-/** The checks that the configuration asks for. */
+/** Declares the configured probes. */
 export const configProbes: Controller = defineController({
   name: 'network.ProbeConfigController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
@@ -23,13 +23,13 @@ export const configProbes: Controller = defineController({
   },
 })
 
-/** One wish for each check. */
+/** Merges the layers into one spec per probe. */
 export const mergeProbes: Controller = merge('ProbeMergeControllers.net.talos.dev', ProbeSpec, strongest)
 
-/** Connects to `host:port`; rejects with the reason, or when it takes longer than `timeout` milliseconds. */
+/** Connects to `host:port`. Rejects with the reason, or after `timeout` milliseconds. */
 export type Connect = (endpoint: string, timeout: number, signal: AbortSignal) => Promise<void>
 
-/** Checks again and again; one that fails counts as failed after as many failures in a row as it may have. */
+/** Runs probes periodically. A probe fails after more than `failureThreshold` failures in a row. */
 export const runProbes = (connect: Connect): Controller => {
   const found = new Map<string, SpecOf<typeof ProbeStatus>>()
   return defineController({
@@ -67,7 +67,7 @@ export const runProbes = (connect: Connect): Controller => {
   })
 }
 
-/** Connects over TCP and hangs up. */
+/** Opens a TCP connection and closes it. */
 export const connectTcp: Connect = (endpoint, timeout, signal) => {
   const [, host = '', port = ''] = /^\[?([^\]]+?)\]?:(\d{1,5})$/.exec(endpoint) ?? []
   const { promise, resolve, reject } = Promise.withResolvers<void>()

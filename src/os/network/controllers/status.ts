@@ -6,10 +6,10 @@ import { NodeAddress } from '../resources/node-address.ts'
 import { ProbeStatus } from '../resources/probe.ts'
 import { RouteStatus } from '../resources/route.ts'
 
-/** Files without which names do not resolve. */
+/** Files required for name resolution. */
 const needed = ['hosts', 'resolv.conf']
 
-/** Whether the network is as far as others need it. */
+/** Publishes which parts of the network are ready. */
 export const observeNetworkStatus: Controller = defineController({
   name: 'network.StatusController',
   inputs: {

@@ -7,7 +7,7 @@ import { TimeSyncConfig } from '../../time/documents/time-sync.ts'
 import { type BootNetwork, silentBoot } from '../boot-network.ts'
 import { TimeServerSpec, TimeServerStatus } from '../resources/time-server.ts'
 
-/** What the machine configuration says of time servers. */
+/** Declares the configured time servers. */
 export const configTimeServers = (boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.TimeServerConfigController',
@@ -23,7 +23,7 @@ export const configTimeServers = (boot: BootNetwork = silentBoot): Controller =>
     },
   })
 
-/** The strongest layer's time servers, of all who speak in it. */
+/** Takes the time servers of the strongest layer; within it, all specs are joined. */
 export const mergeTimeServers: Controller = merge(
   'TimeServerMergeControllers.net.talos.dev',
   TimeServerSpec,
@@ -35,7 +35,7 @@ export const mergeTimeServers: Controller = merge(
   { id: () => 'timeservers' },
 )
 
-/** Which time servers are used from now on. */
+/** Publishes the time servers in use. */
 export const applyTimeServers: Controller = transform({
   name: 'network.TimeServerSpecController',
   from: TimeServerSpec,

@@ -1,9 +1,9 @@
-/** Whether the kernel's packet filter is the one that was given to it: each rule of ours has a comment that tells its place in the whole. */
+/** Compares the kernel's packet filter with the desired one. Each of our rules has a comment with its position in the ruleset. */
 import type { FilterChain, FilterRule } from '../../../linux/net/nftables.ts'
 
-/** What a table should have. */
+/** The desired content of a table. */
 export interface FilterWish {
-  /** By name; a rule is its comment. */
+  /** By chain name. A rule is identified by its comment. */
   readonly chains: ReadonlyMap<string, { type: string; hook: string; priority: number; policy: string; rules: readonly string[] }>
 }
 
@@ -11,7 +11,7 @@ export interface FilterWish {
 const hooks: Readonly<Record<string, number>> = { prerouting: 0, input: 1, forward: 2, output: 3, postrouting: 4 }
 const policies: Readonly<Record<string, number>> = { drop: 0, accept: 1 }
 
-/** True when the table has just these chains, and they have just these rules in this order. */
+/** True if the table has exactly these chains with exactly these rules, in this order. */
 export function stands(
   { chains: wanted }: FilterWish,
   { chains, rules }: { chains: readonly FilterChain[]; rules: readonly FilterRule[] },

@@ -1,4 +1,4 @@
-/** Chains as a script for nft(8), which replaces our table as one transaction: at no moment is a rule missing. */
+/** Renders chains as an nft(8) script that replaces our table in one transaction: at no moment is a rule missing. */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { containsAddress, isIPv6, parsePrefix } from '../../../wire/prefix.ts'
 import type { NfTablesChain } from '../resources/nf-tables-chain.ts'
@@ -9,7 +9,7 @@ type Rule = NonNullable<Chain['rules']>[number]
 type Addresses = NonNullable<Rule['matchSourceAddress']>
 type Family = 4 | 6
 
-/** The table that is ours; all others are somebody else's. */
+/** The table owned by this system; all others belong to other programs. */
 export const tableName = 'talos'
 
 const priorities: Readonly<Record<string, number>> = {
@@ -28,23 +28,23 @@ const priorities: Readonly<Record<string, number>> = {
   last: 0x7fffffff,
 }
 
-/** A script, and by what to know later that its table is still as it made it. */
+/** A script, and the state by which its table is recognized later. */
 export interface NftScript extends FilterWish {
   readonly text: string
 }
 
-/** The script that puts these chains in the place of what the table holds; without chains the table goes. */
+/** Renders the script that replaces the table's content by these chains. Without chains it deletes the table. */
 export function nftScript(chains: ReadonlyMap<string, Chain>): NftScript {
-  // A table that is there can be deleted, one that is not is made first: then both hold of the same script.
+  // Deleting a missing table fails, so the script creates it first: the same script works in both cases.
   const clear = `table inet ${tableName}\ndelete table inet ${tableName}\n`
   if (chains.size === 0) return { text: clear, chains: new Map() }
   const drafts = [...chains].map(([name, chain]) => {
     const priority = priorities[chain.priority] ?? Number(chain.priority)
-    if (!Number.isInteger(priority)) throw new RangeError(`chain "${name}": "${chain.priority}" is no priority`)
+    if (!Number.isInteger(priority)) throw new RangeError(`chain "${name}": "${chain.priority}" is not a priority`)
     const head = `type ${word(chain.type)} hook ${word(chain.hook)} priority ${priority}; policy ${word(chain.policy)};`
     return { name: word(name), chain, priority, head, lines: (chain.rules ?? []).flatMap((rule) => rulesOf(rule)) }
   })
-  // A rule's comment tells of which filter it is: one of another time, or of another hand, is seen.
+  // A rule's comment contains the digest of the whole ruleset, so that stale or foreign rules are detected.
   const whole = new Bun.CryptoHasher('sha256').update(JSON.stringify(drafts.map(({ name, head, lines }) => [name, head, lines])))
   const digest = whole.digest('hex').slice(0, 12)
   const wanted = new Map<string, FilterWish['chains'] extends ReadonlyMap<string, infer C> ? C : never>()
@@ -57,18 +57,18 @@ export function nftScript(chains: ReadonlyMap<string, Chain>): NftScript {
   return { text: `${clear}table inet ${tableName} {\n${blocks.join('')}}\n`, chains: wanted }
 }
 
-/** Words come from schemas, names of links from the machine: nothing that ends a word gets into the script. */
+/** Checks a token before it enters the script. Enums come from schemas, but link names come from the machine. */
 function word(text: string): string {
-  if (!/^[a-z0-9][a-z0-9_.-]*$/i.test(text)) throw new RangeError(`"${text}" is no word of a packet filter`)
+  if (!/^[a-z0-9][a-z0-9_.-]*$/i.test(text)) throw new RangeError(`"${text}" is not a token of a packet filter`)
   return text
 }
 
 const quoted = (name: string) => {
-  if (!/^[^\s"\\/]{1,15}$/.test(name)) throw new RangeError(`"${name}" is no link name`)
+  if (!/^[^\s"\\/]{1,15}$/.test(name)) throw new RangeError(`"${name}" is not a link name`)
   return `"${name}"`
 }
 
-/** One rule is as many lines as it takes: addresses are of one family, and what is left out of a left-out set is a rule of its own. */
+/** Renders one rule as one or more lines: each line matches one address family, and an inverted set with exceptions needs its own line. */
 function rulesOf(rule: Rule): string[] {
   const families: (Family | undefined)[] = rule.matchSourceAddress || rule.matchDestinationAddress ? [4, 6] : [undefined]
   const lines: string[] = []
@@ -94,7 +94,7 @@ function links({ matchIIfName, matchOIfName }: Rule): string[] {
   return [...match('iifname', matchIIfName), ...match('oifname', matchOIfName)]
 }
 
-/** Ways a packet of a family can match; none when it cannot. */
+/** Alternative address matches for a family; none if the rule cannot match it. */
 function addressMatches(
   which: 'saddr' | 'daddr',
   { includeSubnets = [], excludeSubnets = [], invert = false }: Addresses,
@@ -114,7 +114,7 @@ function addressMatches(
   return [parts.join(' ')]
 }
 
-/** Subnets without those that others hold: the kernel takes no set whose members overlap. */
+/** Drops subnets contained in others: the kernel rejects sets with overlapping members. */
 function distinct(subnets: readonly string[]): string[] {
   const parsed = [...new Set(subnets)].map((text) => ({ text, prefix: parsePrefix(text) })).sort((a, b) => a.prefix.bits - b.prefix.bits)
   const kept: typeof parsed = []
@@ -133,7 +133,7 @@ function layer4({ matchLayer4 }: Rule, family: Family | undefined): string[] {
   if (matchICMPType && matchICMPType.types.length > 0) parts.push(`${word(protocol)} type ${set(matchICMPType.types)}`)
   if (parts.length > 0) return parts
   const number = { icmp: 1, tcp: 6, udp: 17, icmpv6: 58 }[protocol]
-  if (number === undefined) throw new RangeError(`"${protocol}" is no protocol of a packet filter`)
+  if (number === undefined) throw new RangeError(`"${protocol}" is not a protocol of a packet filter`)
   return family === undefined || parts.length === 0 ? [`meta l4proto ${number}`] : []
 }
 
@@ -145,7 +145,7 @@ function rest(
   if (matchConntrackState) parts.push(`ct state ${set(matchConntrackState.states.map(word))}`)
   if (matchMark) parts.push(`meta mark ${bits(matchMark)}== ${hex(matchMark.value)}`)
   if (matchLimit) parts.push(`limit rate ${matchLimit.packetRatePerSecond}/second`)
-  // Headers of IP and TCP take 40 bytes, 60 with IPv6; the kernel only ever makes the option less.
+  // IP and TCP headers take 40 bytes, 60 with IPv6. The kernel only ever lowers the option.
   if (clampMSS) parts.push(`tcp flags syn tcp option maxseg size set ${clampMSS.mtu - (family === 4 ? 40 : 60)}`)
   if (setMark) parts.push(`meta mark set meta mark ${bits(setMark)}`.trim())
   if (anonymousCounter) parts.push('counter')

@@ -6,7 +6,7 @@ const program = '/usr/sbin/nft'
 const scriptFile = '/run/nftables-talos.nft'
 const patience = 10_000
 
-/** The kernel's packet filter, set by the nft(8) of the image. */
+/** The kernel's packet filter, set by the nft(8) of the system image. */
 export const packetFilter = (
   machine: Pick<Machine, 'spawn'> & { kernel: Pick<Machine['kernel'], 'files' | 'nftables'> },
 ): PacketFilter => ({
@@ -15,7 +15,7 @@ export const packetFilter = (
   watch: (signal) => machine.kernel.nftables.watchFilterTable(tableName, { signal }),
 })
 
-/** Hands a script to nft(8). Rejects with its words when it refuses, or when it takes too long. */
+/** Runs a script with nft(8). Rejects with its error output, or on timeout. */
 const runNft =
   ({ spawn, kernel: { files } }: Pick<Machine, 'spawn'> & { kernel: Pick<Machine['kernel'], 'files'> }) =>
   async (script: string): Promise<void> => {
@@ -25,5 +25,5 @@ const runNft =
     const said = await Promise.all(child.output.map((stream) => new Response(stream).text()))
     const { code, signal } = await child.exited
     clearTimeout(timer)
-    if (code !== 0) throw new Error(`set packet filter: ${signal ? `nft was ended by ${signal}` : said.join('').trim().split('\n')[0]}`)
+    if (code !== 0) throw new Error(`set packet filter: ${signal ? `nft was killed by ${signal}` : said.join('').trim().split('\n')[0]}`)
   }

@@ -7,18 +7,18 @@ import type { LinkStatus } from '../resources/link.ts'
 import { type DeclaredLink, declaredLinks } from './declared.ts'
 import { linkNames } from './names.ts'
 
-/** What the readers of declared links read. */
+/** Inputs of the controllers that read declared links. */
 export interface LinkSources {
   config: Reader<string>
   devices: Reader<{ device?: unknown }>
   links: Reader<SpecOf<typeof LinkStatus>>
 }
 
-/** The links that the machine configuration declares, those the command line says to ignore left out. */
+/** Links declared in the machine configuration, except those the command line ignores. */
 export function configuredLinks({ config, devices, links }: LinkSources, { ignored }: BootNetwork): DeclaredLink[] {
   const resolved = devices.list().sort((a, b) => place(a) - place(b))
   const all = declaredLinks(
-    // DeviceConfigController put them there, out of the decoded configuration.
+    // DeviceConfigController wrote these from the decoded configuration.
     resolved.map(({ spec }) => spec.device as NetworkInterface),
     declared(config.get('v1alpha1'))?.container.documents ?? [],
     linkNames(links.list()),
@@ -26,5 +26,5 @@ export function configuredLinks({ config, devices, links }: LinkSources, { ignor
   return all.filter(({ name }) => !ignored.has(name))
 }
 
-// Entries count in the order of the configuration: `eth0/003`.
+// Entries apply in configuration order: the id ends in the index, as in `eth0/003`.
 const place = ({ metadata }: Resource) => Number(metadata.id.slice(metadata.id.lastIndexOf('/') + 1))

@@ -1,4 +1,4 @@
-/** Settings of made links between their words in specs and the kernel's numbers (IFLA_INFO_DATA). */
+/** Converts kind-specific link settings between specs and the kernel's numbers (IFLA_INFO_DATA). */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { LinkData } from '../../../linux/net/rtnetlink.ts'
 import { bondWords } from '../documents/bond.ts'
@@ -11,7 +11,7 @@ type Words = keyof typeof bondWords
 const words: readonly Words[] = Object.keys(bondWords) as Words[]
 const vlanProtocols: Record<string, number> = { '802.1q': 0x8100, '802.1ad': 0x88a8 } // ETH_P_8021Q, ETH_P_8021AD
 
-/** Settings that only make sense (and that the kernel only takes) in some modes of a bond. */
+/** Bond settings that are valid in some modes only; the kernel rejects them in the others. */
 const onlyIn: Partial<Record<string, readonly string[]>> = {
   xmitHashPolicy: ['balance-xor', '802.3ad', 'balance-tlb', 'balance-alb'],
   lacpRate: ['802.3ad'],
@@ -27,7 +27,7 @@ const onlyIn: Partial<Record<string, readonly string[]>> = {
 }
 const onlyWithArp = new Set(['arpValidate', 'arpAllTargets', 'arpInterval', 'arpIpTargets', 'nsIp6Targets', 'missedMax'])
 
-/** A bond's settings as the kernel takes them, those that belong to its mode. */
+/** Bond settings for the kernel, limited to those of the bond's mode. */
 export function bondData(bond: Bond): LinkData {
   const data: LinkData = {}
   for (const [name, value] of Object.entries(bond)) {
@@ -45,7 +45,7 @@ export function bondData(bond: Bond): LinkData {
   return data
 }
 
-/** A bond's settings as they are shown. */
+/** Bond settings as shown in the status. */
 function shownBond(data: LinkData): Bond {
   const word = (name: Words) => bondWords[name][Number(data[name])] ?? String(data[name] ?? '')
   const texts = Object.fromEntries(words.map((name) => [name, word(name)])) as Record<Words, string>
@@ -65,7 +65,7 @@ function shownBond(data: LinkData): Bond {
   }
 }
 
-/** What a link that is made is told of its kind. */
+/** Kind-specific settings for creating a link. */
 export function linkData(spec: Spec): LinkData {
   if (spec.vlan) return { id: spec.vlan.vlanID, protocol: vlanProtocols[spec.vlan.vlanProtocol] ?? 0x8100 }
   if (spec.bondMaster) return bondData(spec.bondMaster)
@@ -78,7 +78,7 @@ export function linkData(spec: Spec): LinkData {
   return {}
 }
 
-/** The part of a status that tells of a link's kind. */
+/** The kind-specific part of a link status. */
 export function shownData(
   kind: string,
   data: LinkData,
@@ -92,7 +92,7 @@ export function shownData(
   return {}
 }
 
-/** The wished settings that the link does not have. */
+/** The desired settings that differ from the present ones. */
 export function changedData(wished: LinkData, present: LinkData): LinkData {
   return Object.fromEntries(Object.entries(wished).filter(([name, value]) => !Bun.deepEquals(present[name] ?? absent(value), value)))
 }

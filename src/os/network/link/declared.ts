@@ -1,6 +1,6 @@
 /**
- * Links as a machine configuration declares them: the entries of `machine.network.interfaces` and the documents of
- * today in one form, so that each controller reads only that.
+ * Normalizes the links of a machine configuration: entries of `machine.network.interfaces` and link documents become one
+ * form, which is all that the controllers read.
  */
 import type * as v from 'valibot'
 import type { SpecOf } from '../../../cosi/resource.ts'
@@ -28,25 +28,25 @@ import type { OperatorSpec } from '../resources/operator-spec.ts'
 type Out<S extends v.GenericSchema> = v.InferOutput<S>
 type Resolve = (name: string) => string
 
-/** How a client of DHCP should behave. */
+/** DHCP client settings. */
 export type DhcpSettings = NonNullable<SpecOf<typeof OperatorSpec>['dhcp4']>
 
-/** One link and what it should have. */
+/** One link and its settings. */
 export interface DeclaredLink {
   name: string
-  /** Kind of a link that is made; '' for one that is there. */
+  /** Kind of a link to create; '' for an existing one. */
   kind: '' | 'vlan' | 'bond' | 'bridge' | 'dummy' | 'wireguard' | 'vrf'
   up: boolean
   mtu: number
   multicast?: boolean
   hardwareAddr?: string
   vlan?: Out<typeof vlanSettings> & { parent: string }
-  /** `primary` by name, since numbers are the kernel's. */
+  /** `primary` by name, since indexes are assigned by the kernel. */
   bond?: Omit<Out<typeof bondSettings>, 'primary'> & { primary?: string }
   bridge?: Out<typeof bridgeSettings>
   vrf?: Out<typeof vrfSettings>
   wireguard?: Out<typeof wireguardSettings>
-  /** Links that become part of this one, in order. */
+  /** Links enslaved to this one, in order. */
   members: string[]
   /** The bridge this link becomes a port of. */
   bridgeMaster?: string
@@ -54,11 +54,11 @@ export interface DeclaredLink {
   routes: { destination: string; gateway: string; source: string; metric?: number; mtu?: number; table: string }[]
   dhcp4?: DhcpSettings
   dhcp6?: DhcpSettings
-  /** A shared address; `refused` names a kind that moves it by a cloud's API. */
+  /** Shared addresses. `refused` names a cloud API that would move the address, which is not supported. */
   vips: { ip: string; refused?: string }[]
 }
 
-/** A link that is up and has nothing but what is said. */
+/** A link that is up and has only the given settings. */
 export const declaredLink = (name: string, more: Partial<DeclaredLink> = {}): DeclaredLink => ({
   name,
   kind: '',
@@ -73,7 +73,7 @@ export const declaredLink = (name: string, more: Partial<DeclaredLink> = {}): De
 
 const defaultMetric = 1024
 
-/** Reads the resolved interfaces of `machine.network` and the documents; `resolve` gives a link's own name. */
+/** Normalizes the resolved interfaces of `machine.network` and the documents. `resolve` maps an alias to the link's name. */
 export function declaredLinks(
   devices: readonly NetworkInterface[],
   documents: readonly Pick<ConfigDocument, 'kind' | 'value'>[],
@@ -87,14 +87,14 @@ function link(name: string, more: Partial<DeclaredLink> = {}): DeclaredLink {
   return { name, kind: '', up: true, mtu: 0, members: [], addresses: [], routes: [], vips: [], ...more }
 }
 
-/** An address with its prefix length, as the kernel writes it; a single one without. */
+/** An address with its prefix length in the kernel's notation; without a length, that of a single address. */
 export function canonicalPrefix(text: string): string {
   const [ip = '', length] = text.split('/')
   const bytes = parseIp(ip)
   return bytes ? `${formatIp(bytes)}/${length ?? bytes.length * 8}` : text
 }
 
-/** A destination as the kernel writes it: host bits cleared, '' for the default route. */
+/** A destination in the kernel's notation: host bits cleared, '' for the default route. */
 export function canonicalDestination(text: string): string {
   const [ip = '', length] = text.split('/')
   const bytes = parseIp(ip)
@@ -185,7 +185,7 @@ function routeOf(route: Route): DeclaredLink['routes'][number] {
 
 type Read<T> = (document: T, resolve: Resolve) => DeclaredLink[]
 
-// A container gives each document the value of its kind's schema.
+// The document container ensures that each value conforms to the schema of its kind.
 const reads = <K extends DocumentKind>(kind: K, read: Read<DocumentOf<K>>): [DocumentKind, Read<unknown>] => [kind, read as Read<unknown>]
 
 const made = (document: LinkFields, kind: DeclaredLink['kind'], more: Partial<DeclaredLink>) => [
@@ -194,7 +194,7 @@ const made = (document: LinkFields, kind: DeclaredLink['kind'], more: Partial<De
 
 const members = ({ links = [] }: { links?: string[] }, resolve: Resolve): string[] => links.map(resolve)
 
-/** What each kind of document says of links. */
+/** Converters of link documents by kind. */
 const readers = new Map<DocumentKind, Read<unknown>>([
   reads(LinkConfig, (document, resolve) => [link(resolve(document.name ?? ''), fields(document))]),
   reads(DummyLinkConfig, (document) => made(document, 'dummy', {})),
@@ -254,13 +254,13 @@ const bondDefaults = {
   failOverMac: 'none',
 }
 
-/** Settings of a bond of which only some are said. */
+/** Bond settings, completed with the defaults. */
 export function bondOf(given: Readonly<Record<string, unknown>>): NonNullable<DeclaredLink['bond']> {
   const said = Object.entries(given).filter(([, value]) => value !== undefined && value !== '')
   return { ...bondDefaults, ...Object.fromEntries(said) }
 }
 
-/** The settings that both spellings of a bond share with its resource. */
+/** The settings that both spellings of a bond share with the resource. */
 const sameSettings = (given: object) =>
   Object.fromEntries(Object.entries(given).filter(([key]) => Object.hasOwn(bondSettings.entries, key)))
 

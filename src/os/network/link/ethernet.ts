@@ -1,4 +1,4 @@
-/** Network cards between what is wished and shown of them and what the kernel says. */
+/** Converts between ethernet specs and statuses and the kernel's ethtool data. */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Ethernet, EthernetChange, EthernetFeatures, EthernetRings } from '../../../linux/net/ethtool.ts'
 import type { EthernetSpec, EthernetStatus } from '../resources/ethernet.ts'
@@ -6,7 +6,7 @@ import type { EthernetSpec, EthernetStatus } from '../resources/ethernet.ts'
 type Spec = SpecOf<typeof EthernetSpec>
 type Status = SpecOf<typeof EthernetStatus>
 
-/** Keys of rings as they are written, and as the kernel's are called here. */
+/** Ring settings in specs, and the kernel's names for them. */
 const ringKeys = {
   'rx-max': 'rxMax',
   'rx-mini-max': 'rxMiniMax',
@@ -47,7 +47,7 @@ const ports: Readonly<Record<number, string>> = {
   239: 'None',
 }
 
-/** A card as it is shown. */
+/** The ethernet status of a network interface. */
 export function statusOf({ linkUp, port, speed, duplex, ours, peer, rings, channels, wake, features, featureNames }: Ethernet): Status {
   const names = (bits: Ethernet['ours']) => bits.flatMap(({ name, on }) => (on ? [name] : []))
   return {
@@ -64,7 +64,7 @@ export function statusOf({ linkUp, port, speed, duplex, ours, peer, rings, chann
   }
 }
 
-/** Under the keys that are shown; what is nothing is left out. */
+/** Renames fields to the keys of the status. Undefined fields are left out. */
 function renamed<T extends object>(keys: Readonly<Record<string, string>>, values: object): T {
   const given = values as Record<string, number | boolean>
   const pairs = Object.entries(keys).flatMap(([shown, key]) => (given[key] === undefined ? [] : [[shown, given[key]]]))
@@ -81,7 +81,7 @@ function shownFeatures({ changeable, wished, active, fixed }: EthernetFeatures, 
   return Object.fromEntries(names.flatMap((name) => (name === '' ? [] : [[name, shown(name)]])))
 }
 
-/** What a card must be told; what it can never do is added to the problems. */
+/** The settings to send to the driver. Unsupported ones are added to `problems`. */
 export function changeOf(spec: Spec, present: Ethernet, problems: string[]): EthernetChange {
   const rings = differing(ringKeys, spec.rings, present.rings, 'rings', problems)
   const channels = differing(channelKeys, spec.channels, present.channels, 'channels', problems)

@@ -10,11 +10,11 @@ type Files = Pick<Kernel['files'], 'readText' | 'readlink' | 'exists'>
 const nothing: Hardware = { port: 'Other', duplex: 'Unknown' }
 const unknownSpeed = 0xffffffff
 
-/** What sysfs tells of the card behind a link: speed, duplex, driver, its place on the bus. Links that are made have none. */
+/** Reads the hardware properties of a link from sysfs: speed, duplex, driver, bus address. Virtual links have none. */
 export function hardwareOf(files: Files, { name, kind, type }: Pick<Link, 'name' | 'kind' | 'type'>): Hardware {
   if (type !== 1 || (kind !== '' && kind !== 'bond')) return nothing // ARPHRD_ETHER
   const folder = `/sys/class/net/${name}`
-  // A link that is down has no speed, which reading tells as EINVAL.
+  // Reading the speed of a link that is down fails with EINVAL.
   const read = (file: string) => {
     try {
       return files.readText(`${folder}/${file}`).trim()

@@ -12,18 +12,18 @@ type Door = Pick<Network, 'links' | 'addLink' | 'setLink' | 'removeLink'>
 const UP = 1 // IFF_UP
 const MULTICAST = 0x1000 // IFF_MULTICAST
 
-/** Settings of a bond that the kernel changes only while it is down, and those that it changes only while it has no members. */
+/** Bond settings that can change only while the bond is down, and those that can change only while it has no members. */
 const bondDown = new Set(['lacpRate', 'adLacpActive', 'adSelect', 'adActorSysPrio', 'adUserPortKey', 'tlbLogicalLb'])
 const bondEmpty = new Set(['mode', 'failOverMac'])
 
 /**
- * Keeps links as they are wished, by the least change. It remembers what it made and whom it put into what, so that
- * only that is undone when the wish is gone.
+ * Reconciles links with their specs by the smallest change. It records which links it created and enslaved, so that only
+ * these are undone when their spec is removed.
  */
 export class LinkKeeper {
   readonly #made = new Map<string, string>()
   readonly #members = new Map<string, string>()
-  /** Endpoints that were told, by link and peer. */
+  /** Endpoints already configured, by link and peer. */
   readonly #endpoints = new Map<string, Map<string, string>>()
   readonly #wireguard: Kernel['wireguard'] | undefined
   #again = false
@@ -33,12 +33,12 @@ export class LinkKeeper {
     this.#wireguard = wireguard
   }
 
-  /** How often a link was changed in a way that the kernel tells nobody of. */
+  /** Number of changes to links for which the kernel sends no notification. */
   get quietChanges(): number {
     return this.#quiet
   }
 
-  /** One round; says whether there is to be another in a while. Throws when something could not be done, after all that could be was. */
+  /** Runs one pass. Returns true if another pass is needed later. Throws the collected errors after everything else was applied. */
   converge(network: Door, wishes: readonly Spec[], log: Logger): boolean {
     this.#again = false
     const failures: string[] = []
@@ -78,7 +78,7 @@ export class LinkKeeper {
       attempt(() => {
         const link = links.get(name)
         if (link?.master !== undefined && link.master === links.get(master)?.index) {
-          log.info('taking link out', { link: name, master })
+          log.info('removing link from master', { link: name, master })
           network.setLink(name, { master: 0 })
         }
         this.#members.delete(name)
@@ -95,21 +95,21 @@ export class LinkKeeper {
     const { name, kind, hardwareAddr } = wish
     const there = links.get(name)
     const parent = wish.parentName === undefined ? undefined : links.get(wish.parentName)
-    if (wish.parentName !== undefined && !parent) return false // its coming wakes us
+    if (wish.parentName !== undefined && !parent) return false // the parent's creation triggers a reconcile
     if (there) {
       if (there.kind !== kind)
         throw new Error(
           `make link "${name}": there is one of kind "${there.kind || 'physical'}" already: give yours of kind "${kind}" another name`,
         )
-      // The number and parent of a VLAN never change: it is made anew.
+      // ID and parent of a VLAN cannot change: it is recreated.
       const same = kind !== 'vlan' || (there.parent === parent?.index && Object.keys(changedData(linkData(wish), there.data)).length === 0)
       if (same) return false
       log.info('removing link', { link: name, kind })
       network.removeLink(name)
     }
-    log.info('making link', { link: name, kind })
-    const { primary, ...all } = linkData(wish) // a bond's primary is told when it is a member
-    // A new bridge has nothing on, and a kernel without VLAN filtering refuses even to be told to leave it off.
+    log.info('creating link', { link: name, kind })
+    const { primary, ...all } = linkData(wish) // a bond's primary is set once it is a member
+    // A new bridge has every option off. A kernel without VLAN filtering rejects even an explicit "off".
     const data = kind === 'bridge' ? Object.fromEntries(Object.entries(all).filter(([, value]) => value !== 0)) : all
     network.addLink({
       name,
@@ -153,7 +153,7 @@ export class LinkKeeper {
         this.#wireguard.setWireguard(change)
         this.#quiet++
       }
-      // A move that was held back is not told yet.
+      // A postponed endpoint change is not recorded as configured yet.
       const held = ({ publicKey, endpoint }: { publicKey: string; endpoint: string }) => {
         const before = told?.get(publicKey)
         if (before === undefined || before === endpoint || device.peers.find((peer) => peer.publicKey === publicKey)?.endpoint === endpoint)
@@ -172,11 +172,11 @@ export class LinkKeeper {
     const masterName = masterOf(wish)
     const link = links.get(name)
     const master = links.get(masterName)
-    if (!masterName || !link || !master) return false // the coming of either wakes us
+    if (!masterName || !link || !master) return false // the creation of either link triggers a reconcile
     this.#members.set(name, masterName)
     if (link.master === master.index) return false
-    log.info('putting link in', { link: name, master: masterName })
-    // A bond takes only links that are down, and sets them up itself.
+    log.info('adding link to master', { link: name, master: masterName })
+    // A bond accepts only members that are down, and sets them up itself.
     if (master.kind === 'bond' && (link.flags & UP) !== 0) network.setLink(name, { up: false })
     network.setLink(name, { master: master.index })
     return true
@@ -190,7 +190,7 @@ export class LinkKeeper {
   }
 }
 
-/** Wished settings that differ and that this kernel knows; a primary is told once it is a member. */
+/** Desired settings that differ and that this kernel supports. A primary is set once it is a member. */
 function changeable(wish: Spec, link: Link, links: Map<string, Link>): LinkData {
   const changed = Object.entries(changedData(linkData(wish), link.data)).filter(([name, value]) => {
     if (name === 'primary') return [...links.values()].some(({ index, master }) => index === value && master === link.index)
@@ -204,7 +204,7 @@ const byName = (network: Door) => new Map(network.links().map((link) => [link.na
 const masterOf = ({ masterName, bridgeSlave, vrfSlave }: Spec): string =>
   masterName || bridgeSlave?.masterName || vrfSlave?.masterName || ''
 
-/** Links before those that are made upon them; a ring stays in its order and is refused by the kernel. */
+/** Orders links after their parents. A cycle keeps its order and is rejected by the kernel. */
 function inOrderOfMaking(wishes: readonly Spec[]): Spec[] {
   const left = new Map(wishes.map((wish) => [wish.name, wish]))
   const ordered: Spec[] = []

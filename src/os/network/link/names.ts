@@ -5,10 +5,10 @@ import type { LinkStatus } from '../resources/link.ts'
 
 type Status = Resource<SpecOf<typeof LinkStatus>>
 
-/** A network card: not a bond, VLAN, bridge or another link that is made. */
+/** A physical network interface: not a bond, VLAN, bridge or another virtual link. */
 export const isPhysical = ({ type, kind }: SpecOf<typeof LinkStatus>): boolean => type === 'ether' && kind === ''
 
-/** Finds a link's own name by that name, its alias or another name of it; what nothing is called stays as it is. */
+/** Resolves a link's name, alias or alternative name to its name. An unknown name is returned unchanged. */
 export function linkNames(links: readonly Status[]): (name: string) => string {
   const others = new Map<string, string>()
   for (const { metadata, spec } of links)
@@ -17,10 +17,10 @@ export function linkNames(links: readonly Status[]): (name: string) => string {
   return (name) => (own.has(name) ? name : (others.get(name) ?? name))
 }
 
-/** What picks links by what they are. */
+/** A selector of links by their properties. */
 export type DeviceSelector = NonNullable<NetworkInterface['deviceSelector']>
 
-/** The names of the links for which every condition of a selector holds, in the kernel's order; texts may hold `*` and `?`. */
+/** Names of the links that satisfy every condition of a selector, in kernel order. Strings may contain `*` and `?`. */
 export function selectedLinks(selector: DeviceSelector, links: readonly Status[]): string[] {
   const { physical, ...texts } = selector
   const patterns = Object.entries(texts).flatMap(([key, text]) =>
@@ -38,7 +38,7 @@ export function selectedLinks(selector: DeviceSelector, links: readonly Status[]
 
 const lower = (text: string) => text.toLowerCase()
 
-/** The network cards that are ours to use. */
+/** The physical links that are not ignored. */
 export const cards = (present: readonly Status[], { ignored }: BootNetwork): string[] =>
   present
     .filter(({ metadata, spec }) => isPhysical(spec) && !ignored.has(metadata.id) && !(spec.alias && ignored.has(spec.alias)))

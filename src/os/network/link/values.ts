@@ -4,7 +4,7 @@ import type { LinkValues } from '../documents/link-expression.ts'
 import { linkFlagNumber, linkTypeNumber, operationalStateNumber } from '../kernel-names.ts'
 import type { LinkStatus } from '../resources/link.ts'
 
-/** The fields of a link that expressions can refer to, as they are on the wire: numbers for names, bytes for addresses. */
+/** Link fields available in expressions, in wire types: numbers for enums, bytes for addresses. */
 export const linkValues = (spec: SpecOf<typeof LinkStatus>): LinkValues => ({
   alias: spec.alias,
   alt_names: spec.altNames,

@@ -1,4 +1,4 @@
-/** The least change that makes a WireGuard link what it should be. */
+/** Computes the smallest change that brings a WireGuard link to its spec. */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { milliseconds } from '../../../document/quantity.ts'
 import type { WireguardChange, WireguardDevice } from '../../../linux/net/wireguard.ts'
@@ -6,16 +6,16 @@ import type { LinkSpec } from '../resources/link.ts'
 
 type Settings = NonNullable<SpecOf<typeof LinkSpec>['wireguard']>
 
-/** Seconds after a handshake in which a peer is left where it is. */
+/** Seconds after a handshake during which a peer's endpoint is not changed. */
 export const justHeard = 15
-/** Seconds after which no session of a handshake is of use any more. */
+/** Seconds after a handshake at which its session expires. */
 const sessionEnd = 180
 
 /**
- * What has to change; undefined when nothing has to. Peers that are not wished go. `told` holds the endpoints that were told
- * before, by peer: one roams, so it is told once, and again when the wish names another. A peer without a session is made
- * anew where it moves, so that the kernel tries at once; it would wait for seconds since its last attempt. To one with a
- * session a packet is sent at once when keepalives begin, so they end and begin.
+ * Returns the change, or undefined if there is none. Peers without a spec are removed. `configured` holds the endpoints set
+ * earlier, by peer: a peer roams, so its endpoint is set once, and again only when the spec names another. A peer without a
+ * session is recreated when its endpoint changes, so that the kernel starts a handshake at once instead of waiting for its
+ * retry timer. For a peer with a session, keepalives are disabled and enabled, which makes the kernel send a packet at once.
  */
 export function wireguardChange(
   wish: Settings,
@@ -31,7 +31,7 @@ export function wireguardChange(
     const before = present.get(publicKey)
     const keepalive = Math.round(milliseconds(persistentKeepaliveInterval || '0s') / 1000)
     const another = (told.get(publicKey) ?? endpoint) !== endpoint || before?.lastHandshake === 0
-    // Who was heard of this moment is where it is: the wish is from before, or has to wait.
+    // A peer heard of recently is at its present endpoint: the spec is outdated, or the change has to wait.
     const heard = before !== undefined && before.lastHandshake > 0 && now - before.lastHandshake < justHeard
     const move = endpoint && (!before || before.endpoint === '' || (before.endpoint !== endpoint && another && !heard))
     const sameIPs = before && Bun.deepEquals([...before.allowedIPs].sort(), [...allowedIPs].sort())
@@ -49,7 +49,7 @@ export function wireguardChange(
   return Object.keys(change).length > 0 ? { index: device.index, ...change } : undefined
 }
 
-/** The kernel keeps private keys with the bits set and cleared that Curve25519 asks for (RFC 7748 5). */
+/** The kernel stores private keys clamped as Curve25519 requires (RFC 7748 5). */
 function clamped(key: string): string {
   const bytes = Buffer.from(key, 'base64')
   if (bytes.length !== 32) return key
@@ -58,7 +58,7 @@ function clamped(key: string): string {
   return bytes.toString('base64')
 }
 
-/** A WireGuard link as its status shows it: no private or shared key. */
+/** A WireGuard link as shown in its status: without private and preshared keys. */
 export function shownWireguard({ publicKey, listenPort, firewallMark, peers }: WireguardDevice): Settings {
   return {
     publicKey,

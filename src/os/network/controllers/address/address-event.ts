@@ -3,10 +3,10 @@ import type { Machine } from '../../../area.ts'
 import { HostnameStatus } from '../../resources/hostname.ts'
 import { NodeAddress } from '../../resources/node-address.ts'
 
-/** The addresses by which others reach this node: no pod's, no service's. */
+/** Addresses of the node itself, without those of pods and services. */
 const told = 'current-no-k8s'
 
-/** Tells by an event under which name and addresses the machine is found, whenever that changes. */
+/** Publishes an AddressEvent whenever the node's hostname or addresses change. */
 export const tellAddresses = ({ events }: Pick<Machine, 'events'>): Controller => {
   let before: object | undefined
   return defineController({

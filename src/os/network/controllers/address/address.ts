@@ -11,7 +11,7 @@ import { DeviceConfigSpec } from '../../resources/device-config-spec.ts'
 import { LinkStatus } from '../../resources/link.ts'
 import { addressWishes } from '../../wishes.ts'
 
-/** The addresses that the configuration and the command line give to links, and the loopback's own. */
+/** Declares the addresses of the configuration and the command line, and the loopback address. */
 export const configAddresses = (boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.AddressConfigController',
@@ -26,22 +26,22 @@ export const configAddresses = (boot: BootNetwork = silentBoot): Controller =>
     },
   })
 
-/** One wish for each link and address, whoever utters it. */
+/** Merges the layers into one spec per link and address. */
 export const mergeAddresses: Controller = merge('AddressMergeControllers.net.talos.dev', AddressSpec, strongest, {
   id: ({ spec }) => `${spec.linkName}/${spec.address}`,
 })
 
-const dadFailed = addressFlagNumber('dadfailed') // another station has it
-const tentative = addressFlagNumber('tentative') // it is being asked whether one has
-/** Between attempts at an address that another station has, in milliseconds. */
+const dadFailed = addressFlagNumber('dadfailed') // duplicate address detection found another station with this address
+const tentative = addressFlagNumber('tentative') // duplicate address detection is running
+/** Retry interval for an address that another station holds, in milliseconds. */
 const again = { first: 5000, longest: 300_000 }
 
-const permanent = 128 // IFA_F_PERMANENT: the kernel's own, for an address without an end
+const permanent = 128 // IFA_F_PERMANENT: set by the kernel for addresses without a lifetime
 
-/** Gives links their addresses; what we gave and nobody wishes any more is taken away, what others gave never is. */
+/** Adds desired addresses to their links and removes those this controller added earlier. Addresses added by others are left alone. */
 export const applyAddresses = ({ net, packet }: Pick<Kernel, 'net' | 'packet'>): Controller => {
   const given = new Map<string, { address: string; linkName: string }>()
-  /** Addresses that another station has: when they are tried again, and after which pause the next time. */
+  /** Addresses held by another station: time of the next retry, and the delay before it. */
   const taken = new Map<string, { at: number; pause: number }>()
   return defineController({
     name: 'network.AddressSpecController',
@@ -66,12 +66,12 @@ export const applyAddresses = ({ net, packet }: Pick<Kernel, 'net' | 'packet'>):
       for (const id of taken.keys()) if (!wanted.has(id)) taken.delete(id)
       for (const [id, { address, linkName, scope, priority = 0, flags, announceWithARP }] of wanted) {
         const link = links.get(linkName)
-        if (link === undefined) continue // the link's coming wakes us
+        if (link === undefined) continue // the link's creation triggers a reconcile
         let there = present.get(`${link.index} ${address}`)
         if (there && (there.flags & dadFailed) !== 0) {
           const known = taken.get(id)
           const now = performance.now()
-          if (!known) log.warn('another station has the address, it is tried again', { link: linkName, address })
+          if (!known) log.warn('duplicate address detected, will retry', { link: linkName, address })
           if (!known || now < known.at) {
             const wait = known ?? { at: now + again.first, pause: again.first }
             taken.set(id, wait)
@@ -83,7 +83,7 @@ export const applyAddresses = ({ net, packet }: Pick<Kernel, 'net' | 'packet'>):
           network.removeAddress({ link: link.index, address })
           there = undefined
         } else if (there && (there.flags & tentative) === 0 && taken.delete(id))
-          log.info('no other station has the address any more', { link: linkName, address })
+          log.info('duplicate address resolved', { link: linkName, address })
         if (there && (priority === 0 || there.priority === priority)) continue
         log.info(there ? 'changing address' : 'adding address', { link: linkName, address })
         try {

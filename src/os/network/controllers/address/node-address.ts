@@ -9,7 +9,7 @@ import { NodeAddress, NodeAddressFilter, NodeAddressSortAlgorithm } from '../../
 
 type Status = SpecOf<typeof AddressStatus>
 
-/** In which order addresses are told. */
+/** Declares the sort order of node addresses. */
 export const configAddressOrder: Controller = defineController({
   name: 'network.NodeAddressSortAlgorithmController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
@@ -20,8 +20,8 @@ export const configAddressOrder: Controller = defineController({
 })
 
 /**
- * The node's addresses as others use them: the first that was found (`default`, which does not change while it is there),
- * those of now (`current`), those others can reach (`routed`), all that ever were (`accumulative`), each also narrowed by filters.
+ * Publishes the node's addresses: the first found (`default`, stable as long as it exists), the present ones (`current`),
+ * those that other machines can route to (`routed`), all ever seen (`accumulative`), and each of these narrowed by filters.
  */
 export const observeNodeAddresses: Controller = defineController({
   name: 'network.NodeAddressController',
@@ -65,18 +65,18 @@ export const observeNodeAddresses: Controller = defineController({
   },
 })
 
-/** An address that the platform maps to one of the machine's: others reach it there, and it has it nowhere. */
+/** A public address that the platform maps to the machine (1:1 NAT): reachable from outside, assigned to no link. */
 const isExternal = ({ linkName }: Status) => linkName === 'external'
 
-/** Links to those who are reached by other addresses: what these have is nothing to be reached at. */
+/** Overlay links. Their peers are reached by other addresses, so theirs are no endpoints. */
 const tunnels = new Set(['kubespan', 'siderolink'])
 
-/** A KubeSpan or management address (one unique local address of its own) is no address that others route to. */
+/** A KubeSpan or management address (a single unique local address): not routed by the network. */
 function isSharedAddress(address: string): boolean {
   return address.startsWith('fd') && address.endsWith('/128')
 }
 
-/** The node's own resolver address, never told to anyone. */
+/** The node's own resolver address and other link-local addresses: never published. */
 function isLocal(address: string): boolean {
   return address.startsWith('169.254.') || address.startsWith('fe80:')
 }
@@ -91,12 +91,12 @@ function passes(address: string, { includeSubnets, excludeSubnets }: SpecOf<type
   return !excludeSubnets.some(within)
 }
 
-/** v1: links in the kernel's order, then addresses as they are written. */
+/** v1: by link index, then by the address as text. */
 function byLink(a: Status, b: Status): number {
   return a.linkIndex - b.linkIndex || compareAddresses(a.address, b.address)
 }
 
-/** v2: longer prefixes later within a family, so that an address of its own network stands before a single one. */
+/** v2: shorter prefixes first within a family, so that an address with its network precedes a single one. */
 function byPrefix(a: Status, b: Status): number {
   const length = ({ address }: Status) => Number(address.slice(address.indexOf('/') + 1))
   return Number(a.family === 'inet6') - Number(b.family === 'inet6') || length(a) - length(b) || byLink(a, b)

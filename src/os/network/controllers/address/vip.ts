@@ -7,7 +7,7 @@ import { LinkStatus } from '../../resources/link.ts'
 import { OperatorSpec } from '../../resources/operator-spec.ts'
 import { operatorWishes } from '../../wishes.ts'
 
-/** The shared addresses that the configuration asks for. */
+/** Declares the configured shared addresses. */
 export const configVips = (boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.OperatorVIPConfigController',
@@ -19,12 +19,9 @@ export const configVips = (boot: BootNetwork = silentBoot): Controller =>
         if (wish.operator === 'vip') spec.put(`configuration/${id}`, wish)
       for (const { ip, refused } of configured.flatMap(({ vips }) => vips))
         if (refused)
-          log.error(
-            'a shared address cannot be moved by the API of a cloud yet: use Layer2VIPConfig, or an address that the cloud balances',
-            {
-              address: ip,
-              kind: refused,
-            },
-          )
+          log.error('virtual IP: moving it by a cloud API is not supported, use Layer2VIPConfig or a cloud load balancer', {
+            address: ip,
+            kind: refused,
+          })
     },
   })

@@ -9,13 +9,13 @@ import { HostnameStatus } from '../../resources/hostname.ts'
 import { NodeAddress } from '../../resources/node-address.ts'
 import { ResolverStatus } from '../../resources/resolver.ts'
 
-/** resolv.conf(5) of pods that use the node's own resolution. */
+/** resolv.conf(5) for pods that use the node's resolver. */
 export const podResolvConf = '/system/resolved/resolv.conf'
 
-/** glibc reads no more name servers than this (MAXNS). */
+/** glibc reads at most this many name servers (MAXNS). */
 const maxServers = 3
 
-/** /etc/hosts, /etc/hostname and /etc/resolv.conf, and the resolv.conf for pods. */
+/** Writes /etc/hosts, /etc/hostname, /etc/resolv.conf and the resolv.conf for pods. */
 export const configNetworkFiles = ({ files }: Pick<Kernel, 'files'>): Controller =>
   defineController({
     name: 'network.EtcFileController',

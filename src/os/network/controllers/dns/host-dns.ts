@@ -10,11 +10,11 @@ import { DNSResolveCache, DNSUpstream, HostDNSConfig } from '../../resources/hos
 import { HostnameStatus } from '../../resources/hostname.ts'
 import { ResolverStatus } from '../../resources/resolver.ts'
 
-/** Where pods reach the node's resolver: an address no network routes. */
+/** Resolver address for pods: link-local, so no network routes it. */
 const podAddress = '169.254.116.108'
 const hostAddress = '127.0.0.53'
 
-/** Whether the node runs a resolver, and for whom. */
+/** Decides whether the node runs a resolver, and on which addresses it listens. */
 export const configHostDns = ({ mode }: Pick<Kernel, 'mode'>): Controller =>
   defineController({
     name: 'network.HostDNSConfigController',
@@ -42,7 +42,7 @@ export const configHostDns = ({ mode }: Pick<Kernel, 'mode'>): Controller =>
     },
   })
 
-/** Whom the resolver asks. */
+/** Publishes the upstream servers of the resolver and their health. */
 export const observeDnsUpstreams = (resolver: Resolver): Controller =>
   defineController({
     name: 'network.DNSUpstreamController',
@@ -59,7 +59,7 @@ export const observeDnsUpstreams = (resolver: Resolver): Controller =>
     },
   })
 
-/** Which names of machines the resolver answers itself: those of the cluster's members, where the configuration wishes it. */
+/** Hands the resolver the names of cluster members, if the configuration enables resolving them. */
 export const resolveMembers = (resolver: Resolver): Controller =>
   defineController({
     name: 'network.MemberNamesController',
@@ -78,7 +78,7 @@ export const resolveMembers = (resolver: Resolver): Controller =>
     },
   })
 
-/** Keeps the resolver listening where it should; an address that is not there yet is tried again. */
+/** Keeps the resolver listening on its configured addresses. An address that does not exist yet is retried. */
 export const serveHostDns = (resolver: Resolver): Controller =>
   defineController({
     name: 'network.DNSResolveCacheController',

@@ -8,10 +8,10 @@ import { ResolverConfig } from '../../documents/resolver.ts'
 import { HostnameStatus } from '../../resources/hostname.ts'
 import { ResolverSpec, ResolverStatus } from '../../resources/resolver.ts'
 
-/** Name servers for a machine that is told of none. */
+/** Name servers of a machine without configured ones. */
 const defaultServers = ['1.1.1.1', '8.8.8.8']
 
-/** What the machine configuration says of name servers. */
+/** Declares the configured name servers. */
 export const configResolvers = (boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.ResolverConfigController',
@@ -38,7 +38,7 @@ export const configResolvers = (boot: BootNetwork = silentBoot): Controller =>
     },
   })
 
-/** The strongest layer that names servers, and the strongest that names search domains; within it, of all who speak. */
+/** Takes name servers from the strongest layer that has any, and search domains likewise. Within a layer all specs are joined. */
 export const mergeResolvers: Controller = merge(
   'ResolverMergeControllers.net.talos.dev',
   ResolverSpec,
@@ -55,7 +55,7 @@ export const mergeResolvers: Controller = merge(
   { id: () => 'resolvers' },
 )
 
-/** Which name servers are used from now on. */
+/** Publishes the name servers in use. */
 export const applyResolvers: Controller = transform({
   name: 'network.ResolverSpecController',
   from: ResolverSpec,

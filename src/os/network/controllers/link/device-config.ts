@@ -7,7 +7,7 @@ import { linkNames, selectedLinks } from '../../link/names.ts'
 import { DeviceConfigSpec } from '../../resources/device-config-spec.ts'
 import { LinkStatus } from '../../resources/link.ts'
 
-/** The entries of `machine.network.interfaces` with their selectors resolved: one a link. */
+/** Resolves the device selectors of `machine.network.interfaces` into one entry per link. */
 export const configDevices = (boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.DeviceConfigController',
@@ -20,7 +20,7 @@ export const configDevices = (boot: BootNetwork = silentBoot): Controller =>
       entries.forEach((entry, index) => {
         const { deviceSelector, ...device } = entry
         const names = device.interface ? [resolve(device.interface)] : selectedLinks(deviceSelector ?? {}, present)
-        if (names.length === 0) log.info('no link is picked by a device selector yet', { selector: deviceSelector })
+        if (names.length === 0) log.info('device selector matches no link', { selector: deviceSelector })
         for (const name of names) {
           if (boot.ignored.has(name) || boot.ignored.has(device.interface ?? '')) continue
           devices.put(`${name}/${String(index).padStart(3, '0')}`, { device: { ...withMembers(device, present), interface: name } })
@@ -31,11 +31,11 @@ export const configDevices = (boot: BootNetwork = silentBoot): Controller =>
 
 type Present = Parameters<typeof selectedLinks>[1]
 
-/** A bond's members picked by selectors are links from here on; no link is taken twice. */
+/** Replaces the member selectors of a bond by link names. A link is used only once. */
 function withMembers(device: NetworkInterface, present: Present): NetworkInterface {
   const { deviceSelectors = [], ...bond } = device.bond ?? {}
   if (deviceSelectors.length === 0) return device
-  // A member takes the bond's address as its own, so links that are made are never meant.
+  // A bond member takes over the bond's hardware address, so virtual links are excluded from selection.
   const cards = present.filter(({ spec }) => spec.kind === '')
   return { ...device, bond: { ...bond, interfaces: [...new Set(deviceSelectors.flatMap((selector) => selectedLinks(selector, cards)))] } }
 }

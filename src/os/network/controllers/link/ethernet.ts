@@ -14,7 +14,7 @@ import { LinkStatus } from '../../resources/link.ts'
 
 type Doors = Pick<Kernel, 'mode' | 'net' | 'ethtool'>
 
-/** What the documents say of network cards. */
+/** Declares the settings of EthernetConfig documents. */
 export const configEthernet: Controller = defineController({
   name: 'network.EthernetConfigController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), links: weak(LinkStatus) },
@@ -30,9 +30,9 @@ export const configEthernet: Controller = defineController({
   },
 })
 
-/** Tells network cards what they are wished to be, by just what differs. */
+/** Applies desired settings to network interfaces, sending only the differences. */
 export const applyEthernet = ({ mode, net, ethtool }: Doors): Controller => {
-  // What a card refuses for good is told once, not at every change of any link.
+  // A permanent failure is logged once, not at every change of any link.
   const told = new Map<string, string>()
   return defineController({
     name: 'network.EthernetSpecController',
@@ -49,7 +49,7 @@ export const applyEthernet = ({ mode, net, ethtool }: Doors): Controller => {
       for (const { metadata, spec } of wishes) {
         const link = network.link(metadata.id)
         const present = link && cards.read(link.index)
-        if (!link || !present) continue // its coming wakes us
+        if (!link || !present) continue // the link's creation triggers a reconcile
         const problems: string[] = []
         for (const [what, change] of matters(spec, present, problems)) {
           try {
@@ -60,21 +60,20 @@ export const applyEthernet = ({ mode, net, ethtool }: Doors): Controller => {
           }
         }
         const problem = problems.join('; ')
-        if (problem && told.get(metadata.id) !== problem)
-          log.error('a network card is not as it is wished', { link: metadata.id, error: problem })
+        if (problem && told.get(metadata.id) !== problem) log.error('apply ethernet settings failed', { link: metadata.id, error: problem })
         told.set(metadata.id, problem)
       }
     },
   })
 }
 
-/** Each matter on its own: one that a card refuses does not keep the others from it. */
+/** Each setting on its own, so that one the driver rejects does not block the others. */
 function matters(spec: SpecOf<typeof EthernetSpec>, present: Ethernet, problems: string[]): [keyof EthernetChange, EthernetChange][] {
   const change = changeOf(spec, present, problems)
   return (Object.keys(change) as (keyof EthernetChange)[]).map((what) => [what, { [what]: change[what] }])
 }
 
-/** What network cards, and links that are made like them, are. */
+/** Publishes the state of network interfaces, and of virtual links with an Ethernet header. */
 export const observeEthernet = ({ net, ethtool }: Pick<Doors, 'net' | 'ethtool'>): Controller =>
   defineController({
     name: 'network.EthernetStatusController',

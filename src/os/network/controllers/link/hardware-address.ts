@@ -3,7 +3,7 @@ import { isPhysical } from '../../link/names.ts'
 import { HardwareAddress } from '../../resources/hardware-address.ts'
 import { LinkStatus } from '../../resources/link.ts'
 
-/** The hardware address this machine is known by: that of its first network card, or of the link that a container has instead. */
+/** Publishes the hardware address that identifies this machine: of its first physical link or, in a container, of the first Ethernet link. */
 export const observeHardwareAddress: Controller = defineController({
   name: 'network.HardwareAddrController',
   inputs: { links: weak(LinkStatus) },

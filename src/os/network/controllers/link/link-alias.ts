@@ -11,7 +11,7 @@ import { linkValues } from '../../link/values.ts'
 import { LinkStatus } from '../../resources/link.ts'
 import { LinkAliasSpec } from '../../resources/link-alias-spec.ts'
 
-/** Other names for network cards: `uplink` for the only one its expression picks, `net%d` for all of them in their order. */
+/** Declares link aliases: `uplink` for the only link its expression matches, `net%d` for all matches in order. */
 export const configLinkAliases: Controller = defineController({
   name: 'network.LinkAliasConfigController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), links: weak(LinkStatus) },
@@ -25,12 +25,12 @@ export const configLinkAliases: Controller = defineController({
     for (const document of findAll(declared(config.get('v1alpha1')), LinkAliasConfig)) {
       const { name, selector } = document
       if (!name) continue
-      const picked = pick(selector?.match ?? '', cards, (reason) => log.warn('an alias picks no link', { alias: name, reason }))
-        .filter(({ metadata }) => !named.has(metadata.id)) // the first document that picks a link names it
+      const picked = pick(selector?.match ?? '', cards, (reason) => log.warn('link alias matches no link', { alias: name, reason }))
+        .filter(({ metadata }) => !named.has(metadata.id)) // the first document that matches a link names it
         .map(({ metadata }) => metadata.id)
       const many = name.endsWith('%d')
       if (!many && picked.length > 1) {
-        log.warn('an alias is for one link, but its expression picks several', { alias: name, links: picked.join(', ') })
+        log.warn('link alias matches several links, expected one', { alias: name, links: picked.join(', ') })
         continue
       }
       picked.forEach((id, index) => {
@@ -54,7 +54,7 @@ function pick<T extends Card>(expression: string, cards: readonly T[], complain:
   }
 }
 
-/** Tells the kernel the other names; one that we gave and nobody wishes any more is taken back. */
+/** Sets link aliases, and removes those this controller set earlier. */
 export const applyLinkAliases = ({ net }: Pick<Kernel, 'net'>): Controller => {
   const given = new Map<string, string>()
   return defineController({

@@ -15,7 +15,7 @@ import { LinkSpec, LinkStatus } from '../../resources/link.ts'
 import { LinkRefresh } from '../../resources/link-refresh.ts'
 import { linkWishes } from '../../wishes.ts'
 
-/** The links of the configuration and the command line; the loopback is up, and on a machine its network cards. */
+/** Declares the links of the configuration and the command line. The loopback is up and, on a machine, so are its physical links. */
 export const configLinks = ({ mode }: Pick<Kernel, 'mode'>, boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.LinkConfigController',
@@ -33,7 +33,7 @@ export const configLinks = ({ mode }: Pick<Kernel, 'mode'>, boot: BootNetwork = 
     },
   })
 
-/** One wish for each link, field by field: what a stronger layer leaves out a weaker one says. */
+/** Merges the layers into one spec per link, field by field: a field unset in a stronger layer comes from a weaker one. */
 export const mergeLinks: Controller = merge(
   'LinkMergeControllers.net.talos.dev',
   LinkSpec,
@@ -42,7 +42,7 @@ export const mergeLinks: Controller = merge(
     for (const { spec } of layered) {
       const said = Object.entries(spec).filter(([, value]) => value !== undefined && value !== '' && value !== 0)
       const logical = wish.logical === true || spec.logical
-      // Only a layer that makes the link knows its type.
+      // Only the layer that creates the link knows its type.
       const type = wish.logical === true && !spec.logical ? { type: wish.type } : {}
       wish = { ...wish, ...Object.fromEntries(said), logical, ...type }
     }
@@ -51,7 +51,7 @@ export const mergeLinks: Controller = merge(
   { id: ({ spec }) => spec.name },
 )
 
-/** Makes links what they should be; those nobody speaks of are never touched. */
+/** Creates and configures desired links. Links without a spec are never touched. */
 export const applyLinks = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 'wireguard'>): Controller => {
   const keeper = new LinkKeeper(wireguard)
   return defineController({
@@ -60,7 +60,7 @@ export const applyLinks = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net'
     outputs: { refresh: shared(LinkRefresh) },
     start: onChange(net, ['links']),
     reconcile({ specs, settled, refresh, log, wakeIn }) {
-      // udevd gives cards their lasting names, which it cannot once they are up.
+      // udevd assigns persistent names, which it cannot do once a link is up.
       if (mode === 'metal' && !settled.get('devices')?.spec.ready) return
       using network = net.openNetwork()
       const again = keeper.converge(

@@ -15,7 +15,7 @@ import { RouteSpec } from '../../resources/route.ts'
 import { RouteKeeper } from '../../route-keeper.ts'
 import { defaultMetric, routeId, routeWishes } from '../../wishes.ts'
 
-/** The routes that the configuration and the command line wish. */
+/** Declares the routes of the configuration and the command line. */
 export const configRoutes = (boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.RouteConfigController',
@@ -38,12 +38,12 @@ function blackhole(dst: string, metric: number = defaultMetric): SpecOf<typeof R
   return { ...plain, type: 'blackhole', layer: 'configuration' }
 }
 
-/** One wish for each route, whoever utters it. */
+/** Merges the layers into one spec per route. */
 export const mergeRoutes: Controller = merge('RouteMergeControllers.net.talos.dev', RouteSpec, strongest, {
   id: ({ spec }) => routeId(spec),
 })
 
-/** Gives the kernel its routes. */
+/** Applies desired routes to the kernel. */
 export const applyRoutes = ({ net }: Pick<Kernel, 'net'>): Controller => {
   const keeper = new RouteKeeper()
   return defineController({

@@ -15,7 +15,7 @@ type Spec = SpecOf<typeof RoutingRuleSpec>
 
 const idOf = ({ family, priority }: Spec) => `${family}/${String(priority).padStart(5, '0')}`
 
-/** The routing rules of the configuration; one without addresses is for both families. */
+/** Declares the configured routing rules. A rule without addresses applies to both families. */
 export const configRoutingRules: Controller = defineController({
   name: 'network.RoutingRuleConfigController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
@@ -44,12 +44,12 @@ export const configRoutingRules: Controller = defineController({
   },
 })
 
-/** One wish for each family and priority. */
+/** Merges the layers into one spec per family and priority. */
 export const mergeRoutingRules: Controller = merge('RoutingRuleMergeControllers.net.talos.dev', RoutingRuleSpec, strongest)
 
 const ours = 4 // RTPROT_STATIC
 
-/** Gives the kernel its rules; one of ours that nobody wishes any more is taken away, others never are. */
+/** Adds desired routing rules and removes those this controller added earlier. Rules of others are left alone. */
 export const applyRoutingRules = ({ net }: { net: Pick<Kernel['net'], 'openNetwork' | 'watchNetwork'> }): Controller => {
   const given = new Map<string, Partial<Rule>>()
   return defineController({
@@ -97,7 +97,7 @@ function ruleOf({ family, src, dst, table, priority, action, iifName, oifName, f
 const compared = ['family', 'source', 'destination', 'table', 'priority', 'action', 'inputLink', 'outputLink', 'mark', 'mask'] as const
 const same = (a: Partial<Rule>, b: Partial<Rule>): boolean => compared.every((key) => (a[key] || undefined) === (b[key] || undefined))
 
-/** The routing rules the kernel has, those of IPv4 and IPv6. */
+/** Publishes the kernel's IPv4 and IPv6 routing rules. */
 export const observeRoutingRules = ({ net }: { net: Pick<Kernel['net'], 'openNetwork' | 'watchNetwork'> }): Controller =>
   defineController({
     name: 'network.RoutingRuleStatusController',
@@ -111,7 +111,7 @@ export const observeRoutingRules = ({ net }: { net: Pick<Kernel['net'], 'openNet
         const family = familyName(rule.family)
         const place = `${family}/${String(rule.priority).padStart(5, '0')}`
         let id = place
-        for (let n = 2; taken.has(id); n++) id = `${place}/${n}` // rules may share a priority
+        for (let n = 2; taken.has(id); n++) id = `${place}/${n}` // several rules may have the same priority
         taken.add(id)
         status.put(id, {
           family,
