@@ -123,7 +123,7 @@ test('what is removed by hand comes back; what is foreign stays', async () => {
 
 test('a route that is given before its gateway can be reached comes as soon as it can', async () => {
   say('', 'kind: LinkConfig\nname: eth0\nroutes: [{destination: 10.88.0.0/16, gateway: 10.9.0.1}]\n')
-  await eventually(() => machine.entries.some(({ message }) => message === 'a route waits for its link'), 'it waits')
+  await eventually(() => machine.entries.some(({ message }) => message === 'route waits for its link'), 'it waits')
   node.addAddress({ link: node.indexOf('eth0'), address: '10.9.0.2/24' })
   await eventually(() => route('10.88.0.0/16'), 'the route')
 })

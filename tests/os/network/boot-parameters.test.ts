@@ -81,9 +81,9 @@ test('bond=, vlan= and bridge=', () => {
 test('what is wrong is told of and passed over', () => {
   expect(read('bond=bond0:eth0:colour=red ip=10.0.0.300 vlan=eth0:eth1 ip=10.0.0.1:::255.0.255.0 ip=dhcp')).toMatchObject({
     complaints: [
-      'kernel parameter "bond=bond0:eth0:colour=red": "colour=red" is not an option of a bond',
-      'kernel parameter "vlan=eth0:eth1": the VLAN has no number from 1 to 4095',
-      'kernel parameter "ip=10.0.0.300": it is neither "dhcp", a link and "dhcp", nor an address',
+      'kernel parameter "bond=bond0:eth0:colour=red": "colour=red" is not a bond option',
+      'kernel parameter "vlan=eth0:eth1": the VLAN needs an ID from 1 to 4095',
+      'kernel parameter "ip=10.0.0.300": expected "dhcp", "LINK:dhcp" or an address',
       'kernel parameter "ip=10.0.0.1:::255.0.255.0": "255.0.255.0" is not a netmask',
     ],
     found: [{ name: 'eth0' }],

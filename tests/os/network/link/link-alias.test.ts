@@ -53,7 +53,7 @@ test('links are named by what they are, and lose the name with the document', as
   store.put(MachineConfig, 'v1alpha1', config(document('both', 'link.driver == "e1000"')))
   await os.settled()
   expect(aliases()).toEqual(['', '', ''])
-  expect([...new Set(said)]).toEqual(['an alias is for one link, but its expression picks several'])
+  expect([...new Set(said)]).toEqual(['link alias matches several links, expected one'])
 })
 
 test('an expression that cannot be read is refused with the configuration', () => {
