@@ -173,12 +173,12 @@ describe('other documents', () => {
     return [...errors, ...warnings].map(({ path, message }) => [path, message].filter(Boolean).join(': '))
   }
   test.each([
-    ['kind: HostnameConfig\nauto: stable\nhostname: a\n', 'auto: give either a hostname or "auto: stable", not both'],
+    ['kind: HostnameConfig\nauto: stable\nhostname: a\n', 'auto: set either hostname or "auto: stable", not both'],
     ['kind: HostnameConfig\n', 'one of hostname and "auto: stable" is required'],
     ['kind: BondConfig\nname: b\nlinks: [a]\n', 'bondMode: a bond mode is required'],
-    ['kind: VLANConfig\nname: v\nparent: a\nvlanID: 5000\n', 'vlanID: a VLAN has a number from 1 to 4094'],
+    ['kind: VLANConfig\nname: v\nparent: a\nvlanID: 5000\n', 'vlanID: a VLAN has an ID from 1 to 4094'],
     ['kind: WireguardConfig\nname: w\nprivateKey: short\n', 'privateKey: a private key is required: base64 of 32 bytes'],
-    ['kind: NetworkRuleConfig\nname: r\nportSelector: {ports: [1-10, 5], protocol: tcp}\n', 'portSelector.ports: ranges of ports overlap'],
+    ['kind: NetworkRuleConfig\nname: r\nportSelector: {ports: [1-10, 5], protocol: tcp}\n', 'portSelector.ports: port ranges overlap'],
     ['kind: RoutingRuleConfig\nname: "32500"\ntable: 1\n', 'name: the name has to be the priority, from 1 to 32765 and not 32500'],
     ['kind: StaticHostConfig\nname: x\nhostnames: [a]\n', 'name: the name has to be an IP address'],
     ['kind: VolumeConfig\nname: OTHER\n', 'name: the name has to be STATE, EPHEMERAL or IMAGECACHE'],

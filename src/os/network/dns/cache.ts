@@ -1,20 +1,20 @@
-/** Answers that may be kept: as many and as large as there is room for, the oldest go first. */
+/** Answer cache, bounded in entries and bytes. The oldest entries are evicted first. */
 import { aged, readLifetime } from './message.ts'
 
 const longestLifetime = 3_600
 const mostEntries = 10_000
 const mostBytes = 16 << 20
 
-/** An answer that is kept. Times in seconds. */
+/** A cached answer. Times in seconds. */
 export interface Kept {
   readonly answer: Buffer
   readonly since: number
   readonly until: number
-  /** The answer as it is at an age in whole seconds: made once a second, not once a question. */
+  /** The answer with its TTLs reduced by `age` whole seconds: rebuilt at most once a second, not for each query. */
   shown: { readonly age: number; readonly bytes: Buffer }
 }
 
-/** Answers by what was asked. */
+/** Cached answers by question. */
 export class Cache {
   readonly #kept = new Map<string, Kept>()
   #bytes = 0
@@ -26,7 +26,7 @@ export class Cache {
     return undefined
   }
 
-  /** Keeps an answer for as long as it says; one that must not be kept is not. Throws DecodeError when it does not read to its end. */
+  /** Caches an answer for its TTL. An uncacheable answer is ignored. Throws DecodeError if it does not parse to its end. */
   put(key: string, received: Buffer, now: number): void {
     const answer = aged(received, 0, 0)
     const lifetime = Math.min(longestLifetime, readLifetime(answer))
@@ -52,7 +52,7 @@ export class Cache {
   }
 }
 
-/** A kept answer as it is now: its lifetimes less by its age. Not to be changed. */
+/** A cached answer with its TTLs reduced by its age. The result is shared and must not be modified. */
 export function shownAt(kept: Kept, now: number): Buffer {
   const age = Math.floor(now - kept.since)
   if (kept.shown.age !== age) kept.shown = { age, bytes: aged(kept.answer, 0, age) }

@@ -1,6 +1,6 @@
 /** DNS over TCP: two bytes of length before each message (RFC 1035 §4.2.2). */
 
-/** A message with its length before it. */
+/** Prefixes a message with its length. */
 export function withLength(message: Uint8Array): Buffer {
   const framed = Buffer.alloc(message.length + 2)
   framed.writeUInt16BE(message.length, 0)
@@ -8,7 +8,7 @@ export function withLength(message: Uint8Array): Buffer {
   return framed
 }
 
-/** Cuts a stream into messages; holds no more than one message and what came after it. */
+/** Splits a stream into messages. Buffers at most one message and the bytes received after it. */
 export class LengthReader {
   #held = Buffer.alloc(0)
   constructor(readonly message: (bytes: Buffer) => void) {}

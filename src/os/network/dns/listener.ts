@@ -1,23 +1,23 @@
-/** Where the resolver is asked: UDP and TCP at one address. */
+/** Serves the resolver over UDP and TCP at one address. */
 
 import { createServer, type Server, type Socket } from 'node:net'
 import { background } from '../../../cosi/background.ts'
 import type { Logger } from '../../../cosi/log.ts'
 import { LengthReader, withLength } from './framing.ts'
 
-/** Milliseconds that a TCP connection may say nothing. */
+/** Idle timeout of a TCP connection, in milliseconds. */
 const idle = 10_000
 const mostConnections = 256
-/** Questions under way on one connection; more are read when some are answered (RFC 7766 6.2.1). */
+/** Maximum number of pending queries per connection. Reading resumes when some are answered (RFC 7766 6.2.1). */
 const mostUnderWay = 64
 
-/** Answers queries; what fits into an asker's packet is what `udp` says. */
+/** Answers queries. `udp` limits an answer to the client's UDP payload size. */
 export interface Answering {
   udp(query: Buffer): Buffer | Promise<Buffer>
   tcp(query: Buffer): Promise<Buffer>
 }
 
-/** Listens until it is closed. Rejects when the address cannot be bound. */
+/** Listens until closed. Rejects if the address cannot be bound. */
 export async function listen(host: string, port: number, answering: Answering, log: Logger): Promise<{ close(): void }> {
   const tcp = await listenTcp(host, port, answering, log)
   try {
@@ -40,7 +40,7 @@ const listenUdp = (hostname: string, port: number, answering: Answering, log: Lo
     port,
     socket: {
       data(socket, query, fromPort, from) {
-        // What does not get out is asked again: that is how UDP is.
+        // A lost answer makes the client retry, as usual with UDP.
         const send = (answer: Buffer) => {
           if (!socket.closed) socket.send(answer, fromPort, from)
         }
@@ -48,7 +48,7 @@ const listenUdp = (hostname: string, port: number, answering: Answering, log: Lo
         if (answer instanceof Promise) background(answer.then(send), log, 'answer DNS query failed', { over: 'udp' })
         else send(answer)
       },
-      error() {}, // an asker that went away
+      error() {}, // the client disconnected
     },
   })
 

@@ -1,6 +1,6 @@
 /**
- * As much of DNS messages (RFC 1035) as a forwarder needs: the question, the answer's code and how long it may be kept.
- * Names are compared by their lower-case bytes; records are walked, never rebuilt.
+ * The parts of DNS messages (RFC 1035) that a forwarder needs: the question, the response code and the TTL. Names are
+ * compared by their lower-case bytes. Records are walked, never rebuilt.
  */
 import { DecodeError } from '../../../wire/decode-error.ts'
 
@@ -10,29 +10,29 @@ const longestName = 255
 /** Response codes (RFC 1035 §4.1.1). */
 export const responseCode = { none: 0, formatError: 1, serverFailure: 2, nameError: 3, notImplemented: 4, refused: 5 } as const
 
-/** A query's one question, and where its records begin. */
+/** A query's question, and the offset where its records begin. */
 export interface Question {
   readonly id: number
   /** Name in lower case, type and class, as bytes: equal for equal questions. */
   readonly key: string
   /** Offset behind the question. */
   readonly end: number
-  /** Recursion desired, authentic data, checking disabled (RFC 4035 3.2): other bits, another answer. */
+  /** RD, AD and CD bits (RFC 4035 3.2): queries that differ in them get different answers. */
   readonly flags: number
 }
 
-/** What the OPT record of a query says (RFC 6891). */
+/** The OPT record of a query (RFC 6891). */
 export interface Extension {
-  /** The payload the asker can take over UDP. */
+  /** The client's UDP payload size. */
   readonly payload: number
   readonly version: number
-  /** The flags, of which the first is "DNSSEC records wanted". */
+  /** The flags; the first is DO (DNSSEC records requested). */
   readonly flags: number
 }
 
 const header = 12
 const askedFlags = 0x0130 // RD, AD, CD
-/** What we can take over UDP: no answer of this size is cut into fragments on its way. */
+/** The UDP payload size advertised to upstream servers: small enough to avoid fragmentation. */
 const ownPayload = 1232
 
 /** Reads the question of a message with exactly one. Throws DecodeError. */
@@ -44,7 +44,7 @@ export function readQuestion(message: Uint8Array): Question {
   if (end > message.length) throw new DecodeError('DNS question', header, 'it is cut off')
   return {
     id: view.getUint16(0),
-    // Letters of the name only: type 65 and type 97 are two questions.
+    // Lower-case the name only: types 65 and 97 differ by what would be letter case.
     key: latin1(message, header, end - 4).toLowerCase() + latin1(message, end - 4, end),
     end,
     flags: view.getUint16(2) & askedFlags,
@@ -53,19 +53,19 @@ export function readQuestion(message: Uint8Array): Question {
 
 const latin1 = (bytes: Uint8Array, start: number, end: number) => Buffer.from(bytes.subarray(start, end)).toString('latin1')
 
-/** The code of an answer. */
+/** The response code of an answer. */
 export function readCode(message: Uint8Array): number {
   return (message[3] ?? 0) & 15
 }
 
-/** Whether an answer says that it did not fit. */
+/** True if an answer has the TC bit. */
 export function isTruncated(message: Uint8Array): boolean {
   return ((message[2] ?? 0) & 2) !== 0
 }
 
 /**
- * Seconds an answer may be kept: the least of its records; for one that says there is nothing, what the zone's SOA record
- * allows (RFC 2308); 0 for one that must not be kept.
+ * Seconds an answer may be cached: the smallest TTL of its records; for a negative answer, the limit in the zone's SOA
+ * record (RFC 2308); 0 if it must not be cached.
  */
 export function readLifetime(message: Uint8Array): number {
   const code = readCode(message)
@@ -85,7 +85,7 @@ export function readLifetime(message: Uint8Array): number {
   return Number.isFinite(least) ? least : 0
 }
 
-/** A copy with another id and every record's lifetime less by `age` seconds; the OPT record's (RFC 6891) is no lifetime. */
+/** Copies a message with another id and every TTL reduced by `age` seconds. The TTL field of the OPT record (RFC 6891) holds flags and is kept. */
 export function aged(message: Uint8Array, id: number, age: number): Buffer {
   const copy = Buffer.from(message)
   let at = readQuestion(copy).end
@@ -99,7 +99,7 @@ export function aged(message: Uint8Array, id: number, age: number): Buffer {
   return copy
 }
 
-/** The OPT record of a query; undefined when it has none. */
+/** The OPT record of a query, undefined if it has none. */
 export function readExtension(query: Uint8Array): Extension | undefined {
   let at = readQuestion(query).end
   const view = new DataView(query.buffer, query.byteOffset, query.byteLength)
@@ -107,7 +107,7 @@ export function readExtension(query: Uint8Array): Extension | undefined {
   for (let index = 0; index < before + view.getUint16(10); index++) {
     const record = readRecord(query, at)
     if (index >= before && record.type === 41) {
-      const field = record.end - record.length - 6 // extended code, version, flags lie where others have their lifetime
+      const field = record.end - record.length - 6 // extended code, version and flags are where other records have their TTL
       return { payload: Math.max(512, record.class), version: query[field + 1]!, flags: view.getUint16(field + 2) }
     }
     at = record.end
@@ -116,8 +116,8 @@ export function readExtension(query: Uint8Array): Extension | undefined {
 }
 
 /**
- * The query that asks a server for what was asked here: question and DNSSEC bits as they came; an OPT record of ours for
- * the asker's, for its other options are between the two of us.
+ * The query to forward to a server: question and DNSSEC bits as received, but with an OPT record of this resolver, since
+ * EDNS options are hop-by-hop.
  */
 export function queryFor(query: Uint8Array, id: number): Buffer {
   const { end, flags } = readQuestion(query)
@@ -136,7 +136,7 @@ export function queryFor(query: Uint8Array, id: number): Buffer {
   return asked
 }
 
-/** The answer to a version of EDNS that is not spoken here (RFC 6891 6.1.3): code 16, whose upper bits lie in the OPT record. */
+/** The answer to an unsupported EDNS version (RFC 6891 6.1.3): BADVERS (16), whose upper bits are in the OPT record. */
 export function answerBadVersion(query: Uint8Array): Buffer {
   const answer = answerWith(query, responseCode.none)
   answer.writeUInt16BE(1, 10)
@@ -147,30 +147,30 @@ export function answerBadVersion(query: Uint8Array): Buffer {
   return Buffer.concat([answer, own])
 }
 
-/** An answer to a query that has only a code. */
+/** An answer with a response code and no records. */
 export function answerWith(query: Uint8Array, code: number): Buffer {
   let end = header
   try {
     end = readQuestion(query).end
   } catch {
-    // The question cannot be repeated; the header alone says what is wrong.
+    // The question cannot be parsed, so the answer consists of the header only.
   }
   const answer = Buffer.alloc(Math.max(header, end))
   answer.set(query.subarray(0, Math.min(end, query.length)))
-  answer.writeUInt8(((query[2] ?? 0) & 0x79) | 0x80, 2) // answer; opcode and RD as asked
-  answer.writeUInt8(0x80 | code, 3) // recursion is to be had here
+  answer.writeUInt8(((query[2] ?? 0) & 0x79) | 0x80, 2) // QR set; opcode and RD copied from the query
+  answer.writeUInt8(0x80 | code, 3) // recursion available
   answer.writeUInt16BE(end > header ? 1 : 0, 4)
   answer.fill(0, 6, header)
   return answer
 }
 
-/** What is asked for: the name in lower case without its last dot, type and class; undefined when it is no plain name. */
+/** The question's name in lower case without its final dot, type and class; undefined if the name is not plain text. */
 export function askedFor(message: Uint8Array): { name: string; type: number; class: number } | undefined {
   const { end } = readQuestion(message)
   const labels: string[] = []
   let at = header
   for (let length = message[at]!; length !== 0; length = message[at]!) {
-    if (length > 63) return undefined // a pointer: nobody writes one in a question
+    if (length > 63) return undefined // a compression pointer: never used in a question
     labels.push(Buffer.from(message.subarray(at + 1, at + 1 + length)).toString('latin1'))
     at += length + 1
   }
@@ -178,14 +178,14 @@ export function askedFor(message: Uint8Array): { name: string; type: number; cla
   return { name: labels.join('.').toLowerCase(), type: view.getUint16(end - 4), class: view.getUint16(end - 2) }
 }
 
-/** An answer of ours with these addresses (as bytes, all of the asked type), to be kept for `lifetime` seconds; none is an answer too. */
+/** An authoritative answer with these addresses (as bytes, all of the queried type) and a TTL in seconds. An empty list gives a NODATA answer. */
 export function answerAddresses(query: Uint8Array, addresses: readonly Uint8Array[], lifetime: number): Buffer {
   const head = answerWith(query, responseCode.none)
   head.writeUInt8(head.readUInt8(2) | 4, 2) // authoritative
   head.writeUInt16BE(addresses.length, 6)
   const records = addresses.map((address) => {
     const record = Buffer.alloc(12 + address.length)
-    record.writeUInt16BE(0xc000 | header, 0) // the name stands in the question
+    record.writeUInt16BE(0xc000 | header, 0) // compression pointer to the name in the question
     record.writeUInt16BE(address.length === 4 ? 1 : 28, 2)
     record.writeUInt16BE(1, 4)
     record.writeUInt32BE(lifetime, 6)
@@ -196,7 +196,7 @@ export function answerAddresses(query: Uint8Array, addresses: readonly Uint8Arra
   return Buffer.concat([head, ...records])
 }
 
-/** The same answer without its records, saying that it did not fit. */
+/** The answer without its records and with the TC bit set. */
 export function truncated(answer: Uint8Array): Buffer {
   const short = Buffer.from(answer.subarray(0, readQuestion(answer).end))
   short.writeUInt8(short.readUInt8(2) | 2, 2)
@@ -219,12 +219,12 @@ function readRecord(message: Uint8Array, offset: number): DnsRecord {
   const length = view.getUint16(at + 8)
   const end = at + 10 + length
   if (end > message.length) throw new DecodeError('DNS record', offset, `${length} bytes of data are cut off`)
-  // RFC 2181 §8: a lifetime with the top bit set counts as 0.
+  // RFC 2181 §8: a TTL with the top bit set counts as 0.
   const lifetime = view.getUint32(at + 4)
   return { type: view.getUint16(at), class: view.getUint16(at + 2), lifetime: lifetime > 0x7fff_ffff ? 0 : lifetime, length, end }
 }
 
-/** The offset behind a name; a pointer ends it (RFC 1035 §4.1.4). */
+/** The offset after a name. A compression pointer ends it (RFC 1035 §4.1.4). */
 function skipName(message: Uint8Array, offset: number): number {
   for (let at = offset; at < message.length && at - offset <= longestName; ) {
     const length = message[at]!

@@ -1,6 +1,6 @@
 /**
- * The node's resolver: forwards to upstream servers, keeps what may be kept, answers over UDP and TCP. Equal questions
- * that are under way are asked once. Answers pass byte for byte, so DNSSEC records reach those who asked for them.
+ * The node's DNS resolver: forwards to upstream servers, caches answers, serves UDP and TCP. Equal queries in flight are
+ * sent upstream once. Answers are passed on byte for byte, so that DNSSEC records reach clients that request them.
  */
 import { type Logger, silent } from '../../../cosi/log.ts'
 import { Cache, type Kept, shownAt } from './cache.ts'
@@ -19,18 +19,18 @@ import {
 } from './message.ts'
 import { type Patience, Upstreams } from './upstream.ts'
 
-/** Questions that servers are being asked; whoever asks more is told that it failed. */
+/** Maximum number of upstream queries in flight. Further queries fail at once. */
 const mostUnderWay = 1_000
-/** Members come and go: what is told of them is soon asked again. */
+/** TTL of answers about cluster members, in seconds: short, since members come and go. */
 const ownLifetime = 10
-/** Queries known byte for byte; they are few, for programs ask alike. */
+/** Maximum number of queries cached byte for byte. A few suffice, since programs repeat the same queries. */
 const mostExact = 4_096
-/** Larger ones are not among them: they would take the memory of many. */
+/** Larger queries are not cached byte for byte, to bound the memory used. */
 const usualQuery = 512
 const usualAnswer = 4_096
 const smallest = 512
 
-/** A query that came before: its answer, and how much of one its asker can take. */
+/** A repeated query: its answer, and the payload size its client accepts. */
 interface Exact {
   readonly kept: Kept
   readonly end: number
@@ -46,7 +46,7 @@ export class Resolver {
   readonly #upstreams: Upstreams
   #names: ReadonlyMap<string, readonly Uint8Array[]> = new Map()
 
-  /** Seconds of a clock that never goes back. */
+  /** `now` returns seconds of a monotonic clock. */
   constructor(
     readonly now: () => number = () => performance.now() / 1000,
     patience?: Patience,
@@ -55,30 +55,30 @@ export class Resolver {
     this.#upstreams = new Upstreams(patience)
   }
 
-  /** Forwards to these servers from now on, the first that answers. What was kept from others is forgotten. */
+  /** Sets the upstream servers, in order of preference. If they changed, the cache is cleared. */
   use(servers: readonly string[]): void {
     if (!this.#upstreams.use(servers)) return
     this.#cache.clear()
     this.#exact.clear()
   }
 
-  /** Answers these names (lower case) itself from now on, with their addresses as bytes. */
+  /** Sets the names (lower case) this resolver answers itself, with their addresses as bytes. */
   know(names: ReadonlyMap<string, readonly Uint8Array[]>): void {
     this.#names = names
     this.#exact.clear()
   }
 
-  /** Whether a server answered when it was last asked. */
+  /** Whether a server answered the last query. */
   healthy(server: string): boolean {
     return this.#upstreams.healthy(server)
   }
 
-  /** Calls back when a server falls ill or is well again. */
+  /** Registers a callback for changes of a server's health. */
   onHealth(changed: () => void): void {
     this.#upstreams.onHealth(changed)
   }
 
-  /** Listens on just these addresses (`127.0.0.53:53`), over UDP and TCP. Rejects when one cannot be bound. */
+  /** Listens on exactly these addresses (`127.0.0.53:53`), over UDP and TCP. Rejects if one cannot be bound. */
   async listen(addresses: readonly string[]): Promise<void> {
     for (const [address, listener] of this.#listeners) {
       if (addresses.includes(address)) continue
@@ -93,9 +93,9 @@ export class Resolver {
     }
   }
 
-  /** Answers one query with what fits into its asker's packet: at once when the answer is known; never throws or rejects. */
+  /** Answers one query within the client's payload size; synchronously if the answer is cached. Never throws or rejects. */
   udp(query: Buffer): Buffer | Promise<Buffer> {
-    // Most queries came before, byte for byte but for their id: nothing of them has to be read again.
+    // Most queries repeat an earlier one byte for byte except the id, so they need no parsing.
     const exact = query.toString('latin1', 2)
     const hit = this.#exact.get(exact)
     if (hit) {
@@ -111,7 +111,7 @@ export class Resolver {
     return answer instanceof Promise ? answer.then((late) => fitting(late, limit)) : fitting(answer, limit)
   }
 
-  /** Answers one query in full; never rejects. */
+  /** Answers one query in full. Never rejects. */
   async answer(query: Buffer): Promise<Buffer> {
     return this.#answer(query, () => {})
   }
@@ -130,7 +130,7 @@ export class Resolver {
     if (extension && extension.version > 0) return answerBadVersion(query)
     const own = this.#own(query)
     if (own) return own
-    // An answer to one who speaks EDNS, or wants DNSSEC records, is another one.
+    // A client that uses EDNS or requests DNSSEC records gets a different answer.
     const key = `${question.flags} ${extension ? extension.flags & 0x8000 : ''} ${question.key}`
     const kept = this.#cache.get(key, this.now())
     if (!kept) return this.#forward(query, question, key)
@@ -155,11 +155,11 @@ export class Resolver {
       if (answer) this.#cache.put(key, answer, this.now())
       return answer
     } catch {
-      return undefined // its records do not read
+      return undefined // its records do not parse
     }
   }
 
-  /** The answer for a name that is known here; one that has no address of the asked kind is answered without any. */
+  /** The answer for a member's name. Without an address of the queried type it has no records. */
   #own(query: Uint8Array): Buffer | undefined {
     if (this.#names.size === 0) return undefined
     const asked = askedFor(query)
@@ -176,7 +176,7 @@ export class Resolver {
 
 const shownTo = (query: Buffer, end: number, kept: Kept, now: number): Buffer => copyTo(query, end, shownAt(kept, now))
 
-/** A copy with the asker's id, and its question letter by letter as it wrote it: some tell forgeries by that. */
+/** A copy with the client's id and with its question in the original letter case, which some clients verify (0x20 encoding). */
 function copyTo(query: Buffer, end: number, answer: Buffer): Buffer {
   const copy = Buffer.allocUnsafe(answer.length)
   copy.set(answer)

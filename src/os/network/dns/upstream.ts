@@ -1,14 +1,14 @@
 /**
- * The servers that know more. The first that is well is asked; one that does not answer is passed over until it answers
- * a question of ours again, which it is asked now and then. An answer that is a refusal is only taken when no other server
- * has a better one.
+ * Upstream name servers. A query goes to the first healthy server. A server that does not answer becomes unhealthy and is
+ * tried last, until it answers one of the periodic probes. An error response is returned only if no other server has a
+ * better answer.
  */
 import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'
 import { LengthReader, withLength } from './framing.ts'
 import { isTruncated, queryFor, readCode, readQuestion, responseCode } from './message.ts'
 
-/** Milliseconds: one attempt; all of them, which is less than what those who ask us wait (5 seconds, as resolv.conf(5) has it); between questions to a server that is ill. */
+/** Timeouts in milliseconds: of one attempt; of a whole query, below the 5 s of resolv.conf(5) after which clients give up; between probes of an unhealthy server. */
 export interface Patience {
   readonly attempt: number
   readonly whole: number
@@ -18,16 +18,16 @@ export interface Patience {
 const usual: Patience = { attempt: 2_000, whole: 4_500, probe: 5_000 }
 const failuresToIll = 3
 
-/** The root's name servers: asked of a server that is ill, any answer will do. */
+/** A query for the root's name servers, sent to an unhealthy server. Any answer makes it healthy. */
 const probe = Buffer.from('000001000001000000000000' + '00' + '00020001', 'hex')
 
-/** Where a server is: `10.0.0.53`, or with a port `10.0.0.53:5353`, `[fd00::1]:5353`. */
+/** Parses a server address: `10.0.0.53`, or with a port `10.0.0.53:5353`, `[fd00::1]:5353`. */
 function placeOf(server: string): { host: string; port: number } {
   const [, six, four, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d+)$/.exec(server) ?? []
   return port ? { host: six ?? four ?? '', port: Number(port) } : { host: server, port: 53 }
 }
 
-/** The servers to ask, in the order they were given. */
+/** The upstream servers in configured order. */
 export class Upstreams {
   readonly #failures = new Map<string, number>()
   readonly #probes = new Map<string, ReturnType<typeof setTimeout>>()
@@ -36,7 +36,7 @@ export class Upstreams {
 
   constructor(private readonly patience = usual) {}
 
-  /** Asks these servers from now on; says whether they are others than before. */
+  /** Sets the servers. Returns true if they changed. */
   use(servers: readonly string[]): boolean {
     if (Bun.deepEquals(servers, this.#servers)) return false
     this.#servers = [...servers]
@@ -46,17 +46,17 @@ export class Upstreams {
     return true
   }
 
-  /** Whether a server answers. */
+  /** Whether a server is healthy. */
   healthy(server: string): boolean {
     return (this.#failures.get(server) ?? 0) < failuresToIll
   }
 
-  /** Calls back when a server falls ill or is well again. */
+  /** Registers a callback for changes of a server's health. */
   onHealth(changed: () => void): void {
     this.#changed = changed
   }
 
-  /** The best answer to a query that is to be had, undefined when nobody answers in time. */
+  /** The best answer to a query, undefined if no server answers in time. */
   async ask(query: Uint8Array): Promise<Buffer | undefined> {
     const end = performance.now() + this.patience.whole
     const order = [...this.#servers].sort((a, b) => Number(!this.healthy(a)) - Number(!this.healthy(b)))
@@ -108,12 +108,12 @@ export class Upstreams {
   }
 }
 
-/** Asks over UDP; an answer must come from the server and repeat id and question. */
+/** Queries over UDP. An answer must come from the server and repeat id and question. */
 function askUdp(server: string, query: Uint8Array, timeout: number): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const { host, port } = placeOf(server)
   const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4')
-  // An id nobody can guess, from a port the kernel chooses.
+  // A random id, from a port the kernel chooses, against spoofed answers.
   const own = queryFor(query, unguessable())
   const { id, key } = readQuestion(own)
   const timer = setTimeout(() => reject(new Error(`name server ${server}: no answer within ${Math.round(timeout)} ms`)), timeout)
@@ -123,10 +123,10 @@ function askUdp(server: string, query: Uint8Array, timeout: number): Promise<Buf
       const question = readQuestion(answer)
       if (question.id === id && question.key === key && ((answer[2] ?? 0) & 0x80) !== 0) resolve(Buffer.from(answer))
     } catch {
-      // Not an answer to this question: the right one may still come.
+      // Not the answer to this query: the right one may still arrive.
     }
   })
-  // The callback is also told when there is no route to the server.
+  // The callback also reports a missing route to the server.
   const connected = (error?: Error) => (error ? reject(error) : socket.send(own))
   socket.connect(port, host, connected)
   return promise.finally(() => {
@@ -135,7 +135,7 @@ function askUdp(server: string, query: Uint8Array, timeout: number): Promise<Buf
   })
 }
 
-/** Asks over TCP: two bytes of length before each message (RFC 1035 §4.2.2). */
+/** Queries over TCP: two length bytes precede each message (RFC 1035 §4.2.2). */
 function askTcp(server: string, query: Uint8Array, timeout: number): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const own = queryFor(query, unguessable())
@@ -145,7 +145,7 @@ function askTcp(server: string, query: Uint8Array, timeout: number): Promise<Buf
     try {
       const question = readQuestion(answer)
       if (question.id === id && question.key === key) resolve(Buffer.from(answer))
-      else reject(new Error(`name server ${server}: an answer to something else`))
+      else reject(new Error(`name server ${server}: answer to a different query`))
     } catch (error) {
       reject(error)
     }

@@ -2,7 +2,7 @@ import { flag, ip, listOf, mac, needed, oneOf, section, text, unsigned } from '.
 import { defineDocument } from '../../../document/kind.ts'
 import { linkFields, linkRules } from './link-fields.ts'
 
-/** Words of the kernel's bonding driver. */
+/** Option values of the kernel's bonding driver, by number. */
 export const bondWords = {
   mode: ['balance-rr', 'active-backup', 'balance-xor', 'broadcast', '802.3ad', 'balance-tlb', 'balance-alb'],
   xmitHashPolicy: ['layer2', 'layer3+4', 'layer2+3', 'encap2+3', 'encap3+4'],
@@ -14,10 +14,10 @@ export const bondWords = {
   primaryReselect: ['always', 'better', 'failure'],
 } as const
 
-/** Several links as one. */
+/** Configures a bond of several links. */
 export const BondConfig = defineDocument({
   kind: 'BondConfig',
-  description: 'Several links as one.',
+  description: 'A bond: several links combined into one.',
   nameKey: 'name',
   schema: section({
     name: text,

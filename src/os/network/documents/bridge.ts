@@ -2,10 +2,10 @@ import { flag, listOf, mac, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 import { linkFields, linkRules } from './link-fields.ts'
 
-/** A switch in software. */
+/** Configures a bridge. */
 export const BridgeConfig = defineDocument({
   kind: 'BridgeConfig',
-  description: 'A switch in software.',
+  description: 'A bridge: a software switch.',
   nameKey: 'name',
   schema: section({
     name: text,

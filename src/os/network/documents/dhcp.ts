@@ -19,7 +19,7 @@ const schema = section({
 
 const schema6 = section({
   name: text,
-  routeMetric: notYet(unsigned(32), 'DHCPv6 brings no routes, set the metric of the route itself'),
+  routeMetric: notYet(unsigned(32), 'DHCPv6 provides no routes, set the metric of the route itself'),
   ignoreHostname: notYet(flag, 'no host name is taken from DHCPv6, leave it out'),
   clientIdentifier: notYet(oneOf('none', 'mac', 'duid'), 'DHCPv6 needs an identifier, use "mac" or "duid"', { accepts: ['mac', 'duid'] }),
   duidRaw: duid,
@@ -32,19 +32,19 @@ function rules({ name, clientIdentifier, duidRaw }: v.InferOutput<typeof schema>
   }
 }
 
-/** A link that asks a server for its IPv4 address. */
+/** Configures a DHCPv4 client on a link. */
 export const DHCPv4Config = defineDocument({
   kind: 'DHCPv4Config',
-  description: 'A link that asks a server for its IPv4 address.',
+  description: 'A DHCPv4 client on a link.',
   nameKey: 'name',
   schema,
   rules,
 })
 
-/** A link that asks a server for its IPv6 address. */
+/** Configures a DHCPv6 client on a link. */
 export const DHCPv6Config = defineDocument({
   kind: 'DHCPv6Config',
-  description: 'A link that asks a server for its IPv6 address.',
+  description: 'A DHCPv6 client on a link.',
   nameKey: 'name',
   schema: schema6,
   rules,

@@ -2,10 +2,10 @@ import { flag, listOf, mapOf, oneOf, section, text, unsigned } from '../../../do
 import { defineDocument } from '../../../document/kind.ts'
 import { requireName } from './link-fields.ts'
 
-/** What ethtool sets on a physical link. */
+/** Configures the ethtool settings of a physical link. */
 export const EthernetConfig = defineDocument({
   kind: 'EthernetConfig',
-  description: 'What ethtool sets on a physical link.',
+  description: 'Ethtool settings of a physical link.',
   nameKey: 'name',
   schema: section({
     name: text,

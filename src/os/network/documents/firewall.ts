@@ -8,7 +8,7 @@ const ports = v.pipe(
   v.check((value) => portRange(value) !== undefined, '{} is not a port or a range of ports, like 80 or "8000-8100"'),
 )
 
-/** First and last of a range of ports: `80`, `8000-8100`. */
+/** First and last port of a range: `80`, `8000-8100`. */
 export function portRange(written: string): [number, number] | undefined {
   const match = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(written)
   if (!match) return undefined
@@ -17,17 +17,17 @@ export function portRange(written: string): [number, number] | undefined {
   return low <= high && high < 65536 ? [low, high] : undefined
 }
 
-/** What the firewall does with what no rule speaks of. */
+/** Configures the firewall's default action for ingress traffic. */
 export const NetworkDefaultActionConfig = defineDocument({
   kind: 'NetworkDefaultActionConfig',
-  description: 'What the firewall does with what no rule speaks of.',
+  description: 'The firewall's default action for ingress traffic that no rule matches.',
   schema: section({ ingress: oneOf('accept', 'block') }),
 })
 
-/** Who may reach which ports. */
+/** Configures an ingress rule of the firewall. */
 export const NetworkRuleConfig = defineDocument({
   kind: 'NetworkRuleConfig',
-  description: 'Who may reach which ports.',
+  description: 'An ingress rule of the firewall: which subnets may reach which ports.',
   nameKey: 'name',
   schema: section({
     name: text,
@@ -40,7 +40,7 @@ export const NetworkRuleConfig = defineDocument({
     if (ranges.length === 0) report.error(['portSelector', 'ports'], 'at least one port is required')
     const sorted = ranges.toSorted(([a], [b]) => a - b)
     if (sorted.some(([low], index) => index > 0 && low <= sorted[index - 1]![1])) {
-      report.error(['portSelector', 'ports'], 'ranges of ports overlap')
+      report.error(['portSelector', 'ports'], 'port ranges overlap')
     }
     for (const [index, { subnet }] of (ingress ?? []).entries()) {
       if (!subnet) report.error(['ingress', index, 'subnet'], 'a subnet is required')

@@ -1,13 +1,13 @@
 import { oneOf, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 
-/** How the node is called. */
+/** Configures the hostname. */
 export const HostnameConfig = defineDocument({
   kind: 'HostnameConfig',
-  description: 'How the node is called: by a name, or by one made from its identity.',
+  description: 'The hostname of the node: a fixed name, or one derived from its identity.',
   schema: section({ auto: oneOf('stable', 'off'), hostname: text }),
   rules({ auto, hostname }, report) {
-    if (hostname && auto && auto !== 'off') report.error(['auto'], 'give either a hostname or "auto: stable", not both')
+    if (hostname && auto && auto !== 'off') report.error(['auto'], 'set either hostname or "auto: stable", not both')
     if (!hostname && (!auto || auto === 'off')) report.error([], 'one of hostname and "auto: stable" is required')
     if (!hostname) return
     const [first = ''] = hostname.split('.')

@@ -1,8 +1,8 @@
-/** Expressions that pick links: what they can refer to. */
+/** CEL expressions that select links. */
 import { CelEnvironment, type CelProgram } from '../../../document/cel/environment.ts'
 import { matchesStars } from '../../../wire/wildcard.ts'
 
-/** Fields of a link by their names and types on the wire; what only links made by the machine have is left out. */
+/** Link fields by their wire names and types. Fields of virtual links only are left out. */
 const link = {
   alias: 'string',
   alt_names: 'list<string>',
@@ -42,7 +42,7 @@ const macText = (address: Uint8Array): string =>
 
 let environment: CelEnvironment | undefined
 
-/** Compiles an expression that picks links; it runs on `{ link: LinkValues }`. Throws CelError. */
+/** Compiles an expression that selects links; it runs on `{ link: LinkValues }`. Throws CelError. */
 export function linkCondition(expression: string): CelProgram<boolean> {
   environment ??= new CelEnvironment({
     variables: { link },

@@ -1,4 +1,4 @@
-/** What all documents that configure a link have in common. */
+/** Fields common to all documents that configure a link. */
 import * as v from 'valibot'
 import { cidr, flag, ip, listOf, needed, section, unsigned } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
@@ -12,7 +12,7 @@ export const routingTable = v.pipe(
   ),
 )
 
-/** Addresses, routes and the state of a link. */
+/** Addresses, routes and state of a link. */
 export const linkFields = {
   up: flag,
   mtu: unsigned(32),
@@ -27,7 +27,7 @@ interface LinkDocument {
   routes?: { destination?: string; gateway?: string; source?: string }[]
 }
 
-/** Rules of every document that configures a link. */
+/** Validation rules of every document that configures a link. */
 export function linkRules({ name, addresses = [], routes = [] }: LinkDocument, report: Reporter): void {
   requireName(name, report)
   for (const [index, { address }] of addresses.entries()) {
@@ -44,7 +44,7 @@ export function linkRules({ name, addresses = [], routes = [] }: LinkDocument, r
   }
 }
 
-/** Refuses a document without the name that its kind needs. */
+/** Rejects a document without the name its kind requires. */
 export function requireName(name: string | undefined, report: Reporter): void {
   if (!name) report.error(['name'], 'a name is required')
 }

@@ -4,19 +4,19 @@ import { defineDocument, type Reporter } from '../../../document/kind.ts'
 import { linkCondition } from './link-expression.ts'
 import { linkFields, linkRules, requireName } from './link-fields.ts'
 
-/** A link that exists already. */
+/** Configures an existing link. */
 export const LinkConfig = defineDocument({
   kind: 'LinkConfig',
-  description: 'Addresses, routes and state of a link that exists already.',
+  description: 'Addresses, routes and state of an existing link.',
   nameKey: 'name',
   schema: section({ name: text, ...linkFields }),
   rules: linkRules,
 })
 
-/** A name for the link, or the links, that an expression picks. */
+/** Configures an alias for the links that an expression selects. */
 export const LinkAliasConfig = defineDocument({
   kind: 'LinkAliasConfig',
-  description: 'A name for the link, or the links, that an expression picks.',
+  description: 'An alias for the links that an expression selects.',
   nameKey: 'name',
   schema: section({ name: text, selector: section({ match: expression }) }),
   rules({ name, selector }, report) {
@@ -24,7 +24,7 @@ export const LinkAliasConfig = defineDocument({
     if (name?.includes('%') && !/^[^%]+%d$/.test(name)) {
       report.error(['name'], `${JSON.stringify(name)} is not a pattern: it has to end with "%d" after at least one character`)
     }
-    if (!selector?.match) report.error(['selector', 'match'], 'an expression that picks the link is required')
+    if (!selector?.match) report.error(['selector', 'match'], 'an expression that selects the link is required')
     else expressionRule(selector.match, report)
   },
 })

@@ -1,4 +1,4 @@
-/** `machine.network`: the whole network in one section, the old way. */
+/** `machine.network`: the whole network in one section, the older form of the network documents. */
 import type * as v from 'valibot'
 import { duration, flag, integer, isCidr, isIp, keyedListOf, listOf, section, text, unsigned } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
@@ -84,7 +84,7 @@ const networkInterface = section({
   vip,
 })
 
-/** The section as it is read. */
+/** The schema of the section. */
 export const machineNetwork = section({
   hostname: text,
   interfaces: keyedListOf(networkInterface, 'interface', 'deviceSelector'),
@@ -99,7 +99,7 @@ export const machineNetwork = section({
 export type NetworkInterface = v.InferOutput<typeof networkInterface>
 type Bond = v.InferOutput<typeof bond>
 
-/** Rules of the section. */
+/** Validation rules of the section. */
 export function machineNetworkRules(network: v.InferOutput<typeof machineNetwork>, report: Reporter, isWorker: boolean): void {
   const path: Path = ['machine', 'network']
   for (const [index, address] of (network.nameservers ?? []).entries()) {
@@ -172,7 +172,7 @@ function addressRules({ addresses = [], cidr, routes = [], vip }: Addressed, rep
   }
   if (!vip) return
   if (isWorker) report.error([...path, 'vip'], 'only control planes share an address')
-  if (!isIp(vip.ip ?? '')) report.error([...path, 'vip', 'ip'], 'the address that is shared is required')
+  if (!isIp(vip.ip ?? '')) report.error([...path, 'vip', 'ip'], 'the shared address is required')
 }
 
 function bondRules(bond: Bond, report: Reporter, path: Path): void {

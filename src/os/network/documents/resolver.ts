@@ -1,20 +1,20 @@
 import { flag, ip, isIp, listOf, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 
-/** Who resolves names, and in which domains. */
+/** Configures name servers and search domains. */
 export const ResolverConfig = defineDocument({
   kind: 'ResolverConfig',
-  description: 'Who resolves names, and in which domains.',
+  description: 'Name servers and search domains.',
   schema: section({
     nameservers: listOf(section({ address: ip })),
     searchDomains: section({ domains: listOf(text), disableDefault: flag }),
   }),
 })
 
-/** Names of one address, known without a server. */
+/** Configures static host names of an IP address, as in /etc/hosts. */
 export const StaticHostConfig = defineDocument({
   kind: 'StaticHostConfig',
-  description: 'Names of one address, known without a server.',
+  description: 'Static host names of one IP address, as in /etc/hosts.',
   nameKey: 'name',
   schema: section({ name: text, hostnames: listOf(text) }),
   rules({ name, hostnames }, report) {

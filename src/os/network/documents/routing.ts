@@ -2,10 +2,10 @@ import { cidr, isCidr, needed, oneOf, section, text, unsigned } from '../../../d
 import { defineDocument } from '../../../document/kind.ts'
 import { routingTable } from './link-fields.ts'
 
-/** A destination that is dropped. */
+/** Configures a blackhole route. */
 export const BlackholeRouteConfig = defineDocument({
   kind: 'BlackholeRouteConfig',
-  description: 'A destination that is dropped.',
+  description: 'A blackhole route: packets to this destination are dropped.',
   nameKey: 'name',
   schema: section({ name: text, metric: unsigned(32) }),
   rules({ name }, report) {
@@ -13,10 +13,10 @@ export const BlackholeRouteConfig = defineDocument({
   },
 })
 
-/** Which routing table is asked for which packets. */
+/** Configures a routing policy rule. */
 export const RoutingRuleConfig = defineDocument({
   kind: 'RoutingRuleConfig',
-  description: 'Which routing table is asked for which packets.',
+  description: 'A routing policy rule: which packets use which routing table.',
   nameKey: 'name',
   schema: section({
     name: text,

@@ -3,10 +3,10 @@ import { defineDocument } from '../../../document/kind.ts'
 import { milliseconds } from '../../../document/quantity.ts'
 import { requireName } from './link-fields.ts'
 
-/** An endpoint that has to be reachable for the network to count as up. */
+/** Configures a TCP endpoint that must be reachable for the network to be ready. */
 export const TCPProbeConfig = defineDocument({
   kind: 'TCPProbeConfig',
-  description: 'An endpoint that has to be reachable for the network to count as up.',
+  description: 'A TCP endpoint that must be reachable for the network to be ready.',
   nameKey: 'name',
   schema: section({ name: text, interval: duration, failureThreshold: integer, endpoint: needed(text), timeout: duration }),
   rules({ name, interval, failureThreshold, endpoint, timeout }, report) {

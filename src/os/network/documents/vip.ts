@@ -2,23 +2,23 @@ import { isIp, section, text } from '../../../document/fields.ts'
 import { defineDocument, type Reporter } from '../../../document/kind.ts'
 
 function addressAndLink({ name, link }: { name?: string; link?: string }, report: Reporter): void {
-  if (!name || !isIp(name)) report.error(['name'], 'the name has to be the IP address that is shared')
+  if (!name || !isIp(name)) report.error(['name'], 'the name has to be the shared IP address')
   if (!link) report.error(['link'], 'the link that carries the address is required')
 }
 
-/** An address shared by control planes, announced on the local network. */
+/** Configures an address shared by control plane nodes, announced on the local network. */
 export const Layer2VIPConfig = defineDocument({
   kind: 'Layer2VIPConfig',
-  description: 'An address shared by control planes, announced on the local network.',
+  description: 'An address shared by control plane nodes, announced on the local network.',
   nameKey: 'name',
   schema: section({ name: text, link: text }),
   rules: addressAndLink,
 })
 
-/** An address shared by control planes, moved through the cloud's API. */
+/** Configures an address shared by control plane nodes, moved through a cloud API. */
 export const HCloudVIPConfig = defineDocument({
   kind: 'HCloudVIPConfig',
-  description: "An address shared by control planes, moved through the cloud's API.",
+  description: "An address shared by control plane nodes, moved through the cloud's API.",
   notYet: 'use Layer2VIPConfig on a local network, or a load balancer',
   nameKey: 'name',
   schema: section({ name: text, link: text, apiToken: text }),

@@ -6,10 +6,10 @@ import { linkFields, linkRules } from './link-fields.ts'
 /** True for a WireGuard key: base64 of 32 bytes. */
 export const isWireguardKey = (key: string): boolean => /^[A-Za-z0-9+/]{43}=$/.test(key)
 
-/** An encrypted link. */
+/** Configures a WireGuard link. */
 export const WireguardConfig = defineDocument({
   kind: 'WireguardConfig',
-  description: 'An encrypted link.',
+  description: 'A WireGuard link.',
   nameKey: 'name',
   schema: section({
     name: text,
@@ -31,7 +31,7 @@ export const WireguardConfig = defineDocument({
     linkRules(link, report)
     if (!isWireguardKey(link.privateKey ?? '')) report.error(['privateKey'], 'a private key is required: base64 of 32 bytes')
     if (link.listenPort !== undefined && (link.listenPort < 0 || link.listenPort > 65535))
-      report.error(['listenPort'], 'a port goes from 0 to 65535')
+      report.error(['listenPort'], 'a port must be from 0 to 65535')
     for (const [index, peer] of (link.peers ?? []).entries()) {
       const at = (key: string) => ['peers', index, key]
       if (!isWireguardKey(peer.publicKey ?? '')) report.error(at('publicKey'), 'a public key is required: base64 of 32 bytes')

@@ -1,10 +1,10 @@
 /**
- * A client of DHCP for one link (RFC 2131 4.4), without sockets and timers of its own:
+ * The DHCP client state machine for one link (RFC 2131 4.4). Sockets and timers are injected.
  *
- *   discover → offer → request → ack → probe → bound → (T1) renew → (T2) rebind → (end) discover
+ *   discover → offer → request → ack → probe → bound → (T1) renew → (T2) rebind → (expired) discover
  *
- * A refusal (NAK) or an address that is taken (decline) leads back to the beginning; a lease from before is asked for
- * again first. The longer nobody answers, the longer the pauses, up to a minute.
+ * A NAK, or a declined address that another host holds, restarts at discover. A previous lease is requested first
+ * (INIT-REBOOT). Retry delays grow up to a minute while no server answers.
  */
 import type { Logger } from '../../../cosi/log.ts'
 import {
@@ -20,12 +20,12 @@ import {
 import { parseMac } from '../../../wire/ip.ts'
 import type { Clock } from './operator.ts'
 
-/** What a server gave, and until when (by the client's clock). */
+/** A lease, with expiry times on the client's clock. */
 export interface Dhcp4Lease {
   /** With prefix length. */
   address: string
   server: string
-  /** The station that spoke for the server: itself, or its relay. */
+  /** Hardware address the answer came from: the server, or its relay. */
   serverStation: string
   renewAt: number
   rebindAt: number
@@ -40,19 +40,19 @@ export interface Dhcp4Lease {
   mtu?: number
 }
 
-/** Whom a message is for: everybody on the link, or one address at one station. */
+/** Destination of a message: broadcast, or one address at one station. */
 export type Recipient = 'everybody' | { address: string; station: string; from: string }
 
 /** The link as the client uses it. */
 export interface Dhcp4Door {
   send(message: Dhcp4Message, to: Recipient): void
-  /** The next answer to a transaction, undefined when none came in time. */
+  /** The next answer to a transaction, undefined on timeout. */
   receive(transaction: number, milliseconds: number, signal: AbortSignal): Promise<{ message: Dhcp4Message; station: string } | undefined>
-  /** Whether some other station has the address. */
+  /** Whether another host holds the address. */
   taken(address: string, signal: AbortSignal): Promise<boolean>
 }
 
-/** How to ask. */
+/** DHCP client options. */
 export interface Dhcp4Settings {
   hardwareAddress: string
   clientIdentifier: 'none' | 'mac' | 'duid'
@@ -65,7 +65,7 @@ const requestPauses = [500, 1000, 2000]
 const afterDecline = 10_000
 const leastLease = 10_000
 
-/** Keeps a lease until the signal; `tell` is given each new one, and undefined when there is none any more. */
+/** Maintains a lease until aborted. `report` receives each new lease, and undefined when the lease is lost. */
 export class Dhcp4Client {
   readonly #door: Dhcp4Door
   readonly #clock: Clock
@@ -96,7 +96,7 @@ export class Dhcp4Client {
     if (previous && !lease && !signal.aborted) tell(undefined)
     while (!signal.aborted) {
       lease ??= await this.#acquire(signal)
-      if (!lease) return // the signal
+      if (!lease) return // aborted
       this.#log.info('address leased', { address: lease.address, server: lease.server, seconds: this.#left(lease.expiresAt) })
       tell(lease)
       lease = await this.#keep(lease, tell, signal)
@@ -119,7 +119,7 @@ export class Dhcp4Client {
       const lease = await this.#request(offer.message, server, signal)
       if (lease === 'refused') await this.#clock.sleep(this.#jitter(pause), signal)
       else if (lease && (await this.#door.taken(bare(lease.address), signal))) {
-        this.#log.warn('the leased address is taken, it is declined', { address: lease.address, server })
+        this.#log.warn('declining leased address, another host holds it', { address: lease.address, server })
         this.#send(this.#message(dhcp4Type.decline, [requested(lease.address), [dhcp4Option.server, optionAddresses(server)]]), 'everybody')
         await this.#clock.sleep(afterDecline, signal)
       } else if (lease) return lease
@@ -137,13 +137,13 @@ export class Dhcp4Client {
       const answer = await this.#answer(message, [dhcp4Type.ack, dhcp4Type.nak], pause, signal)
       if (!answer) continue
       if (answer.options.type === dhcp4Type.ack) return this.#leaseOf(answer)
-      this.#log.warn('the server refuses the address it offered', { address, server, reason: answer.options.message })
+      this.#log.warn('server rejected the address it offered', { address, server, reason: answer.options.message })
       return 'refused'
     }
     return undefined
   }
 
-  /** Asks for the lease of before (INIT-REBOOT): undefined when it is refused; when nobody answers it holds on. */
+  /** Requests the previous lease (INIT-REBOOT). Returns undefined if the server rejects it; without an answer the lease stays valid. */
   async #confirm(lease: Dhcp4Lease, signal: AbortSignal): Promise<Dhcp4Lease | undefined> {
     this.#began = this.#clock.now()
     const message = this.#message(dhcp4Type.request, [requested(lease.address)])
@@ -156,26 +156,26 @@ export class Dhcp4Client {
     return lease
   }
 
-  /** Waits, renews and rebinds as long as the lease holds; undefined when it does no more. */
+  /** Waits, renews and rebinds while the lease is valid. Returns undefined when it is lost. */
   async #keep(lease: Dhcp4Lease, tell: (lease: Dhcp4Lease) => void, signal: AbortSignal): Promise<Dhcp4Lease | undefined> {
     await this.#until(lease.renewAt, signal)
     this.#began = this.#clock.now()
     while (!signal.aborted) {
       const now = this.#clock.now()
       if (now >= lease.expiresAt) {
-        this.#log.warn('the lease has expired', { address: lease.address })
+        this.#log.warn('lease expired', { address: lease.address })
         return undefined
       }
       const renewing = now < lease.rebindAt
       const message = { ...this.#message(dhcp4Type.request, []), clientAddress: bare(lease.address) }
       this.#send(message, renewing ? { address: lease.server, station: lease.serverStation, from: bare(lease.address) } : 'everybody')
-      // RFC 2131 4.4.5: half of what is left, but not more often than once a minute
+      // RFC 2131 4.4.5: half of the remaining time, but at most once a minute
       const left = (renewing ? lease.rebindAt : lease.expiresAt) - now
       const pause = Math.min(left, Math.max(left / 2, 60_000))
       const answer = await this.#answer(message, [dhcp4Type.ack, dhcp4Type.nak], pause, signal)
       if (!answer) continue
       if (answer.options.type === dhcp4Type.nak) {
-        this.#log.warn('the server takes the address back', { address: lease.address, reason: answer.options.message })
+        this.#log.warn('server revoked the lease', { address: lease.address, reason: answer.options.message })
         return undefined
       }
       const renewed = this.#leaseOf(answer)
@@ -205,7 +205,7 @@ export class Dhcp4Client {
     const options: [number, Uint8Array][] = [[dhcp4Option.messageType, optionNumber(type, 1)]]
     const mac = parseMac(hardwareAddress) ?? new Uint8Array()
     if (clientIdentifier === 'mac') options.push([dhcp4Option.clientId, Buffer.concat([Buffer.from([1]), mac])])
-    // RFC 4361 6.1: 255, which association of ours, who we are
+    // RFC 4361 6.1: type 255, IAID, DUID
     if (clientIdentifier === 'duid' && duid)
       options.push([dhcp4Option.clientId, Buffer.concat([Buffer.from([255]), mac.subarray(-4), duid])])
     if (asks) {
@@ -224,7 +224,7 @@ export class Dhcp4Client {
         routes,
         hostname,
       } = dhcp4Option
-      // RFC 3442: routes are asked for before routers
+      // RFC 3442: classless static routes precede routers in the parameter list
       const wanted = [subnetMask, routes, routers, nameServers, domain, mtu, timeServers, leaseTime, renewalTime, rebindingTime, search]
       options.push([dhcp4Option.parameters, Uint8Array.from(skipHostname ? wanted : [...wanted, hostname])])
       options.push([dhcp4Option.maxSize, optionNumber(1472, 2)])
@@ -238,11 +238,11 @@ export class Dhcp4Client {
     try {
       this.#door.send(message, to)
     } catch (error) {
-      this.#log.debug('sending failed, it is tried again', { error: error instanceof Error ? error.message : String(error) })
+      this.#log.debug('send DHCP message failed, will retry', { error: error instanceof Error ? error.message : String(error) })
     }
   }
 
-  /** The first answer of one of the types within a time. */
+  /** The first answer of one of the types, undefined on timeout. */
   async #answer({ transaction }: Dhcp4Message, types: readonly number[], milliseconds: number, signal: AbortSignal) {
     const end = this.#clock.now() + this.#jitter(milliseconds)
     while (!signal.aborted) {
@@ -282,7 +282,7 @@ export class Dhcp4Client {
     }
   }
 
-  // RFC 2131 4.1: clients that begin together do not go on together
+  // RFC 2131 4.1: random delays keep clients that start together apart
   #jitter = (milliseconds: number) => milliseconds * (0.9 + this.#random() * 0.2)
 }
 

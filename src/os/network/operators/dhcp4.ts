@@ -12,10 +12,10 @@ import type { Clock, Findings, Operation, Operator } from './operator.ts'
 
 type Packets = Pick<Kernel['packet'], 'openPacket' | 'broadcast'>
 
-/** How long a station that has an address already may take to say so. */
+/** How long to wait for an ARP reply to a probe, in milliseconds. */
 const probeTime = 90
 
-/** The client of DHCPv4 on a link's own packets. */
+/** Runs the DHCPv4 client on a packet socket of the link. */
 export const dhcp4Operator =
   (packets: Packets): Operator =>
   async ({ spec, link, signal, log, clock, hostname, tell, memory }) => {
@@ -27,7 +27,7 @@ export const dhcp4Operator =
         if (message.hardwareAddress === link.hardwareAddress) inbox.put({ message, station })
       } catch (error) {
         if (!(error instanceof DecodeError)) throw error
-        log.debug('a packet is no DHCP message', { error: error.message })
+        log.debug('ignoring malformed DHCP packet', { error: error.message })
       }
     })
     try {
@@ -72,7 +72,7 @@ export const dhcp4Operator =
     }
   }
 
-/** Asks the link twice for an address (RFC 5227 2.1.1, hurried): true when another station has it, or wants it too. */
+/** Probes the address twice by ARP (RFC 5227 2.1.1, with shorter waits). True if another station holds it or probes for it too. */
 async function taken(
   packets: Packets,
   { link, clock }: { link: Operation['link']; clock: Clock },
@@ -100,7 +100,7 @@ async function taken(
   }
 }
 
-/** What a lease says of a link, as the operator layer has it. */
+/** Converts a lease to specs of the operator layer. */
 export function findingsOf(lease: Dhcp4Lease, linkName: string, metric: number): Findings {
   const family = 'inet4'
   const address = lease.address.split('/')[0]!
@@ -121,7 +121,7 @@ export function findingsOf(lease: Dhcp4Lease, linkName: string, metric: number):
   })
   const given = lease.routes ?? lease.routers.slice(0, 1).map((gateway) => ({ destination: '', gateway }))
   const routes = given.flatMap(({ destination, gateway }) => {
-    // A gateway outside the link's own network is reached by a route to just itself.
+    // A gateway outside the link's network needs a host route to itself.
     const outside = gateway !== '' && !containsAddress(own, gateway)
     return [...(outside ? [route(`${gateway}/32`, '')] : []), route(destination, gateway)]
   })

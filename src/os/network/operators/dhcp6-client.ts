@@ -1,10 +1,10 @@
 /**
- * A client of DHCPv6 for one address of one link (RFC 8415 18.2), without sockets and timers of its own:
+ * The DHCPv6 client state machine for one address of one link (RFC 8415 18.2). Sockets and timers are injected.
  *
- *   solicit → (reply at once, or) advertise → request → reply → bound → (T1) renew → (T2) rebind → (end) solicit
- *                                                                ↘ (another station has it) decline → solicit
+ *   solicit → (rapid commit reply, or) advertise → request → reply → bound → (T1) renew → (T2) rebind → (expired) solicit
+ *                                                                   ↘ (another host holds it) decline → solicit
  *
- * A lease from before is confirmed first. Prefixes are not asked for, and passed over when a server sends some.
+ * A previous lease is confirmed first. Prefixes are not requested, and ignored if a server sends some.
  */
 import type { Logger } from '../../../cosi/log.ts'
 import {
@@ -18,7 +18,7 @@ import {
 } from '../../../wire/dhcp/dhcp6.ts'
 import type { Clock } from './operator.ts'
 
-/** What a server gave, and until when (by the client's clock). */
+/** A lease, with expiry times on the client's clock. */
 export interface Dhcp6Lease {
   addresses: string[]
   server: Uint8Array
@@ -30,23 +30,23 @@ export interface Dhcp6Lease {
   timeServers: string[]
 }
 
-/** The link as the client uses it; every message goes to all servers. */
+/** The link as the client uses it. Every message is multicast to all servers. */
 export interface Dhcp6Door {
   send(message: Dhcp6Message): void
-  /** The next answer to a transaction, undefined when none came in time. */
+  /** The next answer to a transaction, undefined on timeout. */
   receive(transaction: number, milliseconds: number, signal: AbortSignal): Promise<Dhcp6Message | undefined>
-  /** Whether another station has one of the addresses that were told, once the link has been asked. */
+  /** Whether another station holds one of the reported addresses, once duplicate address detection has finished. */
   taken(addresses: readonly string[], signal: AbortSignal): Promise<boolean>
 }
 
 interface Patience {
   first: number
   longest: number
-  /** Tries, when they are counted. */
+  /** Maximum number of transmissions, if limited. */
   most?: number
 }
 
-/** RFC 8415 7.6, in milliseconds. */
+/** Retransmission parameters (RFC 8415 7.6), in milliseconds. */
 const patience = {
   solicit: { first: 1000, longest: 3_600_000 },
   request: { first: 1000, longest: 30_000, most: 10 },
@@ -59,10 +59,10 @@ const patience = {
 type Wish = keyof typeof patience
 
 const leastLease = 10_000
-/** A server that gives the same address again is not asked without end. */
+/** Delay after a decline, so that a server that offers the same address again is not queried in a loop. */
 const afterDecline = 10_000
 
-/** Keeps a lease until the signal; `tell` is given each new one, and undefined when there is none any more. */
+/** Maintains a lease until aborted. `report` receives each new lease, and undefined when the lease is lost. */
 export class Dhcp6Client {
   readonly #door: Dhcp6Door
   readonly #clock: Clock
@@ -85,7 +85,7 @@ export class Dhcp6Client {
     if (previous && !lease && !signal.aborted) tell(undefined)
     while (!signal.aborted) {
       lease ??= await this.#acquire(signal)
-      if (!lease) return // the signal
+      if (!lease) return // aborted
       this.#log.info('address leased', { address: lease.addresses.join(', ') })
       tell(lease)
       if (await this.#door.taken(lease.addresses, signal)) {
@@ -108,9 +108,9 @@ export class Dhcp6Client {
           if (!this.#usable(meaning)) return false
           if (type === dhcp6Type.reply) return meaning.rapidCommit
           if (!best || meaning.preference > best.preference) best = meaning
-          return meaning.preference === 255 // RFC 8415 18.2.1: no need to wait for others
+          return meaning.preference === 255 // RFC 8415 18.2.1: preference 255 ends the wait for other servers
         },
-        // Servers that speak within the first try are compared; afterwards the first to speak is taken.
+        // Advertisements within the first retransmission time are compared; later the first one is accepted.
         enough: () => best !== undefined,
       })
       if (signal.aborted) return undefined
@@ -129,15 +129,15 @@ export class Dhcp6Client {
     return undefined
   }
 
-  /** Asks whether a lease of before still fits the link; when nobody answers it holds on. */
+  /** Confirms that the previous lease is valid on this link. Without an answer it stays valid. */
   async #confirm(lease: Dhcp6Lease, signal: AbortSignal): Promise<Dhcp6Lease | undefined> {
     const reply = await this.#ask('confirm', [], lease.addresses, signal, { types: [dhcp6Type.reply] })
     return reply && reply.status.code !== dhcp6Status.success ? undefined : lease
   }
 
-  /** Tells the server that another station has what it gave (RFC 8415 18.2.8). */
+  /** Declines a lease whose address another station holds (RFC 8415 18.2.8). */
   async #decline({ addresses, server }: Dhcp6Lease, signal: AbortSignal): Promise<void> {
-    this.#log.warn('the leased address is taken, it is declined', { address: addresses.join(', ') })
+    this.#log.warn('declining leased address, another host holds it', { address: addresses.join(', ') })
     const from = [{ number: dhcp6Option.serverId, value: server }]
     await this.#ask('decline', from, addresses, signal, { types: [dhcp6Type.reply] })
     await this.#clock.sleep(afterDecline, signal)
@@ -155,7 +155,7 @@ export class Dhcp6Client {
       if (signal.aborted) return lease
       if (!reply || !this.#usable(reply)) {
         const status = reply?.association(this.#association)?.status ?? reply?.status
-        this.#log.warn(reply ? 'the server takes the address back' : 'the lease has expired', {
+        this.#log.warn(reply ? 'server revoked the lease' : 'the lease has expired', {
           address: lease.addresses.join(', '),
           reason: status?.message,
         })
@@ -174,7 +174,7 @@ export class Dhcp6Client {
     return meaning.status.code === 0 && association?.status.code === 0 && alive(association).length > 0 && meaning.serverId !== undefined
   }
 
-  /** Sends a message, again and again with longer pauses (RFC 8415 15), until it is answered, counted out or at its end. */
+  /** Sends a message with exponential backoff (RFC 8415 15) until answered, the maximum count or the end time. */
   async #ask(
     wish: Wish,
     more: Dhcp6Message['options'],
@@ -207,7 +207,7 @@ export class Dhcp6Client {
 
   #options(wish: Wish, elapsed: number, addresses: readonly string[], more: Dhcp6Message['options']): Dhcp6Message['options'] {
     const number16 = (value: number) => Buffer.from([value >> 8, value & 255])
-    const wanted = [dhcp6Option.nameServers, dhcp6Option.search, dhcp6Option.sntpServers, dhcp6Option.ntpServer, 82] // 82: how long to wait at most
+    const wanted = [dhcp6Option.nameServers, dhcp6Option.search, dhcp6Option.sntpServers, dhcp6Option.ntpServer, 82] // 82: SOL_MAX_RT
     return [
       { number: dhcp6Option.clientId, value: this.#duid },
       ...more,
@@ -221,7 +221,7 @@ export class Dhcp6Client {
     try {
       this.#door.send(message)
     } catch (error) {
-      this.#log.debug('sending failed, it is tried again', { error: error instanceof Error ? error.message : String(error) })
+      this.#log.debug('send DHCP message failed, will retry', { error: error instanceof Error ? error.message : String(error) })
     }
   }
 
@@ -231,7 +231,7 @@ export class Dhcp6Client {
     const now = this.#clock.now()
     const length = Math.max(leastLease, Math.min(...addresses.map(({ valid }) => valid)) * 1000)
     const preferred = Math.min(length, Math.max(leastLease / 2, Math.min(...addresses.map((given) => given.preferred)) * 1000))
-    // RFC 8415 21.4: what the server leaves open
+    // RFC 8415 21.4: defaults for times the server leaves to the client
     const t1 = association.t1 > 0 ? association.t1 * 1000 : preferred * 0.5
     const t2 = association.t2 > 0 ? association.t2 * 1000 : preferred * 0.8
     const ordered = t1 <= t2 && t2 <= length

@@ -7,19 +7,19 @@ import { Dhcp6Client, type Dhcp6Lease } from './dhcp6-client.ts'
 import { Inbox } from './inbox.ts'
 import type { Findings, Operator } from './operator.ts'
 
-/** How long the kernel may take to ask whether another station has an address (RFC 4862 5.4), in milliseconds. */
+/** Maximum time for the kernel's duplicate address detection (RFC 4862 5.4), in milliseconds. */
 const probeTime = 10_000
 
-/** The stations that listen to the address of all servers (RFC 2464 7). */
+/** Multicast hardware address of all DHCPv6 servers (RFC 2464 7). */
 const serverStations = '33:33:00:01:00:02'
 
-/** The client of DHCPv6 on a link's own packets; it begins when the link's own address is sure to be its own. */
+/** Runs the DHCPv6 client on a packet socket of the link. It starts once the link-local address has passed duplicate address detection. */
 export const dhcp6Operator =
   (packets: Pick<Kernel['packet'], 'openPacket'>): Operator =>
   async ({ spec, link, signal, log, clock, tell, memory, linkLocal, taken }) => {
     const mac = parseMac(link.hardwareAddress) ?? new Uint8Array(6)
     const raw = spec.dhcp6?.clientIdentifier?.duidRawHex
-    // RFC 8415 11.4: a name made of the hardware address
+    // RFC 8415 11.4: DUID-LL, made of the hardware address
     const duid = raw ? Buffer.from(raw, 'hex') : Buffer.concat([Buffer.from([0, 3, 0, 1]), mac])
     while (linkLocal() === undefined && !signal.aborted) await clock.sleep(20, signal)
     const inbox = new Inbox<Dhcp6Message>()
@@ -28,7 +28,7 @@ export const dhcp6Operator =
         inbox.put(readDhcp6(readDatagram(packet).payload))
       } catch (error) {
         if (!(error instanceof DecodeError)) throw error
-        log.debug('a packet is no DHCPv6 message', { error: error.message })
+        log.debug('ignoring malformed DHCPv6 packet', { error: error.message })
       }
     })
     try {
@@ -78,7 +78,7 @@ export const dhcp6Operator =
     }
   }
 
-/** What a lease says of a link: routes are the routers' to tell. */
+/** Converts a lease to specs of the operator layer. Routes come from router advertisements. */
 function findingsOf({ addresses, nameServers, search, timeServers, expiresAt }: Dhcp6Lease, linkName: string): Findings {
   return {
     addresses: addresses.map((address) => ({

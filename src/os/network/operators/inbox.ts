@@ -2,7 +2,7 @@ import type { Clock } from './operator.ts'
 
 const most = 64
 
-/** Messages that wait for whom they are for; of too many the oldest are dropped. */
+/** Queue of received messages. When it is full, the oldest are dropped. */
 export class Inbox<T> {
   readonly #waiting: T[] = []
   #taker?: () => void
@@ -13,7 +13,7 @@ export class Inbox<T> {
     this.#taker?.()
   }
 
-  /** The first message that fits, dropping others; undefined when none came in time. */
+  /** The first matching message; others are dropped. Undefined on timeout. */
   async take(fits: (message: T) => boolean, milliseconds: number, clock: Clock, signal: AbortSignal): Promise<T | undefined> {
     const end = clock.now() + milliseconds
     for (;;) {

@@ -7,7 +7,7 @@ import type { HostnameSpec } from '../resources/hostname.ts'
 import type { OperatorSpec } from '../resources/operator-spec.ts'
 import type { RouteSpec } from '../resources/route.ts'
 
-/** What an operator has found out about its link. */
+/** Settings that an operator has obtained for its link. */
 export interface Findings {
   addresses: SpecOf<typeof AddressSpec>[]
   routes: SpecOf<typeof RouteSpec>[]
@@ -16,40 +16,40 @@ export interface Findings {
   nameServers: string[]
   searchDomains: string[]
   timeServers: string[]
-  /** Until when (by the clock of operators) this holds if nobody says it again. */
+  /** Time (on the operators' clock) until which the findings are valid unless renewed. */
   until?: number
 }
 
-/** Time as operators use it: milliseconds of a clock that never jumps. */
+/** Monotonic clock of operators, in milliseconds. */
 export interface Clock {
   now(): number
-  /** Ends early, without an error, when the signal fires. */
+  /** Resolves early, without an error, when aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>
 }
 
-/** What a running operator is given. */
+/** The context of a running operator. */
 export interface Operation {
   readonly spec: SpecOf<typeof OperatorSpec>
   readonly link: PacketLink
-  /** Fires when the operator is not wanted any more, its link is gone or has no carrier. */
+  /** Aborted when the operator is no longer desired or its link is removed or loses carrier. */
   readonly signal: AbortSignal
   readonly log: Logger
   readonly clock: Clock
-  /** The machine's name as it is now, '' when it has none of its own. */
+  /** The present hostname, '' if it does not originate from this machine. */
   hostname(): string
-  /** The link's own IPv6 address, undefined while another station may have it. */
+  /** The link's link-local IPv6 address, undefined until duplicate address detection has passed. */
   linkLocal(): string | undefined
-  /** Whether the kernel has given the link an address. */
+  /** Whether an address is assigned to the link. */
   present(address: string): boolean
-  /** Whether another station has an address that the kernel was given; undefined while that is not known. */
+  /** Whether duplicate address detection found another station with an assigned address; undefined while it runs. */
   taken(address: string): boolean | undefined
-  /** Tells what holds from now on; undefined when nothing does. */
+  /** Publishes new findings; undefined withdraws them. */
   tell(findings: Findings | undefined): void
-  /** What the operator wrote here before its link went away: kept as long as the operator is wished. */
+  /** State kept over restarts of the operator, as long as its spec exists. */
   readonly memory: Map<string, unknown>
 }
 
-/** Runs until its signal. */
+/** Runs until aborted. */
 export type Operator = (operation: Operation) => Promise<void>
 
 /** The machine's clock. */

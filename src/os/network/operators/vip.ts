@@ -2,19 +2,19 @@ import type { Kernel } from '../../kernel.ts'
 import type { Findings, Operator } from './operator.ts'
 
 /**
- * Lets `act` run while this machine, of all that ask under the name, is the one; `act`'s signal fires before another can
- * be. Rejects when it is not known who is.
+ * Runs `act` while this machine holds the election `name`. `act`'s signal is aborted before another machine can be elected.
+ * Rejects if the holder is unknown.
  */
 export type Elect = (name: string, act: (holding: AbortSignal) => Promise<void>, signal: AbortSignal) => Promise<void>
 
 const again = 1000
-/** How long a link may take to let go of an address, in milliseconds; well below the rest of an election's lease. */
+/** Time for a link to remove an address, in milliseconds; well below the remaining time of the election's lease. */
 const longestFarewell = 2000
 const never = new AbortController().signal
-/** Stations that slept through the first announcement hear another (RFC 5227 2.3 asks for two). */
+/** Delays before repeated announcements, for stations that missed the first (RFC 5227 2.3 requires two). */
 const announcements = [50, 1000, 3000]
 
-/** An address that the elected one of the control planes has, and tells its link of. */
+/** Assigns the shared address to the elected control plane node and announces it on the link. */
 export const vipOperator =
   (packets: Pick<Kernel['packet'], 'announce'>, elect: Elect): Operator =>
   async ({ spec, link, signal, log, clock, tell, present }) => {
@@ -28,7 +28,7 @@ export const vipOperator =
           linkName: spec.linkName,
           family: six ? 'inet6' : 'inet4',
           scope: 'global',
-          flags: six ? 'nodad,permanent' : 'permanent', // an election says that nobody else has it
+          flags: six ? 'nodad,permanent' : 'permanent', // the election rules out duplicates
           announceWithARP: true,
           layer: 'operator',
         },
@@ -45,7 +45,7 @@ export const vipOperator =
           `talos:vip:election:${ip}`,
           async (holding) => {
             reason = ''
-            log.info('taking the shared address', { address: ip })
+            log.info('acquired shared address', { address: ip })
             tell(findings)
             if (gratuitousARP || six)
               for (const pause of announcements) {
@@ -53,7 +53,7 @@ export const vipOperator =
                 if (!holding.aborted) packets.announce(link, ip)
               }
             while (!holding.aborted) await clock.sleep(3_600_000, holding)
-            // Nobody else is elected before this returns: the link must have let go of the address by then.
+            // No other node is elected before this returns, so the link must have removed the address by then.
             tell(undefined)
             const patience = clock.now() + longestFarewell
             while (present(address) && clock.now() < patience) await clock.sleep(10, never)
@@ -62,7 +62,7 @@ export const vipOperator =
         )
       } catch (error) {
         const said = error instanceof Error ? error.message : String(error)
-        if (!signal.aborted && said !== reason) log.debug('the election of the shared address waits', { address: ip, reason: said })
+        if (!signal.aborted && said !== reason) log.debug('shared address election waiting', { address: ip, reason: said })
         reason = said
       } finally {
         tell(undefined)

@@ -1,7 +1,7 @@
 import { openPlatform } from './door.ts'
 import { platforms } from './platforms.ts'
 
-/** The platforms as those see them who look for the machine's configuration. */
+/** The platforms as sources of machine configuration. */
 export const clouds = (parts: Omit<Parameters<typeof openPlatform>[0], 'commandLine'>) => ({
   names: Object.keys(platforms),
   userData: async (name: string, commandLine: string, signal: AbortSignal): Promise<string | undefined> =>

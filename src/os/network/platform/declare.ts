@@ -1,11 +1,11 @@
-/** What platforms say of links, addresses and routes, in one form; and that as the resource of their layer. */
+/** Builds platform network configurations from links, addresses and routes. */
 import { formatIp, parseIp } from '../../../wire/ip.ts'
 import { splitName } from '../full-name.ts'
 import { canonicalDestination, canonicalPrefix, type DeclaredLink, type DhcpSettings } from '../link/declared.ts'
 import { addressWishes, linkWishes, operatorWishes, routeWishes } from '../wishes.ts'
 import { PlatformConfigError, type PlatformNetwork } from './platform-config.ts'
 
-/** A link of the machine, as far as configurations pick one. */
+/** A link of the machine, with the fields by which configurations select it. */
 export interface KnownLink {
   name: string
   hardwareAddress: string
@@ -13,20 +13,20 @@ export interface KnownLink {
   driver?: string
 }
 
-/** All that a platform can say. */
+/** Everything a platform can provide. */
 export interface Said {
   readonly links?: readonly DeclaredLink[]
   readonly nameServers?: readonly string[]
   readonly searchDomains?: readonly string[]
   readonly timeServers?: readonly string[]
-  /** With its domain, or without. */
+  /** With or without domain. */
   readonly hostname?: string
-  /** Addresses that others reach the machine by and that it does not have itself. */
+  /** Public addresses that are mapped to the machine but assigned to no link. */
   readonly externalIPs?: readonly string[]
   readonly metadata?: PlatformNetwork['metadata']
 }
 
-/** The platform layer that follows from it. Addresses, servers and so on that are none are refused in one line. */
+/** Builds the specs of the platform layer. Throws PlatformConfigError for invalid addresses. */
 export function platformNetwork(said: Said, known: readonly KnownLink[]): PlatformNetwork {
   const { links = [], nameServers = [], searchDomains = [], timeServers = [], hostname = '', externalIPs = [], metadata } = said
   const layer = 'platform'
@@ -57,16 +57,16 @@ export function platformNetwork(said: Said, known: readonly KnownLink[]): Platfo
 const unique = (list: readonly string[]) => [...new Set(list.filter((one) => one !== ''))]
 
 function mustBe(address: string, what: string): void {
-  if (!parseIp(address)) throw new PlatformConfigError(`platform: ${what}: ${JSON.stringify(address)} is no address`)
+  if (!parseIp(address)) throw new PlatformConfigError(`platform: ${what}: ${JSON.stringify(address)} is not an address`)
 }
 
-/** How platforms have their links ask for addresses. */
+/** Default DHCP settings on platforms. */
 export const dhcp: DhcpSettings = { routeMetric: 1024, clientIdentifier: { clientIdentifier: 'mac' } }
 
-/** The same with routes of this metric. */
+/** The default DHCP settings with another route metric. */
 export const dhcpAt = (routeMetric: number): DhcpSettings => ({ ...dhcp, routeMetric })
 
-/** The link with a hardware address, however that is written. */
+/** The link with a hardware address, in any notation. */
 export function linkWith(mac: unknown, known: readonly KnownLink[]): KnownLink | undefined {
   const wanted = String(mac ?? '')
     .toLowerCase()
@@ -74,13 +74,13 @@ export function linkWith(mac: unknown, known: readonly KnownLink[]): KnownLink |
   return wanted === '' ? undefined : known.find(({ hardwareAddress }) => hardwareAddress.replaceAll(':', '') === wanted)
 }
 
-/** An address as canonical text, undefined when it is none. */
+/** An address in canonical form, undefined if invalid. */
 export function canonicalAddress(value: unknown): string | undefined {
   const bytes = typeof value === 'string' ? parseIp(value.trim()) : undefined
   return bytes && formatIp(bytes)
 }
 
-/** An address with its prefix length: from itself, a length or a netmask. */
+/** An address with its prefix length, taken from itself, a number or a netmask. */
 export function withMask(address: string, mask: unknown): string {
   if (address.includes('/') || mask === undefined) return canonicalPrefix(address)
   const text = String(mask)
@@ -93,12 +93,12 @@ export function withMask(address: string, mask: unknown): string {
   return canonicalPrefix(`${address}/${bits.lastIndexOf('1') + 1}`)
 }
 
-/** A route of a link. */
+/** A route of a declared link. */
 export type Route = DeclaredLink['routes'][number]
 
 const number = (value: unknown) => (typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined)
 
-/** A route: to everywhere when the destination is empty or `default`. */
+/** Builds a route; the default route if the destination is empty or `default`. */
 export function route(destination: string, gateway: string, metric?: unknown, mtu?: unknown): Route {
   const dst = destination === 'default' || destination === '' ? '' : canonicalDestination(destination)
   return {

@@ -1,4 +1,4 @@
-/** The ways to a platform as a machine has them: HTTP with bounds, and disks by their labels. */
+/** Access to platform metadata: bounded HTTP requests, and disks by label. */
 import type { Store } from '../../../cosi/store.ts'
 import { DiscoveredVolume } from '../../block/resources/discovered-volume.ts'
 import { SystemInformation } from '../../hardware/resources/system-information.ts'
@@ -19,14 +19,14 @@ interface Parts {
   readonly commandLine: string
 }
 
-/** Opens them for one look. */
+/** Opens the transports for one read. */
 export function openPlatform({ files, mount, store, commandLine }: Parts, signal: AbortSignal): PlatformDoor {
   return {
     fetch: (url, options) => fetchText(url, { ...options, signal }),
     disk: async (labels, names) => readDisk({ files, mount, store }, labels, names),
     guestinfo() {
       throw new Error(
-        'read guestinfo: this system cannot ask the hypervisor: give talos.config an address, or use talos.platform=nocloud with a disk labelled "cidata"',
+        'read guestinfo: guestinfo is not supported: set talos.config to a URL, or use talos.platform=nocloud with a disk labelled "cidata"',
       )
     },
     links: knownLinks(store),
@@ -35,7 +35,7 @@ export function openPlatform({ files, mount, store, commandLine }: Parts, signal
   }
 }
 
-/** The cards of the machine, by which platforms tell links apart. */
+/** The machine's Ethernet links, by which platforms identify interfaces. */
 export const knownLinks = (store: Pick<Store, 'list'>): KnownLink[] =>
   store
     .list(LinkStatus)
@@ -47,7 +47,7 @@ export const knownLinks = (store: Pick<Store, 'list'>): KnownLink[] =>
       ...(spec.driver ? { driver: spec.driver } : {}),
     }))
 
-/** Fetches a text; undefined when the server says there is none. Throws one line otherwise. */
+/** Fetches text. Returns undefined on 404. Throws a one-line error otherwise. */
 export async function fetchText(
   url: string,
   {
@@ -79,7 +79,7 @@ export async function fetchText(
       pieces.push(piece)
     }
   } catch (error) {
-    throw failed(limit.aborted ? 'it did not end in time' : (error as Error).message)
+    throw failed(limit.aborted ? 'response incomplete after timeout' : (error as Error).message)
   }
   return Buffer.concat(pieces).toString()
 }

@@ -1,4 +1,4 @@
-/** Network configuration that a platform hands over: one form for all of them, written as its resource is shown. */
+/** Network configuration from a platform: one form for all platforms, in the notation of its resource. */
 import * as v from 'valibot'
 import { LineCounter, parseDocument } from 'yaml'
 import type { SpecOf } from '../../../cosi/resource.ts'
@@ -6,19 +6,19 @@ import { duplicateKey } from '../../../document/unique-keys.ts'
 import { canonicalDestination, canonicalPrefix } from '../link/declared.ts'
 import { PlatformConfig } from '../resources/platform-config.ts'
 
-/** A platform's configuration. */
+/** The network configuration of a platform. */
 export type PlatformNetwork = SpecOf<typeof PlatformConfig>
 
-/** Text of a platform that is not what it should be: one line that says where and why. */
+/** Invalid data from a platform. The message is one line with place and cause. */
 export class PlatformConfigError extends Error {
   override readonly name = 'PlatformConfigError'
 }
 
 const longest = 256 << 10
 
-/** Parses YAML of a platform into a mapping; aliases do not multiply. */
+/** Parses YAML of a platform into a mapping. Alias expansion is limited. */
 export function parseMapping(text: string, what: string): Readonly<Record<string, unknown>> {
-  if (text.length > longest) throw new PlatformConfigError(`${what}: ${text.length} characters are too many`)
+  if (text.length > longest) throw new PlatformConfigError(`${what}: ${text.length} characters exceed the limit`)
   let value: unknown
   try {
     const lines = new LineCounter()
@@ -29,18 +29,18 @@ export function parseMapping(text: string, what: string): Readonly<Record<string
   } catch (error) {
     throw new PlatformConfigError(`${what}: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}`)
   }
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new PlatformConfigError(`${what}: it is not a mapping`)
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new PlatformConfigError(`${what}: expected a mapping`)
   return value as Record<string, unknown>
 }
 
-/** Reads the configuration of a machine without a platform of its own (META key 10). What is left out has its usual value. */
+/** Parses the network configuration of a bare-metal machine (META key 10). Missing fields get their defaults. */
 export function readPlatformConfig(text: string, what = 'META key 10'): PlatformNetwork {
   const given = parseMapping(text, what)
   const layer = 'platform'
   const list = (key: string): Record<string, unknown>[] => {
     const value = given[key] ?? []
     if (!Array.isArray(value) || value.some((entry) => entry === null || typeof entry !== 'object'))
-      throw new PlatformConfigError(`${what}: "${key}" is not a list of mappings`)
+      throw new PlatformConfigError(`${what}: "${key}" must be a list of mappings`)
     return value
   }
   const text_ = (value: unknown) => (typeof value === 'string' ? value : '')

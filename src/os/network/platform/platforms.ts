@@ -15,7 +15,7 @@ import { upcloud } from './providers/upcloud.ts'
 import { vmware } from './providers/vmware.ts'
 import { vultr } from './providers/vultr.ts'
 
-/** Platforms by what `talos.platform` calls them; `metal` and `container` have nobody who speaks for them. */
+/** Platforms by their `talos.platform` name. `metal` and `container` have no metadata service. */
 export const platforms: Readonly<Record<string, Platform>> = {
   akamai,
   aws,

@@ -46,9 +46,9 @@ test('META key 10 is the platform layer, and goes with the key', async () => {
 })
 
 test('what is wrong in META is told in one line', () => {
-  expect(() => readPlatformConfig('[1]')).toThrow('META key 10: it is not a mapping')
+  expect(() => readPlatformConfig('[1]')).toThrow('META key 10: expected a mapping')
   expect(() => readPlatformConfig('addresses: [{linkName: eth0}]')).toThrow(/^META key 10: addresses\.0\.address: /)
-  expect(() => readPlatformConfig('links: 5')).toThrow('"links" is not a list of mappings')
+  expect(() => readPlatformConfig('links: 5')).toThrow('"links" must be a list of mappings')
 })
 
 const known = [
@@ -128,7 +128,7 @@ config:
   })
 
   test('of another version, or of none, is refused in one line', () => {
-    expect(() => readNetworkConfig('version: 3', known)).toThrow('version 3 is not known: use 1 or 2')
+    expect(() => readNetworkConfig('version: 3', known)).toThrow('version 3 is not supported: use 1 or 2')
     expect(() => readNetworkConfig('a: &a [1]\nb: *a\n', known)).toThrow(PlatformConfigError)
     expect(() => readNetworkConfig('version: 1\nconfig: [{type: tunnel}]', known)).toThrow('config.0: type "tunnel" is not known')
     expect(() => readNetworkConfig('version: 2\nvlans: {v: {id: 5000, link: eth0}}', known)).toThrow('VLAN "v": a number from 1 to 4094')

@@ -46,7 +46,7 @@ describe('what a platform says', () => {
     expect(Object.keys(said).filter((name) => platforms[platformIn(name)]?.ready)).toEqual(['azure'])
     const { ready } = platforms.azure!
     await ready!(on(said.azure!))
-    await expect(ready!(on({ answers: {} }))).rejects.toThrow('read azure goal state: it has no')
+    await expect(ready!(on({ answers: {} }))).rejects.toThrow('read azure goal state: missing')
     const deaf = Object.fromEntries(Object.entries(said.azure!.answers!).filter(([url]) => !url.endsWith('health')))
     await expect(ready!(on({ answers: deaf }))).rejects.toThrow('takes no reports')
   })

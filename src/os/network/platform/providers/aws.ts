@@ -1,4 +1,4 @@
-/** Amazon EC2: the instance metadata service, version 2 (a token first, which a forged request cannot fetch). */
+/** Amazon EC2: instance metadata service version 2 (session token first, which prevents SSRF). */
 import { declaredLink } from '../../link/declared.ts'
 import { dhcp, dhcpAt, linkWith, platformNetwork } from '../declare.ts'
 import { metadataOf } from '../loose.ts'
@@ -39,7 +39,7 @@ export const aws: Platform = {
       if (!link) continue
       const place = Number(await meta(`network/interfaces/macs/${mac}/device-number`)) || 0
       const six = (await meta(`network/interfaces/macs/${mac}/ipv6s`)) !== ''
-      // The first card's routes are the machine's; another's are used when that one's cannot be.
+      // The first interface's routes are preferred; those of others have a higher metric.
       links.push(declaredLink(link.name, { dhcp4: dhcpAt(dhcp.routeMetric * (place + 1)), ...(six ? { dhcp6: dhcp } : {}) }))
     }
     const tags: Record<string, string> = {}

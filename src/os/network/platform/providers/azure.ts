@@ -1,4 +1,4 @@
-/** Microsoft Azure: the instance metadata service, and the fabric that waits to be told the machine is ready. */
+/** Microsoft Azure: the instance metadata service, and the wire server that waits for a health report. */
 import { declaredLink } from '../../link/declared.ts'
 import { dhcp, dhcpAt, linkWith, platformNetwork } from '../declare.ts'
 import { listOf, mappingOf, metadataOf, readJson, readJsonList, textOf, unwrapped } from '../loose.ts'
@@ -8,7 +8,7 @@ const base = 'http://169.254.169.254/metadata'
 const version = 'api-version=2021-12-13'
 const headers = { metadata: 'true' }
 
-/** The fabric: it takes a machine for broken that never says it has started. */
+/** The wire server (fabric). It treats a machine without a health report as failed. */
 const fabric = 'http://168.63.129.16/machine'
 const agent = { 'x-ms-version': '2012-11-30', 'x-ms-agent-name': 'Ichor' }
 
@@ -16,7 +16,7 @@ export const azure: Platform = {
   async network({ fetch, links: known }) {
     const computeText = await fetch(`${base}/instance/compute?${version}&format=json`, { headers })
     const cardsText = await fetch(`${base}/instance/network/interface?${version}&format=json`, { headers })
-    // Only behind a balancer of the standard kind is there something to be told.
+    // Only a standard load balancer publishes metadata.
     const balancerText = await fetch(`${base}/loadbalancer?${version}&format=json`, { headers })
     const compute = readJson(computeText ?? '{}', 'azure metadata: compute')
     const cards = readJsonList(cardsText ?? '[]', 'azure metadata: network')
@@ -60,7 +60,7 @@ export const azure: Platform = {
     const part = (name: string) => {
       const [, after = ''] = state.split(`<${name}>`, 2)
       const [value = ''] = after.split(`</${name}>`, 1)
-      if (!/^[^<>]{1,256}$/.test(value)) throw new Error(`read azure goal state: it has no ${name}`)
+      if (!/^[^<>]{1,256}$/.test(value)) throw new Error(`read azure goal state: missing ${name}`)
       return value
     }
     const instance = `<Role><InstanceId>${part('InstanceId')}</InstanceId><Health><State>Ready</State></Health></Role>`
@@ -72,7 +72,7 @@ export const azure: Platform = {
       headers: { ...agent, 'content-type': 'text/xml; charset=utf-8' },
       body,
     })
-    if (told === undefined) throw new Error('tell azure that the machine has started: the fabric takes no reports')
+    if (told === undefined) throw new Error('report readiness to azure: the fabric accepts no reports')
   },
 }
 

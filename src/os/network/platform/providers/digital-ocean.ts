@@ -1,4 +1,4 @@
-/** DigitalOcean: a droplet's metadata, its addresses written out. */
+/** DigitalOcean: droplet metadata with static addresses. */
 import { declaredLink } from '../../link/declared.ts'
 import { linkWith, platformNetwork, route, withMask } from '../declare.ts'
 import { listOf, mappingOf, metadataOf, readJson, textOf, textsOf } from '../loose.ts'

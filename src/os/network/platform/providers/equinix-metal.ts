@@ -1,4 +1,4 @@
-/** Equinix Metal: cards that are all part of one bond, which has the addresses; private networks go by its private gateway. */
+/** Equinix Metal: all interfaces form one bond, which has the addresses. Private networks are routed through the private gateway. */
 
 import { bondWords } from '../../documents/bond.ts'
 import { bondOf, declaredLink } from '../../link/declared.ts'

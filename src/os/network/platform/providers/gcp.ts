@@ -1,4 +1,4 @@
-/** Google Compute Engine: the metadata server, all of an instance in one answer. */
+/** Google Compute Engine: the metadata server; one request returns the whole instance. */
 import { declaredLink } from '../../link/declared.ts'
 import { dhcp, dhcpAt, linkWith, platformNetwork } from '../declare.ts'
 import { listOf, mappingOf, metadataOf, mtuOf, readJson, textOf, textsOf } from '../loose.ts'
@@ -6,7 +6,7 @@ import type { Platform } from '../platform.ts'
 
 const base = 'http://169.254.169.254/computeMetadata/v1'
 const headers = { 'metadata-flavor': 'Google' }
-/** The metadata server tells the time too, smeared over leap seconds as the rest of that cloud does. */
+/** The metadata server is also an NTP server, with smeared leap seconds. */
 const timeServer = 'metadata.google.internal'
 
 const last = (path: unknown) => textOf(path).split('/').at(-1) ?? ''

@@ -1,4 +1,4 @@
-/** Hetzner Cloud: names one by one, the network as a configuration of version 1. */
+/** Hetzner Cloud: one request per value; the network as a version 1 network configuration. */
 
 import { platformNetwork } from '../declare.ts'
 import { metadataOf } from '../loose.ts'

@@ -1,4 +1,4 @@
-/** NoCloud: files on a disk labelled `cidata`, or over HTTP where the firmware's serial number or the command line point. */
+/** NoCloud: files on a disk labelled `cidata`, or over HTTP from a URL in the SMBIOS serial number or the command line. */
 import { platformNetwork } from '../declare.ts'
 import { metadataOf, textOf } from '../loose.ts'
 import type { Platform, PlatformDoor } from '../platform.ts'
@@ -9,7 +9,7 @@ const labels = ['cidata', 'CIDATA']
 
 type Door = Pick<PlatformDoor, 'fetch' | 'disk' | 'serial' | 'commandLine'>
 
-/** Settings in the form `ds=nocloud-net;s=http://10.0.0.1/;h=name;i=id`, of the serial number or else the command line. */
+/** Parses settings like `ds=nocloud-net;s=http://10.0.0.1/;h=name;i=id` from the serial number, else from the command line. */
 export function pointers(serial: string, commandLine: string): Readonly<Record<string, string>> {
   const form = /^ds=nocloud(-net)?(?=[;,]|$)/
   const found = [serial, ...commandLine.split(/\s+/)].find((text) => form.test(text))
@@ -25,7 +25,7 @@ async function read({ fetch, disk, serial, commandLine }: Door, names: readonly 
   const { s: seed } = pointers(serial, commandLine)
   if (!seed || !/^https?:\/\//.test(seed)) {
     const files = await disk(labels, names)
-    if (!files) throw new Error('nocloud: there is no disk labelled "cidata", and neither serial number nor command line name an address')
+    if (!files) throw new Error('nocloud: no disk labelled "cidata", and no URL in serial number or command line')
     return files
   }
   const found = new Map<string, string>()

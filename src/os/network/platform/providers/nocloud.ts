@@ -1,4 +1,4 @@
-/** Network configuration as cloud-init's NoCloud and its like have it: versions 1 and 2 of `network-config`. */
+/** Parses cloud-init network configuration (`network-config`), versions 1 and 2. */
 
 import { bondWords } from '../../documents/bond.ts'
 import { bondOf, canonicalPrefix, type DeclaredLink, type DhcpSettings, declaredLink } from '../../link/declared.ts'
@@ -14,12 +14,12 @@ interface Read {
 
 const what = 'network-config'
 
-/** Reads either version. A link that is told by its hardware address and not there is passed over. Throws PlatformConfigError. */
+/** Parses either version. An entry whose hardware address matches no link is skipped. Throws PlatformConfigError. */
 export function readNetworkConfig(text: string, known: readonly KnownLink[], hostname = ''): PlatformNetwork {
   const given = parseMapping(text, what)
   const config: Loose = given.network && typeof given.network === 'object' ? mappingOf(given.network) : given // netplan wraps it
   if (config.version !== 1 && config.version !== 2)
-    throw new PlatformConfigError(`${what}: version ${JSON.stringify(config.version)} is not known: use 1 or 2`)
+    throw new PlatformConfigError(`${what}: version ${JSON.stringify(config.version)} is not supported: use 1 or 2`)
   const read = config.version === 1 ? version1(config, known) : version2(config, known)
   return platformNetwork({ ...read, hostname }, known)
 }
@@ -31,9 +31,9 @@ function strings(value: unknown): string[] {
 
 function mappings(value: unknown, where: string): [string, Loose][] {
   if (value === undefined || value === null) return []
-  if (typeof value !== 'object') throw new PlatformConfigError(`${what}: ${where}: it is neither a list nor a mapping`)
+  if (typeof value !== 'object') throw new PlatformConfigError(`${what}: ${where}: expected a list or a mapping`)
   return Object.entries(value).map(([key, entry]) => {
-    if (entry === null || typeof entry !== 'object') throw new PlatformConfigError(`${what}: ${where}.${key}: it is not a mapping`)
+    if (entry === null || typeof entry !== 'object') throw new PlatformConfigError(`${what}: ${where}.${key}: expected a mapping`)
     return [key, entry as Loose]
   })
 }
@@ -41,7 +41,7 @@ function mappings(value: unknown, where: string): [string, Loose][] {
 const number = (value: unknown) => (typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined)
 
 const snake = (text: string) => text.replaceAll(/[-_](\w)/g, (_, letter: string) => letter.toUpperCase())
-/** Other names that netplan and cloud-init have for settings of a bond. */
+/** Alternative names of bond settings in netplan and cloud-init. */
 const bondNames: Readonly<Record<string, string>> = {
   miiMonitorInterval: 'miimon',
   upDelay: 'updelay',
@@ -126,7 +126,7 @@ function version1(config: Loose, known: readonly KnownLink[]): Read {
         read.searchDomains.push(...strings(entry.search))
         break
       case 'route':
-        throw new PlatformConfigError(`${what}: config.${place}: a route that belongs to no link: write it under the link's subnet`)
+        throw new PlatformConfigError(`${what}: config.${place}: a route without a link: write it under the link's subnet`)
       default:
         throw new PlatformConfigError(`${what}: config.${place}: type ${JSON.stringify(entry.type)} is not known`)
     }
@@ -166,7 +166,7 @@ function subnets(entry: Loose, where: string, read: Read): Partial<DeclaredLink>
       }
       case 'manual':
       case 'ipv6_slaac':
-        break // the kernel's own doing
+        break // handled by the kernel
       default:
         throw new PlatformConfigError(`${what}: ${where}.subnets.${place}: type ${JSON.stringify(subnet.type)} is not known`)
     }
@@ -216,7 +216,7 @@ function version2(config: Loose, known: readonly KnownLink[]): Read {
   return read
 }
 
-/** The link that an entry means: by what it must match, else by its name. */
+/** The link an entry refers to: by its match conditions, else by its name. */
 function matching(id: string, entry: Loose, known: readonly KnownLink[]): string | undefined {
   if (!entry.match) return id
   const match = mappingOf(entry.match)

@@ -1,4 +1,4 @@
-/** OpenNebula: a disk labelled CONTEXT with settings in the form of a shell's variables, card by card. */
+/** OpenNebula: a disk labelled CONTEXT with shell variables for each interface. */
 import { declaredLink } from '../../link/declared.ts'
 import { dhcp, linkWith, platformNetwork, route, withMask } from '../declare.ts'
 import { metadataOf, mtuOf } from '../loose.ts'
@@ -7,7 +7,7 @@ import type { Platform, PlatformDoor } from '../platform.ts'
 const labels = ['CONTEXT', 'CDROM']
 const file = 'context.sh'
 
-/** Reads `NAME='value'` lines; values may go over several lines. */
+/** Parses `NAME='value'` lines. Values may span several lines. */
 export function readContext(text: string): Record<string, string> {
   const found: Record<string, string> = {}
   for (const [, name = '', single, double, bare] of text.matchAll(/^([A-Z][A-Z0-9_]*)=(?:'((?:[^']|'\\'')*)'|"([^"]*)"|(\S*))[ \t]*$/gm))
@@ -18,7 +18,7 @@ export function readContext(text: string): Record<string, string> {
 async function context({ disk }: Pick<PlatformDoor, 'disk'>): Promise<Record<string, string>> {
   const files = await disk(labels, [file])
   const text = files?.get(file)
-  if (text === undefined) throw new Error('opennebula: there is no disk labelled "CONTEXT" with a context.sh')
+  if (text === undefined) throw new Error('opennebula: no disk labelled "CONTEXT" with a context.sh')
   return readContext(text)
 }
 

@@ -1,4 +1,4 @@
-/** OpenStack: metadata on a disk of its own (`config-2`) or over HTTP; links and networks in two lists of JSON. */
+/** OpenStack: metadata on a config drive (`config-2`) or over HTTP; links and networks in `network_data.json`. */
 import { bondOf, type DeclaredLink, declaredLink } from '../../link/declared.ts'
 import { dhcp, type KnownLink, linkWith, platformNetwork, route, withMask } from '../declare.ts'
 import { type Loose, listOf, metadataOf, mtuOf, readJson, textOf, textsOf } from '../loose.ts'
@@ -14,7 +14,7 @@ async function read({ fetch, disk }: Pick<PlatformDoor, 'fetch' | 'disk'>, name:
   return files?.get(`${folder}/${name}`) ?? (await fetch(`${base}/${folder}/${name}`))
 }
 
-/** The links and networks of `network_data.json`. */
+/** Reads links and name servers from `network_data.json`. */
 export function readNetworkData(data: Loose, known: readonly KnownLink[]): { links: DeclaredLink[]; nameServers: string[] } {
   const links = new Map<string, DeclaredLink>()
   const entries = listOf(data.links)
@@ -36,10 +36,10 @@ export function readNetworkData(data: Loose, known: readonly KnownLink[]): { lin
     if (entry.type === 'vlan') {
       const parent = links.get(textOf(entry.vlan_link))?.name
       const vlanID = Number(entry.vlan_id)
-      if (!parent) continue // of a card that is not there
+      if (!parent) continue // its physical interface does not exist
       if (!(Number.isInteger(vlanID) && vlanID >= 1 && vlanID <= 4094))
         throw new PlatformConfigError(
-          `openstack network data: VLAN "${textOf(entry.id)}": ${JSON.stringify(entry.vlan_id)} is no number of one`,
+          `openstack network data: VLAN "${textOf(entry.id)}": ${JSON.stringify(entry.vlan_id)} is not a VLAN ID`,
         )
       const vlan = { vlanID, vlanProtocol: '802.1q', parent } as const
       add(entry.id, declaredLink(`${parent}.${vlanID}`, { kind: 'vlan', mtu: mtuOf(entry.mtu), vlan }))
@@ -67,7 +67,7 @@ function attach(link: DeclaredLink, network: Loose): void {
       link.addresses.push({ address: withMask(textOf(network.ip_address), network.netmask ? lengthOf(network.netmask) : undefined) })
       if (textOf(network.gateway)) link.routes.push(route('', textOf(network.gateway)))
       break
-    default: // addresses that routers tell are the kernel's own doing
+    default: // SLAAC is handled by the kernel
   }
   for (const one of listOf(network.routes)) {
     const to = textOf(one.network)
@@ -76,7 +76,7 @@ function attach(link: DeclaredLink, network: Loose): void {
   }
 }
 
-/** IPv6 masks are written as addresses too: `ffff:ffff:ffff:ffff::`. */
+/** Prefix length of a mask; IPv6 masks may be written as addresses: `ffff:ffff:ffff:ffff::`. */
 function lengthOf(mask: unknown): string {
   const text = textOf(mask)
   if (!text.includes(':')) return text
@@ -102,7 +102,7 @@ export const openstack: Platform = {
     const meta = readJson((await read(door, 'meta_data.json')) ?? '{}', 'openstack metadata')
     const dataText = await read(door, 'network_data.json')
     const found = dataText ? readNetworkData(readJson(dataText, 'openstack network data'), door.links) : { links: [], nameServers: [] }
-    // Of an older service, which the configuration disk does not have.
+    // From the EC2-compatible service, which a config drive does not have.
     const old = async (path: string) => (await door.fetch(`${base}/latest/meta-data/${path}`).catch(() => undefined))?.trim() ?? ''
     const [instanceType, address] = await Promise.all([old('instance-type'), old('public-ipv4')])
     const hostname = textOf(meta.hostname) || textOf(meta.name)

@@ -1,4 +1,4 @@
-/** Oracle Cloud: the instance, and its cards: the first asks for its address, the others are told theirs. */
+/** Oracle Cloud: instance metadata. The first VNIC uses DHCP, the others have static addresses. */
 import { declaredLink } from '../../link/declared.ts'
 import { dhcp, linkWith, platformNetwork, route, withMask } from '../declare.ts'
 import { mappingOf, metadataOf, mtuOf, readJson, readJsonList, textOf, textsOf, unwrapped } from '../loose.ts'
@@ -6,7 +6,7 @@ import type { Platform } from '../platform.ts'
 
 const base = 'http://169.254.169.254/opc/v2'
 const headers = { authorization: 'Bearer Oracle' }
-/** A route over a card that is not the first. */
+/** Route metric of secondary VNICs. */
 const secondMetric = 2048
 
 const length = (subnet: string) => subnet.split('/')[1]

@@ -1,4 +1,4 @@
-/** Platforms that tell names one by one and leave addresses to DHCP, as the default layer asks for them. */
+/** Platforms that publish single values and leave addresses to DHCP, as the default layer configures it. */
 import { platformNetwork } from '../declare.ts'
 import { mappingOf, metadataOf, readJson, textOf, textsOf, unwrapped } from '../loose.ts'
 import type { Platform, PlatformDoor } from '../platform.ts'
@@ -31,7 +31,7 @@ const usual: Names = {
 /** Exoscale. */
 export const exoscale = plain('exoscale', 'exoscale', 'http://169.254.169.254/1.0/meta-data', 'http://169.254.169.254/1.0/user-data', usual)
 
-/** Apache CloudStack: the virtual router of the network, which gives itself this name in its DNS. */
+/** Apache CloudStack: the virtual router of the network, under its DNS name. */
 export const cloudstack = plain(
   'cloudstack',
   'cloudstack',
@@ -50,7 +50,7 @@ async function linodeReader({ fetch }: Pick<PlatformDoor, 'fetch'>) {
     })
 }
 
-/** Akamai (Linode): a token first, then JSON. */
+/** Akamai (Linode): a session token first, then JSON. */
 export const akamai: Platform = {
   async network(door) {
     const read = await linodeReader(door)

@@ -1,4 +1,4 @@
-/** Scaleway: the public card asks for its address, further public addresses and routes are told. */
+/** Scaleway: the public interface uses DHCP, further public addresses and routes are static. */
 import { declaredLink } from '../../link/declared.ts'
 import { dhcp, linkWith, platformNetwork, route, withMask } from '../declare.ts'
 import { listOf, mappingOf, metadataOf, readJson, textOf, textsOf } from '../loose.ts'
@@ -6,7 +6,7 @@ import type { Platform, PlatformDoor } from '../platform.ts'
 
 const base = 'http://169.254.42.42'
 
-/** The card that the platform does not name: the first. */
+/** The public interface, which the metadata does not identify: the first. */
 const firstOf = (known: PlatformDoor['links']) => known.toSorted((a, b) => a.index - b.index)[0]
 
 export const scaleway: Platform = {

@@ -1,4 +1,4 @@
-/** UpCloud: every address of every card, each with whether it is asked for or told. */
+/** UpCloud: every address of every interface, each marked as DHCP or static. */
 import { declaredLink } from '../../link/declared.ts'
 import { dhcp, dhcpAt, linkWith, platformNetwork, route, withMask } from '../declare.ts'
 import { listOf, mappingOf, metadataOf, readJson, textOf, textsOf } from '../loose.ts'

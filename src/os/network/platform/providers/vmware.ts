@@ -1,4 +1,4 @@
-/** VMware: values that the hypervisor was given for the guest, `guestinfo.…`. */
+/** VMware: guestinfo values of the hypervisor. */
 import { gunzipSync } from 'node:zlib'
 import { platformNetwork } from '../declare.ts'
 import { mappingOf, metadataOf, textOf, unwrapped } from '../loose.ts'
@@ -8,7 +8,7 @@ import { readNetworkConfig } from './nocloud.ts'
 
 const longest = 4 << 20
 
-/** A value as it was meant: `<key>.encoding` says how it was packed. */
+/** Reads and decodes a value; `<key>.encoding` names its encoding. */
 async function read({ guestinfo }: Pick<PlatformDoor, 'guestinfo'>, key: string): Promise<string | undefined> {
   const value = await guestinfo(`guestinfo.${key}`)
   if (!value) return undefined
@@ -17,7 +17,7 @@ async function read({ guestinfo }: Pick<PlatformDoor, 'guestinfo'>, key: string)
     try {
       return gunzipSync(Buffer.from(value, 'base64'), { maxOutputLength: longest }).toString()
     } catch {
-      throw new PlatformConfigError(`guestinfo.${key}: it is not what gzip and base64 make, as its encoding says`)
+      throw new PlatformConfigError(`guestinfo.${key}: invalid data for encoding gzip+base64`)
     }
   }
   return unwrapped(value)
@@ -28,7 +28,7 @@ export const vmware: Platform = {
     const text = await read(door, 'metadata')
     const meta = parseMapping(text?.trim() || '{}', 'guestinfo.metadata')
     const hostname = textOf(meta['local-hostname']) || textOf(meta.hostname)
-    // The network is part of the metadata, or a text of its own in it, packed like the rest.
+    // The network is part of the metadata: as a mapping, or as text encoded like the rest.
     const within = meta.network
     const config = typeof within === 'string' ? unwrapped(within) : Object.keys(mappingOf(within)).length > 0 ? JSON.stringify(within) : ''
     const links = config ? readNetworkConfig(config, door.links, hostname) : platformNetwork({ hostname }, door.links)

@@ -1,11 +1,11 @@
-/** Vultr: the public card asks for its address, private ones are told theirs. */
+/** Vultr: the public interface uses DHCP, private ones have static addresses. */
 import { declaredLink } from '../../link/declared.ts'
 import { dhcp, linkWith, platformNetwork, withMask } from '../declare.ts'
 import { listOf, mappingOf, metadataOf, readJson, textOf } from '../loose.ts'
 import type { Platform } from '../platform.ts'
 
 const base = 'http://169.254.169.254'
-/** What their private networks carry. */
+/** MTU of private networks. */
 const privateMtu = 1450
 
 export const vultr: Platform = {
