@@ -20,7 +20,7 @@ export function portRange(written: string): [number, number] | undefined {
 /** Configures the firewall's default action for ingress traffic. */
 export const NetworkDefaultActionConfig = defineDocument({
   kind: 'NetworkDefaultActionConfig',
-  description: 'The firewall's default action for ingress traffic that no rule matches.',
+  description: 'Default action of the firewall for ingress traffic that no rule matches.',
   schema: section({ ingress: oneOf('accept', 'block') }),
 })
 
