@@ -4,11 +4,11 @@ import { findTarPlaces } from '../../src/oci/tar-places.ts'
 import {
   aged,
   answerWith,
-  askedFor,
   queryFor,
   readCode,
   readExtension,
   readLifetime,
+  readQueryName,
   readQuestion,
   truncated,
 } from '../../src/os/network/dns/message.ts'
@@ -122,7 +122,7 @@ export const wireTargets: Record<string, Target> = {
     run(input) {
       answerWith(input, 1)
       readQuestion(input)
-      for (const read of [readCode, readLifetime, readExtension, askedFor, truncated]) read(input)
+      for (const read of [readCode, readLifetime, readExtension, readQueryName, truncated]) read(input)
       queryFor(input, 9)
       aged(input, 9, 5)
     },

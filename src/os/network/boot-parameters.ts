@@ -3,7 +3,7 @@ import type { Parameter } from '../../wire/command-line.ts'
 import { parameterValues } from '../../wire/command-line.ts'
 import { formatIp, parseIp } from '../../wire/ip.ts'
 import type { BootNetwork } from './boot-network.ts'
-import { bondWords } from './documents/bond.ts'
+import { bondValues } from './documents/bond.ts'
 import { bondOf, type DeclaredLink, declaredLink } from './link/declared.ts'
 
 /** The parsed parameters, and one message for each invalid one. */
@@ -155,25 +155,25 @@ const bondOptions: Readonly<Record<string, string>> = {
 function readBond(value: string): DeclaredLink {
   const [name = '', slaves = '', options = '', mtu = ''] = fields(value)
   if (!name) throw new Error('the bond has no name')
-  const said: Record<string, unknown> = {}
+  const settings: Record<string, unknown> = {}
   for (const option of members(options)) {
     const at = option.indexOf('=')
     const key = bondOptions[option.slice(0, Math.max(0, at))]
     const text = option.slice(at + 1)
     if (at < 0 || key === undefined) throw new Error(`"${option}" is not a bond option`)
-    const words: readonly string[] | undefined = bondWords[key as keyof typeof bondWords]
+    const words: readonly string[] | undefined = bondValues[key as keyof typeof bondValues]
     if (words) {
       const word = words.includes(text) ? text : /^\d$/.test(text) ? words[Number(text)] : undefined
       if (word === undefined) throw new Error(`"${text}" is not one of ${words.join(', ')}`)
-      said[key] = word
-    } else if (key === 'primary') said[key] = text
-    else if (key === 'arpIpTargets') said[key] = text.split(';').map((target) => ip(target, 'an address'))
+      settings[key] = word
+    } else if (key === 'primary') settings[key] = text
+    else if (key === 'arpIpTargets') settings[key] = text.split(';').map((target) => ip(target, 'an address'))
     else if (!/^\d{1,9}$/.test(text)) throw new Error(`"${text}" is not a number`)
-    else said[key] = key === 'useCarrier' ? text !== '0' : Number(text)
+    else settings[key] = key === 'useCarrier' ? text !== '0' : Number(text)
   }
   return declaredLink(name, {
     kind: 'bond',
-    bond: bondOf(said),
+    bond: bondOf(settings),
     members: members(slaves || 'eth0,eth1'),
     mtu: mtu === '' ? 0 : mtuOf(mtu),
   })

@@ -5,7 +5,7 @@ import type { Kernel } from '../kernel.ts'
 type Subject = import('../../linux/net/rtnetlink.ts').NetworkSubject
 
 /** Retry interval of a failed subscription in milliseconds: the first, and the maximum. */
-const pauses = [1_000, 60_000] as const
+const retryIntervals = [1_000, 60_000] as const
 
 /** Minimum time between two reconciles triggered by a burst of events, in milliseconds. Without it, a thousand new routes cause a thousand full reads. */
 const leastBetween = 10
@@ -20,38 +20,38 @@ interface Outside {
 export const onChange =
   (net: Pick<Kernel['net'], 'watchNetwork'>, subjects: Subject[]) =>
   (outside: Outside): void =>
-    wakeOn((signal) => net.watchNetwork(subjects, { signal }), { ...outside, wake: gently(outside.wake) })
+    wakeOn((signal) => net.watchNetwork(subjects, { signal }), { ...outside, wake: coalesced(outside.wake) })
 
 /** Coalesces calls that come close together. The first call is passed on in the same turn of the event loop. */
-function gently(act: () => void): () => void {
+function coalesced(act: () => void): () => void {
   let last = Number.NEGATIVE_INFINITY
   let due = false
   return () => {
     if (due) return
     due = true
-    const rest = Math.max(0, last + leastBetween - performance.now())
+    const wait = Math.max(0, last + leastBetween - performance.now())
     setTimeout(() => {
       due = false
       last = performance.now()
       act()
-    }, rest)
+    }, wait)
   }
 }
 
 /** Wakes a controller for every item `watch` yields. A broken subscription is renewed. */
 export function wakeOn(watch: (signal: AbortSignal) => AsyncIterable<unknown>, { wake, signal, log }: Outside): void {
   const follow = async () => {
-    let pause: number = pauses[0]
+    let retryInterval: number = retryIntervals[0]
     while (!signal.aborted) {
       try {
         for await (const _ of watch(signal)) {
-          pause = pauses[0]
+          retryInterval = retryIntervals[0]
           wake()
         }
       } catch (error) {
         log.warn('network watch failed, will retry', { error: error instanceof Error ? error.message : String(error) })
-        await new Promise((resolve) => setTimeout(resolve, pause))
-        pause = Math.min(pause * 2, pauses[1])
+        await new Promise((resolve) => setTimeout(resolve, retryInterval))
+        retryInterval = Math.min(retryInterval * 2, retryIntervals[1])
       }
     }
   }

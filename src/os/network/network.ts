@@ -7,7 +7,7 @@ import { packetCapture } from './api/packet-capture.ts'
 import { type BootNetwork, silentBoot } from './boot-network.ts'
 import { bootNetwork } from './boot-parameters.ts'
 import { applyAddresses, configAddresses, mergeAddresses } from './controllers/address/address.ts'
-import { tellAddresses } from './controllers/address/address-event.ts'
+import { publishAddresses } from './controllers/address/address-event.ts'
 import { configAddressOrder, observeNodeAddresses } from './controllers/address/node-address.ts'
 import { configVips } from './controllers/address/vip.ts'
 import { configNetworkFiles } from './controllers/dns/etc-file.ts'
@@ -36,12 +36,12 @@ import { observeNetworkStatus } from './controllers/status.ts'
 import { applyTimeServers, configTimeServers, mergeTimeServers } from './controllers/time-server.ts'
 import { Resolver } from './dns/resolver.ts'
 import { packetFilter } from './firewall/nft.ts'
-import { resources } from './nouns.ts'
 import { dhcp4Operator } from './operators/dhcp4.ts'
 import { dhcp6Operator } from './operators/dhcp6.ts'
 import { type Elect, vipOperator } from './operators/vip.ts'
-import { openPlatform } from './platform/door.ts'
 import { platforms } from './platform/platforms.ts'
+import { openPlatform } from './platform/transport.ts'
+import { resources } from './resource-types.ts'
 
 /** The network area: declares, applies and observes links, addresses, routes and names. */
 export const network: Area = {
@@ -86,7 +86,7 @@ export const network: Area = {
       observeRoutingRules(kernel),
       configAddressOrder,
       observeNodeAddresses,
-      tellAddresses({ events }),
+      publishAddresses({ events }),
       configHostname(boot),
       loadPlatformConfig(onPlatform),
       reportToPlatform(onPlatform),

@@ -12,7 +12,7 @@ import * as wireguard from '../../../src/linux/net/wireguard.ts'
 import { reboot } from '../../../src/linux/system/reboot.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import type { Kernel } from '../../../src/os/kernel.ts'
-import { bondWords } from '../../../src/os/network/documents/bond.ts'
+import { bondValues } from '../../../src/os/network/documents/bond.ts'
 import { LinkStatus } from '../../../src/os/network/resources/link.ts'
 import { DevicesStatus } from '../../../src/os/runtime/resources/devices-status.ts'
 import { addressing } from './controllers.ts'
@@ -142,7 +142,7 @@ try {
     config(bondOf(mode, said))
     await expectThat(`a bond of mode ${mode} with what belongs to it`, () => {
       const { data, index } = link('bond0') ?? {}
-      const all = { mode: bondWords.mode.indexOf(mode as (typeof bondWords.mode)[number]), ...told }
+      const all = { mode: bondValues.mode.indexOf(mode as (typeof bondValues.mode)[number]), ...told }
       const holds = Object.entries(all).every(([name, value]) => Bun.deepEquals(data?.[name], value))
       return holds && index === before && link('eth8')?.master === index && link('eth9')?.master === index
     })

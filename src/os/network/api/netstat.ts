@@ -27,10 +27,10 @@ async function podNetworks(): Promise<NetworkOf[]> {
   return [...found.values()]
 }
 
-async function networksOf(asked: machine.NetstatRequest.NetNS | undefined, pods: () => Promise<NetworkOf[]>): Promise<NetworkOf[]> {
+async function networksOf(requested: machine.NetstatRequest.NetNS | undefined, pods: () => Promise<NetworkOf[]>): Promise<NetworkOf[]> {
   const own: NetworkOf = { name: '', pid: 'self' }
-  if (!asked) return [own]
-  const { hostnetwork, netns, allnetns } = asked
+  if (!requested) return [own]
+  const { hostnetwork, netns, allnetns } = requested
   const others = allnetns || netns.length > 0 ? await pods() : []
   const missing = netns.find((name) => !others.some((other) => other.name === name))
   if (missing !== undefined) throw new RpcError('NotFound', `netstat: no pod here has the network namespace "${missing}"`)

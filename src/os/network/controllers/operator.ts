@@ -5,8 +5,9 @@ import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { MachineStatus } from '../../runtime/resources/machine-status.ts'
 import { type BootNetwork, silentBoot } from '../boot-network.ts'
+import { defaultMetric, operatorSpecs, routeId } from '../declared-specs.ts'
 import { configuredLinks } from '../link/configured.ts'
-import { cards } from '../link/names.ts'
+import { physicalLinks } from '../link/names.ts'
 import { type Findings, machineClock, type Operator } from '../operators/operator.ts'
 import { AddressSpec, AddressStatus } from '../resources/address.ts'
 import { DeviceConfigSpec } from '../resources/device-config-spec.ts'
@@ -16,7 +17,6 @@ import { OperatorSpec } from '../resources/operator-spec.ts'
 import { ResolverSpec } from '../resources/resolver.ts'
 import { RouteSpec } from '../resources/route.ts'
 import { TimeServerSpec } from '../resources/time-server.ts'
-import { defaultMetric, operatorWishes, routeId } from '../wishes.ts'
 
 /** Declares the operators of the configuration and the command line; on a machine also DHCP for each physical link without settings. */
 export const configOperators = ({ mode }: Pick<Kernel, 'mode'>, boot: BootNetwork = silentBoot): Controller =>
@@ -31,14 +31,15 @@ export const configOperators = ({ mode }: Pick<Kernel, 'mode'>, boot: BootNetwor
     outputs: { spec: shared(OperatorSpec, 'network-config') },
     reconcile({ config, devices, links, layered, spec }) {
       const present = links.list()
-      for (const [id, wish] of operatorWishes(boot.links(present), 'cmdline')) if (wish.operator !== 'vip') spec.put(`cmdline/${id}`, wish)
-      for (const [id, wish] of operatorWishes(configuredLinks({ config, devices, links }, boot), 'configuration'))
-        if (wish.operator !== 'vip') spec.put(`configuration/${id}`, wish)
+      for (const [id, desired] of operatorSpecs(boot.links(present), 'cmdline'))
+        if (desired.operator !== 'vip') spec.put(`cmdline/${id}`, desired)
+      for (const [id, desired] of operatorSpecs(configuredLinks({ config, devices, links }, boot), 'configuration'))
+        if (desired.operator !== 'vip') spec.put(`configuration/${id}`, desired)
       if (mode !== 'metal') return
       const spokenOf = new Set(
         layered.list().flatMap(({ spec: { name, layer } }) => (layer === 'default' || layer === 'operator' ? [] : [name])),
       )
-      for (const linkName of cards(present, boot).filter((name) => !spokenOf.has(name)))
+      for (const linkName of physicalLinks(present, boot).filter((name) => !spokenOf.has(name)))
         spec.put(`default/dhcp4/${linkName}`, {
           operator: 'dhcp4',
           linkName,
@@ -55,9 +56,10 @@ export const mergeOperators: Controller = merge('OperatorMergeControllers.net.ta
 const leaving = new Set(['rebooting', 'shutting down', 'resetting', 'upgrading'])
 
 interface State {
-  wish: string
+  /** Identifies the run: settings and link. */
+  key: string
   /** Client identity as servers see it. As long as it is unchanged, findings stay valid until newer ones arrive. */
-  asker: string
+  client: string
   memory: Map<string, unknown>
   findings?: Findings
   /** Number of times the link's carrier returned. */
@@ -89,26 +91,26 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
     },
     reconcile({ specs, links, addresses, name, names, machine, log, background, wakeIn, ...outputs }) {
       present = new Map(addresses.list().map(({ metadata, spec }) => [metadata.id, spec.flags]))
-      const wanted = new Map(specs.list().map(({ metadata, spec }) => [metadata.id, spec]))
+      const desired = new Map(specs.list().map(({ metadata, spec }) => [metadata.id, spec]))
       // A machine that shuts down releases shared addresses while its peers are still reachable.
       const going = leaving.has(machine.get('machine')?.spec.stage ?? '')
-      for (const [id, { operator }] of wanted) if (going && operator === 'vip') wanted.delete(id)
-      for (const id of states.keys()) if (!wanted.has(id)) states.delete(id)
+      for (const [id, { operator }] of desired) if (going && operator === 'vip') desired.delete(id)
+      for (const id of states.keys()) if (!desired.has(id)) states.delete(id)
       // A hostname received from a server is not sent back to servers.
       const own = names.get('hostname')?.spec.layer === 'operator' ? '' : (name.get('hostname')?.spec.hostname ?? '')
-      for (const [id, spec] of wanted) {
+      for (const [id, spec] of desired) {
         const link = links.get(spec.linkName)?.spec
         // The layer does not affect how an operator runs.
-        const { layer: _, ...asked } = spec
-        const wish = JSON.stringify([asked, link?.index, link?.hardwareAddr])
-        const asker = JSON.stringify([spec.operator, identity(spec), link?.index, link?.hardwareAddr])
+        const { layer: _, ...settings } = spec
+        const key = JSON.stringify([settings, link?.index, link?.hardwareAddr])
+        const client = JSON.stringify([spec.operator, identity(spec), link?.index, link?.hardwareAddr])
         let state = states.get(id)
-        if (!state || (link && state.asker !== asker)) {
-          state = { wish, asker, memory: new Map(), carrier: 0, up: false }
+        if (!state || (link && state.client !== client)) {
+          state = { key, client, memory: new Map(), carrier: 0, up: false }
           states.set(id, state)
-        } else if (link && state.wish !== wish) {
+        } else if (link && state.key !== key) {
           // A new state object, so that the previous task, which is still stopping, can no longer change anything.
-          state = { ...state, wish }
+          state = { ...state, key }
           states.set(id, state)
         }
         const up = link !== undefined && (!spec.requireUp || ['up', 'unknown'].includes(link.operationalState))
@@ -125,7 +127,7 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
         if (!up || !run || !link) continue
         const { memory } = state
         const current = state
-        background(`${id} ${state.carrier} ${wish}`, (signal, wake) =>
+        background(`${id} ${state.carrier} ${key}`, (signal, wake) =>
           run({
             spec,
             link: { index: link.index, name: spec.linkName, hardwareAddress: link.hardwareAddr },
@@ -141,7 +143,7 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
               return flags === undefined || flags.includes('tentative') ? undefined : false
             },
             memory,
-            tell(findings) {
+            report(findings) {
               current.findings = findings
               wake()
             },

@@ -10,10 +10,11 @@ import type { Kernel } from '../../kernel.ts'
 import { mountId } from '../../lifecycle/volumes.ts'
 import { MetaKey } from '../../runtime/resources/meta.ts'
 import { PlatformMetadata } from '../../runtime/resources/platform-metadata.ts'
+import { routeId } from '../declared-specs.ts'
 import { splitName } from '../full-name.ts'
-import { knownLinks } from '../platform/door.ts'
-import type { Platform, PlatformDoor } from '../platform/platform.ts'
+import type { Platform, PlatformTransport } from '../platform/platform.ts'
 import { readPlatformConfig } from '../platform/platform-config.ts'
+import { knownLinks } from '../platform/transport.ts'
 import { AddressSpec, AddressStatus } from '../resources/address.ts'
 import { HostnameSpec } from '../resources/hostname.ts'
 import { LinkSpec, LinkStatus } from '../resources/link.ts'
@@ -24,7 +25,6 @@ import { ProbeSpec } from '../resources/probe.ts'
 import { ResolverSpec } from '../resources/resolver.ts'
 import { RouteSpec } from '../resources/route.ts'
 import { TimeServerSpec } from '../resources/time-server.ts'
-import { routeId } from '../wishes.ts'
 
 /** META tag 10: network configuration of a machine without platform metadata. */
 const networkTag = '0x0a'
@@ -33,14 +33,14 @@ const networkTag = '0x0a'
 const retry = { first: 500, longest: 30_000 }
 
 /** The platform a machine runs on, and how to reach it. */
-export interface PlatformParts {
+export interface PlatformDependencies {
   readonly platform: Platform | undefined
   readonly store: Pick<Store, 'list'>
-  open(signal: AbortSignal): PlatformDoor
+  open(signal: AbortSignal): PlatformTransport
 }
 
 /** Publishes the platform's network configuration: from its metadata service or, on bare metal, from META. */
-export const loadPlatformConfig = ({ platform, open, store }: PlatformParts): Controller => {
+export const loadPlatformConfig = ({ platform, open, store }: PlatformDependencies): Controller => {
   let found: SpecOf<typeof PlatformConfig> | undefined
   return defineController({
     name: 'network.PlatformConfigController',
@@ -53,14 +53,14 @@ export const loadPlatformConfig = ({ platform, open, store }: PlatformParts): Co
         return
       }
       if (found) config.put('active', found)
-      const cards = knownLinks(store).map(({ name, hardwareAddress }) => `${name} ${hardwareAddress}`)
-      if (links.list().length === 0 || cards.length === 0) return // no SMBIOS data and no link to query through
+      const present = knownLinks(store).map(({ name, hardwareAddress }) => `${name} ${hardwareAddress}`)
+      if (links.list().length === 0 || present.length === 0) return // no SMBIOS data and no link to query through
       // A link that appears later may be part of the answer; a serial number may hold the metadata URL.
       const serial = firmware.list()[0]?.spec.serialnumber ?? ''
-      background(`read ${cards.join(', ')} ${serial}`, async (signal, wake, tell) => {
-        const told = await persistently(() => platform.network(open(signal)), signal, tell)
-        if (!told) return
-        found = told
+      background(`read ${present.join(', ')} ${serial}`, async (signal, wake, report) => {
+        const received = await withRetry(() => platform.network(open(signal)), signal, report)
+        if (!received) return
+        found = received
         log.info('platform network configuration received', { links: found.links.length, hostname: found.hostnames[0]?.hostname })
         wake()
         await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
@@ -70,19 +70,19 @@ export const loadPlatformConfig = ({ platform, open, store }: PlatformParts): Co
 }
 
 /** Reports readiness once per boot to a platform that waits for it, as soon as the network is up. */
-export const reportToPlatform = ({ platform, open }: Omit<PlatformParts, 'store'>): Controller => {
-  let told = false
+export const reportToPlatform = ({ platform, open }: Omit<PlatformDependencies, 'store'>): Controller => {
+  let reported = false
   return defineController({
     name: 'network.PlatformReportController',
     inputs: { network: weak(NetworkStatus, { id: 'status' }) },
     outputs: {},
     reconcile({ network, log, background }) {
       const { addressReady = false, connectivityReady = false } = network.get('status')?.spec ?? {}
-      if (!platform?.ready || told || !addressReady || !connectivityReady) return
-      background('report', async (signal, _, tell) => {
-        const done = await persistently(async () => (await platform.ready?.(open(signal))) ?? 'told', signal, tell)
+      if (!platform?.ready || reported || !addressReady || !connectivityReady) return
+      background('report', async (signal, _, report) => {
+        const done = await withRetry(async () => (await platform.ready?.(open(signal))) ?? 'accepted', signal, report)
         if (done === undefined) return
-        told = true
+        reported = true
         log.info('readiness reported to the platform')
       })
     },
@@ -90,15 +90,15 @@ export const reportToPlatform = ({ platform, open }: Omit<PlatformParts, 'store'
 }
 
 /** Runs `act` until it succeeds, with exponential backoff, and reports failures. Returns undefined when aborted. */
-async function persistently<T>(act: () => Promise<T>, signal: AbortSignal, tell: (error?: unknown) => void): Promise<T | undefined> {
+async function withRetry<T>(act: () => Promise<T>, signal: AbortSignal, report: (error?: unknown) => void): Promise<T | undefined> {
   for (let wait = retry.first; !signal.aborted; wait = Math.min(retry.longest, wait * 2)) {
     try {
       const result = await act()
-      tell()
+      report()
       return result
     } catch (error) {
       if (signal.aborted) return undefined
-      tell(error)
+      report(error)
       await pause(wait, signal)
     }
   }

@@ -37,12 +37,12 @@ export const runProbes = (connect: Connect): Controller => {
     inputs: { specs: weak(ProbeSpec) },
     outputs: { status: exclusive(ProbeStatus) },
     reconcile({ specs, status, background }) {
-      const wanted = specs.list()
-      for (const id of found.keys()) if (!wanted.some(({ metadata }) => metadata.id === id)) found.delete(id)
-      for (const { metadata, spec } of wanted) {
+      const desired = specs.list()
+      for (const id of found.keys()) if (!desired.some(({ metadata }) => metadata.id === id)) found.delete(id)
+      for (const { metadata, spec } of desired) {
         background(`${metadata.id} ${JSON.stringify(spec)}`, async (signal, wake) => {
           let failures = 0
-          const tell = (success: boolean, lastError: string) => {
+          const report = (success: boolean, lastError: string) => {
             const before = found.get(metadata.id)
             if (before?.success === success && before.lastError === lastError) return
             found.set(metadata.id, { success, lastError })
@@ -52,10 +52,10 @@ export const runProbes = (connect: Connect): Controller => {
             try {
               await connect(spec.tcp?.endpoint ?? '', Math.max(1, milliseconds(spec.tcp?.timeout)), signal)
               failures = 0
-              tell(true, '')
+              report(true, '')
             } catch (error) {
               if (signal.aborted) return
-              if (++failures > spec.failureThreshold) tell(false, error instanceof Error ? error.message : String(error))
+              if (++failures > spec.failureThreshold) report(false, error instanceof Error ? error.message : String(error))
             }
             await pause(Math.max(10, milliseconds(spec.interval)), signal)
           }

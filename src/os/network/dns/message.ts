@@ -31,7 +31,7 @@ export interface Extension {
 }
 
 const header = 12
-const askedFlags = 0x0130 // RD, AD, CD
+const queryFlags = 0x0130 // RD, AD, CD
 /** The UDP payload size advertised to upstream servers: small enough to avoid fragmentation. */
 const ownPayload = 1232
 
@@ -47,7 +47,7 @@ export function readQuestion(message: Uint8Array): Question {
     // Lower-case the name only: types 65 and 97 differ by what would be letter case.
     key: latin1(message, header, end - 4).toLowerCase() + latin1(message, end - 4, end),
     end,
-    flags: view.getUint16(2) & askedFlags,
+    flags: view.getUint16(2) & queryFlags,
   }
 }
 
@@ -122,18 +122,18 @@ export function readExtension(query: Uint8Array): Extension | undefined {
 export function queryFor(query: Uint8Array, id: number): Buffer {
   const { end, flags } = readQuestion(query)
   const extension = readExtension(query)
-  const asked = Buffer.alloc(end + (extension ? 11 : 0))
-  asked.set(query.subarray(header, end), header)
-  asked.writeUInt16BE(id, 0)
-  asked.writeUInt16BE(flags, 2)
-  asked.writeUInt16BE(1, 4)
+  const forwarded = Buffer.alloc(end + (extension ? 11 : 0))
+  forwarded.set(query.subarray(header, end), header)
+  forwarded.writeUInt16BE(id, 0)
+  forwarded.writeUInt16BE(flags, 2)
+  forwarded.writeUInt16BE(1, 4)
   if (extension) {
-    asked.writeUInt16BE(1, 10)
-    asked.writeUInt16BE(41, end + 1)
-    asked.writeUInt16BE(ownPayload, end + 3)
-    asked.writeUInt16BE(extension.flags & 0x8000, end + 7)
+    forwarded.writeUInt16BE(1, 10)
+    forwarded.writeUInt16BE(41, end + 1)
+    forwarded.writeUInt16BE(ownPayload, end + 3)
+    forwarded.writeUInt16BE(extension.flags & 0x8000, end + 7)
   }
-  return asked
+  return forwarded
 }
 
 /** The answer to an unsupported EDNS version (RFC 6891 6.1.3): BADVERS (16), whose upper bits are in the OPT record. */
@@ -165,7 +165,7 @@ export function answerWith(query: Uint8Array, code: number): Buffer {
 }
 
 /** The question's name in lower case without its final dot, type and class; undefined if the name is not plain text. */
-export function askedFor(message: Uint8Array): { name: string; type: number; class: number } | undefined {
+export function readQueryName(message: Uint8Array): { name: string; type: number; class: number } | undefined {
   const { end } = readQuestion(message)
   const labels: string[] = []
   let at = header

@@ -9,15 +9,15 @@ import {
   answerAddresses,
   answerBadVersion,
   answerWith,
-  askedFor,
   type Extension,
   type Question,
   readExtension,
+  readQueryName,
   readQuestion,
   responseCode,
   truncated,
 } from './message.ts'
-import { type Patience, Upstreams } from './upstream.ts'
+import { type Timeouts, Upstreams } from './upstream.ts'
 
 /** Maximum number of upstream queries in flight. Further queries fail at once. */
 const mostUnderWay = 1_000
@@ -49,10 +49,10 @@ export class Resolver {
   /** `now` returns seconds of a monotonic clock. */
   constructor(
     readonly now: () => number = () => performance.now() / 1000,
-    patience?: Patience,
+    timeouts?: Timeouts,
     readonly log: Logger = silent,
   ) {
-    this.#upstreams = new Upstreams(patience)
+    this.#upstreams = new Upstreams(timeouts)
   }
 
   /** Sets the upstream servers, in order of preference. If they changed, the cache is cleared. */
@@ -139,13 +139,13 @@ export class Resolver {
   }
 
   async #forward(query: Buffer, { end }: Question, key: string): Promise<Buffer> {
-    let asked = this.#underWay.get(key)
-    if (!asked) {
+    let pending = this.#underWay.get(key)
+    if (!pending) {
       if (this.#underWay.size >= mostUnderWay) return answerWith(query, responseCode.serverFailure)
-      asked = this.#learn(query, key).finally(() => this.#underWay.delete(key))
-      this.#underWay.set(key, asked)
+      pending = this.#learn(query, key).finally(() => this.#underWay.delete(key))
+      this.#underWay.set(key, pending)
     }
-    const answer = await asked
+    const answer = await pending
     return answer ? copyTo(query, end, answer) : answerWith(query, responseCode.serverFailure)
   }
 
@@ -162,10 +162,10 @@ export class Resolver {
   /** The answer for a member's name. Without an address of the queried type it has no records. */
   #own(query: Uint8Array): Buffer | undefined {
     if (this.#names.size === 0) return undefined
-    const asked = askedFor(query)
-    const addresses = asked && asked.class === 1 ? this.#names.get(asked.name) : undefined
+    const pending = readQueryName(query)
+    const addresses = pending && pending.class === 1 ? this.#names.get(pending.name) : undefined
     if (!addresses) return undefined
-    const length = asked?.type === 1 ? 4 : asked?.type === 28 ? 16 : 0
+    const length = pending?.type === 1 ? 4 : pending?.type === 28 ? 16 : 0
     return answerAddresses(
       query,
       addresses.filter((address) => address.length === length),

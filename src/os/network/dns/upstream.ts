@@ -9,13 +9,13 @@ import { LengthReader, withLength } from './framing.ts'
 import { isTruncated, queryFor, readCode, readQuestion, responseCode } from './message.ts'
 
 /** Timeouts in milliseconds: of one attempt; of a whole query, below the 5 s of resolv.conf(5) after which clients give up; between probes of an unhealthy server. */
-export interface Patience {
+export interface Timeouts {
   readonly attempt: number
   readonly whole: number
   readonly probe: number
 }
 
-const usual: Patience = { attempt: 2_000, whole: 4_500, probe: 5_000 }
+const usual: Timeouts = { attempt: 2_000, whole: 4_500, probe: 5_000 }
 const failuresToIll = 3
 
 /** A query for the root's name servers, sent to an unhealthy server. Any answer makes it healthy. */
@@ -34,7 +34,7 @@ export class Upstreams {
   #servers: readonly string[] = []
   #changed = () => {}
 
-  constructor(private readonly patience = usual) {}
+  constructor(private readonly timeouts = usual) {}
 
   /** Sets the servers. Returns true if they changed. */
   use(servers: readonly string[]): boolean {
@@ -58,14 +58,14 @@ export class Upstreams {
 
   /** The best answer to a query, undefined if no server answers in time. */
   async ask(query: Uint8Array): Promise<Buffer | undefined> {
-    const end = performance.now() + this.patience.whole
+    const end = performance.now() + this.timeouts.whole
     const order = [...this.#servers].sort((a, b) => Number(!this.healthy(a)) - Number(!this.healthy(b)))
     let refusal: Buffer | undefined
     for (const server of order) {
       const left = end - performance.now()
       if (left <= 0) break
       try {
-        const answer = await this.#askOne(server, query, Math.min(left, this.patience.attempt))
+        const answer = await this.#askOne(server, query, Math.min(left, this.timeouts.attempt))
         this.#note(server, true)
         const code = readCode(answer)
         if (code === responseCode.none || code === responseCode.nameError) return answer
@@ -98,11 +98,11 @@ export class Upstreams {
       this.#note(server, good)
     }
     const timer = setTimeout(() => {
-      askUdp(server, probe, this.patience.attempt).then(
+      askUdp(server, probe, this.timeouts.attempt).then(
         () => noted(true),
         () => noted(false),
       )
-    }, this.patience.probe)
+    }, this.timeouts.probe)
     timer.unref()
     this.#probes.set(server, timer)
   }

@@ -3,7 +3,7 @@ import { defineDocument } from '../../../document/kind.ts'
 import { linkFields, linkRules } from './link-fields.ts'
 
 /** Option values of the kernel's bonding driver, by number. */
-export const bondWords = {
+export const bondValues = {
   mode: ['balance-rr', 'active-backup', 'balance-xor', 'broadcast', '802.3ad', 'balance-tlb', 'balance-alb'],
   xmitHashPolicy: ['layer2', 'layer3+4', 'layer2+3', 'encap2+3', 'encap3+4'],
   arpValidate: ['none', 'active', 'backup', 'all', 'filter', 'filter-active', 'filter-backup'],
@@ -23,24 +23,24 @@ export const BondConfig = defineDocument({
     name: text,
     hardwareAddr: mac,
     links: listOf(text),
-    bondMode: needed(oneOf(...bondWords.mode)),
+    bondMode: needed(oneOf(...bondValues.mode)),
     miimon: unsigned(32),
     updelay: unsigned(32),
     downdelay: unsigned(32),
     useCarrier: flag,
-    xmitHashPolicy: oneOf(...bondWords.xmitHashPolicy),
+    xmitHashPolicy: oneOf(...bondValues.xmitHashPolicy),
     arpInterval: unsigned(32),
     arpIpTargets: listOf(ip),
     nsIp6Targets: listOf(ip),
-    arpValidate: oneOf(...bondWords.arpValidate),
-    arpAllTargets: oneOf(...bondWords.arpAllTargets),
-    lacpRate: oneOf(...bondWords.lacpRate),
-    failOverMac: oneOf(...bondWords.failOverMac),
-    adSelect: oneOf(...bondWords.adSelect),
+    arpValidate: oneOf(...bondValues.arpValidate),
+    arpAllTargets: oneOf(...bondValues.arpAllTargets),
+    lacpRate: oneOf(...bondValues.lacpRate),
+    failOverMac: oneOf(...bondValues.failOverMac),
+    adSelect: oneOf(...bondValues.adSelect),
     adActorSysPrio: unsigned(16),
     adUserPortKey: unsigned(16),
     adLACPActive: oneOf('on', 'off'),
-    primaryReselect: oneOf(...bondWords.primaryReselect),
+    primaryReselect: oneOf(...bondValues.primaryReselect),
     resendIGMP: unsigned(32),
     minLinks: unsigned(32),
     lpInterval: unsigned(32),
@@ -55,7 +55,7 @@ export const BondConfig = defineDocument({
   rules(bond, report) {
     linkRules(bond, report)
     if (!bond.links?.length) report.error(['links'], 'at least one link is required')
-    if (!bond.bondMode) report.error(['bondMode'], `a bond mode is required: ${bondWords.mode.join(', ')}`)
+    if (!bond.bondMode) report.error(['bondMode'], `a bond mode is required: ${bondValues.mode.join(', ')}`)
     if (bond.bondMode === '802.3ad') {
       for (const key of ['miimon', 'updelay', 'downdelay'] as const) {
         if (bond[key] === undefined) report.warning([key], `${key} should be set with 802.3ad`)

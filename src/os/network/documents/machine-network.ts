@@ -5,7 +5,7 @@ import type { Reporter } from '../../../document/kind.ts'
 import type { Path } from '../../../document/path.ts'
 import { notYet } from '../../../document/unsupported.ts'
 import { kubeSpanFields, kubeSpanRules } from '../../kubespan/documents/kubespan.ts'
-import { bondWords } from './bond.ts'
+import { bondValues } from './bond.ts'
 import { isWireguardKey } from './wireguard.ts'
 
 const selectorFields = { busPath: text, hardwareAddr: text, permanentAddr: text, pciID: text, driver: text, physical: flag }
@@ -178,7 +178,7 @@ function addressRules({ addresses = [], cidr, routes = [], vip }: Addressed, rep
 function bondRules(bond: Bond, report: Reporter, path: Path): void {
   const at = (key: keyof Bond) => [...path, key]
   if (bond.interfaces?.length && bond.deviceSelectors?.length) report.error(path, 'interfaces and deviceSelectors exclude each other')
-  for (const [key, words] of Object.entries(bondWords) as [keyof typeof bondWords, readonly string[]][]) {
+  for (const [key, words] of Object.entries(bondValues) as [keyof typeof bondValues, readonly string[]][]) {
     const value = bond[key]
     if (value && !words.includes(value)) report.error(at(key), `${JSON.stringify(value)} is not one of ${words.join(', ')}`)
   }

@@ -2,7 +2,7 @@
 import type { FilterChain, FilterRule } from '../../../linux/net/nftables.ts'
 
 /** The desired content of a table. */
-export interface FilterWish {
+export interface DesiredFilter {
   /** By chain name. A rule is identified by its comment. */
   readonly chains: ReadonlyMap<string, { type: string; hook: string; priority: number; policy: string; rules: readonly string[] }>
 }
@@ -13,17 +13,23 @@ const policies: Readonly<Record<string, number>> = { drop: 0, accept: 1 }
 
 /** True if the table has exactly these chains with exactly these rules, in this order. */
 export function stands(
-  { chains: wanted }: FilterWish,
+  { chains: wanted }: DesiredFilter,
   { chains, rules }: { chains: readonly FilterChain[]; rules: readonly FilterRule[] },
 ): boolean {
   if (chains.length !== wanted.size) return false
   return chains.every(({ name, type, hook, priority, policy }) => {
-    const wish = wanted.get(name)
-    if (!wish || wish.type !== type || hooks[wish.hook] !== hook || wish.priority !== priority || policies[wish.policy] !== policy)
+    const desired = wanted.get(name)
+    if (
+      !desired ||
+      desired.type !== type ||
+      hooks[desired.hook] !== hook ||
+      desired.priority !== priority ||
+      policies[desired.policy] !== policy
+    )
       return false
     return Bun.deepEquals(
       rules.filter(({ chain }) => chain === name).map(({ comment }) => comment),
-      [...wish.rules],
+      [...desired.rules],
     )
   })
 }

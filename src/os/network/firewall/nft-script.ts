@@ -2,7 +2,7 @@
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { containsAddress, isIPv6, parsePrefix } from '../../../wire/prefix.ts'
 import type { NfTablesChain } from '../resources/nf-tables-chain.ts'
-import type { FilterWish } from './filter-state.ts'
+import type { DesiredFilter } from './filter-state.ts'
 
 type Chain = SpecOf<typeof NfTablesChain>
 type Rule = NonNullable<Chain['rules']>[number]
@@ -29,7 +29,7 @@ const priorities: Readonly<Record<string, number>> = {
 }
 
 /** A script, and the state by which its table is recognized later. */
-export interface NftScript extends FilterWish {
+export interface NftScript extends DesiredFilter {
   readonly text: string
 }
 
@@ -47,7 +47,7 @@ export function nftScript(chains: ReadonlyMap<string, Chain>): NftScript {
   // A rule's comment contains the digest of the whole ruleset, so that stale or foreign rules are detected.
   const whole = new Bun.CryptoHasher('sha256').update(JSON.stringify(drafts.map(({ name, head, lines }) => [name, head, lines])))
   const digest = whole.digest('hex').slice(0, 12)
-  const wanted = new Map<string, FilterWish['chains'] extends ReadonlyMap<string, infer C> ? C : never>()
+  const wanted = new Map<string, DesiredFilter['chains'] extends ReadonlyMap<string, infer C> ? C : never>()
   const blocks = drafts.map(({ name, chain: { type, hook, policy }, priority, head, lines }) => {
     const rules = lines.map((_, index) => `${digest} ${index + 1} of ${lines.length}`)
     wanted.set(name, { type, hook, policy, priority, rules })

@@ -4,7 +4,7 @@ import { tableName } from './nft-script.ts'
 
 const program = '/usr/sbin/nft'
 const scriptFile = '/run/nftables-talos.nft'
-const patience = 10_000
+const timeout = 10_000
 
 /** The kernel's packet filter, set by the nft(8) of the system image. */
 export const packetFilter = (
@@ -21,9 +21,9 @@ const runNft =
   async (script: string): Promise<void> => {
     await files.writeAtomic(scriptFile, script, { mode: 0o600 })
     const child = spawn({ argv: [program, '-f', scriptFile], env: {}, cwd: '/' })
-    const timer = setTimeout(() => child.kill('SIGKILL'), patience)
-    const said = await Promise.all(child.output.map((stream) => new Response(stream).text()))
+    const timer = setTimeout(() => child.kill('SIGKILL'), timeout)
+    const output = await Promise.all(child.output.map((stream) => new Response(stream).text()))
     const { code, signal } = await child.exited
     clearTimeout(timer)
-    if (code !== 0) throw new Error(`set packet filter: ${signal ? `nft was killed by ${signal}` : said.join('').trim().split('\n')[0]}`)
+    if (code !== 0) throw new Error(`set packet filter: ${signal ? `nft was killed by ${signal}` : output.join('').trim().split('\n')[0]}`)
   }

@@ -1,14 +1,14 @@
 /** Converts kind-specific link settings between specs and the kernel's numbers (IFLA_INFO_DATA). */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { LinkData } from '../../../linux/net/rtnetlink.ts'
-import { bondWords } from '../documents/bond.ts'
+import { bondValues } from '../documents/bond.ts'
 import type { LinkSpec, LinkStatus } from '../resources/link.ts'
 
 type Spec = SpecOf<typeof LinkSpec>
 type Bond = NonNullable<Spec['bondMaster']>
-type Words = keyof typeof bondWords
+type Words = keyof typeof bondValues
 
-const words: readonly Words[] = Object.keys(bondWords) as Words[]
+const words: readonly Words[] = Object.keys(bondValues) as Words[]
 const vlanProtocols: Record<string, number> = { '802.1q': 0x8100, '802.1ad': 0x88a8 } // ETH_P_8021Q, ETH_P_8021AD
 
 /** Bond settings that are valid in some modes only; the kernel rejects them in the others. */
@@ -37,7 +37,7 @@ export function bondData(bond: Bond): LinkData {
     else if (typeof value === 'boolean') data[name] = Number(value)
     else if (name === 'adLacpActive') data[name] = Number(value === 'on')
     else {
-      const number = (bondWords[name as Words] as readonly string[] | undefined)?.indexOf(value) ?? -1
+      const number = (bondValues[name as Words] as readonly string[] | undefined)?.indexOf(value) ?? -1
       if (number < 0) throw new RangeError(`bond setting "${name}": "${value}" is not known`)
       data[name] = number
     }
@@ -47,7 +47,7 @@ export function bondData(bond: Bond): LinkData {
 
 /** Bond settings as shown in the status. */
 function shownBond(data: LinkData): Bond {
-  const word = (name: Words) => bondWords[name][Number(data[name])] ?? String(data[name] ?? '')
+  const word = (name: Words) => bondValues[name][Number(data[name])] ?? String(data[name] ?? '')
   const texts = Object.fromEntries(words.map((name) => [name, word(name)])) as Record<Words, string>
   const numbers = Object.fromEntries(
     ['primary', 'miimon', 'updelay', 'downdelay', 'arpInterval', 'resendIgmp', 'minLinks', 'lpInterval', 'packetsPerSlave', 'numPeerNotif']
@@ -93,8 +93,8 @@ export function shownData(
 }
 
 /** The desired settings that differ from the present ones. */
-export function changedData(wished: LinkData, present: LinkData): LinkData {
-  return Object.fromEntries(Object.entries(wished).filter(([name, value]) => !Bun.deepEquals(present[name] ?? absent(value), value)))
+export function changedData(desired: LinkData, present: LinkData): LinkData {
+  return Object.fromEntries(Object.entries(desired).filter(([name, value]) => !Bun.deepEquals(present[name] ?? absent(value), value)))
 }
 
 const absent = (value: LinkData[string]) => (Array.isArray(value) ? [] : undefined)

@@ -256,8 +256,8 @@ const bondDefaults = {
 
 /** Bond settings, completed with the defaults. */
 export function bondOf(given: Readonly<Record<string, unknown>>): NonNullable<DeclaredLink['bond']> {
-  const said = Object.entries(given).filter(([, value]) => value !== undefined && value !== '')
-  return { ...bondDefaults, ...Object.fromEntries(said) }
+  const set = Object.entries(given).filter(([, value]) => value !== undefined && value !== '')
+  return { ...bondDefaults, ...Object.fromEntries(set) }
 }
 
 /** The settings that both spellings of a bond share with the resource. */

@@ -39,7 +39,7 @@ export function selectedLinks(selector: DeviceSelector, links: readonly Status[]
 const lower = (text: string) => text.toLowerCase()
 
 /** The physical links that are not ignored. */
-export const cards = (present: readonly Status[], { ignored }: BootNetwork): string[] =>
+export const physicalLinks = (present: readonly Status[], { ignored }: BootNetwork): string[] =>
   present
     .filter(({ metadata, spec }) => isPhysical(spec) && !ignored.has(metadata.id) && !(spec.alias && ignored.has(spec.alias)))
     .map(({ metadata }) => metadata.id)

@@ -18,19 +18,19 @@ const sessionEnd = 180
  * retry timer. For a peer with a session, keepalives are disabled and enabled, which makes the kernel send a packet at once.
  */
 export function wireguardChange(
-  wish: Settings,
+  desired: Settings,
   device: WireguardDevice,
-  { told = new Map(), now = Date.now() / 1000 }: { told?: ReadonlyMap<string, string>; now?: number } = {},
+  { configured = new Map(), now = Date.now() / 1000 }: { configured?: ReadonlyMap<string, string>; now?: number } = {},
 ): WireguardChange | undefined {
-  const wanted = new Map(wish.peers.map((peer) => [peer.publicKey, peer]))
+  const desiredPeers = new Map(desired.peers.map((peer) => [peer.publicKey, peer]))
   const present = new Map(device.peers.map((peer) => [peer.publicKey, peer]))
   const peers: NonNullable<WireguardChange['peers']>[number][] = device.peers
-    .filter(({ publicKey }) => !wanted.has(publicKey))
+    .filter(({ publicKey }) => !desiredPeers.has(publicKey))
     .map(({ publicKey }) => ({ publicKey, remove: true }))
-  for (const { publicKey, presharedKey, endpoint, persistentKeepaliveInterval, allowedIPs } of wanted.values()) {
+  for (const { publicKey, presharedKey, endpoint, persistentKeepaliveInterval, allowedIPs } of desiredPeers.values()) {
     const before = present.get(publicKey)
     const keepalive = Math.round(milliseconds(persistentKeepaliveInterval || '0s') / 1000)
-    const another = (told.get(publicKey) ?? endpoint) !== endpoint || before?.lastHandshake === 0
+    const another = (configured.get(publicKey) ?? endpoint) !== endpoint || before?.lastHandshake === 0
     // A peer heard of recently is at its present endpoint: the spec is outdated, or the change has to wait.
     const heard = before !== undefined && before.lastHandshake > 0 && now - before.lastHandshake < justHeard
     const move = endpoint && (!before || before.endpoint === '' || (before.endpoint !== endpoint && another && !heard))
@@ -41,9 +41,9 @@ export function wireguardChange(
     peers.push({ publicKey, presharedKey, keepalive, allowedIPs, ...(move ? { endpoint } : {}) })
   }
   const change = {
-    ...(wish.privateKey && clamped(wish.privateKey) !== clamped(device.privateKey) ? { privateKey: wish.privateKey } : {}),
-    ...(wish.listenPort && wish.listenPort !== device.listenPort ? { listenPort: wish.listenPort } : {}),
-    ...(wish.firewallMark !== device.firewallMark ? { firewallMark: wish.firewallMark } : {}),
+    ...(desired.privateKey && clamped(desired.privateKey) !== clamped(device.privateKey) ? { privateKey: desired.privateKey } : {}),
+    ...(desired.listenPort && desired.listenPort !== device.listenPort ? { listenPort: desired.listenPort } : {}),
+    ...(desired.firewallMark !== device.firewallMark ? { firewallMark: desired.firewallMark } : {}),
     ...(peers.length > 0 ? { peers } : {}),
   }
   return Object.keys(change).length > 0 ? { index: device.index, ...change } : undefined

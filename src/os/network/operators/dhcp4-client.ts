@@ -44,7 +44,7 @@ export interface Dhcp4Lease {
 export type Recipient = 'everybody' | { address: string; station: string; from: string }
 
 /** The link as the client uses it. */
-export interface Dhcp4Door {
+export interface Dhcp4Transport {
   send(message: Dhcp4Message, to: Recipient): void
   /** The next answer to a transaction, undefined on timeout. */
   receive(transaction: number, milliseconds: number, signal: AbortSignal): Promise<{ message: Dhcp4Message; station: string } | undefined>
@@ -67,7 +67,7 @@ const leastLease = 10_000
 
 /** Maintains a lease until aborted. `report` receives each new lease, and undefined when the lease is lost. */
 export class Dhcp4Client {
-  readonly #door: Dhcp4Door
+  readonly #transport: Dhcp4Transport
   readonly #clock: Clock
   readonly #settings: Dhcp4Settings
   readonly #log: Logger
@@ -76,14 +76,14 @@ export class Dhcp4Client {
   #began = 0
 
   constructor(options: {
-    door: Dhcp4Door
+    transport: Dhcp4Transport
     clock: Clock
     settings: Dhcp4Settings
     log: Logger
     hostname?: () => string
     random?: () => number
   }) {
-    this.#door = options.door
+    this.#transport = options.transport
     this.#clock = options.clock
     this.#settings = options.settings
     this.#log = options.log
@@ -91,16 +91,16 @@ export class Dhcp4Client {
     this.#random = options.random ?? Math.random
   }
 
-  async run(tell: (lease: Dhcp4Lease | undefined) => void, signal: AbortSignal, previous?: Dhcp4Lease): Promise<void> {
+  async run(report: (lease: Dhcp4Lease | undefined) => void, signal: AbortSignal, previous?: Dhcp4Lease): Promise<void> {
     let lease = previous && previous.expiresAt > this.#clock.now() ? await this.#confirm(previous, signal) : undefined
-    if (previous && !lease && !signal.aborted) tell(undefined)
+    if (previous && !lease && !signal.aborted) report(undefined)
     while (!signal.aborted) {
       lease ??= await this.#acquire(signal)
       if (!lease) return // aborted
       this.#log.info('address leased', { address: lease.address, server: lease.server, seconds: this.#left(lease.expiresAt) })
-      tell(lease)
-      lease = await this.#keep(lease, tell, signal)
-      if (!lease && !signal.aborted) tell(undefined)
+      report(lease)
+      lease = await this.#keep(lease, report, signal)
+      if (!lease && !signal.aborted) report(undefined)
     }
   }
 
@@ -109,16 +109,16 @@ export class Dhcp4Client {
   async #acquire(signal: AbortSignal): Promise<Dhcp4Lease | undefined> {
     this.#began = this.#clock.now()
     for (let attempt = 0; !signal.aborted; attempt++) {
-      const pause = pauses[Math.min(attempt, pauses.length - 1)]!
-      const asked = this.#message(dhcp4Type.discover, [])
-      this.#send(asked, 'everybody')
-      const offer = await this.#answer(asked, [dhcp4Type.offer], pause, signal)
+      const delay = pauses[Math.min(attempt, pauses.length - 1)]!
+      const discover = this.#message(dhcp4Type.discover, [])
+      this.#send(discover, 'everybody')
+      const offer = await this.#answer(discover, [dhcp4Type.offer], delay, signal)
       if (!offer) continue
       const { server } = offer.options
       if (server === undefined || offer.message.yourAddress === '0.0.0.0') continue
       const lease = await this.#request(offer.message, server, signal)
-      if (lease === 'refused') await this.#clock.sleep(this.#jitter(pause), signal)
-      else if (lease && (await this.#door.taken(bare(lease.address), signal))) {
+      if (lease === 'refused') await this.#clock.sleep(this.#jitter(delay), signal)
+      else if (lease && (await this.#transport.taken(bare(lease.address), signal))) {
         this.#log.warn('declining leased address, another host holds it', { address: lease.address, server })
         this.#send(this.#message(dhcp4Type.decline, [requested(lease.address), [dhcp4Option.server, optionAddresses(server)]]), 'everybody')
         await this.#clock.sleep(afterDecline, signal)
@@ -131,10 +131,10 @@ export class Dhcp4Client {
     const address = offer.yourAddress
     const message = this.#message(dhcp4Type.request, [requested(address), [dhcp4Option.server, optionAddresses(server)]])
     message.transaction = offer.transaction // RFC 2131 4.4.1, table 5
-    for (const pause of requestPauses) {
+    for (const delay of requestPauses) {
       if (signal.aborted) return undefined
       this.#send(message, 'everybody')
-      const answer = await this.#answer(message, [dhcp4Type.ack, dhcp4Type.nak], pause, signal)
+      const answer = await this.#answer(message, [dhcp4Type.ack, dhcp4Type.nak], delay, signal)
       if (!answer) continue
       if (answer.options.type === dhcp4Type.ack) return this.#leaseOf(answer)
       this.#log.warn('server rejected the address it offered', { address, server, reason: answer.options.message })
@@ -147,17 +147,17 @@ export class Dhcp4Client {
   async #confirm(lease: Dhcp4Lease, signal: AbortSignal): Promise<Dhcp4Lease | undefined> {
     this.#began = this.#clock.now()
     const message = this.#message(dhcp4Type.request, [requested(lease.address)])
-    for (const pause of requestPauses) {
+    for (const delay of requestPauses) {
       if (signal.aborted) return lease
       this.#send(message, 'everybody')
-      const answer = await this.#answer(message, [dhcp4Type.ack, dhcp4Type.nak], pause, signal)
+      const answer = await this.#answer(message, [dhcp4Type.ack, dhcp4Type.nak], delay, signal)
       if (answer) return answer.options.type === dhcp4Type.ack ? (this.#leaseOf(answer) ?? lease) : undefined
     }
     return lease
   }
 
   /** Waits, renews and rebinds while the lease is valid. Returns undefined when it is lost. */
-  async #keep(lease: Dhcp4Lease, tell: (lease: Dhcp4Lease) => void, signal: AbortSignal): Promise<Dhcp4Lease | undefined> {
+  async #keep(lease: Dhcp4Lease, report: (lease: Dhcp4Lease) => void, signal: AbortSignal): Promise<Dhcp4Lease | undefined> {
     await this.#until(lease.renewAt, signal)
     this.#began = this.#clock.now()
     while (!signal.aborted) {
@@ -171,8 +171,8 @@ export class Dhcp4Client {
       this.#send(message, renewing ? { address: lease.server, station: lease.serverStation, from: bare(lease.address) } : 'everybody')
       // RFC 2131 4.4.5: half of the remaining time, but at most once a minute
       const left = (renewing ? lease.rebindAt : lease.expiresAt) - now
-      const pause = Math.min(left, Math.max(left / 2, 60_000))
-      const answer = await this.#answer(message, [dhcp4Type.ack, dhcp4Type.nak], pause, signal)
+      const delay = Math.min(left, Math.max(left / 2, 60_000))
+      const answer = await this.#answer(message, [dhcp4Type.ack, dhcp4Type.nak], delay, signal)
       if (!answer) continue
       if (answer.options.type === dhcp4Type.nak) {
         this.#log.warn('server revoked the lease', { address: lease.address, reason: answer.options.message })
@@ -183,7 +183,7 @@ export class Dhcp4Client {
       if (bare(renewed.address) !== bare(lease.address)) return renewed
       lease = renewed
       this.#log.debug('lease renewed', { address: lease.address, seconds: this.#left(lease.expiresAt) })
-      tell(lease)
+      report(lease)
       await this.#until(lease.renewAt, signal)
       this.#began = this.#clock.now()
     }
@@ -201,14 +201,14 @@ export class Dhcp4Client {
   #message(type: number, more: [number, Uint8Array][]): Dhcp4Message {
     const { hardwareAddress, clientIdentifier, duid, skipHostname } = this.#settings
     const name = this.#hostname()
-    const asks = type === dhcp4Type.discover || type === dhcp4Type.request
+    const isRequest = type === dhcp4Type.discover || type === dhcp4Type.request
     const options: [number, Uint8Array][] = [[dhcp4Option.messageType, optionNumber(type, 1)]]
     const mac = parseMac(hardwareAddress) ?? new Uint8Array()
     if (clientIdentifier === 'mac') options.push([dhcp4Option.clientId, Buffer.concat([Buffer.from([1]), mac])])
     // RFC 4361 6.1: type 255, IAID, DUID
     if (clientIdentifier === 'duid' && duid)
       options.push([dhcp4Option.clientId, Buffer.concat([Buffer.from([255]), mac.subarray(-4), duid])])
-    if (asks) {
+    if (isRequest) {
       if (name && !skipHostname) options.push([dhcp4Option.hostname, Buffer.from(name)])
       const {
         subnetMask,
@@ -225,8 +225,8 @@ export class Dhcp4Client {
         hostname,
       } = dhcp4Option
       // RFC 3442: classless static routes precede routers in the parameter list
-      const wanted = [subnetMask, routes, routers, nameServers, domain, mtu, timeServers, leaseTime, renewalTime, rebindingTime, search]
-      options.push([dhcp4Option.parameters, Uint8Array.from(skipHostname ? wanted : [...wanted, hostname])])
+      const parameters = [subnetMask, routes, routers, nameServers, domain, mtu, timeServers, leaseTime, renewalTime, rebindingTime, search]
+      options.push([dhcp4Option.parameters, Uint8Array.from(skipHostname ? parameters : [...parameters, hostname])])
       options.push([dhcp4Option.maxSize, optionNumber(1472, 2)])
     }
     const message = newRequest(Math.floor(this.#random() * 2 ** 32), hardwareAddress, [...options, ...more])
@@ -236,7 +236,7 @@ export class Dhcp4Client {
 
   #send(message: Dhcp4Message, to: Recipient): void {
     try {
-      this.#door.send(message, to)
+      this.#transport.send(message, to)
     } catch (error) {
       this.#log.debug('send DHCP message failed, will retry', { error: error instanceof Error ? error.message : String(error) })
     }
@@ -248,7 +248,7 @@ export class Dhcp4Client {
     while (!signal.aborted) {
       const left = end - this.#clock.now()
       if (left <= 0) return undefined
-      const answer = await this.#door.receive(transaction, left, signal)
+      const answer = await this.#transport.receive(transaction, left, signal)
       if (!answer) return undefined
       const options = new Dhcp4Options(answer.message.options)
       if (answer.message.operation === 'reply' && types.includes(options.type ?? 0)) return { ...answer, options }

@@ -6,7 +6,7 @@ import { readDatagram, writeDatagram } from '../../../wire/packet/datagram.ts'
 import { containsAddress, parsePrefix } from '../../../wire/prefix.ts'
 import type { Kernel } from '../../kernel.ts'
 import type { RouteSpec } from '../resources/route.ts'
-import { Dhcp4Client, type Dhcp4Door, type Dhcp4Lease } from './dhcp4-client.ts'
+import { Dhcp4Client, type Dhcp4Lease, type Dhcp4Transport } from './dhcp4-client.ts'
 import { Inbox } from './inbox.ts'
 import type { Clock, Findings, Operation, Operator } from './operator.ts'
 
@@ -18,7 +18,7 @@ const probeTime = 90
 /** Runs the DHCPv4 client on a packet socket of the link. */
 export const dhcp4Operator =
   (packets: Packets): Operator =>
-  async ({ spec, link, signal, log, clock, hostname, tell, memory }) => {
+  async ({ spec, link, signal, log, clock, hostname, report, memory }) => {
     const { routeMetric, skipHostnameRequest = false, clientIdentifier } = spec.dhcp4!
     const inbox = new Inbox<{ message: Dhcp4Message; station: string }>()
     const socket = packets.openPacket(link, { family: 'ip4', port: dhcp4Ports.client }, (packet, station) => {
@@ -41,7 +41,7 @@ export const dhcp4Operator =
           ...(clientIdentifier?.duidRawHex ? { duid: Buffer.from(clientIdentifier.duidRawHex, 'hex') } : {}),
           skipHostname: skipHostnameRequest,
         },
-        door: {
+        transport: {
           send(message, to) {
             const everybody = to === 'everybody'
             const datagram = writeDatagram({
@@ -56,13 +56,13 @@ export const dhcp4Operator =
           receive: (transaction, milliseconds, until) =>
             inbox.take(({ message }) => message.transaction === transaction, milliseconds, clock, until),
           taken: (address, until) => taken(packets, { link, clock }, address, until),
-        } satisfies Dhcp4Door,
+        } satisfies Dhcp4Transport,
       })
       const before = memory.get('lease') as Dhcp4Lease | undefined
       await client.run(
         (lease) => {
           memory.set('lease', lease)
-          tell(lease && findingsOf(lease, spec.linkName, routeMetric))
+          report(lease && findingsOf(lease, spec.linkName, routeMetric))
         },
         signal,
         before,

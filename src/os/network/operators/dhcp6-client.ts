@@ -31,7 +31,7 @@ export interface Dhcp6Lease {
 }
 
 /** The link as the client uses it. Every message is multicast to all servers. */
-export interface Dhcp6Door {
+export interface Dhcp6Transport {
   send(message: Dhcp6Message): void
   /** The next answer to a transaction, undefined on timeout. */
   receive(transaction: number, milliseconds: number, signal: AbortSignal): Promise<Dhcp6Message | undefined>
@@ -39,7 +39,7 @@ export interface Dhcp6Door {
   taken(addresses: readonly string[], signal: AbortSignal): Promise<boolean>
 }
 
-interface Patience {
+interface Retransmission {
   first: number
   longest: number
   /** Maximum number of transmissions, if limited. */
@@ -47,16 +47,16 @@ interface Patience {
 }
 
 /** Retransmission parameters (RFC 8415 7.6), in milliseconds. */
-const patience = {
+const retransmission = {
   solicit: { first: 1000, longest: 3_600_000 },
   request: { first: 1000, longest: 30_000, most: 10 },
   confirm: { first: 1000, longest: 4000, most: 4 },
   renew: { first: 10_000, longest: 600_000 },
   rebind: { first: 10_000, longest: 600_000 },
   decline: { first: 1000, longest: 16_000, most: 4 },
-} as const satisfies Record<string, Patience>
+} as const satisfies Record<string, Retransmission>
 
-type Wish = keyof typeof patience
+type MessageName = keyof typeof retransmission
 
 const leastLease = 10_000
 /** Delay after a decline, so that a server that offers the same address again is not queried in a loop. */
@@ -64,15 +64,22 @@ const afterDecline = 10_000
 
 /** Maintains a lease until aborted. `report` receives each new lease, and undefined when the lease is lost. */
 export class Dhcp6Client {
-  readonly #door: Dhcp6Door
+  readonly #transport: Dhcp6Transport
   readonly #clock: Clock
   readonly #log: Logger
   readonly #duid: Uint8Array
   readonly #association: number
   readonly #random: () => number
 
-  constructor(options: { door: Dhcp6Door; clock: Clock; log: Logger; duid: Uint8Array; association: number; random?: () => number }) {
-    this.#door = options.door
+  constructor(options: {
+    transport: Dhcp6Transport
+    clock: Clock
+    log: Logger
+    duid: Uint8Array
+    association: number
+    random?: () => number
+  }) {
+    this.#transport = options.transport
     this.#clock = options.clock
     this.#log = options.log
     this.#duid = options.duid
@@ -80,22 +87,22 @@ export class Dhcp6Client {
     this.#random = options.random ?? Math.random
   }
 
-  async run(tell: (lease: Dhcp6Lease | undefined) => void, signal: AbortSignal, previous?: Dhcp6Lease): Promise<void> {
+  async run(report: (lease: Dhcp6Lease | undefined) => void, signal: AbortSignal, previous?: Dhcp6Lease): Promise<void> {
     let lease = previous && previous.expiresAt > this.#clock.now() ? await this.#confirm(previous, signal) : undefined
-    if (previous && !lease && !signal.aborted) tell(undefined)
+    if (previous && !lease && !signal.aborted) report(undefined)
     while (!signal.aborted) {
       lease ??= await this.#acquire(signal)
       if (!lease) return // aborted
       this.#log.info('address leased', { address: lease.addresses.join(', ') })
-      tell(lease)
-      if (await this.#door.taken(lease.addresses, signal)) {
-        tell(undefined)
+      report(lease)
+      if (await this.#transport.taken(lease.addresses, signal)) {
+        report(undefined)
         await this.#decline(lease, signal)
         lease = undefined
         continue
       }
-      lease = await this.#keep(lease, tell, signal)
-      if (!lease && !signal.aborted) tell(undefined)
+      lease = await this.#keep(lease, report, signal)
+      if (!lease && !signal.aborted) report(undefined)
     }
   }
 
@@ -143,7 +150,7 @@ export class Dhcp6Client {
     await this.#clock.sleep(afterDecline, signal)
   }
 
-  async #keep(lease: Dhcp6Lease, tell: (lease: Dhcp6Lease) => void, signal: AbortSignal): Promise<Dhcp6Lease | undefined> {
+  async #keep(lease: Dhcp6Lease, report: (lease: Dhcp6Lease) => void, signal: AbortSignal): Promise<Dhcp6Lease | undefined> {
     for (;;) {
       await this.#until(lease.renewAt, signal)
       if (signal.aborted) return lease
@@ -165,7 +172,7 @@ export class Dhcp6Client {
       if (!Bun.deepEquals(renewed.addresses, lease.addresses)) return renewed
       lease = renewed
       this.#log.debug('lease renewed', { address: lease.addresses.join(', ') })
-      tell(lease)
+      report(lease)
     }
   }
 
@@ -176,23 +183,23 @@ export class Dhcp6Client {
 
   /** Sends a message with exponential backoff (RFC 8415 15) until answered, the maximum count or the end time. */
   async #ask(
-    wish: Wish,
+    name: MessageName,
     more: Dhcp6Message['options'],
     addresses: readonly string[],
     signal: AbortSignal,
     how: { types: readonly number[]; take?: (type: number, meaning: Dhcp6Meaning) => boolean; enough?: () => boolean; end?: number },
   ): Promise<Dhcp6Meaning | undefined> {
-    const { first, longest, most }: Patience = patience[wish]
+    const { first, longest, most }: Retransmission = retransmission[name]
     const began = this.#clock.now()
     const transaction = Math.floor(this.#random() * 2 ** 24)
-    let pause = this.#jitter(first)
+    let delay = this.#jitter(first)
     for (let tries = 0; !signal.aborted && tries < (most ?? Number.POSITIVE_INFINITY); tries++) {
       const now = this.#clock.now()
       if (how.end !== undefined && now >= how.end) return undefined
-      this.#send({ type: dhcp6Type[wish], transaction, options: this.#options(wish, now - began, addresses, more) })
-      const until = Math.min(now + pause, how.end ?? Number.POSITIVE_INFINITY)
+      this.#send({ type: dhcp6Type[name], transaction, options: this.#options(name, now - began, addresses, more) })
+      const until = Math.min(now + delay, how.end ?? Number.POSITIVE_INFINITY)
       for (let left = until - this.#clock.now(); left > 0 && !signal.aborted; left = until - this.#clock.now()) {
-        const message = await this.#door.receive(transaction, left, signal)
+        const message = await this.#transport.receive(transaction, left, signal)
         if (!message) break
         const meaning = new Dhcp6Meaning(message)
         if (!how.types.includes(message.type) || !sameBytes(meaning.clientId, this.#duid)) continue
@@ -200,26 +207,26 @@ export class Dhcp6Client {
         if (tries > 0 && how.enough?.()) return undefined
       }
       if (how.enough?.()) return undefined
-      pause = Math.min(pause * 2, longest) * (0.9 + this.#random() * 0.2)
+      delay = Math.min(delay * 2, longest) * (0.9 + this.#random() * 0.2)
     }
     return undefined
   }
 
-  #options(wish: Wish, elapsed: number, addresses: readonly string[], more: Dhcp6Message['options']): Dhcp6Message['options'] {
+  #options(name: MessageName, elapsed: number, addresses: readonly string[], more: Dhcp6Message['options']): Dhcp6Message['options'] {
     const number16 = (value: number) => Buffer.from([value >> 8, value & 255])
     const wanted = [dhcp6Option.nameServers, dhcp6Option.search, dhcp6Option.sntpServers, dhcp6Option.ntpServer, 82] // 82: SOL_MAX_RT
     return [
       { number: dhcp6Option.clientId, value: this.#duid },
       ...more,
       { number: dhcp6Option.iaNa, value: writeAssociation(this.#association, addresses) },
-      ...(wish === 'confirm' ? [] : [{ number: dhcp6Option.request, value: Buffer.concat(wanted.map(number16)) }]),
+      ...(name === 'confirm' ? [] : [{ number: dhcp6Option.request, value: Buffer.concat(wanted.map(number16)) }]),
       { number: dhcp6Option.elapsed, value: number16(Math.min(0xffff, Math.floor(elapsed / 10))) },
     ]
   }
 
   #send(message: Dhcp6Message): void {
     try {
-      this.#door.send(message)
+      this.#transport.send(message)
     } catch (error) {
       this.#log.debug('send DHCP message failed, will retry', { error: error instanceof Error ? error.message : String(error) })
     }

@@ -16,7 +16,7 @@ const serverStations = '33:33:00:01:00:02'
 /** Runs the DHCPv6 client on a packet socket of the link. It starts once the link-local address has passed duplicate address detection. */
 export const dhcp6Operator =
   (packets: Pick<Kernel['packet'], 'openPacket'>): Operator =>
-  async ({ spec, link, signal, log, clock, tell, memory, linkLocal, taken }) => {
+  async ({ spec, link, signal, log, clock, report, memory, linkLocal, taken }) => {
     const mac = parseMac(link.hardwareAddress) ?? new Uint8Array(6)
     const raw = spec.dhcp6?.clientIdentifier?.duidRawHex
     // RFC 8415 11.4: DUID-LL, made of the hardware address
@@ -37,7 +37,7 @@ export const dhcp6Operator =
         log,
         duid,
         association: Buffer.from(mac).readUInt32BE(mac.length - 4),
-        door: {
+        transport: {
           send: (message) =>
             socket.send(
               writeDatagram(
@@ -68,7 +68,7 @@ export const dhcp6Operator =
       await client.run(
         (lease) => {
           memory.set('lease', lease)
-          tell(lease && findingsOf(lease, spec.linkName))
+          report(lease && findingsOf(lease, spec.linkName))
         },
         signal,
         memory.get('lease') as Dhcp6Lease | undefined,

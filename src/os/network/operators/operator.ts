@@ -44,7 +44,7 @@ export interface Operation {
   /** Whether duplicate address detection found another station with an assigned address; undefined while it runs. */
   taken(address: string): boolean | undefined
   /** Publishes new findings; undefined withdraws them. */
-  tell(findings: Findings | undefined): void
+  report(findings: Findings | undefined): void
   /** State kept over restarts of the operator, as long as its spec exists. */
   readonly memory: Map<string, unknown>
 }

@@ -7,9 +7,9 @@ import type { Findings, Operator } from './operator.ts'
  */
 export type Elect = (name: string, act: (holding: AbortSignal) => Promise<void>, signal: AbortSignal) => Promise<void>
 
-const again = 1000
+const retryInterval = 1000
 /** Time for a link to remove an address, in milliseconds; well below the remaining time of the election's lease. */
-const longestFarewell = 2000
+const longestRemoval = 2000
 const never = new AbortController().signal
 /** Delays before repeated announcements, for stations that missed the first (RFC 5227 2.3 requires two). */
 const announcements = [50, 1000, 3000]
@@ -17,7 +17,7 @@ const announcements = [50, 1000, 3000]
 /** Assigns the shared address to the elected control plane node and announces it on the link. */
 export const vipOperator =
   (packets: Pick<Kernel['packet'], 'announce'>, elect: Elect): Operator =>
-  async ({ spec, link, signal, log, clock, tell, present }) => {
+  async ({ spec, link, signal, log, clock, report, present }) => {
     const { ip, gratuitousARP } = spec.vip!
     const six = ip.includes(':')
     const address = `${ip}/${six ? 128 : 32}`
@@ -46,27 +46,27 @@ export const vipOperator =
           async (holding) => {
             reason = ''
             log.info('acquired shared address', { address: ip })
-            tell(findings)
+            report(findings)
             if (gratuitousARP || six)
-              for (const pause of announcements) {
-                await clock.sleep(pause, holding)
+              for (const delay of announcements) {
+                await clock.sleep(delay, holding)
                 if (!holding.aborted) packets.announce(link, ip)
               }
             while (!holding.aborted) await clock.sleep(3_600_000, holding)
             // No other node is elected before this returns, so the link must have removed the address by then.
-            tell(undefined)
-            const patience = clock.now() + longestFarewell
-            while (present(address) && clock.now() < patience) await clock.sleep(10, never)
+            report(undefined)
+            const deadline = clock.now() + longestRemoval
+            while (present(address) && clock.now() < deadline) await clock.sleep(10, never)
           },
           signal,
         )
       } catch (error) {
-        const said = error instanceof Error ? error.message : String(error)
-        if (!signal.aborted && said !== reason) log.debug('shared address election waiting', { address: ip, reason: said })
-        reason = said
+        const message = error instanceof Error ? error.message : String(error)
+        if (!signal.aborted && message !== reason) log.debug('shared address election waiting', { address: ip, reason: message })
+        reason = message
       } finally {
-        tell(undefined)
+        report(undefined)
       }
-      if (!signal.aborted) await clock.sleep(again, signal)
+      if (!signal.aborted) await clock.sleep(retryInterval, signal)
     }
   }

@@ -1,5 +1,5 @@
-import { openPlatform } from './door.ts'
 import { platforms } from './platforms.ts'
+import { openPlatform } from './transport.ts'
 
 /** The platforms as sources of machine configuration. */
 export const clouds = (parts: Omit<Parameters<typeof openPlatform>[0], 'commandLine'>) => ({

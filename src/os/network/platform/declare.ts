@@ -1,8 +1,8 @@
 /** Builds platform network configurations from links, addresses and routes. */
 import { formatIp, parseIp } from '../../../wire/ip.ts'
+import { addressSpecs, linkSpecs, operatorSpecs, routeSpecs } from '../declared-specs.ts'
 import { splitName } from '../full-name.ts'
 import { canonicalDestination, canonicalPrefix, type DeclaredLink, type DhcpSettings } from '../link/declared.ts'
-import { addressWishes, linkWishes, operatorWishes, routeWishes } from '../wishes.ts'
 import { PlatformConfigError, type PlatformNetwork } from './platform-config.ts'
 
 /** A link of the machine, with the fields by which configurations select it. */
@@ -14,7 +14,7 @@ export interface KnownLink {
 }
 
 /** Everything a platform can provide. */
-export interface Said {
+export interface PlatformSettings {
   readonly links?: readonly DeclaredLink[]
   readonly nameServers?: readonly string[]
   readonly searchDomains?: readonly string[]
@@ -27,11 +27,11 @@ export interface Said {
 }
 
 /** Builds the specs of the platform layer. Throws PlatformConfigError for invalid addresses. */
-export function platformNetwork(said: Said, known: readonly KnownLink[]): PlatformNetwork {
-  const { links = [], nameServers = [], searchDomains = [], timeServers = [], hostname = '', externalIPs = [], metadata } = said
+export function platformNetwork(settings: PlatformSettings, known: readonly KnownLink[]): PlatformNetwork {
+  const { links = [], nameServers = [], searchDomains = [], timeServers = [], hostname = '', externalIPs = [], metadata } = settings
   const layer = 'platform'
   const indexOf = (name: string) => known.find((one) => one.name === name)?.index
-  const all = <T>(wishes: Map<string, T>) => [...wishes.values()]
+  const all = <T>(specs: Map<string, T>) => [...specs.values()]
   const servers = unique(nameServers)
   const domains = unique(searchDomains)
   for (const { name, addresses, routes } of links) {
@@ -42,10 +42,10 @@ export function platformNetwork(said: Said, known: readonly KnownLink[]): Platfo
   const external = unique(externalIPs)
   for (const address of external) mustBe(address, 'an external address')
   return {
-    links: all(linkWishes(links, layer, indexOf)),
-    addresses: all(addressWishes(links, layer)),
-    routes: all(routeWishes(links, layer)),
-    operators: all(operatorWishes(links, layer)),
+    links: all(linkSpecs(links, layer, indexOf)),
+    addresses: all(addressSpecs(links, layer)),
+    routes: all(routeSpecs(links, layer)),
+    operators: all(operatorSpecs(links, layer)),
     hostnames: hostname ? [{ ...splitName(hostname), layer }] : [],
     resolvers: servers.length + domains.length > 0 ? [{ dnsServers: servers, searchDomains: domains, layer }] : [],
     timeServers: timeServers.length > 0 ? [{ timeServers: unique(timeServers), layer }] : [],

@@ -3,7 +3,7 @@ import type { KnownLink } from './declare.ts'
 import type { PlatformNetwork } from './platform-config.ts'
 
 /** Access to the metadata of a platform. */
-export interface PlatformDoor {
+export interface PlatformTransport {
   /** Fetches text. Returns undefined on 404. Throws a one-line error otherwise. */
   fetch(
     url: string,
@@ -22,9 +22,9 @@ export interface PlatformDoor {
 /** A platform driver. */
 export interface Platform {
   /** The network configuration and metadata. Throws if it cannot be read now. */
-  network(door: PlatformDoor): Promise<PlatformNetwork>
+  network(transport: PlatformTransport): Promise<PlatformNetwork>
   /** The machine configuration; undefined if there is none. */
-  userData(door: Pick<PlatformDoor, 'fetch' | 'disk' | 'guestinfo' | 'serial' | 'commandLine'>): Promise<string | undefined>
+  userData(transport: Pick<PlatformTransport, 'fetch' | 'disk' | 'guestinfo' | 'serial' | 'commandLine'>): Promise<string | undefined>
   /** Reports readiness to a platform that waits for it. Throws if the report fails. */
-  ready?(door: Pick<PlatformDoor, 'fetch'>): Promise<void>
+  ready?(transport: Pick<PlatformTransport, 'fetch'>): Promise<void>
 }

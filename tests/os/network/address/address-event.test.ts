@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { silent } from '../../../../src/cosi/log.ts'
 import { Runtime } from '../../../../src/cosi/runtime.ts'
 import { Store } from '../../../../src/cosi/store.ts'
-import { tellAddresses } from '../../../../src/os/network/controllers/address/address-event.ts'
+import { publishAddresses } from '../../../../src/os/network/controllers/address/address-event.ts'
 import { HostnameStatus } from '../../../../src/os/network/resources/hostname.ts'
 import { NodeAddress } from '../../../../src/os/network/resources/node-address.ts'
 import { Events } from '../../../../src/os/runtime/events.ts'
@@ -11,7 +11,7 @@ test('name and addresses are told when they are known and whenever they change, 
   const events = new Events()
   const store = new Store()
   const runtime = new Runtime(store, { log: silent })
-  runtime.register(tellAddresses({ events }))
+  runtime.register(publishAddresses({ events }))
   runtime.start()
   const last = () => events.last('machine.AddressEvent')
   const put = async (...addresses: string[]) => {

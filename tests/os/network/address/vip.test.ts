@@ -43,7 +43,7 @@ test('the address is there while the election holds, announced, and gone before 
     taken: () => undefined,
     linkLocal: () => undefined,
     memory: new Map(),
-    tell: (findings: Findings | undefined) => void told.push(findings?.addresses[0]?.address),
+    report: (findings: Findings | undefined) => void told.push(findings?.addresses[0]?.address),
   })
   const holding = await elected.promise
   while (announced.length < 3) await Promise.resolve()

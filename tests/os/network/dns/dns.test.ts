@@ -6,11 +6,11 @@ import {
   aged,
   answerAddresses,
   answerWith,
-  askedFor,
   queryFor,
   readCode,
   readExtension,
   readLifetime,
+  readQueryName,
   readQuestion,
   truncated,
 } from '../../../../src/os/network/dns/message.ts'
@@ -67,7 +67,7 @@ test('no message makes the parser do more than refuse', () => {
           readQuestion,
           readLifetime,
           readExtension,
-          askedFor,
+          readQueryName,
           (any: Uint8Array) => queryFor(any, 7),
           (any: Uint8Array) => aged(any, 1, 2),
         ])
@@ -88,7 +88,7 @@ test('an unanswerable query gets a code, never silence', async () => {
 })
 
 test('names that are known here are answered here, for every kind of address', async () => {
-  expect(askedFor(query)).toEqual({ name: 'example.com', type: 1, class: 1 })
+  expect(readQueryName(query)).toEqual({ name: 'example.com', type: 1, class: 1 })
   expect(readLifetime(answerAddresses(query, [Uint8Array.of(10, 0, 0, 5)], 10))).toBe(10)
   const resolver = new Resolver()
   resolver.know(new Map([['example.com', [Uint8Array.of(10, 0, 0, 5)]]]))

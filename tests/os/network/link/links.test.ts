@@ -6,17 +6,17 @@ import { Store } from '../../../../src/cosi/store.ts'
 import type { Link, LinkChange, NewLink } from '../../../../src/linux/net/rtnetlink.ts'
 import { documentKinds } from '../../../../src/os/config/kinds.ts'
 import { mergeLinks } from '../../../../src/os/network/controllers/link/link.ts'
+import { linkSpecs } from '../../../../src/os/network/declared-specs.ts'
 import type { NetworkInterface } from '../../../../src/os/network/documents/machine-network.ts'
 import { canonicalDestination, declaredLinks } from '../../../../src/os/network/link/declared.ts'
-import { LinkKeeper } from '../../../../src/os/network/link/keeper.ts'
 import { linkNames, selectedLinks } from '../../../../src/os/network/link/names.ts'
+import { LinkReconciler } from '../../../../src/os/network/link/reconciler.ts'
 import { wireguardChange } from '../../../../src/os/network/link/wireguard.ts'
 import { LinkSpec, LinkStatus } from '../../../../src/os/network/resources/link.ts'
-import { linkWishes } from '../../../../src/os/network/wishes.ts'
 
-/** A kernel of links that notes what it is told. */
+/** A fake kernel that records link changes. */
 class Links {
-  readonly told: string[] = []
+  readonly calls: string[] = []
   readonly all: Link[] = []
 
   constructor(...names: string[]) {
@@ -30,17 +30,17 @@ class Links {
 
   links = () => this.all.map((link) => ({ ...link, data: { ...link.data } }))
   addLink = (link: NewLink) => {
-    this.told.push(`add ${link.name} ${link.kind} ${JSON.stringify(link.data ?? {})}${link.parent ? ` on ${link.parent}` : ''}`)
+    this.calls.push(`add ${link.name} ${link.kind} ${JSON.stringify(link.data ?? {})}${link.parent ? ` on ${link.parent}` : ''}`)
     this.#add(link as Link)
   }
   setLink = (which: string | number, { up, kind, data, ...change }: Omit<LinkChange, 'peer'>) => {
     const link = this.all.find(({ name }) => name === which)!
-    this.told.push(`set ${which} ${JSON.stringify({ up, data, ...change })}`)
+    this.calls.push(`set ${which} ${JSON.stringify({ up, data, ...change })}`)
     if (up !== undefined) link.flags = up ? link.flags | 1 : link.flags & ~1
     Object.assign(link, change, { data: { ...link.data, ...data } }, change.master === 0 ? { master: undefined } : {})
   }
   removeLink = (which: string | number) => {
-    this.told.push(`remove ${which}`)
+    this.calls.push(`remove ${which}`)
     this.all.splice(
       this.all.findIndex(({ name }) => name === which),
       1,
@@ -50,9 +50,9 @@ class Links {
 
 const document = ({ kind, ...value }: { kind: string; [key: string]: unknown }) => ({ kind: documentKinds.get(kind)!, value })
 
-function wishes(documents: Parameters<typeof document>[0][], devices: NetworkInterface[] = []) {
+function specsOf(documents: Parameters<typeof document>[0][], devices: NetworkInterface[] = []) {
   return [
-    ...linkWishes(
+    ...linkSpecs(
       declaredLinks(devices, documents.map(document), (name) => name),
       'configuration',
       (name) => ({ eth0: 1, eth1: 2 })[name],
@@ -67,9 +67,9 @@ describe('links that are made', () => {
   test('come in their order: a bond, its members while they are down, the VLAN upon it', () => {
     const kernel = new Links('eth0', 'eth1')
     kernel.setLink('eth0', { up: true })
-    kernel.told.length = 0
-    new LinkKeeper().converge(kernel, wishes([vlan, bond]), silent)
-    expect(kernel.told).toEqual([
+    kernel.calls.length = 0
+    new LinkReconciler().converge(kernel, specsOf([vlan, bond]), silent)
+    expect(kernel.calls).toEqual([
       'add bond0 bond {"mode":4,"xmitHashPolicy":0,"lacpRate":1,"miimon":100,"adLacpActive":1}',
       'add bond0.5 vlan {"id":5,"protocol":33024} on 3',
       'set bond0.5 {"mtu":1400}',
@@ -85,19 +85,19 @@ describe('links that are made', () => {
 
   test('are changed by no more than it takes, and a second round does nothing', () => {
     const kernel = new Links('eth0', 'eth1')
-    const keeper = new LinkKeeper()
-    keeper.converge(kernel, wishes([bond]), silent)
-    kernel.told.length = 0
-    keeper.converge(kernel, wishes([bond]), silent)
-    expect(kernel.told).toEqual([])
-    keeper.converge(kernel, wishes([{ ...bond, miimon: 50 }]), silent)
-    expect(kernel.told).toEqual(['set bond0 {"data":{"miimon":50}}'])
-    kernel.told.length = 0
-    keeper.converge(kernel, wishes([{ ...bond, miimon: 50, lacpRate: 'slow' }]), silent)
-    expect(kernel.told).toEqual(['set bond0 {"up":false}', 'set bond0 {"data":{"lacpRate":0}}', 'set bond0 {"up":true}'])
-    kernel.told.length = 0
-    keeper.converge(kernel, wishes([{ ...bond, bondMode: 'active-backup', miimon: 50 }]), silent)
-    expect(kernel.told.slice(0, 4)).toEqual([
+    const reconciler = new LinkReconciler()
+    reconciler.converge(kernel, specsOf([bond]), silent)
+    kernel.calls.length = 0
+    reconciler.converge(kernel, specsOf([bond]), silent)
+    expect(kernel.calls).toEqual([])
+    reconciler.converge(kernel, specsOf([{ ...bond, miimon: 50 }]), silent)
+    expect(kernel.calls).toEqual(['set bond0 {"data":{"miimon":50}}'])
+    kernel.calls.length = 0
+    reconciler.converge(kernel, specsOf([{ ...bond, miimon: 50, lacpRate: 'slow' }]), silent)
+    expect(kernel.calls).toEqual(['set bond0 {"up":false}', 'set bond0 {"data":{"lacpRate":0}}', 'set bond0 {"up":true}'])
+    kernel.calls.length = 0
+    reconciler.converge(kernel, specsOf([{ ...bond, bondMode: 'active-backup', miimon: 50 }]), silent)
+    expect(kernel.calls.slice(0, 4)).toEqual([
       'set bond0 {"up":false}',
       'set eth0 {"master":0}',
       'set eth1 {"master":0}',
@@ -106,40 +106,40 @@ describe('links that are made', () => {
     expect(kernel.all.filter(({ master }) => master === 3).map(({ name }) => name)).toEqual(['eth0', 'eth1'])
   })
 
-  test('go when nobody wishes them, and only what we made', () => {
+  test('go when nobody specsOf them, and only what we made', () => {
     const kernel = new Links('eth0')
-    const keeper = new LinkKeeper()
+    const reconciler = new LinkReconciler()
     kernel.addLink({ name: 'cni0', kind: 'bridge' })
-    keeper.converge(
+    reconciler.converge(
       kernel,
-      wishes([
+      specsOf([
         { kind: 'BridgeConfig', name: 'br0', links: ['eth0'] },
         { kind: 'DummyLinkConfig', name: 'd0' },
       ]),
       silent,
     )
-    kernel.told.length = 0
-    keeper.converge(kernel, wishes([{ kind: 'BridgeConfig', name: 'br0' }]), silent)
-    expect(kernel.told).toEqual(['remove d0', 'set eth0 {"master":0}'])
-    keeper.converge(kernel, [], silent)
+    kernel.calls.length = 0
+    reconciler.converge(kernel, specsOf([{ kind: 'BridgeConfig', name: 'br0' }]), silent)
+    expect(kernel.calls).toEqual(['remove d0', 'set eth0 {"master":0}'])
+    reconciler.converge(kernel, [], silent)
     expect(kernel.all.map(({ name }) => name)).toEqual(['eth0', 'cni0'])
   })
 
   test('do not take the name of one of another kind', () => {
     const kernel = new Links('eth0')
     kernel.addLink({ name: 'br0', kind: 'vxlan' })
-    expect(() => new LinkKeeper().converge(kernel, wishes([{ kind: 'BridgeConfig', name: 'br0' }]), silent)).toThrow(
+    expect(() => new LinkReconciler().converge(kernel, specsOf([{ kind: 'BridgeConfig', name: 'br0' }]), silent)).toThrow(
       'make link "br0": there is one of kind "vxlan" already: give yours of kind "bridge" another name',
     )
   })
 
   test('a VLAN of another number is another VLAN', () => {
     const kernel = new Links('eth0')
-    const keeper = new LinkKeeper()
-    keeper.converge(kernel, wishes([{ ...vlan, parent: 'eth0', name: 'v' }]), silent)
-    kernel.told.length = 0
-    keeper.converge(kernel, wishes([{ ...vlan, parent: 'eth0', name: 'v', vlanID: 6 }]), silent)
-    expect(kernel.told.slice(0, 2)).toEqual(['remove v', 'add v vlan {"id":6,"protocol":33024} on 1'])
+    const reconciler = new LinkReconciler()
+    reconciler.converge(kernel, specsOf([{ ...vlan, parent: 'eth0', name: 'v' }]), silent)
+    kernel.calls.length = 0
+    reconciler.converge(kernel, specsOf([{ ...vlan, parent: 'eth0', name: 'v', vlanID: 6 }]), silent)
+    expect(kernel.calls.slice(0, 2)).toEqual(['remove v', 'add v vlan {"id":6,"protocol":33024} on 1'])
   })
 })
 
@@ -233,7 +233,7 @@ test('the old form and the documents say the same', () => {
   expect(canonicalDestination('::/0')).toBe('')
 })
 
-test('a WireGuard link is told just what differs, and unknown peers go', () => {
+test('a WireGuard link is configured just what differs, and unknown peers go', () => {
   const key = (letter: string) => Buffer.alloc(32, letter).toString('base64')
   const peer = {
     publicKey: key('p'),
@@ -267,11 +267,11 @@ test('a WireGuard link is told just what differs, and unknown peers go', () => {
   })
 })
 
-test('a WireGuard peer is told another endpoint when the wish names another, and sends to it at once', () => {
+test('a WireGuard peer is configured another endpoint when the wish names another, and sends to it at once', () => {
   const publicKey = Buffer.alloc(32, 'p').toString('base64')
   const peer = { publicKey, presharedKey: '', endpoint: '10.0.0.2:51820', persistentKeepaliveInterval: '25s', allowedIPs: ['10.2.0.0/16'] }
   const wish = { listenPort: 51820, firewallMark: 0, peers: [peer] }
-  const told = new Map([[publicKey, '10.0.0.1:51820']])
+  const configured = new Map([[publicKey, '10.0.0.1:51820']])
   const whole = { publicKey, presharedKey: '', keepalive: 25, allowedIPs: ['10.2.0.0/16'], endpoint: '10.0.0.2:51820' }
   const changes = (endpoint: string, lastHandshake: number) => {
     const present = {
@@ -285,7 +285,7 @@ test('a WireGuard peer is told another endpoint when the wish names another, and
       lastHandshake,
     }
     const device = { index: 4, privateKey: '', publicKey: '', listenPort: 51820, firewallMark: 0, peers: [present] }
-    return wireguardChange(wish, device, { told, now: 1000 })?.peers
+    return wireguardChange(wish, device, { configured, now: 1000 })?.peers
   }
   // With a session a keepalive that begins anew goes out at once; without one the peer is made anew.
   expect(changes('10.0.0.1:51820', 900)).toEqual([{ publicKey, keepalive: 0 }, whole])
@@ -307,27 +307,27 @@ test('a move that waits, for the peer was heard of this moment, is made later', 
     sentBytes: 0,
     lastHandshake: 0,
   }
-  const told: string[] = []
-  const keeper = new LinkKeeper({
+  const configured: string[] = []
+  const reconciler = new LinkReconciler({
     wireguardDevice: () => ({ index: 4, privateKey: '', publicKey: '', listenPort: 1, firewallMark: 0, peers: [peer] }),
     setWireguard: ({ peers = [] }: { peers?: { endpoint?: string }[] }) => {
       for (const { endpoint } of peers) {
         if (!endpoint) continue
         peer.endpoint = endpoint
-        told.push(endpoint)
+        configured.push(endpoint)
       }
     },
   } as never)
   const converge = (endpoint: string) => {
     const peers = [{ publicKey, presharedKey: '', endpoint, persistentKeepaliveInterval: '25s', allowedIPs: [] }]
     const wish = { name: 'wg0', logical: true, up: true, mtu: 1420, kind: 'wireguard', type: 'nohdr', layer: 'operator' as const }
-    return keeper.converge({ links: () => [link] } as never, [{ ...wish, wireguard: { listenPort: 1, firewallMark: 0, peers } }], silent)
+    return reconciler.converge({ links: () => [link] } as never, [{ ...wish, wireguard: { listenPort: 1, firewallMark: 0, peers } }], silent)
   }
-  expect([converge('10.0.0.1:1'), told]).toEqual([false, ['10.0.0.1:1']])
+  expect([converge('10.0.0.1:1'), configured]).toEqual([false, ['10.0.0.1:1']])
   peer.lastHandshake = Date.now() / 1000
-  expect([converge('10.0.0.2:1'), told]).toEqual([true, ['10.0.0.1:1']])
+  expect([converge('10.0.0.2:1'), configured]).toEqual([true, ['10.0.0.1:1']])
   peer.lastHandshake -= 60
-  expect([converge('10.0.0.2:1'), told]).toEqual([false, ['10.0.0.1:1', '10.0.0.2:1']])
-  expect([converge('10.0.0.2:1'), told.length]).toEqual([false, 2])
-  expect(keeper.quietChanges).toBe(2)
+  expect([converge('10.0.0.2:1'), configured]).toEqual([false, ['10.0.0.1:1', '10.0.0.2:1']])
+  expect([converge('10.0.0.2:1'), configured.length]).toEqual([false, 2])
+  expect(reconciler.quietChanges).toBe(2)
 })

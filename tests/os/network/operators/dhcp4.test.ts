@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { silent } from '../../../../src/cosi/log.ts'
 import { findingsOf } from '../../../../src/os/network/operators/dhcp4.ts'
-import { Dhcp4Client, type Dhcp4Door, type Dhcp4Lease, type Recipient } from '../../../../src/os/network/operators/dhcp4-client.ts'
+import { Dhcp4Client, type Dhcp4Lease, type Dhcp4Transport, type Recipient } from '../../../../src/os/network/operators/dhcp4-client.ts'
 import { type Dhcp4Message, Dhcp4Options, dhcp4Option, dhcp4Type, optionAddresses, optionNumber } from '../../../../src/wire/dhcp/dhcp4.ts'
 import { selectedAddresses } from './dhcp-peer.ts'
 
@@ -23,7 +23,7 @@ function link(answer: (type: number, message: Dhcp4Message, to: Recipient, now: 
     },
   }
   const names = Object.fromEntries(Object.entries(dhcp4Type).map(([name, number]) => [number, name]))
-  const door: Dhcp4Door = {
+  const transport: Dhcp4Transport = {
     send(message, to) {
       const options = new Dhcp4Options(message.options)
       const asked = selectedAddresses(message.options.get(dhcp4Option.requestedAddress)) || message.clientAddress
@@ -51,7 +51,7 @@ function link(answer: (type: number, message: Dhcp4Message, to: Recipient, now: 
     taken: async (address) => taken.includes(address),
   }
   const client = new Dhcp4Client({
-    door,
+    transport,
     clock,
     log: silent,
     random: () => 0.5,

@@ -40,7 +40,7 @@ function link(answer: (type: number, message: Dhcp6Message, now: number) => Answ
         now += milliseconds
       },
     },
-    door: {
+    transport: {
       send(message) {
         const server = new Dhcp6Meaning(message).serverId
         heard.push(`${Math.round(now / 1000)}s ${names[message.type]}${server ? ` ${server[0]}` : ''}`)

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { PlatformDoor } from '../../../../src/os/network/platform/platform.ts'
+import type { PlatformTransport } from '../../../../src/os/network/platform/platform.ts'
 import { PlatformConfigError } from '../../../../src/os/network/platform/platform-config.ts'
 import { platforms } from '../../../../src/os/network/platform/platforms.ts'
 import { runs } from '../../../support/runs.ts'
 import { cards, inWords, platformIn, type Said, said, userData, wanted } from './said.ts'
 
 /** A machine on a platform that says so. */
-function on({ answers = {}, disks = {}, guestinfo = {}, serial = '' }: Omit<Said, 'want'>): PlatformDoor {
+function on({ answers = {}, disks = {}, guestinfo = {}, serial = '' }: Omit<Said, 'want'>): PlatformTransport {
   return {
     async fetch(url, { method = 'GET', headers = {}, body } = {}) {
       const answer = answers[url]
@@ -21,7 +21,7 @@ function on({ answers = {}, disks = {}, guestinfo = {}, serial = '' }: Omit<Said
     links: cards,
     serial,
     commandLine: '',
-  } as PlatformDoor
+  } as PlatformTransport
 }
 
 describe('what a platform says', () => {

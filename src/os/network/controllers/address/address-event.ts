@@ -4,17 +4,17 @@ import { HostnameStatus } from '../../resources/hostname.ts'
 import { NodeAddress } from '../../resources/node-address.ts'
 
 /** Addresses of the node itself, without those of pods and services. */
-const told = 'current-no-k8s'
+const nodeAddresses = 'current-no-k8s'
 
 /** Publishes an AddressEvent whenever the node's hostname or addresses change. */
-export const tellAddresses = ({ events }: Pick<Machine, 'events'>): Controller => {
+export const publishAddresses = ({ events }: Pick<Machine, 'events'>): Controller => {
   let before: object | undefined
   return defineController({
     name: 'network.AddressEventController',
-    inputs: { addresses: weak(NodeAddress, { id: told }), hostname: weak(HostnameStatus, { id: 'hostname' }) },
+    inputs: { addresses: weak(NodeAddress, { id: nodeAddresses }), hostname: weak(HostnameStatus, { id: 'hostname' }) },
     outputs: {},
     reconcile({ addresses, hostname }) {
-      const found = addresses.get(told)?.spec
+      const found = addresses.get(nodeAddresses)?.spec
       if (!found) return
       const now = {
         hostname: hostname.get('hostname')?.spec.hostname ?? '',

@@ -3,13 +3,13 @@ import { merge, strongest } from '../../../../cosi/merge.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import type { Kernel } from '../../../kernel.ts'
 import { type BootNetwork, silentBoot } from '../../boot-network.ts'
+import { addressSpecs } from '../../declared-specs.ts'
 import { onChange } from '../../kernel-events.ts'
 import { addressFlagNumber, scopeNumber } from '../../kernel-names.ts'
 import { configuredLinks } from '../../link/configured.ts'
 import { AddressSpec } from '../../resources/address.ts'
 import { DeviceConfigSpec } from '../../resources/device-config-spec.ts'
 import { LinkStatus } from '../../resources/link.ts'
-import { addressWishes } from '../../wishes.ts'
 
 /** Declares the addresses of the configuration and the command line, and the loopback address. */
 export const configAddresses = (boot: BootNetwork = silentBoot): Controller =>
@@ -20,9 +20,9 @@ export const configAddresses = (boot: BootNetwork = silentBoot): Controller =>
     reconcile({ config, devices, links, spec }) {
       const own = { address: '127.0.0.1/8', linkName: 'lo', family: 'inet4', scope: 'host', flags: 'permanent' }
       spec.put('default/lo/127.0.0.1/8', { ...own, layer: 'default' })
-      for (const [id, wish] of addressWishes(boot.links(links.list()), 'cmdline')) spec.put(`cmdline/${id}`, wish)
-      for (const [id, wish] of addressWishes(configuredLinks({ config, devices, links }, boot), 'configuration'))
-        spec.put(`configuration/${id}`, wish)
+      for (const [id, desired] of addressSpecs(boot.links(links.list()), 'cmdline')) spec.put(`cmdline/${id}`, desired)
+      for (const [id, desired] of addressSpecs(configuredLinks({ config, devices, links }, boot), 'configuration'))
+        spec.put(`configuration/${id}`, desired)
     },
   })
 
@@ -34,15 +34,15 @@ export const mergeAddresses: Controller = merge('AddressMergeControllers.net.tal
 const dadFailed = addressFlagNumber('dadfailed') // duplicate address detection found another station with this address
 const tentative = addressFlagNumber('tentative') // duplicate address detection is running
 /** Retry interval for an address that another station holds, in milliseconds. */
-const again = { first: 5000, longest: 300_000 }
+const retryInterval = { first: 5000, longest: 300_000 }
 
 const permanent = 128 // IFA_F_PERMANENT: set by the kernel for addresses without a lifetime
 
 /** Adds desired addresses to their links and removes those this controller added earlier. Addresses added by others are left alone. */
 export const applyAddresses = ({ net, packet }: Pick<Kernel, 'net' | 'packet'>): Controller => {
-  const given = new Map<string, { address: string; linkName: string }>()
+  const added = new Map<string, { address: string; linkName: string }>()
   /** Addresses held by another station: time of the next retry, and the delay before it. */
-  const taken = new Map<string, { at: number; pause: number }>()
+  const taken = new Map<string, { at: number; delay: number }>()
   return defineController({
     name: 'network.AddressSpecController',
     inputs: { specs: strong(AddressSpec), links: weak(LinkStatus) },
@@ -52,19 +52,19 @@ export const applyAddresses = ({ net, packet }: Pick<Kernel, 'net' | 'packet'>):
       using network = net.openNetwork()
       const links = new Map(network.links().map((link) => [link.name, link]))
       const present = new Map(network.addresses().map((address) => [`${address.link} ${address.address}`, address]))
-      const wanted = new Map(specs.list().map(({ metadata, spec }) => [metadata.id, spec]))
+      const desired = new Map(specs.list().map(({ metadata, spec }) => [metadata.id, spec]))
       const failures: string[] = []
-      for (const [id, { address, linkName }] of given) {
-        if (wanted.has(id)) continue
+      for (const [id, { address, linkName }] of added) {
+        if (desired.has(id)) continue
         const link = links.get(linkName)?.index
         if (link !== undefined && present.has(`${link} ${address}`)) {
           log.info('removing address', { link: linkName, address })
           network.removeAddress({ link, address })
         }
-        given.delete(id)
+        added.delete(id)
       }
-      for (const id of taken.keys()) if (!wanted.has(id)) taken.delete(id)
-      for (const [id, { address, linkName, scope, priority = 0, flags, announceWithARP }] of wanted) {
+      for (const id of taken.keys()) if (!desired.has(id)) taken.delete(id)
+      for (const [id, { address, linkName, scope, priority = 0, flags, announceWithARP }] of desired) {
         const link = links.get(linkName)
         if (link === undefined) continue // the link's creation triggers a reconcile
         let there = present.get(`${link.index} ${address}`)
@@ -73,13 +73,13 @@ export const applyAddresses = ({ net, packet }: Pick<Kernel, 'net' | 'packet'>):
           const now = performance.now()
           if (!known) log.warn('duplicate address detected, will retry', { link: linkName, address })
           if (!known || now < known.at) {
-            const wait = known ?? { at: now + again.first, pause: again.first }
+            const wait = known ?? { at: now + retryInterval.first, delay: retryInterval.first }
             taken.set(id, wait)
             wakeIn(wait.at - now)
             continue
           }
-          const pause = Math.min(known.pause * 2, again.longest)
-          taken.set(id, { at: now + pause, pause })
+          const delay = Math.min(known.delay * 2, retryInterval.longest)
+          taken.set(id, { at: now + delay, delay })
           network.removeAddress({ link: link.index, address })
           there = undefined
         } else if (there && (there.flags & tentative) === 0 && taken.delete(id))
@@ -94,7 +94,7 @@ export const applyAddresses = ({ net, packet }: Pick<Kernel, 'net' | 'packet'>):
             flags: addressFlagNumber(flags) & ~permanent,
             ...(priority ? { priority } : {}),
           })
-          if (!there) given.set(id, { address, linkName })
+          if (!there) added.set(id, { address, linkName })
           if (announceWithARP) packet.announce(link, address.split('/')[0]!)
         } catch (error) {
           failures.push(error instanceof Error ? error.message : String(error))

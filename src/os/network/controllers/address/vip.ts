@@ -1,11 +1,11 @@
 import { type Controller, defineController, shared, weak } from '../../../../cosi/controller.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { type BootNetwork, silentBoot } from '../../boot-network.ts'
+import { operatorSpecs } from '../../declared-specs.ts'
 import { configuredLinks } from '../../link/configured.ts'
 import { DeviceConfigSpec } from '../../resources/device-config-spec.ts'
 import { LinkStatus } from '../../resources/link.ts'
 import { OperatorSpec } from '../../resources/operator-spec.ts'
-import { operatorWishes } from '../../wishes.ts'
 
 /** Declares the configured shared addresses. */
 export const configVips = (boot: BootNetwork = silentBoot): Controller =>
@@ -15,8 +15,8 @@ export const configVips = (boot: BootNetwork = silentBoot): Controller =>
     outputs: { spec: shared(OperatorSpec, 'network-config') },
     reconcile({ config, devices, links, spec, log }) {
       const configured = configuredLinks({ config, devices, links }, boot)
-      for (const [id, wish] of operatorWishes(configured, 'configuration'))
-        if (wish.operator === 'vip') spec.put(`configuration/${id}`, wish)
+      for (const [id, desired] of operatorSpecs(configured, 'configuration'))
+        if (desired.operator === 'vip') spec.put(`configuration/${id}`, desired)
       for (const { ip, refused } of configured.flatMap(({ vips }) => vips))
         if (refused)
           log.error('virtual IP: moving it by a cloud API is not supported, use Layer2VIPConfig or a cloud load balancer', {

@@ -43,9 +43,9 @@ export const mergeResolvers: Controller = merge(
   'ResolverMergeControllers.net.talos.dev',
   ResolverSpec,
   (layered) => {
-    const strongest = (said: (spec: (typeof layered)[number]['spec']) => readonly string[]) => {
-      const layer = layered.findLast(({ spec }) => said(spec).length > 0)?.spec.layer
-      return { layer, all: [...new Set(layered.flatMap(({ spec }) => (spec.layer === layer ? said(spec) : [])))] }
+    const strongest = (valuesOf: (spec: (typeof layered)[number]['spec']) => readonly string[]) => {
+      const layer = layered.findLast(({ spec }) => valuesOf(spec).length > 0)?.spec.layer
+      return { layer, all: [...new Set(layered.flatMap(({ spec }) => (spec.layer === layer ? valuesOf(spec) : [])))] }
     }
     const servers = strongest(({ dnsServers }) => dnsServers)
     const domains = strongest(({ searchDomains = [] }) => searchDomains)

@@ -36,6 +36,9 @@ function withMembers(device: NetworkInterface, present: Present): NetworkInterfa
   const { deviceSelectors = [], ...bond } = device.bond ?? {}
   if (deviceSelectors.length === 0) return device
   // A bond member takes over the bond's hardware address, so virtual links are excluded from selection.
-  const cards = present.filter(({ spec }) => spec.kind === '')
-  return { ...device, bond: { ...bond, interfaces: [...new Set(deviceSelectors.flatMap((selector) => selectedLinks(selector, cards)))] } }
+  const physical = present.filter(({ spec }) => spec.kind === '')
+  return {
+    ...device,
+    bond: { ...bond, interfaces: [...new Set(deviceSelectors.flatMap((selector) => selectedLinks(selector, physical)))] },
+  }
 }

@@ -12,7 +12,7 @@ import { linkNames } from '../../link/names.ts'
 import { EthernetSpec, EthernetStatus } from '../../resources/ethernet.ts'
 import { LinkStatus } from '../../resources/link.ts'
 
-type Doors = Pick<Kernel, 'mode' | 'net' | 'ethtool'>
+type EthernetKernel = Pick<Kernel, 'mode' | 'net' | 'ethtool'>
 
 /** Declares the settings of EthernetConfig documents. */
 export const configEthernet: Controller = defineController({
@@ -24,16 +24,16 @@ export const configEthernet: Controller = defineController({
     for (const document of findAll(declared(config.get('v1alpha1')), EthernetConfig)) {
       if (!document.name) continue
       const { rings, features, channels, wakeOnLan } = document
-      const said = { rings, features, channels, wakeOnLan } satisfies SpecOf<typeof EthernetSpec>
-      spec.put(resolve(document.name), Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined)))
+      const settings = { rings, features, channels, wakeOnLan } satisfies SpecOf<typeof EthernetSpec>
+      spec.put(resolve(document.name), Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)))
     }
   },
 })
 
 /** Applies desired settings to network interfaces, sending only the differences. */
-export const applyEthernet = ({ mode, net, ethtool }: Doors): Controller => {
+export const applyEthernet = ({ mode, net, ethtool }: EthernetKernel): Controller => {
   // A permanent failure is logged once, not at every change of any link.
-  const told = new Map<string, string>()
+  const reported = new Map<string, string>()
   return defineController({
     name: 'network.EthernetSpecController',
     inputs: { specs: weak(EthernetSpec), settled: weak(DevicesStatus, { id: 'devices' }) },
@@ -41,27 +41,28 @@ export const applyEthernet = ({ mode, net, ethtool }: Doors): Controller => {
     start: onChange(net, ['links']),
     reconcile({ specs, settled, log }) {
       if (mode === 'metal' && !settled.get('devices')?.spec.ready) return
-      const wishes = specs.list()
-      for (const name of told.keys()) if (!wishes.some(({ metadata }) => metadata.id === name)) told.delete(name)
-      if (wishes.length === 0) return
+      const desired = specs.list()
+      for (const name of reported.keys()) if (!desired.some(({ metadata }) => metadata.id === name)) reported.delete(name)
+      if (desired.length === 0) return
       using network = net.openNetwork()
-      using cards = ethtool.openEthernet()
-      for (const { metadata, spec } of wishes) {
+      using ethernet = ethtool.openEthernet()
+      for (const { metadata, spec } of desired) {
         const link = network.link(metadata.id)
-        const present = link && cards.read(link.index)
+        const present = link && ethernet.read(link.index)
         if (!link || !present) continue // the link's creation triggers a reconcile
         const problems: string[] = []
         for (const [what, change] of matters(spec, present, problems)) {
           try {
-            cards.change(link.index, change)
+            ethernet.change(link.index, change)
             log.info('changing network card', { link: metadata.id, [what]: JSON.stringify(change[what]) })
           } catch (error) {
             problems.push(error instanceof Error ? error.message : String(error))
           }
         }
         const problem = problems.join('; ')
-        if (problem && told.get(metadata.id) !== problem) log.error('apply ethernet settings failed', { link: metadata.id, error: problem })
-        told.set(metadata.id, problem)
+        if (problem && reported.get(metadata.id) !== problem)
+          log.error('apply ethernet settings failed', { link: metadata.id, error: problem })
+        reported.set(metadata.id, problem)
       }
     },
   })
@@ -74,7 +75,7 @@ function matters(spec: SpecOf<typeof EthernetSpec>, present: Ethernet, problems:
 }
 
 /** Publishes the state of network interfaces, and of virtual links with an Ethernet header. */
-export const observeEthernet = ({ net, ethtool }: Pick<Doors, 'net' | 'ethtool'>): Controller =>
+export const observeEthernet = ({ net, ethtool }: Pick<EthernetKernel, 'net' | 'ethtool'>): Controller =>
   defineController({
     name: 'network.EthernetStatusController',
     inputs: { specs: weak(EthernetSpec) },
@@ -82,10 +83,10 @@ export const observeEthernet = ({ net, ethtool }: Pick<Doors, 'net' | 'ethtool'>
     start: onChange(net, ['links']),
     reconcile({ status }) {
       using network = net.openNetwork()
-      using cards = ethtool.openEthernet()
+      using ethernet = ethtool.openEthernet()
       for (const link of network.links()) {
         if (link.type !== 1) continue // ARPHRD_ETHER
-        const present = cards.read(link.index)
+        const present = ethernet.read(link.index)
         if (present) status.put(link.name, statusOf(present))
       }
     },

@@ -17,7 +17,7 @@ export const configLinkAliases: Controller = defineController({
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), links: weak(LinkStatus) },
   outputs: { alias: exclusive(LinkAliasSpec) },
   reconcile({ config, links, alias, log }) {
-    const cards = links
+    const physical = links
       .list()
       .filter(({ spec }) => isPhysical(spec))
       .sort((a, b) => a.spec.index - b.spec.index)
@@ -25,7 +25,7 @@ export const configLinkAliases: Controller = defineController({
     for (const document of findAll(declared(config.get('v1alpha1')), LinkAliasConfig)) {
       const { name, selector } = document
       if (!name) continue
-      const picked = pick(selector?.match ?? '', cards, (reason) => log.warn('link alias matches no link', { alias: name, reason }))
+      const picked = pick(selector?.match ?? '', physical, (reason) => log.warn('link alias matches no link', { alias: name, reason }))
         .filter(({ metadata }) => !named.has(metadata.id)) // the first document that matches a link names it
         .map(({ metadata }) => metadata.id)
       const many = name.endsWith('%d')
@@ -41,12 +41,12 @@ export const configLinkAliases: Controller = defineController({
   },
 })
 
-type Card = { metadata: { id: string }; spec: SpecOf<typeof LinkStatus> }
+type PhysicalLink = { metadata: { id: string }; spec: SpecOf<typeof LinkStatus> }
 
-function pick<T extends Card>(expression: string, cards: readonly T[], complain: (reason: string) => void): T[] {
+function pick<T extends PhysicalLink>(expression: string, physical: readonly T[], complain: (reason: string) => void): T[] {
   try {
     const picks = linkCondition(expression)
-    return cards.filter(({ spec }) => picks({ link: linkValues(spec) }))
+    return physical.filter(({ spec }) => picks({ link: linkValues(spec) }))
   } catch (error) {
     if (!(error instanceof CelError)) throw error
     complain(error.message)
@@ -56,7 +56,7 @@ function pick<T extends Card>(expression: string, cards: readonly T[], complain:
 
 /** Sets link aliases, and removes those this controller set earlier. */
 export const applyLinkAliases = ({ net }: Pick<Kernel, 'net'>): Controller => {
-  const given = new Map<string, string>()
+  const added = new Map<string, string>()
   return defineController({
     name: 'network.LinkAliasSpecController',
     inputs: { specs: strong(LinkAliasSpec), links: weak(LinkStatus) },
@@ -64,17 +64,17 @@ export const applyLinkAliases = ({ net }: Pick<Kernel, 'net'>): Controller => {
     reconcile({ specs, log }) {
       using network = net.openNetwork()
       const present = new Map(network.links().map((link) => [link.name, link]))
-      const wanted = new Map(specs.list().map(({ metadata, spec }) => [metadata.id, spec.alias]))
-      for (const [name, alias] of given) {
-        if (wanted.has(name)) continue
+      const desired = new Map(specs.list().map(({ metadata, spec }) => [metadata.id, spec.alias]))
+      for (const [name, alias] of added) {
+        if (desired.has(name)) continue
         if (present.get(name)?.alias === alias) network.setLink(name, { alias: '' })
-        given.delete(name)
+        added.delete(name)
       }
-      for (const [name, alias] of wanted) {
+      for (const [name, alias] of desired) {
         if (!present.has(name) || present.get(name)?.alias === alias) continue
         log.info('naming link', { link: name, alias })
         network.setLink(name, { alias })
-        given.set(name, alias)
+        added.set(name, alias)
       }
     },
   })

@@ -5,15 +5,15 @@ import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import type { Kernel } from '../../../kernel.ts'
 import { DevicesStatus } from '../../../runtime/resources/devices-status.ts'
 import { type BootNetwork, silentBoot } from '../../boot-network.ts'
+import { linkSpecs } from '../../declared-specs.ts'
 import { onChange } from '../../kernel-events.ts'
 import { configuredLinks } from '../../link/configured.ts'
-import { LinkKeeper } from '../../link/keeper.ts'
-import { cards } from '../../link/names.ts'
+import { physicalLinks } from '../../link/names.ts'
+import { LinkReconciler } from '../../link/reconciler.ts'
 import { justHeard } from '../../link/wireguard.ts'
 import { DeviceConfigSpec } from '../../resources/device-config-spec.ts'
 import { LinkSpec, LinkStatus } from '../../resources/link.ts'
 import { LinkRefresh } from '../../resources/link-refresh.ts'
-import { linkWishes } from '../../wishes.ts'
 
 /** Declares the links of the configuration and the command line. The loopback is up and, on a machine, so are its physical links. */
 export const configLinks = ({ mode }: Pick<Kernel, 'mode'>, boot: BootNetwork = silentBoot): Controller =>
@@ -26,10 +26,10 @@ export const configLinks = ({ mode }: Pick<Kernel, 'mode'>, boot: BootNetwork = 
       const indexOf = (name: string) => links.get(name)?.spec.index
       const plain = { logical: false, up: true, mtu: 0, kind: '', type: 'ether', layer: 'default' } as const
       spec.put('default/lo', { ...plain, name: 'lo', type: 'loopback' })
-      if (mode === 'metal') for (const name of cards(present, boot)) spec.put(`default/${name}`, { ...plain, name })
-      for (const [name, wish] of linkWishes(boot.links(present), 'cmdline', indexOf)) spec.put(`cmdline/${name}`, wish)
+      if (mode === 'metal') for (const name of physicalLinks(present, boot)) spec.put(`default/${name}`, { ...plain, name })
+      for (const [name, desired] of linkSpecs(boot.links(present), 'cmdline', indexOf)) spec.put(`cmdline/${name}`, desired)
       const configured = configuredLinks({ config, devices, links }, boot)
-      for (const [name, wish] of linkWishes(configured, 'configuration', indexOf)) spec.put(`configuration/${name}`, wish)
+      for (const [name, desired] of linkSpecs(configured, 'configuration', indexOf)) spec.put(`configuration/${name}`, desired)
     },
   })
 
@@ -38,22 +38,22 @@ export const mergeLinks: Controller = merge(
   'LinkMergeControllers.net.talos.dev',
   LinkSpec,
   (layered) => {
-    let wish: Record<string, unknown> = {}
+    let desired: Record<string, unknown> = {}
     for (const { spec } of layered) {
-      const said = Object.entries(spec).filter(([, value]) => value !== undefined && value !== '' && value !== 0)
-      const logical = wish.logical === true || spec.logical
+      const set = Object.entries(spec).filter(([, value]) => value !== undefined && value !== '' && value !== 0)
+      const logical = desired.logical === true || spec.logical
       // Only the layer that creates the link knows its type.
-      const type = wish.logical === true && !spec.logical ? { type: wish.type } : {}
-      wish = { ...wish, ...Object.fromEntries(said), logical, ...type }
+      const type = desired.logical === true && !spec.logical ? { type: desired.type } : {}
+      desired = { ...desired, ...Object.fromEntries(set), logical, ...type }
     }
-    return { mtu: 0, kind: '', ...wish } as SpecOf<typeof LinkSpec>
+    return { mtu: 0, kind: '', ...desired } as SpecOf<typeof LinkSpec>
   },
   { id: ({ spec }) => spec.name },
 )
 
 /** Creates and configures desired links. Links without a spec are never touched. */
 export const applyLinks = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 'wireguard'>): Controller => {
-  const keeper = new LinkKeeper(wireguard)
+  const reconciler = new LinkReconciler(wireguard)
   return defineController({
     name: 'network.LinkSpecController',
     inputs: { specs: strong(LinkSpec), settled: weak(DevicesStatus) },
@@ -63,13 +63,13 @@ export const applyLinks = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net'
       // udevd assigns persistent names, which it cannot do once a link is up.
       if (mode === 'metal' && !settled.get('devices')?.spec.ready) return
       using network = net.openNetwork()
-      const again = keeper.converge(
+      const again = reconciler.converge(
         network,
         specs.list().map(({ spec }) => spec),
         log,
       )
       if (again) wakeIn(justHeard * 1000)
-      if (keeper.quietChanges > 0) refresh.put('wireguard', { generation: keeper.quietChanges })
+      if (reconciler.quietChanges > 0) refresh.put('wireguard', { generation: reconciler.quietChanges })
     },
   })
 }

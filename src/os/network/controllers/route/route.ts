@@ -5,6 +5,7 @@ import { declared, findAll } from '../../../config/declared.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import type { Kernel } from '../../../kernel.ts'
 import { type BootNetwork, silentBoot } from '../../boot-network.ts'
+import { defaultMetric, routeId, routeSpecs } from '../../declared-specs.ts'
 import { BlackholeRouteConfig } from '../../documents/routing.ts'
 import { onChange } from '../../kernel-events.ts'
 import { configuredLinks } from '../../link/configured.ts'
@@ -12,8 +13,7 @@ import { canonicalDestination } from '../../link/declared.ts'
 import { DeviceConfigSpec } from '../../resources/device-config-spec.ts'
 import { LinkStatus } from '../../resources/link.ts'
 import { RouteSpec } from '../../resources/route.ts'
-import { RouteKeeper } from '../../route-keeper.ts'
-import { defaultMetric, routeId, routeWishes } from '../../wishes.ts'
+import { RouteReconciler } from '../../route-reconciler.ts'
 
 /** Declares the routes of the configuration and the command line. */
 export const configRoutes = (boot: BootNetwork = silentBoot): Controller =>
@@ -22,12 +22,12 @@ export const configRoutes = (boot: BootNetwork = silentBoot): Controller =>
     inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), devices: weak(DeviceConfigSpec), links: weak(LinkStatus) },
     outputs: { spec: shared(RouteSpec, 'network-config') },
     reconcile({ config, devices, links, spec }) {
-      for (const [id, wish] of routeWishes(boot.links(links.list()), 'cmdline', 'boot')) spec.put(`cmdline/${id}`, wish)
-      for (const [id, wish] of routeWishes(configuredLinks({ config, devices, links }, boot), 'configuration'))
-        spec.put(`configuration/${id}`, wish)
+      for (const [id, desired] of routeSpecs(boot.links(links.list()), 'cmdline', 'boot')) spec.put(`cmdline/${id}`, desired)
+      for (const [id, desired] of routeSpecs(configuredLinks({ config, devices, links }, boot), 'configuration'))
+        spec.put(`configuration/${id}`, desired)
       for (const document of findAll(declared(config.get('v1alpha1')), BlackholeRouteConfig)) {
-        const wish = blackhole(canonicalDestination(document.name ?? ''), document.metric)
-        spec.put(`configuration/${routeId(wish)}`, wish)
+        const desired = blackhole(canonicalDestination(document.name ?? ''), document.metric)
+        spec.put(`configuration/${routeId(desired)}`, desired)
       }
     },
   })
@@ -45,7 +45,7 @@ export const mergeRoutes: Controller = merge('RouteMergeControllers.net.talos.de
 
 /** Applies desired routes to the kernel. */
 export const applyRoutes = ({ net }: Pick<Kernel, 'net'>): Controller => {
-  const keeper = new RouteKeeper()
+  const reconciler = new RouteReconciler()
   return defineController({
     name: 'network.RouteSpecController',
     inputs: { specs: strong(RouteSpec) },
@@ -53,7 +53,7 @@ export const applyRoutes = ({ net }: Pick<Kernel, 'net'>): Controller => {
     start: onChange(net, ['routes', 'addresses', 'links']),
     reconcile({ specs, log, wakeIn }) {
       using network = net.openNetwork()
-      const waiting = keeper.converge(
+      const waiting = reconciler.converge(
         network,
         specs.list().map(({ spec }) => spec),
         log,

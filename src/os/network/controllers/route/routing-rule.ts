@@ -26,7 +26,7 @@ export const configRoutingRules: Controller = defineController({
       const spoken = `${src}${dst}`
       const families = spoken === '' ? ['inet4', 'inet6'] : [spoken.includes(':') ? 'inet6' : 'inet4']
       for (const family of families) {
-        const wish: Spec = {
+        const rule: Spec = {
           family,
           src: src && canonicalDestination(src),
           dst: dst && canonicalDestination(dst),
@@ -38,7 +38,7 @@ export const configRoutingRules: Controller = defineController({
           ...(fwMark ? { fwMark, fwMask: fwMask || 0xffffffff } : {}),
           layer: 'configuration',
         }
-        spec.put(`configuration/${idOf(wish)}`, wish)
+        spec.put(`configuration/${idOf(rule)}`, rule)
       }
     }
   },
@@ -51,7 +51,7 @@ const ours = 4 // RTPROT_STATIC
 
 /** Adds desired routing rules and removes those this controller added earlier. Rules of others are left alone. */
 export const applyRoutingRules = ({ net }: { net: Pick<Kernel['net'], 'openNetwork' | 'watchNetwork'> }): Controller => {
-  const given = new Map<string, Partial<Rule>>()
+  const added = new Map<string, Partial<Rule>>()
   return defineController({
     name: 'network.RoutingRuleSpecController',
     inputs: { specs: strong(RoutingRuleSpec) },
@@ -59,21 +59,21 @@ export const applyRoutingRules = ({ net }: { net: Pick<Kernel['net'], 'openNetwo
     start: onChange(net, ['rules']),
     reconcile({ specs, log }) {
       using network = net.openNetwork()
-      const wanted = new Map(specs.list().map(({ metadata, spec }) => [metadata.id, ruleOf(spec)]))
+      const desired = new Map(specs.list().map(({ metadata, spec }) => [metadata.id, ruleOf(spec)]))
       const present = network.rules()
       const has = (rule: Partial<Rule>) => present.some((other) => same(rule, other))
-      for (const [id, rule] of given) {
-        const wish = wanted.get(id)
-        if (wish && same(rule, wish)) continue
+      for (const [id, rule] of added) {
+        const next = desired.get(id)
+        if (next && same(rule, next)) continue
         log.info('removing routing rule', { priority: rule.priority, family: familyName(rule.family ?? 0) })
         if (has(rule)) network.removeRule(rule)
-        given.delete(id)
+        added.delete(id)
       }
-      for (const [id, rule] of wanted) {
+      for (const [id, rule] of desired) {
         if (has(rule)) continue
         log.info('adding routing rule', { priority: rule.priority, family: familyName(rule.family ?? 0) })
         network.addRule(rule)
-        given.set(id, rule)
+        added.set(id, rule)
       }
     },
   })

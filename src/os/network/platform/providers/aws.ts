@@ -2,11 +2,11 @@
 import { declaredLink } from '../../link/declared.ts'
 import { dhcp, dhcpAt, linkWith, platformNetwork } from '../declare.ts'
 import { metadataOf } from '../loose.ts'
-import type { Platform, PlatformDoor } from '../platform.ts'
+import type { Platform, PlatformTransport } from '../platform.ts'
 
 const base = 'http://169.254.169.254/latest'
 
-async function reader({ fetch }: Pick<PlatformDoor, 'fetch'>) {
+async function reader({ fetch }: Pick<PlatformTransport, 'fetch'>) {
   const token = await fetch(`${base}/api/token`, { method: 'PUT', headers: { 'x-aws-ec2-metadata-token-ttl-seconds': '21600' } })
   const headers: Record<string, string> = token ? { 'x-aws-ec2-metadata-token': token.trim() } : {}
   return async (path: string) => (await fetch(`${base}/${path}`, { headers })) ?? ''
@@ -15,8 +15,8 @@ async function reader({ fetch }: Pick<PlatformDoor, 'fetch'>) {
 const lines = (text: string) => text.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trim()]))
 
 export const aws: Platform = {
-  async network(door) {
-    const read = await reader(door)
+  async network(transport) {
+    const read = await reader(transport)
     const meta = async (path: string) => (await read(`meta-data/${path}`)).trim()
     const [hostname, instanceType, instanceId, region, zone, lifeCycle, internalDNS, externalDNS, ip4, ip6] = await Promise.all(
       [
@@ -35,7 +35,7 @@ export const aws: Platform = {
     const links = []
     for (const entry of lines(await meta('network/interfaces/macs/')).slice(0, 64)) {
       const mac = entry.replace(/\/$/, '')
-      const link = linkWith(mac, door.links)
+      const link = linkWith(mac, transport.links)
       if (!link) continue
       const place = Number(await meta(`network/interfaces/macs/${mac}/device-number`)) || 0
       const six = (await meta(`network/interfaces/macs/${mac}/ipv6s`)) !== ''
@@ -63,10 +63,10 @@ export const aws: Platform = {
           tags: Object.keys(tags).length > 0 ? tags : undefined,
         }),
       },
-      door.links,
+      transport.links,
     )
   },
-  async userData(door) {
-    return (await (await reader(door))('user-data')) || undefined
+  async userData(transport) {
+    return (await (await reader(transport))('user-data')) || undefined
   },
 }

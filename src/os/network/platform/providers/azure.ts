@@ -15,27 +15,27 @@ const agent = { 'x-ms-version': '2012-11-30', 'x-ms-agent-name': 'Ichor' }
 export const azure: Platform = {
   async network({ fetch, links: known }) {
     const computeText = await fetch(`${base}/instance/compute?${version}&format=json`, { headers })
-    const cardsText = await fetch(`${base}/instance/network/interface?${version}&format=json`, { headers })
+    const nicsText = await fetch(`${base}/instance/network/interface?${version}&format=json`, { headers })
     // Only a standard load balancer publishes metadata.
     const balancerText = await fetch(`${base}/loadbalancer?${version}&format=json`, { headers })
     const compute = readJson(computeText ?? '{}', 'azure metadata: compute')
-    const cards = readJsonList(cardsText ?? '[]', 'azure metadata: network')
+    const nics = readJsonList(nicsText ?? '[]', 'azure metadata: network')
     const balancer = mappingOf(balancerText && readJson(balancerText, 'azure metadata: load balancer').loadbalancer)
-    const links = cards.flatMap((card, place) => {
-      const link = linkWith(card.macAddress, known)
+    const links = nics.flatMap((nic, place) => {
+      const link = linkWith(nic.macAddress, known)
       if (!link) return []
-      const six = listOf(mappingOf(card.ipv6).ipAddress).some((one) => textOf(one.privateIpAddress) !== '')
+      const six = listOf(mappingOf(nic.ipv6).ipAddress).some((one) => textOf(one.privateIpAddress) !== '')
       return [declaredLink(link.name, { dhcp4: dhcpAt(dhcp.routeMetric * (place + 1)), ...(six ? { dhcp6: dhcp } : {}) })]
     })
-    const publicOf = (card: (typeof cards)[number]) =>
-      [card.ipv4, card.ipv6].flatMap((family) => listOf(mappingOf(family).ipAddress).map((one) => textOf(one.publicIpAddress)))
+    const publicOf = (nic: (typeof nics)[number]) =>
+      [nic.ipv4, nic.ipv6].flatMap((family) => listOf(mappingOf(family).ipAddress).map((one) => textOf(one.publicIpAddress)))
     const hostname = textOf(mappingOf(compute.osProfile).computerName) || textOf(compute.name)
     const resource = textOf(compute.resourceId)
     return platformNetwork(
       {
         links,
         hostname,
-        externalIPs: [...cards.flatMap(publicOf), ...listOf(balancer.publicIpAddresses).map((one) => textOf(one.frontendIpAddress))],
+        externalIPs: [...nics.flatMap(publicOf), ...listOf(balancer.publicIpAddresses).map((one) => textOf(one.frontendIpAddress))],
         metadata: metadataOf({
           platform: 'azure',
           hostname,
@@ -67,12 +67,12 @@ export const azure: Platform = {
     const container = `<ContainerId>${part('ContainerId')}</ContainerId><RoleInstanceList>${instance}</RoleInstanceList>`
     const body = `<?xml version="1.0" encoding="utf-8"?>
 <Health><GoalStateIncarnation>${part('Incarnation')}</GoalStateIncarnation><Container>${container}</Container></Health>`
-    const told = await fetch(`${fabric}?comp=health`, {
+    const reported = await fetch(`${fabric}?comp=health`, {
       method: 'POST',
       headers: { ...agent, 'content-type': 'text/xml; charset=utf-8' },
       body,
     })
-    if (told === undefined) throw new Error('report readiness to azure: the fabric accepts no reports')
+    if (reported === undefined) throw new Error('report readiness to azure: the fabric accepts no reports')
   },
 }
 

@@ -10,13 +10,13 @@ export const digitalOcean: Platform = {
   async network({ fetch, links: known }) {
     const droplet = readJson((await fetch(`${base}.json`)) ?? '{}', 'digital-ocean metadata')
     const { public: outer, private: inner } = mappingOf(droplet.interfaces)
-    const links = [...listOf(outer), ...listOf(inner)].flatMap((card) => {
-      const link = linkWith(card.mac, known)
+    const links = [...listOf(outer), ...listOf(inner)].flatMap((nic) => {
+      const link = linkWith(nic.mac, known)
       if (!link) return []
-      const isPublic = card.type !== 'private'
-      const four = mappingOf(card.ipv4)
-      const anchor = mappingOf(card.anchor_ipv4)
-      const six = mappingOf(card.ipv6)
+      const isPublic = nic.type !== 'private'
+      const four = mappingOf(nic.ipv4)
+      const anchor = mappingOf(nic.anchor_ipv4)
+      const six = mappingOf(nic.ipv6)
       const addresses = []
       const routes = []
       for (const one of [four, anchor])
@@ -34,7 +34,7 @@ export const digitalOcean: Platform = {
         links,
         hostname,
         nameServers: textsOf(mappingOf(droplet.dns).nameservers),
-        externalIPs: [...listOf(outer).map((card) => textOf(mappingOf(card.ipv4).ip_address)), textOf(reserved.ip_address)],
+        externalIPs: [...listOf(outer).map((nic) => textOf(mappingOf(nic.ipv4).ip_address)), textOf(reserved.ip_address)],
         metadata: metadataOf({
           platform: 'digital-ocean',
           hostname,

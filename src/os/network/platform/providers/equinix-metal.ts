@@ -1,6 +1,6 @@
 /** Equinix Metal: all interfaces form one bond, which has the addresses. Private networks are routed through the private gateway. */
 
-import { bondWords } from '../../documents/bond.ts'
+import { bondValues } from '../../documents/bond.ts'
 import { bondOf, declaredLink } from '../../link/declared.ts'
 import { linkWith, platformNetwork, route, withMask } from '../declare.ts'
 import { listOf, mappingOf, metadataOf, readJson, textOf, textsOf } from '../loose.ts'
@@ -14,7 +14,7 @@ export const equinixMetal: Platform = {
     const network = mappingOf(machine.network)
     const addresses = listOf(network.addresses).filter((one) => one.enabled !== false && textOf(one.address) !== '')
     const members = listOf(network.interfaces).flatMap(({ mac }) => linkWith(mac, known)?.name ?? [])
-    const mode = bondWords.mode[Number(mappingOf(network.bonding).mode)] ?? '802.3ad'
+    const mode = bondValues.mode[Number(mappingOf(network.bonding).mode)] ?? '802.3ad'
     const inner = addresses.find((one) => one.public !== true && one.address_family === 4)
     const routes = [
       ...addresses.flatMap((one) => (one.public === true && one.management !== false ? [route('', textOf(one.gateway))] : [])),

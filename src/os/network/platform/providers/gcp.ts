@@ -15,14 +15,14 @@ export const gcp: Platform = {
   async network({ fetch, links: known }) {
     const instance = readJson((await fetch(`${base}/instance/?recursive=true&alt=json`, { headers })) ?? '{}', 'gcp metadata: instance')
     const project = (await fetch(`${base}/project/project-id`, { headers }))?.trim() ?? ''
-    const cards = listOf(instance.networkInterfaces)
-    const links = cards.flatMap((card, place) => {
-      const link = linkWith(card.mac, known)
+    const nics = listOf(instance.networkInterfaces)
+    const links = nics.flatMap((nic, place) => {
+      const link = linkWith(nic.mac, known)
       if (!link) return []
-      const six = textsOf(card.ipv6).length > 0 || textOf(card.dhcpv6Refresh) !== ''
+      const six = textsOf(nic.ipv6).length > 0 || textOf(nic.dhcpv6Refresh) !== ''
       return [
         declaredLink(link.name, {
-          mtu: mtuOf(card.mtu),
+          mtu: mtuOf(nic.mtu),
           dhcp4: dhcpAt(dhcp.routeMetric * (place + 1)),
           ...(six ? { dhcp6: dhcp } : {}),
         }),
@@ -37,9 +37,9 @@ export const gcp: Platform = {
         links,
         hostname,
         timeServers: [timeServer],
-        externalIPs: cards.flatMap((card) => [
-          ...listOf(card.accessConfigs).map(({ externalIp }) => textOf(externalIp)),
-          ...listOf(card.ipv6AccessConfigs).map(({ externalIpv6 }) => textOf(externalIpv6)),
+        externalIPs: nics.flatMap((nic) => [
+          ...listOf(nic.accessConfigs).map(({ externalIp }) => textOf(externalIp)),
+          ...listOf(nic.ipv6AccessConfigs).map(({ externalIpv6 }) => textOf(externalIpv6)),
         ]),
         metadata: metadataOf({
           platform: 'gcp',

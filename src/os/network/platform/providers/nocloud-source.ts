@@ -1,13 +1,13 @@
 /** NoCloud: files on a disk labelled `cidata`, or over HTTP from a URL in the SMBIOS serial number or the command line. */
 import { platformNetwork } from '../declare.ts'
 import { metadataOf, textOf } from '../loose.ts'
-import type { Platform, PlatformDoor } from '../platform.ts'
+import type { Platform, PlatformTransport } from '../platform.ts'
 import { parseMapping } from '../platform-config.ts'
 import { readNetworkConfig } from './nocloud.ts'
 
 const labels = ['cidata', 'CIDATA']
 
-type Door = Pick<PlatformDoor, 'fetch' | 'disk' | 'serial' | 'commandLine'>
+type Transport = Pick<PlatformTransport, 'fetch' | 'disk' | 'serial' | 'commandLine'>
 
 /** Parses settings like `ds=nocloud-net;s=http://10.0.0.1/;h=name;i=id` from the serial number, else from the command line. */
 export function pointers(serial: string, commandLine: string): Readonly<Record<string, string>> {
@@ -21,7 +21,7 @@ export function pointers(serial: string, commandLine: string): Readonly<Record<s
   return Object.fromEntries(pairs)
 }
 
-async function read({ fetch, disk, serial, commandLine }: Door, names: readonly string[]): Promise<ReadonlyMap<string, string>> {
+async function read({ fetch, disk, serial, commandLine }: Transport, names: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const { s: seed } = pointers(serial, commandLine)
   if (!seed || !/^https?:\/\//.test(seed)) {
     const files = await disk(labels, names)
@@ -37,17 +37,17 @@ async function read({ fetch, disk, serial, commandLine }: Door, names: readonly 
 }
 
 export const nocloud: Platform = {
-  async network(door) {
-    const files = await read(door, ['meta-data', 'network-config'])
+  async network(transport) {
+    const files = await read(transport, ['meta-data', 'network-config'])
     const meta = parseMapping(files.get('meta-data')?.trim() || '{}', 'nocloud meta-data')
-    const said = pointers(door.serial, door.commandLine)
-    const hostname = said.h || textOf(meta['local-hostname']) || textOf(meta.hostname)
+    const settings = pointers(transport.serial, transport.commandLine)
+    const hostname = settings.h || textOf(meta['local-hostname']) || textOf(meta.hostname)
     const config = files.get('network-config')?.trim()
-    const links = config ? readNetworkConfig(config, door.links, hostname) : platformNetwork({ hostname }, door.links)
+    const links = config ? readNetworkConfig(config, transport.links, hostname) : platformNetwork({ hostname }, transport.links)
     const metadata = metadataOf({
       platform: 'nocloud',
       hostname,
-      instanceId: said.i || textOf(meta['instance-id']),
+      instanceId: settings.i || textOf(meta['instance-id']),
       instanceType: textOf(meta['instance-type']),
       providerId: textOf(meta['provider-id']),
       region: textOf(meta.region),
@@ -55,7 +55,7 @@ export const nocloud: Platform = {
     })
     return { ...links, metadata }
   },
-  async userData(door) {
-    return (await read(door, ['user-data'])).get('user-data') || undefined
+  async userData(transport) {
+    return (await read(transport, ['user-data'])).get('user-data') || undefined
   },
 }

@@ -1,6 +1,6 @@
 /** Parses cloud-init network configuration (`network-config`), versions 1 and 2. */
 
-import { bondWords } from '../../documents/bond.ts'
+import { bondValues } from '../../documents/bond.ts'
 import { bondOf, canonicalPrefix, type DeclaredLink, type DhcpSettings, declaredLink } from '../../link/declared.ts'
 import { dhcp, type KnownLink, linkWith, platformNetwork, route, withMask } from '../declare.ts'
 import { type Loose, mappingOf } from '../loose.ts'
@@ -66,26 +66,26 @@ const bondNumbers = new Set([
 ])
 
 function bond(parameters: Loose): NonNullable<DeclaredLink['bond']> {
-  const said: Record<string, unknown> = {}
+  const settings: Record<string, unknown> = {}
   for (const [written, value] of Object.entries(parameters)) {
     const short = snake(written.replace(/^bond[-_]/, ''))
     const name = bondNames[short] ?? short
-    const words: readonly string[] | undefined = bondWords[name as keyof typeof bondWords]
+    const words: readonly string[] | undefined = bondValues[name as keyof typeof bondValues]
     if (words) {
       const word = words.includes(String(value)) ? String(value) : words[Number(value)]
       if (word === undefined)
         throw new PlatformConfigError(`${what}: bond parameter "${written}": "${value}" is not one of ${words.join(', ')}`)
-      said[name] = word
+      settings[name] = word
     } else if (bondNumbers.has(name)) {
       const amount = Number(value)
       if (!Number.isInteger(amount) || amount < 0)
         throw new PlatformConfigError(`${what}: bond parameter "${written}": "${value}" is not a number`)
-      said[name] = amount
-    } else if (name === 'primary') said.primary = String(value)
-    else if (name === 'arpIpTargets') said.arpIpTargets = strings(value)
+      settings[name] = amount
+    } else if (name === 'primary') settings.primary = String(value)
+    else if (name === 'arpIpTargets') settings.arpIpTargets = strings(value)
     else throw new PlatformConfigError(`${what}: bond parameter "${written}" is not known`)
   }
-  return bondOf(said)
+  return bondOf(settings)
 }
 
 // ---- version 1: a list of links and servers

@@ -2,7 +2,7 @@
 import { declaredLink } from '../../link/declared.ts'
 import { dhcp, linkWith, platformNetwork, route, withMask } from '../declare.ts'
 import { metadataOf, mtuOf } from '../loose.ts'
-import type { Platform, PlatformDoor } from '../platform.ts'
+import type { Platform, PlatformTransport } from '../platform.ts'
 
 const labels = ['CONTEXT', 'CDROM']
 const file = 'context.sh'
@@ -15,7 +15,7 @@ export function readContext(text: string): Record<string, string> {
   return found
 }
 
-async function context({ disk }: Pick<PlatformDoor, 'disk'>): Promise<Record<string, string>> {
+async function context({ disk }: Pick<PlatformTransport, 'disk'>): Promise<Record<string, string>> {
   const files = await disk(labels, [file])
   const text = files?.get(file)
   if (text === undefined) throw new Error('opennebula: no disk labelled "CONTEXT" with a context.sh')
@@ -23,32 +23,32 @@ async function context({ disk }: Pick<PlatformDoor, 'disk'>): Promise<Record<str
 }
 
 export const opennebula: Platform = {
-  async network(door) {
-    const given = await context(door)
-    const cards = Object.keys(given).flatMap((key) => /^(ETH\d+)_MAC$/.exec(key)?.[1] ?? [])
-    const links = cards.flatMap((card) => {
-      const get = (key: string) => given[`${card}_${key}`] ?? ''
-      const link = linkWith(get('MAC'), door.links)
+  async network(transport) {
+    const given = await context(transport)
+    const nics = Object.keys(given).flatMap((key) => /^(ETH\d+)_MAC$/.exec(key)?.[1] ?? [])
+    const links = nics.flatMap((nic) => {
+      const get = (key: string) => given[`${nic}_${key}`] ?? ''
+      const link = linkWith(get('MAC'), transport.links)
       if (!link || get('METHOD') === 'skip') return []
-      const asks = get('METHOD') === 'dhcp'
-      const sixAsks = get('IP6_METHOD') === 'dhcp'
+      const dhcp4On = get('METHOD') === 'dhcp'
+      const dhcp6On = get('IP6_METHOD') === 'dhcp'
       const addresses = [
-        ...(!asks && get('IP') ? [{ address: withMask(get('IP'), get('MASK') || '255.255.255.0') }] : []),
-        ...(!sixAsks && get('IP6') ? [{ address: withMask(get('IP6'), get('IP6_PREFIX_LENGTH') || '64') }] : []),
+        ...(!dhcp4On && get('IP') ? [{ address: withMask(get('IP'), get('MASK') || '255.255.255.0') }] : []),
+        ...(!dhcp6On && get('IP6') ? [{ address: withMask(get('IP6'), get('IP6_PREFIX_LENGTH') || '64') }] : []),
       ]
-      const gateways = [asks ? '' : get('GATEWAY'), sixAsks ? '' : get('IP6_GATEWAY') || get('GATEWAY6')].filter((one) => one !== '')
+      const gateways = [dhcp4On ? '' : get('GATEWAY'), dhcp6On ? '' : get('IP6_GATEWAY') || get('GATEWAY6')].filter((one) => one !== '')
       return [
         declaredLink(link.name, {
           mtu: mtuOf(get('MTU')),
           addresses,
           routes: gateways.map((gateway) => route('', gateway, Number(get('METRIC')) || undefined)),
-          ...(asks ? { dhcp4: dhcp } : {}),
-          ...(sixAsks ? { dhcp6: dhcp } : {}),
+          ...(dhcp4On ? { dhcp4: dhcp } : {}),
+          ...(dhcp6On ? { dhcp6: dhcp } : {}),
         }),
       ]
     })
     const words = (suffix: string) =>
-      [given[suffix] ?? '', ...cards.map((card) => given[`${card}_${suffix}`] ?? '')].flatMap((text) => text.split(/\s+/))
+      [given[suffix] ?? '', ...nics.map((nic) => given[`${nic}_${suffix}`] ?? '')].flatMap((text) => text.split(/\s+/))
     const hostname = given.SET_HOSTNAME || given.HOSTNAME || given.NAME || ''
     const metadata = metadataOf({
       platform: 'opennebula',
@@ -56,10 +56,10 @@ export const opennebula: Platform = {
       instanceId: given.VMID ?? '',
       providerId: given.VMID ? `one://${given.VMID}` : '',
     })
-    return platformNetwork({ links, hostname, nameServers: words('DNS'), searchDomains: words('SEARCH_DOMAIN'), metadata }, door.links)
+    return platformNetwork({ links, hostname, nameServers: words('DNS'), searchDomains: words('SEARCH_DOMAIN'), metadata }, transport.links)
   },
-  async userData(door) {
-    const { USER_DATA, USERDATA_ENCODING, USER_DATA_ENCODING } = await context(door)
+  async userData(transport) {
+    const { USER_DATA, USERDATA_ENCODING, USER_DATA_ENCODING } = await context(transport)
     if (!USER_DATA) return undefined
     return (USER_DATA_ENCODING ?? USERDATA_ENCODING) === 'base64' ? Buffer.from(USER_DATA, 'base64').toString() : USER_DATA
   },

@@ -2,14 +2,14 @@
 import { bondOf, type DeclaredLink, declaredLink } from '../../link/declared.ts'
 import { dhcp, type KnownLink, linkWith, platformNetwork, route, withMask } from '../declare.ts'
 import { type Loose, listOf, metadataOf, mtuOf, readJson, textOf, textsOf } from '../loose.ts'
-import type { Platform, PlatformDoor } from '../platform.ts'
+import type { Platform, PlatformTransport } from '../platform.ts'
 import { PlatformConfigError } from '../platform-config.ts'
 
 const base = 'http://169.254.169.254'
 const labels = ['config-2', 'CONFIG-2']
 const folder = 'openstack/latest'
 
-async function read({ fetch, disk }: Pick<PlatformDoor, 'fetch' | 'disk'>, name: string): Promise<string | undefined> {
+async function read({ fetch, disk }: Pick<PlatformTransport, 'fetch' | 'disk'>, name: string): Promise<string | undefined> {
   const files = await disk(labels, [`${folder}/${name}`])
   return files?.get(`${folder}/${name}`) ?? (await fetch(`${base}/${folder}/${name}`))
 }
@@ -22,8 +22,8 @@ export function readNetworkData(data: Loose, known: readonly KnownLink[]): { lin
   const add = (id: unknown, link: DeclaredLink | undefined) => link && links.set(textOf(id), link)
   for (const entry of entries) {
     if (entry.type === 'bond' || entry.type === 'vlan') continue
-    const card = linkWith(entry.ethernet_mac_address, known)
-    add(entry.id, card && declaredLink(card.name, { mtu: mtuOf(entry.mtu) }))
+    const nic = linkWith(entry.ethernet_mac_address, known)
+    add(entry.id, nic && declaredLink(nic.name, { mtu: mtuOf(entry.mtu) }))
   }
   let bonds = 0
   for (const entry of entries)
@@ -98,12 +98,12 @@ function bond(entry: Loose) {
 const own = (entry: Loose) => (textOf(entry.ethernet_mac_address) ? { hardwareAddr: textOf(entry.ethernet_mac_address).toLowerCase() } : {})
 
 export const openstack: Platform = {
-  async network(door) {
-    const meta = readJson((await read(door, 'meta_data.json')) ?? '{}', 'openstack metadata')
-    const dataText = await read(door, 'network_data.json')
-    const found = dataText ? readNetworkData(readJson(dataText, 'openstack network data'), door.links) : { links: [], nameServers: [] }
+  async network(transport) {
+    const meta = readJson((await read(transport, 'meta_data.json')) ?? '{}', 'openstack metadata')
+    const dataText = await read(transport, 'network_data.json')
+    const found = dataText ? readNetworkData(readJson(dataText, 'openstack network data'), transport.links) : { links: [], nameServers: [] }
     // From the EC2-compatible service, which a config drive does not have.
-    const old = async (path: string) => (await door.fetch(`${base}/latest/meta-data/${path}`).catch(() => undefined))?.trim() ?? ''
+    const old = async (path: string) => (await transport.fetch(`${base}/latest/meta-data/${path}`).catch(() => undefined))?.trim() ?? ''
     const [instanceType, address] = await Promise.all([old('instance-type'), old('public-ipv4')])
     const hostname = textOf(meta.hostname) || textOf(meta.name)
     const id = textOf(meta.uuid)
@@ -121,10 +121,10 @@ export const openstack: Platform = {
           providerId: id && `openstack:///${id}`,
         }),
       },
-      door.links,
+      transport.links,
     )
   },
-  async userData(door) {
-    return (await read(door, 'user_data')) || undefined
+  async userData(transport) {
+    return (await read(transport, 'user_data')) || undefined
   },
 }

@@ -14,21 +14,21 @@ const length = (subnet: string) => subnet.split('/')[1]
 export const oracle: Platform = {
   async network({ fetch, links: known }) {
     const instance = readJson((await fetch(`${base}/instance/`, { headers })) ?? '{}', 'oracle metadata: instance')
-    const cards = readJsonList((await fetch(`${base}/vnics/`, { headers })) ?? '[]', 'oracle metadata: vnics')
-    const links = cards.flatMap((card, place) => {
-      const link = linkWith(card.macAddr, known)
+    const nics = readJsonList((await fetch(`${base}/vnics/`, { headers })) ?? '[]', 'oracle metadata: vnics')
+    const links = nics.flatMap((nic, place) => {
+      const link = linkWith(nic.macAddr, known)
       if (!link) return []
-      const own = textOf(card.privateIp)
-      const subnet = textOf(card.subnetCidrBlock)
-      const gateway = textOf(card.virtualRouterIp)
-      const sixes = textsOf(card.ipv6Addresses)
-      const told = place > 0 && own !== ''
+      const own = textOf(nic.privateIp)
+      const subnet = textOf(nic.subnetCidrBlock)
+      const gateway = textOf(nic.virtualRouterIp)
+      const sixes = textsOf(nic.ipv6Addresses)
+      const isStatic = place > 0 && own !== ''
       return [
         declaredLink(link.name, {
-          mtu: mtuOf(card.mtu),
-          addresses: told ? [{ address: withMask(own, length(subnet)) }] : [],
-          routes: told && gateway ? [route('', gateway, secondMetric)] : [],
-          ...(told ? {} : { dhcp4: dhcp }),
+          mtu: mtuOf(nic.mtu),
+          addresses: isStatic ? [{ address: withMask(own, length(subnet)) }] : [],
+          routes: isStatic && gateway ? [route('', gateway, secondMetric)] : [],
+          ...(isStatic ? {} : { dhcp4: dhcp }),
           ...(sixes.length > 0 ? { dhcp6: dhcp } : {}),
         }),
       ]

@@ -1,7 +1,7 @@
 /** Platforms that publish single values and leave addresses to DHCP, as the default layer configures it. */
 import { platformNetwork } from '../declare.ts'
 import { mappingOf, metadataOf, readJson, textOf, textsOf, unwrapped } from '../loose.ts'
-import type { Platform, PlatformDoor } from '../platform.ts'
+import type { Platform, PlatformTransport } from '../platform.ts'
 
 type Names = Readonly<Record<'hostname' | 'instanceId' | 'instanceType' | 'zone' | 'address', string>>
 
@@ -42,7 +42,7 @@ export const cloudstack = plain(
 
 const linode = 'http://169.254.169.254/v1'
 
-async function linodeReader({ fetch }: Pick<PlatformDoor, 'fetch'>) {
+async function linodeReader({ fetch }: Pick<PlatformTransport, 'fetch'>) {
   const token = await fetch(`${linode}/token`, { method: 'PUT', headers: { 'metadata-token-expiry-seconds': '3600' } })
   return (path: string) =>
     fetch(`${linode}/${path}`, {
@@ -52,8 +52,8 @@ async function linodeReader({ fetch }: Pick<PlatformDoor, 'fetch'>) {
 
 /** Akamai (Linode): a session token first, then JSON. */
 export const akamai: Platform = {
-  async network(door) {
-    const read = await linodeReader(door)
+  async network(transport) {
+    const read = await linodeReader(transport)
     const instance = readJson((await read('instance')) ?? '{}', 'akamai metadata: instance')
     const network = readJson((await read('network')) ?? '{}', 'akamai metadata: network')
     const hostname = textOf(instance.label)
@@ -67,10 +67,10 @@ export const akamai: Platform = {
       instanceId,
       providerId: instanceId && `linode://${instanceId}`,
     })
-    return platformNetwork({ hostname, externalIPs: own, metadata }, door.links)
+    return platformNetwork({ hostname, externalIPs: own, metadata }, transport.links)
   },
-  async userData(door) {
-    const text = await (await linodeReader(door))('user-data')
+  async userData(transport) {
+    const text = await (await linodeReader(transport))('user-data')
     return text ? unwrapped(text) : undefined
   },
 }

@@ -2,27 +2,27 @@
 import { declaredLink } from '../../link/declared.ts'
 import { dhcp, linkWith, platformNetwork, route, withMask } from '../declare.ts'
 import { listOf, mappingOf, metadataOf, readJson, textOf, textsOf } from '../loose.ts'
-import type { Platform, PlatformDoor } from '../platform.ts'
+import type { Platform, PlatformTransport } from '../platform.ts'
 
 const base = 'http://169.254.42.42'
 
 /** The public interface, which the metadata does not identify: the first. */
-const firstOf = (known: PlatformDoor['links']) => known.toSorted((a, b) => a.index - b.index)[0]
+const firstOf = (known: PlatformTransport['links']) => known.toSorted((a, b) => a.index - b.index)[0]
 
 export const scaleway: Platform = {
   async network({ fetch, links: known }) {
     const server = readJson((await fetch(`${base}/conf?format=json`)) ?? '{}', 'scaleway metadata')
     const inner = listOf(server.private_nics)
-    const privates = inner.flatMap((card) => {
-      const link = linkWith(card.mac_address, known)
+    const privates = inner.flatMap((nic) => {
+      const link = linkWith(nic.mac_address, known)
       return link ? [declaredLink(link.name, { dhcp4: { ...dhcp, routeMetric: 2 * dhcp.routeMetric } })] : []
     })
     const outer = firstOf(known.filter(({ name }) => !privates.some((link) => link.name === name)))
     const fours = listOf(server.public_ips_v4)
     const sixes = listOf(server.public_ips_v6)
     const oldSix = mappingOf(server.ipv6)
-    const told = [...fours, ...sixes, oldSix].filter((one) => textOf(one.address) !== '' && one.provisioning_mode !== 'dhcp')
-    const own = told.filter((one) => one.provisioning_mode !== 'slaac' && textOf(one.netmask) !== '')
+    const statics = [...fours, ...sixes, oldSix].filter((one) => textOf(one.address) !== '' && one.provisioning_mode !== 'dhcp')
+    const own = statics.filter((one) => one.provisioning_mode !== 'slaac' && textOf(one.netmask) !== '')
     const links = outer
       ? [
           declaredLink(outer.name, {

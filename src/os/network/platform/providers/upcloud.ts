@@ -10,34 +10,34 @@ export const upcloud: Platform = {
   async network({ fetch, links: known }) {
     const server = readJson((await fetch(`${base}.json`)) ?? '{}', 'upcloud metadata')
     const network = mappingOf(server.network)
-    const cards = listOf(network.interfaces)
+    const nics = listOf(network.interfaces)
     const nameServers = textsOf(network.dns)
-    const links = cards.flatMap((card, place) => {
-      const link = linkWith(card.mac, known)
+    const links = nics.flatMap((nic, place) => {
+      const link = linkWith(nic.mac, known)
       if (!link) return []
-      const all = listOf(card.ip_addresses)
+      const all = listOf(nic.ip_addresses)
       for (const one of all) nameServers.push(...textsOf(one.dns))
-      const asked = (family: string) => all.some((one) => one.family === family && one.dhcp === true)
-      const told = all.filter((one) => one.dhcp !== true && textOf(one.address) !== '')
+      const usesDhcp = (family: string) => all.some((one) => one.family === family && one.dhcp === true)
+      const statics = all.filter((one) => one.dhcp !== true && textOf(one.address) !== '')
       const metric = dhcp.routeMetric * (place + 1)
       return [
         declaredLink(link.name, {
-          ...(asked('IPv4') ? { dhcp4: dhcpAt(metric) } : {}),
-          ...(asked('IPv6') ? { dhcp6: dhcpAt(metric) } : {}),
-          addresses: told.map((one) => ({ address: withMask(textOf(one.address), textOf(one.network).split('/')[1]) })),
-          routes: told.flatMap((one) => (textOf(one.gateway) ? [route('', textOf(one.gateway), metric)] : [])),
+          ...(usesDhcp('IPv4') ? { dhcp4: dhcpAt(metric) } : {}),
+          ...(usesDhcp('IPv6') ? { dhcp6: dhcpAt(metric) } : {}),
+          addresses: statics.map((one) => ({ address: withMask(textOf(one.address), textOf(one.network).split('/')[1]) })),
+          routes: statics.flatMap((one) => (textOf(one.gateway) ? [route('', textOf(one.gateway), metric)] : [])),
         }),
       ]
     })
     const hostname = textOf(server.hostname)
     const id = textOf(server.instance_id)
-    const outer = cards.filter((card) => card.type === 'public')
+    const outer = nics.filter((nic) => nic.type === 'public')
     return platformNetwork(
       {
         links,
         hostname,
         nameServers,
-        externalIPs: outer.flatMap((card) => listOf(card.ip_addresses).map((one) => textOf(one.address))),
+        externalIPs: outer.flatMap((nic) => listOf(nic.ip_addresses).map((one) => textOf(one.address))),
         metadata: metadataOf({
           platform: 'upcloud',
           hostname,

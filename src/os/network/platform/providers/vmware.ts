@@ -2,14 +2,14 @@
 import { gunzipSync } from 'node:zlib'
 import { platformNetwork } from '../declare.ts'
 import { mappingOf, metadataOf, textOf, unwrapped } from '../loose.ts'
-import type { Platform, PlatformDoor } from '../platform.ts'
+import type { Platform, PlatformTransport } from '../platform.ts'
 import { PlatformConfigError, parseMapping } from '../platform-config.ts'
 import { readNetworkConfig } from './nocloud.ts'
 
 const longest = 4 << 20
 
 /** Reads and decodes a value; `<key>.encoding` names its encoding. */
-async function read({ guestinfo }: Pick<PlatformDoor, 'guestinfo'>, key: string): Promise<string | undefined> {
+async function read({ guestinfo }: Pick<PlatformTransport, 'guestinfo'>, key: string): Promise<string | undefined> {
   const value = await guestinfo(`guestinfo.${key}`)
   if (!value) return undefined
   const encoding = (await guestinfo(`guestinfo.${key}.encoding`)) ?? ''
@@ -24,14 +24,14 @@ async function read({ guestinfo }: Pick<PlatformDoor, 'guestinfo'>, key: string)
 }
 
 export const vmware: Platform = {
-  async network(door) {
-    const text = await read(door, 'metadata')
+  async network(transport) {
+    const text = await read(transport, 'metadata')
     const meta = parseMapping(text?.trim() || '{}', 'guestinfo.metadata')
     const hostname = textOf(meta['local-hostname']) || textOf(meta.hostname)
     // The network is part of the metadata: as a mapping, or as text encoded like the rest.
     const within = meta.network
     const config = typeof within === 'string' ? unwrapped(within) : Object.keys(mappingOf(within)).length > 0 ? JSON.stringify(within) : ''
-    const links = config ? readNetworkConfig(config, door.links, hostname) : platformNetwork({ hostname }, door.links)
+    const links = config ? readNetworkConfig(config, transport.links, hostname) : platformNetwork({ hostname }, transport.links)
     const metadata = metadataOf({
       platform: 'vmware',
       hostname,
@@ -42,7 +42,7 @@ export const vmware: Platform = {
     })
     return { ...links, metadata }
   },
-  async userData(door) {
-    return (await read(door, 'talos.config')) ?? (await read(door, 'userdata'))
+  async userData(transport) {
+    return (await read(transport, 'talos.config')) ?? (await read(transport, 'userdata'))
   },
 }

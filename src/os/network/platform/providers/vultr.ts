@@ -11,13 +11,13 @@ const privateMtu = 1450
 export const vultr: Platform = {
   async network({ fetch, links: known }) {
     const instance = readJson((await fetch(`${base}/v1.json`)) ?? '{}', 'vultr metadata')
-    const cards = listOf(instance.interfaces)
-    const links = cards.flatMap((card) => {
-      const link = linkWith(card.mac, known)
+    const nics = listOf(instance.interfaces)
+    const links = nics.flatMap((nic) => {
+      const link = linkWith(nic.mac, known)
       if (!link) return []
-      if (card['network-type'] !== 'private') return [declaredLink(link.name, { dhcp4: dhcp })]
-      const four = mappingOf(card.ipv4)
-      const six = mappingOf(card.ipv6)
+      if (nic['network-type'] !== 'private') return [declaredLink(link.name, { dhcp4: dhcp })]
+      const four = mappingOf(nic.ipv4)
+      const six = mappingOf(nic.ipv6)
       const addresses = [
         ...(textOf(four.address) ? [{ address: withMask(textOf(four.address), four.netmask) }] : []),
         ...(textOf(six.address) ? [{ address: withMask(textOf(six.address), six.prefix) }] : []),
@@ -26,12 +26,12 @@ export const vultr: Platform = {
     })
     const hostname = textOf(instance.hostname)
     const id = textOf(instance['instance-v2-id']) || textOf(instance.instanceid)
-    const publics = cards.filter((card) => card['network-type'] !== 'private')
+    const publics = nics.filter((nic) => nic['network-type'] !== 'private')
     return platformNetwork(
       {
         links,
         hostname,
-        externalIPs: publics.map((card) => textOf(mappingOf(card.ipv4).address)),
+        externalIPs: publics.map((nic) => textOf(mappingOf(nic.ipv4).address)),
         metadata: metadataOf({
           platform: 'vultr',
           hostname,

@@ -18,20 +18,20 @@ export const defaultMetric = 1024
 const familyOf = (text: string) => (text.includes(':') ? 'inet6' : 'inet4')
 
 /** Link specs by name: each declared link, and its members with their position in it. `indexOf` returns a link's kernel index. */
-export function linkWishes(
+export function linkSpecs(
   declared: readonly DeclaredLink[],
   layer: Layer,
   indexOf: (name: string) => number | undefined,
 ): Map<string, Link> {
-  const wishes = new Map<string, Link>()
+  const specs = new Map<string, Link>()
   const add = (name: string, more: Partial<Link>) => {
-    const before = wishes.get(name) ?? { name, logical: false, up: true, mtu: 0, kind: '', type: 'ether', layer }
-    wishes.set(name, { ...before, ...more })
+    const before = specs.get(name) ?? { name, logical: false, up: true, mtu: 0, kind: '', type: 'ether', layer }
+    specs.set(name, { ...before, ...more })
   }
   for (const { name, kind, up, mtu, multicast, hardwareAddr, vlan, bond, bridge, vrf, wireguard, members, bridgeMaster } of declared) {
     const primary = bond?.primary === undefined ? undefined : indexOf(bond.primary)
     add(name, {
-      ...(wishes.has(name) && up ? {} : { up }),
+      ...(specs.has(name) && up ? {} : { up }),
       ...(mtu ? { mtu } : {}),
       ...(multicast === undefined ? {} : { multicast }),
       ...(hardwareAddr ? { hardwareAddr } : {}),
@@ -49,11 +49,11 @@ export function linkWishes(
       else add(member, { bridgeSlave: { masterName: name } })
     })
   }
-  return wishes
+  return specs
 }
 
 /** Address specs by id without layer prefix. */
-export function addressWishes(declared: readonly DeclaredLink[], layer: Layer): Map<string, Address> {
+export function addressSpecs(declared: readonly DeclaredLink[], layer: Layer): Map<string, Address> {
   return new Map(
     declared.flatMap(({ name, addresses }) =>
       addresses.map(({ address, priority }) => {
@@ -70,7 +70,7 @@ export function routeId({ outLinkName = '', family, gateway, dst, priority = 0, 
 }
 
 /** Route specs by id without layer prefix. */
-export function routeWishes(declared: readonly DeclaredLink[], layer: Layer, protocol = 'static'): Map<string, Route> {
+export function routeSpecs(declared: readonly DeclaredLink[], layer: Layer, protocol = 'static'): Map<string, Route> {
   return new Map(
     declared.flatMap(({ name, routes, vrf }) =>
       routes.map(({ destination, gateway, source, metric, mtu, table }) => {
@@ -96,14 +96,14 @@ export function routeWishes(declared: readonly DeclaredLink[], layer: Layer, pro
 }
 
 /** Operator specs by id without layer prefix. The caller reports refused kinds. */
-export function operatorWishes(declared: readonly DeclaredLink[], layer: Layer): Map<string, Operator> {
-  const wishes = new Map<string, Operator>()
+export function operatorSpecs(declared: readonly DeclaredLink[], layer: Layer): Map<string, Operator> {
+  const specs = new Map<string, Operator>()
   for (const { name, dhcp4, dhcp6, vips } of declared) {
-    if (dhcp4) wishes.set(`dhcp4/${name}`, { operator: 'dhcp4', linkName: name, requireUp: true, dhcp4, layer })
-    if (dhcp6) wishes.set(`dhcp6/${name}`, { operator: 'dhcp6', linkName: name, requireUp: true, dhcp6, layer })
+    if (dhcp4) specs.set(`dhcp4/${name}`, { operator: 'dhcp4', linkName: name, requireUp: true, dhcp4, layer })
+    if (dhcp6) specs.set(`dhcp6/${name}`, { operator: 'dhcp6', linkName: name, requireUp: true, dhcp6, layer })
     for (const { ip, refused } of vips)
       if (!refused)
-        wishes.set(`vip/${name}/${ip}`, {
+        specs.set(`vip/${name}/${ip}`, {
           operator: 'vip',
           linkName: name,
           requireUp: true,
@@ -111,5 +111,5 @@ export function operatorWishes(declared: readonly DeclaredLink[], layer: Layer):
           layer,
         })
   }
-  return wishes
+  return specs
 }

@@ -7,7 +7,7 @@ import { changedData, linkData } from './data.ts'
 import { wireguardChange } from './wireguard.ts'
 
 type Spec = SpecOf<typeof LinkSpec>
-type Door = Pick<Network, 'links' | 'addLink' | 'setLink' | 'removeLink'>
+type Netlink = Pick<Network, 'links' | 'addLink' | 'setLink' | 'removeLink'>
 
 const UP = 1 // IFF_UP
 const MULTICAST = 0x1000 // IFF_MULTICAST
@@ -20,13 +20,13 @@ const bondEmpty = new Set(['mode', 'failOverMac'])
  * Reconciles links with their specs by the smallest change. It records which links it created and enslaved, so that only
  * these are undone when their spec is removed.
  */
-export class LinkKeeper {
+export class LinkReconciler {
   readonly #made = new Map<string, string>()
   readonly #members = new Map<string, string>()
   /** Endpoints already configured, by link and peer. */
   readonly #endpoints = new Map<string, Map<string, string>>()
   readonly #wireguard: Kernel['wireguard'] | undefined
-  #again = false
+  #retry = false
   #quiet = 0
 
   constructor(wireguard?: Kernel['wireguard']) {
@@ -39,8 +39,8 @@ export class LinkKeeper {
   }
 
   /** Runs one pass. Returns true if another pass is needed later. Throws the collected errors after everything else was applied. */
-  converge(network: Door, wishes: readonly Spec[], log: Logger): boolean {
-    this.#again = false
+  converge(network: Netlink, specs: readonly Spec[], log: Logger): boolean {
+    this.#retry = false
     const failures: string[] = []
     const attempt = (act: () => void) => {
       try {
@@ -49,13 +49,13 @@ export class LinkKeeper {
         failures.push(error instanceof Error ? error.message : String(error))
       }
     }
-    const wanted = new Map(wishes.map((wish) => [wish.name, wish]))
+    const desiredByName = new Map(specs.map((desired) => [desired.name, desired]))
     let links = byName(network)
     const look = () => {
       links = byName(network)
     }
     for (const [name, kind] of this.#made) {
-      if (wanted.get(name)?.kind === kind) continue
+      if (desiredByName.get(name)?.kind === kind) continue
       attempt(() => {
         if (links.get(name)?.kind === kind) {
           log.info('removing link', { link: name, kind })
@@ -65,16 +65,16 @@ export class LinkKeeper {
       })
     }
     look()
-    for (const wish of inOrderOfMaking(wishes)) {
+    for (const desired of inOrderOfMaking(specs)) {
       attempt(() => {
-        if (!this.#make(network, wish, links, log)) return
+        if (!this.#make(network, desired, links, log)) return
         look()
       })
     }
-    for (const wish of inOrderOfMaking(wishes)) attempt(() => this.#settings(network, wish, links, log) && look())
-    for (const wish of wishes) attempt(() => this.#membership(network, wish, links, log) && look())
+    for (const desired of inOrderOfMaking(specs)) attempt(() => this.#settings(network, desired, links, log) && look())
+    for (const desired of specs) attempt(() => this.#membership(network, desired, links, log) && look())
     for (const [name, master] of this.#members) {
-      if (wanted.has(name) && masterOf(wanted.get(name)!) !== '') continue
+      if (desiredByName.has(name) && masterOf(desiredByName.get(name)!) !== '') continue
       attempt(() => {
         const link = links.get(name)
         if (link?.master !== undefined && link.master === links.get(master)?.index) {
@@ -85,30 +85,31 @@ export class LinkKeeper {
       })
     }
     look()
-    for (const wish of wishes) attempt(() => this.#state(network, wish, links, log))
+    for (const desired of specs) attempt(() => this.#state(network, desired, links, log))
     if (failures.length > 0) throw new Error(failures.join('; '))
-    return this.#again
+    return this.#retry
   }
 
-  #make(network: Door, wish: Spec, links: Map<string, Link>, log: Logger): boolean {
-    if (!wish.logical) return false
-    const { name, kind, hardwareAddr } = wish
+  #make(network: Netlink, desired: Spec, links: Map<string, Link>, log: Logger): boolean {
+    if (!desired.logical) return false
+    const { name, kind, hardwareAddr } = desired
     const there = links.get(name)
-    const parent = wish.parentName === undefined ? undefined : links.get(wish.parentName)
-    if (wish.parentName !== undefined && !parent) return false // the parent's creation triggers a reconcile
+    const parent = desired.parentName === undefined ? undefined : links.get(desired.parentName)
+    if (desired.parentName !== undefined && !parent) return false // the parent's creation triggers a reconcile
     if (there) {
       if (there.kind !== kind)
         throw new Error(
           `make link "${name}": there is one of kind "${there.kind || 'physical'}" already: give yours of kind "${kind}" another name`,
         )
       // ID and parent of a VLAN cannot change: it is recreated.
-      const same = kind !== 'vlan' || (there.parent === parent?.index && Object.keys(changedData(linkData(wish), there.data)).length === 0)
+      const same =
+        kind !== 'vlan' || (there.parent === parent?.index && Object.keys(changedData(linkData(desired), there.data)).length === 0)
       if (same) return false
       log.info('removing link', { link: name, kind })
       network.removeLink(name)
     }
     log.info('creating link', { link: name, kind })
-    const { primary, ...all } = linkData(wish) // a bond's primary is set once it is a member
+    const { primary, ...all } = linkData(desired) // a bond's primary is set once it is a member
     // A new bridge has every option off. A kernel without VLAN filtering rejects even an explicit "off".
     const data = kind === 'bridge' ? Object.fromEntries(Object.entries(all).filter(([, value]) => value !== 0)) : all
     network.addLink({
@@ -123,8 +124,8 @@ export class LinkKeeper {
     return true
   }
 
-  #settings(network: Door, wish: Spec, links: Map<string, Link>, log: Logger): boolean {
-    const { name, mtu, hardwareAddr, multicast } = wish
+  #settings(network: Netlink, desired: Spec, links: Map<string, Link>, log: Logger): boolean {
+    const { name, mtu, hardwareAddr, multicast } = desired
     const link = links.get(name)
     if (!link) return false
     const change = {
@@ -137,17 +138,17 @@ export class LinkKeeper {
       log.info('changing link', { link: name, ...change })
       network.setLink(name, change)
     }
-    const data = wish.logical && link.kind === wish.kind && link.kind !== 'vlan' ? changeable(wish, link, links) : {}
+    const data = desired.logical && link.kind === desired.kind && link.kind !== 'vlan' ? changeable(desired, link, links) : {}
     if (Object.keys(data).length > 0) {
       log.info('changing link', { link: name, ...data })
       if (link.kind === 'bond') rebond(network, link, data, links)
       else network.setLink(name, { kind: link.kind, data })
       changed = true
     }
-    if (wish.wireguard && link.kind === 'wireguard' && this.#wireguard) {
-      const told = this.#endpoints.get(name)
+    if (desired.wireguard && link.kind === 'wireguard' && this.#wireguard) {
+      const configured = this.#endpoints.get(name)
       const device = { ...this.#wireguard.wireguardDevice(link.index), index: link.index }
-      const change = wireguardChange(wish.wireguard, device, { told })
+      const change = wireguardChange(desired.wireguard, device, { configured })
       if (change) {
         log.info('changing wireguard', { link: name, peers: change.peers?.length ?? 0 })
         this.#wireguard.setWireguard(change)
@@ -155,21 +156,24 @@ export class LinkKeeper {
       }
       // A postponed endpoint change is not recorded as configured yet.
       const held = ({ publicKey, endpoint }: { publicKey: string; endpoint: string }) => {
-        const before = told?.get(publicKey)
+        const before = configured?.get(publicKey)
         if (before === undefined || before === endpoint || device.peers.find((peer) => peer.publicKey === publicKey)?.endpoint === endpoint)
           return false
         return !change?.peers?.some((peer) => peer.publicKey === publicKey && peer.endpoint === endpoint)
       }
-      const peers = wish.wireguard.peers
-      this.#endpoints.set(name, new Map(peers.map((peer) => [peer.publicKey, held(peer) ? told!.get(peer.publicKey)! : peer.endpoint])))
-      if (peers.some(held)) this.#again = true
+      const peers = desired.wireguard.peers
+      this.#endpoints.set(
+        name,
+        new Map(peers.map((peer) => [peer.publicKey, held(peer) ? configured!.get(peer.publicKey)! : peer.endpoint])),
+      )
+      if (peers.some(held)) this.#retry = true
     }
     return changed
   }
 
-  #membership(network: Door, wish: Spec, links: Map<string, Link>, log: Logger): boolean {
-    const { name } = wish
-    const masterName = masterOf(wish)
+  #membership(network: Netlink, desired: Spec, links: Map<string, Link>, log: Logger): boolean {
+    const { name } = desired
+    const masterName = masterOf(desired)
     const link = links.get(name)
     const master = links.get(masterName)
     if (!masterName || !link || !master) return false // the creation of either link triggers a reconcile
@@ -182,7 +186,7 @@ export class LinkKeeper {
     return true
   }
 
-  #state(network: Door, { name, up }: Spec, links: Map<string, Link>, log: Logger): void {
+  #state(network: Netlink, { name, up }: Spec, links: Map<string, Link>, log: Logger): void {
     const link = links.get(name)
     if (!link || ((link.flags & UP) !== 0) === up) return
     log.info(up ? 'setting link up' : 'setting link down', { link: name })
@@ -191,34 +195,34 @@ export class LinkKeeper {
 }
 
 /** Desired settings that differ and that this kernel supports. A primary is set once it is a member. */
-function changeable(wish: Spec, link: Link, links: Map<string, Link>): LinkData {
-  const changed = Object.entries(changedData(linkData(wish), link.data)).filter(([name, value]) => {
+function changeable(desired: Spec, link: Link, links: Map<string, Link>): LinkData {
+  const changed = Object.entries(changedData(linkData(desired), link.data)).filter(([name, value]) => {
     if (name === 'primary') return [...links.values()].some(({ index, master }) => index === value && master === link.index)
     return name in link.data || Array.isArray(value)
   })
   return Object.fromEntries(changed)
 }
 
-const byName = (network: Door) => new Map(network.links().map((link) => [link.name, link]))
+const byName = (network: Netlink) => new Map(network.links().map((link) => [link.name, link]))
 
 const masterOf = ({ masterName, bridgeSlave, vrfSlave }: Spec): string =>
   masterName || bridgeSlave?.masterName || vrfSlave?.masterName || ''
 
 /** Orders links after their parents. A cycle keeps its order and is rejected by the kernel. */
-function inOrderOfMaking(wishes: readonly Spec[]): Spec[] {
-  const left = new Map(wishes.map((wish) => [wish.name, wish]))
+function inOrderOfMaking(specs: readonly Spec[]): Spec[] {
+  const left = new Map(specs.map((desired) => [desired.name, desired]))
   const ordered: Spec[] = []
-  const take = (wish: Spec) => {
-    if (!left.delete(wish.name)) return
-    const parent = wish.parentName === undefined ? undefined : left.get(wish.parentName)
+  const take = (desired: Spec) => {
+    if (!left.delete(desired.name)) return
+    const parent = desired.parentName === undefined ? undefined : left.get(desired.parentName)
     if (parent) take(parent)
-    ordered.push(wish)
+    ordered.push(desired)
   }
-  for (const wish of wishes) take(wish)
+  for (const desired of specs) take(desired)
   return ordered
 }
 
-function rebond(network: Door, link: Link, data: LinkData, links: Map<string, Link>): void {
+function rebond(network: Netlink, link: Link, data: LinkData, links: Map<string, Link>): void {
   const names = Object.keys(data)
   const empty = names.some((name) => bondEmpty.has(name))
   const down = (empty || names.some((name) => bondDown.has(name))) && (link.flags & UP) !== 0

@@ -5,14 +5,14 @@ import { SystemInformation } from '../../hardware/resources/system-information.t
 import type { Kernel } from '../../kernel.ts'
 import { LinkStatus } from '../resources/link.ts'
 import type { KnownLink } from './declare.ts'
-import type { PlatformDoor } from './platform.ts'
+import type { PlatformTransport } from './platform.ts'
 
 const longest = 4 << 20
-const patience = 10_000
+const timeout = 10_000
 const place = '/run/platform-disk'
 const fileSystems = ['iso9660', 'vfat', 'ext4']
 
-interface Parts {
+interface Dependencies {
   readonly files: Pick<Kernel['files'], 'exists' | 'readTextIfThere' | 'mkdirAll'>
   readonly mount: Pick<Kernel['mount'], 'mount' | 'umount'>
   readonly store: Pick<Store, 'list'>
@@ -20,7 +20,7 @@ interface Parts {
 }
 
 /** Opens the transports for one read. */
-export function openPlatform({ files, mount, store, commandLine }: Parts, signal: AbortSignal): PlatformDoor {
+export function openPlatform({ files, mount, store, commandLine }: Dependencies, signal: AbortSignal): PlatformTransport {
   return {
     fetch: (url, options) => fetchText(url, { ...options, signal }),
     disk: async (labels, names) => readDisk({ files, mount, store }, labels, names),
@@ -58,12 +58,12 @@ export async function fetchText(
   }: { method?: string; headers?: Readonly<Record<string, string>>; body?: string; signal: AbortSignal },
 ): Promise<string | undefined> {
   const failed = (why: string) => new Error(`fetch "${url}": ${why}`)
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(patience)])
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(timeout)])
   let response: Response
   try {
     response = await fetch(url, { method, headers: { ...headers }, body, signal: limit, redirect: 'manual' })
   } catch (error) {
-    throw failed(limit.aborted ? `no answer within ${patience / 1000} s` : String((error as Error).message).split('\n')[0]!)
+    throw failed(limit.aborted ? `no answer within ${timeout / 1000} s` : String((error as Error).message).split('\n')[0]!)
   }
   if (!response.ok) {
     await response.body?.cancel()
@@ -84,7 +84,7 @@ export async function fetchText(
   return Buffer.concat(pieces).toString()
 }
 
-type Disks = Pick<Parts, 'files' | 'mount' | 'store'>
+type Disks = Pick<Dependencies, 'files' | 'mount' | 'store'>
 
 function readDisk({ files, mount, store }: Disks, labels: readonly string[], names: readonly string[]): Map<string, string> | undefined {
   const volume = store.list(DiscoveredVolume).find(({ spec }) => spec.label !== undefined && labels.includes(spec.label))?.spec
