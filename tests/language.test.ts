@@ -76,7 +76,6 @@ const notYet = [
   'src/os/kubespan/',
   'src/os/lifecycle/',
   'src/os/namespaces.ts',
-  'src/os/network/',
   'src/os/runtime/',
   'src/os/secrets/',
   'src/os/security/',

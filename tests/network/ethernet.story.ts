@@ -42,17 +42,20 @@ async function judged(...what: string[]): Promise<string> {
   return text
 }
 
-story('features are as they are wished, also after somebody changed them by hand', async () => {
+story('features are set as configured, and again after a manual change', async () => {
   say('kind: EthernetConfig\nname: eth0\nfeatures: {tx-tcp-segmentation: false, tx-udp-segmentation: false}\n')
   await eventually(async () => /tx-tcp-segmentation: off/.test(await judged('-k', 'eth0')), 'the judge sees it')
   await eventually(async () => /tx-udp-segmentation: off/.test(await judged('-k', 'eth0')), 'the judge sees the other')
   await eventually(() => machine.store.get(EthernetStatus, 'eth0')?.spec.features?.['tx-tcp-segmentation'] === 'off', 'its status')
   await judged('-K', 'eth0', 'tx-tcp-segmentation', 'on')
-  await eventually(() => machine.entries.filter(({ message }) => message === 'changing network card').length >= 2, 'it is changed again')
+  await eventually(
+    () => machine.entries.filter(({ message }) => message === 'changing ethernet settings').length >= 2,
+    'it is changed again',
+  )
   await eventually(async () => /tx-tcp-segmentation: off/.test(await judged('-k', 'eth0')), 'the judge sees it again')
 })
 
-story('the status says of every feature what the judge says', async () => {
+story('the status agrees with ethtool on every feature', async () => {
   const status = await eventually(() => machine.store.get(EthernetStatus, 'eth0')?.spec, 'a status')
   const lines = (await judged('-k', 'eth0')).matchAll(/^\t?([a-z0-9_-]+): (.*)$/gm)
   const said = Object.fromEntries([...lines].map(([, name, state]) => [name!, state!.trim()]))
@@ -62,13 +65,16 @@ story('the status says of every feature what the judge says', async () => {
   expect(status).toMatchObject({ linkState: false, port: 'TwistedPair', duplex: 'Full', speedMbit: 10_000 })
 })
 
-story('what a card cannot do is told once, and the rest is done', async () => {
+story('an unsupported setting is logged once, and the others are applied', async () => {
   say(
     'kind: EthernetConfig\nname: eth0\nfeatures: {tx-tcp-segmentation: false, loopback: true, nonsense: true}\nrings: {rx: 512}\nwakeOnLan: [magic]\n',
   )
-  const told = await eventually(() => machine.entries.find(({ message }) => message.includes('not as it is wished')), 'a word about it')
-  expect(String(told.fields.error)).toContain('"nonsense" is not known')
-  expect(String(told.fields.error)).toContain('"loopback" is fixed off')
-  expect(String(told.fields.error)).toContain('wake on LAN')
+  const failure = await eventually(
+    () => machine.entries.find(({ message }) => message === 'apply ethernet settings failed'),
+    'the failure is logged',
+  )
+  expect(String(failure.fields.error)).toContain('"nonsense" is not known')
+  expect(String(failure.fields.error)).toContain('"loopback" is fixed off')
+  expect(String(failure.fields.error)).toContain('wake on LAN')
   await eventually(async () => /tx-tcp-segmentation: off/.test(await judged('-k', 'eth0')), 'the rest')
 })

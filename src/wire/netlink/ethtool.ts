@@ -139,10 +139,10 @@ export const readLinkState = (body: Uint8Array): { up?: boolean } => {
   return { up: up === undefined ? undefined : up !== 0 }
 }
 
-/** Features: which can be changed, which are wished, which are on, and which never change. */
+/** Features: which can be changed, which are requested, which are on, and which never change. */
 export interface EthernetFeatures {
   changeable: Set<string>
-  wished: Set<string>
+  requested: Set<string>
   active: Set<string>
   fixed: Set<string>
 }
@@ -151,12 +151,12 @@ export interface EthernetFeatures {
 export function readFeatures(body: Uint8Array): EthernetFeatures {
   const attributes = reading(body)
   const set = (type: number) => new Set(bitsOf(attributes, type).flatMap(({ name, on }) => (on ? [name] : [])))
-  return { changeable: set(2), wished: set(3), active: set(4), fixed: set(5) }
+  return { changeable: set(2), requested: set(3), active: set(4), fixed: set(5) }
 }
 
 /** Wishes features on or off; those that are not named stay. */
-export function writeFeatures(index: number, wished: Readonly<Record<string, boolean>>): Uint8Array {
-  const bits = Object.entries(wished).map(([name, on]) =>
+export function writeFeatures(index: number, requested: Readonly<Record<string, boolean>>): Uint8Array {
+  const bits = Object.entries(requested).map(([name, on]) =>
     nested(1, [text(BIT.name, name), ...(on ? [attribute(BIT.value, new Uint8Array())] : [])]),
   )
   return writeGeneric(ethtoolMessage.setFeatures, version, [header(index), nested(3, [nested(BITSET.bits, bits)])])

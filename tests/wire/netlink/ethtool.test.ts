@@ -62,7 +62,7 @@ describe('what a card says', () => {
     })
     expect(readChannels(writeChannels(2, { combined: 2 }))).toEqual({ combined: 2 })
     expect(readWake(writeWake(2, ['phy', 'magic']))).toEqual(['phy', 'magic'])
-    expect([...readFeatures(writeFeatures(2, { 'rx-gro': true, tso: false })).wished]).toEqual(['rx-gro'])
+    expect([...readFeatures(writeFeatures(2, { 'rx-gro': true, tso: false })).requested]).toEqual(['rx-gro'])
     expect(() => writeWake(2, ['bell'])).toThrow('"bell" cannot wake a machine')
     expect(writeEthtoolQuery(15, 2).length).toBeGreaterThan(4)
   })

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** The stable names udev gives a device. */
+/** The persistent names udev assigns to a device. */
 export const BlockSymlink = defineResource({
   type: 'BlockSymlinks.block.talos.dev',
   namespace: 'runtime',

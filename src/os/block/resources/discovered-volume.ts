@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { integer } from '../../values.ts'
 
-/** What probing found on a device: file system, partition table, label. */
+/** The result of probing a device: file system, partition table, label. */
 export const DiscoveredVolume = defineResource({
   type: 'DiscoveredVolumes.block.talos.dev',
   namespace: 'runtime',

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { integer } from '../../values.ts'
 
-/** Asks for the devices to be probed again. */
+/** Requests that devices be probed again. */
 export const DiscoveryRefreshRequest = defineResource({
   type: 'DiscoveryRefreshRequests.block.talos.dev',
   namespace: 'runtime',
@@ -11,7 +11,7 @@ export const DiscoveryRefreshRequest = defineResource({
   spec: v.object({ request: integer }),
 })
 
-/** The last request for probing that was served. */
+/** The last completed probing request. */
 export const DiscoveryRefreshStatus = defineResource({
   type: 'DiscoveryRefreshStatuses.block.talos.dev',
   namespace: 'runtime',

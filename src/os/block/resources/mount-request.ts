@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** That something be mounted, merged over all who ask for it. */
+/** A request to mount a volume, merged from those of all users. */
 export const MountRequest = defineResource({
   type: 'MountRequests.block.talos.dev',
   namespace: 'runtime',

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { bytes, integer } from '../../values.ts'
 
-/** Where a volume is mounted and how: as wished, and as done. */
+/** Mount point and options of a volume, in requests and statuses. */
 export const mountSpec = v.object({
   targetPath: v.string(),
   selinuxLabel: v.string(),

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { fileSystem } from './file-system.ts'
 
-/** What is mounted on whose behalf. */
+/** A mounted volume and its users. */
 export const MountStatus = defineResource({
   type: 'MountStatuses.block.talos.dev',
   namespace: 'runtime',

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** The disk the system lives on. */
+/** The disk the system is installed on. */
 export const SystemDisk = defineResource({
   type: 'SystemDisks.block.talos.dev',
   namespace: 'runtime',

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** Whether the user's disks are prepared. */
+/** Whether user disks are prepared. */
 export const UserDiskConfigStatus = defineResource({
   type: 'UserDiskConfigStatuses.block.talos.dev',
   namespace: 'runtime',

@@ -3,7 +3,7 @@ import { defineResource } from '../../../cosi/resource.ts'
 import { integer } from '../../values.ts'
 import { mountSpec } from './mount-spec.ts'
 
-/** What a volume should be: where, how large, which file system. */
+/** The desired location, size and file system of a volume. */
 export const VolumeConfig = defineResource({
   type: 'VolumeConfigs.block.talos.dev',
   namespace: 'runtime',

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** Held while volumes are in use; torn down to let them all go. */
+/** Exists while volumes are in use. Tearing it down releases them all. */
 export const VolumeLifecycle = defineResource({
   type: 'VolumeLifecycles.block.talos.dev',
   namespace: 'runtime',

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** One user's wish to have a volume mounted. */
+/** A user's request to mount a volume. */
 export const VolumeMountRequest = defineResource({
   type: 'VolumeMountRequests.block.talos.dev',
   namespace: 'runtime',
@@ -17,7 +17,7 @@ export const VolumeMountRequest = defineResource({
   }),
 })
 
-/** One user's volume, mounted. */
+/** A volume mounted for one user. */
 export const VolumeMountStatus = defineResource({
   type: 'VolumeMountStatuses.block.talos.dev',
   namespace: 'runtime',

@@ -4,7 +4,7 @@ import { integer } from '../../values.ts'
 import { fileSystem } from './file-system.ts'
 import { mountSpec } from './mount-spec.ts'
 
-/** How far a volume has come: located, prepared, ready, or why not. */
+/** The phase of a volume: located, provisioned, prepared, ready, or the error. */
 export const VolumeStatus = defineResource({
   type: 'VolumeStatuses.block.talos.dev',
   namespace: 'runtime',

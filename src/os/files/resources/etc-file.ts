@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { integer } from '../../values.ts'
 
-/** A file that should be under /etc. */
+/** A desired file under /etc. */
 export const EtcFileSpec = defineResource({
   type: 'EtcFileSpecs.files.talos.dev',
   namespace: 'files',
@@ -11,7 +11,7 @@ export const EtcFileSpec = defineResource({
   spec: v.object({ contents: v.string(), mode: integer, selinux_label: v.string() }),
 })
 
-/** A file under /etc as it was written. */
+/** A file written under /etc. */
 export const EtcFileStatus = defineResource({
   type: 'EtcFileStatuses.files.talos.dev',
   namespace: 'files',

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { integer } from '../../values.ts'
 
-/** A memory module, as the firmware tells. */
+/** A memory module listed in SMBIOS. */
 export const MemoryModule = defineResource({
   type: 'MemoryModules.hardware.talos.dev',
   namespace: 'hardware',

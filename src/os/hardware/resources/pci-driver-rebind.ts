@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** Which driver a PCI device should be bound to. */
+/** The desired driver of a PCI device. */
 export const PCIDriverRebindConfig = defineResource({
   type: 'PCIDriverRebindConfigs.runtime.talos.dev',
   namespace: 'hardware',
@@ -10,7 +10,7 @@ export const PCIDriverRebindConfig = defineResource({
   spec: v.object({ pciID: v.string(), targetDriver: v.string() }),
 })
 
-/** Which driver a PCI device was bound to. */
+/** The driver a PCI device was bound to. */
 export const PCIDriverRebindStatus = defineResource({
   type: 'PCIDriverRebindStatuses.runtime.talos.dev',
   namespace: 'hardware',

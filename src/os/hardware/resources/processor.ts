@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { integer } from '../../values.ts'
 
-/** A processor, as the firmware tells. */
+/** A processor listed in SMBIOS. */
 export const Processor = defineResource({
   type: 'Processors.hardware.talos.dev',
   namespace: 'hardware',

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { cidr, hostPort, integer } from '../../values.ts'
 
-/** Whether and how nodes are meshed over WireGuard. */
+/** Settings of the WireGuard mesh. */
 export const KubeSpanConfig = defineResource({
   type: 'KubeSpanConfigs.kubespan.talos.dev',
   namespace: 'config',

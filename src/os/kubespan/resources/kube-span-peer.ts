@@ -16,7 +16,7 @@ export const KubeSpanPeerSpec = defineResource({
   }),
 })
 
-/** How the connection to a peer fares. */
+/** The connection state of a peer. */
 export const KubeSpanPeerStatus = defineResource({
   type: 'KubeSpanPeerStatuses.kubespan.talos.dev',
   namespace: 'kubespan',

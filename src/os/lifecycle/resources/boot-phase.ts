@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** A step of this start of the machine: when it began after power-on, and how long it took. */
+/** A phase of the boot: when it began after power-on, and its duration. */
 export const BootPhase = defineResource({
   type: 'BootPhases.runtime.ichor.dev',
   namespace: 'runtime',
@@ -20,7 +20,7 @@ export const BootPhase = defineResource({
     phase: v.string(),
     tasks: v.optional(v.array(v.string()), []),
     state: v.picklist(['running', 'done', 'failed']),
-    /** Seconds since power-on, and that it took, with three digits. */
+    /** Start after power-on and duration in seconds, with three decimals. */
     began: v.string(),
     took: v.optional(v.string()),
     error: v.optional(v.string()),

@@ -71,12 +71,12 @@ function renamed<T extends object>(keys: Readonly<Record<string, string>>, value
   return Object.fromEntries(pairs) as T
 }
 
-function shownFeatures({ changeable, wished, active, fixed }: EthernetFeatures, names: readonly string[]): Record<string, string> {
+function shownFeatures({ changeable, requested, active, fixed }: EthernetFeatures, names: readonly string[]): Record<string, string> {
   const shown = (name: string) => {
     const on = active.has(name)
     const state = on ? 'on' : 'off'
     if (!changeable.has(name) || fixed.has(name)) return `${state} [fixed]`
-    return wished.has(name) === on ? state : `${state} [requested ${on ? 'off' : 'on'}]`
+    return requested.has(name) === on ? state : `${state} [requested ${on ? 'off' : 'on'}]`
   }
   return Object.fromEntries(names.flatMap((name) => (name === '' ? [] : [[name, shown(name)]])))
 }
@@ -96,40 +96,40 @@ export function changeOf(spec: Spec, present: Ethernet, problems: string[]): Eth
 
 function differing<T extends object>(
   keys: Readonly<Record<string, string>>,
-  wished: Readonly<Record<string, unknown>> | undefined,
+  desired: Readonly<Record<string, unknown>> | undefined,
   present: T | undefined,
   what: string,
   problems: string[],
 ): T | undefined {
-  const wishes = Object.entries(wished ?? {}).filter(([, value]) => value !== undefined)
-  if (wishes.length === 0) return undefined
+  const settings = Object.entries(desired ?? {}).filter(([, value]) => value !== undefined)
+  if (settings.length === 0) return undefined
   if (!present) {
     problems.push(`${what}: its driver has no such settings: leave them out`)
     return undefined
   }
   const there = present as Record<string, unknown>
-  const changed = wishes.flatMap(([key, value]) => (there[keys[key]!] === value ? [] : [[keys[key]!, value]]))
+  const changed = settings.flatMap(([key, value]) => (there[keys[key]!] === value ? [] : [[keys[key]!, value]]))
   return changed.length === 0 ? undefined : (Object.fromEntries(changed) as T)
 }
 
-function changedFeatures(wished: Spec['features'], present: Ethernet, problems: string[]): Record<string, boolean> | undefined {
+function changedFeatures(desired: Spec['features'], present: Ethernet, problems: string[]): Record<string, boolean> | undefined {
   const changed: Record<string, boolean> = {}
   const { features, featureNames } = present
-  for (const [name, on] of Object.entries(wished ?? {})) {
+  for (const [name, on] of Object.entries(desired ?? {})) {
     if (!featureNames.includes(name))
       problems.push(`feature "${name}" is not known to this kernel: see its EthernetStatus for those that are`)
     else if (!features) problems.push(`feature "${name}": its driver has no features to set`)
     else if (!features.changeable.has(name) || features.fixed.has(name)) {
       if (features.active.has(name) !== on) problems.push(`feature "${name}" is fixed ${on ? 'off' : 'on'}: leave it out`)
-    } else if (features.wished.has(name) !== on) changed[name] = on
+    } else if (features.requested.has(name) !== on) changed[name] = on
   }
   return Object.keys(changed).length === 0 ? undefined : changed
 }
 
-function changedWake(wished: readonly string[], present: readonly string[] | undefined, problems: string[]): { wake?: string[] } {
+function changedWake(desired: readonly string[], present: readonly string[] | undefined, problems: string[]): { wake?: string[] } {
   if (!present) {
-    if (wished.length > 0) problems.push('wake on LAN: its driver cannot wake the machine: leave it out')
+    if (desired.length > 0) problems.push('wake on LAN: its driver cannot wake the machine: leave it out')
     return {}
   }
-  return Bun.deepEquals(wished.toSorted(), present.toSorted()) ? {} : { wake: [...wished] }
+  return Bun.deepEquals(desired.toSorted(), present.toSorted()) ? {} : { wake: [...desired] }
 }

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** A network device as the machine configuration has it, its selector resolved. */
+/** A device entry of the machine configuration, with its selector resolved. */
 export const DeviceConfigSpec = defineResource({
   type: 'DeviceConfigSpecs.net.talos.dev',
   namespace: 'network',

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { integer } from '../../values.ts'
 
-/** Rings, features and channels a network card should have. */
+/** Desired rings, features and channels of a network interface. */
 export const EthernetSpec = defineResource({
   type: 'EthernetSpecs.net.talos.dev',
   namespace: 'network',
@@ -30,7 +30,7 @@ export const EthernetSpec = defineResource({
   }),
 })
 
-/** Rings, features and channels a network card has. */
+/** Present rings, features and channels of a network interface. */
 export const EthernetStatus = defineResource({
   type: 'EthernetStatuses.net.talos.dev',
   namespace: 'network',

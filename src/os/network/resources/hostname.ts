@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { layer } from '../../values.ts'
 
-/** What the node should be called. */
+/** The desired hostname. */
 export const HostnameSpec = defineResource({
   type: 'HostnameSpecs.net.talos.dev',
   namespace: 'network',
@@ -10,7 +10,7 @@ export const HostnameSpec = defineResource({
   spec: v.object({ hostname: v.string(), domainname: v.string(), layer: layer }),
 })
 
-/** What the kernel was told the node is called. */
+/** The hostname set in the kernel. */
 export const HostnameStatus = defineResource({
   type: 'HostnameStatuses.net.talos.dev',
   namespace: 'network',

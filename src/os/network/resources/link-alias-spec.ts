@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** Another name a link should have. */
+/** A desired alias of a link. */
 export const LinkAliasSpec = defineResource({
   type: 'LinkAliasSpecs.net.talos.dev',
   namespace: 'network',

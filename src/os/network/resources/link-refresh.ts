@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { integer } from '../../values.ts'
 
-/** Asks for links of the kind it is called after to be read again: of some changes the kernel tells nobody. */
+/** Requests that links of the kind in its id be read again, for changes without a kernel notification. */
 export const LinkRefresh = defineResource({
   type: 'LinkRefreshes.net.talos.dev',
   namespace: 'network',

@@ -1,11 +1,11 @@
-/** Settings of kinds of links, as wishes, statuses and platforms all hold them. */
+/** Kind-specific link settings, shared by specs, statuses and platform configurations. */
 import * as v from 'valibot'
 import { cidr, duration, integer, ip } from '../../values.ts'
 
-/** A VLAN: its number and tag protocol. */
+/** A VLAN: its ID and protocol. */
 export const vlanSettings = v.object({ vlanID: integer, vlanProtocol: v.string() })
 
-/** How a bond spreads traffic over its links and watches them. */
+/** Bond settings: distribution of traffic and link monitoring. */
 export const bondSettings = v.object({
   mode: v.string(),
   xmitHashPolicy: v.string(),
@@ -37,7 +37,7 @@ export const bondSettings = v.object({
   missedMax: v.optional(integer),
 })
 
-/** How a bridge avoids loops and parts VLANs. */
+/** Bridge settings: STP and VLAN filtering. */
 export const bridgeSettings = v.object({
   stp: v.optional(v.object({ enabled: v.boolean() })),
   vlan: v.optional(v.object({ filteringEnabled: v.boolean() })),

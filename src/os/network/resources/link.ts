@@ -3,7 +3,7 @@ import { defineResource } from '../../../cosi/resource.ts'
 import { integer, layer, mac } from '../../values.ts'
 import { bondSettings, bridgePort, bridgeSettings, vlanSettings, vrfPort, vrfSettings, wireguardSettings } from './link-settings.ts'
 
-/** A link that should be there, and how. */
+/** A desired link and its settings. */
 export const LinkSpec = defineResource({
   type: 'LinkSpecs.net.talos.dev',
   namespace: 'network',

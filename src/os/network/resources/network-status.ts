@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** Whether addresses, connectivity, host name and files are there. */
+/** Readiness of addresses, connectivity, hostname and files. */
 export const NetworkStatus = defineResource({
   type: 'NetworkStatuses.net.talos.dev',
   namespace: 'network',

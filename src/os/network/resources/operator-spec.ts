@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { integer, ip, layer } from '../../values.ts'
 
-/** A protocol that should run on a link: DHCP or a virtual address. */
+/** A protocol to run on a link: DHCP or a virtual IP. */
 export const OperatorSpec = defineResource({
   type: 'OperatorSpecs.net.talos.dev',
   namespace: 'network',

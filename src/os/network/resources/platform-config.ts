@@ -13,7 +13,7 @@ import { TimeServerSpec } from './time-server.ts'
 
 const listOf = <T extends v.GenericSchema>(schema: T) => v.optional(v.array(schema), [])
 
-/** What the platform says of the network. */
+/** The network configuration of the platform. */
 export const PlatformConfig = defineResource({
   type: 'PlatformConfigs.net.talos.dev',
   namespace: 'network',

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { duration, integer, layer } from '../../values.ts'
 
-/** A check of the network to be made. */
+/** A desired network probe. */
 export const ProbeSpec = defineResource({
   type: 'ProbeSpecs.net.talos.dev',
   namespace: 'network',
@@ -15,7 +15,7 @@ export const ProbeSpec = defineResource({
   }),
 })
 
-/** The outcome of a check of the network. */
+/** The outcome of a network probe. */
 export const ProbeStatus = defineResource({
   type: 'ProbeStatuses.net.talos.dev',
   namespace: 'network',

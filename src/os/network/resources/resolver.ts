@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { ip, layer } from '../../values.ts'
 
-/** Which name servers should be used. */
+/** The desired name servers. */
 export const ResolverSpec = defineResource({
   type: 'ResolverSpecs.net.talos.dev',
   namespace: 'network',
@@ -11,7 +11,7 @@ export const ResolverSpec = defineResource({
   spec: v.object({ dnsServers: v.optional(v.array(ip), []), layer: layer, searchDomains: v.optional(v.array(v.string())) }),
 })
 
-/** Which name servers are used. */
+/** The name servers in use. */
 export const ResolverStatus = defineResource({
   type: 'ResolverStatuses.net.talos.dev',
   namespace: 'network',

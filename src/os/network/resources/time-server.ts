@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { layer } from '../../values.ts'
 
-/** Which time servers should be used. */
+/** The desired time servers. */
 export const TimeServerSpec = defineResource({
   type: 'TimeServerSpecs.net.talos.dev',
   namespace: 'network',
@@ -10,7 +10,7 @@ export const TimeServerSpec = defineResource({
   spec: v.object({ timeServers: v.optional(v.array(v.string()), []), layer: layer }),
 })
 
-/** Which time servers are used. */
+/** The time servers in use. */
 export const TimeServerStatus = defineResource({
   type: 'TimeServerStatuses.net.talos.dev',
   namespace: 'network',

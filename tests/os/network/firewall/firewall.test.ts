@@ -62,10 +62,10 @@ describe('a rule as nft reads it', () => {
     ])
   })
 
-  test('nothing that is not a word gets into a script', () => {
-    expect(() => lines({ matchIIfName: { interfaceName: ['a" } accept #'], operator: '==' } })).toThrow('no link name')
+  test('invalid tokens never reach the script', () => {
+    expect(() => lines({ matchIIfName: { interfaceName: ['a" } accept #'], operator: '==' } })).toThrow('not a link name')
     expect(() => lines({ matchLayer4: { protocol: 'tcp; flush ruleset', matchDestinationPort: { ranges: [{ lo: 1, hi: 1 }] } } })).toThrow(
-      'no word',
+      'not a token',
     )
   })
 })

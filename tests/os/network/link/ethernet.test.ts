@@ -17,7 +17,7 @@ const card: Ethernet = {
   wake: ['magic', 'arp'],
   features: {
     changeable: new Set(['rx-gro', 'tx-gso', 'rx-lro']),
-    wished: new Set(['rx-gro', 'rx-lro']),
+    requested: new Set(['rx-gro', 'rx-lro']),
     active: new Set(['rx-gro', 'highdma']),
     fixed: new Set(['highdma']),
   },

@@ -321,7 +321,11 @@ test('a move that waits, for the peer was heard of this moment, is made later', 
   const converge = (endpoint: string) => {
     const peers = [{ publicKey, presharedKey: '', endpoint, persistentKeepaliveInterval: '25s', allowedIPs: [] }]
     const wish = { name: 'wg0', logical: true, up: true, mtu: 1420, kind: 'wireguard', type: 'nohdr', layer: 'operator' as const }
-    return reconciler.converge({ links: () => [link] } as never, [{ ...wish, wireguard: { listenPort: 1, firewallMark: 0, peers } }], silent)
+    return reconciler.converge(
+      { links: () => [link] } as never,
+      [{ ...wish, wireguard: { listenPort: 1, firewallMark: 0, peers } }],
+      silent,
+    )
   }
   expect([converge('10.0.0.1:1'), configured]).toEqual([false, ['10.0.0.1:1']])
   peer.lastHandshake = Date.now() / 1000

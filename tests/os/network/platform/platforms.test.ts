@@ -48,7 +48,7 @@ describe('what a platform says', () => {
     await ready!(on(said.azure!))
     await expect(ready!(on({ answers: {} }))).rejects.toThrow('read azure goal state: missing')
     const deaf = Object.fromEntries(Object.entries(said.azure!.answers!).filter(([url]) => !url.endsWith('health')))
-    await expect(ready!(on({ answers: deaf }))).rejects.toThrow('takes no reports')
+    await expect(ready!(on({ answers: deaf }))).rejects.toThrow('accepts no reports')
   })
 
   test('every platform that is known is told of here', () => {

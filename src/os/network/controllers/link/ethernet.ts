@@ -54,7 +54,7 @@ export const applyEthernet = ({ mode, net, ethtool }: EthernetKernel): Controlle
         for (const [what, change] of matters(spec, present, problems)) {
           try {
             ethernet.change(link.index, change)
-            log.info('changing network card', { link: metadata.id, [what]: JSON.stringify(change[what]) })
+            log.info('changing ethernet settings', { link: metadata.id, [what]: JSON.stringify(change[what]) })
           } catch (error) {
             problems.push(error instanceof Error ? error.message : String(error))
           }
