@@ -1,8 +1,8 @@
 import type { Logger } from './log.ts'
 
 /**
- * Starts work that nobody waits for. A rejection without a handler ends PID 1 and with it the machine, so every failure
- * becomes one log line here and nothing else. Given a function, what it throws before its first await is caught as well.
+ * Starts work that nothing awaits. An unhandled rejection ends PID 1 and with it the machine, so every failure becomes one
+ * log line here. When `work` is a function, what it throws before its first await is caught too.
  */
 export function background(
   work: PromiseLike<unknown> | (() => unknown),
@@ -14,12 +14,12 @@ export function background(
     try {
       log.error(failure, { ...fields, error })
     } catch {
-      // a log that cannot be written to is no reason to end the machine
+      // a failing log must not end the machine
     }
   }
   try {
     const running = typeof work === 'function' ? work() : work
-    // Unlike a chain of `finally` or `then` without a second argument, this one ends here.
+    // Unlike a chain of `finally`, or of `then` without a second argument, this promise never rejects.
     Promise.resolve(running).then(() => {}, failed)
   } catch (error) {
     failed(error)

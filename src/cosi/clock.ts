@@ -1,23 +1,23 @@
 /**
- * Time in PID 1 comes in two kinds. The wall clock belongs in time stamps: it may be stepped by any amount, either way, at any
- * moment (NTP on a machine without a battery, an operator). Whatever is decided by a duration uses the monotonic one.
+ * PID 1 uses two clocks. The wall clock is for time stamps: NTP on a machine without a battery, or an operator, may step it
+ * by any amount in either direction at any moment. Everything that depends on a duration uses the monotonic clock.
  */
 import { pause } from './pause.ts'
 
-/** A moment some time from when it was made, by the monotonic clock. */
+/** A point in time on the monotonic clock. */
 export interface Deadline {
-  /** Milliseconds until it, 0 once it is past. */
+  /** Milliseconds left, 0 once it has passed. */
   readonly left: number
   readonly over: boolean
 }
 
-/** A machine's time; a test brings its own. */
+/** A machine's time; tests pass their own. */
 export interface Clock {
-  /** The wall clock, for time stamps and for what others stamped, such as certificates. */
+  /** The wall clock, for time stamps and for comparison with foreign time stamps, such as those in certificates. */
   now(): Date
-  /** Milliseconds since a moment of no meaning; never goes back and is never stepped. */
+  /** Milliseconds since an arbitrary moment; never decreases and is never stepped. */
   elapsed(): number
-  /** The moment so many milliseconds from now. */
+  /** The deadline `limit` milliseconds from now. */
   deadline(limit: number): Deadline
   /** Resolves after `ms`, or as soon as the signal is aborted; never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
@@ -25,7 +25,7 @@ export interface Clock {
 
 const never = new AbortController().signal
 
-/** A clock of these parts; what is not given is the machine's. */
+/** Builds a clock; what is not given is the system's. */
 export function makeClock({
   now = () => new Date(),
   elapsed = () => performance.now(),
@@ -46,5 +46,5 @@ function deadlineBy(elapsed: () => number, limit: number): Deadline {
   }
 }
 
-/** The machine's own clock. */
+/** The system's clock. */
 export const systemClock: Clock = makeClock()

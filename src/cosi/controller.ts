@@ -1,6 +1,6 @@
 /**
- * A controller is a name, what it reads, what it writes and one function. The function is level based: it looks at
- * what is there and puts what should be; what it does not put is torn down.
+ * A controller is a name, its inputs, its outputs and one function. The function is level-triggered: it reads the current
+ * state and puts the desired one; owned resources that it does not put are torn down.
  */
 import type { Clock } from './clock.ts'
 import type { Logger } from './log.ts'
@@ -9,8 +9,8 @@ import type { Selector } from './selector.ts'
 import type { IdMatcher } from './store.ts'
 
 /**
- * How a controller depends on a kind: strong inputs are held (by finalizer) until their consequences are undone;
- * destroy-ready ones are seen only when they are on their way out and nobody holds them any more.
+ * How a controller depends on a type: strong inputs are held by a finalizer until everything derived from them is undone;
+ * destroy-ready inputs are visible only when they are being torn down and no finalizer is left.
  */
 export interface Input<S = unknown> {
   readonly kind: 'weak' | 'strong' | 'destroy-ready'
@@ -19,7 +19,7 @@ export interface Input<S = unknown> {
   readonly id?: string
 }
 
-/** What a controller writes: a kind that is its alone, or one shared with others, each owning what it made. */
+/** An output: a type that only this controller writes, or one shared with others, where each owns what it created. */
 export interface Output<S = unknown> {
   readonly kind: 'exclusive' | 'shared'
   readonly type: ResourceType<S>
@@ -28,13 +28,13 @@ export interface Output<S = unknown> {
 
 type Narrow = string | { namespace?: string; id?: string }
 
-/** Reads a kind; wakes on its changes. */
+/** Reads a type; its changes wake the controller. */
 export const weak = <S>(type: ResourceType<S>, narrow: Narrow = {}): Input<S> => input('weak', type, narrow)
 
-/** Reads a kind and holds each resource until what followed from it is gone. */
+/** Reads a type and holds each resource by a finalizer until everything derived from it is gone. */
 export const strong = <S>(type: ResourceType<S>, narrow: Narrow = {}): Input<S> => input('strong', type, narrow)
 
-/** Reads those of a kind that wait to be destroyed and are held by nobody; wakes when one gets there. */
+/** Reads resources of a type that are being torn down and have no finalizer left; wakes when one reaches that state. */
 export const destroyReady = <S>(type: ResourceType<S>, narrow: Narrow = {}): Input<S> => input('destroy-ready', type, narrow)
 
 function input<S>(kind: Input['kind'], type: ResourceType<S>, narrow: Narrow): Input<S> {
@@ -42,64 +42,64 @@ function input<S>(kind: Input['kind'], type: ResourceType<S>, narrow: Narrow): I
   return { kind, type, namespace, id }
 }
 
-/** Writes a kind that no other controller may write. */
+/** Writes a type that no other controller may write. */
 export const exclusive = <S>(type: ResourceType<S>, namespace: string = type.namespace): Output<S> => ({
   kind: 'exclusive',
   type,
   namespace,
 })
 
-/** Writes resources of a kind beside other controllers. */
+/** Writes resources of a type together with other controllers. */
 export const shared = <S>(type: ResourceType<S>, namespace: string = type.namespace): Output<S> => ({ kind: 'shared', type, namespace })
 
-/** Reading end of a declared input; resources on their way out are not shown. */
+/** Read access to a declared input; resources that are being torn down are hidden. */
 export interface Reader<S> {
   get(id: string): Resource<S> | undefined
   list(query?: { labels?: readonly Selector[]; id?: IdMatcher }): Resource<S>[]
 }
 
-/** Writing end of a declared output; the puts of a round take effect together after it. */
+/** Write access to a declared output; the puts of a round are applied together after it. */
 export interface Writer<S> extends Reader<S> {
   put(id: string, spec: S, extra?: { labels?: Record<string, string>; annotations?: Record<string, string> }): void
-  /** Leaves what is there as it is. */
+  /** Leaves the resource as it is. */
   keep(id: string): void
 }
 
-/** What every round is given beside its handles. */
+/** What every round gets besides its handles. */
 export interface Round {
   readonly log: Logger
-  /** Fires when the runtime stops. */
+  /** Aborted when the runtime stops. */
   readonly signal: AbortSignal
   readonly clock: Clock
-  /** The wall clock: for time stamps and certificates. Durations are taken from `clock`. */
+  /** The wall clock, for time stamps and certificates. Durations use `clock`. */
   readonly now: () => Date
   /**
-   * Reads something that is known only now: an input for as long as every round asks for it. Strong ones are held
-   * from here on and let go when a round does not ask any more.
+   * Reads an input that is known only at run time. It stays an input as long as every round requests it. A strong one is held
+   * from here on, and released when a round no longer requests it.
    */
   also<S>(input: Input<S>): Reader<S>
-  /** Runs another round after so many milliseconds, unless one comes before. */
+  /** Runs another round after this many milliseconds, unless one runs before. */
   wakeIn(milliseconds: number): void
-  /** Runs another round when the wall clock shows this time, also when it is stepped there. */
+  /** Runs another round when the wall clock reaches this time, also by a step. */
   wakeAt(time: Date): void
   /**
-   * Keeps one task a key running for as long as every round names the key; one that is not named is aborted,
-   * one that fails is logged and started again by a later round.
+   * Keeps one task per key running as long as every round names the key. A task that is no longer named is aborted. A task
+   * that fails is logged and restarted by a later round.
    */
   background(key: string, task: Task): void
 }
 
 /**
- * Work beside the rounds: `wake` asks for a round, `tell` says what cannot be done at the moment by one who goes on
- * trying by itself, and without an error that it can be done again.
+ * Work beside the rounds. `wake` requests a round. `report` publishes a problem of a task that keeps retrying by itself;
+ * without an error it clears the problem.
  */
-export type Task = (signal: AbortSignal, wake: () => void, tell: (error?: unknown) => void) => Promise<void>
+export type Task = (signal: AbortSignal, wake: () => void, report: (error?: unknown) => void) => Promise<void>
 
 type Handles<I, O> = { readonly [K in keyof I]: I[K] extends Input<infer S> ? Reader<S> : never } & {
   readonly [K in keyof O]: O[K] extends Output<infer S> ? Writer<S> : never
 }
 
-/** What a controller's `start` is given. */
+/** What a controller's `start` gets. */
 export interface Outside {
   wake: () => void
   signal: AbortSignal
@@ -116,14 +116,14 @@ export interface Controller {
 }
 
 /**
- * Declares a controller; `reconcile` gets handles for just what is declared. What the inputs and outputs hold is inferred, so
- * the bounds leave it open.
+ * Declares a controller; `reconcile` gets handles for exactly the declared inputs and outputs. Their specs are inferred, so
+ * the type bounds leave them open.
  */
 export function defineController<const I extends Record<string, Input<any>>, const O extends Record<string, Output<any>>>(declaration: {
   name: string
   inputs: I
   outputs: O
-  /** Called once when the runtime starts: outside events call `wake`. */
+  /** Called once when the runtime starts: events from outside call `wake`. */
   start?(outside: Outside): void
   reconcile(round: Round & Handles<I, O>): void | Promise<void>
 }): Controller {

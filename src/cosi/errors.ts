@@ -1,7 +1,7 @@
-/** Why the store refused. */
+/** The reason of a StoreError. */
 export type StoreReason = 'not-found' | 'conflict' | 'exists' | 'owner' | 'phase' | 'finalizers' | 'invalid' | 'overrun'
 
-/** What the store throws; `reason` is what callers branch on, the message is for people. */
+/** Thrown by the store; callers branch on `reason`, the message is for people. */
 export class StoreError extends Error {
   constructor(
     readonly reason: StoreReason,

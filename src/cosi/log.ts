@@ -9,17 +9,17 @@ export interface LogEntry {
   readonly fields: Readonly<Record<string, unknown>>
 }
 
-/** Where a part of the system tells what it does: constant messages, details as fields. */
+/** The logger of a component: constant messages, details as fields. */
 export interface Logger {
   debug(message: string, fields?: Record<string, unknown>): void
   info(message: string, fields?: Record<string, unknown>): void
   warn(message: string, fields?: Record<string, unknown>): void
   error(message: string, fields?: Record<string, unknown>): void
-  /** The same logger with fields on every line. */
+  /** The same logger with additional fields on every line. */
   with(fields: Record<string, unknown>): Logger
 }
 
-/** A logger that hands every entry to `sink`. */
+/** A logger that passes every entry to `sink`. */
 export function createLogger(
   sink: (entry: LogEntry) => void,
   fields: Record<string, unknown> = {},
@@ -38,10 +38,10 @@ export function createLogger(
   }
 }
 
-/** A logger that says nothing. */
+/** A logger that discards everything. */
 export const silent: Logger = createLogger(() => {})
 
-/** `message key=value …` with values quoted where they hold spaces; errors by their message. */
+/** `message key=value …` with values quoted where they contain spaces; errors by their message. */
 export function formatEntry({ level, message, fields }: LogEntry): string {
   const details = Object.entries(fields)
     .filter(([, value]) => value !== undefined)
@@ -54,7 +54,7 @@ function formatValue(value: unknown): string {
   return typeof value === 'string' || value instanceof Error ? (/[\s"=]/.test(text) || text === '' ? JSON.stringify(text) : text) : text
 }
 
-/** Whatever a field holds, a log line can be made of it. */
+/** A text for any value of a field; never throws. */
 function textOf(value: unknown): string {
   try {
     return JSON.stringify(value) ?? String(value)

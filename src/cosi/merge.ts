@@ -2,8 +2,8 @@ import { type Controller, defineController, exclusive, weak } from './controller
 import type { Resource, ResourceType } from './resource.ts'
 
 /**
- * A controller that makes final specs of layered ones. Layered resources live in `<namespace>-config` under ids
- * `<layer>/<id>`; those that share an id (or what `id` makes of them) are folded into one, strongest last.
+ * A controller that merges layered specs into final ones. Layered resources are in the namespace `<namespace>-config` under
+ * ids `<layer>/<id>`. Those with the same id (or the same result of `id`) are merged into one, the strongest layer last.
  */
 export function merge<S extends { layer: string }>(
   name: string,
@@ -30,7 +30,7 @@ export function merge<S extends { layer: string }>(
   })
 }
 
-// Within a layer the order is always the same: by id.
+// Within a layer the order is fixed: by id.
 const byName = (a: Resource, b: Resource) => (a.metadata.id < b.metadata.id ? -1 : 1)
 
 /** Network configuration layers, weakest first. */

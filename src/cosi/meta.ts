@@ -1,9 +1,9 @@
-/** The store describes itself: which namespaces and which kinds of resources there are. */
+/** The store describes itself: its namespaces and its resource types. */
 import * as v from 'valibot'
 import { type AnyResourceType, defineResource, type ResourceType } from './resource.ts'
 import type { Store } from './store.ts'
 
-/** A namespace and what it is for. */
+/** A namespace and its purpose. */
 export const Namespace = defineResource({
   type: 'Namespaces.meta.cosi.dev',
   namespace: 'meta',
@@ -11,7 +11,7 @@ export const Namespace = defineResource({
   spec: v.object({ description: v.string() }),
 })
 
-/** A kind of resource: what it is called and how it is shown. */
+/** A resource type: its names and its columns. */
 export const ResourceDefinition = defineResource({
   type: 'ResourceDefinitions.meta.cosi.dev',
   namespace: 'meta',
@@ -31,7 +31,7 @@ export const ResourceDefinition = defineResource({
 
 const owner = 'meta'
 
-/** Makes kinds known to the store and to those who ask it what there is. */
+/** Registers resource types and namespaces in the store, so that clients can list them. */
 export function describe(store: Store, types: readonly AnyResourceType[], namespaces: Readonly<Record<string, string>>): void {
   const all = [Namespace, ResourceDefinition, ...types]
   store.register(...(all as ResourceType[]))
@@ -56,7 +56,7 @@ export function describe(store: Store, types: readonly AnyResourceType[], namesp
 
 type Named = Pick<ResourceType, 'type' | 'displayType' | 'aliases' | 'automaticAliases' | 'initials'>
 
-/** The names shown to users: the declared ones, the singular, the initials. */
+/** The aliases shown to users: the declared ones, the singular, the initials. */
 export function shortAliases({ displayType, aliases, automaticAliases, initials: hasInitials }: Omit<Named, 'type'>): string[] {
   if (!automaticAliases) return [...aliases]
   const initials = displayType.replaceAll(/[^A-Z]/g, '').toLowerCase()
@@ -64,7 +64,7 @@ export function shortAliases({ displayType, aliases, automaticAliases, initials:
   return [...new Set([...aliases, displayType.toLowerCase(), ...short])]
 }
 
-/** Every name a kind answers to beside its full one: the plural with more and more of its domain, and what users are told. */
+/** Every alias of a type: the plural with more and more of its domain, and the aliases shown to users. */
 export function allAliases(named: Named): string[] {
   if (!named.automaticAliases) return [...named.aliases]
   const parts = named.type.toLowerCase().split('.')

@@ -1,6 +1,6 @@
 import { timerDelay } from './timer.ts'
 
-/** Waits so many milliseconds (25 days at most), or until the signal; never rejects. */
+/** Waits this many milliseconds (25 days at most), or until the signal is aborted; never rejects. */
 export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve()
   const { promise, resolve } = Promise.withResolvers<void>()

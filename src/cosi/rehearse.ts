@@ -1,6 +1,6 @@
 /**
- * What controllers would make of a change, found out without making it: those that only compute run on a copy of the
- * store, first as things are, then with the change, and what they produced is compared.
+ * Predicts what controllers would derive from a change without applying it. Controllers without side effects run on a copy
+ * of the store, first as it is, then with the change, and the results are compared.
  */
 import type { Controller, Input, Output, Round } from './controller.ts'
 import { silent } from './log.ts'
@@ -8,7 +8,7 @@ import type { Resource, ResourceType } from './resource.ts'
 import { Runtime } from './runtime.ts'
 import { Store } from './store.ts'
 
-/** One resource that would be made, changed or removed, and who would make it so. */
+/** A resource that would be created, changed or removed, and the controller that would do it. */
 export interface Consequence {
   readonly what: 'created' | 'updated' | 'removed'
   readonly type: ResourceType
@@ -19,7 +19,7 @@ export interface Consequence {
   readonly owner: string
 }
 
-/** A controller that only computes: it reads and writes resources, answers at once and tells of nothing outside. */
+/** Whether a controller only computes: it reads and writes resources synchronously and has no other effects. */
 export function onlyComputes({ inputs, outputs, start, reconcile }: Controller): boolean {
   const made = Object.values<Output>(outputs)
   if (made.length === 0 || Object.keys(inputs).length === 0 || start) return false
@@ -27,7 +27,7 @@ export function onlyComputes({ inputs, outputs, start, reconcile }: Controller):
   return !made.some(({ type }) => /Status(es)?\.|Caches\./.test(type.type))
 }
 
-/** Runs what only computes, downstream of the kinds that `change` touches, before and after it. */
+/** Runs the controllers without side effects, downstream of the types that `change` touches, before and after it. */
 export async function rehearse(
   live: Pick<Store, 'all' | 'type'>,
   controllers: readonly Controller[],

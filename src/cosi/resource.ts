@@ -1,60 +1,60 @@
 import * as v from 'valibot'
 import { StoreError } from './errors.ts'
 
-/** A resource is being kept, or is on its way out and waits for its finalizers. */
+/** A resource is running, or is being torn down and waits for its finalizers. */
 export type Phase = 'running' | 'tearingDown'
 
-/** What is known of every resource, whatever its kind. */
+/** Metadata of every resource. */
 export interface Metadata {
   readonly namespace: string
   readonly type: string
   readonly id: string
-  /** 1 at creation, one more at each change. */
+  /** 1 at creation, incremented by each change. */
   readonly version: number
-  /** The controller that made it; empty for one made from outside. */
+  /** The controller that created it; empty when it was created through the API. */
   readonly owner: string
   readonly phase: Phase
   readonly created: Date
   readonly updated: Date
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
-  /** Names of those who must let go before it may be destroyed. */
+  /** Finalizers that must be removed before it can be destroyed. */
   readonly finalizers: readonly string[]
 }
 
-/** One thing that is declared or true. Values are never changed in place. */
+/** A resource: a desired or an observed fact. Values are never changed in place. */
 export interface Resource<S = unknown> {
   readonly metadata: Metadata
   readonly spec: S
 }
 
-/** A kind of resource: its name, home, how it is shown and what its spec holds. */
+/** A resource type: its names, its default namespace, its columns and the schema of its spec. */
 export interface ResourceType<S = unknown> {
   readonly type: string
   readonly namespace: string
   readonly displayType: string
   readonly aliases: readonly string[]
-  /** Whether names are also made of its type and display type. */
+  /** Whether aliases are also derived from type and display type. */
   readonly automaticAliases: boolean
-  /** Whether the initials of its display type are among those names: not where they mean another kind already. */
+  /** Whether the initials of the display type are an alias: not where they already mean another type. */
   readonly initials: boolean
   readonly sensitive: boolean
   /** Column header → JSON path in the spec. */
   readonly columns: Readonly<Record<string, string>>
-  /** Annotations that every resource of the type has, whoever writes it: part of its wire format. */
+  /** Annotations on every resource of the type, regardless of its writer: part of its wire format. */
   readonly annotations?: Readonly<Record<string, string>>
   readonly schema: v.GenericSchema<unknown, S>
-  /** The spec as it is shown to readers that are not administrators; without it they see all of it. */
+  /** The spec as shown to readers that are not administrators. Default: the whole spec. */
   redacted?(spec: S): S
 }
 
-/** A type whose specs are of no matter: lists of types hold them. With `unknown` no type would fit, since `redacted` takes a spec. */
+/** A type with any spec, for lists of types. With `unknown` no type would fit, since `redacted` takes a spec. */
 export type AnyResourceType = ResourceType<any>
 
-/** The spec a resource type holds. */
+/** The spec of a resource type. */
 export type SpecOf<T> = T extends ResourceType<infer S> ? S : never
 
-/** Declares a kind of resource; keys of `spec` are the keys its YAML has. */
+/** Declares a resource type; the keys of `spec` are the keys of its YAML. */
 export function defineResource<const T extends v.GenericSchema<unknown, unknown>>(declaration: {
   type: string
   namespace: string
@@ -86,9 +86,9 @@ export function defineResource<const T extends v.GenericSchema<unknown, unknown>
 
 const firstIssue: v.Config<v.BaseIssue<unknown>> = { abortEarly: true }
 
-/** Parses a spec as its type declares it. Throws StoreError 'invalid' that names the first wrong key. */
+/** Parses a spec with the schema of its type. Throws StoreError 'invalid' with the first wrong key. */
 export function parseSpec<S>(type: ResourceType<S>, id: string, spec: unknown): S {
-  // What `v.safeParse` does, without gathering its configuration anew for each of many writes.
+  // The same as `v.safeParse`, but without collecting its configuration for each write.
   const { issues, value } = type.schema['~run']({ value: spec }, firstIssue)
   if (!issues) return value as S
   const issue = issues[0]

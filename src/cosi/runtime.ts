@@ -1,7 +1,7 @@
 /**
- * Runs controllers: one round at a time for each, all of them side by side. A change of an input marks its readers
- * due; however many changes come before the round starts, one round sees them all. A round that throws changes
- * nothing and is tried again after a growing pause.
+ * Runs controllers concurrently, one round at a time for each. A change of an input marks its readers as due; one round
+ * handles all changes that came before it started. A round that throws changes nothing and is retried with increasing
+ * delay.
  */
 
 import { background } from './background.ts'
@@ -13,48 +13,48 @@ import { parseSpec, type Resource, type ResourceType } from './resource.ts'
 import type { Store, StoreEvent } from './store.ts'
 import { timerDelay } from './timer.ts'
 
-/** Something that goes wrong again and again. */
+/** A recurring failure. */
 export interface Trouble {
   readonly message: string
-  /** When it went wrong last, and when first without a success since. */
+  /** The time of the last failure, and of the first one since the last success. */
   readonly time: Date
   readonly since: Date
   readonly inRow: number
 }
 
-/** A resource that was asked for and was not there; without an id, a whole kind of which there was none. */
+/** A resource that was requested and did not exist; without an id, a whole type without resources. */
 export interface Missing {
   readonly type: ResourceType
   readonly namespace: string
   readonly id: string
 }
 
-/** How a controller has fared: for those who ask why. */
+/** The state of a controller, for diagnosis. */
 export interface ControllerState {
   readonly name: string
   rounds: number
   failures: number
-  /** Milliseconds that its rounds have taken, waiting included. */
+  /** Milliseconds spent in its rounds, waiting included. */
   spent: number
   /** Set while the last round failed. */
   lastError?: Trouble
-  /** What its background tasks cannot do at the moment though they go on trying, by task. */
+  /** Problems that its background tasks have reported and keep retrying, by task. */
   readonly troubles: Map<string, Trouble>
-  /** What the last round asked for in vain. */
+  /** Resources that the last round requested and that did not exist. */
   missing: readonly Missing[]
-  /** Inputs that its rounds asked for beside the declared ones. */
+  /** Inputs that its rounds requested besides the declared ones. */
   alsoReads: readonly Input[]
   running: boolean
-  /** When the round began that is still under way: for people, and by the monotonic clock. */
+  /** When the current round began: by the wall clock for display, and by the monotonic clock. */
   roundSince?: { readonly time: Date; readonly elapsed: number }
   due: boolean
 }
 
 const usualFirstPause = 250
 const longestPause = 60_000
-/** How often the wall clock is compared with a moment that a round waits for, in milliseconds. */
+/** Interval in milliseconds at which the wall clock is compared with the time a round waits for. */
 const wallPeriod = 30_000
-/** A round that waits for a moment that is past already is followed by another after this time. */
+/** When that time is already past, the next round follows after this many milliseconds. */
 const leastWait = 1_000
 
 interface Put {
@@ -97,7 +97,7 @@ class Runner {
       this.runtime.store.subscribe(
         type,
         ({ resource }) => {
-          // One's own puts need no new round; a finalizer gone, or a foreign hand, does.
+          // A controller's own puts need no new round; a removed finalizer, or a change by another writer, does.
           if (resource?.metadata.owner === this.controller.name && resource.metadata.phase === 'tearingDown') this.wake()
         },
         { namespace },
@@ -105,9 +105,9 @@ class Runner {
     try {
       this.controller.start?.({ wake: () => this.wake(), signal: this.#abort.signal, log: this.log })
     } catch (error) {
-      // Its outside events are lost; its rounds and everybody else go on.
+      // Its outside events are lost; its rounds and all other controllers continue.
       this.state.failures++
-      this.log.error('controller could not listen to the outside', { error })
+      this.log.error('controller start failed', { error })
     }
     this.wake()
   }
@@ -146,9 +146,9 @@ class Runner {
   async #round(): Promise<void> {
     const { controller, state, log } = this
     const puts = new Map<Output, Map<string, Put>>(Object.values(controller.outputs).map((output) => [output, new Map()]))
-    const kept = new Map<Output, Set<string>>(Object.values(controller.outputs).map((output) => [output, new Set()]))
+    const retained = new Map<Output, Set<string>>(Object.values(controller.outputs).map((output) => [output, new Set()]))
     const named = new Set<string>()
-    const asked = new Set<string>()
+    const requested = new Set<string>()
     const missing = new Map<string, Missing>()
     const { clock } = this.runtime
     let pause: number | undefined
@@ -166,16 +166,16 @@ class Runner {
       },
       background: (key, task) => {
         named.add(key)
-        this.#keepTask(key, task)
+        this.#runTask(key, task)
       },
       also: <S>(input: Input<S>): Reader<S> => {
-        asked.add(this.#alsoRead(input))
-        return noting(this.#reader(input), input, missing) as Reader<S>
+        requested.add(this.#alsoRead(input))
+        return recording(this.#reader(input), input, missing) as Reader<S>
       },
     }
-    for (const [key, input] of Object.entries<Input>(controller.inputs)) round[key] = noting(this.#reader(input), input, missing)
+    for (const [key, input] of Object.entries<Input>(controller.inputs)) round[key] = recording(this.#reader(input), input, missing)
     for (const [key, output] of Object.entries<Output>(controller.outputs))
-      round[key] = this.#writer(output, puts.get(output)!, kept.get(output)!)
+      round[key] = this.#writer(output, puts.get(output)!, retained.get(output)!)
     state.rounds++
     const began = clock.elapsed()
     state.roundSince = { time: clock.now(), elapsed: began }
@@ -184,7 +184,7 @@ class Runner {
       const departing = this.#departing()
       await controller.reconcile(round)
       if (this.#abort.signal.aborted) return
-      const clean = this.#commit(puts, kept)
+      const clean = this.#commit(puts, retained)
       if (clean) this.#release(departing)
       for (const [key, { abort }] of this.#tasks) {
         if (named.has(key)) continue
@@ -192,7 +192,7 @@ class Runner {
         state.troubles.delete(key)
         abort.abort(new Error('no longer wanted'))
       }
-      this.#forget(asked)
+      this.#forget(requested)
       if (state.lastError) log.info('controller recovered')
       state.lastError = undefined
     } catch (error) {
@@ -212,7 +212,7 @@ class Runner {
     if (moment !== undefined) this.#awaitMoment(moment)
   }
 
-  /** Wakes when the wall clock shows a moment. Timers do not follow a clock that is stepped, so it is looked at now and then. */
+  /** Wakes when the wall clock reaches a time. Timers do not follow clock steps, so the clock is polled. */
   #awaitMoment(moment: number): void {
     const { clock } = this.runtime
     const left = moment - clock.now().getTime()
@@ -237,7 +237,7 @@ class Runner {
     }
   }
 
-  /** An input from now on; its key. */
+  /** Adds an input at run time and returns its key. */
   #alsoRead(input: Input): string {
     const { kind, type, namespace, id = '' } = input
     const key = `${kind} ${namespace}/${type.type}/${id}`
@@ -249,12 +249,12 @@ class Runner {
     return key
   }
 
-  /** Ends the inputs that a round did not ask for, and lets go of what only they held. */
-  #forget(asked: ReadonlySet<string>): void {
-    if ([...this.#dynamic.keys()].every((key) => asked.has(key))) return
+  /** Removes the inputs that a round did not request, and the finalizers that only they held. */
+  #forget(requested: ReadonlySet<string>): void {
+    if ([...this.#dynamic.keys()].every((key) => requested.has(key))) return
     const { store } = this.runtime
     for (const [key, { input, unsubscribe }] of this.#dynamic) {
-      if (asked.has(key)) continue
+      if (requested.has(key)) continue
       unsubscribe()
       this.#dynamic.delete(key)
       if (input.kind !== 'strong') continue
@@ -277,12 +277,12 @@ class Runner {
     )
   }
 
-  #writer(output: Output, puts: Map<string, Put>, kept: Set<string>): Writer<unknown> {
+  #writer(output: Output, puts: Map<string, Put>, retained: Set<string>): Writer<unknown> {
     return {
       ...this.#reader(output),
       put: (id, spec, { labels = {}, annotations = {} } = {}) =>
         puts.set(id, { spec: parseSpec(output.type, id, spec), labels, annotations }),
-      keep: (id) => kept.add(id),
+      keep: (id) => retained.add(id),
     }
   }
 
@@ -291,7 +291,7 @@ class Runner {
     for (const input of this.#strong()) this.#holdOne(input)
   }
 
-  /** What is held and on its way out already now, so that this round's outputs are made without it. */
+  /** Held resources that are being torn down already, so that this round's outputs are built without them. */
   #departing(): Resource[] {
     const { store } = this.runtime
     return this.#strong().flatMap(({ type, namespace }) =>
@@ -308,7 +308,7 @@ class Runner {
         store.addFinalizer(type, metadata.id, this.controller.name, { namespace })
   }
 
-  /** Lets go of what departed; what began to depart during the round waits for the next, which is due. */
+  /** Releases what departed before the round; what began to depart during it waits for the next round, which is due. */
   #release(departing: readonly Resource[]): void {
     const { store } = this.runtime
     for (const { metadata } of departing) {
@@ -319,12 +319,12 @@ class Runner {
     }
   }
 
-  /** Makes the store what the round said; false while something waits for others' finalizers. */
-  #commit(puts: Map<Output, Map<string, Put>>, kept: Map<Output, Set<string>>): boolean {
+  /** Applies the puts of a round to the store; returns false while a resource waits for finalizers of others. */
+  #commit(puts: Map<Output, Map<string, Put>>, retained: Map<Output, Set<string>>): boolean {
     const { store } = this.runtime
     const owner = this.controller.name
     let clean = true
-    // All or nothing: what is another's is found out before anything is changed.
+    // All or nothing: foreign owners are detected before anything is changed.
     for (const [{ type, namespace }, wanted] of puts)
       for (const id of wanted.keys()) {
         const theirs = store.get(type, id, { namespace })?.metadata.owner
@@ -335,7 +335,7 @@ class Runner {
       const { type, namespace } = output
       for (const { metadata } of store.list(type, { namespace })) {
         if (metadata.owner !== owner) continue
-        const gone = metadata.phase === 'tearingDown' || !(wanted.has(metadata.id) || kept.get(output)!.has(metadata.id))
+        const gone = metadata.phase === 'tearingDown' || !(wanted.has(metadata.id) || retained.get(output)!.has(metadata.id))
         if (!gone) continue
         if (store.teardown(type, metadata.id, { namespace, owner })) store.destroy(type, metadata.id, { namespace, owner })
         else clean = false
@@ -349,24 +349,24 @@ class Runner {
     return clean
   }
 
-  #keepTask(key: string, task: Task): void {
+  #runTask(key: string, task: Task): void {
     const running = this.#tasks.get(key)
     if (running && !running.done) return
     const { troubles } = this.state
     const abort = new AbortController()
     const entry = { abort, done: false }
     this.#tasks.set(key, entry)
-    const tell = (error?: unknown) => {
+    const report = (error?: unknown) => {
       if (abort.signal.aborted) return
       if (error === undefined) troubles.delete(key)
       else troubles.set(key, this.#trouble(troubles.get(key), error))
     }
-    const run = async () => task(abort.signal, () => this.wake(), tell)
+    const run = async () => task(abort.signal, () => this.wake(), report)
     run()
-      .then(() => tell())
+      .then(() => report())
       .catch((error) => {
         if (abort.signal.aborted) return
-        tell(error)
+        report(error)
         const { message, inRow } = troubles.get(key)!
         this.log.warn('background task failed', { task: key, error: message })
         setTimeout(() => this.wake(), Math.min(longestPause, this.runtime.firstPause * 2 ** Math.min(8, inRow)))
@@ -383,21 +383,21 @@ class Runner {
   }
 }
 
-/** The same reader, and what it is asked for in vain is noted. */
-function noting(reader: Reader<unknown>, { type, namespace }: Input, missing: Map<string, Missing>): Reader<unknown> {
-  const note = (id: string) => {
+/** The same reader; requests for resources that do not exist are recorded. */
+function recording(reader: Reader<unknown>, { type, namespace }: Input, missing: Map<string, Missing>): Reader<unknown> {
+  const record = (id: string) => {
     const key = `${namespace}/${type.type}/${id}`
     if (!missing.has(key)) missing.set(key, { type, namespace, id })
   }
   return {
     get: (id) => {
       const found = reader.get(id)
-      if (!found) note(id)
+      if (!found) record(id)
       return found
     },
     list: (query) => {
       const found = reader.list(query)
-      if (found.length === 0) note('')
+      if (found.length === 0) record('')
       return found
     },
   }
@@ -405,10 +405,10 @@ function noting(reader: Reader<unknown>, { type, namespace }: Input, missing: Ma
 
 const running = (resource: Resource): boolean => resource.metadata.phase === 'running'
 
-/** On its way out, and nobody holds it. */
+/** Being torn down, without a finalizer left. */
 const destroyable = ({ metadata }: Resource): boolean => metadata.phase === 'tearingDown' && metadata.finalizers.length === 0
 
-/** Who holds a resource is nothing a reader sees. */
+/** Readers do not see finalizers, so a change of them alone does not matter. */
 function matters(event: StoreEvent): boolean {
   if (event.type !== 'updated') return true
   const { resource, old } = event
@@ -423,7 +423,7 @@ function matters(event: StoreEvent): boolean {
 /** The controllers of a machine over its store. */
 export class Runtime {
   readonly clock: Clock
-  /** Milliseconds from a first failure to the next try; it doubles with each failure. */
+  /** Milliseconds from the first failure to the first retry; doubled by each further failure. */
   readonly firstPause: number
   /** The wall clock, for time stamps. */
   readonly now: () => Date
@@ -442,7 +442,7 @@ export class Runtime {
     this.firstPause = options.firstPause ?? usualFirstPause
   }
 
-  /** Adds controllers. Throws StoreError 'owner' when two would own one kind, 'exists' when a name is taken. */
+  /** Adds controllers. Throws StoreError 'owner' when two would own one type, 'exists' when a name is taken. */
   register(...controllers: readonly Controller[]): void {
     for (const controller of controllers) {
       if (this.#runners.has(controller.name)) throw new StoreError('exists', `controller "${controller.name}" is registered twice`)
@@ -474,12 +474,12 @@ export class Runtime {
     for (const runner of this.#runners.values()) runner.stop()
   }
 
-  /** All controllers, for the dependency graph and for those who ask why. */
+  /** All controllers, for the dependency graph and for diagnosis. */
   controllers(): { controller: Controller; state: ControllerState }[] {
     return [...this.#runners.values()].map(({ controller, state }) => ({ controller, state }))
   }
 
-  /** Resolves when no controller is due or running; those that wait for a timer are at rest. */
+  /** Resolves when no controller is due or running; controllers that wait for a timer do not count. */
   async settled(): Promise<void> {
     while ([...this.#runners.values()].some(({ state }) => state.running || state.due)) {
       const { promise, resolve } = Promise.withResolvers<void>()

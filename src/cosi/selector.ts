@@ -1,6 +1,6 @@
 import type { Metadata } from './resource.ts'
 
-/** One condition on a label; operators as the resource API has them. */
+/** A condition on one label, with the operators of the resource API. */
 export interface LabelTerm {
   readonly key: string
   readonly op: 'exists' | 'equal' | 'in' | 'lt' | 'lte' | 'lt-numeric' | 'lte-numeric'
@@ -8,7 +8,7 @@ export interface LabelTerm {
   readonly invert?: boolean
 }
 
-/** All of the terms must hold. */
+/** All terms must match. */
 export type Selector = readonly LabelTerm[]
 
 /** Whether the labels of a resource satisfy every term. */
@@ -19,7 +19,7 @@ export function matches({ labels }: Pick<Metadata, 'labels'>, selector: Selector
   })
 }
 
-/** Undefined where there is nothing to compare: then the term does not hold, inverted or not. */
+/** Undefined when there is nothing to compare: the term does not match then, inverted or not. */
 function holds(value: string | undefined, { op, values = [] }: LabelTerm): boolean | undefined {
   const [first] = values
   if (op === 'exists') return value !== undefined
@@ -48,7 +48,7 @@ const units: Readonly<Record<string, bigint>> = {
   pi: 1n << 50n,
 }
 
-/** A whole number with a unit as labels have them: `16`, `8 GiB`, `2kg`; of the unit only what multiplies counts. */
+/** A whole number with a unit, as in labels: `16`, `8 GiB`, `2kg`. Only the multiplier of the unit counts. */
 function quantity(text: string): bigint | undefined {
   const [, digits, unit = ''] = /^\s*(-?\d{1,19})\s*(?:([a-z]\S{0,15})\s*)?$/i.exec(text) ?? []
   if (digits === undefined) return undefined

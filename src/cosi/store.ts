@@ -1,59 +1,59 @@
 /**
- * The one place where truth lives: a table per (namespace, type), each with a ring of its last events.
- * Every change is one synchronous step, so readers never see half of one; subscribers are called within it,
- * watchers read the ring at their own pace and are told when they have fallen behind.
+ * The single source of truth: a table per (namespace, type), each with a ring of its most recent events. Every change is
+ * one synchronous step, so readers never see half of it. Subscribers are called within the step. Watchers read the ring at
+ * their own pace and get an error when they have fallen behind.
  */
 import { StoreError } from './errors.ts'
 import { type Metadata, type Phase, parseSpec, type Resource, type ResourceType } from './resource.ts'
 import { matches, type Selector } from './selector.ts'
 
-/** What happened to a resource. `bookmark` orders the events of one (namespace, type). */
+/** A change of a resource. `bookmark` orders the events of one (namespace, type). */
 export type StoreEvent<S = unknown> =
   | {
       readonly type: 'created' | 'destroyed'
       readonly resource: Resource<S>
       readonly old?: undefined
       readonly bookmark: number
-      /** It was there when the watch began: no event of the past. */
+      /** It existed when the watch began: not an event of the past. */
       readonly present?: true
     }
   | { readonly type: 'updated'; readonly resource: Resource<S>; readonly old: Resource<S>; readonly bookmark: number }
   | { readonly type: 'bootstrapped'; readonly bookmark: number; readonly resource?: undefined; readonly old?: undefined }
 
-/** Where to look. */
+/** The namespace to use. */
 export interface Scope {
   namespace?: string
 }
 
-/** Says which ids are meant. */
+/** Selects ids. */
 export interface IdMatcher {
   test(id: string): boolean
 }
 
-/** Which of a kind. */
+/** Selects resources of a type. */
 export interface Query extends Scope {
-  /** Any of the selectors must hold. */
+  /** Any of the selectors must match. */
   labels?: readonly Selector[]
   id?: IdMatcher
 }
 
-/** What comes with a write. */
+/** Options of a write. */
 export interface WriteOptions extends Scope {
   owner?: string
   labels?: Record<string, string>
   annotations?: Record<string, string>
-  /** The version the writer has seen; another one is a conflict. */
+  /** The version the writer has read; the write fails with a conflict when the resource has another one. */
   version?: number
 }
 
-/** What a watch begins with and holds to. */
+/** Options of a watch. */
 export interface WatchOptions extends Query {
   only?: string
-  /** First all that is there, then 'bootstrapped', then changes. */
+  /** Start with all existing resources, then 'bootstrapped', then changes. */
   bootstrap?: boolean
-  /** First the last so many events. */
+  /** Start with this many of the most recent events. */
   tail?: number
-  /** First everything after this bookmark. */
+  /** Start with everything after this bookmark. */
   after?: number
 }
 
@@ -72,13 +72,13 @@ class Table {
 
   emit(event: StoreEvent): void {
     this.ring[event.bookmark % capacity] = event
-    // A copy, for one that is called may add or remove others.
+    // A copy, because a callback may add or remove subscribers.
     if (this.subscribers.size > 0)
       for (const subscriber of [...this.subscribers])
         try {
           subscriber(event)
         } catch (error) {
-          // The change is made, and the others are to hear of it.
+          // The change is made, and the other subscribers must still be called.
           this.failed(error)
         }
   }
@@ -98,7 +98,7 @@ export class Store {
   readonly #now: () => Date
   readonly #subscriberFailed: (error: unknown) => void
 
-  /** `subscriberFailed` is told what a subscriber threw; without it that is an uncaught exception. */
+  /** `subscriberFailed` receives what a subscriber throws; without it that is an uncaught exception. */
   constructor(options: { now?: () => Date; subscriberFailed?: (error: unknown) => void } = {}) {
     this.#now = options.now ?? (() => new Date())
     this.#subscriberFailed =
@@ -109,7 +109,7 @@ export class Store {
         }))
   }
 
-  /** Makes kinds known, so that they can be asked for by name. Declaring one twice is refused. */
+  /** Registers resource types, so that they can be looked up by name. Registering two types of one name is refused. */
   register(...types: readonly ResourceType<never>[] | readonly ResourceType[]): void {
     for (const type of types as readonly ResourceType[]) {
       const known = this.#types.get(type.type)
@@ -118,22 +118,22 @@ export class Store {
     }
   }
 
-  /** Every kind that was registered. */
+  /** Every registered type. */
   types(): ResourceType[] {
     return [...this.#types.values()]
   }
 
-  /** The kind with this full name. */
+  /** The type with this full name. */
   type(name: string): ResourceType | undefined {
     return this.#types.get(name)
   }
 
-  /** Every resource of every kind and namespace. */
+  /** Every resource of every type and namespace. */
   all(): Resource[] {
     return [...this.#tables.values()].flatMap((tables) => [...tables.values()].flatMap(({ resources }) => [...resources.values()]))
   }
 
-  /** How much there is of each kind, who watches it and how often it has changed. */
+  /** Per type: the number of resources, of watchers and of changes. */
   usage(): { type: string; namespace: string; resources: number; watchers: number; changes: number }[] {
     return [...this.#tables].flatMap(([type, tables]) =>
       [...tables].map(([namespace, { resources, subscribers, next }]) => ({
@@ -150,7 +150,7 @@ export class Store {
     return this.#tables.get(type.type)?.get(namespace)?.resources.get(id) as Resource<S> | undefined
   }
 
-  /** Resources of a kind, in the order of their ids. */
+  /** Resources of a type, sorted by id. */
   list<S>(type: ResourceType<S>, query: Query = {}): Resource<S>[] {
     const table = this.#tables.get(type.type)?.get(query.namespace ?? type.namespace)
     if (!table) return []
@@ -163,7 +163,7 @@ export class Store {
   create<S>(type: ResourceType<S>, id: string, spec: S, options: WriteOptions = {}): Resource<S> {
     const { namespace = type.namespace, owner = '', labels = none, annotations = none } = options
     const table = this.#table(type, namespace)
-    if (table.resources.has(id)) throw new StoreError('exists', `create "${name(type, namespace, id)}": it is there already`)
+    if (table.resources.has(id)) throw new StoreError('exists', `create "${name(type, namespace, id)}": it already exists`)
     const time = this.#now()
     const metadata: Metadata = {
       namespace,
@@ -190,9 +190,9 @@ export class Store {
   }
 
   /**
-   * Replaces all that a writer may say of a resource in one step: spec, labels, annotations, finalizers and phase. Its version
-   * must be the one the writer has seen. It is one version more each time. Throws as update does; 'phase' also for a
-   * resource that is to come back.
+   * Replaces everything that a writer may set on a resource in one step: spec, labels, annotations, finalizers and phase. Its
+   * version must be the one the writer has read, and is incremented each time. Throws as `update` does; 'phase' also when
+   * the resource would return from teardown to running.
    */
   replace<S>(type: ResourceType<S>, next: Resource<S>, options: { owner?: string; expectedPhase?: Phase } = {}): Resource<S> {
     const { id, namespace, labels, annotations, finalizers, phase, version } = next.metadata
@@ -206,21 +206,21 @@ export class Store {
     return this.#replace(type, old, { labels, annotations, finalizers: [...new Set(finalizers)], phase }, parseSpec(type, id, next.spec))
   }
 
-  /** Creates or updates, whichever it takes. */
+  /** Creates or updates a resource. */
   put<S>(type: ResourceType<S>, id: string, spec: S, options: WriteOptions = {}): Resource<S> {
     return this.get(type, id, options)
       ? this.#update(type, id, spec, options, options.labels ?? none, options.annotations ?? none)
       : this.create(type, id, spec, options)
   }
 
-  /** Marks for destruction; true when no finalizer holds it. */
+  /** Starts the teardown; returns true when no finalizer is left. */
   teardown(type: ResourceType<never> | ResourceType, id: string, options: Scope & { owner?: string } = {}): boolean {
     const old = this.#owned(type as ResourceType, id, options)
     const torn = old.metadata.phase === 'running' ? this.#replace(type as ResourceType, old, { phase: 'tearingDown' }) : old
     return torn.metadata.finalizers.length === 0
   }
 
-  /** Removes a resource. Throws StoreError 'finalizers' while someone holds it. */
+  /** Removes a resource. Throws StoreError 'finalizers' while a finalizer is left. */
   destroy(type: ResourceType<never> | ResourceType, id: string, options: Scope & { owner?: string } = {}): void {
     const resource = this.#owned(type as ResourceType, id, options)
     const { namespace, finalizers } = resource.metadata
@@ -231,7 +231,7 @@ export class Store {
     table.emit({ type: 'destroyed', resource, bookmark: table.next++ })
   }
 
-  /** Holds a resource so that it is not destroyed. Throws StoreError 'phase' when it is already on its way out. */
+  /** Adds a finalizer. Throws StoreError 'phase' when the resource is already being torn down. */
   addFinalizer(type: ResourceType<never> | ResourceType, id: string, finalizer: string, options: Scope = {}): void {
     const old = this.#found(type as ResourceType, id, options)
     if (old.metadata.finalizers.includes(finalizer)) return
@@ -240,14 +240,14 @@ export class Store {
     this.#replace(type as ResourceType, old, { finalizers: [...old.metadata.finalizers, finalizer] })
   }
 
-  /** Lets go of a resource. */
+  /** Removes a finalizer. */
   removeFinalizer(type: ResourceType<never> | ResourceType, id: string, finalizer: string, options: Scope = {}): void {
     const old = this.get(type as ResourceType, id, options)
     if (!old?.metadata.finalizers.includes(finalizer)) return
     this.#replace(type as ResourceType, old, { finalizers: old.metadata.finalizers.filter((held) => held !== finalizer) })
   }
 
-  /** Calls back within every change, in order; the callback must not throw. Returns how to stop. */
+  /** Calls back within every change, in order; the callback must not throw. Returns the function that unsubscribes. */
   subscribe<S>(type: ResourceType<S>, callback: (event: StoreEvent<S>) => void, options: WatchOptions = {}): () => void {
     const table = this.#table(type, options.namespace ?? type.namespace)
     for (const event of this.#beginning(table, options)) callback(event as StoreEvent<S>)
@@ -259,8 +259,8 @@ export class Store {
   }
 
   /**
-   * Every event in order, for readers with a pace of their own. One who falls behind by more than the ring holds
-   * gets StoreError 'overrun'; memory stays bounded whoever reads.
+   * Yields every event in order, for readers with their own pace. A reader that falls behind by more than the ring holds gets
+   * StoreError 'overrun', so memory stays bounded.
    */
   async *watch<S>(type: ResourceType<S>, options: WatchOptions & { signal?: AbortSignal } = {}): AsyncGenerator<StoreEvent<S>, void> {
     const table = this.#table(type, options.namespace ?? type.namespace)
@@ -275,7 +275,7 @@ export class Store {
       for (const event of beginning) yield event as StoreEvent<S>
       while (!signal?.aborted) {
         if (position < table.next) {
-          // Near the ring's end an event could be overwritten between two reads: give up a little before.
+          // Near the ring's end an event could be overwritten between two reads: fail a little earlier.
           if (position < table.oldest + (table.next > capacity ? gap : 0))
             throw new StoreError('overrun', `watch "${type.type}": the reader is ${table.next - position} events behind, watch again`)
           const event = table.ring[position % capacity]!
@@ -293,12 +293,12 @@ export class Store {
     }
   }
 
-  /** The bookmark of the last event of a kind; -1 before the first. */
+  /** The bookmark of the last event of a type; -1 before the first. */
   bookmark(type: Target, namespace: string = type.namespace): number {
     return (this.#tables.get(type.type)?.get(namespace)?.next ?? 0) - 1
   }
 
-  /** Waits until a resource is there and pleases. Rejects with the signal's reason when it fires first. */
+  /** Waits until a resource exists and matches. Rejects with the signal's reason when it is aborted first. */
   until<S>(
     type: ResourceType<S>,
     id: string,
@@ -420,7 +420,7 @@ export class Store {
   }
 }
 
-/** Whether two sets of labels say the same. */
+/** Whether two sets of labels are equal. */
 function same(a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>): boolean {
   if (a === b) return true
   let count = 0
@@ -432,7 +432,7 @@ function same(a: Readonly<Record<string, string>>, b: Readonly<Record<string, st
   return count === 0
 }
 
-/** The annotations of a writer with those that the type itself has. */
+/** The annotations of a writer, plus those of the type. */
 function annotated(type: ResourceType<never> | ResourceType, given: Metadata['annotations']): Metadata['annotations'] {
   return type.annotations ? { ...given, ...type.annotations } : given
 }
@@ -449,7 +449,7 @@ function selected({ metadata }: Resource, { labels, id }: Query): boolean {
   return (!id || id.test(metadata.id)) && (!labels || labels.length === 0 || labels.some((selector) => matches(metadata, selector)))
 }
 
-/** An update into or out of a query is a creation or destruction to the one who asked it. */
+/** For a watcher, an update into or out of its query is a creation or a destruction. */
 function* asSeen(event: StoreEvent, options: WatchOptions): Generator<StoreEvent> {
   if (event.type === 'bootstrapped') return
   if (options.only !== undefined && event.resource.metadata.id !== options.only) return

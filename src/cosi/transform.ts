@@ -2,7 +2,7 @@ import { type Controller, defineController, exclusive, shared, strong, weak } fr
 import type { Logger } from './log.ts'
 import type { Resource, ResourceType } from './resource.ts'
 
-/** A controller that makes one resource of each that it reads; undefined means none. */
+/** A controller that derives one resource from each input resource; undefined derives none. */
 export function transform<A, B>(declaration: {
   name: string
   from: ResourceType<A>
@@ -11,7 +11,7 @@ export function transform<A, B>(declaration: {
   toNamespace?: string
   strong?: boolean
   shared?: boolean
-  /** The id of what is made; the same as the source's if not given. */
+  /** The id of the derived resource. Default: the id of the input. */
   id?(resource: Resource<A>): string
   apply(spec: A, context: { log: Logger; resource: Resource<A>; signal: AbortSignal }): B | undefined | Promise<B | undefined>
 }): Controller {

@@ -1,17 +1,17 @@
 import { type Clock, systemClock } from './clock.ts'
 import type { Logger } from './log.ts'
 
-/** More unhandled errors than this within a period, in milliseconds, are a process that spins: it gives up. */
+/** More unhandled errors than this within a period (ms) mean that the process is looping: it exits. */
 const most = 100
 const period = 10_000
 
 /**
- * The last resort of a process that must not end: an error that nobody handled is a mistake of ours. It costs what was under
- * way, is logged with its stack, and everything else goes on.
+ * The last resort of a process that must not exit: an unhandled error is a bug. The error is logged with its stack, the
+ * task that caused it is lost, and everything else continues.
  */
 export function takeUnexpected(parts: {
   readonly log: Pick<Logger, 'error'>
-  /** Ends the process: there is no way on. */
+  /** Ends the process when it cannot continue. */
   giveUp(what: string, error: unknown): void
   readonly clock?: Pick<Clock, 'elapsed'>
 }): (what: string, error: unknown) => void {
@@ -30,7 +30,7 @@ export function takeUnexpected(parts: {
   }
 }
 
-/** Hears of every error of this process that nobody handled. */
+/** Subscribes to every unhandled error of this process. */
 export function onUnexpected(take: (what: string, error: unknown) => void): void {
   process.on('uncaughtException', (error) => take('uncaught exception', error))
   process.on('unhandledRejection', (error) => take('unhandled rejection', error))

@@ -1,12 +1,12 @@
 /**
- * Kubernetes over HTTPS with a client certificate. Kinds are turned into paths by the server's own
- * discovery; every call has a deadline, and a watch ends when nothing has come for too long.
+ * Kubernetes over HTTPS with a client certificate. Discovery of the server maps kinds to paths. Every call has a deadline,
+ * and a watch ends when nothing has arrived for too long.
  */
 import { KubeError } from './errors.ts'
 import { lines } from './lines.ts'
 import type { KubeObject } from './object.ts'
 
-/** Where the API server is and how to show who one is; keys and certificates are PEM. */
+/** The address of an API server and the client's credentials; keys and certificates are PEM. */
 export interface KubeAccess {
   server: string
   ca: string
@@ -15,14 +15,14 @@ export interface KubeAccess {
   token?: string
 }
 
-/** What may be said of a single call. */
+/** Options of a single call. */
 export interface CallOptions {
   signal?: AbortSignal
-  /** Milliseconds until the call is given up; 30 s if not given. */
+  /** Timeout of the call in milliseconds. Default: 30 s. */
   timeout?: number
 }
 
-/** A kind as the API server has it. */
+/** A kind as discovered from the API server. */
 export interface KubeKind {
   apiVersion: string
   kind: string
@@ -30,28 +30,28 @@ export interface KubeKind {
   namespaced: boolean
 }
 
-/** Which objects of a kind. */
+/** Selects objects of a kind. */
 export interface ListQuery {
   namespace?: string
   labelSelector?: string
   fieldSelector?: string
 }
 
-/** What a watch tells. */
+/** An event of a watch. */
 export interface WatchEvent {
   type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK'
   object: KubeObject
 }
 
-/** A client for one API server. */
+/** A client of one API server. */
 export interface KubeClient {
   readonly server: string
-  /** Any request; the parsed JSON of the reply. */
+  /** Sends any request and returns the parsed JSON of the response. */
   request<T>(method: string, path: string, options?: CallOptions & RequestBody): Promise<T>
   kind(apiVersion: string, kind: string, options?: CallOptions): Promise<KubeKind>
   get(kind: KubeKind, name: string, namespace?: string, options?: CallOptions): Promise<KubeObject>
   list(kind: KubeKind, query?: ListQuery, options?: CallOptions): Promise<{ items: KubeObject[]; resourceVersion: string }>
-  /** Changes after `resourceVersion`, until the server or the signal ends it. */
+  /** Changes after `resourceVersion`, until the server or the signal ends the watch. */
   watch(kind: KubeKind, query: ListQuery & { resourceVersion: string }, options?: CallOptions): AsyncGenerator<WatchEvent, void>
   create(kind: KubeKind, object: KubeObject, options?: CallOptions): Promise<KubeObject>
   /** Server-side apply. */
@@ -61,14 +61,14 @@ export interface KubeClient {
   close(): void
 }
 
-/** How server-side apply is done. */
+/** Options of server-side apply. */
 export interface ApplyOptions {
   fieldManager: string
   force?: boolean
   dryRun?: boolean
 }
 
-/** A patch and what kind of patch it is. */
+/** A patch and its type. */
 export interface MergePatch {
   type: 'application/merge-patch+json' | 'application/strategic-merge-patch+json'
   body: unknown
@@ -79,7 +79,7 @@ interface RequestBody {
   contentType?: string
 }
 
-/** Kinds that are there in every cluster: their paths need no question to the server. */
+/** Kinds that exist in every cluster: their paths need no discovery. */
 export const core = {
   node: { apiVersion: 'v1', kind: 'Node', plural: 'nodes', namespaced: false },
   pod: { apiVersion: 'v1', kind: 'Pod', plural: 'pods', namespaced: true },
@@ -99,7 +99,7 @@ export const core = {
 } as const satisfies Record<string, KubeKind>
 
 const defaultTimeout = 30_000
-/** The server is asked to end a watch after so many seconds, so that a dead connection is found out. */
+/** The server is requested to end a watch after this many seconds, so that a dead connection is detected. */
 const watchSeconds = 300
 
 /** The path of a kind's collection, or of one object in it. */
@@ -109,18 +109,18 @@ export function pathOf({ apiVersion, plural, namespaced }: KubeKind, namespace?:
   return `${root}${scope}/${plural}${name ? `/${encodeURIComponent(name)}` : ''}`
 }
 
-/** Makes a client. Nothing is sent before the first call. */
+/** Creates a client; it sends nothing before the first call. */
 export function kubeClient(access: KubeAccess): KubeClient {
   const server = access.server.replace(/\/+$/, '')
   const tls = { ca: access.ca, ...(access.cert && access.key && { cert: access.cert, key: access.key }) }
-  const life = new AbortController()
+  const closing = new AbortController()
   const kinds = new Map<string, KubeKind>()
 
   const send = async (method: string, path: string, options: CallOptions & RequestBody, deadline: AbortSignal) => {
     const headers: Record<string, string> = { accept: 'application/json' }
     if (options.body !== undefined) headers['content-type'] = options.contentType ?? 'application/json'
     if (access.token) headers.authorization = `Bearer ${access.token}`
-    const signal = AbortSignal.any([deadline, life.signal, ...(options.signal ? [options.signal] : [])])
+    const signal = AbortSignal.any([deadline, closing.signal, ...(options.signal ? [options.signal] : [])])
     const where = `${method} ${server}${path.split('?')[0]}`
     try {
       const response = await fetch(`${server}${path}`, { method, headers, body: options.body, signal, tls, redirect: 'error' })
@@ -143,9 +143,9 @@ export function kubeClient(access: KubeAccess): KubeClient {
     try {
       return JSON.parse(text) as T
     } catch {
-      // healthz and its kin answer with a word
+      // healthz and similar endpoints answer in plain text
       if (!response.headers.get('content-type')?.includes('json')) return text as T
-      throw new KubeError(response.status, 'Malformed', `${where}: the answer is not JSON`)
+      throw new KubeError(response.status, 'Malformed', `${where}: the response is not JSON`)
     }
   }
 
@@ -177,7 +177,7 @@ export function kubeClient(access: KubeAccess): KubeClient {
     async list(kind, { namespace, ...selectors } = {}, options) {
       const path = pathOf(kind, namespace) + query(selectors)
       const { items, metadata } = await request<{ items: KubeObject[] | null; metadata: { resourceVersion: string } }>('GET', path, options)
-      // Items of a list come without the names of their kind.
+      // The items of a list come without apiVersion and kind.
       const { apiVersion, kind: name } = kind
       return { items: (items ?? []).map((item) => ({ ...item, apiVersion, kind: name })), resourceVersion: metadata.resourceVersion }
     },
@@ -222,7 +222,7 @@ export function kubeClient(access: KubeAccess): KubeClient {
     async delete(kind, name, namespace, options) {
       await request('DELETE', pathOf(kind, namespace, name), options)
     },
-    close: () => life.abort(new KubeError(0, 'Closed', `client of ${server} is closed`)),
+    close: () => closing.abort(new KubeError(0, 'Closed', `client of ${server} is closed`)),
   }
 }
 

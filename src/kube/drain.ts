@@ -1,38 +1,38 @@
-/** Taking a node out of use: no new pods come, and those that are there are asked to leave, disruption budgets respected. */
+/** Drains a node: cordons it and evicts its pods, within disruption budgets. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { core, type KubeClient, pathOf } from './client.ts'
 import { isNotFound, KubeError } from './errors.ts'
 import type { KubeObject } from './object.ts'
 
-/** How a drain goes on. */
+/** Options of a drain. */
 export interface DrainOptions {
-  /** Milliseconds until the drain is given up. */
+  /** Milliseconds until the drain fails. */
   readonly timeout: number
   readonly interval?: number
   readonly signal?: AbortSignal
-  /** Says what is waited for. */
-  tell?(state: string): void
+  /** Reports the pods that are left. */
+  report?(state: string): void
 }
 
-/** Keeps new pods off a node, or lets them come again. */
+/** Cordons or uncordons a node. */
 export async function setSchedulable(client: KubeClient, node: string, schedulable: boolean): Promise<void> {
   const body = { spec: { unschedulable: schedulable ? null : true } }
   await client.patch(core.node, node, undefined, { type: 'application/merge-patch+json', body })
 }
 
-/** Cordons a node and evicts its pods, then waits until they are gone. Throws with the pods that are left when time is up. */
+/** Cordons a node, evicts its pods and waits until they are gone. Throws with the remaining pods on timeout. */
 export async function drain(client: KubeClient, node: string, options: DrainOptions): Promise<void> {
-  const { timeout, interval = 1000, signal, tell = () => {} } = options
+  const { timeout, interval = 1000, signal, report = () => {} } = options
   const end = performance.now() + timeout
   await setSchedulable(client, node, false)
-  const asked = new Set<string>()
+  const evicted = new Set<string>()
   for (;;) {
     const { items } = await client.list(core.pod, { fieldSelector: `spec.nodeName=${node}` }, { signal })
     const left = items.filter(mayLeave)
     if (left.length === 0) return
-    tell(`${left.length} pod${left.length === 1 ? '' : 's'} left: ${left.map(nameOf).join(', ')}`)
-    for (const pod of left) if (!asked.has(uidOf(pod)) && (await evict(client, pod, signal))) asked.add(uidOf(pod))
+    report(`${left.length} pod${left.length === 1 ? '' : 's'} left: ${left.map(nameOf).join(', ')}`)
+    for (const pod of left) if (!evicted.has(uidOf(pod)) && (await evict(client, pod, signal))) evicted.add(uidOf(pod))
     if (performance.now() + interval > end) {
       throw new KubeError(
         0,
@@ -44,7 +44,7 @@ export async function drain(client: KubeClient, node: string, options: DrainOpti
   }
 }
 
-/** Whether a pod is evicted by a drain: not what a DaemonSet or the node itself keeps there, and not what has ended. */
+/** Whether a drain evicts a pod: not pods of a DaemonSet, not mirror pods, not pods that have completed. */
 function mayLeave({ metadata, status }: KubeObject): boolean {
   const { phase } = (status ?? {}) as { phase?: string }
   if (phase === 'Succeeded' || phase === 'Failed') return false
@@ -52,7 +52,7 @@ function mayLeave({ metadata, status }: KubeObject): boolean {
   return !metadata.ownerReferences?.some(({ kind, controller }) => kind === 'DaemonSet' && controller !== false)
 }
 
-/** Asks a pod to leave; false when a disruption budget does not let it go yet. */
+/** Evicts a pod; returns false when a disruption budget does not allow it yet. */
 async function evict(client: KubeClient, { metadata }: KubeObject, signal?: AbortSignal): Promise<boolean> {
   const { name, namespace } = metadata
   const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } }

@@ -1,4 +1,4 @@
-/** What went wrong when talking to Kubernetes; `reason` is the API server's own word, or `Unreachable`, `Timeout`, `Malformed`. */
+/** A failure of a Kubernetes call; `reason` is the API server's, or `Unreachable`, `Timeout`, `Malformed`. */
 export class KubeError extends Error {
   override readonly name = 'KubeError'
   constructor(
@@ -10,5 +10,5 @@ export class KubeError extends Error {
   }
 }
 
-/** Whether the API server says that the object is not there. */
+/** Whether the API server reports that the object does not exist. */
 export const isNotFound = (error: unknown): boolean => error instanceof KubeError && error.status === 404

@@ -3,7 +3,7 @@ import { LineCounter, parseDocument, stringify } from 'yaml'
 import { duplicateKey } from '../document/unique-keys.ts'
 import { KubeError } from './errors.ts'
 
-/** A kubeconfig: clusters, users and contexts by name, and everything else it said. */
+/** A kubeconfig: clusters, users and contexts by name, and all other top-level keys. */
 export interface Kubeconfig {
   clusters: Map<string, Record<string, unknown>>
   users: Map<string, Record<string, unknown>>
@@ -12,7 +12,7 @@ export interface Kubeconfig {
   rest: Record<string, unknown>
 }
 
-/** What a kubeconfig for one cluster and one user is made of; certificates and keys are PEM. */
+/** The contents of a kubeconfig with one cluster and one user; certificates and keys are PEM. */
 export interface KubeconfigParts {
   cluster: string
   user: string
@@ -33,12 +33,12 @@ const sections = [
 
 const largest = 4 * 1024 * 1024
 
-/** An empty kubeconfig, as there is before the first merge. */
+/** An empty kubeconfig, the start of the first merge. */
 export function emptyKubeconfig(): Kubeconfig {
   return { clusters: new Map(), users: new Map(), contexts: new Map(), currentContext: '', rest: {} }
 }
 
-/** Makes a kubeconfig of its parts, with its context as the current one. */
+/** Builds a kubeconfig with one context, which is the current one. */
 export function buildKubeconfig(parts: KubeconfigParts): Kubeconfig {
   const base64 = (pem: string) => Buffer.from(pem).toString('base64')
   const user: Record<string, unknown> = {}
@@ -56,36 +56,36 @@ export function buildKubeconfig(parts: KubeconfigParts): Kubeconfig {
   }
 }
 
-/** Reads a kubeconfig; throws KubeError 'Malformed' that says which part is wrong. */
+/** Parses a kubeconfig; throws KubeError 'Malformed' with the part that is wrong. */
 export function parseKubeconfig(text: string): Kubeconfig {
-  const wrong = (detail: string) => new KubeError(0, 'Malformed', `kubeconfig: ${detail}`)
-  if (text.length > largest) throw wrong(`larger than ${largest} bytes`)
+  const malformed = (detail: string) => new KubeError(0, 'Malformed', `kubeconfig: ${detail}`)
+  if (text.length > largest) throw malformed(`larger than ${largest} bytes`)
   const lines = new LineCounter()
   const document = parseDocument(text, { logLevel: 'silent', uniqueKeys: false, lineCounter: lines })
-  if (document.errors[0]) throw wrong(document.errors[0].message.split('\n')[0] ?? 'not YAML')
+  if (document.errors[0]) throw malformed(document.errors[0].message.split('\n')[0] ?? 'not YAML')
   const duplicate = duplicateKey(document, lines)
-  if (duplicate) throw wrong(duplicate)
+  if (duplicate) throw malformed(duplicate)
   let root: unknown
   try {
     root = document.toJS({ maxAliasCount: 100 }) ?? {}
   } catch (error) {
-    throw wrong(error instanceof Error ? error.message : String(error))
+    throw malformed(error instanceof Error ? error.message : String(error))
   }
-  if (!isRecord(root)) throw wrong('the document is not a mapping')
-  if (root.kind !== undefined && root.kind !== 'Config') throw wrong(`kind is "${root.kind}", not "Config"`)
+  if (!isRecord(root)) throw malformed('the document is not a mapping')
+  if (root.kind !== undefined && root.kind !== 'Config') throw malformed(`kind is "${root.kind}", not "Config"`)
   const config = emptyKubeconfig()
   for (const [section, key] of sections) {
     const list = root[section] ?? []
-    if (!Array.isArray(list)) throw wrong(`"${section}" is not a list`)
+    if (!Array.isArray(list)) throw malformed(`"${section}" is not a list`)
     for (const entry of list) {
       const value = isRecord(entry) ? (entry[key] ?? {}) : undefined
       if (!isRecord(entry) || typeof entry.name !== 'string' || !isRecord(value))
-        throw wrong(`an entry of "${section}" has no name or no ${key}`)
+        throw malformed(`an entry of "${section}" has no name or no ${key}`)
       config[section].set(entry.name, value)
     }
   }
   const current = root['current-context'] ?? ''
-  if (typeof current !== 'string') throw wrong('"current-context" is not text')
+  if (typeof current !== 'string') throw malformed('"current-context" is not text')
   config.currentContext = current
   for (const [key, value] of Object.entries(root)) if (!known.has(key)) config.rest[key] = value
   return config
@@ -93,7 +93,7 @@ export function parseKubeconfig(text: string): Kubeconfig {
 
 const known = new Set(['apiVersion', 'kind', 'clusters', 'users', 'contexts', 'current-context'])
 
-/** Writes a kubeconfig as YAML. */
+/** Formats a kubeconfig as YAML. */
 export function formatKubeconfig(config: Kubeconfig): string {
   const list = (section: 'clusters' | 'users' | 'contexts', key: string) =>
     [...config[section]].map(([name, value]) => (key === 'user' ? { name, user: value } : { [key]: value, name }))
@@ -111,17 +111,17 @@ export function formatKubeconfig(config: Kubeconfig): string {
   )
 }
 
-/** What a merge did, so that it can be told. */
+/** The result of a merge, for reporting. */
 export interface MergeResult {
   config: Kubeconfig
-  /** Names that were taken by something else, and what was used instead. */
+  /** Names that were taken by something else, and the names used instead. */
   renamed: { kind: 'cluster' | 'user' | 'context'; from: string; to: string }[]
 }
 
 /**
- * Puts what `added` holds into `present`. A name that is taken by something different gets a number behind it, or,
- * with `overwrite`, replaces what was there; a newer certificate of the same user of the same cluster is not something
- * different. References follow their names; nothing else of `present` is touched.
+ * Merges `added` into `present`. A name that is taken by a different entry gets a numeric suffix or, with `overwrite`,
+ * replaces the entry. A newer certificate of the same user of the same cluster does not count as different. References are
+ * renamed accordingly; nothing else in `present` is changed.
  */
 export function mergeKubeconfig(
   present: Kubeconfig,
@@ -142,7 +142,7 @@ export function mergeKubeconfig(
     const free = (candidate: string) => {
       const there = section.get(candidate)
       if (!there || Bun.deepEquals(there, value)) return true
-      // A cluster gives out a new certificate for the same user each time it is asked.
+      // A cluster issues a new certificate for the same user at each request.
       return kind === 'user' && knownClusters && sameUser(there, value)
     }
     let to = name
@@ -163,7 +163,7 @@ export function mergeKubeconfig(
   return { config, renamed }
 }
 
-/** Whether two users are one with certificates of different dates: subject and issuer are the same. */
+/** Whether two users differ only in the validity of their certificates: subject and issuer are the same. */
 function sameUser(a: Record<string, unknown>, b: Record<string, unknown>): boolean {
   const identity = (user: Record<string, unknown>) => {
     const { 'client-certificate-data': data, ...rest } = user
@@ -172,14 +172,14 @@ function sameUser(a: Record<string, unknown>, b: Record<string, unknown>): boole
       const { subject, issuer } = new X509Certificate(Buffer.from(data, 'base64'))
       return `${issuer}\n\n${subject}`
     } catch {
-      return undefined // not a certificate: nothing is known of whose it is
+      return undefined // not a certificate: its owner is unknown
     }
   }
   const one = identity(a)
   return one !== undefined && one === identity(b)
 }
 
-/** Takes a context out again, with the cluster and user that no other context needs. */
+/** Removes a context, together with the cluster and the user that no other context references. */
 export function removeContext(present: Kubeconfig, name: string): Kubeconfig {
   const contexts = new Map(present.contexts)
   const gone = contexts.get(name)
@@ -196,16 +196,16 @@ export function removeContext(present: Kubeconfig, name: string): Kubeconfig {
   }
 }
 
-/** How to reach the cluster of a context (the current one if not named); throws KubeError when the kubeconfig does not say. */
+/** How to reach the cluster of a context (default: the current one); throws KubeError when the kubeconfig is incomplete. */
 export function accessOf(
   config: Kubeconfig,
   name: string = config.currentContext,
 ): { server: string; ca: string; cert?: string; key?: string; token?: string } {
   const context = config.contexts.get(name)
-  if (!context) throw new KubeError(0, 'Malformed', `kubeconfig: context "${name}" is not there`)
+  if (!context) throw new KubeError(0, 'Malformed', `kubeconfig: context "${name}" does not exist`)
   const cluster = config.clusters.get(String(context.cluster))
   const user = config.users.get(String(context.user))
-  if (!cluster || !user) throw new KubeError(0, 'Malformed', `kubeconfig: cluster or user of context "${name}" is not there`)
+  if (!cluster || !user) throw new KubeError(0, 'Malformed', `kubeconfig: cluster or user of context "${name}" does not exist`)
   const pem = (value: unknown) => (typeof value === 'string' ? Buffer.from(value, 'base64').toString() : undefined)
   const ca = pem(cluster['certificate-authority-data'])
   if (typeof cluster.server !== 'string' || !ca)

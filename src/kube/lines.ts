@@ -1,12 +1,12 @@
 import { KubeError } from './errors.ts'
 
-/** A line longer than this is no API server's. */
+/** Upper limit of a line; no API server sends longer ones. */
 const longest = 16 * 1024 * 1024
 
-/** The lines of a stream of bytes, without their ends; empty ones are left out. */
+/** The lines of a byte stream without their terminators; empty lines are skipped. */
 export async function* lines(stream: AsyncIterable<Uint8Array> | ReadableStream<Uint8Array>): AsyncGenerator<string, void> {
   const decoder = new TextDecoder()
-  // Pieces of a line without its end: joined once, however many chunks it comes in.
+  // Chunks of an incomplete line: joined once, however many chunks it arrives in.
   let rest: string[] = []
   let length = 0
   for await (const chunk of stream as AsyncIterable<Uint8Array>) {

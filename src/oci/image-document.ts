@@ -1,4 +1,4 @@
-/** Manifests and indexes of images as registries and archives hold them (OCI image specification): of any origin, so of any shape. */
+/** Manifests and indexes of images in registries and archives (OCI image specification): foreign input of any shape. */
 import * as v from 'valibot'
 
 const optionalText = v.optional(v.nullable(v.string()))
@@ -10,7 +10,7 @@ const descriptor = v.object({
   annotations: v.optional(v.nullable(v.record(v.string(), v.string()))),
 })
 
-/** An index of many platforms or an image of many layers has hundreds. */
+/** An index of many platforms, or an image of many layers, has hundreds of entries. */
 const descriptors = v.optional(v.nullable(v.pipe(v.array(descriptor), v.maxLength(10_000))))
 
 const imageDocument = v.object({
@@ -19,10 +19,10 @@ const imageDocument = v.object({
   layers: descriptors,
 })
 
-/** A manifest or an index; each has what this file knows of it. */
+/** A manifest or an index; both have only the fields known here. */
 export type ImageDocument = v.InferOutput<typeof imageDocument>
 
-/** Reads a manifest or index; undefined for JSON of another shape and for what is no JSON. */
+/** Parses a manifest or an index; undefined for anything else, JSON or not. */
 export function parseImageDocument(text: string): ImageDocument | undefined {
   try {
     const { success, output } = v.safeParse(imageDocument, JSON.parse(text))

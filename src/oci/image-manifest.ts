@@ -1,12 +1,12 @@
 /**
- * What a release of the system consists of, signed: one `key value` a line, then `file <name> <size> <sha256>` for each file
- * of `/usr/install/<arch>/`. The signature is Ed25519 over the manifest's bytes; it and the key are written as base64.
+ * The signed manifest of a release: one `key value` per line, then `file <name> <size> <sha256>` for each file of
+ * `/usr/install/<arch>/`. The signature is Ed25519 over the manifest's bytes; signature and key are written in base64.
  */
 import { createPublicKey, verify } from 'node:crypto'
 
 /** One file of a release. */
 export interface ManifestFile {
-  /** Relative to the folder of the manifest. */
+  /** Relative to the directory of the manifest. */
   name: string
   size: number
   /** In hex. */
@@ -19,14 +19,14 @@ export interface ImageManifest {
   version: string
   arch: string
   kubernetes: string
-  /** As `uname -r` says. */
+  /** As printed by `uname -r`. */
   kernel: string
-  /** Of the hash tree over `root.sqsh`, in hex. */
+  /** Root hash of the tree over `root.sqsh`, in hex. */
   rootHash: string
   files: ManifestFile[]
 }
 
-/** A manifest or its signature is not what it must be; the message says what is wrong. */
+/** A malformed manifest or an invalid signature; the message names the problem. */
 export class ManifestError extends Error {
   override name = 'ManifestError'
 }
@@ -36,46 +36,46 @@ const fileLimit = 64
 const keys = { version: 'version', arch: 'arch', kubernetes: 'kubernetes', kernel: 'kernel', 'root-hash': 'rootHash' } as const
 type Key = keyof typeof keys
 
-/** The text of a manifest. */
+/** Formats a manifest. */
 export function formatManifest(manifest: ImageManifest): string {
   const head = Object.entries(keys).map(([key, field]) => `${key} ${manifest[field]}\n`)
   return [...head, ...manifest.files.map(({ name, size, sha256 }) => `file ${name} ${size} ${sha256}\n`)].join('')
 }
 
-/** Reads a manifest; unknown keys are left alone, so that later releases can say more. */
+/** Parses a manifest; unknown keys are ignored, so that later releases can add some. */
 export function parseManifest(text: string): ImageManifest {
   if (text.length > limit) throw new ManifestError(`image manifest: ${text.length} characters, at most ${limit} are read`)
   const found = new Map<string, string>()
   const files: ManifestFile[] = []
   for (const line of text.split('\n')) {
     if (line === '') continue
-    const [key = '', ...words] = line.split(' ')
-    if (key === 'file') files.push(fileOf(line, words))
-    else if (found.has(key)) throw new ManifestError(`image manifest: "${key}" is there twice`)
-    else found.set(key, words.join(' '))
+    const [key = '', ...values] = line.split(' ')
+    if (key === 'file') files.push(fileOf(line, values))
+    else if (found.has(key)) throw new ManifestError(`image manifest: "${key}" is present twice`)
+    else found.set(key, values.join(' '))
     if (files.length > fileLimit) throw new ManifestError(`image manifest: more than ${fileLimit} files`)
   }
-  if (new Set(files.map(({ name }) => name)).size < files.length) throw new ManifestError('image manifest: a file is there twice')
+  if (new Set(files.map(({ name }) => name)).size < files.length) throw new ManifestError('image manifest: a file is listed twice')
   const value = (key: Key) => {
-    const said = found.get(key)
-    if (!said) throw new ManifestError(`image manifest: "${key}" is missing`)
-    return said
+    const present = found.get(key)
+    if (!present) throw new ManifestError(`image manifest: "${key}" is missing`)
+    return present
   }
   const fields = Object.entries(keys).map(([key, field]) => [field, value(key as Key)])
   const manifest = { ...(Object.fromEntries(fields) as Omit<ImageManifest, 'files'>), files }
-  if (!/^[0-9a-f]{64}$/.test(manifest.rootHash)) throw new ManifestError('image manifest: "root-hash" is no SHA-256 in hex')
+  if (!/^[0-9a-f]{64}$/.test(manifest.rootHash)) throw new ManifestError('image manifest: "root-hash" is not a SHA-256 in hex')
   return manifest
 }
 
-function fileOf(line: string, words: readonly string[]): ManifestFile {
-  const [name = '', size = '', sha256 = ''] = words
+function fileOf(line: string, values: readonly string[]): ManifestFile {
+  const [name = '', size = '', sha256 = ''] = values
   const plain = /^[A-Za-z0-9][A-Za-z0-9._-]*(\/[A-Za-z0-9][A-Za-z0-9._-]*)*$/.test(name)
-  if (words.length !== 3 || !plain || !/^\d{1,12}$/.test(size) || !/^[0-9a-f]{64}$/.test(sha256))
+  if (values.length !== 3 || !plain || !/^\d{1,12}$/.test(size) || !/^[0-9a-f]{64}$/.test(sha256))
     throw new ManifestError(`image manifest: "${line.slice(0, 120)}" is not "file <name> <size> <sha256>"`)
   return { name, size: Number(size), sha256 }
 }
 
-/** Checks the signature, then reads the manifest: what is not vouched for is not even looked at. */
+/** Verifies the signature before parsing: an unsigned manifest is never parsed. */
 export function checkManifest(manifest: Uint8Array, signature: string, publicKey: string): ImageManifest {
   const bytes = (what: string, text: string, size: number) => {
     const decoded = Buffer.from(text.trim(), 'base64')
@@ -86,6 +86,6 @@ export function checkManifest(manifest: Uint8Array, signature: string, publicKey
   const x = bytes('public key of the image', publicKey, 32).toString('base64url')
   const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
   if (!verify(null, manifest, key, bytes('signature of the image', signature, 64)))
-    throw new ManifestError('the image is not signed with the key that this system trusts: take an image of the same maker')
+    throw new ManifestError('the image is not signed with the key that this system trusts: use an image of the same vendor')
   return parseManifest(Buffer.from(manifest.buffer, manifest.byteOffset, manifest.byteLength).toString('utf8'))
 }

@@ -1,6 +1,6 @@
 /**
- * Images that exist only as a table: each layer is a list of entries whose bytes are files of the
- * root file system, so nothing is stored twice and every digest is known when the image is built.
+ * Images that exist only as a table: each layer is a list of entries whose contents are files of the root file system, so
+ * nothing is stored twice and every digest is known when the image is built.
  */
 
 /** One entry of a layer, in tar order. */
@@ -11,22 +11,22 @@ export interface LayerEntry {
   mode: number
   uid?: number
   gid?: number
-  /** Bytes of a file. */
+  /** Size of a file in bytes. */
   size?: number
-  /** Where the bytes of a file lie in the root file system. */
+  /** Path of the file's contents in the root file system. */
   source?: string
-  /** What a symlink points to. */
+  /** Target of a symlink. */
   target?: string
 }
 
-/** One layer: an uncompressed tar, so its digest is its diff id as well. */
+/** One layer: an uncompressed tar, so its digest is also its diff id. */
 export interface ImageLayer {
   digest: string
   size: number
   entries: LayerEntry[]
 }
 
-/** One image as it is served: manifest and config are the very bytes that were hashed. */
+/** An image as it is served: manifest and config are byte for byte what was hashed. */
 export interface ImageRecord {
   reference: string
   digest: string
@@ -36,10 +36,10 @@ export interface ImageRecord {
   layers: ImageLayer[]
 }
 
-/** Everything the root file system holds, as written to images.json. */
+/** All images in the root file system, as written to images.json. */
 export interface ImageTable {
   images: ImageRecord[]
 }
 
-/** A run of bytes of a blob: literal, or part of a file. */
+/** A range of bytes of a blob: literal, or part of a file. */
 export type Segment = { bytes: Uint8Array } | { file: string; offset: number; length: number }

@@ -1,15 +1,15 @@
 /**
- * A layer is an uncompressed tar of entries whose bytes lie elsewhere. Nothing is materialized: a layer is a list of
- * segments, literal headers and padding between parts of files, to be hashed when it is built and streamed when it is pulled.
+ * A layer is an uncompressed tar whose file contents are elsewhere. Nothing is materialized: a layer is a list of segments,
+ * that is, literal headers and padding between ranges of files. It is hashed when it is built and streamed when it is pulled.
  */
 import type { LayerEntry, Segment } from './image.ts'
 import { segmentLength } from './segments.ts'
 import { tarEnd, tarHeader, tarPadding } from './tar.ts'
 
-/** What a layer's bytes are; the digest of an uncompressed layer is its diff id. */
+/** The media type of a layer; the digest of an uncompressed layer is its diff id. */
 export const layerMediaType = 'application/vnd.oci.image.layer.v1.tar'
 
-/** The bytes of a layer with these entries, in their order. */
+/** The segments of a layer with these entries, in their order. */
 export function layerSegments(entries: readonly LayerEntry[]): Segment[] {
   const segments: Segment[] = []
   let literal: Uint8Array[] = []
@@ -31,12 +31,12 @@ export function layerSegments(entries: readonly LayerEntry[]): Segment[] {
   return segments
 }
 
-/** How many bytes a layer with these entries has. */
+/** The size in bytes of a layer with these entries. */
 export function layerSize(entries: readonly LayerEntry[]): number {
   return layerSegments(entries).reduce((total, segment) => total + segmentLength(segment), 0)
 }
 
-/** The directories above `paths` that a layer must hold before them, outermost first, root-owned and readable by all. */
+/** The directories above `paths`, which a layer must hold before them: outermost first, owned by root, readable by all. */
 export function parentEntries(paths: readonly string[]): LayerEntry[] {
   const parents = new Set<string>()
   for (const path of paths) {

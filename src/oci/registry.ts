@@ -1,11 +1,11 @@
 /**
- * The answers of a read-only image registry (OCI distribution specification), as values: who
- * listens and who reads files is somebody else's business.
+ * The responses of a read-only image registry (OCI distribution specification), as values; listening and reading files are
+ * the caller's part.
  */
 import type { ImageLayer, ImageRecord, ImageTable } from './image.ts'
 import { formatReference, parseReference } from './reference.ts'
 
-/** What a client asked for. */
+/** A request to the registry. */
 export interface RegistryRequest {
   method: string
   /** Path and query, as on the request line. */
@@ -14,21 +14,21 @@ export interface RegistryRequest {
   headers: { get(name: string): string | null }
 }
 
-/** What it gets: text, or bytes `start`…`start+length` of a layer. */
+/** A response: text, or bytes `start`…`start+length` of a layer. */
 export interface RegistryAnswer {
   status: number
   headers: Record<string, string>
   body?: { text: string } | { layer: ImageLayer; start: number; length: number }
 }
 
-/** A table of images indexed for answering. */
+/** A table of images indexed by name and digest. */
 export interface Registry {
   answer(request: RegistryRequest): RegistryAnswer
 }
 
 const octets = 'application/octet-stream'
 
-/** Makes the registry that serves the table's images, each under its own host (`?ns=`) or under any when none is named. */
+/** Builds the registry of the table's images, each served under its own host (`?ns=`), or under any when none is given. */
 export function registryOf({ images }: ImageTable): Registry {
   const byName = new Map<string, ImageRecord>()
   const tags = new Map<string, Set<string>>()
@@ -100,7 +100,7 @@ export function registryOf({ images }: ImageTable): Registry {
   }
 }
 
-/** Whether the table holds this reference. */
+/** Whether the table contains this reference. */
 export function holds({ images }: ImageTable, reference: string): boolean {
   const wanted = formatReference(parseReference(reference))
   return images.some((image) => formatReference(parseReference(image.reference)) === wanted)
@@ -120,7 +120,7 @@ function decode(path: string): string | undefined {
   }
 }
 
-/** RFC 9110 section 14.1.2, one range; several ranges or another unit are ignored as the RFC allows. */
+/** RFC 9110 §14.1.2, one range; several ranges or another unit are ignored, as the RFC allows. */
 function parseRange(header: string, size: number): { start: number; end: number } | 'unsatisfiable' | undefined {
   const [, first, last] = header.match(/^bytes=(\d{0,15})-(\d{0,15})$/) ?? []
   if (first === undefined || last === undefined || (!first && !last)) return undefined

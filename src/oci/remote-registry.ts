@@ -1,12 +1,12 @@
 /**
- * A client of image registries (OCI distribution specification): manifests and blobs, from mirrors first, each byte
- * checked against its digest. Who asks says who it is with a token of the registry's own authority, or a password.
+ * A client of image registries (OCI distribution specification): reads manifests and blobs, from mirrors first, and checks
+ * all bytes against their digest. It authenticates with a token of the registry's authority, or with a password.
  */
 import { createHash } from 'node:crypto'
 import * as v from 'valibot'
 import { formatReference, type Reference } from './reference.ts'
 
-/** One place that may have an image. */
+/** A host that may have an image. */
 export interface RegistryHost {
   /** As `https://registry.test`; `/v2` is added unless the path is the registry's own. */
   readonly url: string
@@ -14,24 +14,24 @@ export interface RegistryHost {
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string; readonly rejectUnauthorized?: boolean }
 }
 
-/** What a client needs to know. */
+/** Options of the client. */
 export interface RemoteRegistryOptions {
-  /** Where images of a registry are asked for, in order. */
+  /** The hosts to try for a registry, in order. */
   readonly hosts: (domain: string) => readonly RegistryHost[]
-  /** Milliseconds that a body may pause; 30 s unless told. */
+  /** Milliseconds that a body may stall. Default: 30 s. */
   readonly idle?: number
   readonly credentials?: (host: string) => { username: string; password: string } | undefined
   readonly signal?: AbortSignal
 }
 
-/** A manifest as it was sent. */
+/** A manifest as received. */
 export interface RemoteManifest {
   readonly digest: string
   readonly mediaType: string
   readonly bytes: Uint8Array
 }
 
-/** What a registry could not or would not give. */
+/** A registry could not or would not deliver. */
 export class RegistryError extends Error {
   override name = 'RegistryError'
   constructor(
@@ -52,7 +52,7 @@ const manifestTypes = [
   'application/vnd.docker.distribution.manifest.v2+json',
 ].join(', ')
 
-/** The hosts of a registry that has no mirrors. */
+/** The hosts of a registry without mirrors. */
 export function directHosts(domain: string, insecure = false): RegistryHost[] {
   const host = domain === 'docker.io' ? 'registry-1.docker.io' : domain
   const local = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(host)
@@ -60,7 +60,7 @@ export function directHosts(domain: string, insecure = false): RegistryHost[] {
   return local || insecure ? [{ url: `https://${host}`, tls }, { url: `http://${host}` }] : [{ url: `https://${host}` }]
 }
 
-/** Asks registries. */
+/** Reads from registries. */
 export class RemoteRegistry {
   readonly #options: RemoteRegistryOptions
   readonly #authorizations = new Map<string, string>()
@@ -76,11 +76,11 @@ export class RemoteRegistry {
     const bytes = await this.#whole(response, maxManifest)
     const digest = sha256(bytes)
     if (reference.digest && reference.digest !== digest)
-      throw new RegistryError(`manifest of "${formatReference(reference)}" is another one: its digest is ${digest}`, 'broken')
+      throw new RegistryError(`manifest of "${formatReference(reference)}" does not match: its digest is ${digest}`, 'broken')
     return { digest, mediaType: (response.headers.get('content-type') ?? '').split(';')[0]!.trim(), bytes }
   }
 
-  /** The bytes of a blob as they come; the last piece comes only when all of them have the digest. */
+  /** The bytes of a blob as they arrive; the last chunk is yielded only after the digest was verified. */
   async *blob(reference: Reference, digest: string): AsyncGenerator<Uint8Array> {
     const response = await this.#get(reference, `blobs/${digest}`, 'application/octet-stream, */*')
     const hash = createHash('sha256')
@@ -90,7 +90,7 @@ export class RemoteRegistry {
       if (held) yield held
       held = chunk
     }
-    if (`sha256:${hash.digest('hex')}` !== digest) throw new RegistryError(`blob ${digest} came with other bytes`, 'broken')
+    if (`sha256:${hash.digest('hex')}` !== digest) throw new RegistryError(`blob ${digest} does not match its digest`, 'broken')
     if (held) yield held
   }
 
@@ -106,7 +106,7 @@ export class RemoteRegistry {
     return Buffer.concat(parts)
   }
 
-  /** The first host that has it answers. What the last one said is thrown. */
+  /** Queries the hosts in order until one has it. Throws the error of the last one. */
   async #get(reference: Reference, path: string, accept: string): Promise<Response> {
     let last = new RegistryError(`no registry is known for "${reference.domain}"`, 'unreachable')
     for (const host of this.#options.hosts(reference.domain)) {
@@ -114,7 +114,7 @@ export class RemoteRegistry {
         return await this.#ask(host, reference, path, accept)
       } catch (error) {
         if (!(error instanceof RegistryError) || this.#options.signal?.aborted) throw error
-        // A mirror that does not answer says less than a registry that has no such image.
+        // A mirror that does not answer is less informative than a registry without the image.
         if (last.reason !== 'refused' && last.reason !== 'missing') last = error
       }
     }
@@ -127,7 +127,7 @@ export class RemoteRegistry {
     const scope = `${host.url} ${reference.repository}`
     const known = this.#authorizations.get(scope)
     let response = await this.#fetch(host, url, { accept, ...(known && { authorization: known }) })
-    // Without a token, or with one that has expired in the meantime: a new one, once.
+    // Without a token, or with an expired one: get a new token, once.
     if (response.status === 401) {
       this.#authorizations.delete(scope)
       const challenge = response.headers.get('www-authenticate') ?? ''
@@ -141,10 +141,10 @@ export class RemoteRegistry {
     if (response.ok) return response
     await response.body?.cancel()
     const what = `${new URL(host.url).host}: ${path} of "${reference.repository}"`
-    if (response.status === 404) throw new RegistryError(`${what} is not there`, 'missing')
+    if (response.status === 404) throw new RegistryError(`${what} not found`, 'missing')
     if (response.status === 401 || response.status === 403)
-      throw new RegistryError(`${what} is not for us: sign in to the registry`, 'refused')
-    throw new RegistryError(`${what}: the registry answers ${response.status}`, 'unreachable')
+      throw new RegistryError(`${what} access denied: sign in to the registry`, 'refused')
+    throw new RegistryError(`${what}: the registry responded with status ${response.status}`, 'unreachable')
   }
 
   async #fetch(host: RegistryHost, url: string, headers: Record<string, string>): Promise<Response> {
@@ -165,7 +165,7 @@ export class RemoteRegistry {
     }
   }
 
-  /** The body as it comes; a registry that stops sending ends it. */
+  /** The body as it arrives; fails when the registry stops sending. */
   async *#pieces(response: Response): AsyncGenerator<Uint8Array> {
     const { signal, idle = timeout } = this.#options
     const { host } = new URL(response.url)
@@ -173,16 +173,16 @@ export class RemoteRegistry {
     try {
       for (;;) {
         const silent = Promise.withResolvers<never>()
-        const timer = setTimeout(() => silent.reject(new Error(`nothing came within ${idle / 1000} s`)), idle)
+        const timer = setTimeout(() => silent.reject(new Error(`no data received within ${idle / 1000} s`)), idle)
         const piece = await Promise.race([reader?.read(), silent.promise]).finally(() => clearTimeout(timer))
         if (!piece || piece.done) return
         yield piece.value
       }
     } catch (error) {
       signal?.throwIfAborted()
-      throw new RegistryError(`${host}: the transfer broke off: ${(error as Error).message}`, 'unreachable')
+      throw new RegistryError(`${host}: transfer interrupted: ${(error as Error).message}`, 'unreachable')
     } finally {
-      await reader?.cancel().catch(() => {}) // whoever stops reading wants no more of it
+      await reader?.cancel().catch(() => {}) // the consumer may stop before the end
     }
   }
 
@@ -191,30 +191,30 @@ export class RemoteRegistry {
     let size = 0
     for await (const part of this.#pieces(response)) {
       size += part.length
-      if (size > limit) throw new RegistryError(`the answer of "${new URL(response.url).host}" is larger than ${limit} bytes`, 'broken')
+      if (size > limit) throw new RegistryError(`the response of "${new URL(response.url).host}" is larger than ${limit} bytes`, 'broken')
       parts.push(part)
     }
     return Buffer.concat(parts)
   }
 
-  /** What a registry's challenge asks for (RFC 6750, RFC 7617); nothing when we have no answer to it. */
+  /** Answers a registry's challenge (RFC 6750, RFC 7617); undefined when there are no credentials for it. */
   async #authorize(host: RegistryHost, challenge: string, repository: string): Promise<string | undefined> {
     const known = this.#options.credentials?.(new URL(host.url).host)
     const basic = known && `Basic ${Buffer.from(`${known.username}:${known.password}`).toString('base64')}`
     if (/^basic/i.test(challenge)) return basic
     if (!/^bearer/i.test(challenge)) return undefined
-    const said: Record<string, string> = {}
-    for (const [, name = '', value = ''] of challenge.matchAll(/(\w+)="([^"]*)"/g)) said[name] = value
-    if (!said.realm || !URL.canParse(said.realm)) return undefined
-    const realm = new URL(said.realm)
-    // A password goes only where the registry itself is reached as safely.
+    const parameters: Record<string, string> = {}
+    for (const [, name = '', value = ''] of challenge.matchAll(/(\w+)="([^"]*)"/g)) parameters[name] = value
+    if (!parameters.realm || !URL.canParse(parameters.realm)) return undefined
+    const realm = new URL(parameters.realm)
+    // A password is sent only over a connection as secure as the registry's own.
     if (realm.protocol !== 'https:' && new URL(host.url).protocol === 'https:') return undefined
-    if (said.service) realm.searchParams.set('service', said.service)
-    realm.searchParams.set('scope', said.scope ?? `repository:${repository}:pull`)
+    if (parameters.service) realm.searchParams.set('service', parameters.service)
+    realm.searchParams.set('scope', parameters.scope ?? `repository:${repository}:pull`)
     const response = await this.#fetch(host, realm.href, basic ? { authorization: basic } : {})
     if (!response.ok) {
       await response.body?.cancel()
-      throw new RegistryError(`${realm.host} gives no token: it answers ${response.status}`, 'refused')
+      throw new RegistryError(`${realm.host} issues no token: status ${response.status}`, 'refused')
     }
     const { token, access_token: access } = tokensOf(await this.#whole(response, maxToken), realm.host)
     return token || access ? `Bearer ${token || access}` : undefined
@@ -227,7 +227,7 @@ function tokensOf(bytes: Uint8Array, host: string): v.InferOutput<typeof tokens>
   try {
     return v.parse(tokens, JSON.parse(Buffer.from(bytes).toString()))
   } catch {
-    throw new RegistryError(`the token of "${host}" is no JSON of the expected shape`, 'broken')
+    throw new RegistryError(`the token of "${host}" has an unexpected format`, 'broken')
   }
 }
 

@@ -1,11 +1,11 @@
 import type { Segment } from './image.ts'
 
-/** How many bytes a segment stands for. */
+/** The length of a segment in bytes. */
 export function segmentLength(segment: Segment): number {
   return 'bytes' in segment ? segment.bytes.length : segment.length
 }
 
-/** The part of a blob from `start` for `length` bytes. */
+/** The segments for `length` bytes of a blob from `start`. */
 export function sliceSegments(segments: readonly Segment[], start: number, length: number): Segment[] {
   const out: Segment[] = []
   let skip = start

@@ -1,14 +1,14 @@
-/** What lies where in a tar archive that can be read at any place: ustar, with GNU's long names and POSIX's extended paths. */
+/** Locates files in a tar archive with random access: ustar, with GNU long names and POSIX extended paths. */
 import { TarError, tarBlock } from './tar.ts'
 
-/** Reads exactly so many bytes. */
+/** Reads exactly `length` bytes. */
 export type ReadAt = (offset: number, length: number) => Promise<Uint8Array>
 
 /** A file in an archive. */
 export interface TarPlace {
-  /** Without `./` or `/` in front. */
+  /** Without a leading `./` or `/`. */
   readonly name: string
-  /** Where its bytes begin. */
+  /** Offset of its contents. */
   readonly offset: number
   readonly size: number
 }
@@ -16,7 +16,7 @@ export interface TarPlace {
 const entryLimit = 100_000
 const headerLimit = 1 << 20
 
-/** Every regular file of an archive of `size` bytes. Throws TarError when it is none or ends early. */
+/** Every regular file of an archive of `size` bytes. Throws TarError when it is not an archive or is truncated. */
 export async function findTarPlaces(read: ReadAt, size: number): Promise<TarPlace[]> {
   const places: TarPlace[] = []
   let longName: string | undefined
@@ -27,7 +27,7 @@ export async function findTarPlaces(read: ReadAt, size: number): Promise<TarPlac
     if (sumOf(header) !== octal(header, 148, 8)) throw new TarError(`tar archive: no header at ${at}`)
     const length = octal(header, 124, 12)
     const begin = at + tarBlock
-    if (begin + length > size) throw new TarError('tar archive: it ends in the middle of a file')
+    if (begin + length > size) throw new TarError('tar archive: truncated in the middle of a file')
     const kind = String.fromCharCode(header[156] ?? 0)
     if (kind === 'L' || kind === 'x') {
       if (length > headerLimit) throw new TarError('tar archive: a name is too long')
@@ -42,14 +42,14 @@ export async function findTarPlaces(read: ReadAt, size: number): Promise<TarPlac
     }
     at = begin + Math.ceil(length / tarBlock) * tarBlock
   }
-  throw new TarError('tar archive: it ends without its end mark')
+  throw new TarError('tar archive: the end-of-archive marker is missing')
 }
 
 function sumOf(header: Uint8Array): number {
   return header.reduce((sum, byte, at) => sum + (at >= 148 && at < 156 ? 32 : byte), 0)
 }
 
-/** An octal number, or one of GNU's with base 256. */
+/** An octal number, or one of GNU's in base 256. */
 function octal(header: Buffer, at: number, length: number): number {
   if ((header[at] ?? 0) & 0x80) {
     const value = header.readBigUInt64BE(at + length - 8)
@@ -57,7 +57,7 @@ function octal(header: Buffer, at: number, length: number): number {
     return Number(value)
   }
   const text = cString(header.subarray(at, at + length)).trim()
-  if (!/^[0-7]*$/.test(text)) throw new TarError('tar archive: a number is none')
+  if (!/^[0-7]*$/.test(text)) throw new TarError('tar archive: invalid octal number')
   return Number.parseInt(text || '0', 8)
 }
 

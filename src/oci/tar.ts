@@ -1,23 +1,23 @@
 /**
- * Tar headers in the ustar format (POSIX.1-1988), written so that equal entries give equal bytes: no times, no names
- * of owners, no extensions. It is all a container layer of plain files needs.
+ * Tar headers in the ustar format (POSIX.1-1988). Equal entries give equal bytes: no times, no owner names, no extensions.
+ * This is all that a container layer of plain files needs.
  */
 import type { LayerEntry } from './image.ts'
 
-/** Tar counts in blocks of this many bytes. */
+/** The block size of tar in bytes. */
 export const tarBlock = 512
 
 /** The two empty blocks that end an archive. */
 export const tarEnd: Uint8Array = new Uint8Array(2 * tarBlock)
 
-/** An entry that the format has no room for. */
+/** An entry that the format cannot represent. */
 export class TarError extends Error {
   override name = 'TarError'
 }
 
 const kinds = { file: '0', symlink: '2', dir: '5' } as const
 
-/** The 512 bytes in front of an entry's bytes. */
+/** The 512-byte header of an entry. */
 export function tarHeader(entry: LayerEntry): Uint8Array {
   const header = new Uint8Array(tarBlock)
   const [prefix, name] = splitPath(entry.type === 'dir' ? `${entry.path}/` : entry.path)
@@ -43,7 +43,7 @@ export function tarHeader(entry: LayerEntry): Uint8Array {
   return header
 }
 
-/** How many zero bytes follow `size` bytes of content. */
+/** The number of zero bytes after `size` bytes of content. */
 export function tarPadding(size: number): number {
   return (tarBlock - (size % tarBlock)) % tarBlock
 }

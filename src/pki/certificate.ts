@@ -1,7 +1,7 @@
 /**
- * Authorities and the certificates they sign.
+ * Certificate authorities and the certificates they sign.
  *
- * Everything that leaves this room is PEM in a pair `{ crt, key }`, because that is what is stored, sent and handed to TLS.
+ * Everything this module returns is PEM in a pair `{ crt, key }`, the form in which it is stored, sent and given to TLS.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { DecodeError } from '../wire/decode-error.ts'
@@ -26,12 +26,12 @@ export const year = 365 * day
 // a peer's clock may be behind the one that signs
 const backdate = 60_000
 
-/** What a new authority is made from. */
+/** Options of a new authority. */
 export interface AuthorityOptions {
   subject: Name
   /** Default: Ed25519. */
   kind?: 'ed25519' | 'ecdsa'
-  /** A key of any kind, instead of a fresh one. */
+  /** An existing key of any kind. Default: a new key. */
   key?: KeyPair
   sans?: AltNames
   /** Milliseconds. */
@@ -39,7 +39,7 @@ export interface AuthorityOptions {
   now?: Date
 }
 
-/** Makes a self-signed authority. */
+/** Creates a self-signed authority. */
 export function newCA({
   subject,
   kind = 'ed25519',
@@ -66,7 +66,7 @@ export function newCA({
   return { crt, key: key.pem }
 }
 
-/** What a certificate is made from. */
+/** Options of a new certificate. */
 export interface CertificateOptions {
   ca: PemPair
   subject: Name
@@ -79,14 +79,14 @@ export interface CertificateOptions {
   now?: Date
 }
 
-/** Makes a key and a certificate for it; the key is of the authority's own kind unless told. */
+/** Creates a key and a certificate for it. Default kind of the key: the same as the authority's. */
 export function newCertificate({ kind, ...options }: CertificateOptions & { kind?: 'ed25519' | 'ecdsa' }): PemPair {
   const ca = parseKey(options.ca.key)
   const key = newKey(kind ?? (ca.kind === 'rsa' ? 'ecdsa' : ca.kind))
   return { crt: certify(options, ca, key.spki, key.kind), key: key.pem }
 }
 
-/** Signs somebody's public key (SubjectPublicKeyInfo). */
+/** Signs a public key (SubjectPublicKeyInfo). */
 export function certifyKey(options: CertificateOptions, spki: Uint8Array, kind: KeyKind): string {
   return certify(options, parseKey(options.ca.key), spki, kind)
 }
@@ -140,19 +140,19 @@ function keyIdOf(spki: Uint8Array): Uint8Array {
   return createHash('sha1').update(info.bits()).digest()
 }
 
-/** Reads the first certificate of a PEM text. */
+/** Parses the first certificate of a PEM file. */
 export function parseCertificate(pem: string): DecodedCertificate {
   return decodeCertificate(pemBlock(pem, pemLabels.certificate).der)
 }
 
-/** Reads every certificate of a PEM text; blocks of other kinds are passed over. */
+/** Parses every certificate of a PEM file; blocks of other types are skipped. */
 export function parseCertificates(pem: string): DecodedCertificate[] {
   return decodePem(pem)
     .filter(({ label }) => label === pemLabels.certificate)
     .map(({ der }) => decodeCertificate(der))
 }
 
-/** True when the authority signed this certificate, by name and by key. */
+/** Whether the authority issued this certificate, by name and by key. */
 export function issuedBy(certificate: DecodedCertificate, authority: DecodedCertificate): boolean {
   return (
     Buffer.compare(certificate.rawIssuer, authority.rawSubject) === 0 &&
@@ -160,7 +160,7 @@ export function issuedBy(certificate: DecodedCertificate, authority: DecodedCert
   )
 }
 
-/** True when one of the authorities of a PEM text signed the first certificate of another; false when either cannot be read. */
+/** Whether one of the authorities in a PEM file signed the first certificate of another; false when either cannot be parsed. */
 export function signedBy(pem: string, authorities: string): boolean {
   try {
     const certificate = parseCertificate(pem)
@@ -170,7 +170,7 @@ export function signedBy(pem: string, authorities: string): boolean {
   }
 }
 
-/** True when the private key belongs to the certificate. */
+/** Whether the private key belongs to the certificate. */
 export const matches = ({ crt, key }: PemPair): boolean => Buffer.compare(parseCertificate(crt).publicKey, parseKey(key).spki) === 0
 
 /** SHA-256 of the public key (SubjectPublicKeyInfo), as `--cert-fingerprint` takes it: base64. */
@@ -178,21 +178,21 @@ export function fingerprint(pem: string): string {
   return createHash('sha256').update(parseCertificate(pem).publicKey).digest('base64')
 }
 
-/** When half of a certificate's life is over and it is to be replaced. */
+/** When a certificate is due for renewal: at half of its lifetime. */
 export function renewalTime(pem: string): Date {
   const { notBefore, notAfter } = parseCertificate(pem)
   return new Date(notBefore.getTime() + (notAfter.getTime() - notBefore.getTime()) / 2)
 }
 
-/** True once the certificate should be replaced: half of its life is over, or it is not yet valid. */
+/** Whether a certificate should be renewed: half of its lifetime has passed, or it is not yet valid. */
 export function dueForRenewal(pem: string, now: Date): boolean {
   return now >= renewalTime(pem) || now < parseCertificate(pem).notBefore
 }
 
-/** Base64 around PEM, the form in which YAML carries both certificates and keys. */
+/** Base64 of PEM, the form of certificates and keys in YAML. */
 export const toBase64 = (pem: string): string => Buffer.from(pem).toString('base64')
 
-/** Undoes `toBase64`; anything but base64 is refused. */
+/** Decodes `toBase64`; refuses anything but base64. */
 export function fromBase64(value: string): string {
   const stripped = value.replace(/\s+/g, '')
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(stripped)) throw new DecodeError('base64', 0, 'not base64')

@@ -1,4 +1,4 @@
-/** Key pairs in the three kinds in use, and their PEM. */
+/** Key pairs of the three supported kinds, and their PEM. */
 import { createPrivateKey, createPublicKey, generateKeyPair, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { promisify } from 'node:util'
 import { DecodeError } from '../wire/decode-error.ts'
@@ -8,7 +8,7 @@ import type { SignatureAlgorithm } from '../wire/x509/certificate.ts'
 /** Ed25519, ECDSA on P-256, or RSA of 4096 bits. */
 export type KeyKind = 'ed25519' | 'ecdsa' | 'rsa'
 
-/** A private key with all that is needed to use and to write it. */
+/** A private key, with everything needed to use and to store it. */
 export interface KeyPair {
   kind: KeyKind
   private: KeyObject
@@ -20,19 +20,19 @@ export interface KeyPair {
   publicPem: string
 }
 
-/** Makes a fresh key, Ed25519 or ECDSA; an RSA key takes a second, see `newRsaKey`. */
+/** Creates an Ed25519 or ECDSA key; an RSA key takes about a second, see `newRsaKey`. */
 export function newKey(kind: 'ed25519' | 'ecdsa'): KeyPair {
   return kind === 'ed25519'
     ? keyPair(generateKeyPairSync('ed25519').privateKey)
     : keyPair(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey)
 }
 
-/** Makes a fresh RSA key without holding up the event loop. */
+/** Creates an RSA key without blocking the event loop. */
 export async function newRsaKey(bits = 4096): Promise<KeyPair> {
   return keyPair((await promisify(generateKeyPair)('rsa', { modulusLength: bits })).privateKey)
 }
 
-/** Reads a private key, whatever of the usual labels it has. */
+/** Parses a private key with any of the usual PEM labels. */
 export function parseKey(pem: string): KeyPair {
   const { label, der } = pemBlock(pem, pemLabels.ed25519, pemLabels.ecdsa, pemLabels.rsa, pemLabels.pkcs8)
   const type = label === pemLabels.ecdsa ? 'sec1' : label === pemLabels.rsa ? 'pkcs1' : 'pkcs8'
@@ -60,7 +60,7 @@ function keyPair(key: KeyObject): KeyPair {
   }
 }
 
-/** How a key of each kind signs certificates. */
+/** The algorithm with which a key of each kind signs certificates. */
 export const signatureAlgorithmOf = { ed25519: 'ed25519', ecdsa: 'ecdsa-sha256', rsa: 'rsa-sha512' } as const satisfies Record<
   KeyKind,
   SignatureAlgorithm
@@ -68,12 +68,12 @@ export const signatureAlgorithmOf = { ed25519: 'ed25519', ecdsa: 'ecdsa-sha256',
 
 const digestOf = (algorithm: string): string | null => (algorithm === 'ed25519' ? null : algorithm.slice(algorithm.indexOf('-') + 1))
 
-/** Signs bytes the way certificates are signed. */
+/** Signs bytes with the algorithm used for certificates. */
 export function signWith(key: KeyPair, bytes: Uint8Array): Uint8Array {
   return sign(digestOf(signatureAlgorithmOf[key.kind]), bytes, key.private)
 }
 
-/** True when this public key made the signature; false also for algorithms not in use. */
+/** Whether this public key made the signature; false also for unsupported algorithms. */
 export function verifySignature(spki: Uint8Array, algorithm: string, bytes: Uint8Array, signature: Uint8Array): boolean {
   if (!/^(ed25519|(ecdsa|rsa)-sha(256|384|512))$/.test(algorithm)) return false
   try {
@@ -85,5 +85,5 @@ export function verifySignature(spki: Uint8Array, algorithm: string, bytes: Uint
   }
 }
 
-/** A private key as TLS libraries take it: the same PEM, or PKCS#8 under its standard label for Ed25519. */
+/** A private key as TLS libraries accept it: the same PEM, or PKCS#8 under its standard label for Ed25519. */
 export const tlsKey = (pem: string): string => pem.replaceAll('ED25519 PRIVATE KEY', 'PRIVATE KEY')

@@ -1,4 +1,4 @@
-/** Certificate signing requests: made by a worker, judged and signed by a control plane. */
+/** Certificate signing requests: created by a worker, checked and signed by a control plane. */
 import { DecodeError } from '../wire/decode-error.ts'
 import { encodePem, pemBlock, pemLabels } from '../wire/pem.ts'
 import { encodeSigned } from '../wire/x509/certificate.ts'
@@ -8,7 +8,7 @@ import { type DecodedRequest, decodeRequest, encodeRequestInfo } from '../wire/x
 import { type CertificateOptions, certifyKey } from './certificate.ts'
 import { type KeyKind, type KeyPair, newKey, signatureAlgorithmOf, signWith, verifySignature } from './key.ts'
 
-/** Makes a request, with a fresh Ed25519 key unless one is given. */
+/** Creates a request, with a new Ed25519 key unless one is given. */
 export function newCSR({ subject, sans = {}, key = newKey('ed25519') }: { subject: Name; sans?: AltNames; key?: KeyPair }): {
   csr: string
   key: string
@@ -18,7 +18,7 @@ export function newCSR({ subject, sans = {}, key = newKey('ed25519') }: { subjec
   return { csr: encodePem(pemLabels.request, encodeSigned(info, algorithm, signWith(key, info))), key: key.pem }
 }
 
-/** Reads a request and checks that its own key signed it. */
+/** Parses a request and checks that it is signed with its own key. */
 export function parseCSR(pem: string): DecodedRequest {
   const request = decodeRequest(pemBlock(pem, pemLabels.request).der)
   if (!verifySignature(request.publicKey, request.algorithm, request.signed, request.signature)) {
@@ -27,10 +27,10 @@ export function parseCSR(pem: string): DecodedRequest {
   return request
 }
 
-/** Signs a request; subject and names are the request's unless overruled, usage and lifetime never are. */
+/** Signs a request. The caller may override subject and names; usage and lifetime are always the caller's. */
 export function signCSR(
   pem: string,
-  { subject, sans, ...options }: Omit<CertificateOptions, 'subject'> & { subject?: (asked: Name) => Name },
+  { subject, sans, ...options }: Omit<CertificateOptions, 'subject'> & { subject?: (requested: Name) => Name },
 ): string {
   const request = parseCSR(pem)
   const names = sans ?? request.extensions.altNames

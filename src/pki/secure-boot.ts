@@ -1,4 +1,4 @@
-/** Keys with which boot programs and the firmware's variables are signed. */
+/** Keys that sign boot programs and firmware variables. */
 import { randomBytes, sign } from 'node:crypto'
 import { DecodeError } from '../wire/decode-error.ts'
 import { type SecureBootVariable, toBeSigned, writeAuthenticatedVariable } from '../wire/efi/authenticated-variable.ts'
@@ -9,11 +9,11 @@ import { encodeName } from '../wire/x509/name.ts'
 import { authorityLifetime, type PemPair, parseCertificate } from './certificate.ts'
 import { newRsaKey, parseKey } from './key.ts'
 
-/** What firmware of every make can verify (Windows' requirements made it so): RSA with 2048 bits and SHA-256. */
+/** RSA with 2048 bits and SHA-256 is what every firmware can verify, because Windows requires it. */
 const bits = 2048
 const algorithm = 'rsa-sha256'
 
-/** Makes a key and its own certificate, for signing boot programs. */
+/** Creates a key and a self-signed certificate for signing boot programs. */
 export async function newSigningPair(commonName: string, now = new Date()): Promise<PemPair> {
   const key = await newRsaKey(bits)
   const subject = { commonName }
@@ -33,12 +33,12 @@ export async function newSigningPair(commonName: string, now = new Date()): Prom
   return { crt: encodePem(pemLabels.certificate, encodeSigned(tbs, algorithm, signature)), key: key.pem }
 }
 
-/** A key for signing what the firmware measured (PEM). */
+/** Creates a key that signs measurements of the firmware (PEM). */
 export async function newMeasurementKey(): Promise<string> {
   return (await newRsaKey(bits)).pem
 }
 
-/** Contents of a variable of the firmware, signed so that it is taken. Throws DecodeError for a key that does not fit. */
+/** Signs the contents of a firmware variable, so that the firmware accepts them. Throws DecodeError for a key that does not fit. */
 export function signVariable(variable: SecureBootVariable, contents: Uint8Array, { crt, key }: PemPair, at = new Date()): Uint8Array {
   const pair = parseKey(key)
   if (pair.kind !== 'rsa') throw new DecodeError('private key', 0, `firmware takes signatures of RSA keys, this is ${pair.kind}`)

@@ -42,7 +42,7 @@ describe('background work', () => {
     expect(entries).toEqual([])
   })
 
-  test('ends nothing when the log fails too', async () => {
+  test('does nothing when the log fails too', async () => {
     const broken = {
       error() {
         throw new Error('disk full')

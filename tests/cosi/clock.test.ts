@@ -16,7 +16,7 @@ afterEach(() => {
 })
 
 describe('a deadline', () => {
-  test.each([day, -day])('is where it was after the wall clock was stepped by %d ms', (step) => {
+  test.each([day, -day])('does not move when the wall clock is stepped by %d ms', (step) => {
     const end = systemClock.deadline(60_000)
     setSystemTime(new Date(Date.now() + step))
     expect(end.over).toBe(false)
@@ -24,7 +24,7 @@ describe('a deadline', () => {
     expect(end.left).toBeLessThanOrEqual(60_000)
   })
 
-  test('is over once its time has passed, and nothing is left of it', () => {
+  test('is over once its time has passed, with nothing left', () => {
     let time = 5
     const end = makeClock({ elapsed: () => time }).deadline(10)
     expect([end.left, end.over]).toEqual([10, false])
@@ -36,7 +36,7 @@ describe('a deadline', () => {
 })
 
 describe('a delay', () => {
-  test('is never longer than a timer can be, and never negative', () => {
+  test('is never longer than a timer allows, and never negative', () => {
     expect([-1, 0, 1, 2 ** 31 - 1, 2 ** 31, Number.POSITIVE_INFINITY, Number.NaN].map(timerDelay)).toEqual([
       0,
       0,
@@ -48,7 +48,7 @@ describe('a delay', () => {
     ])
   })
 
-  test('of 600 hours does not end at once', async () => {
+  test('of 600 hours does not fire at once', async () => {
     jest.useFakeTimers()
     let ended = false
     const stop = new AbortController()
@@ -62,14 +62,14 @@ describe('a delay', () => {
     await waiting
   })
 
-  test('that was aborted before it began is no delay', async () => {
+  test('that was aborted before it started resolves at once', async () => {
     await pause(day, AbortSignal.abort())
     await systemClock.sleep(0, never)
   })
 })
 
-describe('a round that waits for a moment', () => {
-  /** A controller that runs once and again at `moment`; the wall clock is the test's. */
+describe('a round that waits for a time', () => {
+  /** A controller that runs once, and again at `moment`; the test sets the wall clock. */
   function waiting(moment: number) {
     jest.useFakeTimers()
     const wall = { time: Date.UTC(2026, 0, 1) }
@@ -97,7 +97,7 @@ describe('a round that waits for a moment', () => {
     return { wall, pass, rounds: () => rounds, stop: () => runtime.stop() }
   }
 
-  test('begins when the wall clock shows it', async () => {
+  test('starts when the wall clock reaches it', async () => {
     const { pass, rounds, stop } = waiting(100_000)
     await pass(98_000)
     expect(rounds()).toBe(1)
@@ -106,7 +106,7 @@ describe('a round that waits for a moment', () => {
     stop()
   })
 
-  test('begins within half a minute when the wall clock is stepped past it', async () => {
+  test('starts within half a minute when the wall clock is stepped past it', async () => {
     const { wall, pass, rounds, stop } = waiting(day / 2)
     await pass(5_000)
     wall.time += day
@@ -115,7 +115,7 @@ describe('a round that waits for a moment', () => {
     stop()
   })
 
-  test('does not begin early when the wall clock is stepped back', async () => {
+  test('does not start early when the wall clock is stepped back', async () => {
     const { wall, pass, rounds, stop } = waiting(60_000)
     await pass(5_000)
     wall.time -= day
@@ -124,7 +124,7 @@ describe('a round that waits for a moment', () => {
     stop()
   })
 
-  test('does not spin when the moment is past already', async () => {
+  test('does not spin when the time is already past', async () => {
     const { pass, rounds, stop } = waiting(-day)
     await pass(10_000)
     expect(rounds()).toBeLessThanOrEqual(11)

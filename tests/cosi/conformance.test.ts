@@ -18,7 +18,7 @@ import { conformance, Kind, type Opened, type Seen, type Spec, type State, type 
 
 const kind = { namespace: Kind.namespace, type: Kind.type }
 
-/** Many changes at once, with words long enough that no buffer on the way holds them all. */
+/** Many changes at once, with strings so long that no buffer on the way holds them all. */
 function storm(store: Store, id: string, changes: number): void {
   for (let at = 1; at <= changes; at++) store.update(Kind, id, { hostname: String(at), domainname: 'x'.repeat(2000) })
 }
@@ -58,7 +58,7 @@ const folder = mkdtempSync(join(tmpdir(), 'ichor-conformance-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 let sockets = 0
 
-/** The same through the resource API on a unix socket, with nobody who refuses writes. */
+/** The same through the resource API on a unix socket, with writes allowed. */
 async function remote(): Promise<Opened> {
   const store = new Store()
   store.register(Kind)

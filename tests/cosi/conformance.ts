@@ -1,5 +1,5 @@
 /**
- * What a store of resources has to do, whatever lies between it and its users. Run on the local store and on the same
+ * The behaviour of a resource store, independent of the transport. Run on the local store and on the same
  * store through the resource API. Errors are compared as gRPC statuses, which both have.
  */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
@@ -10,10 +10,10 @@ import { HostnameStatus } from '../../src/os/network/resources/hostname.ts'
 import { type StatusName, toRpcError } from '../../src/rpc/status.ts'
 import { runs } from '../support/runs.ts'
 
-/** The kind the suite works with. */
+/** The resource type of the suite. */
 export const Kind = HostnameStatus
 
-/** What it holds. */
+/** Its spec. */
 export interface Spec {
   hostname: string
   domainname: string
@@ -24,7 +24,7 @@ export interface Seen {
   readonly type: 'created' | 'updated' | 'destroyed' | 'bootstrapped' | 'errored' | 'noop'
   readonly resource?: Resource<Spec>
   readonly old?: Resource<Spec>
-  /** Opaque: to be given back only. */
+  /** Opaque: only passed back to the store. */
   readonly bookmark?: unknown
 }
 
@@ -39,21 +39,21 @@ export interface Watching {
   readonly signal: AbortSignal
 }
 
-/** A store as its users have it. */
+/** The store interface under test. */
 export interface State {
   get(id: string): Promise<Resource<Spec> | undefined>
   list(query?: { labels?: readonly Selector[]; id?: string }): Promise<Resource<Spec>[]>
   create(id: string, spec: Spec, options?: { owner?: string; labels?: Record<string, string> }): Promise<Resource<Spec>>
   update(resource: Resource<Spec>, options?: { owner?: string; expectedPhase?: Phase }): Promise<Resource<Spec>>
   destroy(id: string, options?: { owner?: string }): Promise<void>
-  /** Resolves once the watch stands: no later change is missed. */
+  /** Resolves once the watch is established: no later change is missed. */
   watch(watching: Watching): Promise<AsyncIterableIterator<Seen>>
 }
 
-/** A new, empty store and how to be rid of it. */
+/** A new, empty store and its cleanup. */
 export interface Opened {
   readonly state: State
-  /** Many changes of one resource at once, as only the store itself can make them. */
+  /** Many changes of one resource in one step, which only the store itself can make. */
   storm(id: string, changes: number): void
   close(): Promise<void>
 }
@@ -71,7 +71,7 @@ async function refusal(act: Promise<unknown>): Promise<StatusName> {
   )
 }
 
-/** Changes a resource as it is now, however often another was faster. */
+/** Updates the current version of a resource; retries on conflict. */
 async function modify(state: State, id: string, change: (resource: Resource<Spec>) => Resource<Spec>, owner = ''): Promise<Resource<Spec>> {
   for (;;) {
     const present = await state.get(id)
@@ -84,7 +84,7 @@ async function modify(state: State, id: string, change: (resource: Resource<Spec
   }
 }
 
-/** Runs the suite; `times` is how often properties are tried at full strength. */
+/** Runs the suite; `times` is the number of runs of a property at full strength. */
 export function conformance(title: string, open: () => Promise<Opened>, { times }: { times: number }): void {
   describe(title, () => {
     let opened: Opened
@@ -116,7 +116,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { times 
     const told = ({ type, resource }: Seen) =>
       resource ? `${type} ${resource.metadata.id}@${resource.metadata.version} ${resource.spec.hostname}` : type
 
-    test('what is created is there, at version 1, running, with its owner and labels', async () => {
+    test('a created resource exists at version 1, running, with its owner and labels', async () => {
       const made = await state.create('a', spec('x'), { owner: 'me', labels: { color: 'red' } })
       const expected = {
         namespace: 'network',
@@ -135,7 +135,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { times 
       expect(await state.get('b')).toBeUndefined()
     })
 
-    test('a list is in the order of ids, and narrowed by label and id', async () => {
+    test('a list is sorted by id and filtered by label and id', async () => {
       for (const id of ['c', 'a', 'b']) await state.create(id, spec(id), { labels: id === 'b' ? {} : { color: id } })
       const ids = async (query?: Parameters<State['list']>[0]) => (await state.list(query)).map(({ metadata }) => metadata.id)
       expect(await ids()).toEqual(['a', 'b', 'c'])
@@ -147,7 +147,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { times 
       expect(await ids({ id: '^[bc]$' })).toEqual(['b', 'c'])
     })
 
-    test('each refusal has its status', async () => {
+    test('each refusal has its own status', async () => {
       const made = await state.create('a', spec('x'), { owner: 'me' })
       expect(await refusal(state.create('a', spec('y')))).toBe('AlreadyExists')
       expect(await refusal(state.update(changed(made, { id: 'b' })))).toBe('NotFound')
@@ -163,7 +163,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { times 
       expect(await state.get('a')).toBeUndefined()
     })
 
-    test('an update is one version more, and of two from one version one wins', async () => {
+    test('an update increments the version, and of two from one version one wins', async () => {
       const made = await state.create('a', spec('x'))
       const [first, second] = await Promise.allSettled([
         state.update(changed(made, {}, spec('y'))),
@@ -180,7 +180,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { times 
       expect(await state.get('a')).toMatchObject({ spec: { hostname: '24' }, metadata: { version: 25 } })
     })
 
-    test('who holds a resource keeps it from being destroyed, also one who comes while it is being torn down; it does not come back', async () => {
+    test('a finalizer prevents destruction, also one added during teardown; the resource does not return to running', async () => {
       await state.create('a', spec('x'))
       await modify(state, 'a', (present) => changed(present, { finalizers: ['holder'] }))
       expect(await refusal(state.destroy('a'))).toBe('FailedPrecondition')
@@ -194,7 +194,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { times 
       expect(await state.get('a')).toBeUndefined()
     })
 
-    test('a watch of one begins with how it stands, there or not, and goes on with its changes alone', async () => {
+    test('a watch of one resource starts with its state, existing or not, and continues with its changes only', async () => {
       const events = await state.watch({ id: 'a', signal: stop.signal })
       await state.create('b', spec('other'))
       const made = await state.create('a', spec('x'))
@@ -210,7 +210,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { times 
       expect(seen[2]?.old?.spec.hostname).toBe('x')
     })
 
-    test('a watch of a kind tells changes from now on', async () => {
+    test('a watch of a type yields changes from now on', async () => {
       await state.create('a', spec('x'))
       const events = await state.watch({ signal: stop.signal })
       await modify(state, 'a', (present) => changed(present, {}, spec('y')))
@@ -219,7 +219,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { times 
     })
 
     for (const aggregated of [false, true])
-      test(`a watch with contents begins with them${aggregated ? ', all at once' : ''}`, async () => {
+      test(`a watch with contents starts with them${aggregated ? ', all at once' : ''}`, async () => {
         await state.create('b', spec('y'))
         await state.create('a', spec('x'))
         const events = await state.watch({ bootstrap: true, aggregated, signal: stop.signal })
@@ -227,7 +227,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { times 
         expect((await take(events, 4)).map(told)).toEqual(['created a@1 x', 'created b@1 y', 'bootstrapped', 'created c@1 z'])
       })
 
-    test('a watch begins with the last events, or after a bookmark, exactly', async () => {
+    test('a watch starts exactly with the last events, or after a bookmark', async () => {
       const all = await state.watch({ signal: stop.signal })
       await state.create('a', spec('0'))
       for (let at = 1; at <= 5; at++) await modify(state, 'a', (present) => changed(present, {}, spec(String(at))))
@@ -246,7 +246,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { times 
       expect((await take(events, 3)).map(({ type }) => type)).toEqual(['created', 'updated', 'destroyed'])
     })
 
-    test('a watcher that is too slow is told so: it misses nothing without knowing', async () => {
+    test('a watcher that is too slow gets an error: it misses nothing silently', async () => {
       await state.create('a', spec('x'))
       const events = await state.watch({ signal: stop.signal })
       opened.storm('a', 6000)
@@ -270,7 +270,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { times 
       expect(version).toBeLessThan(6001)
     })
 
-    test('whatever is done in whatever order, the store and its model agree', async () => {
+    test('the store agrees with its model after any sequence of operations', async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(operation, { maxLength: 30 }), async (operations) => {
           const { state: fresh, close } = await open()
@@ -290,7 +290,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { times 
       )
     }, 60_000)
 
-    test('writers side by side: every watcher sees each life of each resource whole and in order, and ends at what is there', async () => {
+    test('concurrent writers: every watcher sees each life cycle of each resource complete and in order, and ends at the current state', async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(fc.array(operation, { maxLength: 12 }), { minLength: 2, maxLength: 4 }), async (writers) => {
           const { state: fresh, close } = await open()
@@ -302,7 +302,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { times 
               for (const each of operations) await refusal(act(fresh, each))
             }),
           )
-          // A last event that all must see.
+          // A final event that every watcher must see.
           await fresh.create('end', spec('end'))
           const replayed = await Promise.all(readings)
           const present = (await fresh.list()).map(({ metadata }) => `${metadata.id}@${metadata.version}`)
@@ -357,7 +357,7 @@ interface Modelled {
   finalizers: string[]
 }
 
-/** What the store has to do, said once more and as plainly as can be. */
+/** A minimal model of the store. */
 class Model {
   readonly resources = new Map<string, Modelled>()
 
@@ -387,7 +387,7 @@ class Model {
   }
 }
 
-/** Plays a watcher's events on an empty table until the last, checking that no life of a resource has a gap. */
+/** Replays a watcher's events on an empty table, and checks that no life cycle of a resource has a gap. */
 async function replay(events: AsyncIterableIterator<Seen>): Promise<string[]> {
   const table = new Map<string, number>()
   for await (const { type, resource, old } of events) {

@@ -30,7 +30,7 @@ const follower = (make: typeof weak, rounds: { count: number }) =>
     },
   })
 
-test('an input that is known only at run time wakes its reader for as long as it is asked for', async () => {
+test('an input that is known only at run time wakes its reader as long as it is requested', async () => {
   const { store, runtime } = machine()
   const rounds = { count: 0 }
   runtime.register(follower(weak, rounds))
@@ -57,7 +57,7 @@ test('an input that is known only at run time wakes its reader for as long as it
   runtime.stop()
 })
 
-test('a strong one is held while it is asked for and let go afterwards', async () => {
+test('a strong one is held while it is requested and released afterwards', async () => {
   const { store, runtime } = machine()
   runtime.register(follower(strong, { count: 0 }))
   runtime.start()
@@ -77,7 +77,7 @@ test('a strong one is held while it is asked for and let go afterwards', async (
   runtime.stop()
 })
 
-test('what waits to be destroyed is shown when nobody holds it any more, and not before', async () => {
+test('a destroy-ready resource is visible once no finalizer is left, and not before', async () => {
   const { store, runtime } = machine()
   const seen: string[][] = []
   runtime.register(
@@ -100,7 +100,7 @@ test('what waits to be destroyed is shown when nobody holds it any more, and not
   runtime.stop()
 })
 
-test('one whose start throws still runs its rounds, and so does everybody else', async () => {
+test('a controller whose start throws still runs its rounds, and so do all others', async () => {
   const { store, runtime } = machine()
   const ran: string[] = []
   const make = (name: string, start?: () => void) =>
@@ -118,7 +118,7 @@ test('one whose start throws still runs its rounds, and so does everybody else',
   runtime.stop()
 })
 
-test('one that throws whatever it can throws alone: the rest goes on, and its tries come further and further apart', async () => {
+test('a controller that always throws affects no other, and its retries are delayed more and more', async () => {
   const { store, runtime } = machine()
   const pauses: string[] = []
   const log = {
@@ -160,7 +160,7 @@ test('one that throws whatever it can throws alone: the rest goes on, and its tr
   runtime.stop()
 })
 
-test('a round that would change what another owns changes nothing at all', async () => {
+test('a round that would change a resource of another owner changes nothing', async () => {
   const { store, runtime } = machine()
   store.create(Copy, 'theirs', { value: 0 }, { owner: 'test.Other' })
   runtime.register(

@@ -1,4 +1,4 @@
-/** What a controller, its tasks or a subscriber throw ends one round, one task or one call, and nothing else. */
+/** An exception in a controller, a task or a subscriber ends one round, one task or one call, and nothing else. */
 import { afterEach, expect, jest, test } from 'bun:test'
 import * as v from 'valibot'
 import { defineController, exclusive, type Round, weak } from '../../src/cosi/controller.ts'
@@ -22,7 +22,7 @@ const broken = () => {
   throw new Error('broken')
 }
 
-/** A controller that shades each lamp, with what it does beside that; a second one watches as well. */
+/** A controller that shades each lamp, with additional behaviour; a second controller watches too. */
 async function shading(beside: (round: Round) => void, start?: () => void) {
   jest.useFakeTimers()
   const store = new Store()
@@ -49,7 +49,7 @@ async function shading(beside: (round: Round) => void, start?: () => void) {
   return { store, runtime, pass, shade: () => store.get(Shade, 'one')?.spec.dark }
 }
 
-test('a task that throws before its first await is run again, and its controller goes on', async () => {
+test('a task that throws before its first await is rerun, and its controller continues', async () => {
   let runs = 0
   const { pass, shade, runtime } = await shading(({ background }) =>
     background('watch', () => {
@@ -64,13 +64,13 @@ test('a task that throws before its first await is run again, and its controller
   runtime.stop()
 })
 
-test('a controller whose start throws has its rounds', async () => {
+test('a controller whose start throws still runs rounds', async () => {
   const { shade, runtime } = await shading(() => {}, broken)
   expect(shade()).toBe(false)
   runtime.stop()
 })
 
-test('a round that throws is run again', async () => {
+test('a round that throws is retried', async () => {
   let rounds = 0
   const { pass, shade, runtime } = await shading(() => {
     if (++rounds === 1) broken()
@@ -80,7 +80,7 @@ test('a round that throws is run again', async () => {
   runtime.stop()
 })
 
-test('a subscriber that throws neither undoes a change nor keeps it from the others', () => {
+test('a subscriber that throws neither reverts a change nor hides it from other subscribers', () => {
   const failures: unknown[] = []
   const store = new Store({ subscriberFailed: (error) => failures.push(error) })
   const heard: string[] = []

@@ -1,4 +1,4 @@
-/** Controllers, writers and holders in random order: whatever happens meanwhile, they end where a model says. */
+/** Controllers, writers and finalizers in random order: the final state is that of a model. */
 import { expect, test } from 'bun:test'
 import * as fc from 'fast-check'
 import * as v from 'valibot'
@@ -17,7 +17,7 @@ const B = defineResource({ type: 'Bs.test.dev', namespace: 'default', spec: valu
 const C = defineResource({ type: 'Cs.test.dev', namespace: 'default', spec: value })
 const Sum = defineResource({ type: 'Sums.test.dev', namespace: 'default', spec: value })
 
-/** Gives way to others a random number of times, so that rounds overlap. */
+/** Yields to the event loop a random number of times, so that rounds overlap. */
 async function dawdle(turns: number): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await Promise.resolve()
 }
@@ -28,7 +28,7 @@ const step = fc.oneof(
   fc.record({ verb: fc.constant('pause' as const), id: fc.constant(''), value: fc.nat(12) }),
 )
 
-/** Does what can be done, as one from outside: what is on its way out is destroyed as soon as nobody holds it. */
+/** Acts as an external owner: destroys resources in teardown as soon as no finalizer is left. */
 function refused(act: () => void): boolean {
   try {
     act()
@@ -39,7 +39,7 @@ function refused(act: () => void): boolean {
   }
 }
 
-test('a chain with strong inputs follows its source, and no consequence outlives its cause', async () => {
+test('a chain with strong inputs follows its source, and no derived resource outlives its source', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.array(fc.nat(6), { minLength: 3, maxLength: 3 }), async (steps, delays) => {
       const store = new Store()
@@ -70,11 +70,11 @@ test('a chain with strong inputs follows its source, and no consequence outlives
           },
         }),
       )
-      // Whoever is on the way out goes when nobody holds it, as an owner would see to it.
+      // As their owner would, destroy resources in teardown that have no finalizer left.
       const bury = () => {
         for (const { metadata } of store.list(A)) if (metadata.phase === 'tearingDown') refused(() => store.destroy(A, metadata.id))
       }
-      // A consequence has a cause at every moment: B is destroyed before A, C before B.
+      // A derived resource always has its source: B is destroyed before A, C before B.
       const orphans: string[] = []
       store.subscribe(A, ({ type, resource }) => {
         if (type === 'destroyed' && resource.metadata.finalizers.length === 0 && resource.metadata.version > 1)
@@ -106,7 +106,7 @@ test('a chain with strong inputs follows its source, and no consequence outlives
   )
 })
 
-test('many who share a kind, each in rounds of its own length, each own just what they put', async () => {
+test('controllers that share a type, with rounds of different lengths, own exactly what they put', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.nat(8), { minLength: 2, maxLength: 6 }),

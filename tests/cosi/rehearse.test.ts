@@ -22,7 +22,7 @@ const chain = (name: string, from: typeof A, to: typeof A, act = () => {}) =>
     },
   })
 
-test('what follows from a change is found out on a copy, through several controllers, and nothing is done', async () => {
+test('the consequences of a change are computed on a copy, through several controllers, without side effects', async () => {
   const store = new Store()
   store.register(A, B, C, D)
   const done: string[] = []

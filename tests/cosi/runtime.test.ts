@@ -20,7 +20,7 @@ function machine() {
 
 const double = transform({ name: 'test.Double', from: A, to: B, apply: ({ value }) => ({ value: value * 2 }) })
 
-test('a transform follows its input and leaves with it', async () => {
+test('a transform follows its input and is destroyed with it', async () => {
   const { store, runtime } = machine()
   runtime.register(double)
   runtime.start()
@@ -33,7 +33,7 @@ test('a transform follows its input and leaves with it', async () => {
   expect(store.get(B, 'x')).toBeUndefined()
 })
 
-test('the strongest layer wins, and the weaker is back when it goes', async () => {
+test('the strongest layer wins, and the weaker one returns when it is removed', async () => {
   const { store, runtime } = machine()
   runtime.register(merge('test.Merge', Layered, strongest))
   runtime.start()
@@ -46,7 +46,7 @@ test('the strongest layer wins, and the weaker is back when it goes', async () =
   expect(store.get(Layered, 'h')?.spec.name).toBe('weak')
 })
 
-test('a round that throws writes nothing, is told of, and stops nobody else', async () => {
+test('a round that throws writes nothing, is logged, and stops no other controller', async () => {
   const { store, runtime } = machine()
   runtime.register(
     double,
@@ -69,7 +69,7 @@ test('a round that throws writes nothing, is told of, and stops nobody else', as
   runtime.stop()
 })
 
-test('what a round asked for in vain is known, until a round finds it', async () => {
+test('a missing resource is recorded until a round finds it', async () => {
   const { store, runtime } = machine()
   runtime.register(
     defineController({
@@ -94,7 +94,7 @@ test('what a round asked for in vain is known, until a round finds it', async ()
   expect(missing()).toEqual([])
 })
 
-test('a task that cannot do its work says so while it goes on, and when it can again', async () => {
+test('a task reports a problem while it keeps retrying, and clears it on success', async () => {
   const { store, runtime } = machine()
   let heal = () => {}
   runtime.register(
@@ -125,7 +125,7 @@ test('a task that cannot do its work says so while it goes on, and when it can a
   runtime.stop()
 })
 
-test('a strong input is destroyed only after what followed from it', async () => {
+test('a strong input is destroyed only after what was derived from it', async () => {
   const { store, runtime } = machine()
   const order: string[] = []
   runtime.register(transform({ name: 'test.Strong', from: A, to: B, strong: true, apply: (spec) => spec }))
@@ -141,7 +141,7 @@ test('a strong input is destroyed only after what followed from it', async () =>
   expect(order).toContain('B destroyed')
 })
 
-test('a controller that waits does not hold others back', async () => {
+test('a controller that waits does not block others', async () => {
   const { store, runtime } = machine()
   const slow = Promise.withResolvers<void>()
   runtime.register(double, defineController({ name: 'test.Slow', inputs: { a: weak(A) }, outputs: {}, reconcile: () => slow.promise }))
@@ -153,7 +153,7 @@ test('a controller that waits does not hold others back', async () => {
   await runtime.settled()
 })
 
-test('a background task lives while it is named and is aborted when it is not', async () => {
+test('a background task runs while it is named and is aborted when it is not', async () => {
   const { store, runtime } = machine()
   let aborted = false
   let started = 0
@@ -187,7 +187,7 @@ test('a background task lives while it is named and is aborted when it is not', 
   expect(aborted).toBe(true)
 })
 
-test('two who would each own a kind alone are refused at start', () => {
+test('two exclusive owners of one type are refused at start', () => {
   const { runtime } = machine()
   runtime.register(double)
   const rival = defineController({ name: 'test.Rival', inputs: {}, outputs: { b: exclusive(B) }, reconcile() {} })

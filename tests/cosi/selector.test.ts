@@ -41,7 +41,7 @@ for (const [value, op, values, plain, inverted] of cases)
     expect(matches({ labels } as never, [{ key: 'key', op, values, invert: true }])).toBe(inverted)
   })
 
-test('all terms of a selector must hold', () => {
+test('all terms of a selector must match', () => {
   const labels = { a: '1', b: '2' }
   expect(matches({ labels } as never, [])).toBe(true)
   expect(

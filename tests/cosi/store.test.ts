@@ -17,7 +17,7 @@ function refusal(act: () => unknown): string {
   return 'none'
 }
 
-test('a resource is created at version 1 and grows by one with each real change', () => {
+test('a resource is created at version 1, incremented by each real change', () => {
   const store = new Store()
   expect(store.create(Thing, 'a', { value: 1 }).metadata).toMatchObject({ version: 1, phase: 'running', owner: '' })
   expect(store.update(Thing, 'a', { value: 1 }).metadata.version).toBe(1)
@@ -25,7 +25,7 @@ test('a resource is created at version 1 and grows by one with each real change'
   expect(store.get(Thing, 'a')?.spec).toEqual({ value: 2 })
 })
 
-test('the store says why it refuses', () => {
+test('the store gives the reason of a refusal', () => {
   const store = new Store()
   store.create(Thing, 'a', { value: 1 }, { owner: 'x' })
   expect(refusal(() => store.create(Thing, 'a', { value: 1 }))).toBe('exists')
@@ -54,7 +54,7 @@ test('a label query sees an update into it as a creation and out of it as a dest
   expect(seen).toEqual(['created', 'updated', 'destroyed'])
 })
 
-test('a watch begins with what is there, says so, and goes on with every change in order', async () => {
+test('a watch starts with existing resources, then bootstrapped, then every change in order', async () => {
   const store = new Store()
   store.create(Thing, 'a', { value: 0 })
   const stop = new AbortController()
@@ -71,7 +71,7 @@ test('a watch begins with what is there, says so, and goes on with every change 
   expect(seen).toEqual(['created 0', 'bootstrapped', 'updated 1', 'updated 2', 'updated 3'])
 })
 
-test('what is there is listed, and watched first, in the order of the ids', () => {
+test('existing resources are listed, and watched first, sorted by id', () => {
   const store = new Store()
   for (const id of ['b', 'c', 'a']) store.create(Thing, id, { value: 0 })
   expect(store.list(Thing).map(({ metadata }) => metadata.id)).toEqual(['a', 'b', 'c'])
@@ -80,7 +80,7 @@ test('what is there is listed, and watched first, in the order of the ids', () =
   expect(seen).toEqual(['a', 'b', 'c', undefined])
 })
 
-test('a reader that falls behind is told so instead of missing events', async () => {
+test('a reader that falls behind gets an error instead of missing events', async () => {
   const store = new Store()
   store.create(Thing, 'a', { value: 0 })
   const watch = store.watch(Thing, { bootstrap: true })
@@ -96,7 +96,7 @@ test('a reader that falls behind is told so instead of missing events', async ()
   ).toBe('overrun')
 })
 
-test('tail and bookmarks repeat the past exactly', () => {
+test('tail and bookmarks replay the past exactly', () => {
   const store = new Store()
   store.create(Thing, 'a', { value: 0 })
   for (let value = 1; value <= 20; value++) store.update(Thing, 'a', { value })
@@ -111,7 +111,7 @@ test('tail and bookmarks repeat the past exactly', () => {
   expect(refusal(() => collect({ after: 9999 }))).toBe('overrun')
 })
 
-test('whatever is done in whatever order, events replayed on an empty table give the table', () => {
+test('events of any sequence of operations, replayed on an empty table, give the table', () => {
   const operation = fc.record({ id: fc.constantFrom('a', 'b', 'c'), verb: fc.constantFrom('put', 'destroy', 'teardown'), value: fc.nat(3) })
   fc.assert(
     fc.property(fc.array(operation, { maxLength: 60 }), (operations) => {

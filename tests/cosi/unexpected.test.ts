@@ -14,15 +14,15 @@ function taking() {
   return { entries, given, time, take }
 }
 
-describe('an error nobody handled', () => {
-  test('is logged with where it came from, and the process goes on', () => {
+describe('an unhandled error', () => {
+  test('is logged with its stack, and the process continues', () => {
     const { entries, given, take } = taking()
     take('uncaught exception', new Error('broken'))
     expect(formatEntry(entries[0]!)).toStartWith('error: unexpected error kind="uncaught exception" error=broken stack=')
     expect(given).toEqual([])
   })
 
-  test('now and then is no reason to give up', () => {
+  test('once in a while does not end the process', () => {
     const { entries, given, time, take } = taking()
     for (let i = 0; i < 1000; i++) {
       time.elapsed += 1000
@@ -32,14 +32,14 @@ describe('an error nobody handled', () => {
     expect(given).toEqual([])
   })
 
-  test('again and again without a pause is a process that spins', () => {
+  test('in a tight loop ends the process', () => {
     const { given, take } = taking()
     for (let i = 0; i < 101; i++) take('unhandled rejection', new Error('broken'))
     expect(given).toEqual(['unhandled rejection: broken'])
   })
 })
 
-test('a log line is made of whatever a field holds', () => {
+test('a log line can be formatted from any value of a field', () => {
   const circle: Record<string, unknown> = {}
   circle.self = circle
   const entry = (fields: Record<string, unknown>): LogEntry => ({ time: new Date(), level: 'info', message: 'm', fields })

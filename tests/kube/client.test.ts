@@ -70,7 +70,7 @@ test('unknown kinds are looked up once', async () => {
   await expect(one.kind('example.org/v1', 'Other')).rejects.toThrow('kind "Other" is not served in "example.org/v1"')
 })
 
-test('server-side apply says who applies', async () => {
+test('server-side apply sends its field manager', async () => {
   await client().apply(
     core.configMap,
     { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x', namespace: 'y' } },
@@ -90,7 +90,7 @@ test('items of a list know their kind', async () => {
   expect(seen.at(-1)?.url).toBe('/api/v1/namespaces/a/secrets?labelSelector=x%3Dy')
 })
 
-test('a watch yields events however they are cut and throws the error it ends with', async () => {
+test('a watch yields events however they are chunked and throws the error it ends with', async () => {
   const types: string[] = []
   const reading = (async () => {
     for await (const event of client().watch(core.node, { resourceVersion: '1' })) types.push(event.type)
@@ -111,11 +111,11 @@ test('refusals carry the reason of the server', async () => {
   })
 })
 
-test('words are answers too', async () => {
+test('plain text is a valid response', async () => {
   expect(await client().request<string>('GET', '/readyz')).toBe('ok')
 })
 
-test('silence, closed doors and a change of mind all end a call', async () => {
+test('a timeout, a closed port and an abort all end a call', async () => {
   await expect(client().get(core.node, 'slow', undefined, { timeout: 20 })).rejects.toMatchObject({ reason: 'Timeout' })
   await expect(kubeClient({ server: 'http://127.0.0.1:1', ca: '' }).get(core.node, 'x')).rejects.toBeInstanceOf(KubeError)
   const abort = new AbortController()
@@ -124,7 +124,7 @@ test('silence, closed doors and a change of mind all end a call', async () => {
   await expect(call).rejects.toThrow('enough')
 })
 
-test('server and client prove who they are: another authority with the same name is refused, on both sides', async () => {
+test('server and client authenticate each other: another authority with the same name is refused on both sides', async () => {
   const subject = { organizations: ['kubernetes'] }
   const [ca, impostor] = [newCA({ subject, kind: 'ecdsa' }), newCA({ subject, kind: 'ecdsa' })]
   const made = (signer: PemPair, usage: 'serverAuth' | 'clientAuth') =>

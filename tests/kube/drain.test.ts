@@ -11,7 +11,7 @@ const pod = (name: string, more: Partial<KubeObject['metadata']> = {}, phase = '
   status: { phase },
 })
 
-/** A cluster whose pods go when they are evicted, unless a budget holds them for so many tries. */
+/** A cluster whose pods end when they are evicted, unless a disruption budget refuses a number of attempts. */
 function cluster(pods: KubeObject[], held: Record<string, number> = {}) {
   const calls: string[] = []
   const client = {
@@ -39,7 +39,7 @@ function cluster(pods: KubeObject[], held: Record<string, number> = {}) {
   return { client: client as unknown as KubeClient, calls }
 }
 
-test('a drain cordons, evicts what may leave and waits for a budget', async () => {
+test('a drain cordons, evicts what it may and waits for a disruption budget', async () => {
   const pods = [
     pod('app'),
     pod('held'),
@@ -58,7 +58,7 @@ test('a drain cordons, evicts what may leave and waits for a budget', async () =
   ])
 })
 
-test('a drain that does not end names the pods that stay', async () => {
+test('a drain that times out names the remaining pods', async () => {
   const { client } = cluster([pod('held')], { held: 1000 })
   await expect(drain(client, 'n1', { timeout: 0, interval: 1 })).rejects.toThrow('drain node "n1": default/held did not leave within 0 s')
 })

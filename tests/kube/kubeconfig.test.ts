@@ -30,13 +30,13 @@ current-context: work
 preferences: {colors: true}
 `
 
-test('what is built can be read and used', () => {
+test('a built kubeconfig can be parsed and used', () => {
   const text = formatKubeconfig(mine('https://1.2.3.4:6443'))
   expect(accessOf(parseKubeconfig(text))).toEqual({ server: 'https://1.2.3.4:6443', ca: 'CA', cert: 'CRT', key: 'KEY' })
   expect(text).toContain('namespace: default')
 })
 
-test('a merge keeps what is there and renames what clashes, references included', () => {
+test('a merge keeps existing entries and renames conflicting ones, references included', () => {
   const { config, renamed } = mergeKubeconfig(parseKubeconfig(foreign), mine('https://a:6443'))
   expect(renamed).toEqual([{ kind: 'cluster', from: 'c1', to: 'c1-1' }])
   expect(config.clusters.get('c1')).toEqual({ server: 'https://other:6443', 'insecure-skip-tls-verify': true })
@@ -65,7 +65,7 @@ const admin = (ca: PemPair, name = 'admin', server = 'https://a:6443') => {
   return buildKubeconfig({ cluster: 'c1', user: 'admin@c1', context: 'admin@c1', namespace: 'default', server, ca: ca.crt, cert: crt, key })
 }
 
-test('a newer certificate of the same user takes the place of the one before, and makes no second context', () => {
+test('a newer certificate of the same user replaces the previous one, without a second context', () => {
   const ca = authority()
   const once = mergeKubeconfig(parseKubeconfig(foreign), admin(ca)).config
   const newer = admin(ca)
@@ -76,7 +76,7 @@ test('a newer certificate of the same user takes the place of the one before, an
   expect(accessOf(config)).toEqual(accessOf(newer))
 })
 
-test('a user of another cluster, or another user, never takes the place of one of the same name', () => {
+test('a user of another cluster, or another user, never replaces one of the same name', () => {
   const ca = authority()
   const once = mergeKubeconfig(emptyKubeconfig(), admin(ca)).config
   for (const other of [admin(authority()), admin(ca, 'reader'), admin(ca, 'admin', 'https://b:6443')]) {
@@ -86,7 +86,7 @@ test('a user of another cluster, or another user, never takes the place of one o
   }
 })
 
-test('overwriting replaces what has the name', () => {
+test('overwriting replaces the entry of that name', () => {
   const { config, renamed } = mergeKubeconfig(parseKubeconfig(foreign), mine('https://a:6443'), { overwrite: true })
   expect(renamed).toEqual([])
   expect(config.clusters.get('c1')?.server).toBe('https://a:6443')
@@ -96,7 +96,7 @@ test('the current context can be left alone', () => {
   expect(mergeKubeconfig(parseKubeconfig(foreign), mine('https://a:6443'), { activate: false }).config.currentContext).toBe('work')
 })
 
-test('a context goes with the cluster and user only it needed', () => {
+test('a context is removed with the cluster and user that only it referenced', () => {
   const { config } = mergeKubeconfig(parseKubeconfig(foreign), mine('https://a:6443'))
   const left = removeContext(config, 'admin@c1')
   expect([...left.clusters.keys()]).toEqual(['c1'])

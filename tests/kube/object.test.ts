@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { KubeError } from '../../src/kube/errors.ts'
 import { describeObject, parseManifest } from '../../src/kube/object.ts'
 
-test('reads every document, opens lists, skips what is empty', () => {
+test('parses every document, expands lists, skips empty documents', () => {
   const objects = parseManifest(
     `---
 # only a comment

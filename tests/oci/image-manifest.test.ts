@@ -19,12 +19,12 @@ const key = Buffer.from(publicKey.export({ format: 'jwk' }).x!, 'base64url').toS
 const bytes = Buffer.from(formatManifest(manifest))
 const signature = `${sign(null, bytes, privateKey).toString('base64')}\n`
 
-test('a manifest is read as it was written', () => {
+test('a formatted manifest parses to the same value', () => {
   expect(parseManifest(formatManifest(manifest))).toEqual(manifest)
   expect(parseManifest(`${formatManifest(manifest)}later something new\n`)).toEqual(manifest)
 })
 
-test('a signed manifest is taken, a changed one and one of another key are not', () => {
+test('a signed manifest is accepted, a modified one and one of another key are not', () => {
   expect(checkManifest(bytes, signature, `${key}\n`)).toEqual(manifest)
   const changed = Buffer.from(bytes)
   changed[10]! ^= 1
@@ -44,10 +44,10 @@ test.each([
 test.each([
   ['', '"version" is missing'],
   [formatManifest(manifest).replace(/^arch.*\n/m, ''), '"arch" is missing'],
-  [formatManifest({ ...manifest, rootHash: 'xy' }), '"root-hash" is no SHA-256'],
-  [`${formatManifest(manifest)}version v2\n`, '"version" is there twice'],
+  [formatManifest({ ...manifest, rootHash: 'xy' }), '"root-hash" is not a SHA-256'],
+  [`${formatManifest(manifest)}version v2\n`, '"version" is present twice'],
   [`${formatManifest(manifest)}file ../etc/passwd 1 ${'01'.repeat(32)}\n`, 'is not "file <name> <size> <sha256>"'],
-  [`${formatManifest(manifest)}file vmlinuz 1 ${'01'.repeat(32)}\n`, 'a file is there twice'],
+  [`${formatManifest(manifest)}file vmlinuz 1 ${'01'.repeat(32)}\n`, 'a file is listed twice'],
   [`${formatManifest(manifest)}file a ${'9'.repeat(13)} ${'01'.repeat(32)}\n`, 'is not "file'],
   ['x'.repeat(70_000), 'at most 65536'],
 ])('a manifest that is none is refused %#', (text, message) => {

@@ -14,11 +14,11 @@ test.each([
   expect(formatReference(parseReference(full))).toBe(full)
 })
 
-test.each(['', 'UPPER', 'a:', 'a@b', 'a//b', '../a', 'a:b:c', 'x'.repeat(2000)])('%p is none', (text) => {
+test.each(['', 'UPPER', 'a:', 'a@b', 'a//b', '../a', 'a:b:c', 'x'.repeat(2000)])('%p is invalid', (text) => {
   expect(() => parseReference(text)).toThrow(ImageReferenceError)
 })
 
-test('whatever is given, it parses or is refused with a typed error', () => {
+test('any input parses or is refused with a typed error', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       try {

@@ -29,7 +29,7 @@ const ask = (url: string, headers: Record<string, string> = {}, method = 'GET') 
   registry.answer({ method, url, headers: { get: (name) => headers[name] ?? null } })
 const text = (answer: RegistryAnswer) => (answer.body && 'text' in answer.body ? answer.body.text : undefined)
 
-test('says that it speaks the registry protocol and that it is well', () => {
+test('announces the registry protocol and reports healthy', () => {
   expect(ask('/v2/')).toEqual({ status: 200, headers: { 'content-type': 'application/json', 'content-length': '2' }, body: { text: '{}' } })
   expect(text(ask('/healthz'))).toBe('ok\n')
 })
@@ -50,7 +50,7 @@ test('a short name lives under docker.io/library', () => {
   expect(ask('/v2/library/busybox/manifests/1?ns=docker.io').status).toBe(200)
 })
 
-test('the same name under another host, another tag or nothing is refused as the protocol says', () => {
+test('the same name under another host, another tag or nothing is refused as the protocol specifies', () => {
   for (const url of [
     '/v2/kube-apiserver/manifests/v1.36.3?ns=example.org',
     '/v2/kube-apiserver/manifests/v1.36.4',
@@ -88,14 +88,14 @@ test.each([
   expect(answer.headers['content-length']).toBe(String(length))
 })
 
-test.each(['bytes=1000-', 'bytes=9-3', 'bytes=-0'])('range %s cannot be had', (range) => {
+test.each(['bytes=1000-', 'bytes=9-3', 'bytes=-0'])('range %s is unsatisfiable', (range) => {
   expect(ask(`/v2/kube-apiserver/blobs/${digest('c')}`, { range })).toMatchObject({
     status: 416,
     headers: { 'content-range': 'bytes */1000' },
   })
 })
 
-test('knows which references it holds', () => {
+test('knows which references it contains', () => {
   expect(holds(table, 'registry.k8s.io/kube-apiserver:v1.36.3')).toBe(true)
   expect(holds(table, 'docker.io/library/busybox:1')).toBe(true)
   expect(holds(table, 'registry.k8s.io/kube-apiserver:v1.35.0')).toBe(false)

@@ -5,7 +5,7 @@ const content = Buffer.from('content of a layer')
 const digest = `sha256:${new Bun.CryptoHasher('sha256').update(content).digest('hex')}`
 const reference = { domain: 'registry.test', repository: 'a', tag: 'v1' }
 
-/** A registry whose tokens are good for so many requests. */
+/** A registry whose tokens are valid for a limited number of requests. */
 let requestsLeft = 0
 let issued = 0
 let token: string | object = ''
@@ -41,14 +41,14 @@ test('a token that expires during a long pull is renewed', async () => {
   expect(issued).toBe(3)
 })
 
-test('a token of another shape is a refusal in one line', async () => {
-  await expect(registry().smallBlob({ ...reference, repository: 'b' }, digest)).rejects.toThrow('no JSON of the expected shape')
+test('a token in an unexpected format is a one-line error', async () => {
+  await expect(registry().smallBlob({ ...reference, repository: 'b' }, digest)).rejects.toThrow('an unexpected format')
 })
 
-test('a registry that stops sending is given up', async () => {
+test('a registry that stops sending times out', async () => {
   const error = await registry(20)
     .smallBlob(reference, 'silent')
     .catch((reason) => reason)
   expect(error).toBeInstanceOf(RegistryError)
-  expect(error.message).toContain('nothing came within 0.02 s')
+  expect(error.message).toContain('no data received within 0.02 s')
 })

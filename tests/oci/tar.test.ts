@@ -53,7 +53,7 @@ test('the same entries give the same bytes', () => {
   expect(once.length % 512).toBe(0)
 })
 
-test('what the format has no room for is refused', () => {
+test('entries that the format cannot represent are refused', () => {
   const entry = (path: string, more: Partial<LayerEntry> = {}): LayerEntry => ({ path, type: 'file', mode: 0o644, size: 0, ...more })
   for (const wrong of [
     entry(''),

@@ -44,7 +44,7 @@ function inFiles<T>(files: Record<string, string>, run: (directory: string) => T
 
 const openssl = (directory: string, ...args: string[]) => execFileSync('openssl', args, { cwd: directory, encoding: 'utf8', stdio: 'pipe' })
 
-test('openssl verifies the chains and prints what was asked for', () => {
+test('openssl verifies the chains and prints the requested names', () => {
   const pair = server(k8sCA)
   inFiles({ 'ca.crt': k8sCA.crt, 'os.crt': osCA.crt, 'k8s.crt': pair.crt, 'node.crt': server().crt, 'node.key': pair.key }, (directory) => {
     expect(openssl(directory, 'verify', '-x509_strict', '-purpose', 'sslserver', '-CAfile', 'ca.crt', 'k8s.crt')).toBe('k8s.crt: OK\n')
@@ -71,7 +71,7 @@ test('an authority may have an empty subject, and its certificates verify', () =
   })
 })
 
-test('keys carry the labels of their kinds and come back the same', async () => {
+test('keys have the PEM labels of their kinds and parse to the same key', async () => {
   expect(osCA.key).toStartWith('-----BEGIN ED25519 PRIVATE KEY-----\n')
   expect(k8sCA.key).toStartWith('-----BEGIN EC PRIVATE KEY-----\n')
   const rsa = await newRsaKey(2048)
@@ -81,7 +81,7 @@ test('keys carry the labels of their kinds and come back the same', async () => 
   expect(matches({ crt: osCA.crt, key: k8sCA.key })).toBe(false)
 })
 
-test('what is read back is what was written', () => {
+test('a parsed certificate has the fields it was created with', () => {
   const now = new Date('2026-03-01T12:00:00Z')
   const { crt } = newCertificate({
     ca: osCA,
@@ -113,7 +113,7 @@ test('a signature by another authority of the same name is not accepted', () => 
   expect(issuedBy(parseCertificate(server(other).crt), parseCertificate(osCA.crt))).toBe(false)
 })
 
-test('renewal is due at half of the life, and when the clock has gone back', () => {
+test('renewal is due at half of the lifetime, and when the clock was set back', () => {
   const now = new Date('2026-03-01T12:00:00Z')
   const { crt } = newCertificate({ ca: osCA, subject: { commonName: 'a' }, usage: ['serverAuth'], lifetime: day, now })
   const half = renewalTime(crt).getTime()
@@ -123,7 +123,7 @@ test('renewal is due at half of the life, and when the clock has gone back', () 
   expect(dueForRenewal(crt, new Date(now.getTime() - day))).toBe(true)
 })
 
-test('a request is made, judged by openssl, and signed with the usage of the signer', () => {
+test('a request is created, verified by openssl, and signed with the usage of the signer', () => {
   const { csr, key } = newCSR({
     subject: { commonName: 'worker', organizations: ['os:admin'] },
     sans: { dns: ['worker'], ips: ['10.5.0.3'] },

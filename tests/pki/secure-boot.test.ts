@@ -51,7 +51,7 @@ test('a variable is signed so that openssl agrees, over name, vendor, attributes
   }
 })
 
-test('a key that is not the certificate’s, or of a kind that firmware does not take, is refused', async () => {
+test('a key that does not belong to the certificate, or of a kind that firmware does not accept, is refused', async () => {
   const [one, other] = await Promise.all([newSigningPair('a'), newSigningPair('b')])
   expect(() => signVariable('PK', new Uint8Array(), { crt: one.crt, key: other.key })).toThrow('it is not the key of the certificate')
   expect(() => signVariable('PK', new Uint8Array(), { crt: one.crt, key: newKey('ed25519').pem })).toThrow(

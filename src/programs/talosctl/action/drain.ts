@@ -20,7 +20,7 @@ export async function drainNodes(
   for (const node of nodes) known.set(node, await nodename(cluster, node))
   await Promise.all(
     [...known].map(async ([node, name]) => {
-      await drain(client, name, { timeout, signal: io.signal, tell: (state) => shown.update(node, `draining, ${state}`) })
+      await drain(client, name, { timeout, signal: io.signal, report: (state) => shown.update(node, `draining, ${state}`) })
       shown.update(node, 'drained')
     }),
   )
