@@ -4,9 +4,9 @@
  *
  *   sudo bun bench/hostile.ts [--name bench] [--state FOLDER] [--seconds 60] [--recipe NAME]… [--maintenance]
  *
- * Prints a table, and fails when a bound is not kept. Attackers are processes of their own, with a certificate of
- * `os:reader`. With `--maintenance` the cluster's last worker is reset first, and attacked by somebody without a
- * certificate from the control plane's address; the worker is left in maintenance.
+ * Prints a table, and fails when a bound is not kept. Attackers are processes of their own, at an address of their own, with a
+ * certificate of `os:reader`. With `--maintenance` the cluster's last worker is reset first, and attacked by somebody without
+ * a certificate; the worker is left in maintenance.
  */
 import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
@@ -14,6 +14,7 @@ import { tlsKey } from '../src/pki/key.ts'
 import { connect } from '../src/rpc/client/channel.ts'
 import { fromMessage } from '../src/rpc/resource-of-message.ts'
 import { openCluster } from './cluster.ts'
+import { attackerAddress } from './hostile/attacker-address.ts'
 import { bounds, type Figures, measure } from './hostile/measure.ts'
 import { recipes, type Victim } from './hostile/recipes.ts'
 import { rotateLogs } from './hostile/rotation.ts'
@@ -85,12 +86,13 @@ async function main(): Promise<number> {
   console.log('| recipe | `version` p50 / p99 / slowest | new connection, slowest | renewal, slowest | PID 1 | apid | trustd |')
   console.log('|---|---|---|---|---|---|---|')
   const broken: string[] = []
+  const attacker = attackerAddress(node.ip)
   for (const name of ['nothing', ...names]) {
     const rotation = recipes[name]?.rotates ? rotateLogs(node.disk) : undefined
     const { promise: ended, child } = begin(
       name,
       { host: node.ip, ...(!values.maintenance && reader), ...(rotation && { container: rotation.container }) },
-      values.maintenance ? first.processes().get('init') : undefined,
+      attacker.command,
     )
     const figures = await measure({
       node,
@@ -104,15 +106,16 @@ async function main(): Promise<number> {
     console.log(`| ${row(name, figures).join(' | ')} |`)
     for (const bound of bounds(figures)) broken.push(`${name}: ${bound}`)
   }
+  attacker.remove()
   console.log(`\nload ${loadavg()[0]?.toFixed(1)}`)
   for (const line of broken) console.log(`not kept: ${line}`)
   return broken.length > 0 ? 1 : 0
 }
 
-function begin(name: string, victim: Victim, netns: number | undefined) {
+function begin(name: string, victim: Victim, inNamespace: readonly string[]) {
   if (!recipes[name]) return { promise: Promise.resolve(0), child: undefined }
   const command = [process.execPath, import.meta.path, '--attack', name, '--seconds', String(seconds)]
-  const child = Bun.spawn(netns === undefined ? command : ['nsenter', '-t', String(netns), '-n', ...command], {
+  const child = Bun.spawn([...inNamespace, ...command], {
     stdin: new Blob([JSON.stringify(victim)]),
     stdout: 'inherit',
     stderr: 'inherit',
