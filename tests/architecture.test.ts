@@ -22,7 +22,7 @@ const acting = [
   'rpc',
   'rpc/client',
   'os',
-  'os/nouns',
+  'os/resource-types',
   'os/portable',
   'os/own',
 ]
@@ -41,8 +41,8 @@ const law: Record<string, string[]> = {
   kube: ['wire', 'document', 'pki'],
   supervise: ['wire', 'cosi', 'rpc', 'rpc/client'],
   os: ['wire', 'cosi', 'document'],
-  'os/nouns': ['wire', 'cosi', 'document', 'pki', 'os'],
-  'os/portable': ['wire', 'cosi', 'document', 'pki', 'kube', 'rpc', 'os', 'os/nouns'],
+  'os/resource-types': ['wire', 'cosi', 'document', 'pki', 'os'],
+  'os/portable': ['wire', 'cosi', 'document', 'pki', 'kube', 'rpc', 'os', 'os/resource-types'],
   'os/own': acting,
   'os/controllers': acting,
   'os/services': acting,
@@ -62,8 +62,8 @@ const law: Record<string, string[]> = {
     'os/services',
     'os/contents',
   ],
-  'programs/apid': ['wire', 'cosi', 'rpc', 'rpc/client', 'rpc/server', 'pki', 'os/nouns'],
-  'programs/trustd': ['wire', 'cosi', 'rpc', 'rpc/client', 'rpc/server', 'pki', 'os/nouns'],
+  'programs/apid': ['wire', 'cosi', 'rpc', 'rpc/client', 'rpc/server', 'pki', 'os/resource-types'],
+  'programs/trustd': ['wire', 'cosi', 'rpc', 'rpc/client', 'rpc/server', 'pki', 'os/resource-types'],
   'programs/exec': ['linux', 'wire'],
   'programs/keeper': ['linux', 'wire', 'cosi'],
   'programs/discovery': ['wire', 'cosi', 'rpc', 'rpc/server', 'programs/keeper'],
@@ -78,7 +78,7 @@ const law: Record<string, string[]> = {
     'kube',
     'oci',
     'os',
-    'os/nouns',
+    'os/resource-types',
     'os/portable',
     'programs/talosctl/cluster',
   ],
@@ -93,14 +93,14 @@ const law: Record<string, string[]> = {
     'kube',
     'oci',
     'os',
-    'os/nouns',
+    'os/resource-types',
     'os/portable',
     'programs/keeper',
     'programs/talosctl',
   ],
 }
 
-/** Beyond nouns, what an area has that talosctl uses too: it must run where there is no node. */
+/** What talosctl uses of an area beyond its resource types. It must run where there is no node. */
 const portable = ['os/config/', 'os/cluster/health/', 'os/k8s/images.ts']
 
 function roomOf(path: string): string {
@@ -110,7 +110,7 @@ function roomOf(path: string): string {
   if (room === 'rpc') return second === 'client' || second === 'server' ? `rpc/${second}` : 'rpc'
   if (room === 'programs') return path.startsWith('programs/talosctl/cluster/') ? 'programs/talosctl/cluster' : `programs/${second}`
   if (room !== 'os' || third === '') return room
-  if (third === 'documents' || third === 'resources' || third === 'nouns.ts') return 'os/nouns'
+  if (third === 'documents' || third === 'resources' || third === 'resource-types.ts') return 'os/resource-types'
   if (third === 'controllers' || third === 'services' || third === 'api') return `os/${third}`
   if (third === `${second}.ts`) return 'os/contents'
   return portable.some((prefix) => path.startsWith(prefix)) ? 'os/portable' : 'os/own'

@@ -77,7 +77,6 @@ const notYet = [
   'src/os/runtime/',
   'src/os/secrets/',
   'src/os/security/',
-  'src/os/siderolink/',
   'src/os/telemetry/',
   'src/os/time/',
   'src/program-table.ts',

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import { describe, ResourceDefinition } from '../../src/cosi/meta.ts'
 import { Store } from '../../src/cosi/store.ts'
-import { resources as block } from '../../src/os/block/nouns.ts'
-import { resources as runtime } from '../../src/os/runtime/nouns.ts'
+import { resources as block } from '../../src/os/block/resource-types.ts'
+import { resources as runtime } from '../../src/os/runtime/resource-types.ts'
 
 test('a kind is found by its plural, its declared names, its singular and its initials', () => {
   const store = new Store()

@@ -15,7 +15,7 @@ import { configUserDisks } from './controllers/user-disks.ts'
 import { configVolumes } from './controllers/volume-config.ts'
 import { settleVolumes } from './controllers/volumes.ts'
 import { configZswap, observeZswap } from './controllers/zswap.ts'
-import { resources } from './nouns.ts'
+import { resources } from './resource-types.ts'
 
 /** Disks, partitions, volumes and what is mounted. A container has volumes, but no disks of its own. */
 export const block: Area = {

@@ -9,7 +9,7 @@ import { configDiscovery, configInfo } from './controllers/config.ts'
 import { discoverByService } from './controllers/discovery-service.ts'
 import { configIdentity } from './controllers/identity.ts'
 import { pullFromKubernetes, pushToKubernetes } from './controllers/kubernetes-registry.ts'
-import { resources } from './nouns.ts'
+import { resources } from './resource-types.ts'
 
 /** Who belongs to the cluster. */
 export const cluster: Area = {

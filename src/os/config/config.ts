@@ -13,7 +13,7 @@ import { configMachineType } from './controllers/machine-type.ts'
 import { persistConfig } from './controllers/persistence.ts'
 import { endTrial } from './controllers/trial.ts'
 import { inMaintenance } from './maintenance.ts'
-import { resources } from './nouns.ts'
+import { resources } from './resource-types.ts'
 
 /** What the operator declares. */
 export const config: Area = {

@@ -11,7 +11,7 @@ import { observeMember } from './controllers/member.ts'
 import { renderEtcdPki } from './controllers/pki.ts'
 import { specEtcd } from './controllers/spec.ts'
 import { observeEtcdStart } from './controllers/start.ts'
-import { resources } from './nouns.ts'
+import { resources } from './resource-types.ts'
 import { etcdService } from './services/etcd.ts'
 import { othersSuffice } from './view.ts'
 

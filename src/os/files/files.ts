@@ -2,7 +2,7 @@ import type { Area } from '../area.ts'
 import { listMethods } from './api/list.ts'
 import { readMethods } from './api/read.ts'
 import { applyEtcFiles } from './controllers/etc-file.ts'
-import { resources } from './nouns.ts'
+import { resources } from './resource-types.ts'
 
 /** Files: those generated under /etc, and all that can be looked at. */
 export const files: Area = {

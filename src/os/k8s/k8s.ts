@@ -38,7 +38,7 @@ import { configNodeAnnotations, configNodeCordon, configNodeLabels, configNodeTa
 import { observeNode } from './controllers/node/node-status.ts'
 import { configNodename } from './controllers/node/nodename.ts'
 import { configurePodNetwork } from './controllers/node/pod-network.ts'
-import { resources } from './nouns.ts'
+import { resources } from './resource-types.ts'
 import { kubeletService } from './services/kubelet.ts'
 
 /** Kubernetes on this node: kubelet, control plane, what a new cluster is given, and the way to its API. */

@@ -4,7 +4,7 @@ import { harvestEndpoints } from './controllers/endpoint.ts'
 import { configKubeSpanIdentity } from './controllers/identity.ts'
 import { configPeers } from './controllers/peer-spec.ts'
 import { runMesh } from './controllers/run-mesh.ts'
-import { resources } from './nouns.ts'
+import { resources } from './resource-types.ts'
 import { WireguardPresence } from './wireguard-presence.ts'
 
 /** The mesh between nodes. */

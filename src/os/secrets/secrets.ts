@@ -5,7 +5,7 @@ import { issueEtcdCertificates } from './controllers/etcd.ts'
 import { issueApiServerCertificates, issueKubeconfigs } from './controllers/kubernetes.ts'
 import { configKubelet, configMaintenanceRoot, configRootEtcd, configRootKubernetes, configRootOS } from './controllers/roots.ts'
 import { configApiSans, configKubernetesSans, configMaintenanceSans } from './controllers/sans.ts'
-import { resources } from './nouns.ts'
+import { resources } from './resource-types.ts'
 import { trustdService } from './services/trustd.ts'
 
 /** Authorities, certificates, keys and tokens. */

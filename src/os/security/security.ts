@@ -1,7 +1,7 @@
 import type { Area } from '../area.ts'
 import { verifyImage } from './api/verify.ts'
 import { configImageVerification } from './controllers/image-verification.ts'
-import { resources } from './nouns.ts'
+import { resources } from './resource-types.ts'
 
 /** What images must prove. */
 export const security: Area = {

@@ -3,7 +3,7 @@ import { timeMethods } from './api/time.ts'
 import { observeAdjtime } from './controllers/adjtime.ts'
 import { keepTimeFloor, raiseClock } from './controllers/floor.ts'
 import { syncTime } from './controllers/sync.ts'
-import { resources } from './nouns.ts'
+import { resources } from './resource-types.ts'
 
 /** The clock. */
 export const time: Area = {

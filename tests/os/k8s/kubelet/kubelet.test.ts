@@ -19,10 +19,10 @@ import { splitUrl } from '../../../../src/os/url.ts'
 import { newCA, newCertificate, type PemPair, signedBy } from '../../../../src/pki/certificate.ts'
 import { controlPlane, machineWith, memoryFiles, worker } from '../machine.ts'
 
-const nouns = [configNodeTaints, configNodename, configNodeIP, chooseNodeIP, configKubelet]
+const configuration = [configNodeTaints, configNodename, configNodeIP, chooseNodeIP, configKubelet]
 
 async function kubeletOf(config: string, addresses = ['10.5.0.2/24', '192.168.7.2/24'], more: Parameters<typeof machineWith>[0] = []) {
-  const os = machineWith([...nouns, specKubelet({ mode: 'container' }), ...more], config)
+  const os = machineWith([...configuration, specKubelet({ mode: 'container' }), ...more], config)
   os.store.put(HostnameStatus, 'hostname', { hostname: 'Node_1', domainname: 'example.org' })
   os.store.put(NodeAddress, 'routed-no-k8s', { addresses, sortAlgorithm: 'v1' })
   os.store.put(StaticPodServerStatus, 'static-pod-server-status', { url: 'http://127.0.0.1:999' })

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { describe } from '../../../../../src/cosi/meta.ts'
 import { Store } from '../../../../../src/cosi/store.ts'
-import { resources as clusterResources } from '../../../../../src/os/cluster/nouns.ts'
+import { resources as clusterResources } from '../../../../../src/os/cluster/resource-types.ts'
 import { Member } from '../../../../../src/os/cluster/resources/member.ts'
 import { MachineConfig } from '../../../../../src/os/config/resources/machine-config.ts'
 import { resources as networkResources } from '../../../../../src/os/network/resource-types.ts'
