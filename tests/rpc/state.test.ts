@@ -92,12 +92,81 @@ test('a pattern that would keep the machine busy is refused', async () => {
   const ids = Array.from({ length: 20 }, (_, number) => `${number}${'a'.repeat(250)}`)
   for (const id of ids) store.put(HostnameStatus, id, { hostname: 'x', domainname: '' })
   const start = process.cpuUsage()
-  expect(await ask('(a?a?a?){300}(.|.)*!')).toEqual(['ResourceExhausted', 'the pattern for ids takes too long: use fewer repetitions'])
   for (const regexp of ['(a+)+$', '(.|.)*!', '((.+))+!', '.*.*.*.*.*.*.*!', '(\\w+|x)*!', '(a|aa)+!'])
     expect(await ask(regexp)).toBe('no failure')
+  expect(await ask('(a?a?a?){300}(.|.)*!')).toEqual(tooLong)
   const { user, system } = process.cpuUsage(start)
   expect(user + system).toBeLessThan(1_000_000)
   for (const id of ids) store.destroy(HostnameStatus, id)
+})
+
+const tooLong: [string, string] = [
+  'ResourceExhausted',
+  'your queries take too long: use fewer repetitions in patterns for ids, or fewer watches',
+]
+
+describe('what all calls of a client compare', () => {
+  /** As large as a pattern may be; none of its steps is ever left out. */
+  const worst = '(.?.?){990}!'
+  const put = (id: string, hostname = 'x') => store.put(HostnameStatus, id, { hostname, domainname: '' })
+
+  /** Milliseconds of processor time. */
+  async function spent(work: () => Promise<unknown>): Promise<number> {
+    const start = process.cpuUsage()
+    await work()
+    const { user, system } = process.cpuUsage(start)
+    return (user + system) / 1000
+  }
+
+  test('has one budget for many lists at once, and another client has its own', async () => {
+    const ids = Array.from({ length: 20 }, (_, number) => `${number}${'a'.repeat(250)}`)
+    for (const id of ids) put(id)
+    const busy = await open('lists', stateMethods(roleAccess), 'os:reader')
+    const ask = () => failure(list(busy, { ...hostnames, options: { idQuery: { regexp: worst } } }))
+    const outcomes: unknown[] = []
+    expect(await spent(async () => outcomes.push(...(await Promise.all(Array.from({ length: 64 }, ask)))))).toBeLessThan(1500)
+    expect(outcomes).toEqual(Array.from({ length: 64 }, () => tooLong))
+    expect(await failure(list(admin, { ...hostnames, options: { idQuery: { regexp: '^oth' } } }))).toBe('no failure')
+    for (const id of ids) store.destroy(HostnameStatus, id)
+  })
+
+  test('has one budget for many watches, of which those beyond it are ended', async () => {
+    const busy = await open('watches', stateMethods(roleAccess), 'os:reader')
+    const watching = (options: object) => busy.serverStream('cosi.resource.State/Watch', { ...hostnames, apiVersion: 1, options })
+    const simple = watching({})
+    await simple.next()
+    const watches = Array.from({ length: 50 }, () => watching({ idQuery: { regexp: worst } }))
+    for (const each of watches) await each.next()
+    const id = 'b'.repeat(250)
+    const ended = watches.map((each) => failure(each.next()))
+    expect(
+      await spent(async () => {
+        put(id)
+        put(id, 'y')
+        await Promise.any(ended)
+        for (const type of [EventType.CREATED, EventType.UPDATED]) expect((await simple.next()).value?.event[0]?.eventType).toBe(type)
+      }),
+    ).toBeLessThan(1000)
+    const outcomes = await Promise.all(ended.map((each) => Promise.race([each, Bun.sleep(100)])))
+    expect(outcomes.filter((each) => each !== undefined).length).toBeGreaterThan(40)
+    for (const each of outcomes) if (each !== undefined) expect(each).toEqual(tooLong)
+    store.destroy(HostnameStatus, id)
+    await simple.return()
+  })
+
+  test('counts conditions on labels, of which one query has few', async () => {
+    const ids = Array.from({ length: 1000 }, (_, number) => `label-${number}`)
+    for (const id of ids) store.put(HostnameStatus, id, { hostname: 'x', domainname: '' }, { labels: { color: 'red' } })
+    const busy = await open('labels', stateMethods(roleAccess), 'os:reader')
+    const ask = (count: number, term: object) =>
+      failure(list(busy, { ...hostnames, options: { labelQuery: [{ terms: Array.from({ length: count }, () => term) }] } }))
+    expect(await ask(9990, {})).toEqual(['InvalidArgument', '9990 conditions on labels are too many for one query: at most 64'])
+    expect((await ask(65, {}))[0]).toBe('InvalidArgument')
+    const red = { key: 'color', op: LabelTerm.Operation.IN, value: [...Array(140).fill('blue'), 'red'] }
+    expect(await ask(2, red)).toBe('no failure')
+    expect(await ask(64, red)).toEqual(tooLong)
+    for (const id of ids) store.destroy(HostnameStatus, id)
+  })
 })
 
 describe('the secrets in manifests', () => {

@@ -217,6 +217,10 @@ class Call implements Context, AdmittedCall {
     return peerOf(this.stream.connection.socket)
   }
 
+  get client(): object {
+    return this.stream.share ?? this.stream.connection
+  }
+
   /** Throws unless the caller has one of the roles that open the method now. */
   admit(): void {
     if (!admits(this.method.access, this.roles, this.#inMaintenance)) throw new RpcError('PermissionDenied', 'not authorized')

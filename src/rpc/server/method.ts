@@ -59,6 +59,8 @@ export interface Context {
   /** Fires when the caller is gone or its deadline has passed. */
   readonly signal: AbortSignal
   readonly peer: string
+  /** Who calls, as limits know it: the same object for all calls of a client. */
+  readonly client: object
   readonly log: Logger
   readonly metadata: Metadata
 }

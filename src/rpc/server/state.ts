@@ -4,22 +4,20 @@
  */
 import { StoreError } from '../../cosi/errors.ts'
 import type { Resource, ResourceType } from '../../cosi/resource.ts'
-import type { LabelTerm, Selector } from '../../cosi/selector.ts'
-import type { IdMatcher, StoreEvent, WatchOptions } from '../../cosi/store.ts'
-import { PatternError } from '../../wire/re2/parse.ts'
-import { Re2 } from '../../wire/re2/re2.ts'
+import type { StoreEvent, WatchOptions } from '../../cosi/store.ts'
 import { cosi as enums } from '../enums.ts'
 import type { cosi } from '../messages.ts'
 import { toMessage, tombstone } from '../resource-message.ts'
 import { RpcError } from '../status.ts'
 import { forMany } from './call.ts'
 import { type Access, type Context, type Init, type Method, readers, serverStream, unary } from './method.ts'
+import { queryOf } from './query.ts'
 import type { ResourceAccess } from './resource-access.ts'
 
 type Event = Init<cosi.resource.Event>
 type Response = Init<cosi.resource.WatchResponse>
 
-const { EventType, LabelTerm: Label } = enums.resource
+const { EventType } = enums.resource
 
 /**
  * The methods of cosi.resource.State. `callers` may call them at all; `access` decides on each resource. Writes are
@@ -48,7 +46,8 @@ export function stateMethods(
     serverStream('cosi.resource.State/List', callers, async function* ({ options, ...request }, context) {
       const [type, namespace] = admitted(request, context)
       const view = viewOf(type, context)
-      for (const resource of context.store.list(type, { namespace, ...query(options) })) yield { resource: toMessage(view(resource)) }
+      for (const resource of context.store.list(type, { namespace, ...queryOf(options, context) }))
+        yield { resource: toMessage(view(resource)) }
     }),
     serverStream('cosi.resource.State/Watch', callers, async function* (request, context) {
       const [type, namespace] = admitted(request, context)
@@ -78,7 +77,7 @@ async function* watch(
 ): AsyncGenerator<Response, void> {
   const { store, signal } = context
   const view = viewOf(type, context)
-  const options = watchOptions(request, namespace)
+  const options = watchOptions(request, namespace, context)
   const nobody = tombstone(namespace, type.type, '')
   const events = store.watch(type, { ...options, signal })
   // The generator takes its position when first asked, so it is asked before the contents are looked at.
@@ -110,7 +109,7 @@ async function* watch(
   }
 }
 
-function watchOptions({ id, options }: cosi.resource.WatchRequest, namespace: string): WatchOptions {
+function watchOptions({ id, options }: cosi.resource.WatchRequest, namespace: string, context: Context): WatchOptions {
   const bookmark = options?.startFromBookmark
   const tail = options?.tailEvents ?? 0
   if (options?.bootstrapContents && (tail > 0 || bookmark))
@@ -120,7 +119,7 @@ function watchOptions({ id, options }: cosi.resource.WatchRequest, namespace: st
     throw new RpcError('Unimplemented', 'a watch of one resource has no bootstrap contents')
   return {
     namespace,
-    ...query(options),
+    ...queryOf(options, context),
     ...(id !== undefined && { only: id }),
     ...(options?.bootstrapContents && { bootstrap: true }),
     ...(tail > 0 && { tail }),
@@ -220,60 +219,4 @@ function readBookmark(bytes: Uint8Array): number {
   if (bookmark.length !== 16 || !bookmark.subarray(0, 8).equals(run))
     throw new RpcError('FailedPrecondition', 'the bookmark is of another run: list and watch again')
   return Number(bookmark.readBigInt64BE(8))
-}
-
-function query(options: cosi.resource.ListOptions | undefined): { labels?: Selector[]; id?: IdMatcher } {
-  const labels = (options?.labelQuery ?? []).map(({ terms }) => terms.map(labelTerm))
-  const pattern = options?.idQuery?.regexp
-  return { ...(labels.length > 0 && { labels }), ...(pattern && { id: idPattern(pattern) }) }
-}
-
-const operations: Record<number, LabelTerm['op']> = {
-  [Label.Operation.EXISTS]: 'exists',
-  [Label.Operation.EQUAL]: 'equal',
-  [Label.Operation.NOT_EXISTS]: 'exists',
-  [Label.Operation.IN]: 'in',
-  [Label.Operation.LT]: 'lt',
-  [Label.Operation.LTE]: 'lte',
-  [Label.Operation.LT_NUMERIC]: 'lt-numeric',
-  [Label.Operation.LTE_NUMERIC]: 'lte-numeric',
-}
-
-function labelTerm({ key, op, value, invert }: cosi.resource.LabelTerm): LabelTerm {
-  const operation = operations[op]
-  if (!operation) throw new RpcError('Unimplemented', `unknown label operation ${op}`)
-  return { key, op: operation, values: value, invert: op === Label.Operation.NOT_EXISTS ? !invert : invert }
-}
-
-/** Steps of matching that one call may spend at once, and each second that it lasts: a tenth of a second of processor time at most. */
-const stepBudget = 4_000_000
-
-/** Patterns come from outside and run on our thread: their time grows with the ids only, and is limited besides. */
-function idPattern(pattern: string): IdMatcher {
-  const compiled = compilePattern(pattern)
-  let left = stepBudget
-  let since = performance.now()
-  return {
-    test(id) {
-      if (left < stepBudget) {
-        const now = performance.now()
-        left = Math.min(stepBudget, left + ((now - since) / 1000) * stepBudget)
-        since = now
-      }
-      const before = compiled.steps
-      const matches = compiled.test(id)
-      left -= compiled.steps - before
-      if (left < 0) throw new RpcError('ResourceExhausted', 'the pattern for ids takes too long: use fewer repetitions')
-      return matches
-    },
-  }
-}
-
-function compilePattern(pattern: string): Re2 {
-  try {
-    return new Re2(pattern)
-  } catch (error) {
-    if (error instanceof PatternError) throw new RpcError('InvalidArgument', `pattern for ids: ${error.message}`)
-    throw error
-  }
 }
