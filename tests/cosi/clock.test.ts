@@ -6,6 +6,7 @@ import { pause } from '../../src/cosi/pause.ts'
 import { Runtime } from '../../src/cosi/runtime.ts'
 import { Store } from '../../src/cosi/store.ts'
 import { timerDelay } from '../../src/cosi/timer.ts'
+import { fakeTime } from '../support/fake-time.ts'
 
 const day = 86_400_000
 const never = new AbortController().signal
@@ -71,9 +72,8 @@ describe('a delay', () => {
 describe('a round that waits for a time', () => {
   /** A controller that runs once, and again at `moment`; the test sets the wall clock. */
   function waiting(moment: number) {
-    jest.useFakeTimers()
-    const wall = { time: Date.UTC(2026, 0, 1) }
-    const runtime = new Runtime(new Store(), { log: silent, clock: makeClock({ now: () => new Date(wall.time) }) })
+    const time = fakeTime(Date.UTC(2026, 0, 1))
+    const runtime = new Runtime(new Store(), { log: silent, clock: time.clock })
     let rounds = 0
     runtime.register(
       defineController({
@@ -87,14 +87,8 @@ describe('a round that waits for a time', () => {
       }),
     )
     runtime.start()
-    const pass = async (ms: number) => {
-      for (let left = ms; left > 0; left -= 1_000) {
-        wall.time += 1_000
-        jest.advanceTimersByTime(1_000)
-        await runtime.settled()
-      }
-    }
-    return { wall, pass, rounds: () => rounds, stop: () => runtime.stop() }
+    const pass = (ms: number) => time.pass(runtime, ms)
+    return { time, pass, rounds: () => rounds, stop: () => runtime.stop() }
   }
 
   test('starts when the wall clock reaches it', async () => {
@@ -107,18 +101,18 @@ describe('a round that waits for a time', () => {
   })
 
   test('starts within half a minute when the wall clock is stepped past it', async () => {
-    const { wall, pass, rounds, stop } = waiting(day / 2)
+    const { time, pass, rounds, stop } = waiting(day / 2)
     await pass(5_000)
-    wall.time += day
+    time.stepWall(day)
     await pass(31_000)
     expect(rounds()).toBeGreaterThan(1)
     stop()
   })
 
   test('does not start early when the wall clock is stepped back', async () => {
-    const { wall, pass, rounds, stop } = waiting(60_000)
+    const { time, pass, rounds, stop } = waiting(60_000)
     await pass(5_000)
-    wall.time -= day
+    time.stepWall(-day)
     await pass(120_000)
     expect(rounds()).toBe(1)
     stop()
