@@ -98,6 +98,7 @@ function skip(files: readonly string[], reason: string): void {
 if (!(await check('install dependencies', [process.execPath, 'install', '--frozen-lockfile']))) finish()
 const tools = join(root, 'node_modules/.bin')
 await check('type check', [join(tools, 'tsc'), '-p', '.'])
+await check('types of the example for contributors', [process.execPath, 'tests/example-types.ts'])
 await check('lint and format', [join(tools, 'biome'), 'check', '--error-on-warnings', '.'])
 // Programs of others that judge ours; as an ordinary user the tests that need one that is missing are skipped by name.
 const asRoot = process.platform === 'linux' && process.getuid?.() === 0
