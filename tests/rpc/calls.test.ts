@@ -108,6 +108,11 @@ test('a deadline that passes ends the call', async () => {
   ])
 })
 
+test('a deadline that no timer can hold leaves the call its time', async () => {
+  const waiting = failure(channel.unary('machine.MachineService/Stats', {}, { deadline: 600 * 3_600_000, signal: AbortSignal.timeout(30) }))
+  expect(await waiting).toMatchObject(['Canceled', expect.anything()])
+})
+
 test('a stream arrives whole', async () => {
   let size = 0
   for await (const { bytes } of channel.serverStream('machine.MachineService/Read', { path: 'x' })) size += bytes.length

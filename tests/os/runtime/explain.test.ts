@@ -160,6 +160,23 @@ describe('finds the true cause of', () => {
     expect(causes.at(-1)?.subject).toBe('EtcdSecrets.secrets.talos.dev/etcd')
   })
 
+  test('a machine’s configuration is judged as that of a machine, not of a container', async () => {
+    const wrong = async (mode: 'container' | 'metal') => {
+      const { store, runtime, machinery } = machine([configMachineType, configRootEtcd, issueEtcdCertificates()])
+      well(store)
+      store.put(
+        MachineConfig,
+        'v1alpha1',
+        config('controlplane', 'machine: {install: {$patch: delete}}\ncluster: {etcd: {ca: {$patch: delete}}}'),
+      )
+      await runtime.settled()
+      const { causes } = await explainResource({ ...machinery, world: { ...machinery.world, mode } }, EtcdSecret, 'etcd')
+      return causes.find(({ subject }) => subject.startsWith('EtcdRootSecrets.'))?.error
+    }
+    expect(await wrong('metal')).toContain('machine.install')
+    expect(await wrong('container')).not.toContain('machine.install')
+  })
+
   test('an invalid extra argument of a static pod: the last words of the container', async () => {
     const { store, runtime, machinery } = machine([configMachineType])
     well(store)

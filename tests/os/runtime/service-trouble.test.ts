@@ -45,6 +45,7 @@ describe('a service with a health check', () => {
   test('that keeps ending is named with how it ended and the log that says why, also while it runs', () => {
     const told = { sentence: 'it does not stay up', error: 'Task kubelet exited with code 1', logOf: 'kubelet' }
     expect(of(...started, crashed)).toMatchObject({ ...told, times: 1 })
+    expect(of(...started, crashed, ['Preparing', 'prepare'])).toMatchObject({ ...told, times: 1 })
     expect(of(...started, crashed, ['Preparing', 'prepare'], ['Running', 'run'])).toMatchObject({ ...told, times: 1 })
     expect(of(...started, crashed, ['Preparing', 'prepare'], ['Running', 'run'], crashed)).toMatchObject({ ...told, times: 2 })
   })

@@ -145,3 +145,9 @@ test('keys for signed images, and the variables that enroll them', async () => {
     'read "none.pem": ENOENT: make it with "talosctl gen secureboot uki", or name another file\n',
   )
 })
+
+test('no output at all is an error', async () => {
+  const { code, out, err } = await talosctl('gen', 'config', 'none', 'https://10.5.0.1:6443', '--output-types', '')
+  expect([code, out]).toEqual([1, ''])
+  expect(err).toContain('--output-types names no output: there are controlplane, worker, talosconfig')
+})
