@@ -62,6 +62,11 @@ export class AccessLog {
 
   /** Notes a call when it has ended. */
   watch(stream: Stream, headers: Headers, client: Client): void {
+    // Nothing but its headers has been charged to a call that begins, and those of ordinary ones are not.
+    this.#note(stream, stream.charged > 0 ? clipped(headers) : headers, client)
+  }
+
+  #note(stream: Stream, headers: Headers, client: Client): void {
     const began = performance.now()
     const key = stream.share?.key ?? ''
     stream.whenClosed(() => this.#ended(stream, headers, client, key, began))
@@ -136,9 +141,35 @@ function outcome({ trailers, failure }: Stream): { code: string; message: string
   return { code: failure ? 'Canceled' : 'Unknown', message: clean(failure?.message ?? 'ended without a status') }
 }
 
+/** What a line shows beside the metadata, or takes from it. */
+const used = new Set([':path', 'node', 'nodes', 'talos-role', 'ichor-caller-name', 'ichor-caller-address'])
+
+/** As much of large headers as a line may show; they are kept until the call ends. */
+function clipped(headers: Headers): Headers {
+  const kept: Headers = {}
+  let room: number = accessLimits.line
+  for (const name of Object.keys(headers).sort()) {
+    if (!used.has(name) && (room <= 0 || !isShown(name))) continue
+    const value = headers[name]!
+    const text = typeof value === 'string' ? value : value.join(',')
+    kept[name] = detached(text.slice(0, accessLimits.value))
+    if (isShown(name)) room -= name.length + kept[name].length
+  }
+  return kept
+}
+
+/** A part of a text keeps the whole of it, unless it is copied. Headers are bytes. */
+function detached(part: string): string {
+  return Buffer.from(part, 'latin1').toString('latin1')
+}
+
+function isShown(name: string): boolean {
+  return (!name.startsWith(':') || name === ':authority') && !hidden.has(name) && !name.startsWith('ichor-caller-')
+}
+
 function metadata(headers: Headers): string {
   return Object.keys(headers)
-    .filter((name) => (!name.startsWith(':') || name === ':authority') && !hidden.has(name) && !name.startsWith('ichor-caller-'))
+    .filter(isShown)
     .sort()
     .map((name) => `${clean(name)}=${name === 'token' ? '<hidden>' : clean(headers[name])}`)
     .join(';')

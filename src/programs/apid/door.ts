@@ -9,6 +9,7 @@ import { endWith } from '../../rpc/frame.ts'
 import { type Listener, listen, type Peer, type ServerTls, type Welcome } from '../../rpc/http2/listen.ts'
 import { Shares } from '../../rpc/http2/shares.ts'
 import type { Stream } from '../../rpc/http2/stream.ts'
+import { RequestClock } from '../../rpc/server/requests.ts'
 import { RpcError, toRpcError } from '../../rpc/status.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
 import { AccessLog } from './access-log.ts'
@@ -30,6 +31,8 @@ export interface DoorOptions {
   /** The port of other nodes' doors. */
   readonly remotePort: number
   readonly log: Logger
+  /** Milliseconds in which a request to several nodes must be whole, when not the usual time. */
+  readonly requestTime?: number
   /** Takes lines about calls. */
   readonly access?: (lines: string) => void
 }
@@ -43,12 +46,15 @@ export class Door implements Reach {
   readonly #dials = new Dials()
   readonly #shares = new Shares(apidShares)
   readonly #access: AccessLog | undefined
+  /** For requests that are collected here. */
+  readonly #clock: RequestClock
   #identity?: Identity
   #listener?: Listener
 
   constructor(options: DoorOptions) {
     this.#options = options
     this.#access = options.access && new AccessLog(options.access)
+    this.#clock = new RequestClock(options.requestTime)
     this.#local = new Upstreams(() => ({ unix: options.backend }), localTimes)
     this.#remotes = new Upstreams((name) => {
       const { client, authorities } = this.#identity ?? {}
@@ -171,15 +177,15 @@ export class Door implements Reach {
     } catch {
       throw new RpcError('Unimplemented', `unknown method ${path}`)
     }
-    const backends = targets.map((target) => {
-      const own = this.isOwn(target)
-      return {
-        node: target,
-        upstream: own ? this.#localOf(stream) : this.#remoteOf(stream, client, target),
-        headers: forwardedHeaders(headers, client, !own),
-      }
-    })
-    await (shape.serverStreams ? interleave : gather)(stream, backends, shape)
+    // The same for all nodes: they may be large. Replies are cut into messages here, so they must come uncompressed.
+    const sent = (remote: boolean) => ({ ...forwardedHeaders(headers, client, remote), 'grpc-accept-encoding': 'identity' })
+    const [local, remote] = [sent(false), sent(true)]
+    const backends = targets.map((target) =>
+      this.isOwn(target)
+        ? { node: target, upstream: this.#localOf(stream), headers: local }
+        : { node: target, upstream: this.#remoteOf(stream, client, target), headers: remote },
+    )
+    await (shape.serverStreams ? interleave : gather)(stream, backends, shape, this.#clock)
   }
 }
 

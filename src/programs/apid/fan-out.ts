@@ -2,7 +2,7 @@
 import { endWith, FrameReader, frameHeader, responseHeaders, sealFrame, statusOf } from '../../rpc/frame.ts'
 import type { Stream } from '../../rpc/http2/stream.ts'
 import type { MethodShape } from '../../rpc/schema.ts'
-import { oneMessage, RequestClock } from '../../rpc/server/requests.ts'
+import { oneMessage, type RequestClock } from '../../rpc/server/requests.ts'
 import { RpcError, toRpcError } from '../../rpc/status.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
 import { failedMessage, failedReply, markMessage, markReply } from './merge.ts'
@@ -16,15 +16,13 @@ export interface Backend {
   readonly headers: Headers
 }
 
-const clock = new RequestClock()
-
 type Answer = (call: Stream, backend: Backend) => Promise<void>
 
 /** A unary call: one reply with all messages, in the order the nodes were named. */
-export async function gather(caller: Stream, backends: readonly Backend[], shape: MethodShape): Promise<void> {
+export async function gather(caller: Stream, backends: readonly Backend[], shape: MethodShape, clock: RequestClock): Promise<void> {
   const replies = new Map<Backend, Buffer>()
   let kept = 0
-  await each(caller, backends, shape, {
+  await each(caller, backends, shape, clock, {
     answer: async (call, backend) => {
       const messages: Buffer[] = []
       await messagesOf(caller, call, async (message) => {
@@ -49,12 +47,12 @@ export async function gather(caller: Stream, backends: readonly Backend[], shape
 }
 
 /** A streaming call: messages as they come, each marked; the slowest reader is the caller. */
-export async function interleave(caller: Stream, backends: readonly Backend[], shape: MethodShape): Promise<void> {
+export async function interleave(caller: Stream, backends: readonly Backend[], shape: MethodShape, clock: RequestClock): Promise<void> {
   const send = async (frame: Buffer) => {
     caller.respond(responseHeaders)
     if (!caller.write(sealFrame(frame))) await drained(caller)
   }
-  await each(caller, backends, shape, {
+  await each(caller, backends, shape, clock, {
     answer: (call, { node }) => messagesOf(caller, call, (message) => send(markMessage(message, node, frameHeader))),
     failed: ({ node }, error) => send(failedMessage(node, error, frameHeader)),
   })
@@ -67,17 +65,22 @@ interface Outcome {
   failed(backend: Backend, error: RpcError): Promise<void>
 }
 
-async function each(caller: Stream, backends: readonly Backend[], shape: MethodShape, { answer, failed }: Outcome): Promise<void> {
+async function each(
+  caller: Stream,
+  backends: readonly Backend[],
+  shape: MethodShape,
+  clock: RequestClock,
+  { answer, failed }: Outcome,
+): Promise<void> {
   const calls = new Set<Stream>()
   caller.whenClosed(() => {
     for (const call of calls) call.reset()
   })
-  const request = shape.clientStreams ? undefined : await wholeRequest(caller, shape.requestLimit)
+  const request = shape.clientStreams ? undefined : await wholeRequest(caller, shape.requestLimit, clock)
   const opened = backends.map(async (backend) => {
-    // Replies are cut into messages here, so they must come uncompressed.
     const session = await backend.upstream.connection()
     if (caller.closed) throw new RpcError('Canceled', 'the caller is gone')
-    const call = session.request({ ...backend.headers, 'grpc-accept-encoding': 'identity' })
+    const call = session.request(backend.headers)
     calls.add(call)
     if (request) call.end(request)
     return call
@@ -100,7 +103,7 @@ async function each(caller: Stream, backends: readonly Backend[], shape: MethodS
 }
 
 /** The frame with the request, which every backend gets; measured and timed as the backends would. */
-async function wholeRequest(caller: Stream, limit: number): Promise<Buffer> {
+async function wholeRequest(caller: Stream, limit: number, clock: RequestClock): Promise<Buffer> {
   const { promise: gone, reject } = Promise.withResolvers<never>()
   caller.whenClosed(() => {
     clock.complete(caller)

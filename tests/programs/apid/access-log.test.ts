@@ -1,6 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { heapStats } from 'bun:jsc'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { day, newCertificate } from '../../../src/pki/certificate.ts'
-import { accessLimits } from '../../../src/programs/apid/access-log.ts'
+import { AccessLog, accessLimits } from '../../../src/programs/apid/access-log.ts'
+import type { Stream } from '../../../src/rpc/http2/stream.ts'
 import { authority, clientCertificate, failure, freePort, type Node, startNode } from './nodes.ts'
 
 let first: Node
@@ -59,6 +61,64 @@ test('a client that floods has as many as it may, its other calls are summed up,
   expect(first.access.filter((each) => each.includes('roles=os:operator')).length).toBeLessThan(accessLimits.burst * 2)
   await first.close()
   expect(first.access.at(-1)).toMatch(/ access: \d+ more calls without a line each: OK \[\/machine\.MachineService\/Hostname\]$/)
+})
+
+describe('a call with large headers', () => {
+  const log = (lines: string[]) => new AccessLog((text) => lines.push(...text.split('\n')))
+  const caller = { roles: ['os:reader'], impersonator: true, address: '192.0.2.1' } as const
+  const ends: (() => void)[] = []
+  /** A call as the log sees it; headers that are charged are larger than usual. */
+  const call = (charged: number) => ({ charged, whenClosed: (end: () => void) => ends.push(end) }) as unknown as Stream
+  const end = () => {
+    for (const each of ends.splice(0)) each()
+  }
+
+  test.each([
+    ['one value', { nodes: '10.0.0.1,'.repeat(500), 'talos-role': ['os:reader'], 'x-ray': 'é' }],
+    ['many values', Object.fromEntries(Array.from({ length: 900 }, (_, n) => [`x-${n}`, [`${n}`, 'z'.repeat(20)]]))],
+    [
+      'values behind the end of the line',
+      { ...Object.fromEntries(Array.from({ length: 90 }, (_, n) => [`a-${n}`, 'z'.repeat(300)])), node: 'a' },
+    ],
+  ])('has the same line as any other: %s', (_, more) => {
+    const headers = {
+      ':path': '/machine.MachineService/Hostname',
+      ':authority': 'here',
+      'ichor-caller-name': 'me',
+      te: 'trailers',
+      ...more,
+    }
+    const lines = [0, 50_000].map((charged) => {
+      const written: string[] = []
+      const access = log(written)
+      access.watch(call(charged), headers, caller)
+      end()
+      access.close()
+      return written.map((line) => line.slice(line.indexOf('access:')).replace(/ [\d.]+(ns|µs|ms|s) stream /, ' stream '))
+    })
+    expect(lines[0]).toHaveLength(1)
+    expect(lines[1]).toEqual(lines[0]!)
+  })
+
+  test('holds no more of them than its line has', () => {
+    const access = log([])
+    const begin = (count: number) => {
+      for (let n = 0; n < count; n++) {
+        const value = Buffer.alloc(60_000, `${n} `).toString('latin1')
+        access.watch(call(60_000), { ':path': '/', 'x-large': value, nodes: value }, caller)
+      }
+    }
+    begin(10)
+    const held = () => {
+      Bun.gc(true)
+      const { heapSize, extraMemorySize } = heapStats()
+      return heapSize + extraMemorySize
+    }
+    const before = held()
+    begin(300)
+    expect(held() - before).toBeLessThan(4 << 20)
+    end()
+  })
 })
 
 test('what a caller sends cannot look like a line of its own', async () => {

@@ -1,6 +1,9 @@
 /** Clients that do their worst within their rights, and what others get meanwhile. */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+
+import { heapStats } from 'bun:jsc'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { tlsKey } from '../../../src/pki/key.ts'
+import { dialLimits } from '../../../src/programs/apid/dials.ts'
 import { maxStreams } from '../../../src/programs/apid/limits.ts'
 import type { Channel } from '../../../src/rpc/client/channel.ts'
 import { encode } from '../../../src/rpc/codec.ts'
@@ -8,7 +11,7 @@ import { frameHeader, sealFrame } from '../../../src/rpc/frame.ts'
 import { methodShape } from '../../../src/rpc/schema.ts'
 import { flag, frameType } from '../../../src/wire/http2/frame.ts'
 import { RawClient } from '../../rpc/http2/raw-client.ts'
-import { clientCertificate, freePort, type Node, startNode } from './nodes.ts'
+import { clientCertificate, failure, freePort, type Node, startNode } from './nodes.ts'
 
 let node: Node
 let other: Node
@@ -34,7 +37,7 @@ const grpc = { 'content-type': 'application/grpc', te: 'trailers' }
 const logs = '/machine.MachineService/Logs'
 
 /** A connection of one reader that takes nothing of any answer. */
-async function connect({ address, port }: Node, settings = { initialWindowSize: 0 }): Promise<RawClient> {
+async function connect({ address, port }: Node, settings: { initialWindowSize?: number } = { initialWindowSize: 0 }): Promise<RawClient> {
   const client = await RawClient.connect({ hostname: address, port, tls: { cert: reader.crt, key: tlsKey(reader.key) } }, { settings })
   clients.push(client)
   return client
@@ -81,6 +84,81 @@ test('the same without a certificate, in maintenance, holds up nobody', async ()
   const greedy = await Promise.all([1].map(() => connect(maintenance)))
   for (const client of greedy) await unread(client, 250)
   await answers(maintenance.channel(undefined))
+})
+
+describe('a request to several nodes', () => {
+  const hostname = '/machine.MachineService/Hostname'
+  const nodes = { nodes: '127.0.0.8,localhost' }
+  let hurried: Node
+  beforeAll(async () => {
+    hurried = await startNode('127.0.0.8', await freePort(), 'controlplane', { requestTime: 30 })
+  })
+  afterAll(() => hurried.close())
+
+  test('that is too large is refused by its first bytes, and reaches none of them', async () => {
+    const client = await connect(hurried, {})
+    client.request(1, { ':path': hostname, ...grpc, ...nodes }, flag.END_HEADERS)
+    client.frame(frameType.DATA, 0, 1, Buffer.from([0, 0, 1, 0, 1]))
+    await client.until(() => client.headers.has(1))
+    expect(client.headers.get(1)).toMatchObject({
+      'grpc-status': '8',
+      'grpc-message': 'message of 65537 bytes is larger than the limit of 65536',
+    })
+    expect(hurried.seen.roles).toEqual([])
+  })
+
+  test('that is never whole is ended after the time for it', async () => {
+    const client = await connect(hurried, {})
+    for (const [stream, bytes] of [Buffer.alloc(0), Buffer.from([0, 0, 0, 0, 9, 1]), Buffer.from([0, 0, 0, 0, 0])].entries()) {
+      client.request(1 + 2 * stream, { ':path': hostname, ...grpc, ...nodes }, flag.END_HEADERS)
+      if (bytes.length > 0) client.frame(frameType.DATA, 0, 1 + 2 * stream, bytes)
+    }
+    await client.until(() => [1, 3, 5].every((stream) => client.headers.has(stream)))
+    for (const stream of [1, 3, 5])
+      expect(client.headers.get(stream)).toMatchObject({ 'grpc-status': '4', 'grpc-message': 'the request was not whole within 0.03 s' })
+    expect(hurried.seen.roles).toEqual([])
+  })
+})
+
+describe('a call to many nodes', () => {
+  /** Takes connections and says nothing. */
+  let silent: Bun.TCPSocketListener
+  let came = 0
+  let dialing: Node
+  const names = (count: number, at: number) => Array.from({ length: count }, (_, n) => `127.1.${at + (n >> 7)}.${1 + (n & 127)}`).join(',')
+  beforeAll(async () => {
+    silent = Bun.listen({ hostname: '0.0.0.0', port: 0, socket: { open: () => void came++, data() {} } })
+    dialing = await startNode('127.0.0.9', await freePort(), 'controlplane', { remotePort: silent.port })
+  })
+  afterAll(async () => {
+    silent.stop(true)
+    await dialing.close()
+  })
+  const arrived = async (count: number) => {
+    while (came < count) await Bun.sleep(5)
+    await Bun.sleep(50)
+    return came
+  }
+
+  test('dials few of them at once for one client, and others do not wait for it', async () => {
+    call(await connect(dialing, {}), 1, '/machine.MachineService/Hostname', { nodes: names(200, 1) }, {})
+    expect(await arrived(dialLimits.atOnce)).toBe(dialLimits.atOnce)
+    const other = dialing.channel(clientCertificate(['os:admin']))
+    const answer = failure(other.unary('machine.MachineService/Hostname', {}, { metadata: { node: '127.1.9.1' }, deadline: 200 }))
+    expect(await arrived(dialLimits.atOnce + 1)).toBe(dialLimits.atOnce + 1)
+    await answer
+  })
+
+  test('holds its headers once, not for each node', async () => {
+    const client = await connect(dialing, {})
+    const many = Object.fromEntries(Array.from({ length: 250 }, (_, n) => [`x-${n}`, 'y']))
+    Bun.gc(true)
+    const before = heapStats().heapSize
+    call(client, 1, '/machine.MachineService/Hostname', { nodes: names(700, 20), ...many }, {})
+    await answers(dialing.channel(clientCertificate(['os:admin'])))
+    Bun.gc(true)
+    expect(heapStats().heapSize - before).toBeLessThan(4 << 20)
+  })
 })
 
 test('calls that never end take no more than their share', async () => {

@@ -7,7 +7,7 @@ import { silent } from '../../../src/cosi/log.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { day, newCA, newCertificate, type PemPair } from '../../../src/pki/certificate.ts'
 import { tlsKey } from '../../../src/pki/key.ts'
-import { Door } from '../../../src/programs/apid/door.ts'
+import { Door, type DoorOptions } from '../../../src/programs/apid/door.ts'
 import type { Identity } from '../../../src/programs/apid/identity.ts'
 import { type Channel, connect } from '../../../src/rpc/client/channel.ts'
 import { bidi, clientStream, type Method, readers, serverStream, unary } from '../../../src/rpc/server/method.ts'
@@ -103,6 +103,7 @@ export async function startNode(
   address: string,
   port: number,
   kind: 'controlplane' | 'worker' | 'maintenance' = 'controlplane',
+  options: Partial<DoorOptions> = {},
 ): Promise<Node> {
   const folder = mkdtempSync(join(tmpdir(), 'ichor-apid-'))
   const backend = join(folder, 'machine.sock')
@@ -112,6 +113,7 @@ export async function startNode(
   const door = new Door({
     ...{ host: address, port, backend, remotePort: port, log: silent },
     access: (lines) => access.push(...lines.split('\n')),
+    ...options,
   })
   await door.become(identityOf(address, kind))
   const channels: Channel[] = []
