@@ -120,7 +120,7 @@ describe('a cache of images', () => {
     const there = await talosctl(['cache-create', '--images', `${host}/tools/app:v1`, '--image-cache-path', path])
     expect(there).toMatchObject({ code: 1, err: `"${path}" is there already: name another folder, or use --force\n` })
     const missing = await talosctl(['cache-create', '--images', `${host}/tools/none:v1`, '--image-cache-path', join(folder, 'none')])
-    expect(missing).toMatchObject({ code: 1, err: expect.stringContaining('is not there') })
+    expect(missing).toMatchObject({ code: 1, err: expect.stringContaining('not found') })
     const platform = [
       'cache-create',
       '--images',
