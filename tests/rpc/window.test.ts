@@ -4,10 +4,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { dial } from '../../src/rpc/client/dial.ts'
-import { largestWindow, streamBuffer } from '../../src/rpc/http2/limits.ts'
+import { bufferBudget, largestWindow, streamBuffer } from '../../src/rpc/http2/limits.ts'
 import { type Listener, listen } from '../../src/rpc/http2/listen.ts'
 import type { Session } from '../../src/rpc/http2/session.ts'
 import type { Stream } from '../../src/rpc/http2/stream.ts'
+import { RawClient } from './http2/raw-client.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-window-'))
 const path = join(folder, 'server')
@@ -66,6 +67,34 @@ test('what a client does not read is not sent', async () => {
   const { read, held } = await sip(ask('/slow'))
   expect(read).toBe(size)
   expect(held).toBeLessThanOrEqual(largestWindow)
+})
+
+test('the more streams share a connection, the less waits for each, and what waits for all is bounded', async () => {
+  const kib = 1024
+  const count = 256
+  const kept: Stream[] = []
+  const place = join(folder, 'shared')
+  const shared = listen({ unix: place }, { maxStreams: 2 * count, welcome: () => ({ request: (stream) => kept.push(stream) }) })
+  // It takes no bytes of any answer.
+  const client = await RawClient.connect(place, { settings: { initialWindowSize: 0 } })
+  const fill = () => {
+    for (const stream of kept) {
+      stream.respond({ ':status': 200 })
+      while (stream.write(Buffer.alloc(kib)));
+    }
+    return Math.max(...kept.map(({ pendingBytes }) => pendingBytes))
+  }
+  client.request(1)
+  while (kept.length < 1) await Bun.sleep(1)
+  expect(fill()).toBe(streamBuffer)
+  kept[0]!.reset()
+  kept.length = 0
+  for (let n = 1; n <= count; n++) client.request(1 + 2 * n)
+  while (kept.length < count) await Bun.sleep(1)
+  expect(fill()).toBe(bufferBudget / count)
+  expect(kept.reduce((sum, { pendingBytes }) => sum + pendingBytes, 0)).toBe(bufferBudget)
+  client.close()
+  await shared.close()
 })
 
 test('readers that take nothing hold up nobody else', async () => {

@@ -1,5 +1,11 @@
 import { expect, test } from 'bun:test'
+import { systemClock } from '../../../src/cosi/clock.ts'
+import { Store } from '../../../src/cosi/store.ts'
+import type { Machine } from '../../../src/os/area.ts'
 import { holdPort, serveRegistry } from '../../../src/os/cri/registryd.ts'
+import { registrydService } from '../../../src/os/cri/services/registryd.ts'
+import { LogRing } from '../../../src/supervise/log-ring.ts'
+import { freePort } from '../../programs/apid/nodes.ts'
 
 test('a layer is the tar headers and the very bytes of the files, whole or in part', async () => {
   const content = Uint8Array.from({ length: 700_000 }, (_, i) => i % 251)
@@ -81,4 +87,23 @@ test('the port stays taken while nobody answers on it, and answers once somebody
   expect(await ask()).toBe(200)
   endNext()
   await held.close()
+})
+
+test('the service keeps its port between its runs', async () => {
+  const port = await freePort()
+  const store = new Store()
+  const files = { readText: () => '{"images":[]}', lstatIfThere: () => undefined, readSlice: async () => new Uint8Array() }
+  const definition = registrydService({ kernel: { files } as unknown as Machine['kernel'], store }, port)
+  const output = new LogRing()
+  const start = () =>
+    definition.runner({ definition, store, output, clock: systemClock, signal: new AbortController().signal, note() {}, created() {} })
+  const healthy = () => definition.health!.check(new AbortController().signal)
+  for (let runs = 0; runs < 2; runs++) {
+    const run = await start()
+    await healthy()
+    await run.kill('SIGTERM')
+    expect(await run.exit).toMatchObject({ ok: true })
+    await expect(healthy()).rejects.toThrow('status 503')
+    expect(() => holdPort(port)).toThrow('in use')
+  }
 })

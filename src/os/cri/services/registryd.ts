@@ -9,7 +9,10 @@ import { readImageTable } from '../image-table.ts'
 import { type HeldPort, holdPort, registryPort, serveRegistry } from '../registryd.ts'
 
 /** Serves the container images that the root file system holds, so that nothing of the system is ever pulled. */
-export const registrydService = ({ kernel: { files }, store }: Machine): ServiceDefinition => {
+export const registrydService = (
+  { kernel: { files }, store }: Pick<Machine, 'kernel' | 'store'>,
+  port: number = registryPort,
+): ServiceDefinition => {
   // Listens from the first start until init ends.
   let held: HeldPort | undefined
   return {
@@ -17,7 +20,7 @@ export const registrydService = ({ kernel: { files }, store }: Machine): Service
     dependsOn: [],
     runner: task('registryd', async ({ signal, output }) => {
       const images = readImageTable({ files })
-      held ??= holdPort(registryPort)
+      held ??= holdPort(port)
       const end = serveRegistry(held, {
         images,
         files,
@@ -29,7 +32,7 @@ export const registrydService = ({ kernel: { files }, store }: Machine): Service
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
       end()
     }),
-    health: { check: httpProbe(`http://127.0.0.1:${registryPort}/healthz`) },
+    health: { check: httpProbe(`http://127.0.0.1:${port}/healthz`) },
     restart: 'always',
   }
 }
