@@ -2,10 +2,12 @@
  * The machine API's door: a TLS listener that knows who calls and sends each call where it belongs.
  * Renewed certificates take effect for new connections; only a change between maintenance and service opens it anew.
  */
+import type { X509Certificate } from 'node:crypto'
 import { systemClock } from '../../cosi/clock.ts'
 import type { Logger } from '../../cosi/log.ts'
 import { newConnection } from '../../rpc/caller-metadata.ts'
 import { endWith } from '../../rpc/frame.ts'
+import { authoritiesOf, issuerOf } from '../../rpc/http2/client-certificate.ts'
 import { type Listener, listen, type Peer, type ServerTls, type Welcome } from '../../rpc/http2/listen.ts'
 import { Shares } from '../../rpc/http2/shares.ts'
 import type { Stream } from '../../rpc/http2/stream.ts'
@@ -49,6 +51,8 @@ export class Door implements Reach {
   /** For requests that are collected here. */
   readonly #clock: RequestClock
   #identity?: Identity
+  /** Those whose certificates are accepted. */
+  #authorities: readonly X509Certificate[] = []
   #listener?: Listener
 
   constructor(options: DoorOptions) {
@@ -81,6 +85,7 @@ export class Door implements Reach {
   async become(identity: Identity): Promise<void> {
     const before = this.#identity
     this.#identity = identity
+    this.#authorities = identity.maintenance ? [] : authoritiesOf(identity.authorities)
     if (before && before.client?.certificate !== identity.client?.certificate) this.#remotes.drain()
     if (this.#listener && before?.maintenance === identity.maintenance) {
       if (before.server.certificate === identity.server.certificate && before.authorities === identity.authorities) return
@@ -126,7 +131,14 @@ export class Door implements Reach {
       return undefined
     }
     const identity = maintenance ? undefined : certificate?.fingerprint256
-    const client = { ...known, ...(address && { address }), ...(identity && { identity }), since: systemClock.elapsed() }
+    const authority = maintenance ? undefined : certificate && issuerOf(certificate, this.#authorities)?.fingerprint256
+    const client = {
+      ...known,
+      ...(address && { address }),
+      ...(identity && { identity }),
+      ...(authority && { authority }),
+      since: systemClock.elapsed(),
+    }
     const request = (stream: Stream, headers: Headers) => {
       this.#access?.watch(stream, headers, client)
       try {

@@ -12,6 +12,8 @@ export interface Client {
   readonly name?: string
   /** Of its certificate: what tells it from other clients of its address. */
   readonly identity?: string
+  /** The fingerprint of the authority that issued it. */
+  readonly authority?: string
   /** When its connection was made, by the monotonic clock. */
   readonly since?: number
 }

@@ -1,7 +1,7 @@
 /** Where a call goes: read from its metadata alone, before anything is sent anywhere. */
 import { isIP } from 'node:net'
 import { systemClock } from '../../cosi/clock.ts'
-import { callerAddress, callerIdentity, callerName, connectionAge, newConnection } from '../../rpc/caller-metadata.ts'
+import { callerAddress, callerAuthority, callerIdentity, callerName, connectionAge, newConnection } from '../../rpc/caller-metadata.ts'
 import { allRoles } from '../../rpc/server/method.ts'
 import { RpcError } from '../../rpc/status.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
@@ -61,8 +61,10 @@ export function forwardedHeaders(headers: Headers, client: Client, remote: boole
   // Who called first: another node's apid knows better than we do.
   const address = client.impersonator ? headers[callerAddress] : client.address
   const name = client.impersonator ? headers[callerName] : client.name && encodeURIComponent(client.name)
+  const authority = client.impersonator ? headers[callerAuthority] : client.authority
   if (address) out[callerAddress] = address
   if (name) out[callerName] = name
+  if (authority) out[callerAuthority] = authority
   // Of the last connection on the way only: whether this node can be reached is shown by that one.
   if (!remote && client.since !== undefined) out[connectionAge] = String(Math.max(0, Math.floor(systemClock.elapsed() - client.since)))
   if (remote && client.identity) out[callerIdentity] = client.identity
@@ -82,6 +84,7 @@ const dropped = new Set([
   callerAddress,
   callerName,
   callerIdentity,
+  callerAuthority,
   connectionAge,
   newConnection,
   'node',

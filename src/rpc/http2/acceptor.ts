@@ -1,7 +1,7 @@
 /** The connections of a listener, from their handshake to their end: who may come in, and who has to leave. */
 import { writeSync } from 'node:fs'
 import type { PeerCertificate } from 'node:tls'
-import { authoritiesOf, expired, isIssuedBy } from './client-certificate.ts'
+import { authoritiesOf, expired, issuerOf } from './client-certificate.ts'
 import * as limits from './limits.ts'
 import type { ListenOptions, ServerTls } from './listen.ts'
 import type { PeerSocket } from './output.ts'
@@ -110,7 +110,7 @@ export class Acceptor {
     if (tls.ca === undefined || tls.ca === before?.ca) return
     const authorities = authoritiesOf(tls.ca)
     for (const [session, certificate] of this.#certificates)
-      if (!isIssuedBy(certificate, authorities)) this.#expire(session, 'its authority is not accepted any more')
+      if (!issuerOf(certificate, authorities)) this.#expire(session, 'its authority is not accepted any more')
   }
 
   /** Ends connections whose certificates are valid no more. */

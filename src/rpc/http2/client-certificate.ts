@@ -17,17 +17,17 @@ export function authoritiesOf(pem: string): X509Certificate[] {
   return blocks.map((block) => new X509Certificate(block))
 }
 
-/** Whether a certificate that was verified once, or one that it was verified by, was issued by one of the authorities or is one. */
-export function isIssuedBy(certificate: PeerCertificate, authorities: readonly X509Certificate[]): boolean {
+/** The one of the authorities that issued a certificate that was verified, or one that it was verified by, or that is one of these. */
+export function issuerOf(certificate: PeerCertificate, authorities: readonly X509Certificate[]): X509Certificate | undefined {
   let at: Partial<DetailedPeerCertificate> | undefined = certificate
   for (let depth = 0; at?.raw && depth < 8; depth++) {
     const link = new X509Certificate(at.raw)
     for (const authority of authorities) {
-      if (authority.raw.equals(link.raw)) return true
-      if (link.checkIssued(authority) && link.verify(authority.publicKey)) return true
+      if (authority.raw.equals(link.raw)) return authority
+      if (link.checkIssued(authority) && link.verify(authority.publicKey)) return authority
     }
-    if (at.issuerCertificate === at) return false
+    if (at.issuerCertificate === at) return undefined
     at = at.issuerCertificate
   }
-  return false
+  return undefined
 }

@@ -128,6 +128,13 @@ describe('routing metadata', () => {
     expect(forwardedHeaders(headers, client, true)['ichor-connection-age']).toBeUndefined()
   })
 
+  test('names the authority of the first caller, whatever the caller says, and as another node says it', () => {
+    const headers = { ':path': '/x', 'ichor-caller-authority': 'claimed' }
+    const of = (impersonator: boolean, authority?: string) =>
+      forwardedHeaders(headers, { roles: ['os:admin'], impersonator, ...(authority && { authority }) }, false)['ichor-caller-authority']
+    expect([of(false), of(false, 'own'), of(true, 'own')]).toEqual([undefined, 'own', 'claimed'])
+  })
+
   test('believes an impersonator, but only what is a role', () => {
     const out = forwardedHeaders(
       { ':path': '/x', 'talos-role': 'os:admin, root, os:reader' },

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { X509Certificate } from 'node:crypto'
 import { newCA } from '../../../src/pki/certificate.ts'
 import type { Channel } from '../../../src/rpc/client/channel.ts'
 import { authority, clientCertificate, failure, freePort, identityOf, type Node, startNode } from './nodes.ts'
@@ -53,6 +54,14 @@ test('a node hears how old the last connection on the way to it is, and of a new
   await new Promise((resolve) => setTimeout(resolve, 60))
   await hostname(first.channel(clientCertificate(['os:reader'])), { node: '127.0.0.2', 'ichor-new-connection': '1' })
   expect(Number(second.seen.metadata['ichor-connection-age']?.[0])).toBeGreaterThanOrEqual(50)
+})
+
+test('a node hears of which authority its caller is, from the node that the caller came to', async () => {
+  const { fingerprint256 } = new X509Certificate(authority.crt)
+  const caller = first.channel(clientCertificate(['os:reader']))
+  await hostname(caller)
+  await hostname(caller, { node: '127.0.0.2', 'ichor-caller-authority': 'claimed' })
+  for (const { seen } of [first, second]) expect(seen.metadata['ichor-caller-authority']).toEqual([fingerprint256])
 })
 
 describe('who comes in', () => {

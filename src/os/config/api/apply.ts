@@ -1,6 +1,6 @@
 import { inMaintenanceOr, type Method, unary } from '../../../rpc/server/method.ts'
 import type { ConfigApply } from '../apply/config-apply.ts'
-import { addressOf, callerOf } from './caller.ts'
+import { addressOf, callerOf, connectionAge } from './caller.ts'
 import { answering, milliseconds, modeNumber, modeOf } from './mode.ts'
 
 /** Takes a configuration: from anyone while the machine has none, later from administrators only. */
@@ -12,6 +12,7 @@ export const applyConfiguration = (service: ConfigApply): Method =>
       trialFor: milliseconds(request.tryModeTimeout),
       by: callerOf(context),
       from: addressOf(context),
+      age: connectionAge(context),
     }
     return answering(async () => {
       const applied = await service.apply(request.data, mode, options)

@@ -1,4 +1,4 @@
-import { connectionAge as ageHeader, callerAddress, callerName } from '../../../rpc/caller-metadata.ts'
+import { connectionAge as ageHeader, callerAddress, callerAuthority, callerName } from '../../../rpc/caller-metadata.ts'
 import type { Context } from '../../../rpc/server/method.ts'
 import type { Caller } from '../history/history.ts'
 
@@ -24,3 +24,6 @@ export function connectionAge({ metadata }: Pick<Context, 'metadata'>): number |
   const age = metadata[ageHeader]?.[0]
   return age !== undefined && /^\d{1,15}$/.test(age) ? Number(age) : undefined
 }
+
+/** The fingerprint of the authority that issued the caller's certificate. */
+export const authorityOf = ({ metadata }: Pick<Context, 'metadata'>): string | undefined => metadata[callerAuthority]?.[0]

@@ -55,6 +55,7 @@ const options = ({ dryRun, force, noConfirm, reconnects, tryTimeout, confirmWith
   noConfirm,
   reconnects,
   from: addressOf(context),
+  age: connectionAge(context),
   trialFor: milliseconds(tryTimeout),
   confirmWithin: milliseconds(confirmWithin),
   by: callerOf(context),

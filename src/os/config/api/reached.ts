@@ -2,13 +2,15 @@ import { background } from '../../../cosi/background.ts'
 import type { Logger } from '../../../cosi/log.ts'
 import type { CallObserver } from '../../../rpc/server/call.ts'
 import type { ConfigApply } from '../apply/config-apply.ts'
-import { addressOf, connectionAge } from './caller.ts'
+import { addressOf, authorityOf, connectionAge } from './caller.ts'
 
 /** Sees by each call that came through apid, and was let in, whether the machine is reached after a change on trial. */
 export const observeCalls =
-  (service: Pick<ConfigApply, 'state' | 'reached'>, log: Logger): CallObserver['ended'] =>
+  (service: Pick<ConfigApply, 'state' | 'reached' | 'letIn'>, log: Logger): CallObserver['ended'] =>
   ({ metadata, roles }, status) => {
     if (service.state.state !== 'connectivity' || roles.size === 0 || status === 'PermissionDenied') return
+    const authority = authorityOf({ metadata })
+    if (authority !== undefined) service.letIn(authority)
     const age = connectionAge({ metadata })
     if (age !== undefined) background(() => service.reached(age, addressOf({ metadata }) ?? ''), log, 'confirmation by a call failed')
   }

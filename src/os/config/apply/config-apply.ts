@@ -12,10 +12,11 @@ import { changesBetween } from '../history/changes.ts'
 import { ConfigHistory, itself } from '../history/history.ts'
 import { inMaintenance } from '../maintenance.ts'
 import { configOf } from '../parse.ts'
-import { answers } from '../probe.ts'
+import { answers, type Probe } from '../probe.ts'
 import { MachineConfig } from '../resources/machine-config.ts'
 import { isWhole } from '../sources/search.ts'
-import { digest } from '../trial/marker.ts'
+import { digest, type Trial } from '../trial/marker.ts'
+import { type AuthorityTrial, authorityTrial } from './authority-trial.ts'
 import { dryRun } from './dry-run.ts'
 import { type ApplyMode, type ApplyOptions, describeResult, effectiveMode, planOf, problemOf } from './options.ts'
 import { authoritiesOf, type ReachTarget, type Risk, reachTargets, riskOf, settleTime } from './reach.ts'
@@ -68,6 +69,8 @@ export class ConfigApply {
   readonly history: ConfigHistory
   readonly state: ConfigState
   #busy = false
+  /** The trial of authorities that is on, and whether a client showed that it is let in afterwards. */
+  #authorities?: AuthorityTrial & { readonly trial: Trial; shown: boolean }
 
   constructor(
     readonly machine: Dependencies,
@@ -84,7 +87,10 @@ export class ConfigApply {
 
   /** Takes a configuration. Throws ConfigError when it cannot be read, ApplyError when it cannot be used. */
   async apply(input: Uint8Array | string, mode: ApplyMode, options: ApplyOptions = {}): Promise<Applied> {
-    return this.#exclusively(() => this.#take(input, this.inMaintenance && mode === 'reboot' ? 'no-reboot' : mode, options))
+    return this.#exclusively(async () => {
+      if (options.age !== undefined) await this.#confirmReached(options.age, options.from ?? '')
+      return this.#take(input, this.inMaintenance && mode === 'reboot' ? 'no-reboot' : mode, options)
+    })
   }
 
   /** Applies an entry of the history again. */
@@ -119,13 +125,28 @@ export class ConfigApply {
 
   /** Somebody reached the machine over a connection of this age (milliseconds), or answered it: what only waited for that stays. */
   async reached(age: number, by: string): Promise<void> {
-    if (!this.#isNew(age)) return
-    await this.state.inTurn(async () => {
-      const { trial } = this.state
-      if (!trial || !this.#isNew(age)) return
-      await this.state.step('confirm')
-      this.machine.log.info('machine configuration confirmed', { id: trial.entry, by })
-    })
+    if (this.#isNew(age)) await this.state.inTurn(() => this.#confirmReached(age, by))
+  }
+
+  /** Somebody with a certificate of this authority (its fingerprint) was let in; only a trial of authorities takes note of it. */
+  letIn(authority: string): void {
+    const waiting = this.#authorities
+    if (waiting?.clients.has(authority)) waiting.shown = true
+  }
+
+  /** Who shows by an answer that the machine on trial is still reached. */
+  targets(trial: Trial): Probe[] {
+    const authorities = authoritiesOf(configOf(this.machine.store.get(MachineConfig, 'v1alpha1')))
+    const others = trial.targets.map(({ host, port, tls }) => ({ host, port, ...(tls && { authorities }) }))
+    const waiting = this.#authorities
+    return waiting?.trial === trial && waiting.shown ? [...others, waiting.own] : others
+  }
+
+  async #confirmReached(age: number, by: string): Promise<void> {
+    const { trial } = this.state
+    if (!trial || !this.#isNew(age)) return
+    await this.state.step('confirm')
+    this.machine.log.info('machine configuration confirmed', { id: trial.entry, by })
   }
 
   /** Whether a connection of this age was made after the change on trial was in force. */
@@ -162,12 +183,14 @@ export class ConfigApply {
       const values = options.by?.roles.includes('os:admin') ?? true
       return { ...applied, details: await dryRun(this.machine, { ...plan, config, values }) }
     }
-    const { mode, notes, step, trial, stays, risk } = plan
+    const { mode, notes, step, trial, stays, risk, lasting } = plan
     const text = config.toString()
     const targets = trial?.kind === 'connectivity' && risk ? await this.#answering(config, risk, trial.waits, options) : []
     const time = this.machine.runtime.now()
     const id = await this.#remember(text, requested, options, trial !== undefined)
     const marker = trial && { ...trial, before: stays ?? '', after: digest(text), entry: id, targets }
+    const locks = marker && risk && lasting && !options.reconnects ? authorityTrial(risk, lasting, config) : undefined
+    this.#authorities = marker && locks && { ...locks, trial: marker, shown: false }
     await this.state.step(step, { text, trial: marker, deferred: mode === 'reboot' || mode === 'staged' })
     if (mode === 'reboot') this.hooks.reboot?.()
     const reached = trial?.kind === 'connectivity' && !trial.waits ? { reachWithin: trial.within } : {}
@@ -195,15 +218,12 @@ export class ConfigApply {
     const why = requested === 'auto' && needReboot.length > 0 ? [`${needReboot.join(', ')} needs it`] : []
     const notes = maintenance || mode === 'reboot' ? why : takesEffectLater(changes).map((what) => `takes effect later: ${what}`)
     const mayRevert = stays !== undefined && options.from !== undefined && !options.noConfirm
-    const risk = mayRevert ? riskOf(changes) : undefined
-    return {
-      mode,
-      changes,
-      notes,
-      stays,
-      risk,
-      ...planOf(mode, options, { risky: risk !== undefined, needsReboot: needReboot.length > 0 }),
-    }
+    // During a trial the change that cuts the machine off may be in force already: what is gone back to is compared with.
+    const lasting = this.state.trial && stays !== undefined ? ConfigContainer.parse(stays) : inForce
+    const changed = lasting === inForce ? changes : changesBetween(lasting, config)
+    const risk = mayRevert ? riskOf(changed) : undefined
+    const rebootBack = maintenance || !lasting ? false : needsReboot(changed, kernel.mode).length > 0
+    return { mode, changes, notes, stays, lasting, risk, ...planOf(mode, options, { risky: risk !== undefined, needsReboot: rebootBack }) }
   }
 
   /** Of those who may show later that the machine is reached, those who answer now; none where the caller comes back. */
@@ -213,7 +233,10 @@ export class ConfigApply {
     const targets = reachTargets(risk, next, from, this.machine.store)
     const probe = this.hooks.probe ?? answers
     const there = await Promise.all(targets.map(({ tls, ...target }) => probe({ ...target, ...(tls && { authorities }) }, probeTimeout)))
-    return targets.filter((_, index) => there[index])
+    // Who answered before the trial that is on counts, although the change on trial may keep them from answering now.
+    const before = this.state.state === 'connectivity' ? (this.state.trial?.targets ?? []) : []
+    const known = ({ host, port }: ReachTarget) => before.some((each) => each.host === host && each.port === port)
+    return targets.filter((target, index) => there[index] || known(target))
   }
 
   async #remember(text: string, mode: ApplyMode, { by = itself, restored }: ApplyOptions, pending: boolean): Promise<number> {

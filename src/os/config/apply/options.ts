@@ -17,6 +17,8 @@ export interface ApplyOptions {
   readonly by?: Caller
   /** The address of a caller who is not on the machine itself. */
   readonly from?: string
+  /** How long the caller's connection has been open, in milliseconds. */
+  readonly age?: number
   /** Keep it although nobody may reach the machine any more. */
   readonly noConfirm?: boolean
   /** The caller connects again and confirms by itself. */

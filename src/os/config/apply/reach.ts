@@ -54,17 +54,23 @@ const firewallKinds: readonly string[] = [NetworkDefaultActionConfig.kind, Netwo
 
 /** What about the way to a machine a change puts at risk; undefined for nothing. */
 export interface Risk {
+  readonly network: boolean
   readonly firewall: boolean
+  /** Of those that issue or are accepted. */
   readonly authority: boolean
+  /** Of the machine's certificate. */
+  readonly names: boolean
 }
 
 /** Whether others may not reach the machine after these changes. More trust or more names never shut anybody out. */
 export function riskOf(changes: readonly Change[]): Risk | undefined {
   const firewall = changes.some(({ kind }) => firewallKinds.includes(kind))
   const network = changes.some((change) => networkKinds.includes(change.kind) || isBelow(change, ['machine.network']))
-  const less = (change: Change) => change.before !== undefined && isBelow(change, ['machine.acceptedCAs', 'machine.certSANs'])
-  const authority = changes.some((change) => (change.kind === V1Alpha1.kind && isBelow(change, ['machine.ca'])) || less(change))
-  return firewall || network || authority ? { firewall, authority } : undefined
+  const less = (change: Change, path: string) => change.before !== undefined && isBelow(change, [path])
+  const other = (change: Change) => change.kind === V1Alpha1.kind && isBelow(change, ['machine.ca'])
+  const authority = changes.some((change) => other(change) || less(change, 'machine.acceptedCAs'))
+  const names = changes.some((change) => less(change, 'machine.certSANs'))
+  return network || firewall || authority || names ? { network, firewall, authority, names } : undefined
 }
 
 /** Somebody who may answer; by a TLS handshake where it is the authorities that changed. */
@@ -74,7 +80,8 @@ export interface ReachTarget {
   readonly tls: boolean
 }
 
-const apiPort = 50_000
+/** The port of the machine API. */
+export const apiPort = 50_000
 const mostMembers = 5
 
 /**
@@ -85,13 +92,14 @@ export function reachTargets(risk: Risk, next: ConfigContainer, caller: string, 
   if (risk.firewall && !admits(next, caller, apiPort)) return []
   const own = new Set(store.list(NodeAddress).flatMap(({ spec }) => spec.addresses.map((address) => address.split('/')[0])))
   const others = (targets: readonly ReachTarget[]) => targets.filter(({ host }) => !own.has(host) && !/^(127\.|::1$|localhost$)/.test(host))
+  const certificate = risk.authority || risk.names
   const node = store.get(Identity, 'local')?.spec.nodeId
   const members = store
     .list(Member)
     .filter(({ spec }) => spec.nodeId !== node)
-    .flatMap(({ spec }) => spec.addresses.slice(0, 1).map((host) => ({ host, port: apiPort, tls: risk.authority })))
+    .flatMap(({ spec }) => spec.addresses.slice(0, 1).map((host) => ({ host, port: apiPort, tls: certificate })))
     .slice(0, mostMembers)
-  if (risk.authority) return others(members)
+  if (certificate) return others(members)
   const endpoint = endpointOf(next)
   const resolvers = store.get(ResolverStatus, 'resolvers')?.spec.dnsServers ?? []
   return others([

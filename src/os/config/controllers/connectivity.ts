@@ -1,7 +1,6 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
 import type { ConfigApply } from '../apply/config-apply.ts'
-import { authoritiesOf, settleTime } from '../apply/reach.ts'
-import { configOf } from '../parse.ts'
+import { settleTime } from '../apply/reach.ts'
 import { answers } from '../probe.ts'
 import { MachineConfig } from '../resources/machine-config.ts'
 
@@ -12,22 +11,21 @@ const interval = 2000
  * Finds out by itself whether a machine still reaches others after a change that could have cut it off: one answer from
  * anybody who answered before will do. Callers that come back over a new connection are seen by the apply service.
  */
-export const observeConnectivity = (service: Pick<ConfigApply, 'state' | 'reached'>, probe = answers): Controller =>
+export const observeConnectivity = (service: Pick<ConfigApply, 'state' | 'reached' | 'targets'>, probe = answers): Controller =>
   defineController({
     name: 'config.ConnectivityController',
     inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
     outputs: {},
     start: ({ wake }) => service.state.onTrial(wake),
-    reconcile({ config, background, clock }) {
+    reconcile({ background, clock }) {
       const { trial } = service.state
-      if (trial?.kind !== 'connectivity' || trial.waits || trial.targets.length === 0) return
-      const authorities = authoritiesOf(configOf(config.get('v1alpha1')))
+      if (trial?.kind !== 'connectivity' || trial.waits) return
       background(`trial ${trial.entry}`, async (signal) => {
         await clock.sleep(settleTime, signal)
         while (!signal.aborted && service.state.trial === trial) {
-          const tries = trial.targets.map(async ({ host, port, tls }) => {
-            const answered = await probe({ host, port, ...(tls && { authorities }) }, interval, signal)
-            if (answered && !signal.aborted) await service.reached(0, `${host}:${port} answers`)
+          const tries = service.targets(trial).map(async (target) => {
+            const answered = await probe(target, interval, signal)
+            if (answered && !signal.aborted) await service.reached(0, `${target.host}:${target.port} answers`)
           })
           await Promise.all(tries)
           await clock.sleep(interval, signal)

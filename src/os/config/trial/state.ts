@@ -8,7 +8,8 @@
  *
  * `confirm` makes the configuration on trial the one that stays. `expire` goes back to the last one that was meant to stay,
  * and so does a `restart` during a try. A configuration that is applied during a trial ends it; what a new trial goes back
- * to is still the last one that was meant to stay, never one that was on trial itself.
+ * to is still the last one that was meant to stay, never one that was on trial itself. Whether it has to be tried is judged by
+ * its difference from that one too: the change on trial may have cut the machine off already.
  *
  * The disk is written before the resources, and a trial's marker before the configuration: wherever the machine stops in
  * between, the next start finds either the marker, and goes back, or the new configuration without one, which stays.

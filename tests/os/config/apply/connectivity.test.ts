@@ -1,19 +1,20 @@
 /** Changes that may cut a machine off stay only where somebody still reaches it. */
 import { afterEach, describe, expect, test } from 'bun:test'
+import { X509Certificate } from 'node:crypto'
 import { makeClock } from '../../../../src/cosi/clock.ts'
 import { Runtime } from '../../../../src/cosi/runtime.ts'
 import { Member } from '../../../../src/os/cluster/resources/member.ts'
 import { observeCalls } from '../../../../src/os/config/api/reached.ts'
 import { ConfigApply } from '../../../../src/os/config/apply/config-apply.ts'
-import { admits, reachTargets, riskOf } from '../../../../src/os/config/apply/reach.ts'
+import { admits, type Risk, reachTargets, riskOf } from '../../../../src/os/config/apply/reach.ts'
 import { ConfigContainer } from '../../../../src/os/config/container.ts'
 import { observeConnectivity } from '../../../../src/os/config/controllers/connectivity.ts'
 import { changesBetween } from '../../../../src/os/config/history/changes.ts'
 import { statePath } from '../../../../src/os/config/keep.ts'
-import { answers } from '../../../../src/os/config/probe.ts'
+import { answers, type Probe } from '../../../../src/os/config/probe.ts'
 import { MachineConfig } from '../../../../src/os/config/resources/machine-config.ts'
 import { ResolverStatus } from '../../../../src/os/network/resources/resolver.ts'
-import { newCA, type PemPair } from '../../../../src/pki/certificate.ts'
+import { newCA, type PemPair, signedBy, toBase64 } from '../../../../src/pki/certificate.ts'
 import { config, machineInMemory } from '../machine.ts'
 
 const first = config('worker')
@@ -46,8 +47,12 @@ function machine(there: ReadonlySet<string> = new Set(), kept: Record<string, st
   }
   const call = observeCalls(service, parts.log)
   /** A call through apid over a connection that has been open for so many seconds. */
-  const called = async (age: number, status: 'OK' | 'PermissionDenied' = 'OK') => {
-    const metadata = { 'ichor-caller-address': ['10.0.0.9'], 'ichor-connection-age': [String(age * 1000)] }
+  const called = async (age: number, status: 'OK' | 'PermissionDenied' = 'OK', authority = '') => {
+    const metadata = {
+      'ichor-caller-address': ['10.0.0.9'],
+      'ichor-connection-age': [String(age * 1000)],
+      'ichor-caller-authority': [authority],
+    }
     call({ method: {} as never, roles: new Set(['os:reader']), metadata, peer: 'unix' }, status, 1)
     await service.state.inTurn(async () => {})
   }
@@ -126,6 +131,170 @@ describe('a change of the network that is applied from outside', () => {
   })
 })
 
+describe('a configuration that is applied during a trial', () => {
+  const labelled = (text: string) => text.replace('machine:\n', 'machine:\n  nodeLabels: {a: b}\n')
+
+  test('is tried too while it holds the change on trial: the machine goes back to what was meant to stay', async () => {
+    const { service, active, disk, pass, outcome } = machine()
+    await service.apply(moved, 'auto', outside)
+    await pass(30)
+    // The connection of before still stands, whatever became of the way to the machine.
+    const { id } = await service.apply(labelled(moved), 'auto', { ...outside, age: 40_000 })
+    expect([active(), service.state.state, service.state.stays]).toEqual([labelled(moved), 'connectivity', first])
+    await pass(61)
+    expect([active(), disk.get(statePath), outcome(id)?.outcome]).toEqual([first, first, 'reverted'])
+  })
+
+  test('for good after a try is tried too', async () => {
+    const { service, active, pass } = machine()
+    await service.apply(moved, 'try', outside)
+    await service.apply(moved, 'auto', outside)
+    expect(service.state.state).toBe('connectivity')
+    await pass(61)
+    expect(active()).toBe(first)
+  })
+
+  test('stays where it takes the change on trial back, or where the operator says so', async () => {
+    for (const [text, options] of [
+      [labelled(first), outside],
+      [labelled(moved), { ...outside, noConfirm: true }],
+    ] as const) {
+      const { service, active, pass } = machine()
+      await service.apply(moved, 'auto', outside)
+      await service.apply(text, 'auto', options)
+      expect(service.state.state).toBe('none')
+      await pass(1000)
+      expect(active()).toBe(text)
+    }
+  })
+
+  test('over a connection made after the change shows that the machine is reached', async () => {
+    const { service, active, pass, outcome } = machine()
+    const { id } = await service.apply(moved, 'auto', outside)
+    await pass(10)
+    await service.apply(labelled(moved), 'auto', { ...outside, age: 1000 })
+    expect([service.state.state, outcome(id)?.outcome]).toEqual(['none', 'confirmed'])
+    await pass(1000)
+    expect(active()).toBe(labelled(moved))
+  })
+
+  test('goes back with a reboot where the change before it took one', async () => {
+    const { service, disk } = machine()
+    const file = '  files: [{path: /var/a, content: a, op: create, permissions: 0o644}]\n'
+    const both = moved.replace('machine:\n', `machine:\n${file}`)
+    await service.apply(both, 'reboot', outside)
+    const next = machine(new Set(), Object.fromEntries(disk))
+    await next.service.state.restart()
+    next.service.state.found(both)
+    await next.service.apply(labelled(both), 'auto', outside)
+    expect(next.service.state.trial).toMatchObject({ reboot: true, waits: false })
+  })
+
+  test('remembers who answered before the trial', async () => {
+    const there = new Set(['10.0.0.9'])
+    const { service } = machine(there)
+    await service.apply(moved, 'auto', outside)
+    there.clear()
+    await service.apply(labelled(moved), 'auto', outside)
+    expect(service.state.trial?.targets.map(({ host }) => host)).toEqual(['10.0.0.9'])
+  })
+})
+
+describe('a rotation of authorities by a client that keeps its connection', () => {
+  const authorities = ['old', 'new'].map((commonName) => newCA({ subject: { commonName }, kind: 'ecdsa' })) as [PemPair, PemPair]
+  const [old, next] = authorities.map(({ crt, key }) => ({ crt: toBase64(crt), key: toBase64(key) })) as [PemPair, PemPair]
+  const [ofOld, ofNew] = authorities.map(({ crt }) => new X509Certificate(crt).fingerprint256) as [string, string]
+  const of = (ca: PemPair, accepted?: PemPair, certSANs: readonly string[] = []) => {
+    const machine = { ca, certSANs, ...(accepted && { acceptedCAs: [{ crt: accepted.crt }] }) }
+    return config('controlplane', JSON.stringify({ machine }))
+  }
+  const [before, accepting, swapped, dropped] = [of(old), of(old, next), of(next, old), of(next)]
+
+  /** A machine that knows no other member, and the authority its own API serves with a certificate of. */
+  async function alone(text = accepting) {
+    const made = machine(new Set(['127.0.0.1']), { [statePath]: text })
+    const { store, service, parts, time } = made
+    for (const id of ['v1alpha1', 'persistent']) store.put(MachineConfig, id, text)
+    const serving = { authority: authorities[0] }
+    const clock = makeClock({
+      elapsed: () => time.passed,
+      sleep: async (ms) => {
+        time.passed += ms
+        await new Promise(setImmediate)
+      },
+    })
+    const runtime = new Runtime(store, { log: parts.log, clock })
+    running.push(runtime)
+    const own = async ({ host, port, authorities: trusted }: Probe) => {
+      expect(`${host}:${port}`).toBe('127.0.0.1:50000')
+      return trusted?.some((pem) => signedBy(serving.authority.crt, pem)) ?? false
+    }
+    runtime.register(observeConnectivity(service, own))
+    runtime.start()
+    const settled = async () => {
+      for (let turn = 0; turn < 500 && service.state.state !== 'none'; turn++) {
+        await new Promise(setImmediate)
+        await service.tick()
+      }
+    }
+    return { ...made, serving, settled }
+  }
+
+  test('stays on a machine alone: a client of the new authority is let in, and the machine serves with it', async () => {
+    const { service, active, serving, called, settled, outcome } = await alone()
+    const swap = await service.apply(swapped, 'no-reboot', { ...outside, age: 1_000_000 })
+    serving.authority = authorities[1]
+    await called(1000, 'OK', ofNew)
+    const drop = await service.apply(dropped, 'no-reboot', { ...outside, age: 1_000_000 })
+    expect(service.state.stays).toBe(accepting)
+    await called(1000, 'OK', ofNew)
+    await settled()
+    expect([active(), outcome(swap.id)?.reason, outcome(drop.id)?.outcome]).toEqual([dropped, 'another one was applied', 'confirmed'])
+  })
+
+  test('is reverted where the machine does not come to serve with the new authority', async () => {
+    const { service, active, called, settled } = await alone()
+    await service.apply(swapped, 'no-reboot', outside)
+    await called(1000, 'OK', ofNew)
+    await settled()
+    expect(active()).toBe(accepting)
+  })
+
+  test('is reverted where only clients of the authority before are seen, who would not accept the machine', async () => {
+    const { service, active, serving, called, settled } = await alone()
+    await service.apply(swapped, 'no-reboot', outside)
+    serving.authority = authorities[1]
+    await called(1000, 'OK', ofOld)
+    await called(1000, 'PermissionDenied', ofNew)
+    await settled()
+    expect(active()).toBe(accepting)
+  })
+
+  test('an authority that is dropped is not shown to be needless by its own clients', async () => {
+    const { service, active, called, settled } = await alone()
+    await service.apply(before, 'no-reboot', outside)
+    await called(1000, 'OK', ofNew)
+    await settled()
+    expect(active()).toBe(accepting)
+    await service.apply(before, 'no-reboot', outside)
+    await called(1000, 'OK', ofOld)
+    await settled()
+    expect(active()).toBe(before)
+  })
+
+  test('shows nothing where the way to the machine changes too, or the names it is called by', async () => {
+    for (const text of [`${of(next, old, ['a', 'b'])}${link('10.9.0.2/24')}`, of(next, old, ['b'])]) {
+      const { service, active, serving, called, settled } = await alone(of(old, next, ['a', 'b']))
+      const stays = active()
+      await service.apply(text, 'no-reboot', outside)
+      serving.authority = authorities[1]
+      await called(1000, 'OK', ofNew)
+      await settled()
+      expect(active()).toBe(stays)
+    }
+  })
+})
+
 test('a machine that has nothing to go back to tries nothing', async () => {
   const { machine: parts, disk, runtime } = machineInMemory()
   running.push(runtime)
@@ -185,6 +354,7 @@ describe('where the caller does not come back by itself', () => {
 })
 
 describe('at risk', () => {
+  const nothing: Risk = { network: false, firewall: false, authority: false, names: false }
   const risk = (before: string, patch: string) => {
     const config = ConfigContainer.parse(before)
     return riskOf(changesBetween(config, config.patch(patch)))
@@ -192,16 +362,13 @@ describe('at risk', () => {
   const crt = ConfigContainer.parse(first).v1alpha1!.machine!.ca!.crt!
 
   test('is the way to the machine by its network, firewall and authorities', () => {
-    expect(risk(first, 'machine: {network: {nameservers: [1.1.1.1]}}')).toEqual({ firewall: false, authority: false })
-    expect(risk(first, 'apiVersion: v1alpha1\nkind: NetworkDefaultActionConfig\ningress: block')).toEqual({
-      firewall: true,
-      authority: false,
-    })
-    expect(risk(`${first}`, `machine: {ca: {crt: ${crt.slice(0, -8)}AAAAAAA=}}`)).toEqual({ firewall: false, authority: true })
-    expect(risk(config('worker', 'machine: {certSANs: [a]}'), '- {op: remove, path: /machine/certSANs}')).toEqual({
-      firewall: false,
-      authority: true,
-    })
+    const of = (...kinds: (keyof Risk)[]) => ({ ...nothing, ...Object.fromEntries(kinds.map((kind) => [kind, true])) })
+    expect(risk(first, 'machine: {network: {nameservers: [1.1.1.1]}}')).toEqual(of('network'))
+    expect(risk(first, 'apiVersion: v1alpha1\nkind: NetworkDefaultActionConfig\ningress: block')).toEqual(of('firewall'))
+    expect(risk(first, `machine: {ca: {crt: ${crt.slice(0, -8)}AAAAAAA=}}`)).toEqual(of('authority'))
+    const accepting = config('worker', `machine: {acceptedCAs: [{crt: ${crt}}]}`)
+    expect(risk(accepting, '- {op: remove, path: /machine/acceptedCAs}')).toEqual(of('authority'))
+    expect(risk(config('worker', 'machine: {certSANs: [a]}'), '- {op: remove, path: /machine/certSANs}')).toEqual(of('names'))
   })
 
   test('is nothing by more trust, more names, or what is not about the way', () => {
@@ -220,7 +387,7 @@ describe('at risk', () => {
       ),
     ).toEqual([false, true, false, true, false, true])
     const { store } = machine()
-    expect(reachTargets({ firewall: true, authority: false }, of(block), '10.0.0.9', store)).toEqual([])
-    expect(reachTargets({ firewall: true, authority: false }, of(block + rule('10.0.0.0/24')), '10.0.0.9', store).length).toBeGreaterThan(0)
+    expect(reachTargets({ ...nothing, firewall: true }, of(block), '10.0.0.9', store)).toEqual([])
+    expect(reachTargets({ ...nothing, firewall: true }, of(block + rule('10.0.0.0/24')), '10.0.0.9', store).length).toBeGreaterThan(0)
   })
 })
