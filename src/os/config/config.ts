@@ -1,7 +1,7 @@
 import { background } from '../../cosi/background.ts'
 import type { Area, Machine } from '../area.ts'
 import { missingFileRules } from '../files/user-files.ts'
-import { refuseInstall } from '../lifecycle/install/install-system.ts'
+import { refuseInstall, refuseSelector } from '../lifecycle/install/install-system.ts'
 import { reboot } from '../lifecycle/stop.ts'
 import { applyConfiguration } from './api/apply.ts'
 import { configMethods } from './api/config-service.ts'
@@ -44,6 +44,7 @@ function applyOf(machine: Machine): ConfigApply {
         if (!inMaintenance(machine.store)) missingFileRules(machine.kernel.files, files, report)
       },
       reboot: () => background(() => machine.sequencer.run('reboot', reboot(machine)), machine.log, 'reboot failed'),
+      refuseSelector: (selector) => refuseSelector(machine, selector),
       refuseFirst: (config) => refuseInstall(machine, config.v1alpha1?.machine?.install),
     })
     services.set(machine, service)

@@ -20,7 +20,7 @@ import { type AuthorityTrial, authorityTrial } from './authority-trial.ts'
 import { dryRun } from './dry-run.ts'
 import { type ApplyMode, type ApplyOptions, describeResult, effectiveMode, planOf, problemOf } from './options.ts'
 import { authoritiesOf, type ReachTarget, type Risk, reachTargets, riskOf, settleTime } from './reach.ts'
-import { refusalsOf } from './refusals.ts'
+import { type DiskSelector, refusalsOf } from './refusals.ts'
 import { needsReboot, takesEffectLater } from './when-effective.ts'
 
 /** Why a configuration was not taken. */
@@ -56,6 +56,8 @@ export interface Hooks {
   reboot?(): void
   /** Why a machine in maintenance cannot be installed with its first configuration; nothing when it can. */
   refuseFirst?(config: ConfigContainer): Promise<string | undefined>
+  /** Why a disk selector picks no disk of this machine; nothing when it picks one. */
+  refuseSelector?(selector: DiskSelector): string | undefined
   /** Reports what only this machine knows to be wrong with a configuration. */
   rules?(config: V1Alpha1Document, report: Reporter): void
   /** Milliseconds by a clock that nobody sets. */
@@ -204,7 +206,8 @@ export class ConfigApply {
     const inForce = configOf(store.get(MachineConfig, 'v1alpha1'))
     const stays = maintenance ? undefined : this.state.stays
     const invalid = (message: string) => new ApplyError('invalid', message)
-    const refusals = inForce && !maintenance ? refusalsOf(inForce, config, { store, mode: kernel.mode }) : []
+    const around = { store, mode: kernel.mode, refuseSelector: this.hooks.refuseSelector }
+    const refusals = inForce && !maintenance ? refusalsOf(inForce, config, around) : []
     const standing = refusals.filter(({ forcible }) => !(forcible && options.force))
     if (standing.length > 0) {
       const hint = standing.every(({ forcible }) => forcible) ? ['"talosctl apply-config --force" applies it all the same'] : []

@@ -2,6 +2,7 @@
  * What a machine that has a configuration refuses to become, although the new one is valid in itself: another machine, one
  * of another cluster, one that its own cluster would no longer know. One line each.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { Store } from '../../../cosi/store.ts'
 import { Disk } from '../../block/resources/disk.ts'
 import { Identity } from '../../cluster/resources/identity.ts'
@@ -22,7 +23,12 @@ export interface Refusal {
 export interface Circumstances {
   readonly store: Pick<Store, 'get' | 'list'>
   readonly mode: 'container' | 'metal'
+  /** Why a disk selector picks no disk of this machine. */
+  readonly refuseSelector?: ((selector: DiskSelector) => string | undefined) | undefined
 }
+
+/** `machine.install.diskSelector`. */
+export type DiskSelector = NonNullable<NonNullable<NonNullable<V1Alpha1Document['machine']>['install']>['diskSelector']>
 
 /** Everything that speaks against replacing the configuration in force with this one. */
 export function refusalsOf(inForce: ConfigContainer, next: ConfigContainer, around: Circumstances): Refusal[] {
@@ -125,9 +131,16 @@ function hostnameRefusals(inForce: ConfigContainer, next: ConfigContainer, { sto
   return [forcible(`hostname "${hostname}": the member with the addresses ${other.spec.addresses.join(', ')} has that name`)]
 }
 
-function diskRefusals(old: V1Alpha1Document, now: V1Alpha1Document, { store, mode }: Circumstances): Refusal[] {
-  const disk = now.machine?.install?.disk
-  if (mode === 'container' || !disk || disk === old.machine?.install?.disk) return []
+function diskRefusals(old: V1Alpha1Document, now: V1Alpha1Document, { store, mode, refuseSelector }: Circumstances): Refusal[] {
+  if (mode === 'container') return []
+  const { disk, diskSelector } = now.machine?.install ?? {}
+  // Where there is a selector, the disk is not looked at.
+  if (diskSelector && Object.values(diskSelector).some((value) => value !== undefined)) {
+    if (isDeepStrictEqual(diskSelector, old.machine?.install?.diskSelector)) return []
+    const why = refuseSelector?.(diskSelector)
+    return why === undefined ? [] : [forcible(why)]
+  }
+  if (!disk || disk === old.machine?.install?.disk) return []
   const disks = store.list(Disk)
   if (disks.length === 0 || disks.some(({ spec }) => spec.dev_path === disk || spec.symlinks?.includes(disk))) return []
   const known = disks.filter(({ spec }) => !spec.readonly && !spec.cdrom).map(({ spec }) => spec.dev_path)

@@ -4,8 +4,9 @@ import { parameterValues, parseCommandLine } from '../../../wire/command-line.ts
 import { FatVolume, formatFat } from '../../../wire/fat/volume.ts'
 import type { Machine } from '../../area.ts'
 import { known, readDiskTable, withDevice, writeDiskTable } from '../../block/device.ts'
-import { InstallDiskError } from '../../block/install-disk.ts'
+import { chooseInstallDisk, InstallDiskError } from '../../block/install-disk.ts'
 import { DiskOccupied, DiskTooSmall, type LaidOut, layOutDisk } from '../../block/layout.ts'
+import { Disk } from '../../block/resources/disk.ts'
 import { blockDevices } from '../../block/sysfs.ts'
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
@@ -38,6 +39,19 @@ export async function refuseInstall(
     return undefined
   } catch (error) {
     return (error as Error).message
+  }
+}
+
+/** Why a disk selector fits no disk of this machine, or several, in one line. */
+export function refuseSelector({ store }: Pick<Machine, 'store'>, diskSelector: InstallWish['diskSelector']): string | undefined {
+  const disks = store.list(Disk).map(({ metadata: { id }, spec }) => ({ id, spec }))
+  if (disks.length === 0) return undefined
+  try {
+    chooseInstallDisk(disks, { diskSelector })
+    return undefined
+  } catch (error) {
+    if (error instanceof InstallDiskError) return error.message
+    throw error
   }
 }
 

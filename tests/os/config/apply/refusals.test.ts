@@ -7,6 +7,7 @@ import { ConfigApply } from '../../../../src/os/config/apply/config-apply.ts'
 import { ConfigContainer } from '../../../../src/os/config/container.ts'
 import { MachineConfig } from '../../../../src/os/config/resources/machine-config.ts'
 import { EtcdMember } from '../../../../src/os/etcd/resources/etcd-member.ts'
+import { refuseSelector } from '../../../../src/os/lifecycle/install/install-system.ts'
 import { newCA } from '../../../../src/pki/certificate.ts'
 import { config, machineInMemory } from '../machine.ts'
 
@@ -19,7 +20,7 @@ function configured(text: string, mode: 'container' | 'metal' = 'container') {
   Object.assign(machine.kernel, { mode })
   store.put(MachineConfig, 'v1alpha1', text)
   store.put(MachineConfig, 'persistent', text)
-  const service = new ConfigApply(machine)
+  const service = new ConfigApply(machine, { refuseSelector: (selector) => refuseSelector({ store }, selector) })
   const patched = (patch: string) => ConfigContainer.parse(text).patch(patch).toString()
   const refusal = (next: string, options = {}) =>
     service.apply(next, 'auto', { dryRun: true, ...options }).then(
@@ -102,6 +103,25 @@ describe('a configured machine refuses', () => {
       'machine.install.disk: there is no /dev/sdx on this machine, only /dev/sda',
     )
     expect(await of('machine: {install: {disk: /dev/disk/by-id/x}}')).toBe('')
+  })
+
+  test('a changed selector of the install disk that fits none, or several', async () => {
+    const { of, patched, refusal, service, store } = configured(config('worker', 'machine: {install: {disk: /dev/sda}}'), 'metal')
+    const disk = { size: 1e9, pretty_size: '1 GB', io_size: 512, sector_size: 512, readonly: false, cdrom: false }
+    const choosing = (selector: string) => `machine: {install: {diskSelector: ${selector}}}`
+    // Before the disks are known nothing is known to be wrong.
+    expect(await of(choosing('{model: none}'))).toBe('')
+    for (const name of ['sda', 'sdb']) store.put(Disk, name, { dev_path: `/dev/${name}`, model: `model ${name}`, ...disk } as never)
+    expect(await of(choosing('{model: none}'))).toStartWith(
+      'choose install disk: no disk fits machine.install.diskSelector {"model":"none"}; the disks of this machine are: /dev/sda',
+    )
+    expect(await of(choosing('{match: "disk.size > 2u * GB"}'))).toContain('no disk fits')
+    expect(await of(choosing('{size: 1GB}'))).toContain('/dev/sda and /dev/sdb fit')
+    expect(await of(choosing('{model: model sdb}'))).toBe('')
+    const forced = patched(choosing('{model: none}'))
+    await service.apply(forced, 'no-reboot', { force: true })
+    // What is in force already is no change.
+    expect(await refusal(forced.replace('machine:\n', 'machine:\n  nodeLabels: {a: b}\n'))).toBe('')
   })
 })
 
