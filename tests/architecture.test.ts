@@ -334,6 +334,45 @@ const codeOf = (path: string): string[] =>
     .split('\n')
     .map((line) => line.replace(/'(?:[^'\\]|\\.)*'/g, "''").replace(/(^|\s)\/\/.*$/, ''))
 
+describe('the machine configuration', () => {
+  test('is written by ConfigState alone, on disk and in its resources', () => {
+    const writes = /\.(put|create|update|destroy|teardown)\(MachineConfig\b|(exclusive|shared)\(MachineConfig\b/
+    const paths = /\b(keepConfig|writeTrial|removeTrial)\(|remove\((statePath|previousStatePath|trialPath)\b/
+    const writers = files.filter((path) => codeOf(path).some((line) => writes.test(line) || paths.test(line)))
+    expect(writers).toEqual([
+      'os/config/apply/dry-run.ts', // in a store of its own
+      'os/config/config-state.ts',
+      'os/config/keep.ts', // defines what config-state.ts calls
+      'os/config/trial/marker.ts', // the same
+    ])
+  })
+
+  test('has its places on STATE named once', () => {
+    const text = (path: string) => readFileSync(join(source, path), 'utf8')
+    const names = files.filter((path) => /\/system\/state\/config|\bstateFolder\}\/config/.test(text(path)))
+    expect(names).toEqual(['os/config/history/history.ts', 'os/config/keep.ts', 'os/config/trial/marker.ts'])
+  })
+
+  /** Where the runtime's YAML is used, and for what; a configuration is read by src/document alone. */
+  const otherYaml: Record<string, string> = {
+    'os/cluster/api/health-check.ts': 'specs of resources as the API has them, never the configuration',
+    'programs/talosctl/cgroups/columns.ts': "the user's file of columns",
+    'programs/talosctl/cluster/node-api.ts': "a machine's status as the API has it",
+    'programs/talosctl/commands/diagnostics/events.ts': 'prints',
+    'programs/talosctl/machine-config/machine-config.ts': 'the resource as the API has it, whose spec is one string',
+    'programs/talosctl/output/output.ts': 'prints',
+    'programs/talosctl/resource/definition.ts': 'specs of resources as the API has them',
+    'programs/talosctl/support/kubernetes.ts': 'prints',
+    'programs/talosctl/talosconfig/talosconfig.ts': 'the client configuration',
+  }
+
+  test("is never read by the runtime's YAML, which has other rules", () => {
+    expect(files.filter((path) => codeOf(path).some((line) => /\bYAML\b/.test(line) && /\bBun\b/.test(line)))).toEqual(
+      Object.keys(otherYaml),
+    )
+  })
+})
+
 describe('promises', () => {
   // The linter sees promises that nobody takes; `void` would hide them from it, and a rejection then ends PID 1.
   test('are awaited, handled or given to background(), never thrown away with void', () => {

@@ -1,14 +1,14 @@
 /**
  * The configuration on disk and in the resources `v1alpha1` (in force) and `persistent` (kept), and the trial between them.
- * Nothing else writes any of the three. What may follow what is the table in trial/state.ts.
+ * Nothing else writes any of the three, nor the history and the marker beside them. What may follow what is the table in trial/state.ts.
  */
 import type { Machine } from '../area.ts'
 import { ConfigContainer } from './container.ts'
-import { type ConfigHistory, notReached } from './history/history.ts'
-import { keepConfig, statePath } from './keep.ts'
+import { type ConfigHistory, historyPath, notInstalled, notReached } from './history/history.ts'
+import { keepConfig, previousStatePath, statePath } from './keep.ts'
 import { MachineConfig } from './resources/machine-config.ts'
 import { isWhole } from './sources/search.ts'
-import { digest, noteInterval, readTrial, removeTrial, resumed, type Trial, writeTrial } from './trial/marker.ts'
+import { digest, noteInterval, readTrial, removeTrial, resumed, type Trial, trialPath, writeTrial } from './trial/marker.ts'
 import { type Step, type TrialState, transition, type Which } from './trial/state.ts'
 
 /** A trial, the configuration on trial, when it began and ends by the monotonic clock, and what was in force before it. */
@@ -41,6 +41,9 @@ const expired: Record<Trial['kind'], string> = {
   confirm: 'it was not confirmed in time',
   connectivity: notReached,
 }
+
+/** Everything about the configuration that is on STATE. */
+export const configPaths: readonly string[] = [statePath, previousStatePath, trialPath, historyPath]
 
 /** The configuration of one machine over time. */
 export class ConfigState {
@@ -117,6 +120,39 @@ export class ConfigState {
       const kept = this.machine.store.get(MachineConfig, 'persistent')?.spec
       if (kept === undefined) return
       if (await keepConfig(this.machine.kernel.files, kept)) this.machine.log.info('machine configuration kept')
+    })
+  }
+
+  /** Everything there is on STATE, or in its place while there is none yet. */
+  files(): ReadonlyMap<string, string> {
+    const { files } = this.machine.kernel
+    return new Map(
+      configPaths.flatMap((path) => [files.readTextIfThere(path)].flatMap((text) => (text === undefined ? [] : [[path, text]]))),
+    )
+  }
+
+  /** Writes what there was in memory to the STATE that has been mounted over it. */
+  carry(known: ReadonlyMap<string, string>): Promise<void> {
+    return this.inTurn(async () => {
+      // The configuration comes last: where the machine stops in between, it has none.
+      for (const path of configPaths.toReversed()) {
+        const text = known.get(path)
+        if (text !== undefined) await this.machine.kernel.files.writeAtomic(path, text, { mode: 0o600 })
+      }
+    })
+  }
+
+  /** Gives up the configuration that the machine could not be installed with: none is in force, and none is kept. */
+  withdraw(): Promise<void> {
+    return this.inTurn(async () => {
+      const { kernel, store, runtime } = this.machine
+      const withdrawn = this.inForce
+      this.#running = undefined
+      for (const id of ['v1alpha1', 'persistent']) if (store.get(MachineConfig, id)) store.destroy(MachineConfig, id)
+      for (const path of [statePath, previousStatePath, trialPath])
+        if (kernel.files.readTextIfThere(path) !== undefined) await kernel.files.remove(path)
+      const entry = this.history.list().findLast(({ text }) => text === withdrawn)
+      if (entry) await this.#note(() => this.history.decide(entry.id, 'reverted', runtime.now(), notInstalled))
     })
   }
 

@@ -7,6 +7,7 @@ import { applyConfiguration } from './api/apply.ts'
 import { configMethods } from './api/config-service.ts'
 import { observeCalls } from './api/reached.ts'
 import { ConfigApply } from './apply/config-apply.ts'
+import type { ConfigState } from './config-state.ts'
 import { acquireConfig } from './controllers/acquire.ts'
 import { observeConnectivity } from './controllers/connectivity.ts'
 import { configMachineType } from './controllers/machine-type.ts'
@@ -31,6 +32,9 @@ export const config: Area = {
   },
   methods: (machine) => [applyConfiguration(applyOf(machine)), ...configMethods(applyOf(machine))],
 }
+
+/** The one writer of a machine's configuration. */
+export const configStateOf = (machine: Machine): ConfigState => applyOf(machine).state
 
 const services = new WeakMap<Machine, ConfigApply>()
 

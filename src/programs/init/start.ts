@@ -1,6 +1,7 @@
 /** From the first service to a machine that does what it is for. */
 import { pause } from '../../cosi/pause.ts'
 import type { Machine } from '../../os/area.ts'
+import { configStateOf } from '../../os/config/config.ts'
 import { boot } from '../../os/lifecycle/boot.ts'
 import { install, withdrawConfig } from '../../os/lifecycle/first-install.ts'
 import { initialize, loadConfig } from '../../os/lifecycle/initialize.ts'
@@ -47,7 +48,7 @@ export async function start(machine: Machine, { delay = retryDelay } = {}): Prom
  */
 async function installed(machine: Machine, delay: number): Promise<boolean> {
   const { sequencer, log } = machine
-  const phases = install(machine)
+  const phases = install(machine, configStateOf(machine))
   for (let left = tries; ; left--)
     try {
       await sequencer.run('install', phases)
@@ -61,7 +62,7 @@ async function installed(machine: Machine, delay: number): Promise<boolean> {
       }
       if (isInstalled(machine)) throw error
       log.error('the machine was not installed, send a configuration that fits it', { error })
-      await withdrawConfig(machine)
+      await withdrawConfig(machine, configStateOf(machine))
       await sequencer.run('initialize', [{ name: 'config', tasks: [loadConfig(machine)] }])
       return false
     }

@@ -105,6 +105,19 @@ test('a cluster without a network skips what cannot be', async () => {
   expect(skipped).toEqual(['waiting for all k8s nodes to report ready: SKIP', 'waiting for coredns to report ready: SKIP'])
 })
 
+test('whether a cluster has a network is read as machines read their configuration', async () => {
+  // A merge key, a document that cannot be read, and a key that is there twice.
+  const merged = 'cluster:\n    network: &n\n        cni:\n            <<: {name: none}\n'
+  for (const [config, none] of [
+    [merged, true],
+    [`${merged}---\ncluster: [`, false],
+    ['cluster:\n    network:\n        cni: {name: none, name: flannel}\n', false],
+  ] as const) {
+    const skipped = (await check({ ...healthy(), config })).filter((line) => line.endsWith('SKIP'))
+    expect([config, skipped.length > 0]).toEqual([config, none])
+  }
+})
+
 test('a cluster without kube-proxy and CoreDNS skips them', async () => {
   const skipped = (await check({ ...healthy(), owners: {} })).filter((line) => line.endsWith('SKIP'))
   expect(skipped).toEqual(['waiting for kube-proxy to report ready: SKIP', 'waiting for coredns to report ready: SKIP'])

@@ -1,33 +1,59 @@
+/** What becomes of the configuration by which a machine is installed, or could not be. */
 import { expect, test } from 'bun:test'
-import { Store } from '../../../src/cosi/store.ts'
 import type { Machine } from '../../../src/os/area.ts'
+import { ConfigState, configPaths } from '../../../src/os/config/config-state.ts'
+import { ConfigHistory, itself } from '../../../src/os/config/history/history.ts'
+import { previousStatePath, statePath } from '../../../src/os/config/keep.ts'
 import { AcquireConfigStatus, acquireId } from '../../../src/os/config/resources/acquire-config.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { withdrawConfig } from '../../../src/os/lifecycle/first-install.ts'
-import { machineConfig } from '../../programs/init/sandbox-machine.ts'
+import { config, machineInMemory } from '../config/machine.ts'
 
-/** A machine whose configuration is in force, and what was removed of it. */
-function configured() {
-  const store = new Store()
-  for (const type of [MachineConfig, AcquireConfigStatus]) store.register(type)
-  store.put(MachineConfig, 'v1alpha1', machineConfig())
+const text = config('controlplane')
+
+/** A machine whose configuration is in force. */
+async function configured() {
+  const { machine, store, disk } = machineInMemory({ [previousStatePath]: 'before' })
   store.put(AcquireConfigStatus, acquireId, {})
-  const removed: string[] = []
-  const files = { remove: async (path: string) => void removed.push(path) }
-  return { store, removed, withdrawn: withdrawConfig({ store, kernel: { files } } as unknown as Machine) }
+  const history = new ConfigHistory(machine.kernel.files, machine.log)
+  const state = new ConfigState(machine, history, () => 0)
+  const id = await history.add({ time: '', mode: 'auto', by: itself, text })
+  await state.step('apply', { text })
+  return { machine, store, disk, state, outcome: () => history.get(id) }
+}
+
+/** Once its configuration has gone. */
+async function withdrawing({ machine, store, state }: { machine: Machine; store: Machine['store']; state: ConfigState }) {
+  const withdrawn = withdrawConfig(machine, state)
+  while (store.get(MachineConfig, 'v1alpha1')) await new Promise(setImmediate)
+  return { withdrawn }
 }
 
 test('a configuration is withdrawn when nobody sees it in force any more', async () => {
-  const { store, removed, withdrawn } = configured()
-  expect(store.get(MachineConfig, 'v1alpha1')).toBeUndefined()
-  store.destroy(AcquireConfigStatus, acquireId)
+  const node = await configured()
+  const { withdrawn } = await withdrawing(node)
+  node.store.destroy(AcquireConfigStatus, acquireId)
   await withdrawn
-  expect(removed).toEqual(['/system/state/config.yaml'])
+  expect([...node.disk.keys()]).toEqual(['/system/state/config-history.json'])
+  expect([node.state.inForce, node.state.stays, node.state.state]).toEqual([undefined, undefined, 'none'])
+  expect(node.outcome()).toMatchObject({ outcome: 'reverted', reason: 'the machine could not be installed with it' })
 })
 
 test('one that comes before that was seen is gone on with', async () => {
-  const { store, withdrawn } = configured()
-  store.put(MachineConfig, 'v1alpha1', machineConfig())
+  const node = await configured()
+  const { withdrawn } = await withdrawing(node)
+  await node.state.step('apply', { text })
   await withdrawn
-  expect(store.get(MachineConfig, 'v1alpha1')).toBeDefined()
+  expect([node.state.inForce, node.disk.get(statePath)]).toEqual([text, text])
+})
+
+test('what there is of it in memory is carried to the disk, the configuration last', async () => {
+  const { disk, state } = await configured()
+  const known = state.files()
+  expect([...known.keys()].toSorted()).toEqual(configPaths.filter((path) => disk.has(path)).toSorted())
+  const content = new Map(disk)
+  disk.clear()
+  await state.carry(known)
+  expect(disk).toEqual(content)
+  expect([...disk.keys()].at(-1)).toBe(statePath)
 })

@@ -3,6 +3,7 @@
 import { core, type KubeClient } from '../../../kube/client.ts'
 import type { KubeObject } from '../../../kube/object.ts'
 import type { machine } from '../../../rpc/messages.ts'
+import { parseConfig } from '../../config/parse.ts'
 import { ControllerManagerConfig } from '../../k8s/resources/controller-manager-config.ts'
 import { SchedulerConfig } from '../../k8s/resources/scheduler-config.ts'
 import { type ClusterView, everyone } from './view.ts'
@@ -254,10 +255,7 @@ async function withoutNetwork(view: ClusterView): Promise<boolean> {
   if (first === undefined) return false
   try {
     const configs = await view.machine(first).resources('config', 'MachineConfigs.config.talos.dev')
-    const documents = [Bun.YAML.parse(String(configs.get('v1alpha1') ?? ''))].flat() as {
-      cluster?: { network?: { cni?: { name?: string } } }
-    }[]
-    return documents.some((document) => document?.cluster?.network?.cni?.name === 'none')
+    return parseConfig(String(configs.get('v1alpha1') ?? '')).v1alpha1?.cluster?.network?.cni?.name === 'none'
   } catch {
     return false
   }

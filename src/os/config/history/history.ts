@@ -39,6 +39,9 @@ export type HistoryEntry = v.InferOutput<typeof Entry>
 /** Why a configuration was reverted that cut the machine off. */
 export const notReached = 'the machine was not reached after it'
 
+/** Why the first configuration of a machine was given up. */
+export const notInstalled = 'the machine could not be installed with it'
+
 /** Nobody in particular: the machine itself. */
 export const itself: Caller = { roles: [], peer: '', actor: 'machine' }
 
