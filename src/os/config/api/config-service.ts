@@ -20,6 +20,7 @@ export const configMethods = (service: ConfigApply): Method[] => [
   unary('ichor.v1.ConfigService/Show', ['os:admin'], ({ id }) =>
     answering(() => ({ messages: [{ data: new TextEncoder().encode(service.text(id)) }] })),
   ),
+  // Readers see who applied what when, as explanations tell them too, and nothing of a text.
   unary('ichor.v1.ConfigService/History', readers, (_, { store }) => {
     const active = store.get(MachineConfig, 'v1alpha1')?.spec
     const kept = store.get(MachineConfig, 'persistent')?.spec

@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from 'bun:test'
 import type { Runtime } from '../../../../src/cosi/runtime.ts'
+import { configMethods } from '../../../../src/os/config/api/config-service.ts'
 import { ConfigApply } from '../../../../src/os/config/apply/config-apply.ts'
 import { acquireConfig } from '../../../../src/os/config/controllers/acquire.ts'
 import { configMachineType } from '../../../../src/os/config/controllers/machine-type.ts'
@@ -284,6 +285,17 @@ test('two at once are one too many', async () => {
   expect(active()).toBe(second)
 })
 
+test('the history names who applied what, and shows nothing of a text', async () => {
+  const { runtime, service, store } = machine({ [statePath]: first })
+  await runtime.settled()
+  await service.apply(second, 'auto', { by: { roles: ['os:admin'], peer: '10.0.0.9', actor: 'admin' } })
+  const history = configMethods(service).find(({ path }) => path === 'ichor.v1.ConfigService/History')!
+  const { messages } = await (history.handle as (request: object, context: object) => { messages: { entries: object[] }[] })({}, { store })
+  const [entry] = messages[0]!.entries
+  expect(entry).toMatchObject({ id: 2, actor: 'admin', peer: '10.0.0.9', roles: ['os:admin'], active: true, kept: true })
+  expect(Object.keys(entry!).toSorted()).toEqual(['active', 'actor', 'decided', 'id', 'kept', 'mode', 'peer', 'roles', 'sha256', 'time'])
+})
+
 test('what was in force is shown in a dry run to administrators only', async () => {
   const { runtime, service } = machine({ [statePath]: first })
   await runtime.settled()
@@ -291,6 +303,23 @@ test('what was in force is shown in a dry run to administrators only', async () 
     (await service.apply(second, 'auto', { dryRun: true, by: { roles: [role], peer: '', actor: '' } })).details
   expect(await of('os:admin')).toContain('machine.sysctls')
   expect(await of('os:reader')).toStartWith('Dry run: the configuration would be applied without a reboot.\nWhat will happen')
+})
+
+test.each([
+  ['machine.type', config('controlplane')],
+  ['machine.token', config('worker', 'machine: {token: eeeeee.eeeeeeeeeeeeeeee}')],
+  ['cluster.id', config('worker', 'cluster: {id: other}')],
+  ['cluster.secret', config('worker', `cluster: {secret: ${Buffer.alloc(32, 'x').toString('base64')}}`)],
+])('another %s, by force, takes a reboot in every mode that has one, and is refused in the others', async (path, text) => {
+  for (const mode of ['auto', 'reboot', 'staged', 'no-reboot', 'try'] as const) {
+    const { runtime, service, reboots, active } = machine({ [statePath]: first })
+    await runtime.settled()
+    await expect(service.apply(text, mode)).rejects.toThrow('"talosctl apply-config --force"')
+    const forced = service.apply(text, mode, { force: true })
+    if (mode === 'no-reboot' || mode === 'try') await expect(forced).rejects.toThrow("can't be applied in immediate mode: ")
+    else expect((await forced).mode).toBe(mode === 'auto' ? 'reboot' : mode)
+    expect([path, mode, reboots.length, active()]).toEqual([path, mode, mode === 'auto' || mode === 'reboot' ? 1 : 0, first])
+  }
 })
 
 test('what takes effect with a reboot only is applied with one, and never without', async () => {
