@@ -34,6 +34,21 @@ function cipherOf(socket: Socket): string {
   return (socket as unknown as { getCipher(): { name?: string } }).getCipher().name ?? ''
 }
 
+/** How many connections have come lately. */
+class Arrivals {
+  #left: number = limits.acceptBurst
+  #since = performance.now()
+
+  /** Counts one; true when it was the last for now. */
+  take(): boolean {
+    const now = performance.now()
+    this.#left = Math.min(limits.acceptBurst, this.#left + ((now - this.#since) / 1000) * limits.acceptsPerSecond)
+    this.#since = now
+    this.#left--
+    return this.#left < 1
+  }
+}
+
 /** The connections of one listener. */
 export class Acceptor {
   tls: ServerTls | undefined
@@ -42,6 +57,7 @@ export class Acceptor {
   readonly #shares: Shares
   /** Connections without an address are clients of their own. */
   #unnamed = 0
+  readonly #arrivals = new Arrivals()
   /** Those who have not greeted yet, in the order they came. */
   readonly #greeting = new Set<Socket>()
   #asked = new WeakSet<Session>()
@@ -49,18 +65,25 @@ export class Acceptor {
   /** What clients have proved themselves by. */
   readonly #certificates = new Map<Session, PeerCertificate>()
 
-  constructor(options: ListenOptions, tls: ServerTls | undefined) {
+  /** `overrun` ends the runtime's accepting for a while, as too many come. */
+  constructor(
+    options: ListenOptions,
+    tls: ServerTls | undefined,
+    private readonly overrun: () => void,
+  ) {
     this.#options = options
     this.#shares = options.shares ?? new Shares(limits.defaultShares)
     this.tls = tls
   }
 
+  /**
+   * A connection was accepted. The runtime accepts all that wait before it does anything else, and clients that are turned away
+   * may come back at once: nobody is turned away before it has finished, and a flood that would not let it finish is cut off.
+   */
   opened(socket: Socket): void {
     socket.data = {}
-    if (this.#greeting.size >= limits.maxGreeting) {
-      const oldest = this.#oldestOfMost()
-      if (oldest) this.#turnAway(oldest, 'too many connections are being made')
-    }
+    if (this.#arrivals.take()) this.overrun()
+    if (this.#greeting.size === limits.maxGreeting) setImmediate(this.#makeRoom)
     this.#greeting.add(socket)
     socket.data.deadline = setTimeout(
       () => this.#turnAway(socket, 'client did not greet in time'),
@@ -68,6 +91,14 @@ export class Acceptor {
     )
     if (this.tls) this.#pace.enter(socket, addressKey(socket.remoteAddress ?? ''))
     else this.#welcome(socket, undefined)
+  }
+
+  readonly #makeRoom = () => {
+    while (this.#greeting.size > limits.maxGreeting) {
+      const oldest = this.#oldestOfMost()
+      if (!oldest) return
+      this.#turnAway(oldest, 'too many connections are being made')
+    }
   }
 
   /** A secret of the connection was agreed. */

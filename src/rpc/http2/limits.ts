@@ -66,6 +66,14 @@ export const silentTime = 60_000
 export const maxGreeting = 512
 
 /**
+ * Connections that are accepted at once, and each second in the long run, and milliseconds without any once there were more:
+ * one costs a fraction of a millisecond before anything is known of it. The kernel keeps 512 waiting.
+ */
+export const acceptBurst = 512
+export const acceptsPerSecond = 500
+export const acceptPause = 100
+
+/**
  * What the clients of one listener may hold. Those of one address may be many behind a translation or a load balancer;
  * of a unix socket each connection is an identity of its own.
  */

@@ -77,30 +77,75 @@ const noTickets = 0x4000
 
 /** Listens. Throws when the address is not to be had. */
 export function listen(place: Place, options: ListenOptions): Listener {
-  const acceptor = new Acceptor(options, 'tls' in place ? place.tls : undefined)
-  let server = open(place, acceptor)
-  const port = 'port' in server ? server.port : 0
+  const acceptor = new Acceptor(options, 'tls' in place ? place.tls : undefined, () => socket.pause())
+  const socket = new ListeningSocket(place, acceptor, (error) => options.trouble?.('listening again failed', { error }))
   const sweep = setInterval(() => acceptor.sweep(), limits.silentTime)
   sweep.unref()
   const judge = setInterval(() => acceptor.judge(), limits.certificateInterval)
   judge.unref()
   return {
-    port,
+    port: socket.port,
     renew(tls) {
       if ('unix' in place) return
       acceptor.renew(tls)
-      // Certificates belong to the listening socket: it is replaced within this turn, so nobody finds the door shut.
-      server.stop(false)
-      server = open({ ...place, port, tls }, acceptor)
+      socket.renew(tls)
     },
     sweep: (patience) => acceptor.sweep(patience),
     judge: (now) => acceptor.judge(now),
     async close(grace = 0) {
       clearInterval(sweep)
       clearInterval(judge)
-      server.stop(false)
+      socket.close()
       await acceptor.close(grace)
     },
+  }
+}
+
+/** The listening socket, which is another after a renewal and after a pause. */
+class ListeningSocket {
+  readonly port: number
+  #place: Place
+  #server: Bun.TCPSocketListener<Connection> | Bun.UnixSocketListener<Connection>
+  #pause: ReturnType<typeof setTimeout> | undefined
+
+  constructor(
+    place: Place,
+    private readonly acceptor: Acceptor,
+    private readonly failed: (error: Error) => void,
+  ) {
+    this.#server = open(place, acceptor)
+    this.port = 'port' in this.#server ? this.#server.port : 0
+    this.#place = 'unix' in place ? place : { ...place, port: this.port }
+  }
+
+  /** Certificates belong to the listening socket: it is replaced within this turn, so nobody is refused meanwhile. */
+  renew(tls: ServerTls): void {
+    this.#place = { ...(this.#place as Exclude<Place, { unix: string }>), tls }
+    if (this.#pause !== undefined) return
+    this.#server.stop(false)
+    this.#server = open(this.#place, this.acceptor)
+  }
+
+  /** Accepts nobody for a moment, which ends the runtime's accepting too; those that wait are reset. A path stays, as it would be gone. */
+  pause(): void {
+    if ('unix' in this.#place || this.#pause !== undefined) return
+    this.#server.stop(false)
+    this.#pause = setTimeout(this.#resume, limits.acceptPause)
+  }
+
+  close(): void {
+    clearTimeout(this.#pause)
+    this.#server.stop(false)
+  }
+
+  readonly #resume = () => {
+    this.#pause = undefined
+    try {
+      this.#server = open(this.#place, this.acceptor)
+    } catch (error) {
+      this.failed(error as Error)
+      this.#pause = setTimeout(this.#resume, limits.acceptPause)
+    }
   }
 }
 

@@ -1,0 +1,50 @@
+/** Connections that come faster than they are accepted, from a process of its own: the server goes on with everything else. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { silent } from '../../../src/cosi/log.ts'
+import { Store } from '../../../src/cosi/store.ts'
+import { tlsKey } from '../../../src/pki/key.ts'
+import { connect } from '../../../src/rpc/client/channel.ts'
+import { unary } from '../../../src/rpc/server/method.ts'
+import { type Server, serveTls } from '../../../src/rpc/server/server.ts'
+import { authority, clientCertificate, identityOf } from '../../programs/apid/nodes.ts'
+
+const seconds = 2
+/** Says nothing on any connection, and replaces each at once that is closed. */
+const flood = (port: number, connections: number) => `
+  const again = () => Bun.connect({ hostname: '127.0.0.1', port: ${port}, socket: { data() {}, error() {}, close: again, connectError: again } }).catch(() => {})
+  for (let n = 0; n < ${connections}; n++) again()
+  setTimeout(() => process.exit(0), ${seconds * 1000})
+`
+
+let server: Server
+beforeAll(async () => {
+  const methods = [unary('machine.MachineService/Version', 'anyone', () => ({ messages: [] }))]
+  const { certificate: cert, key } = identityOf('127.0.0.1', 'controlplane').server
+  const tls = { cert, key, ca: authority.crt, clients: 'required' as const }
+  server = await serveTls({ port: 0, host: '127.0.0.1' }, tls, { methods, store: new Store(), log: silent, roles: () => new Set<never>() })
+})
+afterAll(() => server.close())
+
+test('who is connected is answered, and the server still listens after it', async () => {
+  const { crt: cert, key } = clientCertificate(['os:reader'])
+  const tls = { cert, key: tlsKey(key), ca: authority.crt }
+  const channel = connect({ address: `127.0.0.1:${server.port}`, tls })
+  const version = () => channel.unary('machine.MachineService/Version', {})
+  await version()
+  const attacker = Bun.spawn([process.execPath, '-e', flood(server.port, 1500)], { stderr: 'inherit' })
+  let over = false
+  const ended = attacker.exited.then(() => {
+    over = true
+  })
+  let answers = 0
+  for (; !over; answers++) {
+    await Promise.race([version(), ended])
+    await Bun.sleep(10)
+  }
+  expect(answers).toBeGreaterThan(3)
+  const later = connect({ address: `127.0.0.1:${server.port}`, tls })
+  // It accepts nobody for a moment after the last burst.
+  const greeted = () => later.unary('machine.MachineService/Version', {}).catch(() => undefined)
+  while ((await greeted()) === undefined) await Bun.sleep(20)
+  for (const each of [channel, later]) each.close()
+}, 30_000)
