@@ -1,4 +1,4 @@
-/** At which addresses etcd is reached and listens, of those that the node has. */
+/** The node's addresses at which etcd listens and is reached. */
 import type { SpecOf } from '../../cosi/resource.ts'
 import { isIPv6 } from '../../wire/prefix.ts'
 import { allowedAddresses } from '../network/allowed-addresses.ts'
@@ -7,7 +7,7 @@ import type { EtcdSpec } from './resources/etcd-spec.ts'
 
 type Addresses = Pick<SpecOf<typeof EtcdSpec>, 'advertisedAddresses' | 'listenPeerAddresses' | 'listenClientAddresses'>
 
-/** Chooses among the routed addresses of the node, of which there is at least one. Throws when the configuration allows none of them. */
+/** Chooses among the routed addresses of the node, of which there is at least one. Throws when the configuration allows none. */
 export function etcdAddresses(config: SpecOf<typeof EtcdConfig>, routed: readonly string[]): Addresses {
   const { advertiseValidSubnets = [], listenValidSubnets = [] } = config
   const allowed = allowedAddresses(routed, advertiseValidSubnets, config.advertiseExcludeSubnets)
@@ -19,7 +19,7 @@ export function etcdAddresses(config: SpecOf<typeof EtcdConfig>, routed: readonl
   return {
     advertisedAddresses,
     listenPeerAddresses: chosen.length > 0 ? chosen : everywhere,
-    // The API server of this node asks over loopback.
+    // The API server of this node connects over loopback.
     listenClientAddresses: chosen.length > 0 ? [...chosen, '127.0.0.1'] : everywhere,
   }
 }

@@ -6,16 +6,16 @@ import type { EtcdSpec } from './resources/etcd-spec.ts'
 /** Where etcd keeps its data. */
 export const dataFolder = '/var/lib/etcd'
 
-/** Where an uploaded snapshot waits for a recovery. */
+/** Where an uploaded snapshot is kept until the recovery. */
 export const snapshotFile = '/var/lib/etcd.snapshot'
 
-/** Where etcd's keys and certificates lie. */
+/** Where etcd's keys and certificates are kept. */
 export const secretsFolder = '/system/secrets/etcd'
 
 /** The user etcd runs as. */
 export const etcdUid = 60
 
-/** How a member starts: as the first of a new cluster, or with the others in one that is there. */
+/** How a member starts: as the first of a new cluster, or as part of an existing one. */
 export interface Beginning {
   state: 'new' | 'existing'
   /** `name=https://address:2380,…` */

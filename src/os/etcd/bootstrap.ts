@@ -1,14 +1,14 @@
 import type { Store } from '../../cosi/store.ts'
 
-/** How the cluster is to begin. */
+/** How the cluster starts. */
 export interface BootstrapOrder {
-  /** Begin with the uploaded snapshot instead of nothing. */
+  /** Start with the uploaded snapshot instead of an empty database. */
   recover: boolean
   /** Do not verify the snapshot's checksum: it was copied from a data folder. */
   skipHashCheck: boolean
 }
 
-/** The operator's order to begin a cluster here, kept until etcd has begun. */
+/** The operator's order to bootstrap a cluster here, kept until etcd has started. */
 export class Bootstrap {
   #order?: BootstrapOrder
   #ordered = () => {}

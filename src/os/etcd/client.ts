@@ -1,4 +1,4 @@
-/** etcd's API as far as a node needs it. Member ids are decimal text, since they use all of 64 bits. */
+/** The part of etcd's API that a node needs. Member ids are decimal text, since they use all of 64 bits. */
 
 import { background } from '../../cosi/background.ts'
 import { silent } from '../../cosi/log.ts'
@@ -7,7 +7,7 @@ import { etcdserverpb as enums } from '../../rpc/enums.ts'
 import type { etcdserverpb } from '../../rpc/messages.ts'
 import { RpcError } from '../../rpc/status.ts'
 
-/** How etcd knows us, and we it: PEM. */
+/** The certificates for mutual TLS with etcd: PEM. */
 export interface EtcdCredentials {
   ca: string
   cert: string
@@ -17,10 +17,10 @@ export interface EtcdCredentials {
 /** A member of the cluster. */
 export type Member = etcdserverpb.Member
 
-/** Talks to the first of its endpoints that answers. All calls have deadlines and throw RpcError. */
+/** Calls the first of its endpoints that answers. All calls have deadlines and throw RpcError. */
 export interface EtcdClient {
   members(options?: { local?: boolean }): Promise<Member[]>
-  /** Adds a member that does not vote yet; its id and everyone after the change. */
+  /** Adds a learner; returns its id and all members after the change. */
   addLearner(peerURLs: string[]): Promise<{ id: string; members: Member[] }>
   promote(id: string): Promise<void>
   remove(id: string): Promise<void>
@@ -28,24 +28,24 @@ export interface EtcdClient {
   status(): Promise<etcdserverpb.StatusResponse>
   /** Resolves when a majority has agreed to a read; rejects otherwise. */
   quorum(signal?: AbortSignal): Promise<void>
-  /** The database as it is now, in pieces. */
+  /** A snapshot of the database, in pieces. */
   snapshot(signal?: AbortSignal): AsyncGenerator<Uint8Array, void>
   alarms(): Promise<etcdserverpb.AlarmMember[]>
   disarm(): Promise<etcdserverpb.AlarmMember[]>
   defragment(): Promise<void>
   moveLeader(id: string): Promise<void>
   downgrade(action: keyof typeof enums.DowngradeRequest.DowngradeAction, version: string): Promise<string>
-  /** Runs `act` while nobody else holds the mutex of this name; `act`'s signal fires when the hold is lost. */
+  /** Runs `act` while holding the mutex of this name; aborts `act`'s signal when the lock is lost. */
   withMutex<T>(name: string, act: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T>
-  /** Takes a name for a holder that outlives this connection, for at most so many seconds; gives who holds it now. */
+  /** Acquires a name for a holder that outlives this connection, for at most so many seconds; returns its current holder. */
   claim(name: string, holder: string, seconds: number): Promise<string>
-  /** Gives a name back, if this holder has it. */
+  /** Releases a name that this holder has. */
   release(name: string, holder: string): Promise<void>
   close(): void
 }
 
 const short = { deadline: 10_000 }
-/** How long a holder that is silent is believed to be there; and after which part of that it no longer believes it itself. */
+/** How long a silent holder keeps its lock, and after which part of that time it no longer relies on it itself. */
 const leaseSeconds = 8
 const ownTrust = 0.6
 
@@ -83,7 +83,7 @@ export function etcdClient(endpoints: readonly string[], { ca, cert, key }: Etcd
         await channel.unary('etcdserverpb.Maintenance/Alarm', { action: DEACTIVATE, memberID, alarm }, short)
       return alarms
     },
-    // The database is rewritten meanwhile, which takes as long as it is large.
+    // Defragmentation takes time in proportion to the size of the database.
     defragment: async () => void (await channel.unary('etcdserverpb.Maintenance/Defragment', {}, { deadline: 300_000 })),
     moveLeader: async (targetID) => void (await channel.unary('etcdserverpb.Maintenance/MoveLeader', { targetID }, short)),
     async downgrade(action, version) {
@@ -108,7 +108,7 @@ export function etcdClient(endpoints: readonly string[], { ca, cert, key }: Etcd
   }
 }
 
-/** A key that is made only where there is none, and goes with its lease; the holder's own is made anew. */
+/** A key that is created only if absent and expires with its lease; the holder's own key is replaced. */
 async function claim(channel: Channel, name: string, holder: string, seconds: number): Promise<string> {
   const { CREATE, VALUE } = enums.Compare.CompareTarget
   const { EQUAL } = enums.Compare.CompareResult
@@ -128,15 +128,15 @@ async function claim(channel: Channel, name: string, holder: string, seconds: nu
   return kvs[0] ? Buffer.from(kvs[0].value).toString() : 'another node, which has just let go'
 }
 
-/** The address under which every member knows the id of the one it is. */
+/** The gRPC path under which every member reports its own id. */
 export const memberIdOf = async (client: EtcdClient): Promise<string> => (await client.status()).header?.memberId ?? '0'
 
-/** A member's id as people see it. */
+/** A member's id in hexadecimal, as etcd's tools print it. */
 export const hexId = (id: string): string => BigInt(id).toString(16).padStart(16, '0')
 
 /**
- * The mutex of etcd's own client library: a key under the mutex's name that lives as long as a lease; who has the
- * oldest key holds it. Waiting asks again instead of watching, for it is rare and short.
+ * The mutex of etcd's own client library: a key under the mutex's name that lives as long as a lease. The holder is the
+ * creator of the oldest key. Waiting polls instead of watching, for it is rare and short.
  */
 async function withMutex<T>(channel: Channel, name: string, act: (signal: AbortSignal) => Promise<T>, outer?: AbortSignal): Promise<T> {
   const began = performance.now()
@@ -160,7 +160,7 @@ async function withMutex<T>(channel: Channel, name: string, act: (signal: AbortS
     const mine = succeeded ? (header?.revision ?? 0) : (responses[0]?.responseRange?.kvs[0]?.createRevision ?? 0)
     for (;;) {
       const before = { key: prefix, rangeEnd: following(prefix), maxCreateRevision: mine - 1, keysOnly: true }
-      // Its count is of all keys under the prefix, whatever the limits on revisions.
+      // The count is of all keys under the prefix, whatever the limits on revisions.
       const { kvs } = await channel.unary('etcdserverpb.KV/Range', before, { ...short, signal })
       if (kvs.length === 0) break
       await pause(250, signal)
@@ -168,20 +168,20 @@ async function withMutex<T>(channel: Channel, name: string, act: (signal: AbortS
     return await act(signal)
   } finally {
     clearInterval(renewal)
-    // Letting the lease go lets the key go; should that fail, it ends by itself.
+    // Revoking the lease deletes the key; should that fail, the lease expires.
     await channel.unary('etcdserverpb.Lease/LeaseRevoke', { ID: lease }, { deadline: 2000 }).catch(() => undefined)
   }
 }
 
-/** Renews a lease; the hold counts as lost well before etcd may give it to another, counted from the last renewal's beginning. */
+/** Renews a lease. The lock counts as lost well before etcd may give it to another, measured from the start of the last renewal. */
 function keepAlive(channel: Channel, lease: string, granted: number, lost: AbortController): ReturnType<typeof setInterval> {
   const limit = leaseSeconds * 1000 * ownTrust
   let renewed = granted
-  let asking = false
+  let renewing = false
   let problem: unknown = new Error('etcd does not answer')
   const renew = async () => {
     const began = performance.now()
-    asking = true
+    renewing = true
     try {
       for await (const { TTL } of channel.bidi('etcdserverpb.Lease/LeaseKeepAlive', [{ ID: lease }], { deadline: limit / 2 })) {
         if (TTL <= 0) return lost.abort(new Error('the lease has ended'))
@@ -190,17 +190,17 @@ function keepAlive(channel: Channel, lease: string, granted: number, lost: Abort
     } catch (error) {
       problem = error
     } finally {
-      asking = false
+      renewing = false
     }
   }
   return setInterval(() => {
     const since = performance.now() - renewed
     if (since > limit) lost.abort(problem)
-    else if (!asking && since > limit / 4) background(renew(), silent) // it keeps its own failure
+    else if (!renewing && since > limit / 4) background(renew(), silent) // it records its own failure
   }, 250)
 }
 
-/** The first key after all that begin with a prefix. */
+/** The first key after all that start with a prefix. */
 function following(prefix: Uint8Array): Uint8Array {
   const end = Buffer.from(prefix)
   for (let i = end.length - 1; i >= 0; i--) {
@@ -211,7 +211,7 @@ function following(prefix: Uint8Array): Uint8Array {
   return Buffer.of(0)
 }
 
-/** Resolves after so many milliseconds; rejects with the signal's reason when it fires first. */
+/** Resolves after so many milliseconds; rejects with the signal's reason when it is aborted first. */
 export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)

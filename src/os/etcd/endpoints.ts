@@ -7,7 +7,7 @@ import { EtcdRootSecret } from '../secrets/resources/etcd-root-secret.ts'
 import { EtcdSecret } from '../secrets/resources/etcd-secret.ts'
 import { type EtcdClient, type EtcdCredentials, etcdClient } from './client.ts'
 
-/** What is needed of the store to find etcd. */
+/** The store's operations that finding etcd takes. */
 export type StoreReader = Pick<Store, 'get' | 'list'>
 
 /** The administrator's certificate; undefined while the secrets are not there. */
@@ -18,13 +18,13 @@ export function etcdCredentials(store: StoreReader): EtcdCredentials | undefined
   return { ca: pemOf(ca.crt), cert: pemOf(admin.crt), key: pemOf(admin.key) }
 }
 
-/** Where nodes are known from, the best first: seen in Kubernetes, as members, and in the configuration, which may name no node but a balancer. */
+/** Sources of node addresses, the best first: Kubernetes, cluster members, and the configuration, which may name a load balancer instead of a node. */
 const sources = ['kube-apiserver', 'discovery', 'controlplane']
 
-/** Where the other control plane nodes' etcd may answer: those seen in Kubernetes first, then members, then the configuration's. */
+/** Where the etcd of other control plane nodes may answer: nodes seen in Kubernetes first, then members, then the configuration's. */
 export const otherEndpoints = (store: StoreReader): string[] => addressesFrom(store, sources).map(endpointOf)
 
-/** Addresses and names of other control plane nodes, of those that are known to be nodes. */
+/** Addresses and names of other control plane nodes, from the sources that name nodes. */
 export const nodeAddresses = (store: StoreReader): string[] => addressesFrom(store, sources.slice(0, 2))
 
 function addressesFrom(store: StoreReader, order: readonly string[]): string[] {

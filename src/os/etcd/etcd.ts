@@ -5,7 +5,7 @@ import { etcdAlarmDisarm, etcdAlarmList, etcdDefragment, etcdStatus } from './ap
 import { etcdDowngradeCancel, etcdDowngradeEnable, etcdDowngradeValidate } from './api/downgrade.ts'
 import { etcdForfeit, etcdLeaveCluster, etcdMemberList, etcdRemoveMember } from './api/members.ts'
 import { etcdRecover, etcdSnapshot } from './api/snapshot.ts'
-import { adviseOfPeer } from './controllers/advertised-peer.ts'
+import { updatePeerURLs } from './controllers/advertised-peer.ts'
 import { configEtcd } from './controllers/config.ts'
 import { observeMember } from './controllers/member.ts'
 import { renderEtcdPki } from './controllers/pki.ts'
@@ -15,7 +15,7 @@ import { resources } from './resource-types.ts'
 import { etcdService } from './services/etcd.ts'
 import { othersSuffice } from './view.ts'
 
-/** The store behind Kubernetes: its membership, certificates and data. */
+/** etcd: its membership, certificates and data. */
 export const etcd: Area = {
   name: 'etcd',
   resources,
@@ -29,7 +29,7 @@ export const etcd: Area = {
       othersSuffice: (own) => othersSuffice(store, own),
     }),
     observeMember({ store }),
-    adviseOfPeer({ store }),
+    updatePeerURLs({ store }),
   ],
   services: (machine) => [etcdService(machine)],
   methods: (machine) => [

@@ -1,6 +1,6 @@
 import { localEtcd, type StoreReader } from './endpoints.ts'
 
-/** Resolves when this node's etcd answers with a majority behind it. */
+/** Resolves when this node's etcd answers and has a majority. */
 export async function etcdHealthy(store: StoreReader, signal: AbortSignal): Promise<void> {
   const client = localEtcd(store)
   try {

@@ -5,13 +5,13 @@ import { dataFolder } from './arguments.ts'
 import { type EtcdClient, hexId, memberIdOf } from './client.ts'
 import { localEtcd, otherEtcd } from './endpoints.ts'
 
-/** How long a refusal is taken for a passing one. */
-const patience = 15_000
+/** How long a refusal counts as temporary, in milliseconds. */
+const retryLimit = 15_000
 
-/** What leaving needs of the machine. */
+/** What leaving uses of the machine. */
 export type Leaving = Pick<Machine, 'store' | 'log' | 'supervisor'> & { kernel: { files: Pick<Machine['kernel']['files'], 'remove'> } }
 
-/** Takes this node out of etcd for good: leadership is handed on, the member removed, etcd stopped and its data deleted. */
+/** Removes this node from etcd permanently: hands leadership on, removes the member, stops etcd and deletes its data. */
 export async function etcdLeave({ store, log, supervisor, kernel }: Leaving): Promise<void> {
   const client = localEtcd(store)
   let id: string
@@ -25,7 +25,7 @@ export async function etcdLeave({ store, log, supervisor, kernel }: Leaving): Pr
   } finally {
     client.close()
   }
-  // Another member is asked: this one stops the moment it is removed, before it can answer.
+  // The removal goes through another member: this one stops the moment it is removed, before it can answer.
   const others = otherEtcd(store)
   if (!others) throw new Error('no other member of etcd is known to take this one out')
   try {
@@ -38,9 +38,9 @@ export async function etcdLeave({ store, log, supervisor, kernel }: Leaving): Pr
   await kernel.files.remove(`${dataFolder}/member`)
 }
 
-/** A cluster that has just changed its leader may refuse for a moment. */
+/** A cluster that has just changed its leader may refuse for a moment, so the removal is retried. */
 async function removeMember(client: EtcdClient, id: string): Promise<void> {
-  const end = systemClock.deadline(patience)
+  const end = systemClock.deadline(retryLimit)
   for (;;) {
     try {
       return await client.remove(id)

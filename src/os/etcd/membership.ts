@@ -4,15 +4,15 @@ import { etcdHealthy } from './health.ts'
 import { prepareEtcd } from './prepare.ts'
 import type { EtcdSpec } from './resources/etcd-spec.ts'
 
-/** What the service gives while it prepares. */
+/** What the service provides while it prepares. */
 export interface Preparing {
   signal: AbortSignal
   note(message: string): void
 }
 
 /**
- * etcd's command line after its name, once this node knows how to begin: with its data, as the first of a cluster, or
- * as one that joins. Waits until one of these is so.
+ * etcd's command line after its name, as soon as this node knows how to start: with its data, as the first member of a cluster,
+ * or as one that joins. Waits until one of these is the case.
  */
 export async function etcdArguments(
   { store, kernel, log, spawn }: Pick<Machine, 'store' | 'kernel' | 'log' | 'spawn'>,
@@ -29,5 +29,5 @@ export async function etcdArguments(
   return prepareEtcd({ store, spec, files: kernel.files, log, signal, note, etcdutl })
 }
 
-/** Resolves when this node's etcd answers with a majority behind it. */
+/** Resolves when this node's etcd answers and has a majority. */
 export const etcdHealth = ({ store }: Pick<Machine, 'store'>, signal: AbortSignal): Promise<void> => etcdHealthy(store, signal)

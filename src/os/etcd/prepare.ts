@@ -1,6 +1,6 @@
 /**
- * What happens before etcd starts: decide whether this member goes on with its data, begins a cluster, recovers one
- * from a snapshot, or joins the others, and make its command line accordingly.
+ * Prepares the start of etcd: decides whether this member continues with its data, bootstraps a cluster, recovers one from a
+ * snapshot, or joins the others, and builds its command line accordingly.
  */
 import { systemClock } from '../../cosi/clock.ts'
 import type { Logger } from '../../cosi/log.ts'
@@ -20,25 +20,25 @@ type Spec = SpecOf<typeof EtcdSpec>
 /** What preparing etcd needs. */
 export interface EtcdPreparation {
   store: Store
-  /** With which settings it is to start. */
+  /** The settings to start with. */
   spec: Spec
   files: Pick<Kernel['files'], 'mkdirAll' | 'exists' | 'remove' | 'walk' | 'lchown' | 'list'>
   log: Logger
   signal: AbortSignal
-  /** Tells the operator what is being waited for. */
+  /** Reports to the operator what the start is waiting for. */
   note?(message: string): void
-  /** The other members' etcd, when any is known. */
+  /** A client of the other members' etcd, when any is known. */
   others?(store: Store): EtcdClient | undefined
-  /** Runs `etcdutl` with these arguments; rejects with what it said when it fails. */
+  /** Runs `etcdutl` with these arguments; rejects with its output when it fails. */
   etcdutl(args: string[]): Promise<void>
 }
 
-/** Between two tries to join. */
+/** Retry interval of joining, in milliseconds. */
 const retryDelay = 1000
-/** How long joining is tried before the service counts as failed. */
+/** How long joining is tried before the service counts as failed, in milliseconds. */
 const joinLimit = 30 * 60_000
 
-/** Makes everything ready for etcd; resolves with the arguments after `etcd`. */
+/** Prepares everything for etcd; resolves with the arguments after `etcd`. */
 export async function prepareEtcd(preparation: EtcdPreparation): Promise<string[]> {
   const { store, spec, files, log } = preparation
   const bootstrap = bootstrapOf(store)
@@ -49,7 +49,7 @@ export async function prepareEtcd(preparation: EtcdPreparation): Promise<string[
     bootstrap.done()
     return etcdArguments(spec, { state: 'existing', initialCluster: own })
   }
-  // Machines of the old type `init` begin a cluster by themselves, once.
+  // Machines of the old type `init` bootstrap a cluster by themselves, once.
   if (store.get(MachineType, 'machine-type')?.spec === 'init' && !bootstrap.order) bootstrap.give({ recover: false, skipHashCheck: false })
 
   const joined = await joinOrOrder(preparation)
@@ -64,16 +64,16 @@ export async function prepareEtcd(preparation: EtcdPreparation): Promise<string[
     bootstrap.done()
     return etcdArguments(spec, { state: 'existing', initialCluster: own })
   }
-  // The order stands until etcd has answered: one that does not start with its settings begins again with the next.
-  log.info('beginning a new etcd cluster')
+  // The order stays until etcd has answered: if it does not start with its settings, the next ones bootstrap again.
+  log.info('bootstrapping a new etcd cluster')
   return etcdArguments(spec, { state: 'new', initialCluster: own })
 }
 
-/** The initial cluster to join with; undefined when the operator orders to begin one instead. */
+/** The initial cluster to join with; undefined when the operator orders a bootstrap instead. */
 async function joinOrOrder({ store, spec, log, signal, note, others = otherEtcd }: EtcdPreparation): Promise<string | undefined> {
   const bootstrap = bootstrapOf(store)
   const end = systemClock.deadline(joinLimit)
-  let said = ''
+  let reported = ''
   while (!bootstrap.order) {
     const client = others(store)
     try {
@@ -82,11 +82,11 @@ async function joinOrOrder({ store, spec, log, signal, note, others = otherEtcd 
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)
       if (end.over) throw new Error(`join the etcd cluster: ${message}`)
-      if (message !== said) {
-        log.info('etcd waits to be bootstrapped or to join', { reason: message })
+      if (message !== reported) {
+        log.info('waiting for etcd bootstrap or join', { reason: message })
         note?.(`waiting to be bootstrapped, or to join: ${message}`)
       }
-      said = message
+      reported = message
     } finally {
       client?.close()
     }
@@ -95,12 +95,12 @@ async function joinOrOrder({ store, spec, log, signal, note, others = otherEtcd 
   return undefined
 }
 
-/** Makes this node a member of the cluster that answers; the initial cluster it then starts with. */
+/** Makes this node a member of the cluster that answers; returns the initial cluster to start with. */
 async function addSelf(client: EtcdClient, { name, advertisedAddresses }: Spec): Promise<string> {
   const peerURLs = urlsOf(advertisedAddresses, 2380)
   const before = await client.members()
   const left = before.find((member) => member.peerURLs.some((url) => peerURLs.includes(url)))
-  // A member that ran but has no data any more must not vote with an empty memory: it comes back as a new one.
+  // A member that ran and lost its data must not vote: it is removed and added as a new one.
   if (left?.name) await client.remove(left.ID)
   const waiting = left && !left.name
   const { id, members } = waiting ? { id: left.ID, members: before } : await client.addLearner(peerURLs)
@@ -109,7 +109,7 @@ async function addSelf(client: EtcdClient, { name, advertisedAddresses }: Spec):
 
 async function restore({ spec, files, etcdutl }: EtcdPreparation, initialCluster: string, order: BootstrapOrder): Promise<void> {
   if (!files.exists(snapshotFile)) throw new Error('recover etcd: no snapshot was uploaded: run `talosctl bootstrap --recover-from`')
-  // etcdutl makes the data folder itself and refuses one that is there.
+  // etcdutl creates the data folder itself and refuses an existing one.
   await files.remove(dataFolder)
   await etcdutl([
     'snapshot',

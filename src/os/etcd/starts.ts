@@ -1,4 +1,4 @@
-/** Publishes how the starts of etcd go: its settings are judged by that. */
+/** Publishes the progress of etcd's starts, by which its settings are judged. */
 import { background } from '../../cosi/background.ts'
 import type { Logger } from '../../cosi/log.ts'
 import type { SpecOf } from '../../cosi/resource.ts'
@@ -20,25 +20,25 @@ export class EtcdStarts {
     this.#log = log
   }
 
-  /** An attempt begins, with its image first. Failures are counted on for as long as the settings stay. */
+  /** An attempt starts, with its image first. Failures are accumulated for as long as the settings stay. */
   begin({ settings, image }: Pick<Start, 'settings' | 'image'>): void {
     const { failures, error } = this.#of(settings) ?? { failures: 0, error: '' }
     this.#put({ settings, image, stage: 'image', failures, error })
   }
 
-  /** The attempt with these settings has got so far. */
+  /** The attempt with these settings has reached this stage. */
   at(settings: string, stage: Start['stage']): void {
     const start = this.#of(settings)
     if (start) this.#put({ ...start, stage })
   }
 
-  /** The attempt with these settings failed for a reason that lies in them. */
+  /** The attempt failed because of its settings. */
   failed(settings: string, error: string): void {
     const start = this.#of(settings)
     if (start) this.#put({ ...start, failures: start.failures + 1, error })
   }
 
-  /** A runner whose runs are counted as failed when they end by themselves, or when none can be started. */
+  /** A runner whose runs count as failed when they exit by themselves, or when none can be started. */
   counted(runner: Runner, settings: () => string): Runner {
     return async (context) => {
       const own = settings()
@@ -53,7 +53,7 @@ export class EtcdStarts {
         background(ended(), this.#log, 'watching the end of etcd failed')
         return run
       } catch (error) {
-        // A containerd that is away says nothing of etcd's settings.
+        // An unreachable containerd does not count against etcd's settings.
         if (!context.signal.aborted && !failedAs(error, 'Unavailable'))
           this.failed(own, error instanceof Error ? error.message : String(error))
         throw error

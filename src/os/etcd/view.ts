@@ -1,21 +1,21 @@
-/** What etcd's members say of themselves: who of them answers, and whether they have a leader. */
+/** The state of etcd as its members report it: which of them answer, and whether they have a leader. */
 import type { EtcdClient } from './client.ts'
 import { endpointOf, etcdClientOf, localEtcd, nodeAddresses, type StoreReader } from './endpoints.ts'
 import { EtcdSpec } from './resources/etcd-spec.ts'
 
-/** Milliseconds for the answer of one member. */
+/** Timeout for one member, in milliseconds. */
 const timeout = 2_000
 
-/** What etcd says of itself. */
+/** The state that etcd reports. */
 export interface EtcdView {
   readonly leader: boolean
-  /** Those that vote. */
+  /** The voting members. */
   readonly members: readonly { readonly name: string; readonly address: string; readonly answers: boolean }[]
 }
 
 /**
- * Asks this node's etcd, then each member that it knows. One that does not serve, as while it starts without a majority, is
- * asked for at the other control plane nodes that are known. Rejects when no other is known, or there are no certificates.
+ * Queries this node's etcd, then each member that it knows. If it does not answer, as while it starts without a majority, the
+ * etcd of the other known control plane nodes is queried. Rejects when no other is known, or there are no certificates.
  */
 export async function viewEtcd(store: StoreReader): Promise<EtcdView> {
   const others = nodeAddresses(store)
@@ -35,8 +35,8 @@ export async function viewEtcd(store: StoreReader): Promise<EtcdView> {
 const unnamed = (address: string) => ({ name: 'a control plane node', address })
 
 /**
- * Whether the members would have a majority if this node's, which has these addresses, answered: with no other node known they
- * would, and with none of the others in reach they would not.
+ * Whether the members would have a majority if this node's, which has these addresses, answered. True if no other node is known,
+ * false if none of the others can be reached.
  */
 export async function othersSuffice(store: StoreReader, own: readonly string[]): Promise<boolean> {
   const others = nodeAddresses(store)
@@ -48,7 +48,7 @@ export async function othersSuffice(store: StoreReader, own: readonly string[]):
   }
 }
 
-/** Whether those of the others that answer make a majority together with the member of these addresses. */
+/** Whether the other members that answer make a majority together with the member of these addresses. */
 export function sufficientWithout({ members }: EtcdView, own: readonly string[]): boolean {
   const others = members.filter(({ address }) => !own.includes(address))
   const votes = others.filter(({ answers }) => answers).length + (others.length < members.length ? 1 : 0)
@@ -58,7 +58,7 @@ export function sufficientWithout({ members }: EtcdView, own: readonly string[])
 /** How many of so many members a leader needs. */
 export const majorityOf = (members: number): number => Math.floor(members / 2) + 1
 
-/** What the first of these nodes that answers says; one that is out of reach delays no other. */
+/** The state from the first of these nodes that answers; an unreachable one delays no other. */
 const viewFromAny = (store: StoreReader, addresses: readonly string[]): Promise<EtcdView> =>
   Promise.any(addresses.map((address) => viewThrough(store, etcdClientOf(store, [endpointOf(address)]))))
 

@@ -6,10 +6,10 @@ export interface EncodedPair {
   key: string
 }
 
-/** A pair as specs hold it. */
+/** Encodes a pair for a spec. */
 export const encoded = ({ crt, key }: PemPair): EncodedPair => ({ crt: toBase64(crt), key: toBase64(key) })
 
-/** A pair from a spec or a configuration. */
+/** Decodes a pair of a spec or a configuration. */
 export const decoded = ({ crt = '', key = '' }: Partial<EncodedPair>): PemPair => ({ crt: text(crt), key: text(key) })
 
 function text(value: string): string {
@@ -17,8 +17,8 @@ function text(value: string): string {
 }
 
 /**
- * Certificates that were issued, each kept until half of its life is over or what it was made from is another: a
- * controller may then ask for them in every round.
+ * Issued certificates, each kept until half of its lifetime is over or its inputs change, so that a controller may request
+ * them in every round.
  */
 export class Issued {
   readonly #kept = new Map<string, { from: unknown; pair: PemPair }>()
@@ -26,7 +26,7 @@ export class Issued {
 
   constructor(readonly now: () => Date) {}
 
-  /** The pair of this name, made anew when it is due or `from` has changed. */
+  /** The pair of this name; issues it again when it is due for renewal or `from` has changed. */
   async pair(name: string, from: unknown, make: () => PemPair | Promise<PemPair>): Promise<EncodedPair> {
     let kept = this.#kept.get(name)
     if (!kept || !Bun.deepEquals(kept.from, from) || dueForRenewal(kept.pair.crt, this.now())) {
@@ -37,7 +37,7 @@ export class Issued {
     return encoded(kept.pair)
   }
 
-  /** When the first of the pairs asked for since the last call is due, by the wall clock, as certificates are. */
+  /** When the first of the pairs requested since the last call is due for renewal, in wall-clock time, as certificates are. */
   nextRenewal(): Date {
     const next = new Date(this.#next)
     this.#next = Number.POSITIVE_INFINITY

@@ -3,7 +3,7 @@ import { declared, findAll } from '../config/declared.ts'
 import { MachineConfig } from '../config/resources/machine-config.ts'
 import { TrustedRootsConfig } from './documents/trusted-roots.ts'
 
-/** PEM of the authorities that the configuration adds to those the world trusts; empty when it adds none. */
+/** PEM of the authorities that the configuration adds to the public ones; empty when it adds none. */
 export const trustedRoots = (store: Pick<Store, 'get'>): string =>
   findAll(declared(store.get(MachineConfig, 'v1alpha1')), TrustedRootsConfig)
     .map(({ certificates }) => certificates)

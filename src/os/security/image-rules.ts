@@ -2,10 +2,10 @@ import type { SpecOf } from '../../cosi/resource.ts'
 import { matchesWildcard } from '../../wire/wildcard.ts'
 import type { ImageVerificationRule } from './resources/image-verification-rule.ts'
 
-/** One rule as the store has it. */
+/** One rule, as stored. */
 export type Rule = SpecOf<typeof ImageVerificationRule>
 
-/** The first rule whose pattern fits the image's name without tag and digest; `*` stands for anything but a slash, `**` for anything. */
+/** The first rule whose pattern matches the image's name without tag and digest; `*` matches anything but a slash, `**` anything. */
 export function ruleFor<R extends { readonly spec: Rule }>(rules: readonly R[], name: string): R | undefined {
   return rules.find(({ spec }) => matchesWildcard(spec.imagePattern ?? '', name, '/'))
 }

@@ -3,7 +3,7 @@ import { verifyImage } from './api/verify.ts'
 import { configImageVerification } from './controllers/image-verification.ts'
 import { resources } from './resource-types.ts'
 
-/** What images must prove. */
+/** Verification of image signatures. */
 export const security: Area = {
   name: 'security',
   resources,

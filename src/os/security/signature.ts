@@ -1,6 +1,6 @@
 /**
- * Signatures of images as cosign keeps them beside an image: a manifest under the tag `sha256-<digest>.sig`, whose layers are
- * what was signed and whose annotations are the signatures.
+ * Image signatures in cosign's layout: a manifest under the tag `sha256-<digest>.sig` beside the image. Its layers are the
+ * signed payloads and their annotations hold the signatures.
  */
 import { createPublicKey, type KeyObject, verify, X509Certificate } from 'node:crypto'
 import * as v from 'valibot'
@@ -13,7 +13,7 @@ const signatureAnnotation = 'dev.cosignproject.cosign/signature'
 const maxSignatures = 100
 const maxPayload = 1 << 20
 
-/** The key of a PEM text: a public key, or a certificate's. Throws TypeError. */
+/** The public key in a PEM text, which may be a certificate. Throws TypeError. */
 export function verifierKey(pem: string): KeyObject {
   try {
     return pem.includes('BEGIN CERTIFICATE') ? new X509Certificate(pem).publicKey : createPublicKey(pem)
@@ -22,7 +22,7 @@ export function verifierKey(pem: string): KeyObject {
   }
 }
 
-/** Whether one of the signatures beside the image with this digest is of that key; the reason when none is. Throws RegistryError. */
+/** Whether a signature beside the image with this digest was made with the key, with the reason if not. Throws RegistryError. */
 export async function signedBy(
   registry: Pick<RemoteRegistry, 'manifest' | 'smallBlob'>,
   { domain, repository }: Reference,
@@ -49,7 +49,7 @@ export async function signedBy(
   return { signed: false, reason: layers.length === 0 ? 'it is not signed' : 'none of its signatures is of the rule’s key' }
 }
 
-/** Whether these bytes have a signature of that key; SHA-256 unless the key has its own digest. */
+/** Whether this is a signature of the bytes by the key; SHA-256 unless the key type has its own digest. */
 export function isSignedBy(key: KeyObject, bytes: Uint8Array, signature: Uint8Array): boolean {
   try {
     return verify(key.asymmetricKeyType === 'ed25519' ? null : 'sha256', bytes, key, signature)
@@ -60,7 +60,7 @@ export function isSignedBy(key: KeyObject, bytes: Uint8Array, signature: Uint8Ar
 
 const signedText = v.object({ critical: v.object({ image: v.object({ 'docker-manifest-digest': v.string() }) }) })
 
-/** The image that a signed text is about; empty when it is about none. */
+/** The image that a signed payload names; empty when it names none. */
 function digestOf(payload: Uint8Array): string {
   try {
     return v.parse(signedText, JSON.parse(Buffer.from(payload).toString())).critical.image['docker-manifest-digest']

@@ -1,21 +1,21 @@
-/** The kernel's clock as a synchronizer leads it: by its phase-locked loop when it is near, set when it is far. */
+/** The kernel's clock as the synchronizer disciplines it: slewed by the phase-locked loop when near, stepped when far off. */
 import type { Kernel } from '../kernel.ts'
 import type { LedClock } from './ntp/synchronizer.ts'
 
-/** The calls it takes. */
+/** The calls it uses. */
 export type KernelTime = Pick<Kernel['time'], 'clock' | 'setClock' | 'adjustClock'>
 
-/** Bits of adjtimex(2): led by the loop, a second is added, or left out, at the end of the day. */
+/** Bits of adjtimex(2): disciplined by the loop, a second is inserted, or deleted, at the end of the day. */
 const bits = { pll: 1, insertSecond: 0x10, deleteSecond: 0x20 } as const
 
-/** Leads the machine's clock. */
+/** Disciplines the machine's clock. */
 export const kernelClock = (time: KernelTime): LedClock => ({
   slew({ offset, jitter, distance, leap, poll }) {
     const { pll, insertSecond, deleteSecond } = bits
     time.adjustClock({
       nano: true,
       offset: BigInt(Math.round(offset * 1e9)),
-      // The kernel's own constant grows by four where microseconds are meant.
+      // In microsecond mode the kernel's own time constant is larger by four.
       constant: BigInt(Math.max(0, poll - 4)),
       status: pll | (leap === 1 ? insertSecond : leap === 2 ? deleteSecond : 0),
       maxError: BigInt(Math.round(distance * 1e6)),
@@ -24,7 +24,7 @@ export const kernelClock = (time: KernelTime): LedClock => ({
   },
   step(offset) {
     time.setClock(time.clock('realtime') + BigInt(Math.round(offset * 1e9)))
-    // What the loop still had in mind was for the clock as it was; from here on it is in step.
+    // The loop's remaining correction was for the clock before the step.
     time.adjustClock({ nano: true, offset: 0n, status: bits.pll, maxError: 0n, estimatedError: 0n })
   },
 })

@@ -1,42 +1,42 @@
-/** Those who can be asked for the time: servers of the network, and clocks of devices. */
+/** Sources of time: network servers, and clocks of devices. */
 import { pause } from '../../cosi/pause.ts'
 import type { Kernel } from '../kernel.ts'
 import { LeaveAlone, type Source, type SteadyTime } from './ntp/synchronizer.ts'
-import { askTimeServer, TimeServerError } from './time-server.ts'
+import { queryTimeServer, TimeServerError } from './time-server.ts'
 
-/** The calls it takes. */
-export type TellingTime = Pick<Kernel['time'], 'clock' | 'deviceClock'>
+/** The calls it uses. */
+export type ReadableTime = Pick<Kernel['time'], 'clock' | 'deviceClock'>
 
 const seconds = (nanoseconds: bigint) => Number(nanoseconds) / 1e9
-/** How long a server that asks for rest is left alone (RFC 5905 section 7.4), in seconds. */
-const rests: Readonly<Record<string, number>> = { RATE: 64, DENY: 3600, RSTR: 3600 }
+/** How long a server that answers with a kiss code is not polled (RFC 5905 section 7.4), in seconds. */
+const kissIntervals: Readonly<Record<string, number>> = { RATE: 64, DENY: 3600, RSTR: 3600 }
 
 /** A source by its name: `/dev/ptp0` is a device, anything else a server. */
-export function sourceOf(name: string, time: TellingTime): Source {
+export function sourceOf(name: string, time: ReadableTime): Source {
   return name.startsWith('/dev/') ? deviceSource(name, time) : serverSource(name, time)
 }
 
-/** A server. The address that answered is kept to for as long as it does: another one's clock is another clock. */
-function serverSource(name: string, time: TellingTime): Source {
+/** A server. The address that answered is used for as long as it answers: another address is another clock. */
+function serverSource(name: string, time: ReadableTime): Source {
   let address: string | undefined
   return {
     name,
     async ask(signal) {
       try {
-        const said = await askTimeServer(name, { now: () => time.clock('realtime'), signal, address })
-        address = said.address
-        return { ...said, offset: seconds(said.offset), delay: seconds(said.delay) }
+        const answer = await queryTimeServer(name, { now: () => time.clock('realtime'), signal, address })
+        address = answer.address
+        return { ...answer, offset: seconds(answer.offset), delay: seconds(answer.delay) }
       } catch (error) {
         address = undefined
-        const rest = error instanceof TimeServerError ? rests[error.code] : undefined
-        throw rest === undefined ? error : new LeaveAlone((error as Error).message, rest)
+        const retryInterval = error instanceof TimeServerError ? kissIntervals[error.code] : undefined
+        throw retryInterval === undefined ? error : new LeaveAlone((error as Error).message, retryInterval)
       }
     },
   }
 }
 
-/** A clock of a device (PTP), which somebody else keeps right: a hypervisor, or a network card. */
-function deviceSource(path: string, time: TellingTime): Source {
+/** The clock of a device (PTP), which a hypervisor or a network interface keeps right. */
+function deviceSource(path: string, time: ReadableTime): Source {
   return {
     name: path,
     async ask() {
@@ -46,8 +46,8 @@ function deviceSource(path: string, time: TellingTime): Source {
   }
 }
 
-/** The machine's steady clock. */
-export const steadyTime = (time: Pick<TellingTime, 'clock'>): SteadyTime => ({
+/** The machine's monotonic clock. */
+export const steadyTime = (time: Pick<ReadableTime, 'clock'>): SteadyTime => ({
   now: () => seconds(time.clock('monotonic')),
   sleep: (duration, signal) => pause(duration * 1000, signal),
 })

@@ -1,53 +1,53 @@
-/** Asks one time server what time it is: a simple client (RFC 5905 section 14), one packet there and one back. */
+/** Queries one time server: a simple client (RFC 5905 section 14), one packet each way. */
 
 import { clockOffset, type NtpPacket, ntpMode, readNtp, toNtpTime, writeNtp } from '../../wire/ntp.ts'
 
-/** What a server said. Nanoseconds. */
+/** The answer of a server. Nanoseconds. */
 export interface ServerTime {
-  /** How far its clock is ahead of ours. */
+  /** How far its clock is ahead of the local one. */
   readonly offset: bigint
-  /** The time on the way, there and back. */
+  /** The round-trip time. */
   readonly delay: bigint
   readonly stratum: number
-  /** 1 and 2: at the end of this day (UTC) a second is added or left out. */
+  /** 1 and 2: a second is inserted, or deleted, at the end of this day (UTC). */
   readonly leap: number
-  /** Seconds to the clock that all ask in the end, and how far off that may be. */
+  /** Distance to the reference clock in seconds, and its largest error. */
   readonly rootDelay: number
   readonly rootDispersion: number
   /** Which of the server's addresses answered. */
   readonly address: string
 }
 
-/** A time server that does not answer, or not well; the message names it. */
+/** A time server that does not answer, or not correctly; the message names it. */
 export class TimeServerError extends Error {
   override name = 'TimeServerError'
   constructor(
     readonly server: string,
     readonly reason: 'address' | 'timeout' | 'refused' | 'answer',
     detail: string,
-    /** What a server says that refuses (RFC 5905 section 7.4): `RATE`, `DENY`, `RSTR`, … */
+    /** The kiss code of a server that refuses (RFC 5905 section 7.4): `RATE`, `DENY`, `RSTR`, … */
     readonly code = '',
   ) {
     super(`time server "${server}": ${detail}`)
   }
 }
 
-/** How a server is asked. */
+/** How a server is queried. */
 export interface AskOptions {
   /** Nanoseconds since 1970. */
   readonly now: () => bigint
-  /** Milliseconds for one address; it is asked twice in this time, as packets get lost. */
+  /** Milliseconds for one address; the request is sent twice in this time, as packets get lost. */
   readonly timeout?: number
   readonly signal?: AbortSignal
-  /** The address to ask alone, when the name was resolved before. */
+  /** The only address to query, when the name was resolved before. */
   readonly address?: string
 }
 
 const usualPort = 123
 const mostAddresses = 4
 
-/** Asks a server given as `host`, `host:port` or an address; of several addresses the first that answers. */
-export async function askTimeServer(server: string, { now, timeout = 3_000, signal, address: only }: AskOptions): Promise<ServerTime> {
+/** Queries a server given as `host`, `host:port` or an address; of several addresses the first that answers. */
+export async function queryTimeServer(server: string, { now, timeout = 3_000, signal, address: only }: AskOptions): Promise<ServerTime> {
   const { host, port } = target(server)
   let last: unknown
   for (const address of only ? [only] : await addressesOf(server, host)) {
@@ -89,46 +89,46 @@ async function exchange(
   signal?: AbortSignal,
 ): Promise<ServerTime> {
   const done = Promise.withResolvers<ServerTime>()
-  done.promise.catch(() => {}) // it may fail before anybody waits
+  done.promise.catch(() => {}) // it may fail before it is awaited
   const fail = (reason: TimeServerError['reason'], detail: string, code?: string) =>
     done.reject(new TimeServerError(server, reason, detail, code))
-  // What an answer must bring back: numbers of chance instead of our clock, so that nobody can answer who has not seen the question.
-  const asked = new Map<bigint, bigint>()
+  // The nonce that an answer must return: random numbers instead of the local time, so that only a host that saw the request can answer.
+  const requests = new Map<bigint, bigint>()
   const socket = await Bun.udpSocket({
     connect: { hostname, port },
     socket: {
       data(_, datagram) {
         const arrived = toNtpTime(now())
         const packet = readAnswer(datagram)
-        const sent = packet && asked.get(packet.originTime)
-        if (!packet || sent === undefined) return // not an answer to us
+        const sent = packet && requests.get(packet.originTime)
+        if (!packet || sent === undefined) return // not an answer to this request
         const problem = problemOf(packet)
         if (problem) return fail('answer', problem, refusal(packet))
         const { offset, delay } = clockOffset({ sent, received: packet.receiveTime, transmitted: packet.transmitTime, arrived })
         const { stratum, leap, rootDelay, rootDispersion } = packet
         done.resolve({ offset, delay, stratum, leap, rootDelay, rootDispersion, address: hostname })
       },
-      // Bun hands over the error alone, whatever its types say
+      // Bun passes the error alone, unlike its types
       error(...given) {
         const error = given.at(-1) as Error & { code?: string }
         fail('refused', error.code ?? error.message)
       },
     },
   })
-  const ask = () => {
+  const send = () => {
     const nonce = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).readBigUInt64BE()
-    asked.set(nonce, toNtpTime(now()))
+    requests.set(nonce, toNtpTime(now()))
     socket.send(writeNtp({ mode: ntpMode.client, transmitTime: nonce }))
   }
-  const again = setTimeout(ask, timeout / 2)
+  const retry = setTimeout(send, timeout / 2)
   const end = setTimeout(() => fail('timeout', `no answer within ${timeout / 1000} s`), timeout)
   const abort = () => done.reject(signal?.reason)
   signal?.addEventListener('abort', abort, { once: true })
   try {
-    ask()
+    send()
     return await done.promise
   } finally {
-    clearTimeout(again)
+    clearTimeout(retry)
     clearTimeout(end)
     signal?.removeEventListener('abort', abort)
     socket.close()
@@ -144,11 +144,11 @@ function readAnswer(datagram: Uint8Array): NtpPacket | undefined {
   }
 }
 
-/** Why an answer is not to be believed (RFC 5905 sections 7.4 and 9.2); undefined when it is. */
+/** Why an answer is rejected (RFC 5905 sections 7.4 and 9.2); undefined when it is accepted. */
 function problemOf({ leap, stratum, reference, receiveTime, transmitTime }: NtpPacket): string | undefined {
   if (stratum === 0) {
     const code = refusal({ stratum, reference })
-    return `refuses to tell the time${code && `: ${code}`}`
+    return `refuses to answer${code && `: ${code}`}`
   }
   if (leap === 3 || stratum > 15) return 'its own clock is not set'
   if (receiveTime === 0n || transmitTime === 0n) return 'the answer holds no time'

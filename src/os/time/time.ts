@@ -5,7 +5,7 @@ import { keepTimeFloor, raiseClock } from './controllers/floor.ts'
 import { syncTime } from './controllers/sync.ts'
 import { resources } from './resource-types.ts'
 
-/** The clock. */
+/** Time synchronization. */
 export const time: Area = {
   name: 'time',
   resources,
@@ -13,7 +13,7 @@ export const time: Area = {
     // No machine runs this before it was built.
     const built = Date.parse(version.built)
     if (kernel.mode === 'metal' && Number.isFinite(built) && raiseClock(kernel.time, BigInt(built) * 1_000_000n))
-      log.warn('the clock was behind the day this system was built, it was set to that', { time: version.built })
+      log.warn('clock was behind the build date, set forward', { time: version.built })
     return [syncTime(kernel), observeAdjtime(kernel), keepTimeFloor(kernel)]
   },
   methods: ({ kernel }) => timeMethods(kernel),

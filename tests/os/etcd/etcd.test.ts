@@ -30,7 +30,7 @@ async function etcdOf(config: string, addresses = ['10.5.0.2/24', '192.168.7.2/2
   return { ...os, spec: os.store.get(EtcdSpec, 'etcd')?.spec }
 }
 
-test('by default the first address is told to others, and every one listened on', async () => {
+test('by default the first address is advertised, and etcd listens on every one', async () => {
   const { spec } = await etcdOf(controlPlane())
   expect(spec).toMatchObject({
     name: 'cp-1',
@@ -41,7 +41,7 @@ test('by default the first address is told to others, and every one listened on'
   expect((await etcdOf(worker())).spec).toBeUndefined()
 })
 
-test('subnets choose, and listening follows advertising unless it is said otherwise', async () => {
+test('subnets choose the addresses, and listening follows advertising unless configured', async () => {
   const { spec } = await etcdOf(controlPlane('', 'etcd:\n  advertisedSubnets: [192.168.0.0/16]'))
   expect(spec).toMatchObject({
     advertisedAddresses: ['192.168.7.2'],
@@ -53,7 +53,7 @@ test('subnets choose, and listening follows advertising unless it is said otherw
   expect((await etcdOf(controlPlane('', 'etcd:\n  advertisedSubnets: [172.16.0.0/12]'))).spec).toBeUndefined()
 })
 
-test('certificates are written for etcd alone', async () => {
+test('certificates are readable by etcd only', async () => {
   const files = memoryFiles()
   const { store, settled } = machineWith([renderEtcdPki({ files })])
   const pair = { crt: btoa('CRT'), key: btoa('KEY') }
@@ -67,7 +67,7 @@ test('certificates are written for etcd alone', async () => {
   expect([...files.contents.keys()]).not.toContain('/system/secrets/etcd/ca.key')
 })
 
-test('others are sought where Kubernetes has seen them first, and not at this node', async () => {
+test('other nodes are taken from Kubernetes first, without this node', async () => {
   const { store } = machineWith([])
   store.put(NodeAddress, 'accumulative', { addresses: ['10.5.0.2/24'], sortAlgorithm: 'v1' })
   store.put(Endpoint, 'controlplane', { addresses: [], hosts: ['cluster.example'] })
@@ -109,17 +109,17 @@ async function prepared(options: { data?: boolean; others?: Member[]; order?: { 
 
 const own = 'cp-1=https://10.5.0.2:2380'
 
-test('a member with data goes on with it', async () => {
+test('a member with data continues with it', async () => {
   expect(await prepared({ data: true })).toMatchObject({ state: 'existing', cluster: own, done: [] })
 })
 
-test('an ordered bootstrap begins a cluster, and stands until there is data: etcd may not start at once', async () => {
+test('a bootstrap order starts a cluster, and stays until there is data: etcd may not start at once', async () => {
   const order = { recover: false, skipHashCheck: false }
   expect(await prepared({ order })).toMatchObject({ state: 'new', cluster: own, order })
   expect(await prepared({ order, data: true })).toMatchObject({ state: 'existing', order: undefined })
 })
 
-test('an order is taken only where it lasts: a machine that is being installed forgets what it was told', async () => {
+test('a bootstrap is refused where it would be lost: a machine that is being installed keeps nothing', async () => {
   const { store, settled } = machineWith([], controlPlane())
   store.put(MachineType, 'machine-type', 'controlplane')
   await settled()
@@ -170,7 +170,7 @@ test.each([86_400_000, -86_400_000])('a node that waits to join goes on waiting 
   expect(await preparing).toContain('--initial-cluster-state=new')
 })
 
-test('member ids as people see them', () => {
+test('member ids are printed in hexadecimal', () => {
   expect(hexId('2323169747073205614')).toBe('203d8e93873b856e')
   expect(hexId('1')).toBe('0000000000000001')
 })

@@ -36,7 +36,7 @@ const broken = withEtcd('extraArgs: {log-level: nonsense}')
 const noImage = withEtcd('extraArgs: {log-level: info}\nimage: registry.invalid/etcd:v3.6.16')
 const noAddress = withEtcd('extraArgs: {log-level: info}\nadvertisedSubnets: [172.16.0.0/12]')
 
-/** A control plane whose etcd is played by the test: the controllers, the store and the clock are real. */
+/** A control plane whose etcd is scripted by the test. The controllers, the store and the clock are real. */
 async function played({ files = memoryFiles(), config = working, sufficient = true, pullError = '' } = {}) {
   let time = 0
   const restarts: string[] = []
@@ -71,7 +71,7 @@ async function played({ files = memoryFiles(), config = working, sufficient = tr
   os.store.put(NodeAddress, 'routed-no-k8s', { addresses: ['10.5.0.2/24'], sortAlgorithm: 'v1' })
   await os.settled()
   const starts = new EtcdStarts({ store: os.store, log: silent })
-  /** What the service does before each run. */
+  /** The service's steps before each run. */
   const start = () => {
     os.store.put(Service, 'etcd', { running: false, healthy: false, unknown: true })
     starts.begin({ settings: settings(), image: os.store.get(EtcdSpec, 'etcd')!.spec.image })
@@ -88,7 +88,7 @@ async function played({ files = memoryFiles(), config = working, sufficient = tr
     os.store.put(Service, 'etcd', { running: true, healthy, unknown: false })
     await os.settled()
   }
-  /** etcd runs for so long with what it was started with. */
+  /** etcd runs for this long with the settings it was started with. */
   const settle = async () => {
     start()
     await answer()
@@ -110,7 +110,7 @@ async function played({ files = memoryFiles(), config = working, sufficient = tr
 const health = (lastMessage: string) => ({ unknown: false, healthy: false, lastMessage, lastChange: new Date(0) })
 
 describe('settings of etcd', () => {
-  test('that keep it from starting give way to those it ran with, and the running one is not touched before', async () => {
+  test('that keep it from starting are replaced by those it ran with, and the running one is left alone before', async () => {
     const files = memoryFiles()
     const os = await played({ files })
     await os.settle()
@@ -142,7 +142,7 @@ describe('settings of etcd', () => {
     expect([after.fallback(), after.store.get(Diagnostic, 'etcd-settings')]).toEqual([undefined, undefined])
   })
 
-  test('are good as they run, also when others wait for the next start', async () => {
+  test('are good while it runs, also when others wait for the next start', async () => {
     const os = await played()
     os.start()
     await os.answer()
@@ -168,7 +168,7 @@ describe('settings of etcd', () => {
     expect(os.restarts).toEqual([os.settings()])
   })
 
-  test('with an image that is nowhere fail before the running etcd is touched', async () => {
+  test('with an image that cannot be pulled fail before the running etcd is stopped', async () => {
     const os = await played({ pullError: 'no such host' })
     await os.settle()
     await os.apply(noImage)
@@ -217,7 +217,7 @@ describe('a start is counted as failed', () => {
     return { starts, seen: () => store.get(EtcdStart, 'etcd')!.spec, store }
   }
 
-  test('when the process ends by itself, with the words of this run and not of one before', async () => {
+  test('when the process exits by itself, with the output of this run and not of an earlier one', async () => {
     const { starts, seen, store } = starting()
     const own = runContext()
     own.output.line('{"level":"fatal","msg":"discovery failed","error":"of another run"}')
@@ -257,7 +257,7 @@ describe('a start is counted as failed', () => {
   })
 })
 
-test('whether the other members only wait for this one', () => {
+test('the other members may wait for this one only', () => {
   const member = (address: string, answers: boolean) => ({ name: address, address, answers })
   const view = (...answers: boolean[]) => ({
     leader: false,
@@ -294,7 +294,7 @@ test('members are named by their addresses where none of them answers, this one 
   expect(etcdTrouble(view)[0]?.sentence).toContain('0 of 3 answer, and a leader needs 2: bring back cp-1 (10.5.0.2), ')
 })
 
-test('a node without certificates of etcd cannot ask its members, which is not the end of who asks', async () => {
+test('a node without certificates of etcd cannot query its members, which does not throw', async () => {
   const store = { get: () => undefined, list: () => [] }
   await expect(viewEtcd(store)).rejects.toThrow('the certificates of etcd are not there yet')
 })

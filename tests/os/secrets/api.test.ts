@@ -23,13 +23,13 @@ function node(type: 'controlplane' | 'worker') {
   let now = Date.now()
   const store = new Store()
   const os = new Runtime(store, { log: silent, clock: makeClock({ now: () => new Date(now) }) })
-  const asked: string[][] = []
+  const requested: string[][] = []
   /** The authority that trustd signs with; without one it does not answer. */
   const trustd: { ca?: PemPair } = { ca }
   os.register(
     configMaintenanceRoot,
     issueApiCertificates(async (endpoints, _ca, _token, csr) => {
-      asked.push([...endpoints])
+      requested.push([...endpoints])
       if (!trustd.ca) throw new Error('connection refused')
       return signCSR(csr, { ca: trustd.ca, usage: ['serverAuth'], lifetime: day, subject: ({ commonName }) => ({ commonName }) })
     }),
@@ -53,10 +53,10 @@ function node(type: 'controlplane' | 'worker') {
     const pem = (value?: { crt: string }) => (value ? parseCertificate(Buffer.from(value.crt, 'base64').toString()) : undefined)
     return { server: pem(spec?.server), client: pem(spec?.client), unverified: spec?.skipVerifyingClientCert }
   }
-  return { store, os, asked, trustd, configure, accept, shown, later: (ms: number) => (now += ms) }
+  return { store, os, requested, trustd, configure, accept, shown, later: (ms: number) => (now += ms) }
 }
 
-test('a control plane signs its own certificates: a server with its names, a client that may speak for others', async () => {
+test('a control plane signs its own certificates: a server with its names, a client that may act for others', async () => {
   const { os, configure, shown } = node('controlplane')
   configure()
   await os.settled()
@@ -70,19 +70,19 @@ test('a control plane signs its own certificates: a server with its names, a cli
 })
 
 test('a worker has its certificate signed by a control plane and no client certificate', async () => {
-  const { store, os, asked, configure, shown } = node('worker')
+  const { store, os, requested, configure, shown } = node('worker')
   configure()
   await os.settled()
   expect(shown().server).toBeUndefined()
   store.put(Endpoint, 'discovery', { addresses: ['10.0.0.2'], hosts: [] })
   await os.settled()
-  expect(asked).toEqual([['10.0.0.2']])
+  expect(requested).toEqual([['10.0.0.2']])
   expect(shown().server?.subject.commonName).toBe('node-1')
   expect(shown().client).toBeUndefined()
   os.stop()
 })
 
-test('a worker follows a rotation of the authority: its certificate is of one that is accepted at every step', async () => {
+test('a worker follows a rotation of the authority: at every step its certificate is of an accepted one', async () => {
   const next = newCA({ subject: { organizations: ['talos'] }, kind: 'ed25519' })
   const { store, os, trustd, configure, accept } = node('worker')
   const spec = () => store.get(ApiCertificate, 'api')!.spec
@@ -92,7 +92,7 @@ test('a worker follows a rotation of the authority: its certificate is of one th
   await os.settled()
   await accept(ca, next)
   expect(signedBy(crt(), ca.crt)).toBe(true)
-  // Nobody signs while the control plane's trustd starts over: whom to let in follows all the same.
+  // trustd of the control plane is down: the accepted authorities follow anyway.
   trustd.ca = undefined
   await accept(next, ca)
   expect(spec().acceptedCAs).toEqual([{ crt: toBase64(next.crt) }, { crt: toBase64(ca.crt) }])
@@ -105,17 +105,17 @@ test('a worker follows a rotation of the authority: its certificate is of one th
 })
 
 test('a worker takes no certificate of an authority that it does not accept', async () => {
-  const { store, os, asked, trustd, configure } = node('worker')
+  const { store, os, requested, trustd, configure } = node('worker')
   trustd.ca = newCA({ subject: { organizations: ['talos'] }, kind: 'ed25519' })
   configure()
   store.put(Endpoint, 'discovery', { addresses: ['10.0.0.2'], hosts: [] })
   await os.settled()
-  expect(asked.length).toBeGreaterThan(0)
+  expect(requested.length).toBeGreaterThan(0)
   expect(store.get(ApiCertificate, 'api')).toBeUndefined()
   os.stop()
 })
 
-test('a certificate stays as it is until half its life is over, then another takes its place', async () => {
+test('a certificate is kept until half of its lifetime is over, then replaced', async () => {
   const { store, os, configure, later } = node('controlplane')
   configure()
   await os.settled()
@@ -132,7 +132,7 @@ test('a certificate stays as it is until half its life is over, then another tak
   os.stop()
 })
 
-test('without a configuration the certificate is of an authority that nobody knows, and clients are not verified', async () => {
+test('without a configuration the certificate is of a throw-away authority, and clients are not verified', async () => {
   const { store, os, shown } = node('worker')
   store.put(CertSAN, 'maintenance', { ...sans, fqdn: 'maintenance-service.talos.dev' })
   store.put(MaintenanceServiceRequest, 'maintenance', {})

@@ -50,7 +50,7 @@ afterEach(() => {
   for (const runtime of running.splice(0)) runtime.stop()
 })
 
-interface Asked {
+interface SignatureRequest {
   hosts: readonly string[]
   token: string
 }
@@ -58,7 +58,7 @@ interface Asked {
 function machine() {
   const store = new Store()
   const clock = { now: new Date('2026-11-21T12:00:00Z') }
-  const asked: Asked[] = []
+  const requested: SignatureRequest[] = []
   const runtime = new Runtime(store, { log: silent, clock: makeClock({ now: () => clock.now }) })
   running.push(runtime)
   runtime.register(
@@ -71,7 +71,7 @@ function machine() {
     configKubernetesSans,
     configMaintenanceSans,
     issueApiCertificates(async (hosts, ca, token, csr) => {
-      asked.push({ hosts, token })
+      requested.push({ hosts, token })
       expect(parseCertificate(ca).rawSubject).toEqual(parseCertificate(fromBase64(certs.os.crt)).rawSubject)
       return signCSR(csr, {
         ca: { crt: fromBase64(certs.os.crt), key: fromBase64(certs.os.key) },
@@ -104,7 +104,7 @@ function machine() {
   store.put(TimeStatus, 'node', { synced: true, epoch: 0, syncDisabled: false })
   store.put(HostnameStatus, 'hostname', { hostname: 'node-1', domainname: 'example' })
   addresses('10.5.0.2/24')
-  return { store, runtime, clock, asked, configure, addresses }
+  return { store, runtime, clock, requested, configure, addresses }
 }
 
 const read = (encoded: { crt?: string } | undefined) => parseCertificate(fromBase64(encoded?.crt ?? ''))
@@ -161,7 +161,7 @@ describe('a control plane', () => {
     expect(after.client).toEqual(before.client!)
   })
 
-  test('renews at half of the life, and not before', async () => {
+  test('renews at half of the lifetime, and not before', async () => {
     const { store, runtime, configure, clock, addresses } = machine()
     configure('controlplane')
     await runtime.settled()
@@ -186,13 +186,13 @@ describe('a control plane', () => {
 
 describe('a worker', () => {
   test('has its certificate signed by trustd and forwards nothing', async () => {
-    const { store, runtime, configure, asked } = machine()
+    const { store, runtime, configure, requested } = machine()
     configure('worker')
     await runtime.settled()
     expect(store.get(ApiCertificate, 'api')).toBeUndefined()
     store.put(Endpoint, 'discovery', { addresses: ['10.5.0.10', '10.5.0.11'], hosts: [] })
     await runtime.settled()
-    expect(asked).toEqual([{ hosts: ['10.5.0.10', '10.5.0.11'], token: 'token' }])
+    expect(requested).toEqual([{ hosts: ['10.5.0.10', '10.5.0.11'], token: 'token' }])
     const { server, client, acceptedCAs } = store.get(ApiCertificate, 'api')!.spec
     expect(read(server).subject).toEqual({ commonName: 'node-1.example' })
     expect(read(server).extensions.altNames?.ips).toContain('10.5.0.2')
@@ -214,7 +214,7 @@ describe('a worker', () => {
   })
 })
 
-test('without a configuration the API is shown with a certificate of an authority that nobody knows', async () => {
+test('without a configuration the API uses a certificate of a throw-away authority', async () => {
   const { store, runtime, configure } = machine()
   store.put(MaintenanceServiceRequest, 'maintenance', {})
   await runtime.settled()

@@ -18,7 +18,7 @@ function ask(request: { roles: string[]; crtTtl?: { seconds: number; nanos: numb
   }
 }
 
-test('a control plane signs a certificate with the roles and the lifetime asked for', async () => {
+test('a control plane signs a certificate with the requested roles and lifetime', async () => {
   const [message] = ask({ roles: ['os:reader'], crtTtl: { seconds: 3600, nanos: 0 } }).messages
   const certificate = parseCertificate(Buffer.from(message!.crt).toString())
   expect(certificate.subject).toEqual({ organizations: ['os:reader'] })

@@ -12,8 +12,8 @@ const json = (value: unknown) => JSON.stringify(value)
 
 /** A registry that wants a token, with images by path. */
 const contents = new Map<string, string>()
-const asked: string[] = []
-const silentAsked = Promise.withResolvers<void>()
+const requested: string[] = []
+const silentRequested = Promise.withResolvers<void>()
 const server = Bun.serve({
   port: 0,
   hostname: '127.0.0.1',
@@ -22,10 +22,10 @@ const server = Bun.serve({
     if (pathname === '/token')
       return Response.json({ token: `${searchParams.get('scope')} ${request.headers.get('authorization') ?? 'nobody'}` })
     if (pathname.startsWith('/v2/silent/')) {
-      silentAsked.resolve()
+      silentRequested.resolve()
       return new Promise<never>(() => {})
     }
-    asked.push(`${pathname} ${request.headers.get('authorization') ?? ''}`)
+    requested.push(`${pathname} ${request.headers.get('authorization') ?? ''}`)
     if (!request.headers.get('authorization'))
       return new Response('', { status: 401, headers: { 'www-authenticate': `Bearer realm="http://${host}/token",service="test"` } })
     const found = contents.get(pathname)
@@ -82,7 +82,7 @@ const verifyFor = async (
 const withKey = (key: { publicKey: KeyObject }): Partial<Rule> => ({ imagePattern: '**', publicKeyVerifier: { certificate: pem(key) } })
 
 describe('an image', () => {
-  test('without a rule, or with one that skips it, is not looked at', async () => {
+  test('without a rule, or with one that skips it, is not verified', async () => {
     expect(await verify('nobody.invalid/x')).toEqual({ verified: false, message: 'no matched rule' })
     const skipped = await verify('nobody.invalid/x', { imagePattern: 'nobody.invalid/*', skip: true }, { imagePattern: '**', deny: true })
     expect(skipped).toMatchObject({ verified: false, message: 'verification skipped by matched rule (0000)' })
@@ -99,13 +99,13 @@ describe('an image', () => {
   ] as const)('signed with the key of its rule is verified: %s', async (name, key) => {
     const digest = image(`signed/${name.toLowerCase()}`, other, key)
     const reference = `${host}/signed/${name.toLowerCase()}`
-    const verified = { verified: true, message: 'signed as rule 0000 wants it', digestedImageRef: `${reference}@${digest}` }
+    const verified = { verified: true, message: 'signed as rule 0000 requires', digestedImageRef: `${reference}@${digest}` }
     expect(await verify(`${reference}:v1`, withKey(key))).toEqual(verified)
     expect(await verify(`${reference}@${digest}`, withKey(key))).toEqual(verified)
-    expect(asked.at(-1)).toContain('Bearer repository:signed/')
+    expect(requested.at(-1)).toContain('Bearer repository:signed/')
   })
 
-  test('signed by somebody else, not at all, or with a signature of another image is refused', async () => {
+  test('that is unsigned, signed with another key, or has the signature of another image is refused', async () => {
     image('wrong', other)
     await expect(verify(`${host}/wrong:v1`, withKey(ecdsa))).rejects.toMatchObject({
       status: 'PermissionDenied',
@@ -122,7 +122,7 @@ describe('an image', () => {
     await expect(verify(`${host}/bad:v1`, withKey(ecdsa))).rejects.toMatchObject({ status: 'PermissionDenied' })
   })
 
-  test('whose registry lies about digests is refused', async () => {
+  test('whose registry sends wrong digests is refused', async () => {
     const digest = image('lying', ecdsa)
     contents.set(`/v2/lying/manifests/${digest}`, json({ something: 'else' }))
     const payload = [...contents.keys()].find((path) => path.startsWith('/v2/lying/blobs/'))!
@@ -130,12 +130,12 @@ describe('an image', () => {
     await expect(verify(`${host}/lying@${digest}`, withKey(ecdsa))).rejects.toMatchObject({ status: 'DataLoss' })
   })
 
-  test('is checked for a caller a few at a time, and no longer when the caller is gone', async () => {
+  test('is verified a few at a time per caller, and no longer when the caller is gone', async () => {
     const caller = new AbortController()
     const checks = Array.from({ length: 4 }, () =>
       verifyFor({ gone: caller.signal }, `${host}/silent:v1`, withKey(ecdsa)).catch((error) => error.message),
     )
-    await silentAsked.promise
+    await silentRequested.promise
     await expect(verify(`${host}/silent:v1`, withKey(ecdsa))).rejects.toMatchObject({
       status: 'ResourceExhausted',
       message: 'checks of signatures: 4 of them are under way for you already',
@@ -146,7 +146,7 @@ describe('an image', () => {
     await expect(verify(`${host}/nothing:v1`, withKey(ecdsa))).rejects.toMatchObject({ status: 'NotFound' })
   })
 
-  test('that is not there, a rule without a key, and one for keyless signatures are said', async () => {
+  test('that is missing, a rule without a key, and one for keyless signatures are reported', async () => {
     await expect(verify(`${host}/nothing:v1`, withKey(ecdsa))).rejects.toMatchObject({ status: 'NotFound' })
     const broken = { imagePattern: '**', publicKeyVerifier: { certificate: 'x' } }
     await expect(verify(`${host}/good:v1`, broken)).rejects.toMatchObject({ status: 'FailedPrecondition' })

@@ -15,7 +15,7 @@ const kernelTime = {
   clock: () => 0n,
   setClock: () => {},
   adjustClock: () => {
-    throw new Error('not asked for')
+    throw new Error('not expected')
   },
   deviceClock: () => ({ offset: 0n, window: 0n }),
 }
@@ -24,8 +24,8 @@ const kernelTime = {
 function machine(answers: (number | undefined)[], config?: string) {
   const store = new Store()
   const runtime = new Runtime(store, { log: silent })
-  const told: string[] = []
-  const asked: string[] = []
+  const corrections: string[] = []
+  const polled: string[] = []
   const now = { seconds: 0 }
   const drained = Promise.withResolvers<void>()
   runtime.register(
@@ -35,19 +35,19 @@ function machine(answers: (number | undefined)[], config?: string) {
         source: (name) => ({
           name,
           async ask() {
-            asked.push(name)
+            polled.push(name)
             const offset = answers.shift()
             if (offset === undefined) throw new Error('no answer')
             return { offset, delay: 0.001, leap: 0, rootDelay: 0, rootDispersion: 0 }
           },
         }),
         clock: {
-          slew: ({ offset }) => void told.push(`lead ${offset}`),
-          step: (offset) => void told.push(`set ${offset}`),
+          slew: ({ offset }) => void corrections.push(`slew ${offset}`),
+          step: (offset) => void corrections.push(`step ${offset}`),
         },
         time: {
           now: () => now.seconds,
-          // The waiting ends with the script: who sleeps then sleeps for good.
+          // The script ends here: further sleeps never end.
           async sleep(seconds, signal) {
             if (answers.length === 0) {
               drained.resolve()
@@ -62,7 +62,7 @@ function machine(answers: (number | undefined)[], config?: string) {
   if (config) store.put(MachineConfig, 'v1alpha1', config)
   store.put(TimeServerStatus, 'timeservers', { timeServers: ['ntp.example'] })
   const status = () => store.get(TimeStatus, 'node')?.spec
-  return { store, runtime, told, asked, now, drained: drained.promise, status }
+  return { store, runtime, corrections, polled, now, drained: drained.promise, status }
 }
 
 async function through({ runtime, drained, status }: ReturnType<typeof machine>) {
@@ -73,24 +73,24 @@ async function through({ runtime, drained, status }: ReturnType<typeof machine>)
 }
 
 describe('the clock of a machine', () => {
-  test('that is near is in step after the first answer, and led from the fourth', async () => {
+  test('that is near is in step after the first answer, and slewed from the fourth', async () => {
     const one = machine([0.1, 0.1, 0.1, 0.1])
     expect(await through(one)).toEqual({ synced: true, epoch: 0, syncDisabled: false })
-    expect(one.told).toEqual(['lead 0.1'])
+    expect(one.corrections).toEqual(['slew 0.1'])
     one.runtime.stop()
   })
 
-  test('that is far off is set, and when it was very far off a new epoch begins', async () => {
+  test('that is far off is stepped, and a new epoch starts when it was very far off', async () => {
     const near = machine([2])
     expect(await through(near)).toEqual({ synced: true, epoch: 0, syncDisabled: false })
-    expect(near.told).toEqual(['set 2'])
+    expect(near.corrections).toEqual(['step 2'])
     near.runtime.stop()
     const far = machine([-3600])
     expect(await through(far)).toEqual({ synced: true, epoch: 1, syncDisabled: false })
     far.runtime.stop()
   })
 
-  test('that no server answers for counts as right once the patience of the configuration is over', async () => {
+  test('without any answer counts as right after the boot timeout', async () => {
     const one = machine([undefined], 'version: v1alpha1\nmachine:\n  time:\n    bootTimeout: 5m\n')
     expect(await through(one)).toMatchObject({ synced: false })
     one.now.seconds = 301
@@ -101,7 +101,7 @@ describe('the clock of a machine', () => {
     one.runtime.stop()
   })
 
-  test('is left alone where the configuration says so', async () => {
+  test('is left alone where the configuration disables it', async () => {
     for (const config of [
       'version: v1alpha1\nmachine:\n  time:\n    disabled: true\n',
       'version: v1alpha1\nmachine: {}\n---\napiVersion: v1alpha1\nkind: TimeSyncConfig\nenabled: false\n',
@@ -110,20 +110,20 @@ describe('the clock of a machine', () => {
       one.runtime.start()
       await one.runtime.settled()
       expect(one.status()).toEqual({ synced: true, epoch: 0, syncDisabled: true })
-      expect(one.asked).toEqual([])
+      expect(one.polled).toEqual([])
       one.runtime.stop()
     }
   })
 
-  test("that a device tells is led when the machine's devices are there", async () => {
+  test("with a PTP source is disciplined once the machine's devices are there", async () => {
     const one = machine([0, 0])
     one.store.put(TimeServerStatus, 'timeservers', { timeServers: ['/dev/ptp0'] })
     one.runtime.start()
     await one.runtime.settled()
-    expect(one.asked).toEqual([])
+    expect(one.polled).toEqual([])
     one.store.put(DevicesStatus, 'devices', { ready: true })
     await one.drained
-    expect(one.asked).toEqual(['/dev/ptp0', '/dev/ptp0'])
+    expect(one.polled).toEqual(['/dev/ptp0', '/dev/ptp0'])
     one.runtime.stop()
   })
 })
@@ -138,7 +138,7 @@ const mounted = {
   secure: false,
 }
 
-describe('the time known last', () => {
+describe('the last known time', () => {
   function floor(kept: string | undefined, clock: bigint) {
     const store = new Store()
     const runtime = new Runtime(store, { log: silent })
@@ -159,7 +159,7 @@ describe('the time known last', () => {
     return { store, runtime, state }
   }
 
-  test('is the floor of a clock that is behind, once STATE is there', async () => {
+  test('sets a clock that is behind forward, once STATE is there', async () => {
     const { store, runtime, state } = floor('1795292960\n', 0n)
     await runtime.settled()
     expect(state.clock).toBe(0n)
@@ -170,7 +170,7 @@ describe('the time known last', () => {
     runtime.stop()
   })
 
-  test('leaves a clock alone that is ahead of it, or when it is not a time', async () => {
+  test('leaves a clock alone that is ahead, or when the file holds no time', async () => {
     for (const kept of ['5', undefined, 'never', '99999999999999999999']) {
       const { store, runtime, state } = floor(kept, 100n * second)
       store.put(VolumeMountStatus, 'machined-STATE', mounted)
@@ -180,7 +180,7 @@ describe('the time known last', () => {
     }
   })
 
-  test('is written down when servers told the time', async () => {
+  test('is written when the servers have answered', async () => {
     const { store, runtime, state } = floor(undefined, 100n * second)
     store.put(VolumeMountStatus, 'machined-STATE', mounted)
     store.put(TimeStatus, 'node', { synced: true, epoch: 0, syncDisabled: false })

@@ -3,21 +3,21 @@ import { silent } from '../../../src/cosi/log.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { TimeServerStatus } from '../../../src/os/network/resources/time-server.ts'
 import { timeMethods } from '../../../src/os/time/api/time.ts'
-import { askTimeServer, TimeServerError } from '../../../src/os/time/time-server.ts'
+import { queryTimeServer, TimeServerError } from '../../../src/os/time/time-server.ts'
 import { type NtpPacket, ntpMode, readNtp, toNtpTime, writeNtp } from '../../../src/wire/ntp.ts'
 
 const second = 1_000_000_000n
-/** Our clock stands still here, so that every offset is exact. */
+/** The local clock is constant, so that every offset is exact. */
 const here = 1_795_292_960n * second
 const now = () => here
 
-type Answer = (asked: NtpPacket) => (Partial<NtpPacket> | Uint8Array)[]
+type Answer = (request: NtpPacket) => (Partial<NtpPacket> | Uint8Array)[]
 const servers: { close(): void }[] = []
 afterAll(() => {
   for (const server of servers) server.close()
 })
 
-/** A time server on the loopback that answers each question so; its address. */
+/** Starts a time server on the loopback that answers each request with this function; returns its address. */
 async function timeServer(answer: Answer): Promise<string> {
   const socket = await Bun.udpSocket({
     hostname: '127.0.0.1',
@@ -33,7 +33,7 @@ async function timeServer(answer: Answer): Promise<string> {
   return `127.0.0.1:${socket.port}`
 }
 
-/** A good answer of a server that is ahead. */
+/** A valid answer of a server that is ahead. */
 const ahead =
   (nanoseconds: bigint): Answer =>
   ({ transmitTime }) => {
@@ -44,72 +44,72 @@ const ahead =
 const silentServer = await timeServer(() => [])
 
 describe('a time server', () => {
-  test('tells how far it is ahead', async () => {
-    const { offset, delay, stratum } = await askTimeServer(await timeServer(ahead(90n * second)), { now })
+  test('reports how far it is ahead', async () => {
+    const { offset, delay, stratum } = await queryTimeServer(await timeServer(ahead(90n * second)), { now })
     expect(offset).toBe(90n * second)
     expect({ delay, stratum }).toEqual({ delay: 0n, stratum: 2 })
   })
 
-  test('is asked with numbers of chance, not with our clock', async () => {
-    const asked: NtpPacket[] = []
+  test('is queried with random numbers, not with the local time', async () => {
+    const requests: NtpPacket[] = []
     const server = await timeServer((packet) => {
-      asked.push(packet)
+      requests.push(packet)
       return ahead(0n)(packet)
     })
-    await askTimeServer(server, { now })
-    await askTimeServer(server, { now })
-    expect(asked.map(({ version, mode }) => [version, mode])).toEqual([
+    await queryTimeServer(server, { now })
+    await queryTimeServer(server, { now })
+    expect(requests.map(({ version, mode }) => [version, mode])).toEqual([
       [4, 3],
       [4, 3],
     ])
-    expect(new Set(asked.map(({ transmitTime }) => transmitTime)).size).toBe(2)
-    expect(asked.map(({ transmitTime }) => transmitTime)).not.toContain(toNtpTime(here))
+    expect(new Set(requests.map(({ transmitTime }) => transmitTime)).size).toBe(2)
+    expect(requests.map(({ transmitTime }) => transmitTime)).not.toContain(toNtpTime(here))
   })
 
-  test('is not believed when others answer in its place', async () => {
-    const server = await timeServer((asked) => [
+  test('is rejected when others answer in its place', async () => {
+    const server = await timeServer((request) => [
       Buffer.from('noise'),
-      { stratum: 2, originTime: asked.transmitTime ^ 1n, receiveTime: 1n, transmitTime: 1n },
-      { ...ahead(0n)(asked)[0], mode: ntpMode.client },
-      ...ahead(7n * second)(asked),
+      { stratum: 2, originTime: request.transmitTime ^ 1n, receiveTime: 1n, transmitTime: 1n },
+      { ...ahead(0n)(request)[0], mode: ntpMode.client },
+      ...ahead(7n * second)(request),
     ])
-    expect((await askTimeServer(server, { now })).offset).toBe(7n * second)
+    expect((await queryTimeServer(server, { now })).offset).toBe(7n * second)
   })
 
-  test('is asked again when the first question gets lost', async () => {
+  test('is queried again when the first request gets lost', async () => {
     let count = 0
-    const server = await timeServer((asked) => (++count === 1 ? [] : ahead(second)(asked)))
-    expect((await askTimeServer(server, { now, timeout: 200 })).offset).toBe(second)
+    const server = await timeServer((request) => (++count === 1 ? [] : ahead(second)(request)))
+    expect((await queryTimeServer(server, { now, timeout: 200 })).offset).toBe(second)
   })
 
   test.each<[string, Partial<NtpPacket>, string]>([
-    ['refuses', { stratum: 0, reference: Buffer.from('RATE') }, 'refuses to tell the time: RATE'],
+    ['refuses', { stratum: 0, reference: Buffer.from('RATE') }, 'refuses to answer: RATE'],
     ['is not set', { stratum: 16 }, 'its own clock is not set'],
     ['has lost its source', { stratum: 3, leap: 3 }, 'its own clock is not set'],
-    ['says nothing', { receiveTime: 0n }, 'the answer holds no time'],
-  ])('that %s is told of', async (_, answer, message) => {
-    const server = await timeServer((asked) => [{ ...(ahead(0n)(asked)[0] as NtpPacket), ...answer }])
-    await expect(askTimeServer(server, { now })).rejects.toThrow(`time server "${server}": ${message}`)
+    ['sends no time', { receiveTime: 0n }, 'the answer holds no time'],
+  ])('that %s is reported', async (_, answer, message) => {
+    const server = await timeServer((request) => [{ ...(ahead(0n)(request)[0] as NtpPacket), ...answer }])
+    await expect(queryTimeServer(server, { now })).rejects.toThrow(`time server "${server}": ${message}`)
   })
 
-  test('that is silent, or none at all, is given up', async () => {
-    await expect(askTimeServer(silentServer, { now, timeout: 50 })).rejects.toMatchObject({ name: 'TimeServerError', reason: 'timeout' })
+  test('that is silent or missing is given up', async () => {
+    await expect(queryTimeServer(silentServer, { now, timeout: 50 })).rejects.toMatchObject({ name: 'TimeServerError', reason: 'timeout' })
     for (const server of ['', 'a b', 'host:0', 'host:70000', '/dev/ptp0', '[::1', 'a:b:c'])
-      await expect(askTimeServer(server, { now })).rejects.toMatchObject({ name: 'TimeServerError', reason: 'address' })
+      await expect(queryTimeServer(server, { now })).rejects.toMatchObject({ name: 'TimeServerError', reason: 'address' })
   })
 
-  test('whose port is closed is told of', async () => {
+  test('whose port is closed is reported', async () => {
     const closed = await Bun.udpSocket({ hostname: '127.0.0.1', port: 0 })
     const { port } = closed
     closed.close()
-    await expect(askTimeServer(`127.0.0.1:${port}`, { now })).rejects.toThrow(`time server "127.0.0.1:${port}": ECONNREFUSED`)
+    await expect(queryTimeServer(`127.0.0.1:${port}`, { now })).rejects.toThrow(`time server "127.0.0.1:${port}": ECONNREFUSED`)
   })
 
   test('is no longer waited for when the caller is gone', async () => {
     const gone = new AbortController()
-    const asking = askTimeServer(silentServer, { now, signal: gone.signal })
+    const query = queryTimeServer(silentServer, { now, signal: gone.signal })
     gone.abort(new TimeServerError('', 'timeout', 'gone'))
-    await expect(asking).rejects.toThrow('gone')
+    await expect(query).rejects.toThrow('gone')
   })
 })
 
@@ -121,7 +121,7 @@ describe('the time methods', () => {
 
   test('compare with the servers of the node, in turn', async () => {
     await expect(call(time, {})).rejects.toMatchObject({ status: 'FailedPrecondition' })
-    const refusing = await timeServer((asked) => [{ stratum: 0, originTime: asked.transmitTime }])
+    const refusing = await timeServer((request) => [{ stratum: 0, originTime: request.transmitTime }])
     const good = await timeServer(ahead(250_000_000n))
     store.put(TimeServerStatus, 'timeservers', { timeServers: [refusing, good] })
     expect(await call(time, {})).toEqual({
@@ -149,6 +149,6 @@ describe('the time methods', () => {
 })
 
 test('a server whose port is closed is a refusal at once', async () => {
-  const asked = askTimeServer('127.0.0.1:1', { now: () => 0n, timeout: 5000 })
-  expect(await asked.catch((error) => error.message)).toBe('time server "127.0.0.1:1": ECONNREFUSED')
+  const query = queryTimeServer('127.0.0.1:1', { now: () => 0n, timeout: 5000 })
+  expect(await query.catch((error) => error.message)).toBe('time server "127.0.0.1:1": ECONNREFUSED')
 })

@@ -6,7 +6,7 @@ import { dataFolder, snapshotFile } from '../arguments.ts'
 import { bootstrapOf } from '../bootstrap.ts'
 import { withDisk } from './local.ts'
 
-/** Begins the cluster on this node; once in a cluster's life. */
+/** Starts the cluster on this node; once in the lifetime of a cluster. */
 export const bootstrap = ({ files, mode }: Pick<Kernel, 'mode'> & { files: Pick<Kernel['files'], 'exists'> }) =>
   unary('machine.MachineService/Bootstrap', ['os:admin'], ({ recoverEtcd, recoverSkipHashCheck }, { store, log }) => {
     const type = store.get(MachineType, 'machine-type')?.spec

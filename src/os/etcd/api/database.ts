@@ -1,7 +1,7 @@
 import { operators, unary } from '../../../rpc/server/method.ts'
 import { etcdReaders, withEtcd } from './local.ts'
 
-/** How this member fares: sizes, leader, raft's positions. */
+/** The state of this member: sizes, leader, raft indexes. */
 export const etcdStatus = unary('machine.MachineService/EtcdStatus', etcdReaders, (_, { store }) =>
   withEtcd(store, 'etcd status', async (client) => {
     const status = await client.status()
@@ -27,21 +27,21 @@ export const etcdStatus = unary('machine.MachineService/EtcdStatus', etcdReaders
   }),
 )
 
-/** What etcd has raised the alarm about. */
+/** The active alarms of etcd. */
 export const etcdAlarmList = unary('machine.MachineService/EtcdAlarmList', etcdReaders, (_, { store }) =>
   withEtcd(store, 'etcd alarm list', async (client) => ({
     messages: [{ memberAlarms: (await client.alarms()).map(({ memberID, alarm }) => ({ memberId: memberID, alarm })) }],
   })),
 )
 
-/** Takes the alarms back. */
+/** Disarms all alarms. */
 export const etcdAlarmDisarm = unary('machine.MachineService/EtcdAlarmDisarm', operators, (_, { store }) =>
   withEtcd(store, 'etcd alarm disarm', async (client) => ({
     messages: [{ memberAlarms: (await client.disarm()).map(({ memberID, alarm }) => ({ memberId: memberID, alarm })) }],
   })),
 )
 
-/** Rewrites this member's database without its holes; the member does not answer meanwhile. */
+/** Defragments this member's database; the member does not answer meanwhile. */
 export const etcdDefragment = unary('machine.MachineService/EtcdDefragment', operators, (_, { store }) =>
   withEtcd(store, 'etcd defragment', async (client) => {
     await client.defragment()

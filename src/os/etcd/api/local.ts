@@ -8,7 +8,7 @@ import { mountId } from '../../lifecycle/volumes.ts'
 import type { EtcdClient } from '../client.ts'
 import { localEtcd } from '../endpoints.ts'
 
-/** Who may look at etcd: readers, and those who back it up. */
+/** Roles that may read etcd's state: readers, and those that back it up. */
 export const etcdReaders: readonly Role[] = [...readers, 'os:etcd:backup']
 
 /** Refuses what only a control plane node can do. */
@@ -17,7 +17,7 @@ export function onControlPlane(store: Store, what: string): void {
     throw new RpcError('Unimplemented', `${what}: this is a worker, ask a control plane node`)
 }
 
-/** Refuses what is kept beside etcd's data before its disk is there: until then it would be forgotten with the restart after an installation. */
+/** Refuses while etcd's disk is not there: what is written beside etcd's data would be lost with the restart after an installation. */
 export function withDisk(store: Store, mode: Mode, what: string): void {
   if (mode === 'container' || store.get(VolumeMountStatus, mountId('EPHEMERAL'))) return
   throw new RpcError(
@@ -26,7 +26,7 @@ export function withDisk(store: Store, mode: Mode, what: string): void {
   )
 }
 
-/** Does something with this node's etcd. */
+/** Runs an action on this node's etcd. */
 export async function withEtcd<T>(store: Store, what: string, act: (client: EtcdClient) => Promise<T>): Promise<T> {
   onControlPlane(store, what)
   const client = localEtcd(store)

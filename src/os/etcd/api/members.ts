@@ -5,7 +5,7 @@ import { memberIdOf } from '../client.ts'
 import { etcdLeave } from '../leave.ts'
 import { etcdReaders, withEtcd } from './local.ts'
 
-/** Who the members of etcd are. */
+/** Lists the members of etcd. */
 export const etcdMemberList = unary('machine.MachineService/EtcdMemberList', etcdReaders, ({ queryLocal }, { store }) =>
   withEtcd(store, 'etcd member list', async (client) => {
     const members = await client.members({ local: queryLocal })
@@ -26,7 +26,7 @@ export const etcdMemberList = unary('machine.MachineService/EtcdMemberList', etc
   }),
 )
 
-/** Removes a member by its id: one whose node is gone for good. */
+/** Removes a member by its id, after its node was lost. */
 export const etcdRemoveMember = unary('machine.MachineService/EtcdRemoveMemberByID', ['os:admin'], ({ memberId }, { store }) =>
   withEtcd(store, 'etcd remove member', async (client) => {
     const members = await client.members()
@@ -37,7 +37,7 @@ export const etcdRemoveMember = unary('machine.MachineService/EtcdRemoveMemberBy
   }),
 )
 
-/** Takes this node out of etcd. */
+/** Makes this node leave etcd. */
 export const etcdLeaveCluster = (machine: Machine) =>
   unary('machine.MachineService/EtcdLeaveCluster', ['os:admin'], async (_, { store }) =>
     withEtcd(store, 'etcd leave', async () => {
@@ -51,7 +51,7 @@ export const etcdLeaveCluster = (machine: Machine) =>
     }),
   )
 
-/** Hands leadership to another member; names it, or nothing when this node does not lead. */
+/** Hands leadership to another member. Returns its name, or nothing when this node does not lead. */
 export const etcdForfeit = unary('machine.MachineService/EtcdForfeitLeadership', ['os:admin'], (_, { store }) =>
   withEtcd(store, 'etcd forfeit leadership', async (client) => {
     const id = await memberIdOf(client)

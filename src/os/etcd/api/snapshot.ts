@@ -6,7 +6,7 @@ import { dataFolder, snapshotFile } from '../arguments.ts'
 import { localEtcd } from '../endpoints.ts'
 import { onControlPlane, withDisk } from './local.ts'
 
-/** The whole database, with the checksum that a restore looks for. */
+/** The whole database, followed by the checksum that a restore verifies. */
 export const etcdSnapshot = serverStream(
   'machine.MachineService/EtcdSnapshot',
   [...operators, 'os:etcd:backup'],
@@ -21,7 +21,7 @@ export const etcdSnapshot = serverStream(
   },
 )
 
-/** Takes a snapshot in, for the bootstrap that follows. */
+/** Stores an uploaded snapshot for the bootstrap that follows. */
 export const etcdRecover = ({
   files,
   mode,

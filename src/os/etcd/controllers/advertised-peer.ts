@@ -7,8 +7,8 @@ import { localEtcd } from '../endpoints.ts'
 import { EtcdSpec } from '../resources/etcd-spec.ts'
 import { PKIStatus } from '../resources/pki-status.ts'
 
-/** Tells the other members when this node's address has changed. */
-export const adviseOfPeer = ({ store }: { store: Store }): Controller =>
+/** Updates this member's peer URLs in etcd when the node's address has changed. */
+export const updatePeerURLs = ({ store }: { store: Store }): Controller =>
   defineController({
     name: 'etcd.AdvertisedPeerController',
     inputs: { spec: weak(EtcdSpec, { id: 'etcd' }), pki: weak(PKIStatus, { id: 'etcd' }), services: weak(Service, { id: 'etcd' }) },
@@ -22,7 +22,7 @@ export const adviseOfPeer = ({ store }: { store: Store }): Controller =>
         const id = await memberIdOf(client)
         const self = (await client.members()).find((member) => member.ID === id)
         if (!self || sameSet(self.peerURLs, peerURLs)) return
-        log.info("telling etcd of this member's new address", { from: self.peerURLs, to: peerURLs })
+        log.info('updating the peer URLs of this etcd member', { from: self.peerURLs, to: peerURLs })
         await client.updatePeers(id, peerURLs)
       } finally {
         client.close()

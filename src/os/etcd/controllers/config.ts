@@ -8,7 +8,7 @@ import { ComponentFallback } from '../../k8s/resources/component.ts'
 import { sharedAddresses } from '../../network/shared-addresses.ts'
 import { EtcdConfig } from '../resources/etcd-config.ts'
 
-/** What the machine configuration says about etcd. */
+/** etcd's configuration from the machine configuration. */
 export const configEtcd = defineController({
   name: 'etcd.ConfigController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), fallbacks: weak(ComponentFallback, { id: 'etcd' }) },
@@ -26,7 +26,7 @@ export const configEtcd = defineController({
       'etcd',
       {
         ...(advertiseValidSubnets.length > 0 && { advertiseValidSubnets }),
-        // A shared address is with another node tomorrow.
+        // A virtual IP may move to another node.
         advertiseExcludeSubnets: [...advertiseExcludeSubnets, ...sharedAddresses(found)],
         ...(listenValidSubnets.length > 0 && { listenValidSubnets }),
         listenExcludeSubnets,

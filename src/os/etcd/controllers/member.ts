@@ -8,7 +8,7 @@ import { EtcdMember } from '../resources/etcd-member.ts'
 
 const retryDelay = 1000
 
-/** Which member of etcd this node is; makes it a voting one as soon as it has caught up. */
+/** This node's etcd member; promotes it from learner as soon as it has caught up. */
 export const observeMember = ({ store }: { store: Store }): Controller => {
   let id: string | undefined
   return defineController({
@@ -46,9 +46,9 @@ export const observeMember = ({ store }: { store: Store }): Controller => {
               client.close()
             }
           })
-          log.info('etcd member votes now', { member: id })
+          log.info('etcd member promoted', { member: id })
         }
-        // The task stays, so that it is not begun anew while etcd runs.
+        // The task stays registered, so that it does not start again while etcd runs.
         await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
       })
     },

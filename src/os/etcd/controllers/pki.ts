@@ -5,7 +5,7 @@ import { EtcdSecret } from '../../secrets/resources/etcd-secret.ts'
 import { etcdUid, secretsFolder } from '../arguments.ts'
 import { PKIStatus } from '../resources/pki-status.ts'
 
-/** Puts etcd's keys and certificates where etcd reads them. */
+/** Writes etcd's keys and certificates to disk. */
 export const renderEtcdPki = ({ files }: { files: FileWriter }): Controller =>
   defineController({
     name: 'etcd.PKIController',

@@ -6,7 +6,7 @@ import { etcdAddresses } from '../addresses.ts'
 import { EtcdConfig } from '../resources/etcd-config.ts'
 import { EtcdSpec } from '../resources/etcd-spec.ts'
 
-/** etcd's name and addresses: what others are told, and where it listens. */
+/** etcd's name and addresses: those it advertises and those it listens on. */
 export const specEtcd = defineController({
   name: 'etcd.SpecController',
   inputs: {
@@ -20,7 +20,7 @@ export const specEtcd = defineController({
     const name = hostname.get('hostname')?.spec.hostname
     const routed = addresses.get('routed-no-k8s')?.spec.addresses
     if (!given || !name || !routed || routed.length === 0) return
-    // Where the configuration allows none of the node's addresses this throws, and the spec stays as it was.
+    // This throws where the configuration allows none of the node's addresses; the spec then stays as it was.
     const chosen = etcdAddresses(given, routed)
     const settings = config.get('etcd')?.metadata.annotations[settingsAnnotation]
     etcd.put(

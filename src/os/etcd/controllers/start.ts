@@ -13,27 +13,27 @@ import { EtcdConfig } from '../resources/etcd-config.ts'
 import { EtcdSpec } from '../resources/etcd-spec.ts'
 import { EtcdStart } from '../resources/etcd-start.ts'
 
-/** Milliseconds in which etcd has to answer with changed settings: reading gigabytes of data takes a while. */
+/** Milliseconds in which etcd must answer after its settings changed: reading gigabytes of data takes a while. */
 export const startLimit = 120_000
 
-/** Milliseconds until the other members are asked again whether they are only waiting for this one. */
+/** Milliseconds between queries whether the other members wait only for this one. */
 const retryInterval = 10_000
 
 type Status = SpecOf<typeof ComponentStatus>
 type Start = SpecOf<typeof EtcdStart>
 
-/** What is needed of the machine. */
-interface Parts {
+/** What the controller uses of the machine. */
+interface Dependencies {
   readonly supervisor: {
     get(id: string): Pick<ServiceSnapshot, 'state' | 'health'> | undefined
     restart(id: string): Promise<void>
   }
   readonly pull: PullImage
-  /** Whether the members had a majority if the one at these addresses answered. */
+  /** Whether the members would have a majority if the one at these addresses answered. */
   othersSuffice(own: readonly string[]): Promise<boolean>
 }
 
-/** What is known in a round. */
+/** The inputs of one round. */
 interface Facts {
   readonly start: Resource<Start> | undefined
   readonly config: Resource<SpecOf<typeof EtcdConfig>> | undefined
@@ -49,12 +49,13 @@ interface Facts {
 type Tools = Pick<Round, 'clock' | 'wakeIn' | 'background'>
 
 /**
- * Observes with which settings etcd was started and whether it runs with them, for their trial: a process that ends, one that
- * does not answer in time though it alone is missing, an image that is nowhere (pulled while the running etcd is not touched),
- * addresses that the node does not have. Restarts etcd when its settings were rejected; its data is left alone.
+ * Reports with which settings etcd was started and whether it runs with them, for their trial. Settings fail when the process
+ * ends, when it does not answer in time although only this member is missing, when the image cannot be pulled (which is tried
+ * while the running etcd is left alone), and when the node lacks the addresses. Restarts etcd when its settings were rejected;
+ * its data is left alone.
  */
-export function observeEtcdStart(parts: Parts): Controller {
-  const observer = new Observer(parts)
+export function observeEtcdStart(dependencies: Dependencies): Controller {
+  const observer = new Observer(dependencies)
   return defineController({
     name: 'etcd.StartController',
     inputs: {
@@ -84,22 +85,22 @@ export function observeEtcdStart(parts: Parts): Controller {
         from: start?.spec.settings,
         to: settingsOf(facts.spec),
       })
-      await parts.supervisor.restart('etcd')
+      await dependencies.supervisor.restart('etcd')
     },
   })
 }
 
 class Observer {
-  readonly #parts: Parts
+  readonly #dependencies: Dependencies
   readonly #unanswered = new Stopwatch()
   readonly #unaddressable = new Stopwatch()
   #awaited: AwaitedImage | undefined
-  /** The settings with which it was seen to answer last, and the state of the start that was replaced last. */
+  /** The settings with which it answered last, and the state of the start that was replaced last. */
   #answered = ''
   #replaced = ''
 
-  constructor(parts: Parts) {
-    this.#parts = parts
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies
   }
 
   async status(facts: Facts, tools: Tools): Promise<Status | undefined> {
@@ -110,18 +111,18 @@ class Observer {
     return this.#addresses(facts, tools) ?? this.#image(facts, tools) ?? this.#process(facts, tools)
   }
 
-  /** One that never answered takes the newest settings; one that did keeps its own until its next start, unless they were rejected. */
+  /** An etcd that never answered takes the newest settings. One that did keeps its own until its next start, unless they were rejected. */
   mustRestart({ start, spec }: Facts, rejected: string | undefined): boolean {
     const next = settingsOf(spec)
     if (!start || next === undefined || next === start.spec.settings) return false
     if (this.#answered === start.spec.settings && rejected !== start.spec.settings) return false
     const state = JSON.stringify(start.spec)
-    if (this.#replaced === state || isDown(this.#parts.supervisor.get('etcd')?.state ?? 'Initialized')) return false
+    if (this.#replaced === state || isDown(this.#dependencies.supervisor.get('etcd')?.state ?? 'Initialized')) return false
     this.#replaced = state
     return true
   }
 
-  /** Settings that leave no address have no spec, and so cannot even be started. */
+  /** Settings that leave no address produce no spec, so etcd cannot be started with them. */
   #addresses({ config, spec, routed, onTrial }: Facts, tools: Tools): Status | undefined {
     if (!config || onTrial === undefined || onTrial !== settingsOf(config) || onTrial === settingsOf(spec) || routed.length === 0)
       return undefined
@@ -141,7 +142,7 @@ class Observer {
     if (this.#awaited?.image !== image) this.#awaited = awaitedImage(image)
     const awaited = this.#awaited
     if (awaited.there) return undefined
-    background(`image ${image}`, (signal, wake, tell) => pullRepeatedly(awaited, this.#parts.pull, { signal, wake, tell }))
+    background(`image ${image}`, (signal, wake, report) => pullRepeatedly(awaited, this.#dependencies.pull, { signal, wake, report }))
     return awaited.failures > 0 ? { settings: onTrial, ready: false, failures: awaited.failures, error: awaited.error } : undefined
   }
 
@@ -150,15 +151,15 @@ class Observer {
     const { settings, stage, failures, error } = start.spec
     const seen: Status = { settings, ready, failures, error }
     if (ready || settings !== onTrial || stage === 'data' || !overdue(this.#unanswered, `${stage} ${settings}`, tools)) return seen
-    if (stage === 'running' && !(await this.#parts.othersSuffice(spec?.spec.advertisedAddresses ?? []))) {
+    if (stage === 'running' && !(await this.#dependencies.othersSuffice(spec?.spec.advertisedAddresses ?? []))) {
       tools.wakeIn(retryInterval)
       return seen
     }
-    return { ...seen, failures: Math.max(failures, failureLimit), error: error || slowness(start.spec, this.#parts.supervisor) }
+    return { ...seen, failures: Math.max(failures, failureLimit), error: error || slowness(start.spec, this.#dependencies.supervisor) }
   }
 }
 
-/** Whether something has lasted for the limit; a round follows when it has. */
+/** Whether a condition has lasted for the limit; schedules a round for when it will have. */
 function overdue(stopwatch: Stopwatch, what: string, { clock, wakeIn }: Tools): boolean {
   const left = startLimit - stopwatch.of(what, clock.elapsed())
   if (left > 0) wakeIn(left)
@@ -177,14 +178,14 @@ function problemOf(act: () => unknown): string {
 }
 
 /** Why a start without a failure is given up. */
-function slowness({ stage, image }: Start, supervisor: Parts['supervisor']): string {
+function slowness({ stage, image }: Start, supervisor: Dependencies['supervisor']): string {
   const limit = `within ${startLimit / 1000} s`
   if (stage === 'image') return `image "${image}" was not pulled ${limit}`
   const { lastMessage = '' } = supervisor.get('etcd')?.health ?? {}
   return `it did not answer ${limit}${lastMessage && `: ${lastMessage}`}`
 }
 
-/** For how long the same has been so. */
+/** Measures for how long a condition has been the same. */
 class Stopwatch {
   #what = ''
   #since = 0

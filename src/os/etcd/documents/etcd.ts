@@ -36,11 +36,11 @@ export function etcdRules(section: v.InferOutput<typeof etcd> | undefined, repor
 /** etcd's own defaults and limits, in milliseconds. */
 const timing = { heartbeat: 100, election: 1000, most: 50_000, factor: 5 }
 
-/** What etcd checks of two flags together before it starts. */
+/** The relation between two flags that etcd checks before it starts. */
 function timingRules(args: Readonly<Record<string, string | readonly string[]>>, report: Reporter): void {
   const given = (flag: string) => {
     const value = [args[flag] ?? []].flat().at(-1)
-    // What is no number is reported as such.
+    // A value that is not a number is reported elsewhere.
     return value !== undefined && /^\d+$/.test(value) ? Number(value) : undefined
   }
   const election = given('election-timeout')

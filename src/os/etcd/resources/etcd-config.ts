@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** How etcd should run, as the machine configuration says. */
+/** etcd's configuration from the machine configuration. */
 export const EtcdConfig = defineResource({
   type: 'EtcdConfigs.etcd.talos.dev',
   namespace: 'etcd',

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** This node's member of etcd. */
+/** This node's etcd member. */
 export const EtcdMember = defineResource({
   type: 'EtcdMembers.etcd.talos.dev',
   namespace: 'etcd',

@@ -21,7 +21,7 @@ function wait(store: StoreView): string[] {
   return [...timeConditions(store), ...networkConditions(store, ['address', 'hostname', 'etcfiles']), ...spec, ...pki]
 }
 
-/** The cluster's memory. */
+/** The etcd service. */
 export const etcdService = (machine: Machine): ServiceDefinition => {
   const starts = new EtcdStarts(machine)
   let prepared = { settings: '', image: '', args: [] as string[] }
@@ -37,7 +37,7 @@ export const etcdService = (machine: Machine): ServiceDefinition => {
         if (!context.signal.aborted) starts.failed(settings, error)
       }
       starts.begin({ settings, image })
-      // The image comes first, so that a cluster begins as soon as it is ordered to.
+      // The image is pulled first, so that a bootstrap starts at once when it is ordered.
       await ensureImage(machine.kernel, image, context).catch((error: unknown) => {
         failed(pullError(image, error))
         throw error
@@ -65,7 +65,7 @@ export const etcdService = (machine: Machine): ServiceDefinition => {
       ),
       () => prepared.settings,
     ),
-    // The API server's pod waits for the first good answer.
+    // The API server's pod waits for the first successful health check.
     health: { check: (signal) => etcdHealth(machine, signal), initialDelay: 5000, period: 20_000, timeout: 15_000 },
     restart: 'always',
     oom: -998,

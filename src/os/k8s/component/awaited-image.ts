@@ -1,7 +1,7 @@
-/** An image that a component's new settings name: it is pulled before the component that runs is stopped. */
+/** The image that a component's new settings name. It is pulled before the running component is stopped. */
 import { pause } from '../../../cosi/pause.ts'
 
-/** Makes an image available before the component that needs it replaces one that runs. */
+/** Makes an image available before the component that needs it replaces the running one. */
 export type PullImage = (reference: string, signal: AbortSignal) => Promise<void>
 
 /** An image that is pulled, and how often that failed. */
@@ -12,20 +12,20 @@ export interface AwaitedImage {
   error: string
 }
 
-/** One that is not there yet. */
+/** An image that is not there yet. */
 export const awaitedImage = (image: string): AwaitedImage => ({ image, there: false, failures: 0, error: '' })
 
 /** Milliseconds between two attempts to pull the image of a new version. */
 const pullInterval = 5_000
 
-interface Told {
+interface PullContext {
   readonly signal: AbortSignal
   wake(): void
-  tell(error?: unknown): void
+  report(error?: unknown): void
 }
 
-/** Pulls an image until it is there; each failure is counted, so that the trial of the settings can end. */
-export async function pullRepeatedly(image: AwaitedImage, pull: PullImage, { signal, wake, tell }: Told): Promise<void> {
+/** Pulls an image until it is there. Each failure is counted, so that the trial of the settings can end. */
+export async function pullRepeatedly(image: AwaitedImage, pull: PullImage, { signal, wake, report }: PullContext): Promise<void> {
   while (!signal.aborted) {
     try {
       await pull(image.image, signal)
@@ -36,13 +36,13 @@ export async function pullRepeatedly(image: AwaitedImage, pull: PullImage, { sig
       if (signal.aborted) return
       image.failures++
       image.error = pullError(image.image, error)
-      tell(error)
+      report(error)
       wake()
       await pause(pullInterval, signal)
     }
   }
 }
 
-/** What an operator reads of a pull that failed. */
+/** The message for an operator about a failed pull. */
 export const pullError = (image: string, error: unknown): string =>
   `image "${image}" cannot be pulled: ${error instanceof Error ? error.message : String(error)}`

@@ -3,7 +3,7 @@ import type { Store } from '../../../cosi/store.ts'
 import type { Kernel } from '../../kernel.ts'
 import { TimeServerStatus } from '../../network/resources/time-server.ts'
 import { TimeStatus } from '../../time/resources/time-status.ts'
-import { askTimeServer } from '../../time/time-server.ts'
+import { queryTimeServer } from '../../time/time-server.ts'
 import type { Finding } from './findings.ts'
 
 /** What is asked of the world. */
@@ -49,7 +49,7 @@ export async function silentTimeServers(
   const asked = await Promise.all(
     servers.slice(0, 8).map(async (server): Promise<Finding[]> => {
       try {
-        await askTimeServer(server, { now: () => time.clock('realtime'), timeout: patience, signal })
+        await queryTimeServer(server, { now: () => time.clock('realtime'), timeout: patience, signal })
         return []
       } catch (error) {
         return [

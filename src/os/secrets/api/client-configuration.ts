@@ -8,7 +8,7 @@ import { OSRootSecret } from '../resources/os-root-secret.ts'
 
 const defaultName = 'default'
 
-/** Makes credentials for another client of this cluster; only a control plane holds the key that signs them. */
+/** Issues credentials for another client of this cluster. Only a control plane node holds the signing key. */
 export const generateClientConfiguration = unary(
   'machine.MachineService/GenerateClientConfiguration',
   ['os:admin'],

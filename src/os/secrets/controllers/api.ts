@@ -17,15 +17,15 @@ import { TrustdCertificate } from '../resources/trustd-certificate.ts'
 
 const lifetime = day
 const trustdPort = 50001
-/** After a request to trustd that failed while a certificate is in use. */
+/** Retry interval after a failed request to trustd while a certificate is in use. */
 const signRetryInterval = 5_000
 
 type Sans = SpecOf<typeof CertSAN>
 
-/** Asks the trust daemons of the control plane, one after the other, to sign a request. */
+/** Requests a signature from the trustd instances of the control plane, one after the other. */
 export type AskTrustd = (endpoints: readonly string[], ca: string, token: string, csr: string) => Promise<string>
 
-/** Over the network, for real. */
+/** Connects over the network. */
 export const askTrustd: AskTrustd = async (endpoints, ca, token, csr) => {
   const channel = connect(
     endpoints.map((host) => ({ address: host.includes(':') ? `[${host}]:${trustdPort}` : `${host}:${trustdPort}`, tls: { ca } })),
@@ -40,8 +40,8 @@ export const askTrustd: AskTrustd = async (endpoints, ca, token, csr) => {
 }
 
 /**
- * Certificates of apid. In maintenance one of an authority that nobody knows, for clients that are not verified; on the
- * control plane signed with the cluster's authority; on a worker signed by a control plane's trustd.
+ * Certificates of apid. In maintenance mode, one issued by a throw-away authority, for clients that are not verified. On a
+ * control plane node, one signed with the cluster's authority. On a worker, one signed by a control plane's trustd.
  */
 export const issueApiCertificates = (ask: AskTrustd = askTrustd): Controller => {
   let issued: Issued | undefined
@@ -93,7 +93,7 @@ export const issueApiCertificates = (ask: AskTrustd = askTrustd): Controller => 
         const hosts = [...new Set(endpoints.list().flatMap(({ spec }) => spec.addresses))]
         const bundle = acceptedCAs.map(({ crt }) => Buffer.from(crt, 'base64').toString('utf8')).join('\n')
         const previous = api.get('api')?.spec.server
-        // Whom to let in follows the configuration at once, with the certificate of before as long as it is of use.
+        // The accepted authorities follow the configuration at once; the previous certificate stays as long as it is valid.
         const keepServing = () => {
           if (!previous || !signedBy(decoded(previous).crt, bundle)) return false
           api.put('api', { acceptedCAs, server: previous, skipVerifyingClientCert: false })
@@ -121,7 +121,7 @@ export const issueApiCertificates = (ask: AskTrustd = askTrustd): Controller => 
   })
 }
 
-/** Certificates of trustd, on the control plane. */
+/** Certificates of trustd, on control plane nodes. */
 export const issueTrustdCertificates = (): Controller => {
   let issued: Issued | undefined
   return defineController({
@@ -155,7 +155,7 @@ function serverCertificate(ca: PemPair, { fqdn, dnsNames, ips }: Sans, now: Date
   })
 }
 
-/** A certificate in use outlasts a passing lack of what the next is made from. */
+/** A certificate in use is kept while the inputs of the next one are temporarily missing. */
 function keepPrevious(api: { get(id: string): unknown; keep(id: string): void }): void {
   if (api.get('api')) api.keep('api')
 }

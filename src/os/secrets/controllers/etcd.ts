@@ -12,7 +12,7 @@ import { decoded, Issued } from '../issued.ts'
 import { EtcdRootSecret } from '../resources/etcd-root-secret.ts'
 import { EtcdSecret } from '../resources/etcd-secret.ts'
 
-/** Certificates of etcd: the member as server and as peer, and its clients. */
+/** Certificates of etcd: server, peer and clients. */
 export const issueEtcdCertificates = (): Controller => {
   let issued: Issued | undefined
   return defineController({
@@ -30,7 +30,7 @@ export const issueEtcdCertificates = (): Controller => {
       issued ??= new Issued(now)
       const encodedCa = root.get('etcd')?.spec.etcdCA
       const name = hostname.get('hostname')?.spec
-      // No member is reached by a shared address: its coming must not make new certificates, and with them a new API server.
+      // No member is reached by a virtual IP. Its arrival must not reissue certificates, which would restart the API server.
       const found = declared(config.get('v1alpha1'))
       const shared = new Set(sharedAddresses(found).map(addressOnly))
       const own = addresses

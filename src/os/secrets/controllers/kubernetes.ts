@@ -13,7 +13,7 @@ import { KubernetesSecret } from '../resources/kubernetes-secret.ts'
 
 type Root = SpecOf<typeof KubernetesRootSecret>
 
-/** Kubeconfigs of the control plane's components and of this node's own work on the cluster. */
+/** Kubeconfigs of the control plane components and of this node's own access to the cluster. */
 export const issueKubeconfigs = (): Controller => {
   let issued: Issued | undefined
   return defineController({
@@ -41,7 +41,7 @@ export const issueKubeconfigs = (): Controller => {
   })
 }
 
-/** Certificates of the API server, which change with the node's addresses. */
+/** Certificates of the API server, reissued when the node's addresses change. */
 export const issueApiServerCertificates = (): Controller => {
   let issued: Issued | undefined
   return defineController({

@@ -15,7 +15,7 @@ import { OSRootSecret } from '../resources/os-root-secret.ts'
 
 const active = { id: 'v1alpha1' }
 
-/** The authority of the machine API; on a worker only its certificate. */
+/** The authority of the machine API; a worker has only its certificate. */
 export const configRootOS: Controller = defineController({
   name: 'secrets.RootOSController',
   inputs: { config: weak(MachineConfig, active) },
@@ -54,7 +54,7 @@ export const configRootKubernetes: Controller = defineController({
   outputs: { root: exclusive(KubernetesRootSecret) },
   reconcile({ config, root }) {
     const found = declared(config.get('v1alpha1'))
-    // A part of a configuration may be in force before the rest of it is found.
+    // One document of a configuration may be in force before the rest of it is found.
     const { endpoint, localAPIServerPort = 6443 } = found?.cluster.controlPlane ?? {}
     if (!found || !endpoint || !isControlPlane(found.machine)) return
     const { cluster } = found
@@ -65,7 +65,7 @@ export const configRootKubernetes: Controller = defineController({
       name: cluster.clusterName ?? '',
       endpoint: splitUrl(endpoint),
       local_endpoint: splitUrl(`https://localhost:${localAPIServerPort}`),
-      // A shared address is named always: its coming must not make new certificates, and with them a new API server.
+      // A virtual IP is always included. Its arrival must not reissue certificates, which would restart the API server.
       certSANs: [...new Set([...(cluster.apiServer?.certSANs ?? []), ...shared])],
       apiServerIPs: services.map((subnet) => nthAddress(parsePrefix(subnet), 1)),
       dnsDomain: cluster.network?.dnsDomain || 'cluster.local',
@@ -81,7 +81,7 @@ export const configRootKubernetes: Controller = defineController({
   },
 })
 
-/** What the kubelet joins with; by the local load balancer where it is switched on. */
+/** What the kubelet joins with; the endpoint is the local load balancer where that is enabled. */
 export const configKubelet: Controller = defineController({
   name: 'secrets.KubeletController',
   inputs: { config: weak(MachineConfig, active) },
@@ -102,7 +102,7 @@ export const configKubelet: Controller = defineController({
   },
 })
 
-/** An authority for the time before there is a configuration; it never leaves memory. */
+/** An authority for maintenance mode; it never leaves memory. */
 export const configMaintenanceRoot: Controller = defineController({
   name: 'secrets.MaintenanceRootController',
   inputs: {},
@@ -119,10 +119,10 @@ interface Pair {
   key?: string
 }
 
-/** Absent halves are empty, as the resources have them. */
+/** Absent halves become empty strings, as the resources have them. */
 const pairOf = ({ crt = '', key = '' }: Pair) => ({ crt, key })
 
-/** The authorities whose certificates are accepted: the issuing one first. */
+/** The authorities whose certificates are accepted, the issuing one first. */
 const acceptedCAs = ({ ca, acceptedCAs = [] }: { ca?: Pair; acceptedCAs?: Pair[] }) =>
   [ca, ...acceptedCAs].flatMap((each) => (each?.crt ? [{ crt: each.crt }] : []))
 

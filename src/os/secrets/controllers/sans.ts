@@ -56,7 +56,7 @@ export const configKubernetesSans: Controller = defineController({
   },
 })
 
-/** Names of the certificate that is shown while there is no configuration. */
+/** Names of the certificate used while there is no configuration. */
 export const configMaintenanceSans: Controller = defineController({
   name: 'secrets.MaintenanceCertSANsController',
   inputs: { hostname: weak(HostnameStatus), addresses: weak(NodeAddress) },

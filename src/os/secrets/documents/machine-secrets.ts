@@ -1,4 +1,4 @@
-/** Secrets in the legacy document: which must be there, and where they must not. */
+/** Secrets in the v1alpha1 document: which are required, and where they are refused. */
 import * as v from 'valibot'
 import { certificate, certificateAndKey, listOf, text } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
@@ -7,7 +7,7 @@ import { matches, parseCertificates } from '../../../pki/certificate.ts'
 import { parseKey } from '../../../pki/key.ts'
 import { DecodeError } from '../../../wire/decode-error.ts'
 
-/** Fields of `machine` about who is trusted. */
+/** Fields of `machine` about trust. */
 export const machineSecretFields = {
   token: v.pipe(text, v.description('The token with which a machine joins the cluster.')),
   ca: v.pipe(certificateAndKey, v.description('The authority of the machine API; workers hold only the certificate.')),
@@ -78,7 +78,7 @@ function joiningRules(
   if (!cluster.serviceAccount?.key) report.error(['cluster', 'serviceAccount', 'key'], generated)
 }
 
-/** Certificates and keys have to be whole: a text that was cut off in one is YAML all the same. */
+/** Certificates and keys must parse: a value that was cut off is still valid YAML. */
 function wholeRules({ machine = {}, cluster = {} }: Document, report: Reporter): void {
   const pairs: [Path, Secrets | undefined][] = [
     [['machine', 'ca'], machine.ca],
@@ -116,7 +116,7 @@ function reads(read: () => boolean): boolean {
   }
 }
 
-/** Secrets that are no PEM: their forms and lengths, with which the programs that use them would not start. */
+/** Secrets other than PEM: formats and lengths without which the programs that use them would not start. */
 function formRules({ machine = {}, cluster = {} }: Document, report: Reporter): void {
   if (cluster.token && !/^[a-z0-9]{6}\.[a-z0-9]{16}$/.test(cluster.token))
     report.error(['cluster', 'token'], 'not a bootstrap token of Kubernetes: six characters of a-z and 0-9, a dot, and sixteen more')
@@ -140,7 +140,7 @@ function formRules({ machine = {}, cluster = {} }: Document, report: Reporter): 
     report.error(['cluster', 'id'], 'expected at most 256 printable characters without spaces')
 }
 
-/** The number of bytes that a base64 text stands for; undefined when it is none. */
+/** The number of bytes that a base64 text encodes; undefined when it is not base64. */
 function bytesOf(text: string): number | undefined {
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text) || text.length % 4 !== 0) return undefined
   return Buffer.from(text, 'base64').length

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { ip } from '../../values.ts'
 
-/** Names and addresses that server certificates must hold. */
+/** Names and addresses that server certificates must contain. */
 export const CertSAN = defineResource({
   type: 'CertSANs.secrets.talos.dev',
   namespace: 'secrets',

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { bytes } from '../../values.ts'
 
-/** Salt for keys of encrypted volumes. */
+/** Salt for the keys of encrypted volumes. */
 export const EncryptionSalt = defineResource({
   type: 'EncryptionSalts.secrets.talos.dev',
   namespace: 'secrets',

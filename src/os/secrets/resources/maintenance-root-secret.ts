@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { certificateAndKey } from '../../values.ts'
 
-/** An authority made anew at each start, for the API without a configuration. */
+/** An authority generated at each start, for the API without a configuration. */
 export const MaintenanceRootSecret = defineResource({
   type: 'MaintenanceRootSecrets.secrets.talos.dev',
   namespace: 'secrets',

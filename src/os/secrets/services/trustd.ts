@@ -10,7 +10,7 @@ import { TrustdCertificate } from '../resources/trustd-certificate.ts'
 const uid = 51
 const port = 50001
 
-/** The socket of trustd's view of the store. */
+/** The socket of trustd's restricted view of the store. */
 const sockets = '/system/run/trustd'
 
 function wait(store: StoreView): string[] {
@@ -18,7 +18,7 @@ function wait(store: StoreView): string[] {
   return [...timeConditions(store), ...networkConditions(store, ['address', 'hostname']), ...certificates]
 }
 
-/** The notary: signs the certificates of nodes that know the machine token. */
+/** trustd: signs the certificates of nodes that present the machine token. */
 export const trustdService = (machine: Machine): ServiceDefinition => ({
   id: 'trustd',
   dependsOn: ['containerd'],

@@ -18,10 +18,10 @@ const statuses: Record<RegistryError['reason'], StatusName> = {
   broken: 'DataLoss',
 }
 
-/** Readers choose which registries are asked. */
+/** Callers choose which registries are queried, so the checks of each caller are limited. */
 const checks = new Places('checks of signatures', { each: 4, all: 32, time: 60_000 })
 
-/** Whether an image may be used: what the operator's rules say of it, and whether it is signed as they want it. */
+/** Judges an image by the operator's rules and, where a rule requires one, by its signature. */
 export const verifyImage = (): Method =>
   unary('machine.ImageService/Verify', [...readers, 'os:image:verifier'], async ({ imageRef, credentials }, context) => {
     const { store } = context
@@ -39,7 +39,7 @@ export const verifyImage = (): Method =>
     if (!spec.publicKeyVerifier)
       throw new RpcError(
         'FailedPrecondition',
-        `rule ${id} wants a keyless signature, and this machine has no trusted root to judge one by: use a rule with publicKey`,
+        `rule ${id} requires a keyless signature, and this machine has no trusted root to verify one: use a rule with publicKey`,
       )
     try {
       const key = verifierKey(spec.publicKeyVerifier.certificate)
@@ -50,7 +50,7 @@ export const verifyImage = (): Method =>
       })
       if (!found.signed) throw new RpcError('PermissionDenied', `image "${name}@${digest}" is refused by rule ${id}: ${found.reason}`)
       const digested = formatReference({ ...reference, tag: undefined, digest })
-      return { verified: true, message: `signed as rule ${id} wants it`, digestedImageRef: digested }
+      return { verified: true, message: `signed as rule ${id} requires`, digestedImageRef: digested }
     } catch (error) {
       if (error instanceof TypeError) throw new RpcError('FailedPrecondition', `rule ${id}: ${error.message}`)
       if (error instanceof RegistryError) throw new RpcError(statuses[error.reason], error.message)
@@ -67,7 +67,7 @@ function referenceOf(text: string): Reference {
   }
 }
 
-/** Registries as the machine's configuration has them; what the caller brings wins for its host. */
+/** The registries of the machine configuration. Credentials that the caller sends replace those of the same host. */
 function registryOf(store: StoreView, brought: machine.ImageServiceCredentials | undefined, signal: AbortSignal): RemoteRegistry {
   const { mirrors = {}, auths, tls = {} } = store.get(RegistryConfig, 'registries')?.spec ?? {}
   const known = credentialsOf(auths)

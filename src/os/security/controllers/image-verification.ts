@@ -4,7 +4,7 @@ import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { ImageVerificationConfig } from '../../cri/documents/image-verification.ts'
 import { ImageVerificationRule } from '../resources/image-verification-rule.ts'
 
-/** The operator's rules in their order: the first that fits an image decides. */
+/** The operator's rules in order. The first rule that matches an image decides. */
 export const configImageVerification: Controller = defineController({
   name: 'security.ImageVerificationConfigController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },

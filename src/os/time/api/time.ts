@@ -3,24 +3,24 @@ import { callerPlace, Places } from '../../../rpc/server/places.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { Kernel } from '../../kernel.ts'
 import { TimeServerStatus } from '../../network/resources/time-server.ts'
-import { askTimeServer, TimeServerError } from '../time-server.ts'
+import { queryTimeServer, TimeServerError } from '../time-server.ts'
 
-/** Readers choose which server is asked. */
+/** Callers choose which server is queried, so the queries of each caller are limited. */
 const checks = new Places('time checks', { each: 8, all: 64, time: 30_000 })
 
 const second = 1_000_000_000n
 const statuses = { address: 'InvalidArgument', timeout: 'DeadlineExceeded', refused: 'Unavailable', answer: 'Unavailable' } as const
 
-/** The node's clock beside that of a time server: one of its own, or one that the caller names. */
+/** The node's clock beside that of a time server: a configured one, or one that the caller names. */
 export function timeMethods({ time }: { time: Pick<Kernel['time'], 'clock'> }): Method[] {
   const now = () => time.clock('realtime')
 
-  /** Asks the servers in turn. */
+  /** Queries the servers in turn until one answers. */
   const compare = async (servers: readonly string[], signal: AbortSignal) => {
     let last: unknown
     for (const server of servers) {
       try {
-        const { offset } = await askTimeServer(server, { now, signal })
+        const { offset } = await queryTimeServer(server, { now, signal })
         const local = now()
         return { messages: [{ server, localtime: timestamp(local), remotetime: timestamp(local + offset) }] }
       } catch (error) {

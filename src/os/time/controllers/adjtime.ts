@@ -4,10 +4,10 @@ import type { Kernel } from '../../kernel.ts'
 import { AdjtimeStatus } from '../resources/adjtime-status.ts'
 import { TimeStatus } from '../resources/time-status.ts'
 
-/** How often the kernel is asked, in milliseconds. */
+/** Poll interval of the kernel's clock state, in milliseconds. */
 const interval = 30_000
 
-/** Bits of the status, as adjtimex(2) numbers them. */
+/** Status bits of adjtimex(2). */
 const statusBits = [
   'STA_PLL',
   'STA_PPSFREQ',
@@ -30,7 +30,7 @@ const statusBits = [
 /** What adjtimex(2) returns. */
 const states = ['TIME_OK', 'TIME_INS', 'TIME_DEL', 'TIME_OOP', 'TIME_WAIT', 'TIME_ERROR'] as const
 
-/** How the kernel leads the clock. */
+/** How the kernel disciplines the clock. */
 export const observeAdjtime = ({ time }: { time: Pick<Kernel['time'], 'adjustClock'> }): Controller =>
   defineController({
     name: 'time.AdjtimeStatusController',
@@ -41,7 +41,7 @@ export const observeAdjtime = ({ time }: { time: Pick<Kernel['time'], 'adjustClo
       const unsynchronized = (bits & (1 << statusBits.indexOf('STA_UNSYNC'))) !== 0
       status.put('node', {
         offset: formatSpan(Number(offset) * (nano ? 1 : 1000)),
-        // Parts of a million in units of 2^-16 of them.
+        // Units of 2^-16 parts per million.
         frequencyAdjustmentRatio: 1 + Number(frequency) / 65_536 / 1e6,
         maxError: formatSpan(Number(maxError) * 1000),
         estError: formatSpan(Number(estimatedError) * 1000),

@@ -4,7 +4,7 @@ import type { Kernel } from '../../kernel.ts'
 import { mountId } from '../../lifecycle/volumes.ts'
 import { TimeStatus } from '../resources/time-status.ts'
 
-/** Where the time that was known last is kept, on STATE. */
+/** Where the last known time is kept, on STATE. */
 export const lastTimePath = '/system/state/last-time'
 
 const hour = 3_600_000
@@ -12,7 +12,7 @@ const second = 1_000_000_000n
 
 type Time = Pick<Kernel['time'], 'clock' | 'setClock'>
 
-/** Sets a clock that is behind a moment known to be past, in nanoseconds since 1970. Tells whether it was. */
+/** Sets a clock that is behind a moment known to be past, in nanoseconds since 1970. Returns whether it was behind. */
 export function raiseClock(time: Time, floor: bigint): boolean {
   if (time.clock('realtime') >= floor) return false
   time.setClock(floor)
@@ -20,8 +20,8 @@ export function raiseClock(time: Time, floor: bigint): boolean {
 }
 
 /**
- * The time that was known last as the clock's floor: a machine whose battery is empty wakes up in a time in which none of
- * its certificates is valid yet. It is written down every hour, and when the machine goes.
+ * Uses the last known time as the lower bound of the clock: a machine with an empty battery starts in a time in which none of
+ * its certificates is valid yet. The time is written every hour and on shutdown.
  */
 export const keepTimeFloor = ({ mode, time, files }: Pick<Kernel, 'mode' | 'time' | 'files'>): Controller => {
   let raised = false
@@ -36,7 +36,7 @@ export const keepTimeFloor = ({ mode, time, files }: Pick<Kernel, 'mode' | 'time
         raised = true
         const text = files.readTextIfThere(lastTimePath)?.trim() ?? ''
         if (/^\d{1,12}$/.test(text) && raiseClock(time, BigInt(text) * second))
-          log.warn('the clock was behind the time known last, it was set to that', { time: new Date(Number(text) * 1000).toISOString() })
+          log.warn('clock was behind the last known time, set forward', { time: new Date(Number(text) * 1000).toISOString() })
       }
       const known = status.get('node')?.spec
       if (!known?.synced || known.syncDisabled) return

@@ -2,10 +2,10 @@ import { duration, flag, listOf, section, text } from '../../../document/fields.
 import { defineDocument } from '../../../document/kind.ts'
 import { milliseconds } from '../../../document/quantity.ts'
 
-/** Who tells the time. */
+/** Sources of time. */
 export const TimeSyncConfig = defineDocument({
   kind: 'TimeSyncConfig',
-  description: 'Who tells the time.',
+  description: 'Servers and devices that the clock is synchronized with.',
   schema: section({
     enabled: flag,
     bootTimeout: duration,
@@ -18,5 +18,5 @@ export const TimeSyncConfig = defineDocument({
   },
 })
 
-/** `machine.time`: the same, the old way. */
+/** `machine.time`: the same settings in the v1alpha1 document. */
 export const machineTime = section({ disabled: flag, servers: listOf(text), bootTimeout: duration })

@@ -1,29 +1,29 @@
 /**
- * What one server has said lately, and the best of it (RFC 5905 section 10): the answer that was quickest there and back
- * has the least to hide. Seconds throughout; moments are of a clock that never jumps.
+ * The latest samples of one server, and the best of them (RFC 5905 section 10): the one with the shortest round trip has the
+ * smallest error. All values are in seconds; times are of a monotonic clock.
  */
 
-/** One answer. */
+/** One sample. */
 export interface Sample {
   readonly offset: number
   readonly delay: number
   readonly at: number
 }
 
-/** What a server's samples come to. */
+/** The estimate from a server's samples. */
 export interface Estimate {
   readonly offset: number
   readonly delay: number
-  /** How far off the offset may be for its age. */
+  /** The largest error of the offset, which grows with its age. */
   readonly dispersion: number
   readonly jitter: number
   readonly at: number
 }
 
 const stages = 8
-/** PHI: how much a clock left alone may drift, seconds a second. */
+/** PHI: how much a free-running clock may drift, in seconds per second. */
 export const drift = 15e-6
-/** What the clocks of this world can tell apart, at best. */
+/** The best precision of a clock. */
 const precision = 1e-6
 
 /** The last samples of one server. */
@@ -34,19 +34,19 @@ export class ClockFilter {
     this.#samples = [sample, ...this.#samples].slice(0, stages)
   }
 
-  /** Forgets everything: our clock was set, and what was measured against it before means nothing. */
+  /** Forgets everything: the local clock was stepped, which invalidates earlier measurements. */
   clear(): void {
     this.#samples = []
   }
 
-  /** Our clock was led by so much. */
+  /** The local clock was slewed by this much. */
   shift(offset: number): void {
     this.#samples = this.#samples.map((sample) => ({ ...sample, offset: sample.offset - offset }))
   }
 
   estimate(now: number): Estimate | undefined {
     const dispersionOf = ({ at }: Sample) => precision + drift * Math.max(0, now - at)
-    // The older a quick answer, the less it says: its age counts against it.
+    // The age of a sample counts against its short delay.
     const distance = (sample: Sample) => sample.delay / 2 + dispersionOf(sample)
     const [best, ...rest] = this.#samples.toSorted((a, b) => distance(a) - distance(b))
     if (!best) return undefined

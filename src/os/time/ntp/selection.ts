@@ -1,31 +1,31 @@
 /**
- * Whom to believe (RFC 5905 section 11.2): each server claims that the truth lies within its distance of what it says;
- * those whose claims meet where the most do are told from those that cannot be right, and those that scatter the most
- * are left out.
+ * Selection and clustering (RFC 5905 section 11.2): each server claims that the true time lies within its distance of its
+ * offset. Servers whose intervals intersect where most do are accepted, the others are falsetickers; then the accepted ones
+ * that scatter the most are left out.
  */
 
-/** What a server claims. Seconds. */
+/** The claim of one server. Seconds. */
 export interface Candidate {
   readonly server: string
   readonly offset: number
-  /** How far the truth may be from that. */
+  /** The largest error of the offset. */
   readonly distance: number
   readonly jitter: number
   readonly leap: number
 }
 
-/** What the believed ones say together. */
+/** The combined result of the accepted servers. */
 export interface Consensus {
   readonly offset: number
   readonly jitter: number
-  /** How far the truth may be from the offset. */
+  /** The largest error of the offset. */
   readonly distance: number
   readonly leap: number
   readonly believed: readonly string[]
   readonly disbelieved: readonly string[]
 }
 
-/** Fewer are not thrown out for scatter. */
+/** At this number of servers none is left out for scatter. */
 const fewest = 3
 
 /** What most agree upon; undefined when no majority does. */
@@ -51,7 +51,7 @@ export function consensus(candidates: readonly Candidate[]): Consensus | undefin
   }
 }
 
-/** The range in which more than half of the claims meet, with the offsets of all but the disbelieved inside. */
+/** The interval in which more than half of the claims intersect, with the offsets of all accepted servers inside. */
 function intersection(candidates: readonly Candidate[]): { low: number; high: number } | undefined {
   const edges = candidates
     .flatMap(({ offset, distance }) => [
@@ -80,7 +80,7 @@ function intersection(candidates: readonly Candidate[]): { low: number; high: nu
   return undefined
 }
 
-/** Those left when the farthest from the others have been taken out, as long as that makes the rest agree better. */
+/** The servers that are left after removing the farthest ones for as long as that makes the rest agree better. */
 function closest(truthful: readonly Candidate[]): Candidate[] {
   let left = truthful.toSorted((a, b) => a.distance - b.distance)
   while (left.length > fewest) {

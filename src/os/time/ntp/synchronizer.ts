@@ -1,15 +1,15 @@
 /**
- * Keeps a clock in step with time servers (RFC 5905): asks all of them, believes those that most agree with, and has the
- * clock led to what they say; asks less and less often as long as it stays there.
+ * Synchronizes a clock with time servers (RFC 5905): polls all of them, selects those that a majority agrees with, and slews the
+ * clock to their time. The poll interval grows as long as the clock stays in step.
  *
- * A clock that is far off is set; once it has been right, that takes several rounds that say the same, since a lone far
- * answer is more likely a mishap on the way than the truth.
+ * A clock that is far off is stepped. Once it has been in step, that takes several rounds with the same result, since a single
+ * far answer is more likely a network problem than the truth.
  */
 import type { Logger } from '../../../cosi/log.ts'
 import { ClockFilter } from './clock-filter.ts'
 import { type Consensus, consensus } from './selection.ts'
 
-/** What a source said. Seconds. */
+/** A sample of a source. Seconds. */
 export interface Reading {
   readonly offset: number
   readonly delay: number
@@ -18,72 +18,72 @@ export interface Reading {
   readonly rootDispersion: number
 }
 
-/** Somebody to ask. */
+/** A source of time. */
 export interface Source {
   readonly name: string
   ask(signal: AbortSignal): Promise<Reading>
 }
 
-/** A source that wants to be asked less, or not at all. */
+/** Thrown by a source that must not be polled for some time. */
 export class LeaveAlone extends Error {
   constructor(
     message: string,
     /** Seconds. */
-    readonly rest: number,
+    readonly retryInterval: number,
   ) {
     super(message)
   }
 }
 
-/** The clock that is led. */
+/** The clock to discipline. */
 export interface LedClock {
-  /** Leads it over time; `poll` is the power of two of the seconds until the next word. */
+  /** Slews it; `poll` is the power of two of the seconds until the next update. */
   slew(correction: { offset: number; jitter: number; distance: number; leap: number; poll: number }): void
-  /** Sets it. */
+  /** Steps it. */
   step(offset: number): void
 }
 
-/** Time that never jumps, in seconds. */
+/** Monotonic time, in seconds. */
 export interface SteadyTime {
   now(): number
   sleep(seconds: number, signal: AbortSignal): Promise<void>
 }
 
-/** Powers of two of the seconds between rounds. */
+/** Poll intervals as powers of two, in seconds. */
 export const pollRange = { least: 5, most: 11 } as const
-/** Farther off than this, a clock is set, not led; in seconds. */
+/** A clock that is farther off is stepped, not slewed; in seconds. */
 export const slewLimit = 0.4
 
 const retry = { first: 1, longest: 32 }
-/** Rounds right after the beginning, a second apart, so that filters have something to choose from. */
+/** Number of rounds at the start, a second apart, so that the filters have samples to choose from. */
 const burst = 4
-/** Rounds that must say the same before a clock that was right is set. */
+/** Number of rounds that must agree before a clock that was in step is stepped. */
 const confirmations = 4
-/** RFC 5905 section 11.3: how steady it must be, and for how long, before it is asked less often. */
+/** RFC 5905 section 11.3: how stable the clock must be, and for how long, before the poll interval grows. */
 const gate = 4
 const countLimit = 30
-/** How often an offset sticks out of the jitter before it is taken for a mishap. */
+/** An offset that exceeds the jitter by this factor is a spike. */
 const popcorn = 3
 const leastPopcorn = 0.005
 
-interface Asked {
+interface PolledSource {
   readonly source: Source
   readonly filter: ClockFilter
   reading?: Reading
-  silentUntil: number
+  skippedUntil: number
   problem: string
 }
 
-/** Who hears how it goes. */
+/** Receives the state of the synchronization. */
 export interface Listener {
-  /** The clock is as right as the sources can tell; how far off it was, and whether it was set for that. */
+  /** The clock is synchronized; how far off it was, and whether it was stepped. */
   inStep(what: { offset: number; stepped: boolean }): void
-  /** Nobody tells the time, or no majority agrees; without an error when that is over. */
+  /** No source answers or no majority agrees; called without an error when that is over. */
   outOfReach(error?: unknown): void
 }
 
 export class Synchronizer {
-  readonly #asked: Asked[]
+  readonly #sources: PolledSource[]
   readonly #clock: LedClock
   readonly #time: SteadyTime
   readonly #log: Logger
@@ -94,13 +94,13 @@ export class Synchronizer {
   #spiked = false
   #suspicion = 0
   #rounds = 0
-  #disbelieved = ''
+  #rejected = ''
 
   constructor(options: { sources: readonly Source[]; clock: LedClock; time: SteadyTime; log: Logger }) {
-    this.#asked = options.sources.map((source) => ({
+    this.#sources = options.sources.map((source) => ({
       source,
       filter: new ClockFilter(),
-      silentUntil: Number.NEGATIVE_INFINITY,
+      skippedUntil: Number.NEGATIVE_INFINITY,
       problem: '',
     }))
     this.#clock = options.clock
@@ -111,7 +111,7 @@ export class Synchronizer {
   async run(listener: Listener, signal: AbortSignal): Promise<void> {
     let failures = 0
     while (!signal.aborted) {
-      await this.#askAll(signal)
+      await this.#pollAll(signal)
       if (signal.aborted) return
       const found = this.#consensus()
       if (!found) {
@@ -129,26 +129,26 @@ export class Synchronizer {
   }
 
   #trouble(): string {
-    const said = this.#asked.flatMap(({ problem }) => (problem === '' ? [] : [problem]))
-    return said.length > 0 ? said.join('; ') : 'the time servers disagree'
+    const problems = this.#sources.flatMap(({ problem }) => (problem === '' ? [] : [problem]))
+    return problems.length > 0 ? problems.join('; ') : 'the time servers disagree'
   }
 
-  async #askAll(signal: AbortSignal): Promise<void> {
-    const due = this.#asked.filter(({ silentUntil }) => silentUntil <= this.#time.now())
+  async #pollAll(signal: AbortSignal): Promise<void> {
+    const due = this.#sources.filter(({ skippedUntil }) => skippedUntil <= this.#time.now())
     await Promise.all(
-      due.map(async (asked) => {
+      due.map(async (polled) => {
         try {
-          const reading = await asked.source.ask(signal)
-          asked.reading = reading
-          asked.filter.add({ offset: reading.offset, delay: reading.delay, at: this.#time.now() })
-          asked.problem = ''
+          const reading = await polled.source.ask(signal)
+          polled.reading = reading
+          polled.filter.add({ offset: reading.offset, delay: reading.delay, at: this.#time.now() })
+          polled.problem = ''
         } catch (error) {
           if (signal.aborted) return
-          asked.reading = undefined
-          const said = error instanceof Error ? error.message : String(error)
-          if (error instanceof LeaveAlone) asked.silentUntil = this.#time.now() + error.rest
-          if (said !== asked.problem) this.#log.warn('a time server does not tell the time', { server: asked.source.name, reason: said })
-          asked.problem = said
+          polled.reading = undefined
+          const problem = error instanceof Error ? error.message : String(error)
+          if (error instanceof LeaveAlone) polled.skippedUntil = this.#time.now() + error.retryInterval
+          if (problem !== polled.problem) this.#log.warn('time server failed', { server: polled.source.name, error: problem })
+          polled.problem = problem
         }
       }),
     )
@@ -157,47 +157,47 @@ export class Synchronizer {
   #consensus(): (Consensus & { at: number }) | undefined {
     const now = this.#time.now()
     let latest = Number.NEGATIVE_INFINITY
-    const candidates = this.#asked.flatMap(({ source, filter, reading }) => {
+    const candidates = this.#sources.flatMap(({ source, filter, reading }) => {
       const estimate = reading && filter.estimate(now)
       if (!estimate) return []
       latest = Math.max(latest, estimate.at)
       const { offset, delay, dispersion, jitter } = estimate
       const { leap, rootDelay, rootDispersion } = reading
-      // RFC 5905 appendix A.5.5.2; nearer than its MINDISP nobody can claim to be
+      // RFC 5905 appendix A.5.5.2; the distance is at least MINDISP
       const distance = Math.max(0.005, (rootDelay + delay) / 2 + rootDispersion + dispersion + jitter)
       return [{ server: source.name, offset, distance, jitter, leap }]
     })
     const found = consensus(candidates)
     if (!found) {
       if (candidates.length > 0)
-        this.#tellDisbelieved(
+        this.#reportRejected(
           candidates.map(({ server }) => server),
-          'the time servers disagree, none is believed',
+          'time servers disagree, none selected',
         )
       return undefined
     }
-    if (found.disbelieved.length > 0) this.#tellDisbelieved(found.disbelieved, 'a time server is not believed, the others agree')
-    else this.#disbelieved = ''
+    if (found.disbelieved.length > 0) this.#reportRejected(found.disbelieved, 'time server rejected, the others agree')
+    else this.#rejected = ''
     return { ...found, at: latest }
   }
 
-  #tellDisbelieved(servers: readonly string[], message: string): void {
+  #reportRejected(servers: readonly string[], message: string): void {
     const key = servers.join(' ')
-    if (key !== this.#disbelieved) this.#log.warn(message, { servers: key })
-    this.#disbelieved = key
+    if (key !== this.#rejected) this.#log.warn(message, { servers: key })
+    this.#rejected = key
   }
 
-  /** Whether the clock was set (true), led (false), or left alone (undefined). */
+  /** Whether the clock was stepped (true), slewed (false), or left alone (undefined). */
   #correct(found: Consensus & { at: number }): boolean | undefined {
-    if (found.at <= this.#used) return undefined // nothing that was not acted upon already
+    if (found.at <= this.#used) return undefined // no new sample since the last correction
     if (Math.abs(found.offset) > slewLimit) return this.#far(found)
     this.#suspicion = 0
-    if (this.#rounds < burst) return false // near enough to begin with; it is led once there is something to choose from
+    if (this.#rounds < burst) return false // near enough to begin with; it is slewed once the filters have samples
     const before = this.#last
-    const sticksOut = before !== undefined && Math.abs(found.offset - before.offset) > Math.max(leastPopcorn, popcorn * before.jitter)
-    if (sticksOut && !this.#spiked) {
+    const isSpike = before !== undefined && Math.abs(found.offset - before.offset) > Math.max(leastPopcorn, popcorn * before.jitter)
+    if (isSpike && !this.#spiked) {
       this.#spiked = true
-      this.#log.debug('an offset sticks out, it is passed over', { offset: found.offset })
+      this.#log.debug('offset spike ignored', { offset: found.offset })
       return undefined
     }
     this.#spiked = false
@@ -206,21 +206,21 @@ export class Synchronizer {
     this.#adaptPoll(found)
     const { offset, jitter, distance, leap } = found
     this.#clock.slew({ offset, jitter, distance, leap, poll: this.#poll })
-    // By the next round it has got there: what was measured before is seen from there.
-    for (const { filter } of this.#asked) filter.shift(offset)
+    // The slew is complete by the next round, so earlier samples are shifted by it.
+    for (const { filter } of this.#sources) filter.shift(offset)
     return false
   }
 
   #far(found: Consensus): boolean | undefined {
     if (this.#last !== undefined && ++this.#suspicion < confirmations) {
-      // Only what is said from now on counts.
-      if (this.#suspicion === 1) for (const { filter } of this.#asked) filter.clear()
+      // Only samples from now on count.
+      if (this.#suspicion === 1) for (const { filter } of this.#sources) filter.clear()
       return undefined
     }
     this.#suspicion = 0
     this.#clock.step(found.offset)
-    this.#log.info('the clock was set', { seconds: found.offset, servers: found.believed.join(', ') })
-    for (const { filter } of this.#asked) filter.clear()
+    this.#log.info('clock stepped', { seconds: found.offset, servers: found.believed.join(', ') })
+    for (const { filter } of this.#sources) filter.clear()
     this.#poll = pollRange.least
     this.#count = 0
     this.#rounds = 1

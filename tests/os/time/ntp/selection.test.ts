@@ -12,42 +12,42 @@ const claim = (server: string, offset: number, distance = 0.01, more: Partial<Ca
   ...more,
 })
 
-describe('whom to believe', () => {
-  test('one alone is believed', () => {
+describe('selection', () => {
+  test('a single server is accepted', () => {
     expect(consensus([claim('a', 3)])).toMatchObject({ offset: 3, believed: ['a'], disbelieved: [] })
   })
 
-  test('nobody is nobody, and of two who disagree neither is believed', () => {
+  test('no server gives no result, and of two that disagree neither is accepted', () => {
     expect(consensus([])).toBeUndefined()
     expect(consensus([claim('a', 0), claim('b', 1)])).toBeUndefined()
   })
 
-  test('a minority that lies together is told from the majority', () => {
+  test('a minority of falsetickers that agree is rejected', () => {
     const found = consensus([claim('a', 0), claim('b', 0.002), claim('c', -0.003), claim('d', 7), claim('e', 7.001)])
     expect(found?.disbelieved).toEqual(['d', 'e'])
     expect(Math.abs(found!.offset)).toBeLessThan(0.003)
   })
 
-  test('the nearer weigh more', () => {
+  test('nearer servers weigh more', () => {
     const found = consensus([claim('near', 0, 0.02), claim('far', 0.01, 0.5)])
     expect(found!.offset).toBeLessThan(0.001)
   })
 
-  test('whatever fewer than half say, the rest is followed', () => {
+  test('the majority wins over any minority', () => {
     fc.assert(
       fc.property(fc.array(fc.double({ min: -1e6, max: 1e6, noNaN: true }), { maxLength: 4 }), (lies) => {
         const honest = Array.from({ length: lies.length + 1 }, (_, n) => claim(`h${n}`, 0.001 * n, 0.02))
         const found = consensus([...lies.map((offset, n) => claim(`l${n}`, offset, 0.01)), ...honest])
         expect(found).toBeDefined()
-        // A lie within reach of the truth cannot be told from it, and does little harm.
+        // A false offset within the distance of the truth cannot be detected, and does little harm.
         expect(Math.abs(found!.offset)).toBeLessThan(0.06)
       }),
     )
   })
 })
 
-describe('what one server says', () => {
-  test('the quickest answer counts, until it is old', () => {
+describe('the clock filter of one server', () => {
+  test('the sample with the shortest delay counts, until it is old', () => {
     const filter = new ClockFilter()
     filter.add({ offset: 0.001, delay: 0.01, at: 0 })
     filter.add({ offset: 0.05, delay: 0.2, at: 60 })
@@ -57,7 +57,7 @@ describe('what one server says', () => {
     expect(filter.estimate(110)).toMatchObject({ offset: 0.03 })
   })
 
-  test('nothing is nothing, and what was is forgotten when told', () => {
+  test('no sample gives no estimate, and clearing forgets all samples', () => {
     const filter = new ClockFilter()
     expect(filter.estimate(0)).toBeUndefined()
     filter.add({ offset: 1, delay: 0, at: 0 })

@@ -15,34 +15,34 @@ function run(world: World, sources: readonly Source[]) {
   return { done, entries, heard, troubles: () => troubles }
 }
 
-describe('a clock that is led by servers', () => {
+describe('a clock synchronized with servers', () => {
   test.each([
     ['drifts fast', 80e-6],
     ['drifts slowly', -5e-6],
-  ])('and %s is a few milliseconds right after an hour, and asked after less often', async (_, drift) => {
+  ])('and %s is a few milliseconds right after an hour, and polled less often', async (_, drift) => {
     const world = new World({ error: 0.3, drift, end: 6 * 3600 })
     await run(world, [world.server('a', { seed: 1 }), world.server('b', { seed: 2 }), world.server('c', { seed: 3 })]).done
     expect(Math.abs(world.error)).toBeLessThan(0.003)
-    expect(world.told.filter((what) => what.startsWith('step'))).toEqual([])
+    expect(world.corrections.filter((what) => what.startsWith('step'))).toEqual([])
     expect(Math.max(...world.polls)).toBeGreaterThan(6)
   })
 
-  test('and is far off at first is set at once, then led', async () => {
+  test('that is far off at first is stepped at once, then slewed', async () => {
     const world = new World({ error: -86_400, end: 600 })
     const { heard, done } = run(world, [world.server('a')])
     await done
     expect(Math.abs(heard[0]!.offset - 86_400)).toBeLessThan(0.1)
-    expect(world.told[0]).toStartWith('step')
-    expect(world.told.filter((what) => what.startsWith('step')).length).toBe(1)
+    expect(world.corrections[0]).toStartWith('step')
+    expect(world.corrections.filter((what) => what.startsWith('step')).length).toBe(1)
     expect(heard[0]).toMatchObject({ stepped: true })
     expect(Math.abs(world.error)).toBeLessThan(0.005)
   })
 
-  test('that stays far off although it was right is set after several rounds that say so', async () => {
+  test('that was in step and is far off is stepped after several rounds agree', async () => {
     const world = new World({ end: 4000 })
     const source = world.server('a')
     const { done } = run(world, [source])
-    // At half of the time somebody sets the clock by hand.
+    // At half of the time the clock is set by hand.
     const sleep = world.sleep.bind(world)
     let meddled = false
     world.sleep = async (seconds) => {
@@ -53,13 +53,13 @@ describe('a clock that is led by servers', () => {
       }
     }
     await done
-    expect(world.told.filter((what) => what.startsWith('step'))).toHaveLength(1)
+    expect(world.corrections.filter((what) => what.startsWith('step'))).toHaveLength(1)
     expect(Math.abs(world.error)).toBeLessThan(0.005)
   })
 })
 
-describe('what is not believed', () => {
-  test('a server among three that lies, however it answers', async () => {
+describe('rejected', () => {
+  test('a falseticker among three, however it answers', async () => {
     for (const off of [5, -0.2, 1000]) {
       const world = new World({ error: 0.1, end: 3600 })
       const { done, entries } = run(world, [
@@ -69,46 +69,46 @@ describe('what is not believed', () => {
       ])
       await done
       expect(Math.abs(world.error)).toBeLessThan(0.005)
-      expect(entries.some(({ message, fields }) => message.includes('not believed') && fields.servers === 'liar')).toBe(true)
+      expect(entries.some(({ message, fields }) => message.includes('rejected') && fields.servers === 'liar')).toBe(true)
     }
   })
 
-  test('two servers of which each says something else: the clock is left as it is', async () => {
+  test('two servers that disagree: the clock is left alone', async () => {
     const world = new World({ error: 0.1, end: 300 })
     const { done, heard, troubles } = run(world, [world.server('a'), world.server('b', { off: 3 })])
     await done
-    expect(world.told).toEqual([])
+    expect(world.corrections).toEqual([])
     expect(heard).toEqual([])
     expect(troubles()).toBeGreaterThan(0)
   })
 
-  test('a lone answer that is far off, or sticks out', async () => {
+  test('a single answer that is far off, or a spike', async () => {
     for (const mishap of [40, 0.25]) {
       const world = new World({ end: 4000 })
       let answers = 0
-      const says = (reading: { offset: number }) => (++answers === 20 ? { ...reading, offset: reading.offset + mishap } : reading)
-      await run(world, [world.server('a', { says: says as never })]).done
-      expect(world.told.filter((what) => what.startsWith('step'))).toEqual([])
-      expect(world.told.filter((what) => Number.parseInt(what.slice(5), 10) > 100)).toEqual([])
+      const alter = (reading: { offset: number }) => (++answers === 20 ? { ...reading, offset: reading.offset + mishap } : reading)
+      await run(world, [world.server('a', { alter: alter as never })]).done
+      expect(world.corrections.filter((what) => what.startsWith('step'))).toEqual([])
+      expect(world.corrections.filter((what) => Number.parseInt(what.slice(5), 10) > 100)).toEqual([])
     }
   })
 })
 
-test('a leap second is told when most of those believed tell it', async () => {
+test('a leap second is announced when most of the accepted servers announce it', async () => {
   const world = new World({ end: 600 })
-  const leaping = (leap: number) => ({ says: (reading: object) => ({ ...reading, leap }) as never })
+  const leaping = (leap: number) => ({ alter: (reading: object) => ({ ...reading, leap }) as never })
   await run(world, [world.server('a', leaping(1)), world.server('b', leaping(1)), world.server('c', leaping(0))]).done
   expect(world.leap).toBe(1)
 })
 
-test('a server that asks for rest is left alone, one that is silent is asked with growing pauses', async () => {
+test('a server that sends RATE is left alone, a silent one is polled with growing intervals', async () => {
   const world = new World({ end: 300 })
-  const asked: number[] = []
+  const polled: number[] = []
   const tired: Source = {
     name: 'tired',
     ask: async () => {
-      asked.push(world.t)
-      throw new LeaveAlone('refuses to tell the time: RATE', 64)
+      polled.push(world.t)
+      throw new LeaveAlone('refuses to answer: RATE', 64)
     },
   }
   const silent: number[] = []
@@ -121,7 +121,7 @@ test('a server that asks for rest is left alone, one that is silent is asked wit
   }
   const { done, troubles } = run(world, [tired, away])
   await done
-  expect(asked.slice(1).every((at, index) => at - asked[index]! >= 64)).toBe(true)
+  expect(polled.slice(1).every((at, index) => at - polled[index]! >= 64)).toBe(true)
   expect(silent.slice(0, 5)).toEqual([0, 1, 3, 7, 15])
   expect(troubles()).toBe(silent.length)
 })

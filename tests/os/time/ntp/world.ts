@@ -1,10 +1,10 @@
 /**
- * A world of its own for clocks: true time, a clock of ours that drifts and is led by the kernel's loop as
- * kernel/time/ntp.c does it (second_overflow, ntp_update_offset), and servers with errors and ways of their own.
+ * A simulation of clocks: true time, a local clock that drifts and is disciplined by the kernel's loop as kernel/time/ntp.c
+ * does it (second_overflow, ntp_update_offset), and servers with errors and delays.
  */
 import type { LedClock, Reading, Source, SteadyTime } from '../../../../src/os/time/ntp/synchronizer.ts'
 
-/** Numbers of chance that are the same every time. */
+/** Pseudo-random numbers from a fixed seed. */
 export function chance(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -14,13 +14,13 @@ export function chance(seed: number): () => number {
 }
 
 export class World implements SteadyTime, LedClock {
-  /** True seconds since the beginning. */
+  /** True seconds since the start. */
   t = 0
-  /** Our clock minus the truth, and its drift in seconds a second. */
+  /** The local clock minus the true time, and its drift in seconds per second. */
   error: number
   readonly drift: number
-  readonly told: string[] = []
-  /** The time to end at, and who is told. */
+  readonly corrections: string[] = []
+  /** Aborted when the end is reached. */
   readonly abort = new AbortController()
   readonly #end: number
   #left = 0
@@ -51,7 +51,7 @@ export class World implements SteadyTime, LedClock {
   }
 
   slew({ offset, poll, leap }: Parameters<LedClock['slew']>[0]): void {
-    this.told.push(`slew ${Math.round(offset * 1e3)}ms`)
+    this.corrections.push(`slew ${Math.round(offset * 1e3)}ms`)
     this.polls.push(poll)
     this.leap = leap
     this.#constant = Math.max(0, poll - 4)
@@ -63,22 +63,22 @@ export class World implements SteadyTime, LedClock {
   }
 
   step(offset: number): void {
-    this.told.push(`step ${Math.round(offset * 1e3)}ms`)
+    this.corrections.push(`step ${Math.round(offset * 1e3)}ms`)
     this.error += offset
     this.#left = 0
   }
 
-  /** A server: how far its clock is off, how unlike its ways there and back are, and what it says instead now and then. */
-  server(name: string, { off = 0, way = 0.02, noise = 0.001, seed = 1, says = (reading: Reading) => reading } = {}): Source {
+  /** A server: the offset of its clock, its round-trip time, its noise, and a function that alters its answers. */
+  server(name: string, { off = 0, way = 0.02, noise = 0.001, seed = 1, alter = (reading: Reading) => reading } = {}): Source {
     const random = chance(seed)
     return {
       name,
       ask: async () => {
-        // Queues on the way make an answer late, and its offset wrong by half of that.
+        // Queues make an answer late, which shifts its offset by half of the delay.
         const late = noise * -Math.log(1 - random())
         const delay = way + late
         const offset = off - this.error + (random() < 0.5 ? -1 : 1) * (late / 2)
-        return says({ offset, delay, leap: 0, rootDelay: 0.005, rootDispersion: 0.002 })
+        return alter({ offset, delay, leap: 0, rootDelay: 0.005, rootDispersion: 0.002 })
       },
     }
   }

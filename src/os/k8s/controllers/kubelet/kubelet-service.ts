@@ -79,7 +79,7 @@ export function startKubelet({ kernel: { files, mode }, store, supervisor, servi
         awaited = awaited?.image === spec.image ? awaited : awaitedImage(spec.image)
         if (!awaited.there) {
           const image = awaited
-          background(`image ${image.image}`, (signal, wake, tell) => pullRepeatedly(image, pull, { signal, wake, tell }))
+          background(`image ${image.image}`, (signal, wake, report) => pullRepeatedly(image, pull, { signal, wake, report }))
           status.put('kubelet', { settings, ready: false, failures: image.failures, error: image.error })
           return
         }
