@@ -11,7 +11,7 @@ import { configIdentity } from './controllers/identity.ts'
 import { pullFromKubernetes, pushToKubernetes } from './controllers/kubernetes-registry.ts'
 import { resources } from './resource-types.ts'
 
-/** Who belongs to the cluster. */
+/** Membership of the cluster. */
 export const cluster: Area = {
   name: 'cluster',
   resources,

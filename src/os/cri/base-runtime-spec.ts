@@ -1,6 +1,6 @@
 import { basicMounts, maskedPaths, ociVersion, readonlyPaths } from '../../supervise/containerd/spec.ts'
 
-/** What a container of a pod may do unless its pod says otherwise. */
+/** The default rights of a pod's container. */
 const capabilities = [
   'CHOWN',
   'DAC_OVERRIDE',
@@ -19,8 +19,8 @@ const capabilities = [
 ].map((name) => `CAP_${name}`)
 
 /**
- * The specification that each container of a pod begins with: containerd's own beginning without limits on resources,
- * so that a container inherits those of containerd, and the overrides laid over it.
+ * The specification that each container of a pod starts with: containerd's default without resource limits, so that a container
+ * inherits those of containerd, merged with the overrides.
  */
 export function baseRuntimeSpec(overrides: Readonly<Record<string, unknown>>): object {
   const base = {

@@ -7,7 +7,7 @@ import { criDaemon, systemDaemon } from './daemons.ts'
 const { CRI, CONTAINERD } = enums.ContainerDriver
 const { NS_UNKNOWN, NS_CRI, NS_SYSTEM } = enums.ContainerdNamespace
 
-/** The daemon and namespace that a request means: the daemon by its driver; the pods' images where nothing is said. Throws RpcError. */
+/** The daemon and namespace of a request: the daemon by its driver; the pods' images by default. Throws RpcError. */
 export function channelOfInstance(instance: common.ContainerdInstance | undefined): Channel {
   const { driver, namespace } = instance ?? { driver: CRI, namespace: NS_CRI }
   const known = namespace === NS_UNKNOWN || namespace === NS_CRI || namespace === NS_SYSTEM

@@ -1,4 +1,4 @@
-/** The containers that a daemon runs, as the API lists them; pods are told by the labels the kubelet gives. */
+/** The containers that a daemon runs, as the API lists them; pods are recognized by the kubelet's labels. */
 
 import { basename } from 'node:path'
 import type { Channel } from '../../rpc/client/channel.ts'
@@ -11,7 +11,7 @@ export interface ListedContainer {
   readonly namespace: string
   /** `apid`, `kube-system/pod` or `kube-system/pod:container:0123456789ab`. */
   readonly id: string
-  /** containerd's own name. */
+  /** containerd's own id. */
   readonly internalId: string
   readonly image: string
   readonly pid: number
@@ -22,7 +22,7 @@ export interface ListedContainer {
   readonly uid: string
   readonly name: string
   readonly cgroup: string
-  /** `cni-…` of a sandbox that has a network of its own; empty for the containers in it and for pods on the node's own network. */
+  /** `cni-…` of a sandbox with its own network namespace; empty for the containers in it and for pods on the host network. */
   readonly networkNamespace: string
   readonly created: number
 }

@@ -4,7 +4,7 @@ import type { RegistryConfig } from './resources/registry-config.ts'
 
 type Auths = SpecOf<typeof RegistryConfig>['auths']
 
-/** Who to be towards each registry; an identity token is a password without a user. */
+/** The credentials for each registry; an identity token is a password without a user. */
 export function credentialsOf(auths: Auths): Credentials | undefined {
   if (!auths || Object.keys(auths).length === 0) return undefined
   return (host) => {

@@ -14,7 +14,7 @@ import { containerdService } from './services/containerd.ts'
 import { criService } from './services/cri.ts'
 import { registrydService } from './services/registryd.ts'
 
-/** Containers and their images: the daemons that run them, and where images come from. */
+/** Containers and their images: the daemons that run them, and the registries. */
 export const cri: Area = {
   name: 'cri',
   resources,

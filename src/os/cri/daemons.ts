@@ -2,7 +2,7 @@
 
 import { containerd } from '../../supervise/containerd/client.ts'
 
-/** Runs apid and trustd; its state does not outlive the machine's. */
+/** Runs apid and trustd; its state lasts until the machine restarts. */
 export const systemDaemon = containerd('/system/run/containerd/containerd.sock')
 
 /** Runs etcd and the kubelet in namespace `system`, pods in namespace `k8s.io`. */

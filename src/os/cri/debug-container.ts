@@ -1,6 +1,6 @@
 /**
- * A container that an operator looks at the machine with: it sees all of it, its own files are those of the image, and it
- * lives as long as the call that asked for it. What a call that could not clean up has left is removed by the next one.
+ * A container in which an operator inspects the machine: it sees all of it, its own files are those of the image, and it ends
+ * with the call that requested it. What a call could not clean up is removed by the next one.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -20,21 +20,21 @@ type Spec = machine.DebugContainerRunRequestSpec
 type Request = machine.DebugContainerRunRequest
 type Reply = { stdoutData: Uint8Array } | { exitCode: number }
 type InputFifo = ReturnType<Kernel['fifo']['makeInputFifo']>
-type Doors = Pick<Kernel, 'files' | 'fifo' | 'capabilities' | 'cgroup'>
+type KernelCalls = Pick<Kernel, 'files' | 'fifo' | 'capabilities' | 'cgroup'>
 
-/** Where its control group is, a folder a container. */
+/** Parent of the containers' control groups. */
 const group = '/system/debug'
 const pipesFolder = '/system/run/pipes'
 const label = 'ichor/debug'
-/** Milliseconds that output may still come after the container is gone. */
+/** Milliseconds to wait for more output after the container has exited. */
 const lastOutput = 5000
 
-/** Debug containers that calls of this process hold. */
+/** Debug containers of the running calls. */
 const held = new Set<string>()
 
-/** Runs the container: requests are its input, replies its output, at last its exit code. An abort kills it. */
+/** Runs the container: requests are its input, replies its output, at last its exit code. Aborting kills it. */
 export async function* runDebugContainer(
-  doors: Doors,
+  kernel: KernelCalls,
   channel: Channel,
   spec: Spec,
   requests: AsyncIterator<Request>,
@@ -46,16 +46,16 @@ export async function* runDebugContainer(
   if (args.length === 0) throw new RpcError('InvalidArgument', `image "${spec.imageName}" names no program: give one as argument`)
   const id = `debug-${randomBytes(8).toString('hex')}`
   held.add(id)
-  const { fifo, files } = doors
+  const { fifo, files } = kernel
   files.mkdirAll(pipesFolder, { mode: 0o700 })
-  await removeLeftovers(doors, channel)
+  await removeLeftovers(kernel, channel)
   const input = fifo.makeInputFifo(`${pipesFolder}/${id}.in`)
   const output = fifo.makeEndingFifo(`${pipesFolder}/${id}.out`)
   const remove = () => removeContainer(channel, id, { clock: systemClock })
   try {
     signal.throwIfAborted()
     const rootfs = await prepareSnapshot(channel, id, image)
-    await createContainer(channel, id, containerSpec(doors, id, spec, args, image), image, { [label]: 'true' })
+    await createContainer(channel, id, containerSpec(kernel, id, spec, args, image), image, { [label]: 'true' })
     const task = {
       containerId: id,
       rootfs,
@@ -68,14 +68,14 @@ export async function* runDebugContainer(
     output.opened()
     await startable(channel.unary('containerd.services.tasks.v1.Tasks/Start', { containerId: id }, { deadline: createDeadline }))
     const kill = () => {
-      send(channel, id, signals.SIGKILL).catch(() => {}) // removing the container below does what is left
+      send(channel, id, signals.SIGKILL).catch(() => {}) // removing the container below does the rest
     }
     signal.addEventListener('abort', kill)
     if (signal.aborted) kill()
     const closeOutput = () => {
-      output.close().catch(() => {}) // it is closed once more at the end, which tells
+      output.close().catch(() => {}) // it is closed again at the end, where errors are reported
     }
-    // Its output ends when the task is removed; a process that has left its container may hold it open.
+    // The output ends when the task is removed; a process that has left its container may hold it open.
     const exit = exitOf(channel, id, signal).then(async (code) => {
       await remove()
       setTimeout(closeOutput, lastOutput).unref()
@@ -97,7 +97,7 @@ export async function* runDebugContainer(
   }
 }
 
-/** A program that is not in the image is the caller's mistake. */
+/** A program that is missing in the image is the caller's mistake. */
 async function startable<T>(call: Promise<T>): Promise<T> {
   try {
     return await call
@@ -109,7 +109,7 @@ async function startable<T>(call: Promise<T>): Promise<T> {
   }
 }
 
-/** Hands on what the caller sends; the end of its requests is the end of the input, or of the terminal. */
+/** Forwards the caller's requests. The end of the requests closes the input, or the terminal. */
 async function feed(channel: Channel, id: string, tty: boolean, requests: AsyncIterator<Request>, input: InputFifo): Promise<void> {
   for (let next = await requests.next(); !next.done; next = await requests.next()) {
     const { stdinData, signal, termResize, spec } = next.value
@@ -138,13 +138,13 @@ async function exitOf(channel: Channel, id: string, signal: AbortSignal): Promis
       return (await channel.unary('containerd.services.tasks.v1.Tasks/Wait', { containerId: id }, { deadline: 0 })).exitStatus
     } catch (error) {
       if (!failedAs(error, 'Unavailable') || signal.aborted) throw error
-      // The daemon was started anew; the container lives on.
+      // The daemon was restarted; the container still runs.
       await systemClock.sleep(500, signal)
     }
   }
 }
 
-async function removeLeftovers({ files }: Doors, channel: Channel): Promise<void> {
+async function removeLeftovers({ files }: KernelCalls, channel: Channel): Promise<void> {
   const pipes = files.list(pipesFolder).filter((name) => /^debug-\w+\.(in|out)$/.test(name))
   for (const name of pipes) if (!held.has(name.replace(/\.\w+$/, ''))) files.removeFile(`${pipesFolder}/${name}`)
   const { containers } = await channel.unary('containerd.services.containers.v1.Containers/List', {})
@@ -153,7 +153,7 @@ async function removeLeftovers({ files }: Doors, channel: Channel): Promise<void
 }
 
 function containerSpec(
-  { files, capabilities, cgroup }: Doors,
+  { files, capabilities, cgroup }: KernelCalls,
   id: string,
   spec: Spec,
   args: readonly string[],
@@ -189,7 +189,7 @@ function reference(text: string): string {
   try {
     return fullReference(text)
   } catch {
-    // Imported under a name of its own.
+    // Imported under its own name.
     return text
   }
 }

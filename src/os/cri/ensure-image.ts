@@ -6,13 +6,13 @@ import { criDaemon, hostsFolder } from './daemons.ts'
 import { fullReference, ownImagesOf } from './image-table.ts'
 import { RegistryConfig } from './resources/registry-config.ts'
 
-/** Makes sure that a service's image is in namespace `system`: from the root file system, else pulled unless it is there. */
+/** Makes a service's image available in namespace `system`: from the root file system, else pulled unless present. */
 export async function ensureImage(
-  doors: Pick<Kernel, 'files' | 'mount'>,
+  kernel: Pick<Kernel, 'files' | 'mount'>,
   reference: string,
   { store, signal, note }: Pick<RunContext, 'store' | 'signal' | 'note'>,
 ): Promise<void> {
-  if (await ownImagesOf(doors).provide(reference, 'system')) return
+  if (await ownImagesOf(kernel).provide(reference, 'system')) return
   const name = fullReference(reference)
   const channel = criDaemon.in('system')
   if (await imageContents(channel, name)) return

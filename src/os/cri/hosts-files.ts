@@ -12,7 +12,7 @@ type Registries = SpecOf<typeof RegistryConfig>
 type Mirror = NonNullable<Registries['mirrors']>[string]
 type Trust = NonNullable<Registries['tls']>[string]
 
-/** A file beside others in the folder of hosts. */
+/** A file in the folder of hosts. */
 export interface HostsFile {
   /** `docker.io/hosts.toml` */
   readonly path: string
@@ -20,7 +20,7 @@ export interface HostsFile {
   readonly mode: number
 }
 
-/** The files for all mirrors, and for registries that only need to be trusted otherwise. */
+/** The files for all mirrors, and for registries with their own TLS settings. */
 export function hostsFiles({ mirrors = {}, tls = {} }: Registries): HostsFile[] {
   const names = new Set([...Object.keys(mirrors), ...Object.keys(tls)])
   return [...names].sort().flatMap((name) => filesOf(name, mirrors[name] ?? mirrors['*'], tls))
@@ -31,7 +31,7 @@ function filesOf(name: string, mirror: Mirror | undefined, tls: NonNullable<Regi
   const files: HostsFile[] = []
   const trust = (host: string): TomlTable => trustOf(tls[host], `${folder}/${host.replace(':', '_')}`, files)
   const endpoints = mirror?.endpoints ?? []
-  // The last endpoint stands in for the registry itself where that must not be asked.
+  // The last endpoint replaces the registry itself where fallback is disabled.
   const last = mirror?.skipFallback ? endpoints.at(-1) : undefined
   const tried = last ? endpoints.slice(0, -1) : endpoints
   const server = last?.endpoint ?? (name === '*' ? undefined : serverOf(name))

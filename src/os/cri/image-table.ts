@@ -9,35 +9,35 @@ import { imagesFile } from './registryd.ts'
 /** Each layer of those images as a folder, named after the hexadecimal digits of its digest. */
 const layersFolder = '/usr/share/ichor/layers'
 
-type Doors = Pick<Kernel, 'files' | 'mount'>
+type KernelCalls = Pick<Kernel, 'files' | 'mount'>
 
 /** The images that the root file system holds. */
 export function readImageTable({ files }: Pick<Kernel, 'files'>): ImageTable {
   return JSON.parse(files.readText(imagesFile)) as ImageTable
 }
 
-/** A reference in the full form that containerd knows images by. Throws ImageReferenceError. */
+/** The full form of a reference, by which containerd knows images. Throws ImageReferenceError. */
 export const fullReference = (reference: string): string => formatReference(parseReference(reference))
 
-/** The images of the root file system, each made known to the pods' daemon once in each of the daemon's lives. */
+/** The images of the root file system. Each is registered with the pods' daemon once after each start of the daemon. */
 export class OwnImages {
-  readonly #doors: Doors
+  readonly #kernel: KernelCalls
   #images = new Map<string, Promise<void>>()
   #layers = new Map<string, Layers>()
   #all?: Promise<void>
 
-  constructor(doors: Doors) {
-    this.#doors = doors
+  constructor(kernel: KernelCalls) {
+    this.#kernel = kernel
   }
 
-  /** A new life of the daemon begins: it knows none of them. */
+  /** Call when the daemon starts: it knows none of the images. */
   forget(): void {
     this.#images = new Map()
     this.#layers = new Map()
     this.#all = undefined
   }
 
-  /** Resolves when all are known to the pods; a failure is tried again at the next call. Those without folders are left to be pulled. */
+  /** Resolves when pods can use all of them; a failure is retried at the next call. Images without folders are left to be pulled. */
   provided(): Promise<void> {
     this.#all ??= this.#provideAll().catch((error) => {
       this.#all = undefined
@@ -47,18 +47,18 @@ export class OwnImages {
   }
 
   async #provideAll(): Promise<void> {
-    const images = readImageTable(this.#doors).images.map((record) => ownImage(this.#doors, record))
+    const images = readImageTable(this.#kernel).images.map((record) => ownImage(this.#kernel, record))
     await Promise.all(images.map((image) => image && this.#provide(image, 'k8s.io')))
   }
 
-  /** Makes one of them known in a namespace; false when the root file system does not hold it. */
+  /** Registers one of them in a namespace; false when the root file system does not contain it. */
   async provide(reference: string, namespace: string): Promise<boolean> {
     const name = fullReference(reference)
-    const record = readImageTable(this.#doors).images.find((image) => fullReference(image.reference) === name)
-    const image = record && ownImage(this.#doors, record)
+    const record = readImageTable(this.#kernel).images.find((image) => fullReference(image.reference) === name)
+    const image = record && ownImage(this.#kernel, record)
     if (!image) return false
     await this.#provide(image, namespace)
-    // Somebody may have removed it since.
+    // It may have been removed since.
     if (await imageContents(criDaemon.in(namespace), name)) return true
     this.forget()
     await this.#provide(image, namespace)
@@ -89,15 +89,15 @@ export class OwnImages {
   }
 
   readonly #show = (source: string, target: string): void => {
-    const { mount } = this.#doors
+    const { mount } = this.#kernel
     if (!mount.mountAt(target)) mount.bind(source, target, { flags: ['ro'] })
   }
 }
 
-const known = new WeakMap<Doors, OwnImages>()
+const known = new WeakMap<KernelCalls, OwnImages>()
 
 /** The one OwnImages of a machine. */
-export function ownImagesOf(kernel: Doors): OwnImages {
+export function ownImagesOf(kernel: KernelCalls): OwnImages {
   let images = known.get(kernel)
   if (!images) {
     images = new OwnImages(kernel)
@@ -106,7 +106,7 @@ export function ownImagesOf(kernel: Doors): OwnImages {
   return images
 }
 
-function ownImage({ files }: Doors, { reference, digest, mediaType, manifest, config, layers }: ImageRecord): OwnImage | undefined {
+function ownImage({ files }: KernelCalls, { reference, digest, mediaType, manifest, config, layers }: ImageRecord): OwnImage | undefined {
   const folders = layers.map((layer) => ({ digest: layer.digest, folder: `${layersFolder}/${layer.digest.slice('sha256:'.length)}` }))
   if (!folders.every(({ folder }) => files.exists(folder))) return undefined
   return { name: fullReference(reference), digest, mediaType, manifest, config, layers: folders }

@@ -1,4 +1,4 @@
-/** The parts that the configuration of the pods' daemon is put together from. */
+/** The parts that make up the configuration of the pods' daemon. */
 
 import type { SpecOf } from '../../cosi/resource.ts'
 import { hostsFolder } from './daemons.ts'
@@ -8,10 +8,10 @@ import { formatToml, overlayToml, parseToml, type TomlTable } from './toml.ts'
 const images = 'io.containerd.cri.v1.images'
 const runtime = 'io.containerd.cri.v1.runtime'
 
-/** The image that holds a pod's namespaces open. */
+/** The pause image, which holds a pod's namespaces open. */
 export const sandboxImage = 'registry.k8s.io/pause:3.10.1'
 
-/** What is said first, and leads to the rest. */
+/** The base configuration, which imports the other parts. */
 export const mainFile = formatToml({
   version: 3,
   disabled_plugins: [
@@ -27,13 +27,13 @@ export const mainFile = formatToml({
   imports: ['/etc/cri/conf.d/cri.toml'],
 })
 
-/** What this node can do. */
+/** Capabilities of this node. */
 export interface Abilities {
   /** OOM scores may be lowered. */
   readonly lowerOomScores: boolean
 }
 
-/** How pods run. */
+/** Pod runtime settings. */
 export function basePart({ lowerOomScores }: Abilities): TomlTable {
   return {
     version: 3,
@@ -57,7 +57,7 @@ export function basePart({ lowerOomScores }: Abilities): TomlTable {
   }
 }
 
-/** Who to be towards registries. */
+/** Registry credentials. */
 export function registriesPart({ auths = {} }: SpecOf<typeof RegistryConfig>): string {
   const configs = Object.fromEntries(
     Object.entries(auths).map(([name, { username, password, auth, identityToken }]) => [
@@ -71,7 +71,7 @@ export function registriesPart({ auths = {} }: SpecOf<typeof RegistryConfig>): s
   })
 }
 
-/** All parts in one, later ones over earlier ones. Throws, naming the part, when one is not TOML. */
+/** All parts merged, later ones over earlier ones. Throws, naming the part, when one is not TOML. */
 export function mergeParts(base: TomlTable, parts: readonly { name: string; text: string }[]): string {
   const merged = parts.reduce((under, { name, text }) => overlayToml(under, parsePart(name, text)), base)
   return formatToml(merged)

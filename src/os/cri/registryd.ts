@@ -3,13 +3,13 @@ import { cacheFiles, mediaTypeOf, parseRegistryPath } from '../../oci/image-cach
 import { type RegistryAnswer, registryOf } from '../../oci/registry.ts'
 import { segmentLength, sliceSegments } from '../../oci/segments.ts'
 
-/** Where the image tells which container images its own files add up to. */
+/** The table of container images that the image's own files add up to. */
 export const imagesFile = '/usr/share/ichor/images.json'
 
 /** registryd's port on loopback. */
 export const registryPort = 3172
 
-/** The one thing registryd needs of the root file system: exactly `length` bytes of a file from `offset`. */
+/** The only access that registryd needs to the root file system: exactly `length` bytes of a file from `offset`. */
 export interface SliceReader {
   readSlice(path: string, offset: number, length: number): Promise<Uint8Array>
 }
@@ -20,29 +20,29 @@ export interface RegistryOptions {
   files: SliceReader
   /** How the entries of a layer become a tar. */
   layout: (entries: readonly LayerEntry[]) => Segment[]
-  /** Folders of further images (`talosctl image cache-create --layout flat`), looked at for every request. */
+  /** Folders of further images (`talosctl image cache-create --layout flat`), read for every request. */
   caches?: () => readonly string[]
-  /** How large a file is; undefined when there is none. */
+  /** The size of a file; undefined when it does not exist. */
   sizeOf?: (path: string) => number | undefined
 }
 
-/** Bytes read at a time: large enough to be quick, small enough that many pulls fit beside everything else. */
+/** Bytes read at a time: large enough to be quick, small enough that many pulls fit into memory. */
 const chunk = 256 * 1024
 const maxManifest = 4 << 20
 
 type Handler = (request: Request) => Promise<Response>
 
-/** A listening port and who answers on it at the moment. */
+/** A listening port and its current handler. */
 export interface HeldPort {
   readonly port: number
-  /** Answers from now on; the function that is returned ends that. */
+  /** Sets the handler; the returned function removes it. */
   answer(handler: Handler): () => void
   close(): Promise<void>
 }
 
 /**
- * Listens on a port of loopback whether or not anybody answers: without an answer requests fail with 503. containerd takes every
- * image from whoever has registryd's port, so the port is kept over the service's restarts, out of reach of pods in the node's
+ * Listens on a loopback port whether or not there is a handler; without one, requests fail with 503. containerd trusts whatever
+ * serves registryd's port with every image, so the port is kept over the service's restarts, out of reach of pods in the host
  * network.
  */
 export function holdPort(port: number): HeldPort {
@@ -65,7 +65,7 @@ export function holdPort(port: number): HeldPort {
   }
 }
 
-/** Answers for the images of the root file system; layers stream from the files themselves. Ends with the function returned. */
+/** Serves the images of the root file system; layers stream from the files themselves. The returned function ends it. */
 export function serveRegistry(held: HeldPort, options: RegistryOptions): () => void {
   const { images, files, layout } = options
   const registry = registryOf(images)
@@ -89,28 +89,28 @@ export function serveRegistry(held: HeldPort, options: RegistryOptions): () => v
   })
 }
 
-/** What one of the caches holds; a client that says no registry is answered by those of the root file system alone. */
+/** Serves a cached image. Clients that name no registry get only images of the root file system. */
 async function fromCaches({ caches, sizeOf, files }: RegistryOptions, method: string, url: string): Promise<Response | undefined> {
-  const asked = parseRegistryPath(url)
-  if (!asked || !caches || !sizeOf) return undefined
+  const requested = parseRegistryPath(url)
+  if (!requested || !caches || !sizeOf) return undefined
   for (const folder of caches())
-    for (const file of cacheFiles(asked)) {
+    for (const file of cacheFiles(requested)) {
       const path = `${folder}/${file}`
       const length = sizeOf(path)
       if (length === undefined) continue
       const headers: Record<string, string> = { 'content-type': 'application/octet-stream', 'content-length': String(length) }
-      if (asked.kind === 'manifests') {
+      if (requested.kind === 'manifests') {
         if (length > maxManifest) continue
         const text = Buffer.from(await files.readSlice(path, 0, length))
         headers['content-type'] = mediaTypeOf(text.toString())
         headers['docker-content-digest'] = `sha256:${new Bun.CryptoHasher('sha256').update(text).digest('hex')}`
-      } else headers['docker-content-digest'] = asked.reference
+      } else headers['docker-content-digest'] = requested.reference
       return new Response(method === 'HEAD' ? null : streamSegments([{ file: path, offset: 0, length }], files), { headers })
     }
   return undefined
 }
 
-/** Reads segments only as fast as they are taken. */
+/** Reads segments only as fast as they are consumed. */
 function streamSegments(segments: readonly Segment[], files: SliceReader): ReadableStream<Uint8Array> {
   let index = 0
   let done = 0

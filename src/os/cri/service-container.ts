@@ -11,10 +11,10 @@ import { limitsOfGroup } from '../runtime/groups.ts'
 /** Pipes from the containers to init. */
 const pipesFolder = '/system/run/pipes'
 
-/** Where runc keeps what it knows of containers in namespace `system`, of either daemon. */
+/** Where runc keeps its state of containers in namespace `system`, of either daemon. */
 const runcState = '/run/containerd/runc/system'
 
-/** What a service says about its container; identity, limits and plumbing are added. */
+/** A service's settings of its container; identity, limits and plumbing are added. */
 export type ServiceSpec = Omit<SpecOptions, 'cgroup' | 'limits' | 'oom' | 'cgroupVersion'>
 
 /** A service's container in namespace `system` of a daemon. */
@@ -35,9 +35,9 @@ export function serviceContainer(
     async purge(id) {
       if (!kernel.files.exists(`${runcState}/${id}`)) return
       const child = spawn({ argv: ['/usr/bin/runc', '--root', runcState, 'delete', '--force', id], env: { PATH: '/usr/bin:/usr/sbin' } })
-      const said = await Promise.all(child.output.map((stream) => new Response(stream).text()))
+      const outputs = await Promise.all(child.output.map((stream) => new Response(stream).text()))
       const { code } = await child.exited
-      if (code !== 0) throw new Error(`remove what is left of container "${id}": ${said.join('').trim().split('\n').at(-1)}`)
+      if (code !== 0) throw new Error(`remove leftovers of container "${id}": ${outputs.join('').trim().split('\n').at(-1)}`)
     },
     async spec(context, image) {
       const { cgroup } = context.definition
@@ -55,7 +55,7 @@ export function serviceContainer(
 /** The node's own files without what is mounted over them: nothing in it is secret or can be changed. */
 export const systemRoot: RootSource = { folder: '/', readonly: true }
 
-/** Empty folders over those that a service of the system must not see into. */
+/** Empty folders over those that a service of the system must not see. */
 export const hiddenMounts = ['/system', '/run', '/tmp'].map((destination) => ({
   destination,
   type: 'tmpfs',
@@ -63,7 +63,7 @@ export const hiddenMounts = ['/system', '/run', '/tmp'].map((destination) => ({
   options: ['nosuid', 'nodev', 'noexec', 'mode=755', 'size=16m'],
 }))
 
-/** Shows a folder or file of the node in a container, at the same path unless said. */
+/** Mounts a folder or file of the node in a container, at the same path by default. */
 export function bindMount(source: string, { destination = source, writable = false, options = [] as readonly string[] } = {}) {
   return { destination, type: 'bind', source, options: ['rbind', writable ? 'rw' : 'ro', ...options] }
 }

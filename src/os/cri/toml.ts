@@ -1,6 +1,6 @@
-/** TOML (https://toml.io/en/v1.0.0), read and written by the runtime, and laying one table over another. */
+/** TOML (https://toml.io/en/v1.0.0), parsed and written by the runtime, and merging of tables. */
 
-/** A value that TOML has. */
+/** A TOML value. */
 export type TomlValue = string | number | boolean | readonly TomlValue[] | TomlTable
 
 /** Keys and values; undefined is left out. */
@@ -11,12 +11,12 @@ export interface TomlTable {
 /** A table as TOML text. */
 export const formatToml = (table: TomlTable): string => Bun.TOML.stringify(table)
 
-/** Reads TOML. Throws with the place and reason when it is none. */
+/** Parses TOML. Throws with the position and reason when it is invalid. */
 export function parseToml(text: string): TomlTable {
   return Bun.TOML.parse(text) as TomlTable
 }
 
-/** The second laid over the first: tables are merged, everything else is replaced. */
+/** Merges the second table into the first: tables are merged, everything else is replaced. */
 export function overlayToml(under: TomlTable, over: TomlTable): TomlTable {
   const result: Record<string, TomlValue | undefined> = { ...under }
   for (const [key, value] of Object.entries(over)) {

@@ -4,7 +4,7 @@ import type { AuditLog } from './audit/audit-log.ts'
 import { CallCounts } from './metrics/call-counts.ts'
 import { CallSpans } from './traces/call-spans.ts'
 
-/** What is kept of the calls of the machine API: their audit log, their counts, and traces where they are wanted. */
+/** Records of the machine API's calls: their audit log, their counts, and traces where enabled. */
 export class Calls implements CallObserver {
   readonly counts = new CallCounts()
   readonly spans = new CallSpans()

@@ -4,7 +4,7 @@ import { observeCalls } from './controllers/api-call.ts'
 import { exportTraces } from './controllers/traces.ts'
 import { resources } from './resource-types.ts'
 
-/** What is measured and recorded of the machine and of the calls of its API: audit log, metrics, traces. */
+/** Audit log, metrics and traces of the machine and of its API's calls. */
 export const telemetry: Area = {
   name: 'telemetry',
   resources,

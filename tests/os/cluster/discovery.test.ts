@@ -46,7 +46,7 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.close()
 })
 
-const secretName = 'node-with-a-telling-name'
+const secretName = 'node-with-a-secret-name'
 const affiliate = (nodeId: string, last: number) => ({
   nodeId,
   addresses: [`192.168.77.${last}`],
@@ -94,7 +94,7 @@ const until = <T>(store: Store, type: any, id: string, holds: (spec: any) => boo
   }) as Promise<T>
 
 describe('nodes of a cluster', () => {
-  test('find each other, tell where they see each other, and are forgotten when they leave', async () => {
+  test('find each other, publish where they see each other, and are forgotten when they leave', async () => {
     const service = await serve()
     const [a, b] = [node('a', 1, service), node('b', 2, service)]
     await until(a, Member, `${secretName}-b`)
@@ -169,7 +169,7 @@ describe('nodes of a cluster', () => {
     ).toEqual(['a', 'b'])
   })
 
-  test('tell a service that was started anew of themselves again', async () => {
+  test('publish themselves again to a service that was restarted', async () => {
     const service = await serve()
     const a = node('a', 1, service)
     await until(a, AddressStatus, `service/${service}`, () => true, 'cluster')
@@ -189,13 +189,13 @@ describe('nodes of a cluster', () => {
 })
 
 test('the server sees ciphertext and addresses, nothing else', async () => {
-  const told: unknown[] = []
+  const sent: unknown[] = []
   const watching = new Proxy(registry, {
     get: (target, name) => {
       const value = Reflect.get(target, name)
       if (typeof value !== 'function') return value
       return (...args: unknown[]) => {
-        told.push(...args)
+        sent.push(...args)
         return value.apply(target, args)
       }
     },
@@ -209,15 +209,15 @@ test('the server sees ciphertext and addresses, nothing else', async () => {
   const [a, b] = [node('a', 1, `127.0.0.1:${server.port}`), node('b', 2, `127.0.0.1:${server.port}`)]
   await until(a, Member, `${secretName}-b`)
   await until(b, Member, `${secretName}-a`)
-  const updates = told.filter(
+  const updates = sent.filter(
     (one): one is { data: Uint8Array; endpoints: Uint8Array[] } => typeof one === 'object' && one !== null && 'data' in one,
   )
   expect(updates.length).toBeGreaterThanOrEqual(2)
   const bytes = Buffer.concat(updates.flatMap(({ data, endpoints }) => [data ?? new Uint8Array(), ...endpoints]))
-  // All else that it was told: the address they come from, the ids of cluster and affiliates, and times.
-  const words = told.filter((one) => typeof one === 'string')
+  // Everything else that was sent: the address, the ids of cluster and affiliates, and times.
+  const words = sent.filter((one) => typeof one === 'string')
   expect([...new Set(words)].sort()).toEqual(['7f000001', 'a', 'b', 'cluster-1'])
-  for (const telling of [secretName, 'Ichor', 'worker', affiliate('a', 1).kubespan.publicKey]) expect(bytes.includes(telling)).toBe(false)
+  for (const secret of [secretName, 'Ichor', 'worker', affiliate('a', 1).kubespan.publicKey]) expect(bytes.includes(secret)).toBe(false)
   for (const address of [Buffer.of(192, 168, 77, 1), Buffer.of(10, 244, 1, 0)]) expect(bytes.includes(address)).toBe(false)
   for (const { data, endpoints } of updates) {
     expect(data.length).toBeGreaterThan(28)

@@ -64,7 +64,7 @@ describe('annotations of a node', () => {
   })
 })
 
-test('a node tells of itself by annotations, and learns of the others from theirs', async () => {
+test('a node publishes itself by annotations, and reads the others from theirs', async () => {
   const store = new Store()
   const os = new Runtime(store, { log: silent })
   const events: WatchEvent[] = []

@@ -31,7 +31,7 @@ async function node(yaml: string) {
   return { store, file }
 }
 
-test('without any mirror the images of the root are still asked for first, whatever the registry', async () => {
+test('without any mirror the images of the root file system still come first, whatever the registry', async () => {
   const { file } = await node('machine: {}')
   expect(parseToml(file('hosts/_default/hosts.toml')!)).toEqual({
     host: { 'http://127.0.0.1:3172': { capabilities: ['pull', 'resolve'] } },

@@ -7,7 +7,7 @@ import { restartOnConfig } from '../../../src/os/cri/controllers/restart.ts'
 import { EtcFileStatus } from '../../../src/os/files/resources/etc-file.ts'
 import { Service } from '../../../src/os/runtime/resources/service.ts'
 
-test('the daemon begins anew when its configuration changes, and only then', async () => {
+test('the daemon restarts when its configuration changes, and only then', async () => {
   const store = new Store()
   const runtime = new Runtime(store, { log: silent })
   const restarted: string[] = []

@@ -15,7 +15,7 @@ function daemon(fates: Record<string, RpcError | undefined>, killed: string[] = 
 
 const containers = ['a', 'b', 'c', 'd'].map((name) => ({ id: name, internalId: name }))
 
-test('containers that do not end are named with what the daemon said, and keep nothing from its end', async () => {
+test('containers that do not end are reported with their errors, and delay nothing', async () => {
   const killed: string[] = []
   const fates = {
     a: undefined,
@@ -24,7 +24,7 @@ test('containers that do not end are named with what the daemon said, and keep n
     c: new RpcError('Unknown', 'context deadline exceeded'),
     d: new RpcError('DeadlineExceeded', 'no answer in time'),
   }
-  expect(await endAll(daemon(fates, killed), containers, { signal: 'SIGTERM', patience: 100 })).toEqual([
+  expect(await endAll(daemon(fates, killed), containers, { signal: 'SIGTERM', timeout: 100 })).toEqual([
     { id: 'c', internalId: 'c', reason: 'context deadline exceeded' },
     { id: 'd', internalId: 'd', reason: 'no answer in time' },
   ])

@@ -61,7 +61,7 @@ test('a change is written before it takes effect and when it has ended; what onl
   )
 })
 
-test('what changes is what the method declares, whoever may call it', () => {
+test('whether a method changes something is declared with it', () => {
   const { audit, written } = log()
   for (const method of servedMethods('metal')) admitted(audit, call(method))
   audit.flush()
@@ -139,7 +139,7 @@ test('its last lines are resources, numbered on, the oldest gone', async () => {
   runtime.stop()
 })
 
-test('a server tells of every call how it ended, and never what was in it', async () => {
+test('a server records the outcome of every call, and never its content', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'ichor-audit-'))
   const path = join(folder, 'api.sock')
   let written = ''

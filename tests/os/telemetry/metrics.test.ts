@@ -40,7 +40,7 @@ async function machine() {
   return { store, runtime, calls, version, supervisor: new Supervisor({ store }), kernel: { files } as Kernel }
 }
 
-test('a machine tells its own counts and the kernel’s, every line in the format', async () => {
+test('a machine exports its own counters and the kernel’s, every line in the format', async () => {
   const it = await machine()
   const method = metrics(it)
   const call = { method, roles: new Set(['os:reader'] as const), metadata: {}, peer: 'unix' }
@@ -68,7 +68,7 @@ test('a machine tells its own counts and the kernel’s, every line in the forma
   it.runtime.stop()
 })
 
-test('talosctl metrics prints them, some of them when asked', async () => {
+test('talosctl metrics prints them, or a selection', async () => {
   const it = await machine()
   const all = await talosctl([metrics(it)], ['metrics'])
   expect(all.code).toBe(0)

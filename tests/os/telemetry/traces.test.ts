@@ -71,23 +71,23 @@ test('a call becomes a span of its caller’s trace', async () => {
   there.close()
 })
 
-test('what a collector does not take now it gets again, and the trouble is said once', async () => {
+test('spans that a collector refuses are sent again, and the failure is logged once', async () => {
   const there = collector(503, 429, 200)
-  const said: string[] = []
-  const log = createLogger(({ message }) => said.push(message))
-  const exporter = new TraceExporter(settings(there.url), { log, scope, every: 1, firstPause: 1 })
+  const messages: string[] = []
+  const log = createLogger(({ message }) => messages.push(message))
+  const exporter = new TraceExporter(settings(there.url), { log, scope, every: 1, firstDelay: 1 })
   const spans = new CallSpans()
   spans.use(exporter)
   spans.ended(call(), 'OK', 1)
   const [first, second, third] = await there.got(3)
   expect(second?.body).toEqual(first?.body)
   expect(third?.body).toEqual(first?.body)
-  expect(said[0]).toBe('traces are not exported, it is tried again')
+  expect(messages[0]).toBe('trace export failed, retrying')
   spans.use(undefined)
   there.close()
 })
 
-test('callers that do not trace are not traced, and where the operator says nothing nothing is sent', () => {
+test('calls of untraced callers are not traced, and nothing is sent unless the operator enables it', () => {
   const spans = new CallSpans()
   const added: unknown[] = []
   const exporter = new TraceExporter({ ...settings('http://127.0.0.1:1/'), ratio: 0 }, { log: silent, scope })

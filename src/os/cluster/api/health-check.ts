@@ -16,7 +16,7 @@ const callTimeout = 10_000
 
 type Store = Context['store']
 
-/** Waits until the cluster is healthy, as this node sees it, and tells every step. */
+/** Waits until the cluster is healthy, as this node sees it, and reports every step. */
 export const healthCheck = serverStream(
   'cluster.ClusterService/HealthCheck',
   readers,
@@ -27,7 +27,7 @@ export const healthCheck = serverStream(
     const view = viewOf(store, members, clusterInfo?.forceEndpoint ?? '')
     const timeout = waitTimeout ? waitTimeout.seconds * 1000 + waitTimeout.nanos / 1e6 : defaultTimeout
     try {
-      yield* told((tell) => awaitHealth(healthSteps(), view, { timeout, signal, onEvent: (event) => tell(healthLine(event)) }))
+      yield* reported((report) => awaitHealth(healthSteps(), view, { timeout, signal, onEvent: (event) => report(healthLine(event)) }))
     } catch (error) {
       throw error instanceof Unhealthy ? new RpcError('DeadlineExceeded', error.message) : error
     } finally {
@@ -36,8 +36,8 @@ export const healthCheck = serverStream(
   },
 )
 
-/** What is said while something runs, as it is said; ends as it ends. */
-async function* told(run: (tell: (message: string) => void) => Promise<void>): AsyncGenerator<{ message: string }, void> {
+/** Streams the messages that a function reports while it runs; ends when it ends. */
+async function* reported(run: (report: (message: string) => void) => Promise<void>): AsyncGenerator<{ message: string }, void> {
   const lines: string[] = []
   let wake = () => {}
   let ended = false
@@ -106,7 +106,7 @@ function machineView(channel: Channel, store: Store): MachineView {
     memory: async () => 1024 * ((await channel.unary('machine.MachineService/Memory', {}, options)).messages[0]?.meminfo?.memtotal ?? 0),
     mounts: async () => (await channel.unary('machine.MachineService/Mounts', {}, options)).messages.flatMap(({ stats }) => stats),
     async resources(namespace, type) {
-      // the configuration is not for readers; this node's own says the same of the cluster
+      // Readers may not read the configuration; this node's own is the same for the cluster.
       if (type === MachineConfig.type) return new Map(store.list(MachineConfig).map(({ metadata: { id }, spec }) => [id, spec]))
       const found = new Map<string, unknown>()
       for await (const { resource } of channel.serverStream('cosi.resource.State/List', { namespace, type }, options)) {

@@ -18,7 +18,7 @@ import { DiscoveryConfig } from '../resources/discovery-config.ts'
 import { Identity } from '../resources/identity.ts'
 import { Member } from '../resources/member.ts'
 
-/** What this node tells the others of itself. */
+/** The affiliate record that this node publishes about itself. */
 export const configLocalAffiliate = ({ version }: Pick<Machine, 'version'>): Controller =>
   defineController({
     name: 'cluster.LocalAffiliateController',
@@ -63,24 +63,24 @@ export const configLocalAffiliate = ({ version }: Pick<Machine, 'version'>): Con
     },
   })
 
-/** How this node is reached over the mesh: at its own addresses and at those others see it from, as far as the filters let them be told. */
+/** This node's mesh endpoints: its own addresses and those from which others see it, as far as the endpoint filters allow. */
 function meshPart(
   { endpointFilters = [], extraEndpoints = [], advertiseKubernetesNetworks, excludeAdvertisedNetworks = [] }: SpecOf<typeof KubeSpanConfig>,
   { publicKey, address }: SpecOf<typeof KubeSpanIdentity>,
   reachable: readonly string[],
   podNetworks: readonly string[],
 ) {
-  const told = [...new Set(reachable)].filter((one) => selects(endpointFilters, one))
+  const published = [...new Set(reachable)].filter((one) => selects(endpointFilters, one))
   return {
     publicKey,
     address: addressOnly(address),
     additionalAddresses: advertiseKubernetesNetworks ? [...podNetworks] : [],
-    endpoints: [...new Set([...told.map((one) => endpointOf(one)), ...extraEndpoints])],
+    endpoints: [...new Set([...published.map((one) => endpointOf(one)), ...extraEndpoints])],
     excludeAdvertisedNetworks: [...excludeAdvertisedNetworks],
   }
 }
 
-/** What the registries tell of others, joined by node. */
+/** The affiliates from all registries, joined by node. */
 export const mergeAffiliates: Controller = defineController({
   name: 'cluster.AffiliateMergeController',
   inputs: { raw: weak(Affiliate, 'cluster-raw') },
@@ -125,7 +125,7 @@ export const observeMembers: Controller = defineController({
   },
 })
 
-/** The members that run the control plane, as endpoints. */
+/** The control plane members, as endpoints. */
 export const observeEndpoints: Controller = defineController({
   name: 'cluster.EndpointController',
   inputs: { members: weak(Member) },

@@ -17,7 +17,7 @@ export const configInfo: Controller = defineController({
   },
 })
 
-/** Which registries tell the members of the cluster. */
+/** Which registries announce the members of the cluster. */
 export const configDiscovery: Controller = defineController({
   name: 'cluster.ConfigController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },

@@ -10,21 +10,21 @@ import { Affiliate } from '../resources/affiliate.ts'
 import { DiscoveryConfig } from '../resources/discovery-config.ts'
 import { Identity } from '../resources/identity.ts'
 
-/** How long the service keeps an affiliate that is not heard of, in seconds; it is told again at half of it. */
+/** How long the service keeps an affiliate without an update, in seconds; it is published refreshInterval after half of it. */
 const lifetime = 30 * 60
-const again = (lifetime * 1000) / 2
+const refreshInterval = (lifetime * 1000) / 2
 
-/** What was told, and when by the monotonic clock. */
-interface Told {
+/** A published record, and when by the monotonic clock. */
+interface Published {
   readonly what: unknown
   readonly time: number
 }
 
-/** Tells the discovery service of this node and of where others were reached, and learns of them from it. */
+/** Publishes this node and the observed endpoints of others to the discovery service, and reads the other affiliates from it. */
 export const discoverByService = (connect: ConnectService): Controller => {
   let view: ServiceView | undefined
   /** By affiliate: this node's own record, others' endpoints. */
-  const told = new Map<string, Told>()
+  const published = new Map<string, Published>()
   return defineController({
     name: 'cluster.DiscoveryServiceController',
     inputs: {
@@ -39,15 +39,15 @@ export const discoverByService = (connect: ConnectService): Controller => {
       const id = identity.get('local')?.spec.nodeId
       if (!found?.registryServiceEnabled || !id) {
         view = undefined
-        told.clear()
+        published.clear()
         return
       }
       if (!view || view.self !== id || !Bun.deepEquals(view.config, found)) {
         view = new ServiceView(found, id, connect)
-        told.clear()
+        published.clear()
       }
       const seen = view
-      background(`watch ${digest(found)}`, (signal, wake, tell) => watchService(seen, { wake, tell, log }, signal))
+      background(`watch ${digest(found)}`, (signal, wake, report) => watchService(seen, { wake, report, log }, signal))
       for (const [other, spec] of seen.others) raw.put(`service/${other}`, spec)
       if (seen.ownAddress) {
         const family = seen.ownAddress.includes(':') ? 'inet6' : 'inet4'
@@ -63,19 +63,19 @@ export const discoverByService = (connect: ConnectService): Controller => {
         })
       }
       if (!seen.known) {
-        told.clear()
+        published.clear()
         seen.known = true
       }
       const spec = also(weak(Affiliate, { id })).get(id)?.spec
       if (reset.get('machine')) {
-        if (told.delete(id))
+        if (published.delete(id))
           await call(seen, (channel) => channel.unary('sidero.discovery.server.Cluster/AffiliateDelete', named(seen, id)))
         return
       }
       const due = new Map<string, { data?: Buffer; endpoints: string[]; what: unknown }>()
       const isDue = (key: string, what: unknown) => {
-        const before = told.get(key)
-        return !before || !Bun.deepEquals(before.what, what) || clock.elapsed() - before.time >= again
+        const before = published.get(key)
+        return !before || !Bun.deepEquals(before.what, what) || clock.elapsed() - before.time >= refreshInterval
       }
       if (spec && isDue(id, spec))
         due.set(id, { data: writeAffiliate(found.serviceEncryptionKey, spec), endpoints: spec.kubespan?.endpoints ?? [], what: spec })
@@ -90,24 +90,24 @@ export const discoverByService = (connect: ConnectService): Controller => {
               affiliateEndpoints: endpoints.flatMap((endpoint) => writeEndpoint(found.serviceEncryptionKey, endpoint) ?? []),
               ttl: { seconds: lifetime, nanos: 0 },
             })
-            told.set(affiliateId, { what, time: clock.elapsed() })
+            published.set(affiliateId, { what, time: clock.elapsed() })
           }
         })
-      wakeIn(again)
+      wakeIn(refreshInterval)
     },
   })
 }
 
 const named = ({ config }: ServiceView, affiliateId: string) => ({ clusterId: config.serviceClusterID, affiliateId })
 
-/** Another configuration is another watch; the key in it goes nowhere as it is. */
+/** Identifies a configuration, so that another one is another watch. The key in it is hashed. */
 const digest = (config: SpecOf<typeof DiscoveryConfig>): string => {
   const { serviceEndpoint, serviceEndpointInsecure, serviceClusterID, serviceEncryptionKey } = config
   const parts = [serviceEndpoint, serviceEndpointInsecure === true, serviceClusterID, Buffer.from(serviceEncryptionKey).toString('hex')]
   return new Bun.CryptoHasher('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16)
 }
 
-/** Endpoints by the affiliate they are of. */
+/** Endpoints by affiliate. */
 function byAffiliate(harvested: readonly SpecOf<typeof KubeSpanEndpoint>[]): Map<string, string[]> {
   const found = new Map<string, string[]>()
   for (const { affiliateID, endpoint } of harvested) found.set(affiliateID, [...(found.get(affiliateID) ?? []), endpoint].sort())

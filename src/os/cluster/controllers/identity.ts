@@ -12,14 +12,14 @@ import { Identity } from '../resources/identity.ts'
 /** Where the identity is kept over restarts, on STATE. */
 const identityPath = '/system/state/node-identity.yaml'
 
-/** Who this node is: made once, kept for as long as STATE is. The machine id follows from it. */
+/** The node's identity, generated once and kept as long as STATE. The machine id follows from it. */
 export const configIdentity = ({ mode, files }: Pick<Kernel, 'mode' | 'files'>): Controller =>
   defineController({
     name: 'cluster.NodeIdentityController',
     inputs: { volumes: weak(VolumeStatus, { id: 'STATE' }), mounts: weak(VolumeMountStatus, { id: mountId('STATE') }) },
     outputs: { identity: shared(Identity), etc: shared(EtcFileSpec) },
     async reconcile({ volumes, mounts, identity, etc, log }) {
-      // A machine that has a STATE is who it was; one that gets a STATE stays who it is.
+      // A machine with a STATE keeps the identity on it; one that gets a STATE keeps its current identity.
       const mayBeKept = stateIsAwaited(mode, volumes, mounts)
       const before = identity.get('local')?.spec.nodeId
       if (mayBeKept && before === undefined) return
@@ -34,16 +34,16 @@ export const configIdentity = ({ mode, files }: Pick<Kernel, 'mode' | 'files'>):
     },
   })
 
-/** The identity of the file; a damaged one is replaced, for others learn of the new one. */
+/** The identity in the file. A damaged one is replaced, and the other nodes learn of the new one. */
 function keptIdentity(text: string | undefined, log: Logger): string | undefined {
   if (text === undefined) return undefined
   try {
     const { nodeId } = parse(text) ?? {}
     if (typeof nodeId === 'string' && nodeId !== '') return nodeId
   } catch {
-    // said below
+    // logged below
   }
-  log.warn('node identity is damaged and is replaced', { path: identityPath })
+  log.warn('node identity damaged, replacing it', { path: identityPath })
   return undefined
 }
 

@@ -10,10 +10,10 @@ import { Affiliate } from '../resources/affiliate.ts'
 import { DiscoveryConfig } from '../resources/discovery-config.ts'
 import { Identity } from '../resources/identity.ts'
 
-/** Milliseconds between attempts, doubling up to the last. */
-const pauses = [500, 15_000] as const
+/** Retry delays in milliseconds: the first, doubling up to the last. */
+const retryDelays = [500, 15_000] as const
 
-/** Tells of this node by annotations of its node in Kubernetes. */
+/** Publishes this node as annotations of its Node in Kubernetes. */
 export const pushToKubernetes: Controller = defineController({
   name: 'cluster.KubernetesPushController',
   inputs: { config: weak(DiscoveryConfig, { id: 'cluster' }), identity: weak(Identity, { id: 'local' }) },
@@ -27,7 +27,7 @@ export const pushToKubernetes: Controller = defineController({
   },
 })
 
-/** Learns of the others from the annotations of their nodes. `accessOf` gives the strongest access this node has, if it has any yet. */
+/** Reads the other affiliates from the annotations of their Nodes. `accessOf` returns the strongest access this node has, if any. */
 export const pullFromKubernetes = (accessOf: () => KubeAccess | undefined, clientOf = kubeClient): Controller => {
   const nodes = new Map<string, SpecOf<typeof Affiliate>>()
   return defineController({
@@ -45,12 +45,12 @@ export const pullFromKubernetes = (accessOf: () => KubeAccess | undefined, clien
         return
       }
       const access = accessOf()
-      // Access changes with the cluster's authority, and no resource says when.
-      wakeIn(pauses[1])
+      // Access changes with the cluster's authority, and no resource announces it.
+      wakeIn(retryDelays[1])
       if (!access) return
-      background(`nodes ${Bun.hash(JSON.stringify(access)).toString(36)}`, async (signal, wake, tell) => {
+      background(`nodes ${Bun.hash(JSON.stringify(access)).toString(36)}`, async (signal, wake, report) => {
         const client = clientOf(access)
-        await watchNodes(client, { nodes, wake, tell }, signal).finally(() => client.close())
+        await watchNodes(client, { nodes, wake, report }, signal).finally(() => client.close())
       })
       for (const spec of nodes.values()) if (spec.nodeId !== self) raw.put(`k8s/${spec.nodeId}`, spec)
     },
@@ -60,13 +60,13 @@ export const pullFromKubernetes = (accessOf: () => KubeAccess | undefined, clien
 interface Watching {
   readonly nodes: Map<string, SpecOf<typeof Affiliate>>
   wake(): void
-  tell(error?: unknown): void
+  report(error?: unknown): void
 }
 
-/** Keeps what nodes tell by their names, until the signal. */
-async function watchNodes(client: KubeClient, { nodes, wake, tell }: Watching, signal: AbortSignal): Promise<void> {
-  let pause: number = pauses[0]
-  /** Says whether that is news: a node tells every few seconds that it lives. */
+/** Keeps the affiliates of all Nodes up to date, until the signal. */
+async function watchNodes(client: KubeClient, { nodes, wake, report }: Watching, signal: AbortSignal): Promise<void> {
+  let delay: number = retryDelays[0]
+  /** Stores a Node's affiliate. Returns whether it changed: a kubelet updates its Node every few seconds. */
   const take = (node: KubeObject, gone = false): boolean => {
     const name = node.metadata.name ?? ''
     const spec = gone ? undefined : readAnnotations(node)
@@ -81,18 +81,18 @@ async function watchNodes(client: KubeClient, { nodes, wake, tell }: Watching, s
       nodes.clear()
       for (const node of items) take(node)
       wake()
-      tell()
-      pause = pauses[0]
+      report()
+      delay = retryDelays[0]
       for await (const { type, object } of client.watch(core.node, { resourceVersion }, { signal })) {
         if (type === 'BOOKMARK') continue
         if (take(object, type === 'DELETED')) wake()
       }
     } catch (error) {
       if (signal.aborted) return
-      // Kubernetes of these days shows a worker no node but its own: that is said, and tried again.
-      tell(error)
+      // Recent versions of Kubernetes show a worker no Node but its own: this is reported and retried.
+      report(error)
     }
-    await systemClock.sleep(pause, signal)
-    pause = Math.min(pause * 2, pauses[1])
+    await systemClock.sleep(delay, signal)
+    delay = Math.min(delay * 2, retryDelays[1])
   }
 }

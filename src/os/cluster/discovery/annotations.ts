@@ -1,4 +1,4 @@
-/** An affiliate as annotations of its node in Kubernetes: the other registry of discovery. */
+/** An affiliate as annotations of its Node in Kubernetes: the second registry of discovery. */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { KubeObject } from '../../../kube/object.ts'
 import { parseIp } from '../../../wire/ip.ts'
@@ -18,10 +18,10 @@ const endpoints = networking('kubespan-endpoints')
 const excluded = networking('kubespan-exclude-advertised-networks')
 const controlPlaneLabel = 'node-role.kubernetes.io/control-plane'
 const hostnameLabel = 'kubernetes.io/hostname'
-/** Parts that one annotation may have; more are cut. */
+/** Limit of elements in one annotation; more are cut. */
 const most = 256
 
-/** What a node tells of itself. */
+/** The annotations that publish an affiliate. */
 export function writeAnnotations({ nodeId: id, addresses, kubespan, controlPlane }: AffiliateSpec): Record<string, string> {
   return {
     [nodeId]: id,
@@ -39,7 +39,7 @@ export function writeAnnotations({ nodeId: id, addresses, kubespan, controlPlane
   }
 }
 
-/** What a node of Kubernetes tells as an affiliate; undefined when it tells nothing. What does not read is left out. */
+/** The affiliate in a Node's annotations; undefined when there is none. Invalid elements are left out. */
 export function readAnnotations({ metadata, status }: KubeObject): AffiliateSpec | undefined {
   const { name = '', annotations = {}, labels = {} } = metadata
   const id = annotations[nodeId]

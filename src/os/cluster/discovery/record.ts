@@ -1,4 +1,4 @@
-/** An affiliate as the discovery service keeps it: a sealed record, and sealed endpoints that others may add to. */
+/** An affiliate as the discovery service stores it: an encrypted record, and encrypted endpoints that others may add to. */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { decode, encode } from '../../../rpc/codec.ts'
 import type { sidero } from '../../../rpc/messages.ts'
@@ -14,14 +14,14 @@ type IPPrefix = sidero.discovery.client.IPPrefix
 
 const record = 'sidero.discovery.client.Affiliate'
 const endpointRecord = 'sidero.discovery.client.Endpoint'
-/** What one affiliate may say; a record of more is cut. */
+/** Limits of one affiliate; a larger record is cut. */
 const most = 256
 const machineTypes = ['init', 'controlplane', 'worker'] as const
 
-/** What a node tells of itself, sealed. */
+/** A node's record of itself, encrypted. */
 export const writeAffiliate = (key: Uint8Array, spec: AffiliateSpec): Buffer => seal(key, encode(messageType(record), toWire(spec)))
 
-/** Opens an affiliate's record; throws SealError when it is none of this cluster's. Endpoints that do not open are left out. */
+/** Decrypts an affiliate's record; throws SealError when it belongs to another cluster. Endpoints that cannot be decrypted are left out. */
 export function readAffiliate(key: Uint8Array, data: Uint8Array, endpoints: readonly Uint8Array[]): AffiliateSpec {
   const opened = unseal(key, data)
   let message: Message
@@ -36,7 +36,7 @@ export function readAffiliate(key: Uint8Array, data: Uint8Array, endpoints: read
   return { ...spec, kubespan: { ...spec.kubespan, endpoints: [...new Set(known)] } }
 }
 
-/** `10.0.0.1:51820` or `[fd00::1]:51820`, sealed; undefined when it is none. */
+/** `10.0.0.1:51820` or `[fd00::1]:51820`, encrypted; undefined when the text is not an endpoint. */
 export function writeEndpoint(key: Uint8Array, endpoint: string): Buffer | undefined {
   const [, six, four, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(endpoint) ?? []
   const ip = parseIp(six ?? four ?? '')

@@ -1,11 +1,11 @@
 /**
- * What leaves the node for the discovery service: ciphertext under the cluster's key, so that the service can match and
- * hand out but not read. Data is AES-256-GCM with its nonce before it; endpoints are AES-256-ECB, so that equal endpoints
- * seen by several nodes give equal bytes.
+ * What the node sends to the discovery service: ciphertext under the cluster's key, so that the service can match and distribute
+ * but not read it. Data is AES-256-GCM, preceded by its nonce. Endpoints are AES-256-ECB, so that equal endpoints seen by several
+ * nodes give equal bytes.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 
-/** A record of the discovery service that does not open under the cluster's key. */
+/** A record of the discovery service that cannot be decrypted with the cluster's key. */
 export class SealError extends Error {
   override name = 'SealError'
 }
@@ -20,7 +20,7 @@ export function seal(key: Uint8Array, data: Uint8Array): Buffer {
   return Buffer.concat([nonce, cipher.update(data), cipher.final(), cipher.getAuthTag()])
 }
 
-/** Opens what `seal` closed; throws SealError when it was made with another key or changed. */
+/** Decrypts what `seal` produced; throws SealError when it was made with another key or changed. */
 export function unseal(key: Uint8Array, sealed: Uint8Array): Buffer {
   if (sealed.length < nonceLength + tagLength) throw new SealError('open affiliate: the record is too short')
   const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, nonceLength))
@@ -34,7 +34,7 @@ export function unseal(key: Uint8Array, sealed: Uint8Array): Buffer {
 
 const blockLength = 16
 
-/** An endpoint's bytes with their length before them, filled to whole blocks: equal ones give equal bytes under one key. */
+/** An endpoint's bytes preceded by their length, padded to whole blocks: equal ones give equal bytes under one key. */
 export function sealEndpoint(key: Uint8Array, endpoint: Uint8Array): Buffer {
   if (endpoint.length > 255) throw new RangeError(`an endpoint of ${endpoint.length} bytes is too long`)
   const padded = Buffer.alloc(Math.ceil((1 + endpoint.length) / blockLength) * blockLength)
@@ -44,7 +44,7 @@ export function sealEndpoint(key: Uint8Array, endpoint: Uint8Array): Buffer {
   return Buffer.concat([cipher.update(padded), cipher.final()])
 }
 
-/** Opens what `sealEndpoint` closed; throws SealError when it cannot be such. */
+/** Decrypts what `sealEndpoint` produced; throws SealError when it is invalid. */
 export function unsealEndpoint(key: Uint8Array, sealed: Uint8Array): Buffer {
   if (sealed.length === 0 || sealed.length % blockLength !== 0) throw new SealError('open endpoint: it is not of whole blocks')
   const decipher = createDecipheriv('aes-256-ecb', key, null).setAutoPadding(false)

@@ -1,4 +1,4 @@
-/** Follows the discovery service for as long as it is wanted; after a loss it begins again with all there is. */
+/** Watches the discovery service until aborted; after a lost connection it starts again with a full list. */
 import { version } from '../../../../package.json'
 import { systemClock } from '../../../cosi/clock.ts'
 import type { Logger } from '../../../cosi/log.ts'
@@ -13,27 +13,27 @@ import { SealError } from './sealed.ts'
 type AffiliateSpec = SpecOf<typeof Affiliate>
 type Config = SpecOf<typeof DiscoveryConfig>
 
-/** Opens a way to the service a configuration names. */
+/** Connects to the service that a configuration names. */
 export type ConnectService = (config: Pick<Config, 'serviceEndpoint' | 'serviceEndpointInsecure'>) => Channel
 
-/** Pause between attempts to reach the service, in milliseconds, doubling up to the last. */
-const pauses = [250, 15_000] as const
-/** Between two questions whether the connection lives, and how long one may take, in milliseconds. */
-const pulseInterval = 30_000
-const pulseDeadline = 10_000
+/** Retry delays of the connection in milliseconds: the first, doubling up to the last. */
+const retryDelays = [250, 15_000] as const
+/** Keepalive interval of the connection and its timeout, in milliseconds. */
+const keepaliveInterval = 30_000
+const keepaliveTimeout = 10_000
 const clientVersion = `v${version}`
-/** A service that sends on more often than this sends in a circle. */
+/** A service that redirects more often than this redirects in a circle. */
 const mostRedirects = 3
 
-/** What is known of the service. */
+/** The state of the service as this node knows it. */
 export class ServiceView {
   /** Other nodes by id. */
   readonly others = new Map<string, AffiliateSpec>()
   /** The address from which the service sees this node, '' while it is not known. */
   ownAddress = ''
-  /** Where the service is: where its configuration says, or where it sent us. */
+  /** The endpoint of the service: the configured one, or that of the last redirect. */
   endpoint: string
-  /** Whether it knows this node, as far as we know. */
+  /** Whether the service has this node's record, as far as known. */
   known = true
 
   constructor(
@@ -45,30 +45,30 @@ export class ServiceView {
     this.endpoint = config.serviceEndpoint
   }
 
-  /** A way to the service, wherever it is now. */
+  /** A connection to the current endpoint of the service. */
   channel(): Channel {
     return this.connect({ ...this.config, serviceEndpoint: this.endpoint })
   }
 }
 
-interface Following {
+interface Listener {
   wake(): void
-  tell(error?: unknown): void
+  report(error?: unknown): void
   readonly log: Logger
 }
 
-/** Keeps a view true until the signal. */
-export async function watchService(view: ServiceView, { wake, tell, log }: Following, signal: AbortSignal): Promise<void> {
-  let pause: number = pauses[0]
+/** Keeps a view up to date until the signal. */
+export async function watchService(view: ServiceView, { wake, report, log }: Listener, signal: AbortSignal): Promise<void> {
+  let delay: number = retryDelays[0]
   while (!signal.aborted) {
     let channel = view.channel()
     const lost = new AbortController()
-    let pulse: ReturnType<typeof setInterval> | undefined
+    let keepalive: ReturnType<typeof setInterval> | undefined
     try {
-      channel = await greet(view, channel, log)
-      pulse = setInterval(() => {
-        feel(view, channel, wake).catch((error) => lost.abort(error))
-      }, pulseInterval)
+      channel = await connectTo(view, channel, log)
+      keepalive = setInterval(() => {
+        checkConnection(view, channel, wake).catch((error) => lost.abort(error))
+      }, keepaliveInterval)
       const { serviceClusterID: clusterId } = view.config
       let first = true
       for await (const { affiliates, deleted } of channel.serverStream(
@@ -78,12 +78,12 @@ export async function watchService(view: ServiceView, { wake, tell, log }: Follo
       )) {
         if (first) {
           view.others.clear()
-          // A service that was started anew has forgotten everybody: it is told again at once.
+          // A restarted service has lost all records: this node's is published again at once.
           view.known = affiliates.some(({ id, data }) => id === view.self && data.length > 0)
         }
         first = false
-        pause = pauses[0]
-        tell()
+        delay = retryDelays[0]
+        report()
         for (const { id, data, endpoints } of affiliates) {
           if (id === view.self) {
             if (deleted) view.known = false
@@ -94,26 +94,26 @@ export async function watchService(view: ServiceView, { wake, tell, log }: Follo
       }
     } catch (error) {
       if (signal.aborted) return
-      tell(lost.signal.reason ?? error)
-      log.warn('discovery service is out of reach', { endpoint: view.endpoint, error: lost.signal.reason ?? error, retry_in: `${pause}ms` })
+      report(lost.signal.reason ?? error)
+      log.warn('discovery service unreachable', { endpoint: view.endpoint, error: lost.signal.reason ?? error, retry_in: `${delay}ms` })
       view.endpoint = view.config.serviceEndpoint
     } finally {
-      clearInterval(pulse)
+      clearInterval(keepalive)
       channel.close()
     }
-    await systemClock.sleep(pause, signal)
-    pause = Math.min(pause * 2, pauses[1])
+    await systemClock.sleep(delay, signal)
+    delay = Math.min(delay * 2, retryDelays[1])
   }
 }
 
-/** Asks whether the service still hears us, and from which address: a watch alone would not notice that its connection is dead. */
-async function feel(view: ServiceView, channel: Channel, wake: () => void): Promise<void> {
+/** Checks that the service still answers, and from which address it sees this node: the watch alone would not notice a dead connection. */
+async function checkConnection(view: ServiceView, channel: Channel, wake: () => void): Promise<void> {
   const { redirect, clientIp } = await channel.unary(
     'sidero.discovery.server.Cluster/Hello',
     { clusterId: view.config.serviceClusterID, clientVersion },
-    { deadline: pulseDeadline },
+    { deadline: keepaliveTimeout },
   )
-  if (redirect?.endpoint) throw new Error(`discovery service "${view.endpoint}" sends us on to "${redirect.endpoint}"`)
+  if (redirect?.endpoint) throw new Error(`discovery service "${view.endpoint}" redirects to "${redirect.endpoint}"`)
   const before = view.ownAddress
   view.ownAddress = ownAddressOf(clientIp)
   if (view.ownAddress !== before) wake()
@@ -121,8 +121,8 @@ async function feel(view: ServiceView, channel: Channel, wake: () => void): Prom
 
 const ownAddressOf = (bytes: Uint8Array): string => (bytes.length === 4 || bytes.length === 16 ? formatIp(bytes) : '')
 
-/** Says hello and learns our own address; goes where the service sends us. Gives the channel of the one that takes us. */
-async function greet(view: ServiceView, first: Channel, log: Logger): Promise<Channel> {
+/** Sends Hello and learns this node's address; follows redirects. Returns the channel of the service that accepts this node. */
+async function connectTo(view: ServiceView, first: Channel, log: Logger): Promise<Channel> {
   let channel = first
   try {
     for (let left = mostRedirects; ; left--) {
@@ -134,8 +134,8 @@ async function greet(view: ServiceView, first: Channel, log: Logger): Promise<Ch
         view.ownAddress = ownAddressOf(clientIp)
         return channel
       }
-      if (left === 0) throw new Error(`discovery service "${view.config.serviceEndpoint}" sends from one to the other without an end`)
-      log.info('discovery service sends us on', { from: view.endpoint, to: redirect.endpoint })
+      if (left === 0) throw new Error(`discovery service "${view.config.serviceEndpoint}" redirects in a circle`)
+      log.info('discovery service redirects', { from: view.endpoint, to: redirect.endpoint })
       view.endpoint = redirect.endpoint
       channel.close()
       channel = view.channel()
@@ -147,14 +147,14 @@ async function greet(view: ServiceView, first: Channel, log: Logger): Promise<Ch
 }
 
 function take({ others, config }: ServiceView, id: string, data: Uint8Array, endpoints: readonly Uint8Array[], log: Logger): void {
-  if (data.length === 0) return // others told of its endpoints before it told of itself
+  if (data.length === 0) return // others published its endpoints before it published itself
   try {
     const spec = readAffiliate(config.serviceEncryptionKey, data, endpoints)
-    // A record under another's name would be a lie of the service.
+    // The service must not hand out a record under another node's name.
     if (spec.nodeId === id) others.set(id, spec)
   } catch (error) {
     // One bad record, by mistake or malice, must not hide the others.
     if (!(error instanceof SealError)) throw error
-    log.debug('an affiliate does not open', { id })
+    log.debug('affiliate could not be decrypted', { id })
   }
 }

@@ -2,12 +2,12 @@ import * as v from 'valibot'
 import { flag, section, text } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 
-/** Fields of `cluster` about who belongs to it. */
+/** Fields of `cluster` about its membership. */
 export const membershipFields = {
-  id: v.pipe(text, v.description('What tells this cluster from all others.')),
+  id: v.pipe(text, v.description('The unique id of the cluster.')),
   secret: v.pipe(text, v.description('The key under which members find each other.')),
   discovery: section({
-    enabled: v.pipe(flag, v.description('Let the nodes find each other.')),
+    enabled: v.pipe(flag, v.description('Enable discovery of the other nodes.')),
     registries: section({
       kubernetes: section({ disabled: flag }),
       service: section({ disabled: flag, endpoint: v.pipe(text, v.description('The discovery server.')) }),
@@ -17,7 +17,7 @@ export const membershipFields = {
 
 const membership = section(membershipFields)
 
-/** The discovery server asked when none is configured. */
+/** The default discovery server. */
 export const defaultDiscoveryEndpoint = 'https://discovery.talos.dev/'
 
 /** Rules of these fields. */

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { HealthStep } from './steps.ts'
 import type { ClusterView, MachineView } from './view.ts'
 
-/** What happens to a step: it begins, does not hold yet and why, holds, or has nothing to check. */
+/** The progress of a step: it starts, fails for now with a reason, holds, or is skipped. */
 export interface HealthEvent {
   readonly step: string
   readonly state: 'begins' | 'fails' | 'holds' | 'skipped'
@@ -14,7 +14,7 @@ export interface HealthEvent {
 export interface HealthOptions {
   /** Milliseconds for all steps together. */
   readonly timeout: number
-  /** Milliseconds between two looks. */
+  /** Milliseconds between two attempts. */
   readonly interval?: number
   readonly signal?: AbortSignal
   onEvent(event: HealthEvent): void
@@ -31,13 +31,13 @@ export class Unhealthy extends Error {
   }
 }
 
-/** Waits until every step holds, one after the other. Throws Unhealthy with the last reason when time is up. */
+/** Waits until every step holds, one after the other. Throws Unhealthy with the last reason on timeout. */
 export async function awaitHealth(steps: readonly HealthStep[], view: ClusterView, options: HealthOptions): Promise<void> {
   const { timeout, interval = 300, signal, onEvent } = options
   const end = performance.now() + timeout
   for (const { name, check } of steps) {
     onEvent({ step: name, state: 'begins' })
-    let told = ''
+    let reported = ''
     for (;;) {
       signal?.throwIfAborted()
       const outcome = await attempt(check, view, Math.max(1, end - performance.now()))
@@ -45,15 +45,15 @@ export async function awaitHealth(steps: readonly HealthStep[], view: ClusterVie
         onEvent({ step: name, state: outcome.skipped ? 'skipped' : 'holds' })
         break
       }
-      if (outcome !== told) onEvent({ step: name, state: 'fails', reason: outcome })
-      told = outcome
+      if (outcome !== reported) onEvent({ step: name, state: 'fails', reason: outcome })
+      reported = outcome
       if (performance.now() + interval > end) throw new Unhealthy(name, outcome)
       await sleep(interval, undefined, { signal })
     }
   }
 }
 
-/** The line that stands for an event: "waiting for X: OK". */
+/** The text of an event: "waiting for X: OK". */
 export function healthLine({ step, state, reason }: HealthEvent): string {
   return `waiting for ${step}: ${{ begins: '...', holds: 'OK', skipped: 'SKIP', fails: reason }[state]}`
 }
@@ -61,14 +61,14 @@ export function healthLine({ step, state, reason }: HealthEvent): string {
 async function attempt(check: HealthStep['check'], view: ClusterView, left: number): Promise<string | { skipped: boolean }> {
   const limit = Math.min(left, 15_000)
   const late = Promise.withResolvers<never>()
-  const asked: string[] = []
+  const unanswered: string[] = []
   const silent = () => {
-    const whose = asked.length > 0 ? ` from ${[...new Set(asked)].join(', ')}` : ''
+    const whose = unanswered.length > 0 ? ` from ${[...new Set(unanswered)].join(', ')}` : ''
     late.reject(new Error(`no answer${whose} within ${Math.ceil(limit / 1000)} s`))
   }
   const timer = setTimeout(silent, limit)
   try {
-    return { skipped: (await Promise.race([check(naming(view, asked)), late.promise])) === 'skip' }
+    return { skipped: (await Promise.race([check(naming(view, unanswered)), late.promise])) === 'skip' }
   } catch (error) {
     return (error instanceof Error ? error.message : String(error)).split('\n')[0] || 'unknown'
   } finally {
@@ -76,17 +76,17 @@ async function attempt(check: HealthStep['check'], view: ClusterView, left: numb
   }
 }
 
-/** The same view, noting who has not answered yet, and naming in each failure the one it came from. */
-function naming(view: ClusterView, asked: string[]): ClusterView {
+/** The same view, which records the pending requests in `unanswered` and names in each failure where it came from. */
+function naming(view: ClusterView, unanswered: string[]): ClusterView {
   const from = async <T>(who: string, answer: Promise<T>): Promise<T> => {
-    asked.push(who)
+    unanswered.push(who)
     try {
       return await answer
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error)
       throw text.includes(who) ? error : new Error(`${who}: ${text}`, { cause: error })
     } finally {
-      asked.splice(asked.indexOf(who), 1)
+      unanswered.splice(unanswered.indexOf(who), 1)
     }
   }
   const machine = (address: string): MachineView => {

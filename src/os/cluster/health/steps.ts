@@ -1,4 +1,4 @@
-/** What a healthy cluster is, as sixteen questions asked in order. A question that does not hold throws why. */
+/** The definition of a healthy cluster: sixteen checks in order. A failed check throws the reason. */
 
 import { core, type KubeClient } from '../../../kube/client.ts'
 import type { KubeObject } from '../../../kube/object.ts'
@@ -8,7 +8,7 @@ import { ControllerManagerConfig } from '../../k8s/resources/controller-manager-
 import { SchedulerConfig } from '../../k8s/resources/scheduler-config.ts'
 import { type ClusterView, everyone } from './view.ts'
 
-/** One question. */
+/** One check. */
 export interface HealthStep {
   readonly name: string
   /** Resolves when it holds, to 'skip' when it does not apply; throws the reason otherwise. */
@@ -17,10 +17,10 @@ export interface HealthStep {
 
 const mebibyte = 1024 * 1024
 const reserve = 150 * mebibyte
-/** Memory and disk that a machine has at least; what firmware and kernel keep to themselves is allowed for. */
+/** The least memory and disk of a machine, with an allowance for what firmware and kernel keep to themselves. */
 const minimum = { controlPlane: 1848 * mebibyte - reserve, worker: 1024 * mebibyte - reserve, disk: 6 * 1024 * mebibyte }
 
-/** All steps, in order. */
+/** All checks, in order. */
 export function healthSteps(): HealthStep[] {
   return [
     { name: 'etcd to be healthy', check: (view) => serviceRuns(view, view.controlPlanes, 'etcd') },
@@ -64,7 +64,7 @@ async function sameMembers(view: ClusterView): Promise<undefined> {
   )
   const [[first, expected] = ['', '']] = lists
   for (const [address, names] of lists) {
-    if (names !== expected) throw new Error(`${address} says the members are ${names}, ${first} says ${expected}`)
+    if (names !== expected) throw new Error(`${address} lists the members ${names}, ${first} lists ${expected}`)
   }
 }
 
@@ -91,16 +91,16 @@ async function membersAreControlPlanes(view: ClusterView): Promise<undefined> {
   if (missing.length > 0) throw new Error(`${missing.map(([address]) => address).join(', ')} not in etcd yet`)
 }
 
-/** The addresses each machine says it has, with the one it is asked at: etcd and Kubernetes may use another network. */
-async function allAddresses(view: ClusterView, asked: readonly string[]): Promise<Map<string, ReadonlySet<string>>> {
-  const said = await Promise.all(
-    asked.map(async (address) => {
+/** All addresses that each machine reports, with the one used to reach it: etcd and Kubernetes may use another network. */
+async function allAddresses(view: ClusterView, machines: readonly string[]): Promise<Map<string, ReadonlySet<string>>> {
+  const reported = await Promise.all(
+    machines.map(async (address) => {
       const found = await view.machine(address).resources('network', 'NodeAddresses.net.talos.dev')
       const { addresses = [] } = (found.get('current-no-k8s') ?? found.get('current') ?? {}) as { addresses?: string[] }
       return [address, new Set([address, ...addresses.map((each) => each.split('/')[0] ?? '')])] as const
     }),
   )
-  return new Map(said)
+  return new Map(reported)
 }
 
 function hostOf(url: string): string {
@@ -143,7 +143,7 @@ async function booted(view: ClusterView): Promise<undefined> {
   })
 }
 
-/** The Node of each machine. Throws when one is missing or one is there that no machine belongs to. */
+/** The Node of each machine. Throws when one is missing, or when one belongs to no machine. */
 async function registered(view: ClusterView): Promise<KubeObject[]> {
   const { items } = await (await view.kubernetes()).list(core.node)
   const wanted = await allAddresses(view, everyone(view))
@@ -158,7 +158,7 @@ async function registered(view: ClusterView): Promise<KubeObject[]> {
   return items
 }
 
-/** Components of the control plane, and what a machine says of those that its configuration may disable. */
+/** Components of the control plane, and the reports of a machine about those that its configuration may disable. */
 const components = [
   { name: 'kube-apiserver' },
   { name: 'kube-controller-manager', config: ControllerManagerConfig, key: 'machine.controlPlane.controllerManager.disabled' },
@@ -189,16 +189,16 @@ async function staticPods(view: ClusterView, holds: (pod: KubeObject) => boolean
   }
 }
 
-/** Which components run on no control plane of this cluster though pods of its own need them, as a part of a sentence. */
+/** Which components run on no control plane of this cluster although its pods need them, as part of a sentence. */
 async function disabledEverywhere(view: ClusterView): Promise<string> {
   const { controlPlanes } = view
-  const said = await Promise.all(
+  const missing = await Promise.all(
     components.map(async (component) => {
       const disabled = await Promise.all(controlPlanes.map((address) => isDisabled(view, address, component)))
       return 'key' in component && disabled.every(Boolean) ? `${component.name} runs on no control plane (${component.key})` : ''
     }),
   )
-  return said.filter(Boolean).join(', ')
+  return missing.filter(Boolean).join(', ')
 }
 
 async function nodesReady(view: ClusterView): Promise<'skip' | undefined> {
@@ -249,7 +249,7 @@ async function schedulable(view: ClusterView): Promise<undefined> {
   if (held.length > 0) throw new Error(`some nodes are not schedulable: ${held.map(nameOf).join(', ')}`)
 }
 
-/** Whether the cluster is meant to be without a network for pods. An unreadable configuration counts as having one. */
+/** Whether the cluster has no pod network by configuration. An unreadable configuration counts as having one. */
 async function withoutNetwork(view: ClusterView): Promise<boolean> {
   const [first] = view.controlPlanes
   if (first === undefined) return false

@@ -1,9 +1,9 @@
-/** What the health checks may ask: each machine over its API, and Kubernetes. Whoever runs them says how. */
+/** The interface of the health checks to the cluster: each machine over its API, and Kubernetes. The caller implements it. */
 
 import type { KubeClient } from '../../../kube/client.ts'
 import type { machine } from '../../../rpc/messages.ts'
 
-/** One machine of the cluster, asked by its address. */
+/** One machine of the cluster, by its address. */
 export interface MachineView {
   services(): Promise<readonly machine.ServiceInfo[]>
   etcdMembers(): Promise<readonly machine.EtcdMember[]>
@@ -14,13 +14,13 @@ export interface MachineView {
   resources(namespace: string, type: string): Promise<ReadonlyMap<string, unknown>>
 }
 
-/** The cluster as it is said to be. */
+/** The members of the cluster, as configured or discovered. */
 export interface ClusterView {
   /** Addresses of the machines. */
   readonly controlPlanes: readonly string[]
   readonly workers: readonly string[]
   machine(address: string): MachineView
-  /** A client with the rights of an administrator; may throw as long as there is none. */
+  /** A client with an administrator's rights; may throw as long as there is none. */
   kubernetes(): Promise<KubeClient>
 }
 

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { cidr, hostPort, integer, ip } from '../../values.ts'
 
-/** A machine that may be a member of the cluster, as discovery tells. */
+/** A machine that may be a member of the cluster, as discovery reports it. */
 export const Affiliate = defineResource({
   type: 'Affiliates.cluster.talos.dev',
   namespace: 'cluster',

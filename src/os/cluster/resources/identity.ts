@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** Who this node is to the cluster. */
+/** The node's identity in the cluster. */
 export const Identity = defineResource({
   type: 'Identities.cluster.talos.dev',
   namespace: 'cluster',

@@ -3,7 +3,7 @@ import { RpcError } from '../../../rpc/status.ts'
 import type { Machine } from '../../area.ts'
 import { type ListedContainer, listContainers } from '../containers.ts'
 
-/** Containers of the system or of pods: which there are, what they use, and starting one anew. */
+/** Containers of the system or of pods: list, resource usage, and restart. */
 export function containerMethods({ kernel }: Pick<Machine, 'kernel'>): Method[] {
   const usageOf = ({ cgroup, status }: ListedContainer) => {
     if (cgroup === '' || !/RUNNING|READY/.test(status)) return { memory: 0, cpu: 0n }
@@ -25,7 +25,7 @@ export function containerMethods({ kernel }: Pick<Machine, 'kernel'>): Method[] 
       const found = (await listContainers(namespace, driver)).find((container) => container.id === id || container.internalId === id)
       if (!found) throw new RpcError('NotFound', `container "${id}" does not exist`)
       if (found.pid === 0) throw new RpcError('FailedPrecondition', `container "${id}" does not run`)
-      // Whoever wants it to run, the supervisor or the kubelet, starts it again.
+      // The supervisor or the kubelet starts the container again.
       kernel.process.kill(found.pid, 'SIGTERM')
       return { messages: [{}] }
     }),

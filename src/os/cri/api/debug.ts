@@ -7,7 +7,7 @@ import { runDebugContainer } from '../debug-container.ts'
 
 const { PROFILE_PRIVILEGED } = enums.DebugContainerRunRequestSpec.Profile
 
-/** A container with the whole machine in sight, for as long as the caller stays. */
+/** A privileged container with access to the whole machine, for as long as the call lasts. */
 export const debugContainer = ({ kernel }: Pick<Machine, 'kernel'>): Method =>
   bidi('machine.DebugService/ContainerRun', ['os:admin'], async function* (messages, { signal, log }) {
     const requests = messages[Symbol.asyncIterator]()

@@ -16,7 +16,7 @@ import { RegistryConfig } from '../resources/registry-config.ts'
 const { NS_CRI, NS_SYSTEM } = common.ContainerdNamespace
 const { Status } = enums.ImageServicePullLayerProgress
 
-/** Images of pods (`cri`), of the system's services (`system`) and of the system's own daemon: listed, pulled, imported, removed. */
+/** Images of pods (`cri`), of the system's services (`system`) and of the system's own daemon: list, pull, import, remove. */
 export const imageMethods = (): Method[] => [
   serverStream('machine.ImageService/List', readers, async function* ({ containerd }) {
     for (const { created, ...image } of await listImages(channelOfInstance(containerd))) yield { ...image, createdAt: created }
@@ -29,7 +29,7 @@ export const imageMethods = (): Method[] => [
   clientStream('machine.ImageService/Import', ['os:admin'], async (messages, { signal }) => {
     const requests = messages[Symbol.asyncIterator]()
     const { value: first } = await requests.next()
-    if (!first?.containerd) throw new RpcError('InvalidArgument', 'the first message must say which daemon the image is for')
+    if (!first?.containerd) throw new RpcError('InvalidArgument', 'the first message must name the daemon that the image is for')
     return { name: await importImage(channelOfInstance(first.containerd), chunksOf(requests), signal) }
   }),
   unary('machine.ImageService/Remove', ['os:admin'], async ({ containerd, imageRef }) => {
@@ -42,7 +42,7 @@ export const imageMethods = (): Method[] => [
   }),
   unary('machine.MachineService/ImagePull', operators, async ({ namespace, reference }, { store, signal }) => {
     for await (const _ of pulling(legacyChannel(namespace), referenceOf(reference), store, signal)) {
-      // Only the end is told.
+      // Only the end is reported.
     }
     return { messages: [{}] }
   }),
@@ -52,7 +52,7 @@ export const imageMethods = (): Method[] => [
 async function* chunksOf(requests: AsyncIterator<machine.ImageServiceImportRequest>): AsyncGenerator<Uint8Array> {
   for (let next = await requests.next(); !next.done; next = await requests.next()) {
     const { containerd, imageChunk } = next.value
-    if (containerd) throw new RpcError('InvalidArgument', 'the daemon is said once, in the first message')
+    if (containerd) throw new RpcError('InvalidArgument', 'the daemon is given once, in the first message')
     if (imageChunk) yield imageChunk.bytes
   }
 }
@@ -71,14 +71,14 @@ function referenceOf(text: string): string {
   }
 }
 
-/** A pull's progress as it comes, until it has ended. Throws what ended it. */
+/** The progress of a pull until it has ended. Throws the error that ended it. */
 async function* pulling(channel: Channel, name: string, store: StoreView, signal: AbortSignal) {
-  const told: PullProgress[] = []
+  const queue: PullProgress[] = []
   const begun = new Map<string, number>()
   let wake = () => {}
   let ended = false
   const progress = (item: PullProgress) => {
-    told.push(item)
+    queue.push(item)
     wake()
   }
   const credentials = credentialsOf(store.get(RegistryConfig, 'registries')?.spec.auths)
@@ -87,8 +87,8 @@ async function* pulling(channel: Channel, name: string, store: StoreView, signal
     wake()
   })
   pull.catch(() => {})
-  while (!ended || told.length > 0) {
-    const item = told.shift()
+  while (!ended || queue.length > 0) {
+    const item = queue.shift()
     if (item) {
       const message = progressMessage(item, begun)
       if (message) yield message

@@ -7,11 +7,11 @@ import { baseRuntimeSpec } from '../base-runtime-spec.ts'
 import { basePart, mainFile, mergeParts, registriesPart } from '../parts.ts'
 import { RegistryConfig } from '../resources/registry-config.ts'
 
-/** Where a user's own part comes from: a file of the machine configuration. */
+/** The user's own part: a file of the machine configuration. */
 const customization = '/etc/cri/conf.d/20-customization.part'
 const file = (contents: string) => ({ contents, mode: 0o600, selinux_label: '' })
 
-/** The configuration of the pods' daemon, put together from its parts. */
+/** The configuration of the pods' daemon, merged from its parts. */
 export const writeConfig = ({ capabilities }: Pick<Kernel, 'capabilities'>): Controller =>
   defineController({
     name: 'files.CRIConfigPartsController',
@@ -29,7 +29,7 @@ export const writeConfig = ({ capabilities }: Pick<Kernel, 'capabilities'>): Con
     },
   })
 
-/** What every container's specification begins with: containerd's own beginning, and what the user lays over it. */
+/** The specification that every container starts with: containerd's default, merged with the user's overrides. */
 export const writeBaseSpec: Controller = defineController({
   name: 'files.CRIBaseRuntimeSpecController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },

@@ -6,7 +6,7 @@ import { imageCaches } from '../image-caches.ts'
 import { imagesFile } from '../registryd.ts'
 import { ImageCacheConfig } from '../resources/image-cache-config.ts'
 
-/** Where images lie that the machine has with it, and whether registryd serves them by now. */
+/** The image caches on this machine, and whether registryd serves them by now. */
 export const configImageCache = ({ files }: { files: Pick<Kernel['files'], 'exists'> }): Controller =>
   defineController({
     name: 'cri.ImageCacheConfigController',

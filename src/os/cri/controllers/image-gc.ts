@@ -10,7 +10,7 @@ import { fullReference } from '../image-table.ts'
 const interval = 15 * 60_000
 const grace = 4 * 3600_000
 
-/** Removes images of the system's services that none of them has used for some hours: those of versions left behind. */
+/** Removes images of the system's services that none has used for some hours: those of earlier versions. */
 export const collectImages = (): Controller => {
   const unusedSince = new Map<string, number>()
   return defineController({
@@ -25,10 +25,10 @@ export const collectImages = (): Controller => {
     async reconcile({ cri, kubelet, etcd, started, clock, wakeIn, log }) {
       wakeIn(interval)
       if (!cri.get('cri')?.spec.healthy) return
-      // etcd takes another image at its next start only, and may have to come back to the one it runs.
+      // etcd uses another image only after its next start, and may have to return to the current one.
       const named = [kubelet.get('kubelet')?.spec.image, etcd.get('etcd')?.spec.image, started.get('etcd')?.spec.image]
       const used = named.flatMap((image) => (image ? [fullReference(image)] : []))
-      // Without a kubelet it is too early to tell what is used.
+      // Without a kubelet it is too early to know which images are used.
       if (used.length === 0) return
       const channel = criDaemon.in('system')
       const time = clock.elapsed()

@@ -12,11 +12,11 @@ type Registries = SpecOf<typeof RegistryConfig>
 type Mirrors = NonNullable<Registries['mirrors']>
 type Mirror = Mirrors[string]
 
-/** The images of the root file system are asked for before anything else, whatever registry a reference names. */
+/** The images of the root file system come before any registry that a reference names. */
 const ownImages = { endpoint: `http://127.0.0.1:${registryPort}`, overridePath: false }
 const anyRegistry = '*'
 
-/** Where images come from: mirrors, credentials, trust. */
+/** Registry configuration: mirrors, credentials, trust. */
 export const configRegistries: Controller = defineController({
   name: 'cri.RegistriesConfigController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), cache: weak(ImageCacheConfig) },

@@ -4,7 +4,7 @@ import { hostsFiles } from '../hosts-files.ts'
 import { registriesPart } from '../parts.ts'
 import { RegistryConfig } from '../resources/registry-config.ts'
 
-/** Tells containerd where images come from; endpoints take effect at once, credentials when containerd starts anew. */
+/** Writes containerd's registry configuration. Endpoints take effect at once, credentials after a restart of containerd. */
 export const writeRegistries: Controller = defineController({
   name: 'files.CRIRegistryConfigController',
   inputs: { registries: weak(RegistryConfig, { id: 'registries' }) },

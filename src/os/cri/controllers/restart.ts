@@ -4,7 +4,7 @@ import { EtcFileStatus } from '../../files/resources/etc-file.ts'
 import { Service } from '../../runtime/resources/service.ts'
 import { configChanged, configFile } from '../config-read.ts'
 
-/** Starts the pods' daemon anew when its configuration is another than the one it has read; what it runs goes on. */
+/** Restarts the pods' daemon when its configuration differs from the one it has read. Its containers keep running. */
 export const restartOnConfig = ({ supervisor, store }: Pick<Machine, 'supervisor' | 'store'>): Controller =>
   defineController({
     name: 'cri.ConfigRestartController',
@@ -12,7 +12,7 @@ export const restartOnConfig = ({ supervisor, store }: Pick<Machine, 'supervisor
     outputs: {},
     async reconcile({ services, log }) {
       if (!services.get('cri')?.spec.running || !configChanged(store)) return
-      log.info('containerd begins anew with its new configuration')
+      log.info('restarting containerd with its new configuration')
       await supervisor.restart('cri')
     },
   })

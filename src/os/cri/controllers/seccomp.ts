@@ -19,7 +19,7 @@ export const configSeccompProfiles: Controller = defineController({
   },
 })
 
-/** The files that pods name by `localhostProfile`; a file that is no profile any more is removed. */
+/** The files that pods name by `localhostProfile`. The file of a removed profile is deleted. */
 export const writeSeccompProfiles = ({ mode, files }: Pick<Kernel, 'mode' | 'files'>): Controller =>
   defineController({
     name: 'cri.SeccompProfileFileController',

@@ -1,10 +1,10 @@
 import { flag, listOf, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 
-/** Whose signatures images need. */
+/** Required signatures of images. */
 export const ImageVerificationConfig = defineDocument({
   kind: 'ImageVerificationConfig',
-  description: 'Whose signatures images need.',
+  description: 'Required signatures of images.',
   schema: section({
     rules: listOf(
       section({

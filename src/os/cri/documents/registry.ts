@@ -21,10 +21,10 @@ export const RegistryAuthConfig = defineDocument({
   },
 })
 
-/** Where to ask before a registry, or instead of it. */
+/** Mirrors of a registry. */
 export const RegistryMirrorConfig = defineDocument({
   kind: 'RegistryMirrorConfig',
-  description: 'Where to ask before a registry, or instead of it.',
+  description: 'Mirrors that are used before a registry, or instead of it.',
   nameKey: 'name',
   schema: section({
     name: text,
@@ -44,7 +44,7 @@ const isPem = (value: string, label: string) => value.includes(`-----BEGIN ${lab
 /** How to trust a registry. */
 export const RegistryTLSConfig = defineDocument({
   kind: 'RegistryTLSConfig',
-  description: 'How to trust a registry, and how to be trusted by it.',
+  description: 'How to verify a registry, and the client certificate for it.',
   nameKey: 'name',
   schema: section({ name: text, clientIdentity: section({ cert: text, key: text }), ca: text, insecureSkipVerify: flag }),
   rules({ name, ca, clientIdentity }, report) {

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** Where images that came with the machine are served from. */
+/** Where the images that came with the machine are served from. */
 export const ImageCacheConfig = defineResource({
   type: 'ImageCacheConfigs.cri.talos.dev',
   namespace: 'cri',

@@ -8,7 +8,7 @@ import { systemDaemon } from '../daemons.ts'
 const folder = '/system/run/containerd'
 const configFile = `${folder}/config.toml`
 
-/** The system's daemon has no business with pods, nor with what other machines would need. */
+/** Plugins for pods and for other machines, which the system's daemon does not need. */
 const config = `version = 3
 disabled_plugins = [
   "io.containerd.cri.v1.images",

@@ -21,7 +21,7 @@ const wait =
   (mode: Mode) =>
   (store: StoreView): string[] => {
     const files = configFiles.filter((id) => !store.get(EtcFileStatus, id)).map((id) => `file "/etc/${id}" to be written`)
-    // In a container the disk is there before init is.
+    // In a container the disk is mounted before init starts.
     const disk = mode === 'container' || store.get(VolumeMountStatus, mountId('EPHEMERAL')) ? [] : ['volume "EPHEMERAL" to be mounted']
     return [...networkConditions(store, ['address', 'hostname', 'etcfiles']), ...files, ...disk]
   }
@@ -53,7 +53,7 @@ export const criService = ({ kernel, spawn }: Machine): ServiceDefinition => {
     health: {
       async check(signal) {
         await containerdProbe(criDaemon, 'k8s.io')(signal)
-        // Not waited for here: who needs them does, and is told what is wrong.
+        // Not awaited here: the users of the images wait for them, and get the error.
         images.provided().catch(() => {})
       },
     },

@@ -5,7 +5,7 @@ import { memoryMetrics } from '../metrics/memory-metrics.ts'
 import { nodeMetrics } from '../metrics/node-metrics.ts'
 import { callMetrics, controllerMetrics, serviceMetrics, storeMetrics } from '../metrics/own-metrics.ts'
 
-/** The metrics of the node and of the system's own parts, as Prometheus reads them. */
+/** The metrics of the node and of the system's own components, in Prometheus' format. */
 export const metrics = ({
   kernel,
   runtime,

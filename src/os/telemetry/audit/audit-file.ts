@@ -3,10 +3,10 @@ import type { AuditKind } from './audit-log.ts'
 
 const largest = 4 << 20
 
-/** Where the audit log stays when the machine restarts; the file before each has ".1" behind its name. */
+/** Where the audit log is kept over restarts of the machine; each older file has ".1" appended to its name. */
 export const auditPaths: Readonly<Record<AuditKind, string>> = { changes: '/var/log/audit/api.log', reads: '/var/log/audit/api-reads.log' }
 
-/** Appends to the files of the audit log; where there is no disk to keep them on, it lives in memory alone. */
+/** Appends to the files of the audit log. Without a disk to keep them on, the log lives in memory only. */
 export function auditFile(
   { files }: Pick<Kernel, 'files'>,
   failed: (error: unknown) => void,

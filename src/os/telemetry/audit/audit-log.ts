@@ -1,8 +1,8 @@
 /**
- * Who called what, from where, and how it ended. A call that may change something is written before it takes effect, and
- * when it has ended. Calls without side effects, and calls that were refused, are counted and written once a second, a few
- * lines at most, to a log of their own: nobody who only reads can push a change out. What changes is declared with the
- * method. Requests are never written, so no secret can be.
+ * Records who called what, from where, and the outcome. A call that may change something is written before it takes effect and
+ * again when it has ended. Calls without side effects and refused calls are counted and written once a second, a few lines at
+ * most, to a log of their own, so that callers with read access cannot push changes out of the log. Whether a method changes
+ * something is declared with it. Requests are never written, so no secret can be.
  */
 import { callerAddress, callerName } from '../../../rpc/caller-metadata.ts'
 import { methodShape } from '../../../rpc/schema.ts'
@@ -15,29 +15,29 @@ export interface AuditRecord {
   readonly method: string
   /** Status of the call, `OK` or one of gRPC's names. */
   readonly outcome: string
-  /** Address of the caller, as the node it called first has seen it. */
+  /** Address of the caller, as seen by the node that it called first. */
   readonly from: string
   /** Common name of its certificate. */
   readonly by: string
   readonly roles: readonly string[]
-  /** How long it took; the longest of several. */
+  /** Duration of the call; the longest of several. */
   readonly milliseconds: number
-  /** How many calls alike this line stands for. */
+  /** How many equal calls this line stands for. */
   readonly calls: number
 }
 
 /** Calls that may change something, and all others. */
 export type AuditKind = 'changes' | 'reads'
 
-/** Where lines go. */
+/** Where lines are written. */
 export interface AuditSinks {
   write(lines: string, kind: AuditKind): void
   now?: () => Date
-  /** Milliseconds between two writings of what was counted. */
+  /** Milliseconds between two writes of the counted calls. */
   every?: number
 }
 
-/** Kinds of calls that are counted apart, and lines that are written of them, each second. */
+/** Limits per second: kinds of calls that are counted separately, and lines that are written of them. */
 const maxKinds = 1000
 const maxLines = 20
 /** Records that are kept in memory. */
@@ -78,7 +78,7 @@ export class AuditLog implements CallObserver {
     else this.#count(call, status, milliseconds)
   }
 
-  /** Writes what was counted: refusals first, then what was called most; the rest as one line. */
+  /** Writes the counted calls: refusals first, then the most frequent calls; the rest as one line. */
   flush(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -92,12 +92,12 @@ export class AuditLog implements CallObserver {
     this.#write('reads', records)
   }
 
-  /** The last records by the number of each, oldest first. */
+  /** The latest records by number, oldest first. */
   recent(): (readonly [number, AuditRecord])[] {
     return [...this.#recent.changes, ...this.#recent.reads].sort(([a], [b]) => a - b)
   }
 
-  /** Calls back after each writing, until the returned function is called. */
+  /** Calls back after each write, until the returned function is called. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -145,7 +145,7 @@ export class AuditLog implements CallObserver {
 
 const others = 'others'
 
-/** One record for many calls that differ. */
+/** One record for many different calls. */
 function othersOf(counts: readonly Count[], time: Date): AuditRecord {
   const calls = counts.reduce((sum, count) => sum + count.calls, 0)
   const milliseconds = Math.max(0, ...counts.map(({ longest }) => longest))

@@ -4,7 +4,7 @@ import { APICall } from '../resources/api-call.ts'
 
 const digits = 9
 
-/** The last lines of the audit log, as resources. */
+/** The latest lines of the audit log, as resources. */
 export const observeCalls = (audit: Pick<AuditLog, 'recent' | 'subscribe'>): Controller =>
   defineController({
     name: 'runtime.APICallController',

@@ -5,7 +5,7 @@ import { Environment } from '../../runtime/resources/environment.ts'
 import { TraceExporter } from '../traces/exporter.ts'
 import { traceSettings } from '../traces/settings.ts'
 
-/** Exports traces of the calls of the machine API while the operator's environment says where to. */
+/** Exports traces of the machine API's calls while the operator's environment names a collector. */
 export const exportTraces = ({ calls, version, log }: Pick<Machine, 'calls' | 'version' | 'log'>): Controller => {
   let applied = ''
   return defineController({

@@ -1,11 +1,11 @@
-/** How many calls each method got, how they ended and how long they took: buckets as Prometheus wants histograms. */
+/** Counts per method: calls, outcomes and durations, in buckets as Prometheus expects of histograms. */
 import type { AdmittedCall, CallObserver } from '../../../rpc/server/call.ts'
 import type { StatusName } from '../../../rpc/status.ts'
 
 /** Upper bounds of the buckets, in seconds. */
 export const bounds: readonly number[] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** What is known of one method. */
+/** The counts of one method. */
 export interface MethodCounts {
   readonly outcomes: Map<string, number>
   /** Calls in each bucket, and in one more those beyond the last bound. */

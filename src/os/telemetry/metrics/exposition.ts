@@ -1,6 +1,6 @@
 /** Prometheus' text format (https://prometheus.io/docs/instrumenting/exposition_formats/). */
 
-/** One value and what it is of. */
+/** One value with its labels. */
 export type Sample = readonly [labels: Readonly<Record<string, string | number>>, value: number, suffix?: string]
 
 /** A metric with its samples. */

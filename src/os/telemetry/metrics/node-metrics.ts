@@ -10,7 +10,7 @@ const sector = 512
 const memoryNames = ['MemTotal', 'MemFree', 'MemAvailable', 'Buffers', 'Cached', 'Shmem', 'Slab', 'Dirty', 'SwapTotal', 'SwapFree']
 const mounts = ['/', '/var', '/system/state', '/run', '/tmp']
 
-/** The machine as its kernel counts: processors, memory, disks, links, file systems. Names are those dashboards know. */
+/** The kernel's counters: processors, memory, disks, links, file systems. Metric names are those of the node exporter. */
 export function nodeMetrics({ files }: Pick<Kernel, 'files'>): Metric[] {
   const text = (path: string) => files.readText(path)
   const { load1, load5, load15 } = parseLoadavg(text('/proc/loadavg'))

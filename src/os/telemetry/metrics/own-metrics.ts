@@ -49,7 +49,12 @@ export function controllerMetrics(runtime: Pick<Runtime, 'controllers'>): Metric
     each('rounds_total', 'Rounds a controller has made.', 'counter', ({ rounds }) => rounds),
     each('failures_total', 'Rounds of a controller that failed.', 'counter', ({ failures }) => failures),
     each('seconds_total', 'Time that a controller’s rounds took, waiting included.', 'counter', ({ spent }) => spent / 1000),
-    each('failures_in_row', 'Failures since a controller’s last good round; 0 is well.', 'gauge', ({ lastError }) => lastError?.inRow ?? 0),
+    each(
+      'failures_in_row',
+      'Failures since a controller’s last good round; 0 is healthy.',
+      'gauge',
+      ({ lastError }) => lastError?.inRow ?? 0,
+    ),
   ]
 }
 
@@ -65,14 +70,14 @@ export function serviceMetrics(supervisor: Pick<Supervisor, 'list'>): Metric[] {
     },
     {
       name: 'ichor_service_healthy',
-      help: 'Whether a service is well; one that nobody checks is left out.',
+      help: 'Whether a service is healthy; one without a health check is left out.',
       type: 'gauge',
       samples: all.filter(({ health }) => !health.unknown).map(({ id, health }): Sample => [{ service: id }, health.healthy ? 1 : 0]),
     },
   ]
 }
 
-/** Resources and those who watch them. */
+/** Resources and their watchers. */
 export function storeMetrics(store: Pick<Store, 'usage'>): Metric[] {
   const all = store.usage()
   const labels = ({ type, namespace }: (typeof all)[number]) => ({ type, namespace })
@@ -85,7 +90,7 @@ export function storeMetrics(store: Pick<Store, 'usage'>): Metric[] {
     },
     {
       name: 'ichor_resource_watchers',
-      help: 'Who watches a kind of resources: controllers and calls of the API.',
+      help: 'Watchers of a kind of resources: controllers and calls of the API.',
       type: 'gauge',
       samples: all.map((one): Sample => [labels(one), one.watchers]),
     },

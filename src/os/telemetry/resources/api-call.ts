@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** A line of the audit log: calls of the machine API, the last ones, numbered since the machine started. */
+/** A line of the audit log: the latest calls of the machine API, numbered since the machine started. */
 export const APICall = defineResource({
   type: 'APICalls.runtime.ichor.dev',
   namespace: 'runtime',

@@ -4,11 +4,11 @@ import type { StatusName } from '../../../rpc/status.ts'
 import type { TraceExporter } from './exporter.ts'
 import { parseTraceParent, randomId } from './span.ts'
 
-/** Makes a span of every call that is to be traced: those of a traced caller, and a part of the others. */
+/** Makes a span of every call that is traced: all calls of traced callers, and a sample of the others. */
 export class CallSpans implements CallObserver {
   #exporter?: TraceExporter
 
-  /** From now on spans go there, or nowhere. */
+  /** Sets where spans go from now on; undefined disables tracing. */
   use(exporter: TraceExporter | undefined): void {
     this.#exporter?.close()
     this.#exporter = exporter

@@ -1,4 +1,4 @@
-/** Spans in the JSON form of OTLP (opentelemetry-proto, trace/v1): numbers of 64 bits are texts, ids hexadecimal. */
+/** Spans in the JSON form of OTLP (opentelemetry-proto, trace/v1): 64-bit numbers are strings, ids hexadecimal. */
 import type { Span } from './span.ts'
 
 const kinds = { server: 2 }

@@ -1,17 +1,17 @@
-/** Where traces go: the variables that OpenTelemetry has for it, as the operator gives them in `machine.env`. */
+/** Where traces are sent: OpenTelemetry's environment variables, which the operator sets in `machine.env`. */
 
 /** How spans are exported. */
 export interface TraceSettings {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  /** What every span is of. */
+  /** Attributes of every span. */
   readonly resource: Readonly<Record<string, string>>
-  /** The part of the traces that begin here and are kept, 0 to 1. */
+  /** The sampled share of the traces that start here, 0 to 1. */
   readonly ratio: number
   readonly timeout: number
 }
 
-/** The settings, or nothing where no traces are wanted; a problem says which variable is wrong. */
+/** The settings, or nothing where tracing is off; a problem names the invalid variable. */
 export function traceSettings(variables: readonly string[]): { settings?: TraceSettings; problem?: string } {
   const env: Record<string, string> = {}
   for (const variable of variables) env[variable.slice(0, variable.indexOf('='))] = variable.slice(variable.indexOf('=') + 1).trim()
@@ -39,7 +39,7 @@ export function traceSettings(variables: readonly string[]): { settings?: TraceS
   }
 }
 
-/** `name=value,…` with values as in URLs. */
+/** Parses `name=value,…` with URL-encoded values. */
 function pairs(text = ''): Record<string, string> {
   const found: Record<string, string> = {}
   for (const pair of text.split(',')) {

@@ -1,6 +1,6 @@
-/** One piece of work as a trace knows it (OpenTelemetry's data model of traces). */
+/** One unit of work in a trace (OpenTelemetry's data model of traces). */
 export interface Span {
-  /** 32 hexadecimal digits: one for everything that a caller's request led to. */
+  /** 32 hexadecimal digits, common to everything that a caller's request led to. */
   readonly traceId: string
   /** 16 hexadecimal digits. */
   readonly spanId: string
@@ -10,11 +10,11 @@ export interface Span {
   readonly start: number
   readonly end: number
   readonly attributes: Readonly<Record<string, string | number | boolean>>
-  /** Why it failed, where it did. */
+  /** The error, if it failed. */
   readonly failure?: string
 }
 
-/** Who called, as the W3C's Trace Context tells it: `version-trace-parent-flags`; undefined when it is not that. */
+/** Parses the caller's context in the W3C Trace Context form `version-trace-parent-flags`; undefined when it is invalid. */
 export function parseTraceParent(header: string | undefined): { traceId: string; parentSpanId: string; sampled: boolean } | undefined {
   const found = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:$|-)/.exec(header ?? '')
   const [, traceId = '', parentSpanId = '', flags = ''] = found ?? []
