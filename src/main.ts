@@ -1,8 +1,8 @@
-/** One binary, many names: argv0 decides which program this process is. */
+/** One binary, many names: argv[0] selects the program. */
 import { type Program, programs } from './program-table.ts'
 
 function choose(): { program?: () => Promise<Program>; name: string; args: string[] } {
-  // As it is downloaded, talosctl has its computer in its name.
+  // A downloaded talosctl has its platform in its name, such as talosctl-darwin-arm64.
   const name = (process.argv0.split('/').at(-1) ?? '').replace(/^-/, '').replace(/^talosctl-\w+-\w+$/, 'talosctl')
   const args = process.argv.slice(2)
   if (Object.hasOwn(programs, name)) return { program: programs[name]?.load, name, args }

@@ -1,11 +1,11 @@
-/** The programs of the binary by the names it is called by. Only names are known here; a program is evaluated when it is chosen. */
+/** The programs of the binary by their names (argv[0]). Only names are known here; a program is evaluated when it is selected. */
 
-/** What every program is. */
+/** The interface of a program. */
 export interface Program {
   main(args: string[]): Promise<number>
 }
 
-/** A program, and the folder of the root file system in which it is looked for under its name; none for those of the operator's computer. */
+/** A program, and the folder of the root file system with a link of its name; programs of the operator's computer have none. */
 interface Entry {
   readonly load: () => Promise<Program>
   readonly folder?: '/usr/bin' | '/usr/sbin'
@@ -17,7 +17,7 @@ export const programs: Readonly<Record<string, Entry>> = {
   trustd: { load: () => import('./programs/trustd/trustd.ts'), folder: '/usr/bin' },
   talosctl: { load: () => import('./programs/talosctl/talosctl.ts'), folder: '/usr/bin' },
   exec: { load: () => import('./programs/exec/exec.ts'), folder: '/usr/bin' },
-  keeper: { load: () => import('./programs/keeper/keeper.ts') },
+  'node-supervisor': { load: () => import('./programs/node-supervisor/node-supervisor.ts') },
   dashboard: { load: () => import('./programs/dashboard/dashboard.ts'), folder: '/usr/sbin' },
   discovery: { load: () => import('./programs/discovery/discovery.ts') },
 }

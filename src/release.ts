@@ -3,7 +3,7 @@ import { version } from '../package.json'
 declare const ICHOR_SHA: string | undefined
 declare const ICHOR_BUILT: string | undefined
 
-/** What this binary says it is; commit and build time are put in by the build. */
+/** Name and version of this binary; the build sets commit and build time. */
 export const release = {
   name: 'Ichor',
   tag: `v${version}`,

@@ -65,8 +65,8 @@ const law: Record<string, string[]> = {
   'programs/apid': ['wire', 'cosi', 'rpc', 'rpc/client', 'rpc/server', 'pki', 'os/resource-types'],
   'programs/trustd': ['wire', 'cosi', 'rpc', 'rpc/client', 'rpc/server', 'pki', 'os/resource-types'],
   'programs/exec': ['linux', 'wire'],
-  'programs/keeper': ['linux', 'wire', 'cosi'],
-  'programs/discovery': ['wire', 'cosi', 'rpc', 'rpc/server', 'programs/keeper'],
+  'programs/node-supervisor': ['linux', 'wire', 'cosi'],
+  'programs/discovery': ['wire', 'cosi', 'rpc', 'rpc/server', 'programs/node-supervisor'],
   'programs/dashboard': ['programs/talosctl'],
   'programs/talosctl': [
     'wire',
@@ -95,7 +95,7 @@ const law: Record<string, string[]> = {
     'os',
     'os/resource-types',
     'os/portable',
-    'programs/keeper',
+    'programs/node-supervisor',
     'programs/talosctl',
   ],
 }
@@ -195,7 +195,7 @@ function reaches(start: string, room: string): boolean {
 /** Doors to the outside that only some rooms open. */
 const doors: Record<string, (path: string) => boolean> = {
   'bun:ffi': (path) => path.startsWith('linux/'),
-  'node:child_process': (path) => /^(linux|programs\/(keeper|talosctl))\//.test(path),
+  'node:child_process': (path) => /^(linux|programs\/(node-supervisor|talosctl))\//.test(path),
   'node:fs': (path) => /^(linux|programs|rpc\/server)\//.test(path),
   'node:fs/promises': (path) => /^(linux|programs)\//.test(path),
   'node:net': (path) => /^(linux|rpc|programs)\//.test(path),
@@ -401,8 +401,8 @@ describe('the wall clock', () => {
     'pki/certificate.ts': 'certificates',
     'pki/secure-boot.ts': 'certificates and signatures',
     'programs/apid/access-log.ts': 'access lines',
-    'programs/keeper/console-log.ts': 'console lines',
-    'programs/keeper/keep-node.ts': 'the state file',
+    'programs/node-supervisor/console-log.ts': 'console lines',
+    'programs/node-supervisor/supervise-node.ts': 'the state file',
     'programs/talosctl/commands/lifecycle/upgrade.ts': 'shown to people',
     'programs/talosctl/dashboard/gather.ts': 'compared with the boot time of /proc/stat',
     'programs/talosctl/io.ts': 'shown to people',

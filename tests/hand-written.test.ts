@@ -1,4 +1,4 @@
-/** The table of docs/architecture.md that says why something is written here and not taken from a package. */
+/** The table of docs/architecture.md that states why something is implemented here and not taken from a package. */
 import { expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -6,7 +6,7 @@ import { bundledPackages } from '../rootfs/build/binary.ts'
 
 const repository = join(import.meta.dir, '..')
 const page = readFileSync(join(repository, 'docs/architecture.md'), 'utf8')
-const section = /^## Packages, and what is written here instead\n(.*?)(?=^## |$(?![\s\S]))/ms.exec(page)?.[1] ?? ''
+const section = /^## Dependencies, and what is implemented here instead\n(.*?)(?=^## |$(?![\s\S]))/ms.exec(page)?.[1] ?? ''
 const rows = section.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| what '))
 const paths = rows.flatMap((row) => [...(row.split('|')[2] ?? '').matchAll(/`([^`]+)`/g)].map(([, path = '']) => path))
 

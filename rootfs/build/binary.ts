@@ -12,7 +12,7 @@ export const repository: string = join(import.meta.dir, '../..')
 export const dist: string = join(repository, 'dist')
 
 /** Names under which the binary is useful on the machine that built it. */
-const links = ['talosctl', 'keeper', 'discovery']
+const links = ['talosctl', 'node-supervisor', 'discovery']
 
 const bun = process.execPath
 

@@ -1,7 +1,7 @@
 /** One build at a time does a piece of work; others wait for it and then find it done. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { LockedError, lock } from '../../src/programs/keeper/lock.ts'
+import { LockedError, lock } from '../../src/programs/node-supervisor/lock.ts'
 import { cacheFolder } from './cache.ts'
 
 /** Another build holds on to a piece of work for too long. */

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Journal } from '../../src/programs/keeper/journal.ts'
+import { Journal } from '../../src/programs/node-supervisor/journal.ts'
 import { undo } from '../../src/programs/talosctl/cluster/undo.ts'
 import { eventually, succeeded, TestCluster } from './cluster.ts'
 import type { Traces } from './host.ts'
@@ -119,7 +119,7 @@ test.each([
   await healthy()
 })
 
-test('a control plane whose init is killed is started again by its keeper', async () => {
+test('a control plane whose init is killed is started again by its supervisor', async () => {
   const init = cluster.initOf(controlPlane)
   process.kill(init, 'SIGKILL')
   await eventually(async () => {
@@ -130,9 +130,9 @@ test('a control plane whose init is killed is started again by its keeper', asyn
   expect(stdout).toContain(`${controlPlane}: running, restarted 1 times (init was killed by SIGKILL)`)
 })
 
-test('keepers and the discovery server are killed and come back', async () => {
+test('supervisors and the discovery server are killed and come back', async () => {
   const directory = `${cluster.state}/story`
-  const locks = [`${directory}/gateway/keeper.lock`, `${directory}/gateway/discovery.lock`, `${directory}/nodes/${worker}/keeper.lock`]
+  const locks = [`${directory}/gateway/supervisor.lock`, `${directory}/gateway/discovery.lock`, `${directory}/nodes/${worker}/supervisor.lock`]
   const holder = (file: string) => JSON.parse(readFileSync(file, 'utf8')) as { pid: number; start: string }
   const killed = locks.map(holder)
   for (const { pid } of killed) process.kill(pid, 'SIGKILL')

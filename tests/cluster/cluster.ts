@@ -2,7 +2,7 @@
 
 import { copyFileSync, linkSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ClusterRecord } from '../../src/programs/keeper/layout.ts'
+import type { ClusterRecord } from '../../src/programs/node-supervisor/layout.ts'
 import { type Traces, traces } from './host.ts'
 
 const repository = join(import.meta.dir, '..', '..')

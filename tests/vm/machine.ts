@@ -2,7 +2,7 @@
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { machineFirmware } from '../../src/programs/keeper/machine/host-firmware.ts'
+import { machineFirmware } from '../../src/programs/node-supervisor/machine/host-firmware.ts'
 import {
   type DiskBus,
   type Firmware,
@@ -10,7 +10,7 @@ import {
   type MachineNetwork,
   qemuArguments,
   type VirtualMachine,
-} from '../../src/programs/keeper/machine/qemu-arguments.ts'
+} from '../../src/programs/node-supervisor/machine/qemu-arguments.ts'
 
 /** What `./mkimage.sh` has made. */
 export const dist = join(import.meta.dir, '../../dist')

@@ -76,7 +76,7 @@ function oomFloor(): number {
   return capabilities.capabilities().effective.includes('sys_resource') ? -1000 : Number(files.readText('/proc/self/oom_score_adj'))
 }
 
-/** In a container the exit code tells the keeper: 0 stays down, anything else starts again. */
+/** In a container the exit code tells the supervisor: 0 stays down, anything else starts again. */
 function endMachine(reason: StopReason, container: boolean): void {
   say(reason === 'reboot' ? 'rebooting' : 'shutting down')
   if (container) process.exit(reason === 'reboot' ? 129 : 0)

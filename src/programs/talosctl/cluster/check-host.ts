@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs'
-import type { ClusterRecord } from '../../keeper/layout.ts'
+import type { ClusterRecord } from '../../node-supervisor/layout.ts'
 import { UsageError } from '../failure.ts'
 import { checkDisk, checkImage, checkKernel, checkLoop, checkMesh, checkRoot } from './host/preflight.ts'
 import type { ClusterRequest } from './plan/plan.ts'

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSyn
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import * as v from 'valibot'
-import { clusterPaths } from '../../keeper/layout.ts'
+import { clusterPaths } from '../../node-supervisor/layout.ts'
 import type { Io } from '../io.ts'
 import { talosconfigPaths } from '../talosconfig/path.ts'
 import type { Context } from '../talosconfig/talosconfig.ts'

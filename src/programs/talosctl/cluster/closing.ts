@@ -1,6 +1,6 @@
 /** What is said when a cluster is there: where things are, and how to go on. */
 
-import type { ClusterRecord, NodeRecord } from '../../keeper/layout.ts'
+import type { ClusterRecord, NodeRecord } from '../../node-supervisor/layout.ts'
 import type { Io } from '../io.ts'
 import { callable } from './callable.ts'
 import type { Progress } from './progress.ts'

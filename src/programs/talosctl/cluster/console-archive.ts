@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { nodeDirectory, nodePaths, readCluster } from '../../keeper/layout.ts'
+import { nodeDirectory, nodePaths, readCluster } from '../../node-supervisor/layout.ts'
 
-/** Packs the consoles of a cluster's nodes and the logs of its keepers into a tar.gz. */
+/** Packs the consoles of a cluster's nodes and the logs of its supervisors into a tar.gz. */
 export async function archiveConsoles(directory: string, file: string): Promise<void> {
   const files: Record<string, Blob> = {}
   for (const { name } of readCluster(directory)?.nodes ?? []) {

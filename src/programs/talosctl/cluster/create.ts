@@ -5,7 +5,7 @@
 
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { openJournal } from '../../keeper/journal.ts'
+import { openJournal } from '../../node-supervisor/journal.ts'
 import {
   type ClusterRecord,
   clusterPaths,
@@ -16,9 +16,9 @@ import {
   readCluster,
   writeAtomically,
   writeCluster,
-} from '../../keeper/layout.ts'
-import { holderOf } from '../../keeper/lock.ts'
-import { isAlive } from '../../keeper/process-identity.ts'
+} from '../../node-supervisor/layout.ts'
+import { holderOf } from '../../node-supervisor/lock.ts'
+import { isAlive } from '../../node-supervisor/process-identity.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
 import { checkHost, checkSameKind } from './check-host.ts'

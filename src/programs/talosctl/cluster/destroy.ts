@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { Journal, type JournalEntry } from '../../keeper/journal.ts'
-import { clusterPaths } from '../../keeper/layout.ts'
+import { Journal, type JournalEntry } from '../../node-supervisor/journal.ts'
+import { clusterPaths } from '../../node-supervisor/layout.ts'
 import { type Leftover, undo } from './undo.ts'
 
 /** Some of a cluster's things would not go. */
@@ -20,7 +20,7 @@ class LeftoversError extends Error {
 export async function destroyCluster(directory: string): Promise<void> {
   const paths = clusterPaths(directory)
   if (!isCluster(directory)) return
-  // From here on no keeper starts, and one that is just starting ends by itself.
+  // From here on no supervisor starts, and one that is just starting ends by itself.
   mark(paths.tombstone)
   const journal = new Journal(paths.journal)
   const command = `talosctl cluster destroy --name ${directory.split('/').at(-1)} --state ${dirname(directory)}`
@@ -29,7 +29,7 @@ export async function destroyCluster(directory: string): Promise<void> {
     const entries = journal.entries()
     if (entries.length === done) break
     done = entries.length
-    // A keeper that was being started may have written itself down meanwhile: hence another round when there is more.
+    // A supervisor that was being started may have written itself down meanwhile: hence another round when there is more.
     const leftovers = await undo(entries.filter((entry) => !handedOver(entry, directory)))
     if (leftovers.length > 0) throw new LeftoversError(leftovers, command)
   }

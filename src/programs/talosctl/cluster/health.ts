@@ -1,4 +1,4 @@
-import type { ClusterRecord } from '../../keeper/layout.ts'
+import type { ClusterRecord } from '../../node-supervisor/layout.ts'
 import type { Io } from '../io.ts'
 import type { Configs } from './plan/configs.ts'
 import type { Progress } from './progress.ts'

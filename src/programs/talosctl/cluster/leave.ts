@@ -4,9 +4,9 @@ import { core, type KubeClient, kubeClient } from '../../../kube/client.ts'
 import { drain } from '../../../kube/drain.ts'
 import { isNotFound } from '../../../kube/errors.ts'
 import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
-import { type NodeRecord, nodePaths } from '../../keeper/layout.ts'
-import { isAlive } from '../../keeper/process-identity.ts'
-import { readStatus } from '../../keeper/status.ts'
+import { type NodeRecord, nodePaths } from '../../node-supervisor/layout.ts'
+import { isAlive } from '../../node-supervisor/process-identity.ts'
+import { readStatus } from '../../node-supervisor/status.ts'
 import { API_PORT, type Credentials, resetNode } from './node-api.ts'
 
 const LOOK = 50
@@ -46,7 +46,7 @@ export async function leaveCluster({ directory, node, credentials, kubeconfig, s
 
 function isDown(directory: string): boolean {
   const status = readStatus(nodePaths(directory).status)
-  return !status || status.state === 'stopped' || !isAlive(status.keeper)
+  return !status || status.state === 'stopped' || !isAlive(status.supervisor)
 }
 
 /** Pods that will not move in time do not keep a node: its removal was asked for. */

@@ -3,9 +3,9 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { getSysctl, setSysctl } from '../../../linux/system/sysctl.ts'
-import { clusterCgroup, nodeCgroup } from '../../keeper/cgroup-names.ts'
-import { startDiscovery, startGatewayKeeper, startNodeKeeper } from '../../keeper/detached.ts'
-import { Journal } from '../../keeper/journal.ts'
+import { clusterCgroup, nodeCgroup } from '../../node-supervisor/cgroup-names.ts'
+import { startDiscovery, startGatewaySupervisor, startNodeSupervisor } from '../../node-supervisor/detached.ts'
+import { Journal } from '../../node-supervisor/journal.ts'
 import {
   type ClusterRecord,
   clusterPaths,
@@ -15,10 +15,10 @@ import {
   type NodeRecord,
   nodeDirectory,
   nodePaths,
-} from '../../keeper/layout.ts'
-import { isHeld } from '../../keeper/lock.ts'
-import { isAlive } from '../../keeper/process-identity.ts'
-import { readStatus } from '../../keeper/status.ts'
+} from '../../node-supervisor/layout.ts'
+import { isHeld } from '../../node-supervisor/lock.ts'
+import { isAlive } from '../../node-supervisor/process-identity.ts'
+import { readStatus } from '../../node-supervisor/status.ts'
 import { acceptBridge, hostIptables } from './host/filter.ts'
 import { mountImage } from './host/image-mount.ts'
 import { makeBridge, plugMachine, plugNode } from './host/links.ts'
@@ -26,7 +26,7 @@ import { addMasquerade } from './host/masquerade.ts'
 
 const START_TIMEOUT = 15_000
 
-/** What the nodes share: the root file system, the bridge, the gateway's keeper and the discovery server. Returns whether nodes reach the outside. */
+/** What the nodes share: the root file system, the bridge, the gateway's supervisor and the discovery server. Returns whether nodes reach the outside. */
 export async function provideCluster(directory: string, cluster: ClusterRecord): Promise<{ outside: boolean }> {
   const paths = clusterPaths(directory)
   const journal = new Journal(paths.journal)
@@ -36,18 +36,18 @@ export async function provideCluster(directory: string, cluster: ClusterRecord):
   journal.write({ kind: 'cgroup', path: clusterCgroup(cluster.id) })
   await openInside(cluster, journal)
   const outside = await openOutside(cluster, paths.rootfs, journal)
-  if (!isHeld(gatewayLock(directory))) startGatewayKeeper(directory, journal)
+  if (!isHeld(gatewayLock(directory))) startGatewaySupervisor(directory, journal)
   if (cluster.discovery && !isHeld(discoveryLock(directory))) startDiscovery(directory, discoveryAddress(cluster), journal)
   return { outside }
 }
 
-/** Starts a node: its network, its disk and its keeper. Returns when its first process runs. */
+/** Starts a node: its network, its disk and its supervisor. Returns when its first process runs. */
 export async function provideNode(directory: string, cluster: ClusterRecord, node: NodeRecord): Promise<void> {
   const paths = nodePaths(nodeDirectory(directory, node.name))
   const journal = new Journal(clusterPaths(directory).journal)
   const running = () => {
     const status = readStatus(paths.status)
-    return status && isAlive(status.keeper) ? status : undefined
+    return status && isAlive(status.supervisor) ? status : undefined
   }
   if (running()) return
   rmSync(paths.status, { force: true })
@@ -56,13 +56,13 @@ export async function provideNode(directory: string, cluster: ClusterRecord, nod
   if (cluster.machines) plugMachine(cluster, node, journal)
   else plugNode(cluster, node, paths.netns, journal)
   journal.write({ kind: 'cgroup', path: nodeCgroup(cluster.id, node.name), node: node.name })
-  const log = join(paths.directory, 'keeper.log')
-  startNodeKeeper(paths.directory, journal)
+  const log = join(paths.directory, 'supervisor.log')
+  startNodeSupervisor(paths.directory, journal)
   for (const end = performance.now() + START_TIMEOUT; running()?.state !== 'running'; await Bun.sleep(10)) {
     const last = running()?.last
     if (last) throw new Error(`node "${node.name}" does not start: ${last}: ${tail(paths.console)}`)
     if (performance.now() > end)
-      throw new Error(`node "${node.name}" does not start: ${tail(log) || tail(paths.console) || 'its keeper is silent'}`)
+      throw new Error(`node "${node.name}" does not start: ${tail(log) || tail(paths.console) || 'its supervisor is silent'}`)
   }
 }
 
@@ -77,7 +77,7 @@ export function nodeTrouble(directory: string): string | undefined {
 function lastOwnLine(file: string): string {
   if (!existsSync(file)) return ''
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
-  return lines.findLast((line) => !line.startsWith('[keeper]')) ?? ''
+  return lines.findLast((line) => !line.startsWith('[supervisor]')) ?? ''
 }
 
 /** The last line of a log, or nothing. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import { clusterPaths, nodeDirectory, nodePaths, readCluster } from '../../keeper/layout.ts'
-import { isAlive } from '../../keeper/process-identity.ts'
-import { readStatus } from '../../keeper/status.ts'
+import { clusterPaths, nodeDirectory, nodePaths, readCluster } from '../../node-supervisor/layout.ts'
+import { isAlive } from '../../node-supervisor/process-identity.ts'
+import { readStatus } from '../../node-supervisor/status.ts'
 import { UsageError } from '../failure.ts'
 import { table } from '../output/table.ts'
 
@@ -35,22 +35,22 @@ export function showCluster(state: string, name: string): string {
   return `${head}\nNODES:\n\n${nodes}${remarks.length > 0 ? `\n${remarks.join('')}` : ''}`
 }
 
-/** What a node's keeper says about it, or that there is none. */
+/** What a node's supervisor says about it, or that there is none. */
 export function nodeState(directory: string): string {
   const status = readStatus(nodePaths(directory).status)
   if (!status) return 'not started'
-  if (status.state !== 'stopped' && !isAlive(status.keeper)) return 'no keeper'
+  if (status.state !== 'stopped' && !isAlive(status.supervisor)) return 'no supervisor'
   const restarts = status.restarts > 0 ? `, restarted ${status.restarts} times` : ''
   return `${status.state}${restarts}${status.last ? ` (${status.last})` : ''}`
 }
 
-/** Tells whether the gateway's and all nodes' keepers of a cluster live. */
+/** Tells whether the gateway's and all nodes' supervisors of a cluster live. */
 export function isRunning(directory: string): boolean {
   const cluster = readCluster(directory)
   if (!cluster) return false
   return cluster.nodes.every((node) => {
     const status = readStatus(nodePaths(nodeDirectory(clusterPaths(directory).directory, node.name)).status)
-    return status !== undefined && status.state !== 'stopped' && isAlive(status.keeper)
+    return status !== undefined && status.state !== 'stopped' && isAlive(status.supervisor)
   })
 }
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openJournal } from '../../../../src/programs/keeper/journal.ts'
+import { openJournal } from '../../../../src/programs/node-supervisor/journal.ts'
 import { destroyCluster, isCluster } from '../../../../src/programs/talosctl/cluster/destroy.ts'
 import { findProgram } from '../../../../src/programs/talosctl/cluster/undo.ts'
 
@@ -32,7 +32,7 @@ test('intents that were never carried out are no obstacle, and nothing is left',
   const directory = cluster('a')
   const journal = openJournal(directory)
   journal.write({ kind: 'directory', path: join(directory, 'nodes', 'n') })
-  journal.write({ kind: 'program', args: ['keeper', '--node-dir', join(directory, 'nodes', 'n')] })
+  journal.write({ kind: 'program', args: ['node-supervisor', '--node-dir', join(directory, 'nodes', 'n')] })
   journal.write({ kind: 'process', pid: 4_194_000, start: 'another boot/1' })
   await destroyCluster(directory)
   expect(existsSync(directory)).toBe(false)
@@ -57,5 +57,5 @@ test('a parameter of the host is put back by the last cluster: another one inher
 })
 
 test('a program is found by its whole command line, not by a part of it', () => {
-  expect(findProgram(['keeper', '--node-dir', join(state, 'nobody')])).toEqual([])
+  expect(findProgram(['node-supervisor', '--node-dir', join(state, 'nobody')])).toEqual([])
 })

@@ -1,7 +1,7 @@
 import { mkdirSync, statSync } from 'node:fs'
 import { type AttachedLoop, attachLoop } from '../../../../linux/block/loop.ts'
 import { bind, mount, mountAt } from '../../../../linux/fs/mount.ts'
-import type { Journal } from '../../../keeper/journal.ts'
+import type { Journal } from '../../../node-supervisor/journal.ts'
 import { UsageError } from '../../failure.ts'
 
 /** Mounts the root file system read-only, once for all nodes of a cluster: an image, whose loop device goes with the mount, or an unpacked folder. */

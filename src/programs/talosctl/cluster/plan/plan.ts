@@ -2,7 +2,7 @@
 
 import { createHash, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import type { ClusterRecord, MachinesRecord, NodeRecord } from '../../../keeper/layout.ts'
+import type { ClusterRecord, MachinesRecord, NodeRecord } from '../../../node-supervisor/layout.ts'
 import { UsageError } from '../../failure.ts'
 import { addressOf, type Cidr, contains, formatCidr, parseCidr, sizeOf } from '../host/cidr.ts'
 import type { ExposedPort } from '../host/exposed-ports.ts'

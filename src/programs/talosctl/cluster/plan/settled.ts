@@ -1,4 +1,4 @@
-import type { ClusterRecord, NodeRecord } from '../../../keeper/layout.ts'
+import type { ClusterRecord, NodeRecord } from '../../../node-supervisor/layout.ts'
 import { UsageError } from '../../failure.ts'
 import { formatCidr } from '../host/cidr.ts'
 import type { ClusterRequest, RoleRequest } from './plan.ts'

@@ -2,8 +2,8 @@
 
 import { spawn } from 'node:child_process'
 import { accessSync, constants, existsSync } from 'node:fs'
-import type { MachinesRecord } from '../../../keeper/layout.ts'
-import { machineImages } from '../../../keeper/machine/images.ts'
+import type { MachinesRecord } from '../../../node-supervisor/layout.ts'
+import { machineImages } from '../../../node-supervisor/machine/images.ts'
 
 const kvm = '/dev/kvm'
 const patience = 20_000

@@ -1,9 +1,9 @@
 /** What a host needs for virtual machines; each thing that is missing is one line with the way out. */
 
 import { accessSync, constants, existsSync, statfsSync } from 'node:fs'
-import type { MachinesRecord } from '../../../keeper/layout.ts'
-import { hostFirmware } from '../../../keeper/machine/host-firmware.ts'
-import { machineImages } from '../../../keeper/machine/images.ts'
+import type { MachinesRecord } from '../../../node-supervisor/layout.ts'
+import { hostFirmware } from '../../../node-supervisor/machine/host-firmware.ts'
+import { machineImages } from '../../../node-supervisor/machine/images.ts'
 import { UsageError } from '../../failure.ts'
 import type { MachinesRequest } from './request.ts'
 

@@ -1,7 +1,7 @@
 /** What is asked for of virtual machines, from the flags of `cluster create qemu`. */
 
-import type { MachinesRecord } from '../../../keeper/layout.ts'
-import { type DiskBus, diskBuses } from '../../../keeper/machine/qemu-arguments.ts'
+import type { MachinesRecord } from '../../../node-supervisor/layout.ts'
+import { type DiskBus, diskBuses } from '../../../node-supervisor/machine/qemu-arguments.ts'
 import { UsageError } from '../../failure.ts'
 import { parseMemory } from '../plan/quantity.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { macOf } from '../../../../../src/programs/keeper/node-address.ts'
+import { macOf } from '../../../../../src/programs/node-supervisor/node-address.ts'
 import { parseCidr } from '../../../../../src/programs/talosctl/cluster/host/cidr.ts'
 import { type ClusterRequest, linkName, planChange, planCluster } from '../../../../../src/programs/talosctl/cluster/plan/plan.ts'
 

@@ -1,4 +1,4 @@
-/** Gives the virtual machines of a cluster the addresses that they are known by (RFC 2131), and nobody else any. */
+/** Gives the virtual machines of a cluster their addresses (RFC 2131), and nobody else any. */
 
 import { openPacket } from '../../../linux/net/packet.ts'
 import { openNetwork } from '../../../linux/net/rtnetlink.ts'
@@ -18,30 +18,30 @@ import { readDatagram, writeDatagram } from '../../../wire/packet/datagram.ts'
 import type { ClusterRecord } from '../layout.ts'
 import { macOf } from '../node-address.ts'
 
-/** Seconds: an address is a node's for as long as there is the node. */
+/** Seconds: an address belongs to a node for as long as the node exists. */
 const leaseTime = 24 * 3600
 
-/** What a message is answered with; undefined for silence. */
+/** The reply to a message; undefined when it is ignored. */
 export function answer(cluster: ClusterRecord, request: Dhcp4Message): Dhcp4Message | undefined {
   if (request.operation !== 'request') return undefined
   const node = cluster.nodes.find(({ ip }) => macOf(ip) === request.hardwareAddress)
   if (!node) return undefined
-  const asked = new Dhcp4Options(request.options)
+  const options = new Dhcp4Options(request.options)
   const { network } = cluster
-  if (asked.server !== undefined && asked.server !== network.gateway) return undefined
+  if (options.server !== undefined && options.server !== network.gateway) return undefined
   const type = { [dhcp4Type.discover]: dhcp4Type.offer, [dhcp4Type.request]: dhcp4Type.ack, [dhcp4Type.inform]: dhcp4Type.ack }[
-    asked.type ?? 0
+    options.type ?? 0
   ]
   if (type === undefined) return undefined
-  const wanted = request.options.get(dhcp4Option.requestedAddress)
-  const claimed = wanted ? wanted.join('.') : request.clientAddress
-  // RFC 2131 4.3.2: a wish for an address that is not the client's is refused, so that it begins anew.
-  const refused = asked.type === dhcp4Type.request && claimed !== '0.0.0.0' && claimed !== node.ip
+  const requested = request.options.get(dhcp4Option.requestedAddress)
+  const claimed = requested ? requested.join('.') : request.clientAddress
+  // RFC 2131 4.3.2: a request for an address that is not the client's gets a NAK, so that the client restarts discovery.
+  const refused = options.type === dhcp4Type.request && claimed !== '0.0.0.0' && claimed !== node.ip
   return {
     ...request,
     operation: 'reply',
     seconds: 0,
-    yourAddress: refused || asked.type === dhcp4Type.inform ? '0.0.0.0' : node.ip,
+    yourAddress: refused || options.type === dhcp4Type.inform ? '0.0.0.0' : node.ip,
     nextServer: '0.0.0.0',
     options: new Map([
       [dhcp4Option.messageType, optionNumber(refused ? dhcp4Type.nak : type, 1)],
@@ -76,7 +76,7 @@ export function serveAddresses(current: () => ClusterRecord): { close(): void } 
     const datagram = {
       source: network.gateway,
       sourcePort: dhcp4Ports.server,
-      // Who has no address yet takes what is sent to everybody (RFC 2131 4.1).
+      // A client without an address receives broadcasts (RFC 2131 4.1).
       destination: known ? request.clientAddress : '255.255.255.255',
       destinationPort: dhcp4Ports.client,
       payload: writeDhcp4(reply),

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import dgram from 'node:dgram'
 import { once } from 'node:events'
 import net from 'node:net'
-import { forward } from '../../../src/programs/keeper/port-forward.ts'
+import { forward } from '../../../src/programs/node-supervisor/port-forward.ts'
 
 async function freePort(): Promise<number> {
   const server = net.createServer().listen(0, '127.0.0.1')

@@ -1,7 +1,7 @@
-/** Keepers look after each other: the gateway's after the nodes' and the discovery server, the nodes' after the gateway's. */
+/** Supervisors monitor each other: the gateway's monitors the nodes' and the discovery server, the nodes' monitor the gateway's. */
 
 import { existsSync } from 'node:fs'
-import { startDiscovery, startGatewayKeeper, startNodeKeeper } from './detached.ts'
+import { startDiscovery, startGatewaySupervisor, startNodeSupervisor } from './detached.ts'
 import { Journal } from './journal.ts'
 import { clusterPaths, discoveryAddress, discoveryLock, gatewayLock, nodeDirectory, nodePaths, readCluster } from './layout.ts'
 import { isHeld } from './lock.ts'
@@ -10,21 +10,21 @@ import { readStatus } from './status.ts'
 
 const INTERVAL = 2_000
 
-/** What is looked after. */
-export type Ward = 'gateway' | 'nodes'
+/** What is monitored. */
+export type Monitored = 'gateway' | 'nodes'
 
-/** Starts again, now and then, whoever died; calls `destroyed` once the cluster is on its way out. Returns how to stop. */
-export function watchKeepers(directory: string, ward: Ward, destroyed: () => void): () => void {
+/** Restarts dead processes periodically; calls `destroyed` once the cluster is being destroyed. Returns a function that stops it. */
+export function watchSupervisors(directory: string, monitored: Monitored, destroyed: () => void): () => void {
   const timer = setInterval(() => {
     if (existsSync(clusterPaths(directory).tombstone) || !existsSync(clusterPaths(directory).record)) return destroyed()
-    if (ward === 'gateway') reviveGateway(directory)
+    if (monitored === 'gateway') reviveGateway(directory)
     else reviveNodes(directory)
   }, INTERVAL)
   return () => clearInterval(timer)
 }
 
 function reviveGateway(directory: string): void {
-  if (!isHeld(gatewayLock(directory))) startGatewayKeeper(directory, new Journal(clusterPaths(directory).journal))
+  if (!isHeld(gatewayLock(directory))) startGatewaySupervisor(directory, new Journal(clusterPaths(directory).journal))
 }
 
 function reviveNodes(directory: string): void {
@@ -35,7 +35,7 @@ function reviveNodes(directory: string): void {
   for (const { name } of cluster.nodes) {
     const node = nodeDirectory(directory, name)
     const status = readStatus(nodePaths(node).status)
-    // One that never said a word is being made; one that was shut down is to stay so.
-    if (status && status.state !== 'stopped' && !isAlive(status.keeper)) startNodeKeeper(node, journal)
+    // A node without a status is being created; one that was shut down stays down.
+    if (status && status.state !== 'stopped' && !isAlive(status.supervisor)) startNodeSupervisor(node, journal)
   }
 }

@@ -1,10 +1,10 @@
-/** A running emulator's ear: the few things of its machine protocol that a keeper needs (QMP, one JSON object a line). */
+/** The few commands and events of QEMU's machine protocol that a supervisor needs (QMP, one JSON object per line). */
 
 import net from 'node:net'
 
 const mostLine = 1024 * 1024
 
-/** Why a machine ended, as its emulator said it. */
+/** Why a machine stopped, as reported by its emulator. */
 export type Shutdown = { guest: boolean; reason: string }
 
 /** A connection to a machine's control socket. */
@@ -51,7 +51,7 @@ export class Control {
   }
 }
 
-/** What an event says of a machine's end; undefined for any other line. */
+/** Parses a SHUTDOWN event; undefined for any other line. */
 export function shutdownOf(line: string): Shutdown | undefined {
   if (!line.includes('"SHUTDOWN"')) return undefined
   try {

@@ -89,7 +89,7 @@ function contentIfThere(file: string): string | undefined {
   }
 }
 
-/** Tells whether somebody alive holds a lock. */
+/** Whether a live process holds a lock. */
 export function isHeld(file: string): boolean {
   const holder = holderOf(file)
   return holder !== undefined && isAlive(holder)

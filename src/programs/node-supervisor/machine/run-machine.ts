@@ -26,14 +26,14 @@ import { selfCommand } from '../detached.ts'
 import { configUrl } from '../gateway/serve-configs.ts'
 import { type ClusterRecord, type MachinesRecord, type NodeRecord, nodePaths } from '../layout.ts'
 import { macOf } from '../node-address.ts'
-import { type Ending, type Life, runAgain } from '../run-again.ts'
+import { restartUntilStopped, type StopReason, type SupervisedRun } from '../restart-loop.ts'
 import { machineFirmware } from './host-firmware.ts'
 import { machineImages, readCommandLine } from './images.ts'
 import { qemuArguments, type VirtualMachine } from './qemu-arguments.ts'
 import { Control, type Shutdown } from './qmp.ts'
 
 /** What running a machine takes. */
-export interface MachineRun extends Pick<Life, 'console' | 'signal' | 'report'> {
+export interface MachineRun extends Pick<SupervisedRun, 'console' | 'signal' | 'report'> {
   cluster: ClusterRecord
   machines: MachinesRecord
   node: NodeRecord
@@ -44,30 +44,34 @@ export interface MachineRun extends Pick<Life, 'console' | 'signal' | 'report'> 
 const STOP_TIMEOUT = 30_000
 const MIB = 1024 * 1024
 
-/** Runs the machine until it is shut down from inside or the signal says so. */
+/** Runs the machine until it is shut down from inside or the signal aborts. */
 export function runMachine(run: MachineRun): Promise<void> {
   const cgroup = nodeCgroup(run.cluster.id, run.node.name)
-  return runAgain({ ...run, clean: () => removeCgroup(cgroup, { deadlineMs: 20_000 }), once: (running) => runOnce(run, cgroup, running) })
+  return restartUntilStopped({
+    ...run,
+    clean: () => removeCgroup(cgroup, { deadlineMs: 20_000 }),
+    once: (running) => runOnce(run, cgroup, running),
+  })
 }
 
-/** Says what the end of an emulator means, by its exit code and what it said itself before. */
-export function machineEnding(code: number | null, signal: NodeJS.Signals | null, said: Shutdown | undefined): Ending {
+/** Interprets the end of an emulator from its exit code and its last SHUTDOWN event. */
+export function machineStopReason(code: number | null, signal: NodeJS.Signals | null, shutdown: Shutdown | undefined): StopReason {
   if (signal) return { again: true, text: `the emulator was killed by ${signal}` }
   if (code !== 0) return { again: true, text: `the emulator exited with code ${code}` }
-  if (said?.reason === 'guest-reset' || said?.reason === 'host-qmp-system-reset') return { again: true, text: 'rebooted' }
-  if (said?.reason === 'guest-panic') return { again: true, text: 'its kernel panicked' }
-  if (said?.reason === 'subsystem-reset') return { again: true, text: 'reset by its watchdog' }
-  return { again: false, text: said?.guest ? 'powered off' : 'shut down' }
+  if (shutdown?.reason === 'guest-reset' || shutdown?.reason === 'host-qmp-system-reset') return { again: true, text: 'rebooted' }
+  if (shutdown?.reason === 'guest-panic') return { again: true, text: 'its kernel panicked' }
+  if (shutdown?.reason === 'subsystem-reset') return { again: true, text: 'reset by its watchdog' }
+  return { again: false, text: shutdown?.guest ? 'powered off' : 'shut down' }
 }
 
-async function runOnce(run: MachineRun, cgroup: string, running: () => void): Promise<Ending> {
+async function runOnce(run: MachineRun, cgroup: string, running: () => void): Promise<StopReason> {
   const control = new Control()
   const over = new AbortController()
   const machine = machineOf(run)
   if (machine.control) rmSync(machine.control, { force: true })
   createCgroup(cgroup)
   const [command, ...before] = selfCommand()
-  // Within the node's group it ends with the node, whoever takes that away.
+  // In the node's control group it ends with the node, no matter who removes the group.
   const args = [...before, 'exec', '--cgroup', cgroup, '--', 'qemu-system-x86_64', ...qemuArguments(machine)]
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], argv0: before.length === 0 ? 'ichor' : undefined })
   child.stdout.on('data', (bytes: Buffer) => run.console.write(bytes))
@@ -76,9 +80,9 @@ async function runOnce(run: MachineRun, cgroup: string, running: () => void): Pr
   try {
     child.once('spawn', running)
     if (machine.control) background(control.connect(machine.control, over.signal), run.console.log, 'control of the emulator failed')
-    const end = new Promise<Ending>((resolve) => {
+    const end = new Promise<StopReason>((resolve) => {
       child.once('error', (error) => resolve({ again: true, text: error.message }))
-      child.once('close', (code, signal) => resolve(machineEnding(code, signal, control.ended)))
+      child.once('close', (code, signal) => resolve(machineStopReason(code, signal, control.ended)))
     })
     run.signal.addEventListener('abort', stop)
     if (run.signal.aborted) stop()
@@ -90,7 +94,7 @@ async function runOnce(run: MachineRun, cgroup: string, running: () => void): Pr
   }
 }
 
-/** Presses the power button, and pulls the plug when that does not help. */
+/** Presses the power button, and kills the emulator after a timeout. */
 async function powerOff(child: ChildProcess, control: Control): Promise<void> {
   const gone = once(child, 'exit')
   control.pressPower()
@@ -99,7 +103,7 @@ async function powerOff(child: ChildProcess, control: Control): Promise<void> {
   clearTimeout(timer)
 }
 
-/** A node as a machine, its disks and variables made when they are not there. */
+/** The description of a node's machine; missing disks and firmware variables are created. */
 function machineOf({ cluster, machines, node, directory }: MachineRun): VirtualMachine {
   const paths = nodePaths(directory)
   const images = machineImages(machines.images)
@@ -131,13 +135,13 @@ function machineOf({ cluster, machines, node, directory }: MachineRun): VirtualM
     networks: [{ kind: 'tap', link: node.link, hardwareAddress: macOf(node.ip), mtu: network.mtu }],
     control: join(directory, 'qmp'),
     watchdog: true,
-    // Each start is the keeper's, which counts them.
+    // Each start is the supervisor's, which counts them.
     restarts: false,
     uuid: node.uuid,
   }
 }
 
-/** A disk of a size, empty or a copy of an image; one that is there is left as it is. */
+/** A disk of a size, empty or a copy of an image; an existing disk is left alone. */
 function provideDisk(file: string, size: number, image: string | undefined): string {
   if (existsSync(file)) return file
   const next = `${file}.next`
@@ -150,7 +154,7 @@ function provideDisk(file: string, size: number, image: string | undefined): str
   return file
 }
 
-/** Whether the system was installed on a disk: its partition META has that name once everything else is written. */
+/** Whether the system is installed on a disk: the partition META gets its name after everything else is written. */
 export function isInstalled(file: string): boolean {
   const fd = openSync(file, 'r')
   try {

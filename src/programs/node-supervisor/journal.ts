@@ -38,7 +38,7 @@ export class JournalError extends Error {
   override name = 'JournalError'
 }
 
-/** The journal of one cluster, shared by the command and the keepers. */
+/** The journal of one cluster, shared by the command and the supervisors. */
 export class Journal {
   constructor(readonly file: string) {}
 

@@ -22,7 +22,7 @@ export const NodeRecord = v.object({
   /** Bytes. */
   memory: v.number(),
   ports: v.array(v.object({ hostPort: port, nodePort: port, protocol })),
-  /** Its removal was begun; whoever changes the cluster next finishes it. */
+  /** Its removal has begun; the next command that changes the cluster finishes it. */
   leaving: v.optional(v.boolean()),
   /** Of a virtual machine: its identity and its disks, sizes in bytes. */
   uuid: v.optional(v.pipe(v.string(), v.uuid())),
@@ -39,16 +39,16 @@ export const MachinesRecord = v.object({
   firmware: v.picklist(['uefi', 'bios']),
   secureBoot: v.boolean(),
   accelerator: v.picklist(['kvm', 'tcg']),
-  /** Where the gateway serves machine configurations; only for machines that are told so by their kernel's command line. */
+  /** Port on which the gateway serves machine configurations; only for machines whose kernel's command line names it. */
   configPort: v.optional(port),
 })
 export type MachinesRecord = v.InferOutput<typeof MachinesRecord>
 
-/** One cluster as it was asked for. */
+/** One cluster as it was requested. */
 export const ClusterRecord = v.object({
   version: v.literal(1),
   name,
-  /** Eight hexadecimal digits that tell this cluster's links, cgroups and tables from those of others on the host. */
+  /** Eight hexadecimal digits that distinguish this cluster's links, cgroups and tables from those of others on the host. */
   id: v.pipe(v.string(), v.regex(/^[0-9a-f]{8}$/)),
   network: v.object({
     cidr: v.string(),
@@ -56,7 +56,7 @@ export const ClusterRecord = v.object({
     mtu: v.number(),
     bridge: v.string(),
     nameservers: v.array(v.string()),
-    /** The nodes' resolver is the gateway, which asks the host's; so when the host's own is a loopback address. */
+    /** Set when the host's resolver is a loopback address: the nodes then use the gateway as resolver, which forwards to the host's. */
     forwardDns: v.array(v.string()),
   }),
   kubernetes: v.object({ version: v.string(), port, hostPort: port }),
@@ -77,7 +77,7 @@ export function clusterPaths(directory: string) {
     record: join(directory, 'cluster.json'),
     journal: join(directory, 'journal'),
     lock: join(directory, 'lock'),
-    /** Written first by destroy; keepers that see it end, and none starts any more. */
+    /** Written first by destroy; supervisors that see it stop, and none starts any more. */
     tombstone: join(directory, 'destroying'),
     rootfs: join(directory, 'rootfs'),
     runc: join(directory, 'runc'),
@@ -97,15 +97,15 @@ export function nodePaths(nodeDirectory: string) {
     bundle: join(nodeDirectory, 'bundle'),
     netns: join(nodeDirectory, 'netns'),
     console: join(nodeDirectory, 'console.log'),
-    /** What the keeper knows: running, stopped, how often restarted. */
+    /** The status written by the supervisor: running, stopped, number of restarts. */
     status: join(nodeDirectory, 'status.json'),
     disk: join(nodeDirectory, 'disk'),
   }
 }
 
-/** Held by the keeper of a cluster's gateway. */
+/** Held by the supervisor of a cluster's gateway. */
 export function gatewayLock(directory: string): string {
-  return join(clusterPaths(directory).gateway, 'keeper.lock')
+  return join(clusterPaths(directory).gateway, 'supervisor.lock')
 }
 
 /** Held by a cluster's discovery server. */

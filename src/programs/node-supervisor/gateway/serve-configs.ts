@@ -1,4 +1,4 @@
-/** Hands each virtual machine its configuration, for those that are told by their kernel's command line where to ask. */
+/** Serves each virtual machine its configuration; the kernel's command line contains the URL. */
 
 import { existsSync } from 'node:fs'
 import type { ClusterRecord, MachinesRecord, NodeRecord } from '../layout.ts'
@@ -11,12 +11,12 @@ export function configUrl({ network }: ClusterRecord, machines: MachinesRecord, 
 
 const pathOf = (node: NodeRecord) => `/configuration/${node.uuid}`
 
-/** The node a request is answered for: each is told its own configuration alone, for there are secrets in it. */
-export function nodeAsking(cluster: ClusterRecord, path: string, address: string | undefined): NodeRecord | undefined {
+/** The node that a request comes from: each receives only its own configuration, which contains secrets. */
+export function requestingNode(cluster: ClusterRecord, path: string, address: string | undefined): NodeRecord | undefined {
   return cluster.nodes.find((node) => node.uuid !== undefined && pathOf(node) === path && node.ip === address)
 }
 
-/** Serves until it is closed; a configuration that is not made yet is not found, and machines ask again. */
+/** Serves until it is closed; a configuration that does not exist yet is a 404, and machines retry. */
 export function serveConfigs(directory: string, current: () => ClusterRecord): { close(): void } | undefined {
   const { network, machines } = current()
   if (!machines?.configPort) return undefined
@@ -24,7 +24,7 @@ export function serveConfigs(directory: string, current: () => ClusterRecord): {
     hostname: network.gateway,
     port: machines.configPort,
     fetch(request, server) {
-      const node = nodeAsking(current(), new URL(request.url).pathname, server.requestIP(request)?.address)
+      const node = requestingNode(current(), new URL(request.url).pathname, server.requestIP(request)?.address)
       const file = node && nodePaths(nodeDirectory(directory, node.name)).config
       if (request.method !== 'GET' || !file || !existsSync(file)) return new Response('not found\n', { status: 404 })
       return new Response(Bun.file(file), { headers: { 'content-type': 'application/yaml' } })

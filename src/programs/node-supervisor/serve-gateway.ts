@@ -1,4 +1,4 @@
-/** The cluster's own address on its bridge: it leads to whichever control plane answers, and to the host's resolvers when they are loopback. */
+/** The cluster's own address on its bridge: forwards to any control plane that answers, and to the host's resolvers when they are loopback. */
 
 import { serveAddresses } from './gateway/serve-addresses.ts'
 import { serveConfigs } from './gateway/serve-configs.ts'
@@ -8,8 +8,8 @@ import { type Forward, forward } from './port-forward.ts'
 const API_SERVER = 6443
 const MACHINE_API = 50_000
 
-/** Serves the gateway of a cluster until the signal says so; `changed` is called back when the record has to be read again. */
-export async function keepGateway(directory: string, signal: AbortSignal, onChange: (reload: () => void) => void): Promise<void> {
+/** Serves the gateway of a cluster until the signal aborts; `onChange` receives the function that reloads the record. */
+export async function serveGateway(directory: string, signal: AbortSignal, onChange: (reload: () => void) => void): Promise<void> {
   let cluster = required(directory)
   onChange(() => {
     cluster = readCluster(directory) ?? cluster
@@ -51,6 +51,6 @@ export function gatewayForwards(current: () => ClusterRecord): Forward[] {
 
 function required(directory: string): ClusterRecord {
   const cluster = readCluster(directory)
-  if (!cluster) throw new Error(`keep the gateway of "${directory}": there is no cluster`)
+  if (!cluster) throw new Error(`serve the gateway of "${directory}": there is no cluster`)
   return cluster
 }

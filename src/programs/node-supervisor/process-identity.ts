@@ -21,7 +21,7 @@ export function identify(pid: number): ProcessIdentity | undefined {
   return { pid, start: `${bootId()}/${fields[19]}` }
 }
 
-/** Tells whether the very same process still runs. */
+/** Whether this very process still runs. */
 export function isAlive(identity: ProcessIdentity): boolean {
   return identify(identity.pid)?.start === identity.start
 }

@@ -9,10 +9,10 @@ import { background } from '../../cosi/background.ts'
 import { killCgroup, removeCgroup } from '../../linux/process/cgroup.ts'
 import type { ContainerPlan } from './container-spec.ts'
 import { containerSpec, diskDirectories } from './container-spec.ts'
-import { type Ending, type Life, runAgain } from './run-again.ts'
+import { restartUntilStopped, type StopReason, type SupervisedRun } from './restart-loop.ts'
 
 /** What running a node takes. */
-export interface NodeRun extends Pick<Life, 'console' | 'signal' | 'report'> {
+export interface NodeRun extends Pick<SupervisedRun, 'console' | 'signal' | 'report'> {
   /** Path of runc. */
   runc: string
   runcRoot: string
@@ -24,13 +24,13 @@ export interface NodeRun extends Pick<Life, 'console' | 'signal' | 'report'> {
 
 const STOP_TIMEOUT = 30_000
 
-/** Runs the node until it is shut down from inside or the signal says so. */
+/** Runs the node until it is shut down from inside or the signal aborts. */
 export function runNode(run: NodeRun): Promise<void> {
-  return runAgain({ ...run, clean: () => clean(run), once: (running) => runOnce(run, running) })
+  return restartUntilStopped({ ...run, clean: () => clean(run), once: (running) => runOnce(run, running) })
 }
 
-/** Says what an exit of the container's first process means: 0 and the two ways of switching off end it, all else starts it again. */
-export function endingOf(code: number | null, signal: NodeJS.Signals | null): Ending {
+/** Interprets the exit of the container's first process: 0 and the two power-off exits stop the node, anything else restarts it. */
+export function stopReasonOf(code: number | null, signal: NodeJS.Signals | null): StopReason {
   if (signal) return { again: true, text: `runc was killed by ${signal}` }
   if (code === 0) return { again: false, text: 'shut down' }
   // reboot(2) in a PID namespace: the parent sees SIGINT for halt and power off, SIGHUP for restart; runc adds 128.
@@ -40,7 +40,7 @@ export function endingOf(code: number | null, signal: NodeJS.Signals | null): En
   return { again: true, text: name ? `init was killed by ${name}` : `init exited with code ${code}` }
 }
 
-async function runOnce(run: NodeRun, running: () => void): Promise<Ending> {
+async function runOnce(run: NodeRun, running: () => void): Promise<StopReason> {
   prepareBundle(run)
   const args = ['--root', run.runcRoot, 'run', '--bundle', run.bundle, run.id]
   const child = spawn(run.runc, args, { stdio: ['ignore', 'pipe', 'pipe'], detached: false })
@@ -49,9 +49,9 @@ async function runOnce(run: NodeRun, running: () => void): Promise<Ending> {
   const stop = () => background(stopNode(run, child), run.console.log, 'stop node failed')
   try {
     child.once('spawn', running)
-    const end = new Promise<Ending>((resolve) => {
+    const end = new Promise<StopReason>((resolve) => {
       child.once('error', (error) => resolve({ again: true, text: error.message }))
-      child.once('exit', (code, signal) => resolve(endingOf(code, signal)))
+      child.once('exit', (code, signal) => resolve(stopReasonOf(code, signal)))
     })
     run.signal.addEventListener('abort', stop)
     if (run.signal.aborted) stop()
@@ -61,7 +61,7 @@ async function runOnce(run: NodeRun, running: () => void): Promise<Ending> {
   }
 }
 
-/** Asks the node's init to shut down, and kills everything in the node when it does not. */
+/** Requests a shutdown from the node's init, and kills everything in the node when it does not stop in time. */
 async function stopNode(run: NodeRun, child: ChildProcess): Promise<void> {
   const gone = once(child, 'exit')
   child.kill('SIGTERM')

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { qemuArguments, type VirtualMachine } from '../../../src/programs/keeper/machine/qemu-arguments.ts'
+import { qemuArguments, type VirtualMachine } from '../../../src/programs/node-supervisor/machine/qemu-arguments.ts'
 
 const plain: VirtualMachine = {
   name: 'a',

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { LockedError, lock } from '../../../src/programs/keeper/lock.ts'
-import { identify, isAlive } from '../../../src/programs/keeper/process-identity.ts'
+import { LockedError, lock } from '../../../src/programs/node-supervisor/lock.ts'
+import { identify, isAlive } from '../../../src/programs/node-supervisor/process-identity.ts'
 
 let directory = ''
 beforeEach(() => {
@@ -32,7 +32,7 @@ test('a lock whose holder is gone is void, also when its number runs again as an
 test('of many that find the same stale lock one at a time gets it', async () => {
   const file = join(directory, 'lock')
   const log = join(directory, 'log')
-  const module = join(import.meta.dir, '../../../src/programs/keeper/lock.ts')
+  const module = join(import.meta.dir, '../../../src/programs/node-supervisor/lock.ts')
   const program = `
     import { lock, LockedError } from ${JSON.stringify(module)}
     import { appendFileSync } from 'node:fs'

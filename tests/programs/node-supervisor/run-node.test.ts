@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { endingOf } from '../../../src/programs/keeper/run-node.ts'
+import { stopReasonOf } from '../../../src/programs/node-supervisor/run-node.ts'
 
 test.each([
   [0, null, false, 'shut down'],
@@ -10,5 +10,5 @@ test.each([
   [1, null, true, 'init exited with code 1'],
   [null, 'SIGKILL', true, 'runc was killed by SIGKILL'],
 ] as const)('exit code %p, signal %p: started again %p', (code, signal, again, text) => {
-  expect(endingOf(code, signal)).toEqual({ again, text })
+  expect(stopReasonOf(code, signal)).toEqual({ again, text })
 })

@@ -1,4 +1,4 @@
-/** A virtual machine in words of ours, and what QEMU is told of it. */
+/** A description of a virtual machine, and the QEMU arguments that implement it. */
 
 /** How a disk is attached; the names are those of `--disks`. */
 export type DiskBus = 'virtio' | 'ide' | 'ahci' | 'scsi' | 'nvme' | 'megaraid' | 'usb'
@@ -31,7 +31,7 @@ export type Firmware =
       secure: boolean
     }
 
-/** A network card. */
+/** A network interface. */
 export type MachineNetwork =
   | { kind: 'user'; forwards: readonly { hostPort: number; port: number }[]; outside: boolean; pxe?: { folder: string; file: string } }
   /** A link of the host, made before. */
@@ -142,21 +142,26 @@ function disk(of: MachineDisk, index: number, all: readonly MachineDisk[]): stri
 
 function network(of: MachineNetwork, index: number): string[] {
   const id = `net${index}`
-  const card = `virtio-net-pci,netdev=${id}`
+  const device = `virtio-net-pci,netdev=${id}`
   if (of.kind === 'tap')
     return [
       ...['-netdev', `tap,id=${id},ifname=${of.link},script=no,downscript=no,vhost=off`],
-      ...['-device', `${card},mac=${of.hardwareAddress},host_mtu=${of.mtu},romfile=`],
+      ...['-device', `${device},mac=${of.hardwareAddress},host_mtu=${of.mtu},romfile=`],
     ]
   if (of.kind === 'cable') {
     const end = `server=${of.listens ? 'on' : 'off'},addr.type=unix,addr.path=${quoted(of.path)}`
-    return ['-netdev', `stream,id=${id},${end}${of.listens ? '' : ',reconnect=1'}`, '-device', `${card},mac=${of.hardwareAddress},romfile=`]
+    return [
+      '-netdev',
+      `stream,id=${id},${end}${of.listens ? '' : ',reconnect=1'}`,
+      '-device',
+      `${device},mac=${of.hardwareAddress},romfile=`,
+    ]
   }
   const forwards = of.forwards.map(({ hostPort, port }) => `,hostfwd=tcp:127.0.0.1:${hostPort}-:${port}`).join('')
   const boot = of.pxe ? `,tftp=${quoted(of.pxe.folder)},bootfile=${quoted(of.pxe.file)}` : ''
   return [
     ...['-netdev', `user,id=${id}${of.outside ? '' : ',restrict=on'}${forwards}${boot}`],
-    ...['-device', of.pxe ? `${card},bootindex=0` : `${card},romfile=`],
+    ...['-device', of.pxe ? `${device},bootindex=0` : `${device},romfile=`],
   ]
 }
 

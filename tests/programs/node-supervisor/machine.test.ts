@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { planDisk } from '../../../src/os/block/layout.ts'
-import { answer } from '../../../src/programs/keeper/gateway/serve-addresses.ts'
-import { configUrl, nodeAsking } from '../../../src/programs/keeper/gateway/serve-configs.ts'
-import type { ClusterRecord } from '../../../src/programs/keeper/layout.ts'
-import { shutdownOf } from '../../../src/programs/keeper/machine/qmp.ts'
-import { isInstalled, machineEnding } from '../../../src/programs/keeper/machine/run-machine.ts'
-import { macOf } from '../../../src/programs/keeper/node-address.ts'
+import { answer } from '../../../src/programs/node-supervisor/gateway/serve-addresses.ts'
+import { configUrl, requestingNode } from '../../../src/programs/node-supervisor/gateway/serve-configs.ts'
+import type { ClusterRecord } from '../../../src/programs/node-supervisor/layout.ts'
+import { shutdownOf } from '../../../src/programs/node-supervisor/machine/qmp.ts'
+import { isInstalled, machineStopReason } from '../../../src/programs/node-supervisor/machine/run-machine.ts'
+import { macOf } from '../../../src/programs/node-supervisor/node-address.ts'
 import { Dhcp4Options, dhcp4Option, dhcp4Type, newRequest, optionAddresses, optionNumber } from '../../../src/wire/dhcp/dhcp4.ts'
 import { writeTable } from '../../../src/wire/gpt/table.ts'
 
@@ -53,17 +53,17 @@ test('a configuration is handed to its own machine alone', () => {
   const [node] = cluster.nodes
   const url = configUrl(cluster, cluster.machines!, node!)
   expect(url).toBe(`http://10.5.0.1:3001/configuration/${uuid}`)
-  expect(nodeAsking(cluster, `/configuration/${uuid}`, '10.5.0.2')).toBe(node!)
-  expect(nodeAsking(cluster, `/configuration/${uuid}`, '10.5.0.3')).toBeUndefined()
-  expect(nodeAsking(cluster, '/configuration/undefined', '10.5.0.2')).toBeUndefined()
+  expect(requestingNode(cluster, `/configuration/${uuid}`, '10.5.0.2')).toBe(node!)
+  expect(requestingNode(cluster, `/configuration/${uuid}`, '10.5.0.3')).toBeUndefined()
+  expect(requestingNode(cluster, '/configuration/undefined', '10.5.0.2')).toBeUndefined()
 })
 
 test('a machine that restarted is started again, one that was switched off is not', () => {
-  expect(machineEnding(0, null, { guest: true, reason: 'guest-reset' })).toEqual({ again: true, text: 'rebooted' })
-  expect(machineEnding(0, null, { guest: true, reason: 'guest-shutdown' })).toEqual({ again: false, text: 'powered off' })
-  expect(machineEnding(0, null, { guest: true, reason: 'guest-panic' }).again).toBe(true)
-  expect(machineEnding(1, null, undefined)).toEqual({ again: true, text: 'the emulator exited with code 1' })
-  expect(machineEnding(null, 'SIGKILL', undefined).again).toBe(true)
+  expect(machineStopReason(0, null, { guest: true, reason: 'guest-reset' })).toEqual({ again: true, text: 'rebooted' })
+  expect(machineStopReason(0, null, { guest: true, reason: 'guest-shutdown' })).toEqual({ again: false, text: 'powered off' })
+  expect(machineStopReason(0, null, { guest: true, reason: 'guest-panic' }).again).toBe(true)
+  expect(machineStopReason(1, null, undefined)).toEqual({ again: true, text: 'the emulator exited with code 1' })
+  expect(machineStopReason(null, 'SIGKILL', undefined).again).toBe(true)
 })
 
 test('only a line that tells of an end is taken for one', () => {

@@ -8,7 +8,7 @@ export interface Forward {
   protocol: 'tcp' | 'udp'
   hostAddress: string
   hostPort: number
-  /** Asked at each connection, so that they may change. */
+  /** Called for each connection, so that targets may change. */
   targets(): readonly { address: string; port: number }[]
 }
 

@@ -9,16 +9,16 @@ import { type ClusterRecord, clusterPaths, type NodeRecord, nodePaths, readClust
 import { runMachine } from './machine/run-machine.ts'
 import { type Forwarding, forward } from './port-forward.ts'
 import type { ProcessIdentity } from './process-identity.ts'
-import type { Life } from './run-again.ts'
+import type { SupervisedRun } from './restart-loop.ts'
 import { runNode } from './run-node.ts'
 import { writeStatus } from './status.ts'
 
-/** Keeps one node until it is shut down or the signal says so. */
-export async function keepNode(directory: string, self: ProcessIdentity, signal: AbortSignal): Promise<void> {
+/** Supervises one node until it is shut down or the signal aborts. */
+export async function superviseNode(directory: string, self: ProcessIdentity, signal: AbortSignal): Promise<void> {
   const paths = nodePaths(directory)
   const cluster = readCluster(paths.cluster)
   const node = cluster?.nodes.find(({ name }) => name === basename(directory))
-  if (!cluster || !node) throw new Error(`keep "${directory}": its cluster has no such node`)
+  if (!cluster || !node) throw new Error(`supervise "${directory}": its cluster has no such node`)
   const all = clusterPaths(paths.cluster)
   const console = new ConsoleLog(paths.console)
   const forwards: Forwarding[] = []
@@ -27,13 +27,13 @@ export async function keepNode(directory: string, self: ProcessIdentity, signal:
       const targets = [{ address: node.ip, port: nodePort }]
       forwards.push(await forward({ protocol, hostAddress: cluster.hostAddress, hostPort, targets: () => targets }))
     }
-    const report: Life['report'] = (state, restarts, last) => {
+    const report: SupervisedRun['report'] = (state, restarts, last) => {
       if (!existsSync(directory)) return
       try {
-        writeStatus(paths.status, { keeper: self, state, restarts, last, since: new Date().toISOString() })
+        writeStatus(paths.status, { supervisor: self, state, restarts, last, since: new Date().toISOString() })
       } catch (error) {
-        // The node matters more than what is told of it: a full disk is said where there is room, on the console.
-        console.note(`status ${state} is not written: ${(error as Error).message}`)
+        // The node matters more than its status file: with a full disk the error goes to the console.
+        console.note(`write status ${state} failed: ${(error as Error).message}`)
       }
     }
     if (cluster.machines) await runMachine({ cluster, machines: cluster.machines, node, directory, console, signal, report })
@@ -49,7 +49,7 @@ export async function keepNode(directory: string, self: ProcessIdentity, signal:
         report,
       })
   } catch (error) {
-    console.note(`keeper ends: ${(error as Error).message}`)
+    console.note(`supervisor stops: ${(error as Error).message}`)
     throw error
   } finally {
     for (const each of forwards) each.close()
@@ -58,7 +58,7 @@ export async function keepNode(directory: string, self: ProcessIdentity, signal:
 }
 
 function planOf(cluster: ClusterRecord, node: NodeRecord, rootfs: string, paths: ReturnType<typeof nodePaths>): ContainerPlan {
-  // Nothing may be granted that this process lacks itself, CAP_SYS_RESOURCE above all.
+  // Nothing may be granted that this process lacks itself, above all CAP_SYS_RESOURCE.
   const permitted = new Set(capabilities().permitted)
   const hard = getrlimit('nofile').hard
   return {

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { JournalError, openJournal } from '../../../src/programs/keeper/journal.ts'
+import { JournalError, openJournal } from '../../../src/programs/node-supervisor/journal.ts'
 
 const directories: string[] = []
 const fresh = () => {

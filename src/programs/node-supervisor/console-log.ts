@@ -36,9 +36,9 @@ export class ConsoleLog {
     }
   }
 
-  /** Appends a line of the keeper's own, told apart by its prefix. */
+  /** Appends a line of the supervisor, marked by its prefix. */
   note(line: string): void {
-    this.write(Buffer.from(`[keeper] ${new Date().toISOString()} ${line}\n`))
+    this.write(Buffer.from(`[supervisor] ${new Date().toISOString()} ${line}\n`))
   }
 
   close(): void {

@@ -32,14 +32,14 @@ export function startDetached(args: string[], logFile: string, journal: Journal,
   }
 }
 
-/** Starts the keeper of a cluster's gateway. */
-export function startGatewayKeeper(directory: string, journal: Journal): void {
-  startDetached(['keeper', '--gateway-of', directory], join(clusterPaths(directory).gateway, 'keeper.log'), journal)
+/** Starts the supervisor of a cluster's gateway. */
+export function startGatewaySupervisor(directory: string, journal: Journal): void {
+  startDetached(['node-supervisor', '--gateway-of', directory], join(clusterPaths(directory).gateway, 'supervisor.log'), journal)
 }
 
-/** Starts the keeper of a node. */
-export function startNodeKeeper(directory: string, journal: Journal): void {
-  startDetached(['keeper', '--node-dir', directory], join(directory, 'keeper.log'), journal, basename(directory))
+/** Starts the supervisor of a node. */
+export function startNodeSupervisor(directory: string, journal: Journal): void {
+  startDetached(['node-supervisor', '--node-dir', directory], join(directory, 'supervisor.log'), journal, basename(directory))
 }
 
 /** Starts a cluster's discovery server. */

@@ -1,6 +1,6 @@
 /**
- * The keeper: one detached process for each node of a cluster on this host, and one for the cluster's gateway.
- * It writes itself into the cluster's journal before it does anything, and ends when the cluster is being destroyed.
+ * The supervisor: one detached process for each node of a cluster on this host, and one for the cluster's gateway.
+ * It records itself in the cluster's journal before it does anything, and stops when the cluster is being destroyed.
  */
 
 import { existsSync, mkdirSync } from 'node:fs'
@@ -9,9 +9,9 @@ import { Journal } from './journal.ts'
 import { clusterPaths, nodePaths } from './layout.ts'
 import { LockedError, lock } from './lock.ts'
 import { identify } from './process-identity.ts'
-import { watchKeepers } from './watch.ts'
+import { watchSupervisors } from './watch.ts'
 
-const USAGE = 'usage: ichor keeper --node-dir <directory of a node> | --gateway-of <directory of a cluster>'
+const USAGE = 'usage: ichor node-supervisor --node-dir <directory of a node> | --gateway-of <directory of a cluster>'
 
 /** The program. */
 export async function main(args: string[]): Promise<number> {
@@ -22,19 +22,19 @@ export async function main(args: string[]): Promise<number> {
   }
   const self = identify(process.pid)
   if (!self) {
-    console.error('keeper: /proc is not mounted')
+    console.error('node-supervisor: /proc is not mounted')
     return 71
   }
   const isNode = flag === '--node-dir'
   const cluster = clusterPaths(isNode ? nodePaths(directory).cluster : directory)
   const own = isNode ? directory : cluster.gateway
   if (existsSync(cluster.tombstone) || !existsSync(cluster.record)) {
-    console.error(`keeper: "${cluster.directory}" is no cluster, or is being destroyed`)
+    console.error(`node-supervisor: "${cluster.directory}" is no cluster, or is being destroyed`)
     return 66
   }
   const node = isNode ? basename(directory) : undefined
   new Journal(cluster.journal).write({ kind: 'process', ...self, node })
-  // Destroy may have read the journal just before the line above: it leaves its mark before it reads.
+  // Destroy may have read the journal just before the line above: it writes its tombstone before it reads.
   if (existsSync(cluster.tombstone)) return 66
 
   const abort = new AbortController()
@@ -43,18 +43,18 @@ export async function main(args: string[]): Promise<number> {
   process.on('SIGHUP', () => {})
   try {
     mkdirSync(own, { recursive: true, mode: 0o700 })
-    const unlock = lock(join(own, 'keeper.lock'))
-    const unwatch = watchKeepers(cluster.directory, isNode ? 'gateway' : 'nodes', () => abort.abort())
+    const unlock = lock(join(own, 'supervisor.lock'))
+    const unwatch = watchSupervisors(cluster.directory, isNode ? 'gateway' : 'nodes', () => abort.abort())
     try {
-      if (isNode) await (await import('./keep-node.ts')).keepNode(directory, self, abort.signal)
-      else await (await import('./keep-gateway.ts')).keepGateway(directory, abort.signal, (reload) => process.on('SIGHUP', reload))
+      if (isNode) await (await import('./supervise-node.ts')).superviseNode(directory, self, abort.signal)
+      else await (await import('./serve-gateway.ts')).serveGateway(directory, abort.signal, (reload) => process.on('SIGHUP', reload))
     } finally {
       unwatch()
       if (existsSync(own)) unlock()
     }
     return 0
   } catch (error) {
-    console.error(`keeper: ${(error as Error).message}`)
+    console.error(`node-supervisor: ${(error as Error).message}`)
     return error instanceof LockedError ? 75 : 1
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type ContainerPlan, containerSpec, diskDirectories } from '../../../src/programs/keeper/container-spec.ts'
+import { type ContainerPlan, containerSpec, diskDirectories } from '../../../src/programs/node-supervisor/container-spec.ts'
 
 const plan: ContainerPlan = {
   hostname: 'demo-worker-1',

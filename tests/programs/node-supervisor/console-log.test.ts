@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ConsoleLog } from '../../../src/programs/keeper/console-log.ts'
+import { ConsoleLog } from '../../../src/programs/node-supervisor/console-log.ts'
 
 let directory = ''
 beforeEach(() => {
