@@ -28,11 +28,11 @@ const scale = Number(values.scale)
 const file = 'ichor-bench-1g'
 const client = await buildClient()
 
-/** What the last line of a run says, as `name=value`; rounds of a watch are joined. */
+/** The last line of a run, as `name=value`; rounds of a watch are joined. */
 async function measure(args: string[]): Promise<Record<string, string>[]> {
   const child = Bun.spawn([client, '-talosconfig', cluster.talosconfig, '-endpoint', `${first?.ip}:50000`, ...args], { stderr: 'pipe' })
-  const [out, said] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
-  if ((await child.exited) !== 0) throw new Error(said.trim())
+  const [out, errors] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  if ((await child.exited) !== 0) throw new Error(errors.trim())
   return out
     .trim()
     .split('\n')

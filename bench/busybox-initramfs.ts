@@ -1,6 +1,6 @@
 /**
- * The least that can be started with our kernel: busybox as the first process, which loads the network card's driver, asks
- * for an address and answers HTTP. What our machine takes longer than this is ours.
+ * A minimal system with the same kernel: busybox as the first process, which loads the network driver, requests
+ * an address and answers HTTP. It is the baseline for the start of a machine.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

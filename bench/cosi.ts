@@ -107,7 +107,7 @@ const figures: Record<string, Figure> = {
     },
   },
   start: {
-    what: 'start of every controller of a node, over a kernel that says nothing, until settled',
+    what: 'start of every controller of a node, over a kernel that reports nothing, until settled',
     unit: 'ms',
     aim: '',
     async measure() {

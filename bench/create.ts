@@ -1,10 +1,10 @@
 /**
- * How long one command takes to make a cluster: every line that `talosctl cluster create` prints, with the second it
- * came at, and the processor time of the nodes, which says how much of the waiting was work.
+ * How long one command takes to create a cluster: every line that `talosctl cluster create` prints, with its time in
+ * seconds, and the processor time of the nodes, which shows how much of the time was work.
  *
  *   sudo bun bench/create.ts [--name bench] [--cidr 10.87.0.0/24] [--controlplanes 1] [--workers 1] [--keep] [--talosctl dist/talosctl]
  *
- * The cluster has a home of its own under the cache folder and is destroyed afterwards unless it is to be kept.
+ * The state of the cluster is under the cache folder; the cluster is destroyed afterwards unless `--keep` is given.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
@@ -44,7 +44,7 @@ async function run(args: string[], show: boolean): Promise<number> {
   return await child.exited
 }
 
-/** Seconds of processor time of everything that belongs to the cluster's nodes, where cgroups tell. */
+/** Seconds of processor time of everything that belongs to the cluster's nodes, where cgroups report it. */
 function processorTime(): string {
   const journal = join(state, name, 'nodes')
   if (!existsSync(journal)) return ''

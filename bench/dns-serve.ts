@@ -1,4 +1,4 @@
-/** The node's resolver alone, on its own address, asking 127.0.0.1. */
+/** The node's resolver alone, on its own address, with 127.0.0.1 as upstream. */
 import { Resolver } from '../src/os/network/dns/resolver.ts'
 
 const resolver = new Resolver()

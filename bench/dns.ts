@@ -32,7 +32,7 @@ function start(core: number, argv: string[]) {
 async function server(core: number, script: string): Promise<void> {
   const child = start(core, [process.execPath, join(import.meta.dir, script)])
   started.push(child)
-  await child.stdout.getReader().read() // it says that it is ready
+  await child.stdout.getReader().read() // it prints a line when it is ready
 }
 
 /** Runs dnsperf; with `each` every answer is a line with its name and how long it took. */
@@ -48,15 +48,15 @@ try {
   await server(1, 'dns-upstream.ts')
   await server(0, 'dns-serve.ts')
   const most = await measure('-q', '60')
-  const told = await measure('-Q', values.rate, '-v')
-  const times = [...told.matchAll(/^> NOERROR \S+ A (\S+)$/gm)].map(([, seconds]) => Number(seconds) * 1000).sort((a, b) => a - b)
+  const limited = await measure('-Q', values.rate, '-v')
+  const times = [...limited.matchAll(/^> NOERROR \S+ A (\S+)$/gm)].map(([, seconds]) => Number(seconds) * 1000).sort((a, b) => a - b)
   const at = (share: number) => times[Math.floor((times.length - 1) * share)]?.toFixed(2)
   console.log('| | answers a second | lost | p50 | p99 | load |\n|---|---|---|---|---|---|')
   const rate = (text: string) => Number(/Queries per second:\s+(\S+)/.exec(text)?.[1]).toFixed(0)
   const lost = (text: string) => /Queries lost:\s+(\d+)/.exec(text)?.[1]
   const load = loadavg()[0]!.toFixed(1)
-  console.log(`| as many as it can, 60 under way | ${rate(most)} | ${lost(most)} | | | ${load} |`)
-  console.log(`| ${values.rate} a second asked | ${rate(told)} | ${lost(told)} | ${at(0.5)} ms | ${at(0.99)} ms | ${load} |`)
+  console.log(`| maximum rate, 60 in flight | ${rate(most)} | ${lost(most)} | | | ${load} |`)
+  console.log(`| ${values.rate} queries a second | ${rate(limited)} | ${lost(limited)} | ${at(0.5)} ms | ${at(0.99)} ms | ${load} |`)
 } finally {
   for (const child of started) child.kill()
   removeNetns(netns)

@@ -1,10 +1,10 @@
 /**
- * What clients that mean no good cost everybody else: each recipe of hostile/recipes.ts against a running cluster, while an
- * administrator asks for the version, new connections are made and a worker renews its certificate.
+ * The effect of malicious clients on others: each recipe of hostile/recipes.ts runs against a cluster, while an
+ * administrator queries the version, new connections are made and a worker renews its certificate.
  *
  *   sudo bun bench/hostile.ts [--name bench] [--state FOLDER] [--seconds 60] [--recipe NAME]… [--maintenance]
  *
- * Prints a table, and fails when a bound is not kept. Attackers are processes of their own, at an address of their own, with a
+ * Prints a table, and fails when a bound is not kept. Attackers are separate processes, at a separate address, with a
  * certificate of `os:reader`. With `--maintenance` the cluster's last worker is reset first, and attacked by somebody without
  * a certificate; the worker is left in maintenance.
  */
@@ -123,7 +123,7 @@ function begin(name: string, victim: Victim, inNamespace: readonly string[]) {
   return { promise: child.exited, child }
 }
 
-/** Takes a node's configuration away, and waits until it asks for one. */
+/** Resets a node's configuration, and waits until it is in maintenance. */
 async function resetTo(ip: string, tls: { ca: string; cert: string; key: string }): Promise<void> {
   const channel = connect({ address: `${ip}:50000`, tls })
   await channel.unary('machine.MachineService/Reset', {
@@ -133,14 +133,14 @@ async function resetTo(ip: string, tls: { ca: string; cert: string; key: string 
   })
   channel.close()
   for (let tries = 0; ; tries++) {
-    const asking = connect({ address: `${ip}:50000`, tls: { insecure: true } }, { connectTimeout: 1000 })
+    const client = connect({ address: `${ip}:50000`, tls: { insecure: true } }, { connectTimeout: 1000 })
     try {
-      await asking.unary('machine.MachineService/Version', {}, { deadline: 2000 })
+      await client.unary('machine.MachineService/Version', {}, { deadline: 2000 })
       return
     } catch (error) {
       if (tries > 120) throw error
     } finally {
-      asking.close()
+      client.close()
     }
     await Bun.sleep(500)
   }

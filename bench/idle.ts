@@ -1,6 +1,6 @@
 /**
- * What a cluster's nodes take while nothing is asked of them: memory of init, apid and trustd, and their processor time.
- * With `--calls N` one call a second is then made to the first control plane for N seconds, and its memory is told as it goes.
+ * What the nodes of an idle cluster use: memory of init, apid and trustd, and their processor time.
+ * With `--calls N` one call a second is then made to the first control plane for N seconds, and its memory is printed meanwhile.
  *
  *   sudo bun bench/idle.ts [--name bench] [--state FOLDER] [--seconds 60] [--calls 0]
  */

@@ -30,7 +30,7 @@ const document = (count: number) => {
 }
 
 const rows: string[][] = []
-const tell = (what: string, figure: string) => {
+const report = (what: string, figure: string) => {
   console.error(`${what}: ${figure}`)
   rows.push([what, figure])
 }
@@ -62,10 +62,10 @@ for (const count of [1, 100, 1000]) {
     went.push((await until(() => present() === 0 && routed() === 0, count > 100 ? 20 : 2)) - since)
     await lab.close()
   }
-  tell(`${count} addresses and ${count} routes: all there`, milliseconds(came))
-  tell('  of that, time of the processor (this look included)', milliseconds(busy))
-  tell(`one route more beside ${count}`, milliseconds(one))
-  tell(`${count} addresses and ${count} routes: all gone`, milliseconds(went))
+  report(`${count} addresses and ${count} routes: all present`, milliseconds(came))
+  report('  of that, time of the processor (this look included)', milliseconds(busy))
+  report(`one route added to ${count}`, milliseconds(one))
+  report(`${count} addresses and ${count} routes: all removed`, milliseconds(went))
 }
 
 if (dnsmasq) {
@@ -83,7 +83,7 @@ if (dnsmasq) {
     whole.push(end - since)
     await lab.close()
   }
-  tell('carrier to address and route by DHCP (dnsmasq)', milliseconds(whole))
+  report('carrier to address and route by DHCP (dnsmasq)', milliseconds(whole))
 }
 
 const lab = new Lab()

@@ -1,6 +1,6 @@
 /**
  * From a node's start to its first answer over mutual TLS: init is killed, the supervisor starts the node again, and the
- * field's own client asks until it is answered. The time counts from the start of the new init, as the kernel has it.
+ * official client retries until it is answered. The time counts from the start of the new init, as the kernel records it.
  *
  *   sudo bun bench/start.ts [--name bench] [--state FOLDER] [--runs 5] [--node NAME]
  */

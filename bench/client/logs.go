@@ -10,8 +10,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/client"
 )
 
-// followLogs has many clients, each with a connection of its own, follow a log; then changes are asked for that the node
-// refuses and writes down, and each client is timed until it has the line.
+// followLogs has many clients, each with a separate connection, follow a log; then changes are requested that the node
+// rejects and logs, and each client is timed until it has the line.
 func followLogs(ctx context.Context, name string) {
 	type arrival struct {
 		client int
@@ -38,7 +38,7 @@ func followLogs(ctx context.Context, name string) {
 		}()
 	}
 	change := func() {
-		// Refused in a container node; what is asked for is written down all the same.
+		// Rejected in a container node; the request is logged anyway.
 		_, _ = clients[0].MachineClient.MetaWrite(nctx(ctx), &machine.MetaWriteRequest{Key: 0xff, Value: []byte("bench")})
 	}
 	change()

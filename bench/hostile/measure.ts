@@ -39,7 +39,7 @@ export function bounds({ version, connection, renewal, memory }: Figures): strin
   return found
 }
 
-/** Asks, connects and renews for a while, one after the other each, and looks at memory. */
+/** Calls, connects and renews for a while, one after another each, and records memory. */
 export async function measure({ node, tls, renewal, milliseconds }: Measured): Promise<Figures> {
   const end = performance.now() + milliseconds
   const target = { address: `${node.ip}:50000`, tls }

@@ -132,7 +132,11 @@ test('a control plane whose init is killed is started again by its supervisor', 
 
 test('supervisors and the discovery server are killed and come back', async () => {
   const directory = `${cluster.state}/story`
-  const locks = [`${directory}/gateway/supervisor.lock`, `${directory}/gateway/discovery.lock`, `${directory}/nodes/${worker}/supervisor.lock`]
+  const locks = [
+    `${directory}/gateway/supervisor.lock`,
+    `${directory}/gateway/discovery.lock`,
+    `${directory}/nodes/${worker}/supervisor.lock`,
+  ]
   const holder = (file: string) => JSON.parse(readFileSync(file, 'utf8')) as { pid: number; start: string }
   const killed = locks.map(holder)
   for (const { pid } of killed) process.kill(pid, 'SIGKILL')

@@ -81,7 +81,7 @@ function record(told: readonly Told[]): void {
   const rows = new Map(before.map((line) => [line.split('|')[1]?.trim() ?? '', line]))
   for (const each of told) rows.set(each.name, rowOf(each))
   const table = [
-    '| story | chapters | time | load after | |',
+    '| story | scenarios | time | load after | |',
     '|---|---|---|---|---|',
     ...[...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row),
   ]
