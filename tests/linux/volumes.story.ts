@@ -303,7 +303,7 @@ test(
     await mountVolume(store, 'EPHEMERAL', { log: silent, signal: signal() })
     await store.until(VolumeMountStatus, 'u-data', undefined, { signal: signal() })
     await expect(ask('nothing')).rejects.toThrow(`there is no disk or partition "nothing"`)
-    await expect(ask(system)).rejects.toThrow('the system lies on')
+    await expect(ask(system)).rejects.toThrow('the system is installed on')
     await expect(ask(disk)).rejects.toThrow('uses')
     await expect(ask(`${disk}p3`)).rejects.toThrow('volume "u-data" uses')
     await expect(ask(`${disk}p3`, { skipVolumeCheck: true })).rejects.toThrow('it is in use')

@@ -7,7 +7,7 @@ import { observeDevices, observeDisks } from './controllers/devices.ts'
 import { observeVolumes } from './controllers/discovery.ts'
 import { mountVolumes } from './controllers/mount.ts'
 import { mergeMountRequests } from './controllers/mount-request.ts'
-import { tellMounts } from './controllers/mount-status.ts'
+import { publishMounts } from './controllers/mount-status.ts'
 import { observeSwap } from './controllers/swap.ts'
 import { observeSymlinks } from './controllers/symlinks.ts'
 import { observeSystemDisk } from './controllers/system-disk.ts'
@@ -17,7 +17,7 @@ import { settleVolumes } from './controllers/volumes.ts'
 import { configZswap, observeZswap } from './controllers/zswap.ts'
 import { resources } from './resource-types.ts'
 
-/** Disks, partitions, volumes and what is mounted. A container has volumes, but no disks of its own. */
+/** The block area: disks, partitions, volumes and mounts. A container has volumes, but no disks. */
 export const block: Area = {
   name: 'block',
   resources,
@@ -37,7 +37,7 @@ const onMachine = (machine: Machine) => [
   settleVolumes(machine),
   mergeMountRequests,
   mountVolumes(machine),
-  tellMounts,
+  publishMounts,
   observeSwap(machine.kernel),
   configZswap,
   observeZswap(machine.kernel),

@@ -1,14 +1,14 @@
-/** What is on a block device, as far as this area reads and writes it itself. */
+/** Access to the content of block devices. */
 import { DecodeError } from '../../wire/decode-error.ts'
 import { type GptTable, readTable, type WriteStep, writeTable } from '../../wire/gpt/table.ts'
 import { type Probed, probe, probedStretch } from '../../wire/probe/probe.ts'
 import { type DeviceView, viewOf } from '../../wire/probe/view.ts'
 import type { Kernel } from '../kernel.ts'
 
-/** An open device, as linux/ gives it; a test gives one in memory. */
+/** An open block device. Tests use one in memory. */
 export type Device = Awaited<ReturnType<Kernel['block']['openDevice']>>
 
-/** Front and end of a device, where every signature lies. */
+/** Reads the front and the end of a device, where all signatures are. */
 export async function viewDevice(device: Pick<Device, 'size' | 'read'>): Promise<DeviceView> {
   const { size } = device
   const length = Math.min(size, probedStretch)
@@ -16,14 +16,14 @@ export async function viewDevice(device: Pick<Device, 'size' | 'read'>): Promise
   return viewOf(size, length < size ? [await stretch(0), await stretch(size - length)] : [await stretch(0)])
 }
 
-/** What a device holds: size, sectors and signature. */
+/** The content of a device: size, sector size and signature. */
 export interface Content {
   size: number
   sectorSize: number
   found?: Probed
 }
 
-/** Looks at a device that is open. */
+/** Probes an open device. */
 export async function contentOf(device: Device): Promise<Content> {
   const { size, sectorSize } = device
   const found = size > 0 ? probe(await viewDevice(device), sectorSize) : undefined
@@ -31,17 +31,16 @@ export async function contentOf(device: Device): Promise<Content> {
 }
 
 /**
- * How a partition is opened that is known to be there. While nobody holds a partition of a disk, udevd has the kernel read the
- * table anew each time a writer lets go of the disk, and for a moment, on a busy machine for seconds, none of its
- * partitions is there.
+ * Options for opening a partition that must exist. When a writer closes a disk of which no partition is open, udevd makes the
+ * kernel re-read the partition table. Meanwhile, for up to seconds on a busy machine, the partitions do not exist.
  */
 export const known = { wait: 60_000 } as const
 
 type Opens = Pick<Kernel['block'], 'openDevice'>
 
 /**
- * Opens a device for as long as it is needed. For writing only where something is written: udevd looks at a device anew
- * whenever one who could have written to it lets go.
+ * Opens a device for the duration of `act`. Open it for writing only if something is written: udevd probes a device again
+ * whenever a writer closes it.
  */
 export async function withDevice<T>(
   block: Opens,
@@ -57,7 +56,7 @@ export async function withDevice<T>(
   }
 }
 
-/** What is on a device. One that is still open when `late` rejects is closed at once, whatever it is busy with. */
+/** Probes a device. If `late` rejects first, the device is closed at once, even during a read. */
 export async function probeDevice(block: Opens, path: string, late?: Promise<never>): Promise<Content> {
   const device = await block.openDevice(path, {})
   try {
@@ -67,7 +66,7 @@ export async function probeDevice(block: Opens, path: string, late?: Promise<nev
   }
 }
 
-/** The partition table of a device; undefined where there is none that can be read. */
+/** Reads the partition table of a device; undefined if there is none or it is unreadable. */
 export async function readDiskTable(device: Device): Promise<(GptTable & { damaged?: 'first' | 'backup' }) | undefined> {
   try {
     return readTable(await viewDevice(device), device.sectorSize)
@@ -77,7 +76,7 @@ export async function readDiskTable(device: Device): Promise<(GptTable & { damag
   }
 }
 
-/** Writes in steps, each on the medium before the next begins: a power cut leaves what was before or what comes after. */
+/** Writes step by step, flushing each before the next. After a power cut the device has either the old or the new content. */
 export async function writeSteps(device: Pick<Device, 'write' | 'flush'>, steps: readonly WriteStep[]): Promise<void> {
   for (const step of steps) {
     for (const { offset, bytes } of step) await device.write(offset, bytes)
@@ -85,14 +84,14 @@ export async function writeSteps(device: Pick<Device, 'write' | 'flush'>, steps:
   }
 }
 
-/** Writes a partition table; `fresh` for a disk that had none, or none that counts. */
+/** Writes a partition table. `fresh` for a disk without a valid one. */
 export async function writeDiskTable(device: Device, table: GptTable, { fresh = false } = {}): Promise<void> {
   await writeSteps(device, writeTable(table, { protective: fresh }))
 }
 
-/** The device of a partition: a disk whose name ends with a digit has a p between. */
+/** The device of a partition. After a digit at the end of the disk's name comes a `p`. */
 export const partitionPath = (disk: string, index: number): string => `${disk}${/\d$/.test(disk) ? 'p' : ''}${index}`
 
-/** What the kernel is told of the partitions of a table. */
+/** A partition table in the form the kernel is given. */
 export const kernelView = ({ sectorSize, partitions }: GptTable) =>
   partitions.map(({ index, first, last }) => ({ index, offset: first * sectorSize, size: (last + 1 - first) * sectorSize }))

@@ -2,10 +2,10 @@ import type { Probed } from '../../wire/probe/probe.ts'
 import type { Content } from './device.ts'
 import { prettySize } from './sizes.ts'
 
-/** What is on a disk. */
+/** The content of a disk. */
 export type DiskContent = Pick<Content, 'found'>
 
-/** What is on a disk, in a few words. */
+/** Describes the content of a disk in a few words. */
 export function describeContent({ found }: DiskContent): string {
   if (!found) return 'nothing'
   if (!found.table) return named(found)
@@ -19,6 +19,6 @@ export function describeContent({ found }: DiskContent): string {
 }
 
 function named({ name, label }: Probed): string {
-  const what = name === 'gpt' ? 'a partition table that cannot be read' : name === 'mbr' ? 'a partition table (MBR)' : name
+  const what = name === 'gpt' ? 'an unreadable partition table' : name === 'mbr' ? 'a partition table (MBR)' : name
   return label ? `${what} "${label}"` : what
 }

@@ -6,34 +6,34 @@ import { runProgram } from './program.ts'
 import { mebibyte } from './sizes.ts'
 import { writeSwapArea } from './swap-area.ts'
 
-/** File systems that can be made. */
+/** File systems that can be created. */
 export type FileSystem = 'vfat' | 'xfs' | 'ext4' | 'swap'
 
-/** What a device is formatted with. */
+/** File system and label of a device. */
 export interface Format {
   type: FileSystem
   label?: string
 }
 
-/** Below this xfsprogs makes a file system only when it is told that it may. */
+/** xfsprogs creates smaller file systems only with --unsupported. */
 const smallestSupportedXfs = 300 * mebibyte
 
-/** Makes a file system over whatever is on a device: whoever calls has made sure that nothing is lost. */
+/** Creates a file system, overwriting the device. The caller has checked that no data is lost. */
 export async function format(
-  parts: Pick<Machine, 'spawn'> & { kernel: { block: Pick<Kernel['block'], 'openDevice'> } },
+  machine: Pick<Machine, 'spawn'> & { kernel: { block: Pick<Kernel['block'], 'openDevice'> } },
   path: string,
   { type, label = '' }: Format,
   { offset = 0 }: { offset?: number } = {},
 ): Promise<void> {
-  if (type === 'swap') return writeSwapArea(parts.kernel.block, path, label)
-  if (type === 'vfat') return formatVfat(parts.kernel.block, path, label, offset)
-  // A partition that is held does not go away while the program makes its way to it.
-  await withDevice(parts.kernel.block, path, known, ({ size }) => runProgram(parts, [...program(type, label, size), path]))
+  if (type === 'swap') return writeSwapArea(machine.kernel.block, path, label)
+  if (type === 'vfat') return formatVfat(machine.kernel.block, path, label, offset)
+  // An open partition does not disappear while mkfs opens it.
+  await withDevice(machine.kernel.block, path, known, ({ size }) => runProgram(machine, [...program(type, label, size), path]))
 }
 
 function program(type: 'xfs' | 'ext4', label: string, size: number): string[] {
   if (type === 'ext4') return ['mkfs.ext4', '-q', '-F', ...(label ? ['-L', label.slice(0, 16)] : [])]
-  // Labels of XFS have room for twelve characters; the partition has the whole name.
+  // XFS labels hold 12 characters; the partition label is complete.
   return ['mkfs.xfs', '-q', '-f', ...(size < smallestSupportedXfs ? ['--unsupported'] : []), ...(label ? ['-L', label.slice(0, 12)] : [])]
 }
 

@@ -1,4 +1,4 @@
-/** Which disk the system is put on: the one the configuration names, or the only one its selector fits. */
+/** Selects the install disk: the one named in the configuration, or the only match of its selector. */
 import type * as v from 'valibot'
 import { parseByteSize } from '../../document/quantity.ts'
 import { matchesWildcard } from '../../wire/wildcard.ts'
@@ -9,25 +9,25 @@ import { diskCondition } from './documents/expression.ts'
 import type { Disk } from './resources/disk.ts'
 import { isLoop } from './volumes/view.ts'
 
-/** A disk of the machine and what is on it. */
+/** A disk of the machine and its content. */
 export interface KnownDisk {
   id: string
   spec: v.InferOutput<(typeof Disk)['schema']>
-  /** Absent when it was not looked at. */
+  /** Undefined if the disk was not probed. */
   content?: DiskContent
 }
 
 type Section = v.InferOutput<typeof install>
 type Selector = NonNullable<Section['diskSelector']>
-type Wish = Pick<Section, 'disk' | 'diskSelector'>
+type Selection = Pick<Section, 'disk' | 'diskSelector'>
 
-/** No disk, or more than one, fits; the message lists all there are. */
+/** No disk matches, or several do. The message lists all disks. */
 export class InstallDiskError extends Error {
   override name = 'InstallDiskError'
 }
 
-/** The disk to install on. Throws InstallDiskError. */
-export function chooseInstallDisk(all: readonly KnownDisk[], { disk, diskSelector }: Wish): KnownDisk {
+/** Selects the disk to install on. Throws InstallDiskError. */
+export function chooseInstallDisk(all: readonly KnownDisk[], { disk, diskSelector }: Selection): KnownDisk {
   const disks = all.filter(({ id, spec }) => !isLoop(id) || spec.dev_path === disk)
   const usable = disks.filter(({ spec }) => !spec.readonly && !spec.cdrom && spec.size > 0)
   const refuse = (why: string): never => {
@@ -35,11 +35,11 @@ export function chooseInstallDisk(all: readonly KnownDisk[], { disk, diskSelecto
   }
   if (diskSelector && Object.values(diskSelector).some((value) => value !== undefined)) {
     const found = usable.filter(({ spec }) => fits(spec, diskSelector))
-    const said = JSON.stringify(diskSelector)
-    if (found.length === 0) return refuse(`choose install disk: no disk fits machine.install.diskSelector ${said}`)
+    const selector = JSON.stringify(diskSelector)
+    if (found.length === 0) return refuse(`choose install disk: no disk matches machine.install.diskSelector ${selector}`)
     if (found.length > 1)
       return refuse(
-        `choose install disk: ${found.map(({ spec }) => spec.dev_path).join(' and ')} fit machine.install.diskSelector ${said}, make it fit one`,
+        `choose install disk: ${found.map(({ spec }) => spec.dev_path).join(' and ')} match machine.install.diskSelector ${selector}, make it match one`,
       )
     return found[0]!
   }
@@ -50,23 +50,23 @@ export function chooseInstallDisk(all: readonly KnownDisk[], { disk, diskSelecto
   return found
 }
 
-/** All disks in one line: name, model, serial, size and what is on each. */
+/** Lists all disks in one line: name, model, serial, size and content. */
 export function describeDisks(disks: readonly KnownDisk[]): string {
   if (disks.length === 0) return 'none'
   return disks
     .map(({ spec, content }) => {
-      const told = [
+      const properties = [
         spec.model && `model "${spec.model}"`,
         spec.serial && `serial "${spec.serial}"`,
         spec.pretty_size,
         spec.readonly && 'read-only',
       ]
-      return `${spec.dev_path} (${told.filter(Boolean).join(', ')}${content ? `, holds ${describeContent(content)}` : ''})`
+      return `${spec.dev_path} (${properties.filter(Boolean).join(', ')}${content ? `, holds ${describeContent(content)}` : ''})`
     })
     .join('; ')
 }
 
-/** Whether a disk is all that a selector asks for. */
+/** Whether a disk satisfies every condition of a selector. */
 function fits(spec: KnownDisk['spec'], selector: Selector): boolean {
   const { size, type, name, model, serial, modalias, uuid, wwid, busPath, match } = selector
   const texts = [
@@ -84,14 +84,14 @@ function fits(spec: KnownDisk['spec'], selector: Selector): boolean {
   return !match || diskCondition(match)({ disk: spec, systemDisk: false })
 }
 
-/** What kind of disk, in the words of the configuration. */
+/** The disk type, named as in the configuration. */
 export function diskType({ transport, rotational }: Pick<KnownDisk['spec'], 'transport' | 'rotational'>): 'nvme' | 'sd' | 'hdd' | 'ssd' {
   if (transport === 'nvme') return 'nvme'
   if (transport === 'mmc') return 'sd'
   return rotational ? 'hdd' : 'ssd'
 }
 
-/** A size against a condition like ">= 10GB"; without a sign it has to be just that. */
+/** Compares a size with a condition like ">= 10GB". Without an operator the sizes must be equal. */
 function matchesSize(size: number, condition: string): boolean {
   const [, sign = '==', amount = ''] = /^(==|>=|<=|>|<)?(.*)$/s.exec(condition.trim()) ?? []
   const wanted = parseByteSize(amount.trim())

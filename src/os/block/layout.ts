@@ -1,6 +1,6 @@
 /**
- * Laying out a disk: a partition table made anew, every partition in its place, empty and formatted. A power cut on the way
- * leaves what was there, an empty table, or the new table over cleared partitions, never a mixture.
+ * Partitions a disk: writes a new partition table with empty, formatted partitions. After a power cut the disk has its old
+ * content, an empty table, or the new table over cleared partitions, never a mixture.
  */
 import type { GptPartition } from '../../wire/gpt/entries.ts'
 import { freeIndex, gapSize, gaps } from '../../wire/gpt/place.ts'
@@ -13,11 +13,11 @@ import { type Format, format } from './format.ts'
 import { prettyBinarySize } from './sizes.ts'
 import { wipeSignatures } from './wipe.ts'
 
-/** A partition as it is to be. */
+/** A partition to create. */
 export interface PlannedPartition {
   label: string
   type: PartitionType
-  /** Bytes; what is left of the disk when it is not given. */
+  /** Bytes; the remaining space if undefined. */
   size?: number
   format?: Format
 }
@@ -27,7 +27,7 @@ export interface DiskPlan {
   partitions: readonly PlannedPartition[]
 }
 
-/** A partition as it is. Bytes. */
+/** A created partition. Sizes in bytes. */
 export interface LaidOut {
   label: string
   index: number
@@ -37,17 +37,17 @@ export interface LaidOut {
   uuid: string
 }
 
-/** The disk holds something, and nobody said that it may go. */
+/** The disk is not empty, and overwriting was not requested. */
 export class DiskOccupied extends Error {
   override name = 'DiskOccupied'
 }
 
-/** The disk has no room for the plan. */
+/** The plan does not fit on the disk. */
 export class DiskTooSmall extends Error {
   override name = 'DiskTooSmall'
 }
 
-/** What the plan comes to on a disk, without writing anything. */
+/** Computes the layout of a disk without writing it. */
 export function planDisk(
   disk: { path: string; size: number; sectorSize: number },
   plan: DiskPlan,
@@ -57,14 +57,14 @@ export function planDisk(
     const partition = addPartition(table, planned)
     if (!partition) {
       const wanted = plan.partitions.map(({ label, size }) => `${label} ${size === undefined ? 'the rest' : prettyBinarySize(size)}`)
-      throw new DiskTooSmall(`lay out "${disk.path}": its ${prettyBinarySize(disk.size)} have no room for ${wanted.join(', ')}`)
+      throw new DiskTooSmall(`lay out "${disk.path}": its ${prettyBinarySize(disk.size)} are too small for ${wanted.join(', ')}`)
     }
     return laidOut(disk.path, table, partition)
   })
   return { table, partitions }
 }
 
-/** Adds a partition where it fits first; a size that is not given, or `most`, takes what the widest gap has. Undefined where nothing fits. */
+/** Adds a partition at the first fitting gap. Without a size, or with `most`, it takes the widest gap. Undefined if nothing fits. */
 export function addPartition(
   table: GptTable,
   { label, type, size, most }: Pick<PlannedPartition, 'label' | 'type' | 'size'> & { most?: number },
@@ -92,7 +92,7 @@ export function addPartition(
   return partition
 }
 
-/** A partition of a table as others see it. */
+/** Converts a partition of a table. */
 export const laidOut = (disk: string, { sectorSize }: GptTable, { index, guid, first, last, name }: GptPartition): LaidOut => ({
   label: name,
   index,
@@ -102,37 +102,37 @@ export const laidOut = (disk: string, { sectorSize }: GptTable, { index, guid, f
   uuid: guid,
 })
 
-/** Throws DiskOccupied, with what is there, when a disk holds anything. */
+/** Throws DiskOccupied, with the disk's content, unless the disk is empty. */
 export function refuseOccupied(path: string, content: DiskContent): void {
   if (content.found)
     throw new DiskOccupied(
-      `lay out "${path}": it holds ${describeContent(content)}; nothing was changed, it is overwritten only when the configuration says "wipe"`,
+      `lay out "${path}": it holds ${describeContent(content)}; nothing was changed, it is overwritten only if the configuration sets "wipe"`,
     )
 }
 
-/** Lays out a disk. Throws DiskOccupied or DiskTooSmall before anything is written; EBUSY while it is in use. */
+/** Partitions a disk. Throws DiskOccupied or DiskTooSmall before anything is written, EBUSY while the disk is in use. */
 export async function layOutDisk(
-  parts: Pick<Machine, 'kernel' | 'spawn' | 'log'>,
+  machine: Pick<Machine, 'kernel' | 'spawn' | 'log'>,
   path: string,
   plan: DiskPlan,
   { wipe }: { wipe: boolean },
 ): Promise<LaidOut[]> {
-  const { block } = parts.kernel
+  const { block } = machine.kernel
   const planned = await withDevice(block, path, { write: true, exclusive: true }, async (device) => {
     const content = await contentOf(device)
     if (!wipe) refuseOccupied(path, content)
     const planned = planDisk({ path, size: device.size, sectorSize: device.sectorSize }, plan)
-    parts.log.info('laying out disk', { disk: path, partitions: planned.partitions.map(({ label }) => label).join(' ') })
+    machine.log.info('partitioning disk', { disk: path, partitions: planned.partitions.map(({ label }) => label).join(' ') })
     await writeLayout(device, planned, content.found !== undefined)
     return planned
   })
   await block.syncPartitions(path, kernelView(planned.table))
   for (const [index, { format: wanted }] of plan.partitions.entries())
-    if (wanted) await format(parts, planned.partitions[index]!.device, wanted, planned.partitions[index])
+    if (wanted) await format(machine, planned.partitions[index]!.device, wanted, planned.partitions[index])
   return planned.partitions
 }
 
-/** The writes of a layout: what was there goes first, as a whole. */
+/** Writes a layout. The previous table is removed first, as a whole. */
 export async function writeLayout(device: Device, { table, partitions }: ReturnType<typeof planDisk>, occupied: boolean): Promise<void> {
   if (occupied) await writeDiskTable(device, { ...table, partitions: [] }, { fresh: true })
   await clearAround(device, table)
@@ -141,7 +141,7 @@ export async function writeLayout(device: Device, { table, partitions }: ReturnT
   await writeDiskTable(device, { ...table, entriesAt }, { fresh: !occupied })
 }
 
-/** Clears what is neither table nor partition: signatures of old that would be found before the table. */
+/** Clears the space outside of table and partitions, where stale signatures would take precedence over the table. */
 async function clearAround(device: Device, { sectorSize, sectors, firstUsable, lastUsable, entries }: GptTable): Promise<void> {
   const array = Math.ceil((entries * 128) / sectorSize)
   const behindArray = (2 + array) * sectorSize

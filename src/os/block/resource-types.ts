@@ -14,7 +14,7 @@ import { VolumeMountRequest, VolumeMountStatus } from './resources/volume-mount.
 import { VolumeStatus } from './resources/volume-status.ts'
 import { ZswapStatus } from './resources/zswap-status.ts'
 
-/** The kinds of resources of this area. */
+/** The resource types of this area. */
 export const resources = [
   BlockDevice,
   BlockSymlink,

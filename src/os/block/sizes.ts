@@ -5,12 +5,12 @@ export const gibibyte = 2 ** 30
 const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB']
 const binaryUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB']
 
-/** A size for people, in powers of a thousand; a half is rounded to the even number, as the field's tools do. */
+/** A size in powers of 1000. Halves are rounded to even, as the field's tools do. */
 export function prettySize(bytes: number): string {
   return pretty(bytes, 1000, units)
 }
 
-/** A size for people, in powers of 1024. */
+/** A size in powers of 1024. */
 export function prettyBinarySize(bytes: number): string {
   return pretty(bytes, 1024, binaryUnits)
 }

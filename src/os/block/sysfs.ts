@@ -1,4 +1,4 @@
-/** What /sys tells of block devices (sysfs(5), Documentation/ABI/stable/sysfs-block). */
+/** Reads block devices from /sys (sysfs(5), Documentation/ABI/stable/sysfs-block). */
 
 import type * as v from 'valibot'
 import { failedWith } from '../../wire/errno.ts'
@@ -7,33 +7,33 @@ import type { BlockDevice } from './resources/block-device.ts'
 import type { Disk } from './resources/disk.ts'
 import { prettySize } from './sizes.ts'
 
-/** The files and links that are read here. */
+/** The file operations used here. */
 export type SysFiles = Pick<Kernel['files'], 'list' | 'readlink' | 'readTextIfThere' | 'exists'>
 
 type BlockDeviceSpec = v.InferOutput<(typeof BlockDevice)['schema']>
 type DiskSpec = v.InferOutput<(typeof Disk)['schema']>
 
 const folder = '/sys/class/block'
-const sector = 512 // sizes in sysfs are in these, whatever the device's own are
+const sector = 512 // sysfs counts in sectors of 512 bytes, whatever the device's sector size
 
-/** Disks and partitions by name. One that vanishes while it is looked at is left out. */
+/** Disks and partitions by name. A device that disappears during the read is left out. */
 export function blockDevices(files: SysFiles): Map<string, BlockDeviceSpec> {
   const found = new Map<string, BlockDeviceSpec>()
   for (const name of files.list(folder)) {
     const uevent = files.readTextIfThere(`${folder}/${name}/uevent`)
     const link = uevent && linkIfThere(files, `${folder}/${name}`)
     if (!uevent || !link) continue
-    const said = new Map(uevent.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]))
-    const partition = said.get('DEVTYPE') === 'partition'
+    const properties = new Map(uevent.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]))
+    const partition = properties.get('DEVTYPE') === 'partition'
     const secondaries = files.exists(`${folder}/${name}/slaves`) ? files.list(`${folder}/${name}/slaves`) : []
     found.set(name, {
-      type: said.get('DEVTYPE') ?? '',
-      major: Number(said.get('MAJOR')),
-      minor: Number(said.get('MINOR')),
-      ...(said.has('PARTNAME') ? { partitionName: said.get('PARTNAME') } : {}),
-      ...(said.has('PARTN') ? { partitionNumber: Number(said.get('PARTN')) } : {}),
+      type: properties.get('DEVTYPE') ?? '',
+      major: Number(properties.get('MAJOR')),
+      minor: Number(properties.get('MINOR')),
+      ...(properties.has('PARTNAME') ? { partitionName: properties.get('PARTNAME') } : {}),
+      ...(properties.has('PARTN') ? { partitionNumber: Number(properties.get('PARTN')) } : {}),
       devicePath: link.slice(link.indexOf('/devices/')),
-      generation: Number(said.get('DISKSEQ') ?? 0),
+      generation: Number(properties.get('DISKSEQ') ?? 0),
       ...(partition ? { parent: link.split('/').at(-2) } : {}),
       ...(secondaries.length > 0 ? { secondaries } : {}),
     })
@@ -50,7 +50,7 @@ function linkIfThere(files: SysFiles, path: string): string | undefined {
   }
 }
 
-/** Some drivers have the file and no answer: a CD drive without a name, for one. */
+/** Some drivers provide the file but fail the read, such as a CD drive without a name. */
 function readable(files: SysFiles, path: string): string | undefined {
   try {
     return files.readTextIfThere(path)
@@ -59,16 +59,16 @@ function readable(files: SysFiles, path: string): string | undefined {
   }
 }
 
-/** A whole disk; undefined for what holds nothing (an empty loop device or drive) and for memory. */
+/** A whole disk; undefined for empty devices (a loop device or drive without a medium) and RAM disks. */
 export function diskOf(files: SysFiles, name: string, device: BlockDeviceSpec): DiskSpec | undefined {
   const text = (path: string) => readable(files, `${folder}/${name}/${path}`)?.trim() || undefined
   const number = (path: string) => Number(text(path) ?? 0)
-  // Every disk has these: what cannot be read now is no empty disk without sectors.
+  // Every disk has these files: a failed read must not look like an empty disk.
   const sure = (path: string) => Number(files.readTextIfThere(`${folder}/${name}/${path}`) ?? 0)
   const size = sure('size') * sector
   if (device.type !== 'disk' || size === 0 || /^z?ram\d/.test(name)) return undefined
   const hardware = hardwareOf(device.devicePath, name)
-  const told = {
+  const attributes = {
     model: text('device/model'),
     serial: text('device/serial') ?? text('serial'),
     modalias: text('device/modalias'),
@@ -80,7 +80,7 @@ export function diskOf(files: SysFiles, name: string, device: BlockDeviceSpec): 
     rotational: number('queue/rotational') === 1 ? true : undefined,
   }
   return {
-    dev_path: `/dev/${name.replaceAll('!', '/')}`, // a slash in a device's name is an exclamation mark in sysfs
+    dev_path: `/dev/${name.replaceAll('!', '/')}`, // sysfs writes a slash in a device's name as an exclamation mark
     size,
     pretty_size: prettySize(size),
     io_size: number('queue/optimal_io_size') || number('queue/minimum_io_size'),
@@ -88,11 +88,11 @@ export function diskOf(files: SysFiles, name: string, device: BlockDeviceSpec): 
     readonly: sure('ro') === 1,
     cdrom: /^sr\d/.test(name),
     sub_system: folder,
-    ...(Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined)) as Partial<DiskSpec>),
+    ...(Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined)) as Partial<DiskSpec>),
   }
 }
 
-/** Where the hardware hangs: the path of the device's controller. Nothing for what has no hardware. */
+/** Bus path of the device's controller; undefined for virtual devices. */
 function hardwareOf(devicePath: string, name: string): string | undefined {
   const path = devicePath.replace('/devices', '')
   if (path.startsWith('/virtual/')) return undefined

@@ -1,4 +1,4 @@
-/** Taking from disks and partitions what is on them. */
+/** Wipes disks and partitions. */
 
 import type { GptPartition } from '../../wire/gpt/entries.ts'
 import type { Machine } from '../area.ts'
@@ -6,20 +6,20 @@ import type { Device } from './device.ts'
 import { kernelView, partitionPath, readDiskTable, withDevice, writeDiskTable } from './device.ts'
 import { mebibyte } from './sizes.ts'
 
-type Parts = Pick<Machine, 'kernel' | 'log'>
+type Dependencies = Pick<Machine, 'kernel' | 'log'>
 
-/** Signatures and what a device forgets at once by itself, or every byte. */
+/** `fast` clears signatures and discards the content; `zeroes` overwrites every byte. */
 export type WipeMethod = 'fast' | 'zeroes'
 
-/** How a device is wiped. */
+/** Options for wiping a device. */
 export interface WipeOptions {
   method?: WipeMethod
-  /** Also while it is in use: for the disk the running system lies on. */
+  /** Wipe even while in use: for the disk of the running system. */
   inUse?: boolean
   signal?: AbortSignal
 }
 
-/** Clears the front and the end of a stretch of a device, where signatures lie. */
+/** Clears the front and the end of a region, where signatures are. */
 export async function wipeSignatures(device: Pick<Device, 'write' | 'flush'>, offset: number, size: number): Promise<void> {
   const length = Math.min(mebibyte, size)
   const nothing = new Uint8Array(length)
@@ -28,37 +28,37 @@ export async function wipeSignatures(device: Pick<Device, 'write' | 'flush'>, of
   await device.flush()
 }
 
-/** Wipes a disk with all its partitions, or a partition. EBUSY while it is in use. */
-export async function wipeDevice({ kernel: { block }, log }: Parts, path: string, options: WipeOptions = {}): Promise<void> {
+/** Wipes a partition, or a disk with all its partitions. Throws EBUSY while in use. */
+export async function wipeDevice({ kernel: { block }, log }: Dependencies, path: string, options: WipeOptions = {}): Promise<void> {
   const { method = 'fast', inUse = false, signal } = options
-  log.info('wiping', { device: path, method })
-  const parts = await withDevice(block, path, { write: true, exclusive: !inUse }, async (device) => {
+  log.info('wiping device', { device: path, method })
+  const deps = await withDevice(block, path, { write: true, exclusive: !inUse }, async (device) => {
     const table = await readDiskTable(device)
     const view = table ? kernelView(table) : []
-    // The partitions before the table that leads to them: what is begun again after a power cut finds them still.
+    // Partitions first, then the table: after a power cut a repeated wipe still finds them.
     for (const { offset, size } of view) await wipeSignatures(device, offset, size)
     await wipeSignatures(device, 0, device.size)
     return view
   })
   if (method === 'zeroes') await block.zeroOut(path, signal)
   else if (!inUse) await block.discard(path, signal)
-  if (parts.length > 0 && !inUse) await block.syncPartitions(path, [])
+  if (deps.length > 0 && !inUse) await block.syncPartitions(path, [])
 }
 
-/** Wipes partitions of a disk by their labels; they stay in the table, empty. */
-export async function wipeLabels(parts: Parts, disk: string, labels: readonly string[]): Promise<void> {
-  for (const { index, name } of await partitionsOf(parts, disk)) {
-    if (labels.includes(name)) await wipeDevice(parts, partitionPath(disk, index))
+/** Wipes partitions of a disk by label. They stay in the table, empty. */
+export async function wipeLabels(deps: Dependencies, disk: string, labels: readonly string[]): Promise<void> {
+  for (const { index, name } of await partitionsOf(deps, disk)) {
+    if (labels.includes(name)) await wipeDevice(deps, partitionPath(disk, index))
   }
 }
 
-/** The partitions of a disk by their table; none where there is no table. */
-async function partitionsOf({ kernel: { block } }: Parts, disk: string): Promise<GptPartition[]> {
+/** The partitions of a disk; none without a table. */
+async function partitionsOf({ kernel: { block } }: Dependencies, disk: string): Promise<GptPartition[]> {
   return (await withDevice(block, disk, {}, readDiskTable))?.partitions ?? []
 }
 
-/** Takes a partition out of the table of its disk. */
-export async function dropPartition({ kernel: { block }, log }: Parts, disk: string, index: number): Promise<void> {
+/** Removes a partition from the table of its disk. */
+export async function dropPartition({ kernel: { block }, log }: Dependencies, disk: string, index: number): Promise<void> {
   const table = await withDevice(block, disk, {}, readDiskTable)
   if (!table?.partitions.some((each) => each.index === index)) return
   log.info('removing partition', { disk, partition: index })

@@ -66,9 +66,9 @@ describe('the disk to install on', () => {
       }
     }
     expect(refused({ diskSelector: { size: '<= 100GB' } })).toContain(
-      '/dev/nvme0n1 and /dev/vda fit machine.install.diskSelector {"size":"<= 100GB"}',
+      '/dev/nvme0n1 and /dev/vda match machine.install.diskSelector {"size":"<= 100GB"}',
     )
-    expect(refused({ diskSelector: { model: 'None' } })).toContain('no disk fits')
+    expect(refused({ diskSelector: { model: 'None' } })).toContain('no disk matches')
     expect(refused({ disk: '/dev/sdz' })).toContain('there is no disk "/dev/sdz"')
     expect(refused({ disk: '/dev/sr0' })).toContain('cannot be written to')
     expect(refused({})).toContain('the configuration names none')

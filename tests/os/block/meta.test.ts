@@ -115,7 +115,7 @@ describe('over the API', () => {
     await call(meta, 'MetaWrite', { key: 12, value: Buffer.from('hello') })
     expect(keys()).toEqual({ '0x0c': 'hello' })
     await call(meta, 'MetaDelete', { key: 12 })
-    await expect(call(meta, 'MetaDelete', { key: 12 })).rejects.toThrow('there is no key 12')
+    await expect(call(meta, 'MetaDelete', { key: 12 })).rejects.toThrow('no such key 12')
     await expect(call(meta, 'MetaWrite', { key: 256, value: Buffer.from('x') })).rejects.toThrow('from 1 to 255')
   })
 
@@ -125,7 +125,7 @@ describe('over the API', () => {
     const before = keys()
     const refusal = {
       status: 'PermissionDenied',
-      message: expect.stringContaining('is the memory of upgrades, which only the system itself writes'),
+      message: expect.stringContaining('holds the upgrade state, which only the system writes'),
     }
     await expect(call(meta, 'MetaWrite', { key, value: Buffer.from('') })).rejects.toMatchObject(refusal)
     await expect(call(meta, 'MetaDelete', { key })).rejects.toMatchObject(refusal)

@@ -4,7 +4,7 @@ import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { mountVolumes } from '../../../src/os/block/controllers/mount.ts'
 import { mergeMountRequests } from '../../../src/os/block/controllers/mount-request.ts'
-import { tellMounts } from '../../../src/os/block/controllers/mount-status.ts'
+import { publishMounts } from '../../../src/os/block/controllers/mount-status.ts'
 import { MountRequest } from '../../../src/os/block/resources/mount-request.ts'
 import { MountStatus } from '../../../src/os/block/resources/mount-status.ts'
 import { VolumeLifecycle } from '../../../src/os/block/resources/volume-lifecycle.ts'
@@ -59,7 +59,7 @@ function machine() {
   runtime.register(
     mergeMountRequests,
     mountVolumes({ kernel: doors, spawn: notHere } as unknown as Parameters<typeof mountVolumes>[0]),
-    tellMounts,
+    publishMounts,
   )
   const disk = { type: 'partition' as const, phase: 'ready' as const }
   store.put(VolumeStatus, 'EPHEMERAL', {

@@ -29,5 +29,5 @@ test('a STATE that is wiped before it is used is missing, one whose partition is
   expect((await settle('xfs')).phase).toBe('located')
   expect((await settle('')).phase).toBe('missing')
   expect((await settle('xfs')).phase).toBe('located')
-  await expect(settle()).rejects.toThrow('volume "STATE" was on /dev/vda5, which is not there any more')
+  await expect(settle()).rejects.toThrow('volume "STATE" was on /dev/vda5, which no longer exists')
 })

@@ -187,10 +187,10 @@ describe('expressions', () => {
         .errors.map(({ message }) => message)
     const raw = (match: string) =>
       told(`kind: RawVolumeConfig\nname: a\nprovisioning:\n  diskSelector:\n    match: ${JSON.stringify(match)}\n  minSize: 1GiB\n`)
-    expect(raw('disk.sise > 5').join()).toContain('"disk.sise > 5" does not pick a disk: character 6: no such key: sise')
-    expect(raw('disk.size >').join()).toContain('does not pick a disk')
+    expect(raw('disk.sise > 5').join()).toContain('"disk.sise > 5" does not select a disk: character 6: no such key: sise')
+    expect(raw('disk.size >').join()).toContain('does not select a disk')
     expect(raw('volume.name == "x"').join()).toContain('character 1: unknown variable: volume')
-    expect(raw('"/dev/disk/by-id/x" in disk.symlinks || disk.symlinks[0] == "y"').join()).not.toContain('does not pick')
+    expect(raw('"/dev/disk/by-id/x" in disk.symlinks || disk.symlinks[0] == "y"').join()).not.toContain('does not select')
     expect(told('kind: ExistingVolumeConfig\nname: a\ndiscovery:\n  volumeSelector:\n    match: volume.lable == "x"\n').join()).toContain(
       'character 8: no such key: lable',
     )

@@ -49,7 +49,7 @@ test.each(labels.sda.slice(0, -1).map((label, index) => [label, `sda${index + 1}
     const { wipe, touched } = machine()
     for (const way of everyWay)
       expect(await wipe(device, way)).toBe(
-        `wipe: "${device}" ${label ? `(${label}) ` : ''}is a partition of the system disk: to give it up run "talosctl reset"`,
+        `wipe: "${device}" ${label ? `(${label}) ` : ''}is a system disk partition: to give it up run "talosctl reset"`,
       )
     expect(touched).toEqual([])
   },
@@ -57,7 +57,7 @@ test.each(labels.sda.slice(0, -1).map((label, index) => [label, `sda${index + 1}
 
 test('the system disk itself is never wiped', async () => {
   const { wipe, touched } = machine()
-  for (const way of everyWay.slice(0, 2)) expect(await wipe('sda', way)).toContain('the system lies on "sda"')
+  for (const way of everyWay.slice(0, 2)) expect(await wipe('sda', way)).toContain('the system is installed on "sda"')
   expect(touched).toEqual([])
 })
 
@@ -66,7 +66,7 @@ test('a partition for workloads may be wiped on any disk, once no volume uses it
   expect(await wipe('sda9')).toBe('opened')
   expect(await wipe('sdb2')).toBe('opened')
   store.put(VolumeStatus, 'u-data', { phase: 'ready', type: 'partition', location: '/dev/sda9', parentLocation: '/dev/sda' })
-  expect(await wipe('sda9')).toContain('take it out of the configuration first')
+  expect(await wipe('sda9')).toContain('remove it from the configuration first')
   expect(await wipe('sda9', { skipVolumeCheck: true })).toBe('opened')
   expect(touched).toEqual(['/dev/sda9', '/dev/sdb2', '/dev/sda9'])
 })

@@ -134,7 +134,7 @@ describe('the legacy document', () => {
       'the last partition for the rest',
       'worker',
       'machine: {disks: [{device: a, partitions: [{size: 0}, {size: 1GB}]}]}',
-      'machine.disks[0].partitions[0].size: only the last partition may take the rest of the disk',
+      'machine.disks[0].partitions[0].size: only the last partition may take the remaining space',
     ],
     [
       'a log format',

@@ -6,7 +6,7 @@ import { SystemDisk } from '../resources/system-disk.ts'
 
 const { DiskType } = enums.Disk
 
-/** The machine's disks; a container node has none of its own. */
+/** Lists the machine's disks. A container node has none. */
 export const disks: Method = unary('storage.StorageService/Disks', readers, (_, { store }) => {
   const system = store.get(SystemDisk, 'system-disk')?.spec.diskID
   return {
@@ -38,11 +38,11 @@ function typeOf({ cdrom, transport, rotational }: { cdrom: boolean; transport?: 
   return rotational ? DiskType.HDD : DiskType.SSD
 }
 
-/** In a container the disks that can be seen are the host's. */
+/** Wiping is refused in a container, where the visible disks are the host's. */
 export const wipeRefused: Method = unary('storage.StorageService/BlockDeviceWipe', inMaintenanceOr(['os:admin']), ({ devices }) => {
   const names = devices.map(({ device }) => `"${device}"`).join(', ')
   throw new RpcError(
     'FailedPrecondition',
-    `wipe ${names || 'disk'}: method is not supported in container mode: the disks seen here are the host’s`,
+    `wipe ${names || 'disk'}: method is not supported in container mode: the disks visible here belong to the host`,
   )
 })

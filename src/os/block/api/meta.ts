@@ -5,7 +5,7 @@ import { type Meta, metaId, upgradeTags } from '../meta/meta.ts'
 
 const roles = ['os:admin', 'os:meta:writer'] as const
 
-/** Writing and deleting values of META; they are in memory only until the machine is installed. */
+/** Writes and deletes META values. Until the machine is installed they are kept in memory only. */
 export const metaMethods = (meta: Meta): Method[] => [
   unary('machine.MachineService/MetaWrite', [...roles], async ({ key, value }) => {
     checkKey('meta write', key)
@@ -23,14 +23,14 @@ export const metaMethods = (meta: Meta): Method[] => [
   }),
   unary('machine.MachineService/MetaDelete', [...roles], async ({ key }) => {
     checkKey('meta delete', key)
-    if (!meta.delete(key)) throw new RpcError('NotFound', `meta delete: there is no key ${key}`)
+    if (!meta.delete(key)) throw new RpcError('NotFound', `meta delete: no such key ${key}`)
     await meta.flush()
     return { messages: [{}] }
   }),
 ]
 
 function checkKey(what: string, key: number): void {
-  if (key < 1 || key > 255) throw new RpcError('InvalidArgument', `${what}: keys go from 1 to 255: ${key}`)
+  if (key < 1 || key > 255) throw new RpcError('InvalidArgument', `${what}: keys must be from 1 to 255: ${key}`)
   if (upgradeTags.has(key))
-    throw new RpcError('PermissionDenied', `${what}: key ${metaId(key)} is the memory of upgrades, which only the system itself writes`)
+    throw new RpcError('PermissionDenied', `${what}: key ${metaId(key)} holds the upgrade state, which only the system writes`)
 }

@@ -16,7 +16,7 @@ type Descriptor = storage.BlockDeviceWipeDescriptor
 
 const { Method: methods } = enums.BlockDeviceWipeDescriptor
 
-/** Wiping disks and partitions that no volume uses. All of them are looked at before the first is touched. */
+/** Wipes disks and partitions that no volume uses. All of them are checked before the first is wiped. */
 export const wipeDevices = (machine: Pick<Machine, 'kernel' | 'log' | 'store'>): Method =>
   unary('storage.StorageService/BlockDeviceWipe', inMaintenanceOr(['os:admin']), async ({ devices }, { signal }) => {
     if (devices.length === 0) throw new RpcError('InvalidArgument', 'wipe: name the disks or partitions to wipe')
@@ -42,7 +42,7 @@ async function wiped(what: string, run: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Throws RpcError for a device that may not be wiped. */
+/** Throws RpcError for a device that must not be wiped. */
 function refuse(store: Store, { device, dropPartition: drop, skipVolumeCheck, skipSecondaryCheck }: Descriptor): void {
   const found = store.get(BlockDevice, device)?.spec
   const known = () =>
@@ -56,7 +56,7 @@ function refuse(store: Store, { device, dropPartition: drop, skipVolumeCheck, sk
   if (disk?.readonly || disk?.cdrom) throw new RpcError('FailedPrecondition', `wipe: "${device}" cannot be written to`)
   if (drop && !found.parent) throw new RpcError('InvalidArgument', `wipe: "${device}" is a disk: only partitions can be dropped`)
   if (store.get(SystemDisk, 'system-disk')?.spec.diskID === device)
-    throw new RpcError('FailedPrecondition', `wipe: the system lies on "${device}": to give it up run "talosctl reset"`)
+    throw new RpcError('FailedPrecondition', `wipe: the system is installed on "${device}": to give it up run "talosctl reset"`)
   refuseSystemPartition(store, device, found.parent, found.partitionName)
   refuseVolume(store, device, skipVolumeCheck)
   if (skipSecondaryCheck) return
@@ -64,21 +64,21 @@ function refuse(store: Store, { device, dropPartition: drop, skipVolumeCheck, sk
   if (over) throw new RpcError('FailedPrecondition', `wipe: "${device}" is part of "${over.metadata.id}"`)
 }
 
-/** Ids of volumes that the configuration declares for workloads; the labels of their partitions are the same. */
+/** Ids of workload volumes; their partition labels are equal to them. */
 const forWorkloads = /^[urse]-/
 
-/** Of the system disk only partitions made for workloads may be wiped; what the system boots from or lives on is for a reset. */
+/** On the system disk only workload partitions may be wiped. Boot and system partitions are left to a reset. */
 function refuseSystemPartition(store: Store, device: string, parent: string | undefined, name: string | undefined): void {
   if (!parent || store.get(SystemDisk, 'system-disk')?.spec.diskID !== parent) return
   const label = store.get(DiscoveredVolume, device)?.spec.partition_label ?? name ?? ''
   if (forWorkloads.test(label)) return
   throw new RpcError(
     'FailedPrecondition',
-    `wipe: "${device}" ${label ? `(${label}) ` : ''}is a partition of the system disk: to give it up run "talosctl reset"`,
+    `wipe: "${device}" ${label ? `(${label}) ` : ''}is a system disk partition: to give it up run "talosctl reset"`,
   )
 }
 
-/** `skip` comes from the caller and holds for volumes of workloads only. */
+/** `skip` is set by the caller and applies to workload volumes only. */
 function refuseVolume(store: Store, device: string, skip: boolean): void {
   const path = `/dev/${device}`
   const uses = store.list(VolumeStatus).filter(({ spec }) => spec.location === path || spec.parentLocation === path)
@@ -87,6 +87,6 @@ function refuseVolume(store: Store, device: string, skip: boolean): void {
   const { id } = volume.metadata
   throw new RpcError(
     'FailedPrecondition',
-    `wipe: volume "${id}" uses "${device}": ${forWorkloads.test(id) ? 'take it out of the configuration first' : 'to give it up run "talosctl reset"'}`,
+    `wipe: volume "${id}" uses "${device}": ${forWorkloads.test(id) ? 'remove it from the configuration first' : 'to give it up run "talosctl reset"'}`,
   )
 }

@@ -3,14 +3,14 @@ import type { Kernel } from '../../kernel.ts'
 import { VolumeStatus } from '../resources/volume-status.ts'
 import { type Folder, folderMount, folders, systemLabels as labels, run } from '../volumes/folders.ts'
 
-/** The volumes of a container: folders that its host has mounted, and those made in them, parents first. */
+/** The volumes of a container: directories mounted by its host, and subdirectories created in them, parents first. */
 const all: Readonly<Record<string, Folder>> = {
   STATE: { target: '/system/state', mode: 0o700 },
   EPHEMERAL: { target: '/var', mode: 0o755 },
   ...folders,
 }
 
-/** In a container volumes are folders: made where they are missing, and ready then. It has no META partition to wait for. */
+/** Publishes the volumes of a container. They are directories, created if missing. There is no META partition to wait for. */
 export const observeContainerVolumes = ({
   files,
 }: {

@@ -6,15 +6,15 @@ import { DiscoveryRefreshRequest } from '../resources/discovery-refresh.ts'
 import { Disk } from '../resources/disk.ts'
 import { blockDevices, diskOf, type SysFiles } from '../sysfs.ts'
 
-/** The kernel tells of every change; this often is looked all the same. */
+/** Interval of a full rescan in milliseconds, in addition to kernel uevents. */
 const interval = 60_000
 
-/** The block devices the kernel has. The generation of one goes up whenever the kernel tells of it: it is to be looked at anew. */
+/** Publishes the kernel's block devices. A uevent increments the device's generation, which triggers a new probe. */
 export const observeDevices = ({ files, uevent }: { files: SysFiles; uevent: Kernel['uevent'] }): Controller => {
   const changes = new Map<string, number>()
   return defineController({
     name: 'block.DevicesController',
-    // Whoever asks for everything to be read anew wants to see every device there is.
+    // A refresh request must cover every present device.
     inputs: { request: weak(DiscoveryRefreshRequest) },
     outputs: { device: exclusive(BlockDevice) },
     reconcile({ device, background, wakeIn }) {
@@ -30,7 +30,7 @@ export const observeDevices = ({ files, uevent }: { files: SysFiles; uevent: Ker
   })
 }
 
-/** Those of them that are whole disks, with the names udevd gave them. */
+/** Publishes the whole disks among them, with their udev symlinks. */
 export const observeDisks = ({ files }: { files: SysFiles }): Controller =>
   defineController({
     name: 'block.DisksController',

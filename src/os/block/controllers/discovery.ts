@@ -11,34 +11,34 @@ import { DiscoveryRefreshRequest, DiscoveryRefreshStatus } from '../resources/di
 import { prettySize } from '../sizes.ts'
 import { blockDevices, type SysFiles } from '../sysfs.ts'
 
-/** A device that does not answer for so long is passed over, in milliseconds. */
-const patience = 30_000
+/** Timeout for reading a device, in milliseconds. */
+const timeout = 30_000
 
-/** The list of devices is behind the kernel's by so much, in milliseconds. */
+/** Maximum delay of the device list behind the kernel, in milliseconds. */
 const lag = 100
 
 /**
- * A device whose reading fails is read again so often, with so many milliseconds between. One that is not known for the system
- * disk because of a single failed read would make an installed machine wait in maintenance, open to everyone.
+ * Number of retries for a device whose reading fails. If a single failed read hid the system disk, an installed machine would
+ * enter maintenance mode, open to everyone.
  */
 const retries = 3
 const retryInterval = 500
 
-/** A device that is gone, or a drive without a medium: reading it again changes nothing. */
+/** Errors of a removed device or a drive without a medium: retrying is useless. */
 const absent = ['ENOENT', 'ENXIO', 'ENODEV', 'ENOMEDIUM']
 
 type Device = Resource<SpecOf<typeof BlockDevice>>
 type Volume = SpecOf<typeof DiscoveredVolume>
 
 interface Looked {
-  /** What was known of the device when it was looked at. */
+  /** The device's state when it was probed. */
   as: string
   content?: Content
 }
 
 type Opens = Pick<Kernel['block'], 'openDevice'>
 
-/** What is on every disk and partition. A device is read again when it has changed, and all of them when somebody asks. */
+/** Publishes the content of every disk and partition. A changed device is probed again, and all devices on a refresh request. */
 export const observeVolumes = ({ block, files }: { block: Opens; files: SysFiles }): Controller => {
   const looked = new Map<string, Looked>()
   let served = -1
@@ -47,8 +47,8 @@ export const observeVolumes = ({ block, files }: { block: Opens; files: SysFiles
     inputs: { device: weak(BlockDevice), request: weak(DiscoveryRefreshRequest) },
     outputs: { volume: exclusive(DiscoveredVolume), status: exclusive(DiscoveryRefreshStatus) },
     async reconcile({ device, request, volume, status, log, clock, wakeIn }) {
-      const asked = request.get('system')?.spec.request ?? 0
-      if (asked !== served) looked.clear()
+      const requested = request.get('system')?.spec.request ?? 0
+      if (requested !== served) looked.clear()
       const known = device.list()
       const devices = new Map(known.filter(isRead).map((each) => [each.metadata.id, each]))
       for (const id of looked.keys()) if (!devices.has(id)) looked.delete(id)
@@ -59,16 +59,16 @@ export const observeVolumes = ({ block, files }: { block: Opens; files: SysFiles
           if (looked.get(id)?.as !== as) looked.set(id, { as, content: await look(block, each, log, clock) })
         }),
       )
-      served = asked
+      served = requested
       for (const each of devices.values()) {
         const content = looked.get(each.metadata.id)?.content
         if (content?.size) volume.put(each.metadata.id, describe(each, content, looked.get(each.spec.parent ?? '')?.content))
       }
-      // A request is served only when every device that the kernel has was among those looked at: some may have come meanwhile.
+      // A request is complete only if every device of the kernel was probed: some may have appeared meanwhile.
       const there = blockDevices(files)
       const whole = known.length === there.size && known.every(({ metadata }) => there.has(metadata.id))
-      if (asked > 0 && whole) status.put('system', { request: asked })
-      else if (asked > 0) {
+      if (requested > 0 && whole) status.put('system', { request: requested })
+      else if (requested > 0) {
         status.keep('system')
         wakeIn(lag)
       }
@@ -76,40 +76,40 @@ export const observeVolumes = ({ block, files }: { block: Opens; files: SysFiles
   })
 }
 
-/** All that is known of a device; of a disk its partitions too, since a table that was changed is not always told of. */
+/** Everything that triggers a new probe of a device. For a disk this includes its partitions, since a changed table does not always cause a uevent. */
 function knownOf({ metadata: { id }, spec }: Device, devices: ReadonlyMap<string, Device>): string {
   const parts = [...devices.values()].filter((each) => each.spec.parent === id).map((each) => each.metadata.id)
   return JSON.stringify([spec, parts.sort()])
 }
 
-/** Memory and floppy drives hold nothing that lasts, and reading a drive without a disk takes long. */
+/** RAM and floppy drives hold no persistent data, and reading an empty drive takes long. */
 const isRead = ({ metadata: { id } }: Device): boolean => !/^(z?ram|fd)\d/.test(id)
 
 async function look(block: Opens, { metadata: { id } }: Device, log: Logger, clock: Clock): Promise<Content | undefined> {
   const { promise: late, reject } = Promise.withResolvers<never>()
-  late.catch(() => {}) // nobody may be waiting for it between two reads
-  const timer = setTimeout(() => reject(new SilentDevice(`"${id}" did not answer`)), patience)
+  late.catch(() => {}) // it may reject while nothing awaits it
+  const timer = setTimeout(() => reject(new SilentDevice(`"${id}" did not answer`)), timeout)
   try {
     for (let left = retries; ; left--)
       try {
         return await Promise.race([probeDevice(block, devicePath(id), late), late])
       } catch (error) {
         if (left === 0 || error instanceof SilentDevice || failedWith(error, ...absent)) throw error
-        log.debug('device could not be read, will be retried', { device: id, error })
+        log.debug('read device failed, will retry', { device: id, error })
         await clock.sleep(retryInterval)
       }
   } catch (error) {
-    log.debug('device could not be looked at', { device: id, error })
+    log.debug('probe device failed', { device: id, error })
     return undefined
   } finally {
     clearTimeout(timer)
   }
 }
 
-/** A device that gave no answer in time. */
+/** A device did not answer within the timeout. */
 class SilentDevice extends Error {}
 
-/** A slash in a device's name is an exclamation mark in sysfs. */
+/** sysfs writes a slash in a device's name as an exclamation mark. */
 const devicePath = (id: string): string => `/dev/${id.replaceAll('!', '/')}`
 
 function describe({ metadata: { id }, spec }: Device, { size, sectorSize, found }: Content, disk: Content | undefined): Volume {

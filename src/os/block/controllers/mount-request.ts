@@ -3,14 +3,14 @@ import { MountRequest } from '../resources/mount-request.ts'
 import { VolumeMountRequest } from '../resources/volume-mount.ts'
 import { VolumeStatus } from '../resources/volume-status.ts'
 
-/** One request a volume out of all who want it; it is read-only when nobody writes, and as safe as one of them asks. */
+/** Merges all mount requests for a volume into one: read-only if no user writes, and with each restriction that any user requests. */
 export const mergeMountRequests: Controller = defineController({
   name: 'block.MountRequestController',
-  inputs: { wish: strong(VolumeMountRequest), volume: weak(VolumeStatus) },
+  inputs: { demand: strong(VolumeMountRequest), volume: weak(VolumeStatus) },
   outputs: { request: exclusive(MountRequest) },
-  reconcile({ wish, volume, request }) {
-    const wishes = Map.groupBy(wish.list(), ({ spec }) => spec.volumeID)
-    for (const [volumeID, all] of wishes) {
+  reconcile({ demand, volume, request }) {
+    const demands = Map.groupBy(demand.list(), ({ spec }) => spec.volumeID)
+    for (const [volumeID, all] of demands) {
       const status = volume.get(volumeID)?.spec
       if (!status) continue
       const sorted = all.sort((a, b) => (a.metadata.id < b.metadata.id ? -1 : 1))

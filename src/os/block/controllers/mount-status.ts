@@ -2,8 +2,8 @@ import { type Controller, defineController, exclusive, strong } from '../../../c
 import { MountStatus } from '../resources/mount-status.ts'
 import { VolumeMountStatus } from '../resources/volume-mount.ts'
 
-/** Tells everybody who asked for a volume that it is mounted. */
-export const tellMounts: Controller = defineController({
+/** Publishes a VolumeMountStatus to each requester of a mounted volume. */
+export const publishMounts: Controller = defineController({
   name: 'block.MountStatusController',
   inputs: { mounted: strong(MountStatus) },
   outputs: { status: exclusive(VolumeMountStatus) },

@@ -9,32 +9,32 @@ import { MountStatus } from '../resources/mount-status.ts'
 import { VolumeLifecycle } from '../resources/volume-lifecycle.ts'
 import { VolumeStatus } from '../resources/volume-status.ts'
 import { flagsOf, type Mounted, mountVolume } from '../volumes/mounts.ts'
-import { repairXfs, saysDamaged } from '../volumes/repair.ts'
+import { isDamaged, repairXfs } from '../volumes/repair.ts'
 
 type Request = SpecOf<typeof MountRequest>
 type Volume = SpecOf<typeof VolumeStatus>
 
-const again = 5_000
+const retryInterval = 5_000
 
 /**
- * Mounts what is asked for, parents first, for as long as volumes are in use; when it is asked for no more, or volumes are
- * given up altogether, it is unmounted in the opposite order before whoever let go is told.
+ * Mounts requested volumes, parents first, while volumes are in use. When a request is removed or all volumes are released, it
+ * unmounts in reverse order before the requester's finalizer is removed.
  */
 export const mountVolumes = (machine: Pick<Machine, 'spawn'> & { kernel: Pick<Kernel, 'files' | 'mount' | 'block'> }): Controller => {
   const { kernel } = machine
-  /** In the order of mounting. */
+  /** In mount order. */
   const mounted = new Map<string, Mounted>()
-  const told = new Map<string, string>()
-  /** Volumes whose repair was begun: one that does not help is not begun anew every few seconds. */
+  const reported = new Map<string, string>()
+  /** Volumes with an attempted repair, so that an unsuccessful one is not repeated every few seconds. */
   const repaired = new Set<string>()
   const mount = async (id: string, volume: Volume, request: Request, parent: string, log: Logger): Promise<Mounted> => {
     try {
       return await mountVolume(kernel, volume, request, parent)
     } catch (error) {
-      if (volume.filesystem !== 'xfs' || request.readOnly || repaired.has(id) || !saysDamaged(error)) throw error
+      if (volume.filesystem !== 'xfs' || request.readOnly || repaired.has(id) || !isDamaged(error)) throw error
       repaired.add(id)
       const device = volume.mountLocation ?? ''
-      log.warn('file system is damaged, it is being repaired', { volume: id, device, error: (error as Error).message })
+      log.warn('file system damaged, repairing', { volume: id, device, error: (error as Error).message })
       await repairXfs(machine, id, device, log)
     }
     const made = await mountVolume(kernel, volume, request, parent)
@@ -55,14 +55,14 @@ export const mountVolumes = (machine: Pick<Machine, 'spawn'> & { kernel: Pick<Ke
           try {
             const made = await mount(id, wanted, spec, parent?.target ?? '', log)
             mounted.set(id, made)
-            // Folders are many, and nothing to tell everybody of.
+            // Directories are numerous and not worth an info message.
             log[made.filesystem === 'none' ? 'debug' : 'info']('volume mounted', { volume: id, target: made.target })
-            told.delete(id)
+            reported.delete(id)
           } catch (error) {
             const message = error instanceof Error ? error.message : String(error)
-            if (told.get(id) !== message) log.error('volume cannot be mounted', { volume: id, error: message })
-            told.set(id, message)
-            wakeIn(again)
+            if (reported.get(id) !== message) log.error('mount volume failed', { volume: id, error: message })
+            reported.set(id, message)
+            wakeIn(retryInterval)
           }
         }
         const there = mounted.get(id)
@@ -83,7 +83,7 @@ export const mountVolumes = (machine: Pick<Machine, 'spawn'> & { kernel: Pick<Ke
   })
 }
 
-/** Unmounts, last mounted first, what is to stay no more, or lies on such. Throws when something is in use: it is tried again. */
+/** Unmounts, in reverse mount order, every volume that is no longer requested or whose parent is not. Throws EBUSY, which makes the runtime retry. */
 function undo(mounted: Map<string, Mounted>, stays: (id: string) => boolean, requests: ReadonlyMap<string, Request>, log: Logger): void {
   const going = new Set([...mounted.keys()].filter((id) => !stays(id)))
   for (const id of mounted.keys()) if (going.has(requests.get(id)?.parentID ?? '')) going.add(id)
@@ -96,7 +96,7 @@ function undo(mounted: Map<string, Mounted>, stays: (id: string) => boolean, req
   }
 }
 
-/** Whoever asks anew may ask for more or less than was mounted for. */
+/** Remounts a volume when the flags of its request changed. */
 function follow({ mount }: Pick<Kernel, 'mount'>, there: Mounted, spec: Request): void {
   const flags = flagsOf(spec)
   if (there.filesystem === 'none' || there.filesystem === 'overlay' || there.target === '' || flags.join() === there.flags.join()) return
@@ -104,7 +104,7 @@ function follow({ mount }: Pick<Kernel, 'mount'>, there: Mounted, spec: Request)
   there.flags = flags
 }
 
-/** Parents before those who lie on them. */
+/** Orders parents before the volumes mounted on them. */
 function ordered(requests: ReadonlyMap<string, Request>): [string, Request][] {
   const depth = (id: string, seen = 0): number => {
     const parent = requests.get(id)?.parentID

@@ -5,10 +5,10 @@ import { MountStatus } from '../resources/mount-status.ts'
 import { SwapStatus } from '../resources/swap-status.ts'
 import { prettyBinarySize } from '../sizes.ts'
 
-/** How full an area is changes without a word. */
+/** Polling interval in milliseconds: the kernel does not report changes of usage. */
 const interval = 30_000
 
-/** What is swapped to, and how much of it is used. */
+/** Publishes the swap areas and their usage. */
 export const observeSwap = ({ files }: { files: Pick<Kernel['files'], 'readTextIfThere'> }): Controller =>
   defineController({
     name: 'block.SwapStatusController',

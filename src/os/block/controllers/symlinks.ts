@@ -7,7 +7,7 @@ import { BlockSymlink } from '../resources/block-symlink.ts'
 const folder = '/dev/disk'
 const interval = 60_000
 
-/** The lasting names of devices below /dev/disk, as udevd makes them. */
+/** Publishes the persistent device names below /dev/disk, as created by udevd. */
 export const observeSymlinks = ({
   files,
   uevent,
@@ -35,7 +35,7 @@ export const observeSymlinks = ({
     },
   })
 
-/** What is in a folder; udevd takes one away with its last link. */
+/** The entries of a directory. udevd removes a directory together with its last link. */
 function listed(files: Pick<Kernel['files'], 'list'>, path: string): string[] {
   try {
     return files.list(path)
@@ -45,7 +45,7 @@ function listed(files: Pick<Kernel['files'], 'list'>, path: string): string[] {
   }
 }
 
-/** The device a link leads to; nothing when it is gone meanwhile. */
+/** The device a link points to; undefined if the link was removed meanwhile. */
 function target(files: Pick<Kernel['files'], 'readlink'>, path: string): string | undefined {
   try {
     return files.readlink(path).split('/').at(-1)

@@ -3,7 +3,7 @@ import { DiscoveredVolume } from '../resources/discovered-volume.ts'
 import { SystemDisk } from '../resources/system-disk.ts'
 import { systemDiskOf } from '../volumes/view.ts'
 
-/** The disk that holds the machine's own partitions. */
+/** Publishes the disk with the system's partitions. */
 export const observeSystemDisk: Controller = defineController({
   name: 'block.SystemDiskController',
   inputs: { volume: weak(DiscoveredVolume) },

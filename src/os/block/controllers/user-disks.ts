@@ -11,10 +11,10 @@ import { folderMount } from '../volumes/folders.ts'
 
 const requester = 'block.UserDiskConfigController'
 
-/** Later than every other volume, one disk after the other and in the order of its partitions. */
+/** Provisioned after all other volumes, disk by disk, in partition order. */
 const firstWave = 1_000_000
 
-/** Volumes of `machine.disks`: partitions by their number on a disk that is named. */
+/** Declares the volumes of `machine.disks`: partitions of a named disk, by number. */
 export const configUserDisks: Controller = defineController({
   name: requester,
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), mounted: weak(VolumeMountStatus) },

@@ -6,14 +6,14 @@ import { VolumeMountRequest } from '../resources/volume-mount.ts'
 import { systemVolumes } from '../volumes/declaration.ts'
 import { systemLabels } from '../volumes/folders.ts'
 import { dependentVolumes, ephemeralVolume, metaVolume, stateVolume } from '../volumes/system.ts'
-import { type MountWish, userVolumes } from '../volumes/user.ts'
+import { type MountOptions, userVolumes } from '../volumes/user.ts'
 
 const requester = 'block.VolumeConfigController'
 
-/** What volumes of a letter are called by their label. */
+/** Volume kinds by the first letter of the partition label. */
 const kinds: Readonly<Record<string, string>> = { u: 'user', r: 'raw', s: 'swap', e: 'existing', x: 'external' }
 
-/** The volumes there are to be: the system's own, and those of the configuration. */
+/** Declares the system volumes and the configured volumes. */
 export const configVolumes: Controller = defineController({
   name: requester,
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
@@ -21,7 +21,7 @@ export const configVolumes: Controller = defineController({
   reconcile({ config, volume, request }) {
     const read = declared(config.get('v1alpha1'))
     const declaration = read && Object.keys(read.machine).length > 0 ? systemVolumes(read) : undefined
-    const wish = (id: string, { readOnly, disableAccessTime, secure }: MountWish) =>
+    const requestMount = (id: string, { readOnly, disableAccessTime, secure }: MountOptions) =>
       request.put(id, { volumeID: id, requester, readOnly, detached: false, disableAccessTime, secure })
     volume.put('META', metaVolume, { labels: systemLabels })
     volume.put('STATE', stateVolume(declaration), { labels: systemLabels })
@@ -29,11 +29,11 @@ export const configVolumes: Controller = defineController({
     volume.put('EPHEMERAL', ephemeralVolume(declaration, read.machine.features?.diskQuotaSupport === true), { labels: systemLabels })
     for (const [id, spec] of dependentVolumes()) {
       volume.put(id, spec, { labels: systemLabels })
-      wish(id, { readOnly: false, disableAccessTime: false, secure: false })
+      requestMount(id, { readOnly: false, disableAccessTime: false, secure: false })
     }
     for (const made of userVolumes(read)) {
       volume.put(made.id, made.config, { labels: { [`talos.dev/${kinds[made.id[0]!]}-volume`]: '' } })
-      if (made.mount) wish(made.id, made.mount)
+      if (made.mount) requestMount(made.id, made.mount)
     }
   },
 })

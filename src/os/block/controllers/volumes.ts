@@ -1,6 +1,6 @@
 /**
- * The turns of all volumes. Those of an earlier wave are settled before a later one is made, so that the system's own come
- * first; and after a round in which something was written nobody has a turn until all devices have been read again.
+ * Runs all volumes through their phases. Volumes of an earlier wave are ready before those of a later one are provisioned, so
+ * that the system's volumes come first. After a pass that wrote to a disk, no volume advances until all devices were probed retryInterval.
  */
 import { type Controller, defineController, exclusive, strong, weak } from '../../../cosi/controller.ts'
 import type { Resource, SpecOf } from '../../../cosi/resource.ts'
@@ -19,12 +19,12 @@ import { type Config, type Found, systemDiskOf } from '../volumes/view.ts'
 
 type Status = SpecOf<typeof VolumeStatus>
 
-/** What failed is tried again after so long, in milliseconds: a disk may come, or be wiped. */
-const again = 15_000
+/** Retry interval of failed volumes in milliseconds: a disk may be attached or wiped meanwhile. */
+const retryInterval = 15_000
 
-/** Brings volumes into being. */
-export const settleVolumes = (parts: Pick<Machine, 'kernel' | 'spawn' | 'log'>): Controller => {
-  const settling = new Settling(parts)
+/** Locates, provisions and prepares volumes. */
+export const settleVolumes = (machine: Pick<Machine, 'kernel' | 'spawn' | 'log'>): Controller => {
+  const settling = new Settling(machine)
   return defineController({
     name: 'block.VolumeManagerController',
     inputs: {
@@ -45,7 +45,7 @@ export const settleVolumes = (parts: Pick<Machine, 'kernel' | 'spawn' | 'log'>):
       let blockedFrom = Number.POSITIVE_INFINITY
       let undecided = Number.POSITIVE_INFINITY
       if (current() && inUse) await settling.mend(found)
-      // What is written in this round changes nothing for those after it: they look at the disks themselves before they write.
+      // Writes of this pass do not invalidate it for later volumes: each reads the disk itself before it writes.
       const turn = current()
       settling.forget((id) => config.get(id) !== undefined)
       for (const { metadata, spec } of byWave(config.list())) {
@@ -57,11 +57,11 @@ export const settleVolumes = (parts: Pick<Machine, 'kernel' | 'spawn' | 'log'>):
         try {
           if (turn) next = await settling.settle(id, spec, { found, inUse, mayMake })
         } catch (error) {
-          // What failed for a moment still needs its room: nobody takes all that is left before it is known.
+          // A volume that failed temporarily still needs its space, so no volume may take the remaining space until it is settled.
           if (!(error instanceof NoRoom || error instanceof OtherContent)) undecided = Math.min(undecided, wave)
           next = failed(spec, before, error)
           if (before?.errorMessage !== next.errorMessage) log.error('volume failed', { volume: id, error: next.errorMessage })
-          wakeIn(again)
+          wakeIn(retryInterval)
         }
         if (next.phase === 'waiting' || next.phase === 'failed') blockedFrom = Math.min(blockedFrom, wave)
         status.put(id, next, { labels })
@@ -80,13 +80,13 @@ function failed(config: Config, before: Status | undefined, error: unknown): Sta
   }
 }
 
-/** Whether every disk that something was found on is known as a disk, too. */
+/** True if every disk with a discovered volume is known as a disk. */
 const isWhole = ({ disks, volumes }: Found): boolean => {
   const ids = new Set(disks.map(({ metadata }) => metadata.id))
   return volumes.every(({ metadata, spec }) => ids.has(spec.parent ?? metadata.id))
 }
 
-/** In the order they are made: waves, and within one those of a known size before those that take what is left. */
+/** Provisioning order: by wave, and within one, volumes of fixed size before those that take the remaining space. */
 function byWave(configs: Resource<Config>[]): Resource<Config>[] {
   const rank = ({ spec }: Resource<Config>) => [spec.provisioning.wave ?? 0, takesTheRest(spec) ? 1 : 0] as const
   return configs.sort((a, b) => {
@@ -95,5 +95,5 @@ function byWave(configs: Resource<Config>[]): Resource<Config>[] {
   })
 }
 
-/** Whether a volume has no size of its own. */
+/** True for a volume without a maximum size. */
 const takesTheRest = ({ provisioning }: Config): boolean => !provisioning.partitionSpec?.maxSize

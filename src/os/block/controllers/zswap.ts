@@ -11,7 +11,7 @@ const parameters = 'sys.module.zswap.parameters'
 const counters = '/sys/kernel/debug/zswap'
 const interval = 30_000
 
-/** Compressed swap in memory, as the configuration wishes it. */
+/** Applies the zswap configuration. */
 export const configZswap: Controller = defineController({
   name: 'block.ZswapConfigController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
@@ -26,7 +26,7 @@ export const configZswap: Controller = defineController({
   },
 })
 
-/** Its counters, as the kernel keeps them for those who look for faults. */
+/** Publishes the zswap counters from debugfs. */
 export const observeZswap = ({ files }: { files: Pick<Kernel['files'], 'readTextIfThere'> }): Controller =>
   defineController({
     name: 'block.ZswapStatusController',

@@ -1,4 +1,4 @@
-/** Expressions that pick disks and volumes: what they can refer to, and their evaluation. */
+/** CEL expressions that select disks and volumes: their variables and their evaluation. */
 import type * as v from 'valibot'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { CelEnvironment, type CelMessage, type CelType } from '../../../document/cel/environment.ts'
@@ -7,13 +7,13 @@ import { matchesStars } from '../../../wire/wildcard.ts'
 import { DiscoveredVolume } from '../resources/discovered-volume.ts'
 import { Disk } from '../resources/disk.ts'
 
-/** Values for an expression about a disk. */
+/** Variables of an expression about a disk. */
 export interface DiskSubject {
   disk: SpecOf<typeof Disk>
   systemDisk: boolean
 }
 
-/** Values for an expression about a volume; the disk is the one it lies on. */
+/** Variables of an expression about a volume, including the disk it is on. */
 export interface VolumeSubject extends DiskSubject {
   volume: SpecOf<typeof DiscoveredVolume>
 }
@@ -26,7 +26,7 @@ const constants = Object.fromEntries([...multiples(decimal, 1000n), ...multiples
 
 type SpecSchema = v.ObjectSchema<Readonly<Record<string, v.GenericSchema & { wrapped?: v.GenericSchema }>>, undefined>
 
-/** Types of the language by those of a spec; the numbers of disks and volumes are all unsigned. */
+/** CEL types by schema type. All numbers of disks and volumes are unsigned. */
 const types: Readonly<Record<string, CelType>> = { string: 'string', boolean: 'bool', number: 'uint', array: 'list<string>' }
 
 function messageOf(schema: v.GenericSchema): CelMessage {
@@ -37,7 +37,7 @@ function messageOf(schema: v.GenericSchema): CelMessage {
 const disk = messageOf(Disk.schema)
 const volume = messageOf(DiscoveredVolume.schema)
 
-// An environment takes milliseconds, which programs that read no expression do without.
+// Creating an environment takes milliseconds, so it is created at first use.
 let diskEnvironment: CelEnvironment | undefined
 let volumeEnvironment: CelEnvironment | undefined
 
@@ -50,19 +50,19 @@ const aboutDisks = (): CelEnvironment =>
 const aboutVolumes = (): CelEnvironment =>
   (volumeEnvironment ??= new CelEnvironment({ variables: { volume, disk, system_disk: 'bool' }, constants }))
 
-/** Compiles an expression that picks disks. Throws CelError; so does the result where the expression has no value. */
+/** Compiles an expression that selects disks. Throws CelError, as does the returned function if evaluation fails. */
 export function diskCondition(expression: string): (subject: DiskSubject) => boolean {
   const condition = aboutDisks().condition(expression)
   return ({ disk, systemDisk }) => condition({ disk, system_disk: systemDisk })
 }
 
-/** Compiles an expression that picks volumes. Throws CelError; so does the result where the expression has no value. */
+/** Compiles an expression that selects volumes. Throws CelError, as does the returned function if evaluation fails. */
 export function volumeCondition(expression: string): (subject: VolumeSubject) => boolean {
   const condition = aboutVolumes().condition(expression)
   return ({ volume, disk, systemDisk }) => condition({ volume, disk, system_disk: systemDisk })
 }
 
-/** What is wrong with an expression about disks, or volumes; undefined when nothing is. */
+/** The error of an expression about disks or volumes; undefined if it is valid. */
 export function expressionProblem(expression: string, about: 'disk' | 'volume'): string | undefined {
   try {
     if (about === 'disk') diskCondition(expression)

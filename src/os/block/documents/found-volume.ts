@@ -4,10 +4,10 @@ import { expressionRules, volumeNameRules } from './volume-fields.ts'
 
 const mount = { readOnly: flag, disableAccessTime: flag, secure: flag }
 
-/** A volume that is there already. */
+/** Configures an existing volume. */
 export const ExistingVolumeConfig = defineDocument({
   kind: 'ExistingVolumeConfig',
-  description: 'A volume that is there already and only has to be found.',
+  description: 'An existing volume, located by a selector.',
   nameKey: 'name',
   schema: section({
     name: text,
@@ -17,15 +17,15 @@ export const ExistingVolumeConfig = defineDocument({
   rules({ name, discovery }, report) {
     volumeNameRules(name, report, Number.POSITIVE_INFINITY)
     if (!discovery?.volumeSelector?.match) {
-      report.error(['discovery', 'volumeSelector', 'match'], 'an expression that picks the volume is required')
+      report.error(['discovery', 'volumeSelector', 'match'], 'an expression that selects the volume is required')
     } else expressionRules(discovery.volumeSelector.match, 'volume', report, ['discovery', 'volumeSelector', 'match'])
   },
 })
 
-/** A volume that the host of a virtual machine shares. */
+/** Configures a volume shared by the hypervisor's host. */
 export const ExternalVolumeConfig = defineDocument({
   kind: 'ExternalVolumeConfig',
-  description: 'A volume that the host of a virtual machine shares.',
+  description: 'A volume that the host shares with the virtual machine.',
   nameKey: 'name',
   schema: section({
     name: text,
@@ -34,7 +34,7 @@ export const ExternalVolumeConfig = defineDocument({
   }),
   rules({ name, filesystemType, mount }, report) {
     volumeNameRules(name, report)
-    if (!filesystemType) report.error(['filesystemType'], 'the type of file system is required: virtiofs')
+    if (!filesystemType) report.error(['filesystemType'], 'the file system type is required: virtiofs')
     if (!mount?.virtiofs?.tag) report.error(['mount', 'virtiofs', 'tag'], 'the tag of the share is required')
   },
 })

@@ -7,10 +7,10 @@ import { encryptionRules, noEncryption } from './volume-fields.ts'
 
 const size = v.pipe(
   v.string(),
-  v.check((value) => parseByteSize(value) !== undefined, '{} is not a size, like "10GiB" or 0 for the rest of the disk'),
+  v.check((value) => parseByteSize(value) !== undefined, '{} is not a size, like "10GiB" or 0 for the remaining space'),
 )
 
-/** `machine.disks`: partitions for workloads, the old way. */
+/** `machine.disks`: partitions for workloads, the older form of volume documents. */
 export const machineDisks = listOf(section({ device: text, partitions: listOf(section({ size, mountpoint: text })) }))
 
 const systemVolume = section({
@@ -30,10 +30,10 @@ const systemVolume = section({
   options: listOf(text),
 })
 
-/** `machine.systemDiskEncryption`: encryption of the system's volumes, the old way. */
+/** `machine.systemDiskEncryption`: encryption of system volumes, the older form. */
 export const systemDiskEncryption = section({ state: notYet(systemVolume, noEncryption), ephemeral: notYet(systemVolume, noEncryption) })
 
-/** Rules of both. */
+/** Validation rules of both sections. */
 export function machineDiskRules(
   machine: { disks?: v.InferOutput<typeof machineDisks>; systemDiskEncryption?: v.InferOutput<typeof systemDiskEncryption> },
   report: Reporter,
@@ -42,7 +42,7 @@ export function machineDiskRules(
     const partitions = disk.partitions ?? []
     for (const [at, partition] of partitions.entries()) {
       if (parseByteSize(partition.size ?? '0') === 0 && at < partitions.length - 1) {
-        report.error(['machine', 'disks', index, 'partitions', at, 'size'], 'only the last partition may take the rest of the disk')
+        report.error(['machine', 'disks', index, 'partitions', at, 'size'], 'only the last partition may take the remaining space')
       }
     }
   }

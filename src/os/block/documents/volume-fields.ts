@@ -1,4 +1,4 @@
-/** What the documents about volumes have in common. */
+/** Fields common to all volume documents. */
 import { byteSize, byteSizeOrPercent, expression, flag, integer, listOf, oneOf, section, text, unsigned } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 import type { Path } from '../../../document/path.ts'
@@ -6,7 +6,7 @@ import { parseByteSize } from '../../../document/quantity.ts'
 import { notYet } from '../../../document/unsupported.ts'
 import { expressionProblem } from './expression.ts'
 
-/** Where a volume lies and how large it gets. */
+/** Location and size of a volume. */
 export const provisioning = section({
   diskSelector: section({ match: expression }),
   grow: flag,
@@ -16,10 +16,10 @@ export const provisioning = section({
 
 const ciphers = ['aes-xts-plain64', 'xchacha12,aes-adiantum-plain64', 'xchacha20,aes-adiantum-plain64'] as const
 
-/** Plain text must not be made of a request for encryption. */
-export const noEncryption = 'volumes are not encrypted, leave it out and encrypt the disk below the machine'
+/** A volume with requested encryption must never be created unencrypted. */
+export const noEncryption = 'volume encryption is not supported, leave it out and encrypt the disk outside of the machine'
 
-/** How a volume is encrypted and who opens it. */
+/** Encryption of a volume and its keys. */
 export const encryption = notYet(
   section({
     provider: oneOf('luks2'),
@@ -52,11 +52,11 @@ interface Encryption {
   keys?: { slot?: number; static?: object; nodeID?: object; kms?: object; tpm?: object }[]
 }
 
-/** Rules of a provisioning section. */
+/** Validation rules of a provisioning section. */
 export function provisioningRules(section: Provisioning, report: Reporter, { required }: { required?: 'sizes' } = {}): void {
   const { diskSelector, minSize, maxSize } = section
   if (required && !diskSelector?.match)
-    report.error(['provisioning', 'diskSelector', 'match'], 'an expression that picks the disk is required')
+    report.error(['provisioning', 'diskSelector', 'match'], 'an expression that selects the disk is required')
   if (diskSelector?.match) expressionRules(diskSelector.match, 'disk', report, ['provisioning', 'diskSelector', 'match'])
   if (required && !minSize && !maxSize) report.error(['provisioning'], 'minSize or maxSize is required')
   const least = parseByteSize(minSize ?? '')
@@ -65,13 +65,13 @@ export function provisioningRules(section: Provisioning, report: Reporter, { req
     report.error(['provisioning', 'minSize'], `${minSize} is more than maxSize ${maxSize}`)
 }
 
-/** Rules of an expression about disks or volumes. */
+/** Validation rules of an expression about disks or volumes. */
 export function expressionRules(expression: string, about: 'disk' | 'volume', report: Reporter, path: Path): void {
   const problem = expressionProblem(expression, about)
-  if (problem) report.error(path, `${JSON.stringify(expression)} does not pick a ${about}: ${problem}`)
+  if (problem) report.error(path, `${JSON.stringify(expression)} does not select a ${about}: ${problem}`)
 }
 
-/** Rules of an encryption section. */
+/** Validation rules of an encryption section. */
 export function encryptionRules({ provider, keys = [] }: Encryption, report: Reporter, path: Path = ['encryption']): void {
   if (!provider) report.error([...path, 'provider'], 'the provider is required: luks2')
   if (keys.length === 0) report.error([...path, 'keys'], 'at least one key is required')
@@ -82,12 +82,12 @@ export function encryptionRules({ provider, keys = [] }: Encryption, report: Rep
     slots.add(key.slot ?? 0)
     if (!key.static && !key.nodeID && !key.kms && !key.tpm) report.error(at, 'a key needs one of static, nodeID, kms and tpm')
     for (const pcr of (key.tpm as { options?: { pcrs?: number[] } } | undefined)?.options?.pcrs ?? []) {
-      if (pcr < 0 || pcr > 23) report.error([...at, 'tpm', 'options', 'pcrs'], `PCRs go from 0 to 23: ${pcr}`)
+      if (pcr < 0 || pcr > 23) report.error([...at, 'tpm', 'options', 'pcrs'], `PCRs must be from 0 to 23: ${pcr}`)
     }
   }
 }
 
-/** Names of volumes: they become partition labels, which have room for 36 characters with their prefix. */
+/** Validation rules of volume names. With a prefix they become partition labels, which hold 36 characters. */
 export function volumeNameRules(name: string | undefined, report: Reporter, longest = 34): void {
   if (!name) report.error(['name'], 'a name is required')
   else if (name.length > longest) report.error(['name'], `longer than ${longest} characters: ${name.length}`)

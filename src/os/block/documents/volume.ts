@@ -2,7 +2,7 @@ import { flag, oneOf, section, text } from '../../../document/fields.ts'
 import { defineDocument, type Reporter } from '../../../document/kind.ts'
 import { encryption, encryptionRules, provisioning, provisioningRules, volumeNameRules } from './volume-fields.ts'
 
-/** One of the system's own volumes. */
+/** Configures a system volume. */
 export const VolumeConfig = defineDocument({
   kind: 'VolumeConfig',
   description: "One of the system's own volumes: STATE, EPHEMERAL or IMAGECACHE.",
@@ -15,7 +15,7 @@ export const VolumeConfig = defineDocument({
       report.error(['name'], 'not supported by this release: images are cached on EPHEMERAL, leave the document out')
     if (volume.name === 'STATE') {
       if (volume.mount?.secure) report.error(['mount', 'secure'], 'STATE is mounted before its configuration is read, leave it out')
-      if (volume.provisioning) report.error(['provisioning'], 'STATE has its fixed place')
+      if (volume.provisioning) report.error(['provisioning'], 'STATE has a fixed location')
       for (const [index, key] of (volume.encryption?.keys ?? []).entries()) {
         if (key.lockToState) report.error(['encryption', 'keys', index, 'lockToState'], 'STATE cannot be locked to itself')
       }
@@ -25,7 +25,7 @@ export const VolumeConfig = defineDocument({
   },
 })
 
-/** A volume for workloads. */
+/** Configures a volume for workloads. */
 export const UserVolumeConfig = defineDocument({
   kind: 'UserVolumeConfig',
   description: 'A volume for workloads, mounted under /var/mnt.',
@@ -67,19 +67,19 @@ function bareRules(volume: { name?: string; provisioning?: object; encryption?: 
   if (volume.encryption) encryptionRules(volume.encryption, report)
 }
 
-/** A partition without a file system. */
+/** Configures a partition without a file system. */
 export const RawVolumeConfig = defineDocument({
   kind: 'RawVolumeConfig',
-  description: 'A partition without a file system, for workloads that bring their own.',
+  description: 'A partition without a file system, for workloads that use block devices.',
   nameKey: 'name',
   schema: bare,
   rules: bareRules,
 })
 
-/** A partition to swap to. */
+/** Configures a swap partition. */
 export const SwapVolumeConfig = defineDocument({
   kind: 'SwapVolumeConfig',
-  description: 'A partition to swap to.',
+  description: 'A swap partition.',
   nameKey: 'name',
   schema: bare,
   rules: bareRules,

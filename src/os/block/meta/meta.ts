@@ -1,6 +1,6 @@
 /**
- * What the machine keeps about itself beside its configuration: short texts under tags, on the META partition once there
- * is one, and in memory until then. Everybody sees them as resources.
+ * META: short values by tag that the machine keeps besides its configuration, on the META partition once it exists and in
+ * memory until then. They are published as resources.
  */
 import type { Logger } from '../../../cosi/log.ts'
 import type { Store } from '../../../cosi/store.ts'
@@ -10,7 +10,7 @@ import { known, withDevice } from '../device.ts'
 import { VolumeStatus } from '../resources/volume-status.ts'
 import { type MetaContent, readMetaPartition, writeMetaPartition } from './partition.ts'
 
-/** Tags with a meaning (the others are free). */
+/** Reserved tags. The others are free for users. */
 export const metaTags = {
   upgradeFallback: 6,
   stagedImage: 7,
@@ -21,12 +21,12 @@ export const metaTags = {
   uuidOverride: 15,
   uniqueToken: 16,
   bootloader: 17,
-  /** Of our own, beside those with a fixed meaning. */
+  /** Tags of this system, in addition to those of the field. */
   failedReleases: 0x20,
   minimumRelease: 0x21,
 } as const
 
-/** Tags in which the system remembers its upgrades. A caller that wrote them could undo or forge a trial. */
+/** Tags with the upgrade state. A caller who wrote them could undo or forge an upgrade trial. */
 export const upgradeTags: ReadonlySet<number> = new Set([
   metaTags.upgradeFallback,
   metaTags.stagedImage,
@@ -35,10 +35,10 @@ export const upgradeTags: ReadonlySet<number> = new Set([
   metaTags.minimumRelease,
 ])
 
-/** The id under which a tag is seen. */
+/** The resource id of a tag. */
 export const metaId = (tag: number): string => `0x${tag.toString(16).padStart(2, '0')}`
 
-interface Parts {
+interface Dependencies {
   readonly kernel: { readonly block: Pick<Kernel['block'], 'openDevice'> }
   readonly store: Store
   readonly log: Logger
@@ -47,26 +47,26 @@ interface Parts {
 /** The values of META. */
 export class Meta {
   #values = new Map<number, string>()
-  /** What was changed since the partition was read or written last; undefined stands for a value that was taken away. */
+  /** Changes since the last read or write of the partition; undefined marks a deleted value. */
   readonly #changed = new Map<number, string | undefined>()
   #device: string | undefined
   #turn: Promise<unknown> = Promise.resolve()
 
-  constructor(readonly parts: Parts) {}
+  constructor(readonly deps: Dependencies) {}
 
-  /** A value, undefined when there is none. */
+  /** Returns a value, undefined if not set. */
   get(tag: number): string | undefined {
     return this.#values.get(tag)
   }
 
-  /** Keeps a value in memory; `flush` makes it last. */
+  /** Sets a value in memory; `flush` makes it persistent. */
   set(tag: number, value: string): void {
     this.#values.set(tag, value)
     this.#changed.set(tag, value)
-    this.parts.store.put(MetaKey, metaId(tag), { value })
+    this.deps.store.put(MetaKey, metaId(tag), { value })
   }
 
-  /** Takes a value away; false when there was none. */
+  /** Deletes a value. Returns false if it was not set. */
   delete(tag: number): boolean {
     if (!this.#values.delete(tag)) return false
     this.#changed.set(tag, undefined)
@@ -74,7 +74,7 @@ export class Meta {
     return true
   }
 
-  /** Writes what was changed to the partition; false as long as there is none, and everything stays in memory. */
+  /** Writes changes to the partition. Returns false while there is none, and everything stays in memory. */
   flush(): Promise<boolean> {
     return this.#alone(async () => {
       if (!this.#device) return false
@@ -83,7 +83,7 @@ export class Meta {
     })
   }
 
-  /** Takes a partition into use: what it holds is known from now on, but for what was set meanwhile, and that is written to it. */
+  /** Starts using a partition: reads its values and writes those changed in memory meanwhile. */
   use(device: string): Promise<void> {
     return this.#alone(async () => {
       const content = await this.#read(device)
@@ -93,33 +93,33 @@ export class Meta {
     })
   }
 
-  /** Waits until it is known whether there is a partition, and reads it. */
+  /** Waits until the state of the partition is known, and reads it. */
   async reload(signal?: AbortSignal): Promise<void> {
     const settled = ({ spec: { phase } }: { spec: { phase: string } }) => ['ready', 'missing', 'failed'].includes(phase)
-    const { spec } = await this.parts.store.until(VolumeStatus, 'META', settled, { signal })
-    // A partition that cannot be read is no reason to start over and over: what is known stays in memory.
+    const { spec } = await this.deps.store.until(VolumeStatus, 'META', settled, { signal })
+    // An unreadable partition must not cause a reboot loop: the values stay in memory.
     if (spec.phase === 'ready' && spec.location)
-      await this.use(spec.location).catch((error) => this.parts.log.error('META cannot be read', { device: spec.location, error }))
-    else if (spec.phase === 'failed') this.parts.log.warn('META cannot be read', { error: spec.errorMessage })
-    this.parts.store.put(MetaLoad, 'meta-loaded', { done: true })
+      await this.use(spec.location).catch((error) => this.deps.log.error('read META failed', { device: spec.location, error }))
+    else if (spec.phase === 'failed') this.deps.log.warn('read META failed', { error: spec.errorMessage })
+    this.deps.store.put(MetaLoad, 'meta-loaded', { done: true })
   }
 
-  /** The partition is gone: what is known stays in memory. */
+  /** The partition was removed: the values stay in memory. */
   release(): Promise<void> {
     return this.#alone(async () => {
       this.#device = undefined
     })
   }
 
-  /** One after the other: two who write at once would take each other's copies for the old ones. */
+  /** Serializes writes: concurrent writers would take each other's copies for the old ones. */
   #alone<T>(run: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(run)
-    this.#turn = turn.catch(() => {}) // it is the caller's; the next one begins anew
+    this.#turn = turn.catch(() => {}) // the caller handles the error; the next write starts fresh
     return turn
   }
 
   #read(device: string): Promise<MetaContent> {
-    return withDevice(this.parts.kernel.block, device, known, readMetaPartition)
+    return withDevice(this.deps.kernel.block, device, known, readMetaPartition)
   }
 
   #take({ values, legacy }: MetaContent): void {
@@ -128,13 +128,13 @@ export class Meta {
       if (value === undefined) known.delete(tag)
       else known.set(tag, value)
     for (const tag of this.#values.keys()) if (!known.has(tag)) this.#hide(tag)
-    for (const [tag, value] of known) this.parts.store.put(MetaKey, metaId(tag), { value })
+    for (const [tag, value] of known) this.deps.store.put(MetaKey, metaId(tag), { value })
     this.#values = known
   }
 
   async #write(device: string): Promise<void> {
     const changed = new Map(this.#changed)
-    await withDevice(this.parts.kernel.block, device, { ...known, write: true }, async (open) => {
+    await withDevice(this.deps.kernel.block, device, { ...known, write: true }, async (open) => {
       const { values, legacy } = await readMetaPartition(open)
       for (const [tag, value] of changed) {
         legacy.delete(tag)
@@ -147,7 +147,7 @@ export class Meta {
   }
 
   #hide(tag: number): void {
-    const { store } = this.parts
+    const { store } = this.deps
     if (store.get(MetaKey, metaId(tag)) && store.teardown(MetaKey, metaId(tag))) store.destroy(MetaKey, metaId(tag))
   }
 }

@@ -1,6 +1,6 @@
 /**
- * META on its partition. A write leaves at every moment one whole copy that is the old or the new: the second copy is
- * made sure of before the first is touched, and changed only when the first is on the medium.
+ * The META partition. At every moment of a write one complete copy exists, old or new: the second copy is verified before the
+ * first is written, and written only after the first is on the medium.
  */
 import { DecodeError } from '../../../wire/decode-error.ts'
 import { advSize, type MetaValues, metaCopySize, readAdv, readMeta, writeAdv, writeMeta } from '../../../wire/meta.ts'
@@ -11,7 +11,7 @@ interface Copy {
   values: Map<number, Uint8Array>
 }
 
-/** What a partition holds: its values, and those of the legacy area. */
+/** The content of a partition: its values, and those of the legacy area. */
 export interface MetaContent {
   values: Map<number, Uint8Array>
   legacy: Map<number, Uint8Array>
@@ -19,14 +19,14 @@ export interface MetaContent {
 
 type Media = Pick<Device, 'size' | 'read' | 'write' | 'flush'>
 
-/** Reads both areas; what cannot be read is as if there was nothing. */
+/** Reads both areas. An unreadable area counts as empty. */
 export async function readMetaPartition(device: Media): Promise<MetaContent> {
   const [first, second] = await copies(device, values)
   const [oldFirst, oldSecond] = await copies(device, legacy)
   return { values: (first ?? second)?.values ?? new Map(), legacy: (oldFirst ?? oldSecond)?.values ?? new Map() }
 }
 
-/** Writes both areas; the legacy one only when it holds something else. */
+/** Writes both areas; the legacy area only if it differs. */
 export async function writeMetaPartition(device: Media, content: { values: MetaValues; legacy: MetaValues }): Promise<void> {
   await replace(device, values, content.values)
   const [first, second] = await copies(device, legacy)
@@ -34,7 +34,7 @@ export async function writeMetaPartition(device: Media, content: { values: MetaV
   if (present && !Buffer.from(present).equals(writeAdv(content.legacy))) await replace(device, legacy, content.legacy)
 }
 
-/** One of the two areas: how a copy is read and written, and where both lie. */
+/** One of the two areas: its encoding and location. */
 interface Area {
   size: number
   places(device: Media): readonly [number, number]

@@ -1,4 +1,4 @@
-/** What the configuration says of volumes, in the form of resources. */
+/** Converts volume settings of the configuration to resources. */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { DocumentOf } from '../../../document/kind.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
@@ -14,17 +14,17 @@ type PartitionSpec = NonNullable<Config['provisioning']['partitionSpec']>
 /** A provisioning section. */
 export type Provisioning = NonNullable<DocumentOf<typeof RawVolumeConfig>['provisioning']>
 
-/** A document about a volume that is made here: all kinds agree on these sections. */
+/** A document of a provisioned volume: all kinds share these sections. */
 export type VolumeDocument = DocumentOf<typeof RawVolumeConfig>
 
-/** The system's own volumes by name, as far as the configuration speaks of them. */
+/** The configured system volumes by name. */
 export type SystemVolumes = ReadonlyMap<string, DocumentOf<typeof VolumeDocumentKind>>
 
-/** What the configuration says of the system's own volumes. */
+/** The system volume documents of the configuration. */
 export const systemVolumes = (config: Declared): SystemVolumes =>
   new Map(findAll(config, VolumeDocumentKind).map((document) => [document.name ?? '', document]))
 
-/** Sizes of a partition: bytes, a share of the disk in percent, or with a minus what is to stay free. */
+/** Sizes of a partition: bytes, percent of the disk, or, with a minus, the space to leave free. */
 export interface Sizes {
   minSize: number
   maxSize?: number
@@ -33,26 +33,26 @@ export interface Sizes {
   grow: boolean
 }
 
-/** Sizes as a provisioning section says them, and these where it says nothing. */
+/** Sizes of a provisioning section, with the given defaults. */
 export function provisioningOf({ minSize, maxSize = '', grow }: Provisioning, usual: { minSize: number; grow: boolean }): Sizes {
   const negative = maxSize.startsWith('-')
   const bare = maxSize.replace(/^-/, '')
   const most = bare.endsWith('%') ? { relativeMaxSize: Number.parseFloat(bare) } : bare ? { maxSize: parseByteSize(bare) } : {}
   const least = minSize === undefined ? undefined : parseByteSize(minSize)
-  // A volume that may become only so large needs no more than that to begin with.
+  // A volume with a small maximum size has no larger minimum.
   const wanted = least ?? Math.min(usual.minSize, most.maxSize && !negative ? most.maxSize : usual.minSize)
   return { minSize: wanted, ...most, negativeMaxSize: negative, grow: grow ?? usual.grow }
 }
 
-/** A partition of these sizes. */
+/** The spec of a partition with these sizes. */
 export function partitionSpec(label: string, sizes: Sizes, type: PartitionType = 'linux'): PartitionSpec {
   return { relativeMaxSize: 0, negativeMaxSize: false, ...sizes, label, typeUUID: partitionTypes[type].toUpperCase() }
 }
 
-/** Least size of a volume for workloads that says only its most. */
+/** Default minimum size of a workload volume. */
 export const usualMinSize = 100 * mebibyte
 
-/** Encryption as a document asks for it. */
+/** Encryption settings of a document. */
 export function encryptionOf(document: Pick<VolumeDocument, 'encryption'> | undefined): Pick<Config, 'encryption'> {
   const section = document?.encryption
   if (!section) return {}

@@ -1,15 +1,15 @@
-/** The folders on EPHEMERAL that the system's parts rely on, and the folders of the image that can be written to. */
+/** Directories on EPHEMERAL required by system components, and writable directories of the image. */
 
-/** A folder that is a volume of its own. */
+/** A directory that is a volume. */
 export interface Folder {
   parent?: string
-  /** Where it is seen, relative to its parent. */
+  /** Mount point relative to the parent. */
   target: string
   mode?: number
   uid?: number
 }
 
-/** Folders by the id of their volume, parents first. */
+/** Directories by volume id, parents first. */
 export const folders: Readonly<Record<string, Folder>> = {
   '/var/lib': { parent: 'EPHEMERAL', target: 'lib', mode: 0o700 },
   ETCD: { parent: '/var/lib', target: 'etcd', mode: 0o700, uid: 60 },
@@ -26,16 +26,16 @@ export const folders: Readonly<Record<string, Folder>> = {
   '/var/mnt': { parent: 'EPHEMERAL', target: 'mnt', mode: 0o755 },
 }
 
-/** Programs of old look for their sockets and locks here. */
+/** Legacy location of sockets and locks. */
 export const run = { link: '/var/run', to: '/run', lock: '/var/run/lock', lockMode: 0o755 }
 
-/** Folders of the image that are written to; what is written lies on EPHEMERAL. */
+/** Writable directories of the image, as overlays whose upper layer is on EPHEMERAL. */
 export const overlays: readonly string[] = ['/etc/cni', '/etc/kubernetes', '/usr/libexec/kubernetes', '/opt']
 
-/** What every volume of the system's own carries. */
+/** Labels of every system volume. */
 export const systemLabels = { 'talos.dev/system-volume': '' }
 
-/** How a folder is seen. */
+/** The mount spec of a directory. */
 export function folderMount({ parent, target, mode, uid }: Folder) {
   return {
     targetPath: target,

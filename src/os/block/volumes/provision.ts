@@ -10,30 +10,35 @@ import { wipeSignatures } from '../wipe.ts'
 import type { Config, Found } from './view.ts'
 
 type PartitionSpec = NonNullable<Config['provisioning']['partitionSpec']>
-type Parts = Pick<Machine, 'kernel' | 'log'>
+type Dependencies = Pick<Machine, 'kernel' | 'log'>
 
-/** No disk takes the volume; the message says why not, disk by disk. */
+/** No disk can hold the volume. The message has the reason for each disk. */
 export class NoRoom extends Error {
   override name = 'NoRoom'
 }
 
-/** Makes the partition of a volume on the first of these disks that has room. Throws NoRoom. */
-export async function provision(parts: Parts, id: string, spec: PartitionSpec, disks: Found['disks']): Promise<void> {
+/** Creates the partition of a volume on the first disk with enough space. Throws NoRoom. */
+export async function provision(deps: Dependencies, id: string, spec: PartitionSpec, disks: Found['disks']): Promise<void> {
   const reasons: string[] = []
   for (const { spec: disk } of disks) {
-    const reason = await tryDisk(parts, id, spec, disk.dev_path)
+    const reason = await tryDisk(deps, id, spec, disk.dev_path)
     if (reason === undefined) return
     reasons.push(`${disk.dev_path} ${reason}`)
   }
-  throw new NoRoom(`no disk for volume "${id}": ${reasons.join('; ') || 'its disk selector fits none'}`)
+  throw new NoRoom(`no disk for volume "${id}": ${reasons.join('; ') || 'its disk selector matches none'}`)
 }
 
-/** Why the disk does not take it, undefined when it does. */
-async function tryDisk({ kernel: { block }, log }: Parts, id: string, spec: PartitionSpec, path: string): Promise<string | undefined> {
+/** Creates the partition. Returns why the disk cannot hold it, undefined on success. */
+async function tryDisk(
+  { kernel: { block }, log }: Dependencies,
+  id: string,
+  spec: PartitionSpec,
+  path: string,
+): Promise<string | undefined> {
   const { found, size: whole, sectorSize } = await probeDevice(block, path)
   if (found && !found.table) return `holds ${describeContent({ found })}`
   const table: GptTable = found?.table ?? newTable({ size: whole, sectorSize, diskGuid: crypto.randomUUID() })
-  // The kernel may be late in telling of a partition that was made a moment ago.
+  // A partition created a moment ago may not have been reported by the kernel yet.
   if (spec.label && table.partitions.some(({ name }) => name === spec.label)) return undefined
   const most = mostOf(spec, whole)
   const gap = widestGap(table)
@@ -45,18 +50,18 @@ async function tryDisk({ kernel: { block }, log }: Parts, id: string, spec: Part
   const partition = addPartition(table, { label: spec.label ?? '', type: typeOf(spec), size: spec.minSize, most })
   if (!partition) return 'has no free entry in its partition table'
   const { offset, size } = laidOut(path, table, partition)
-  // Not asked to be alone with it: the system disk is in use.
+  // Not opened exclusively: the system disk is in use.
   await withDevice(block, path, { write: true }, async (device) => {
-    // Whatever lay here before must not be taken for the volume.
+    // Old signatures in this space must not be taken for the volume.
     await wipeSignatures(device, offset, size)
     await writeDiskTable(device, table, { fresh: !found })
   })
   await block.syncPartitions(path, kernelView(table))
-  log.info('partition made', { volume: id, disk: path, partition: partition.index, size: prettyBinarySize(size) })
+  log.info('partition created', { volume: id, disk: path, partition: partition.index, size: prettyBinarySize(size) })
   return undefined
 }
 
-/** Bytes a volume may take on a disk of so many. */
+/** Maximum bytes of a volume on a disk of this size. */
 export function mostOf({ maxSize, relativeMaxSize, negativeMaxSize }: PartitionSpec, disk: number): number {
   const most = relativeMaxSize ? Math.floor((disk * relativeMaxSize) / 100) : (maxSize ?? 0)
   if (negativeMaxSize) return disk - most
@@ -68,9 +73,9 @@ function typeOf({ typeUUID = '' }: PartitionSpec): PartitionType {
   return (name as PartitionType | undefined) ?? 'linux'
 }
 
-/** Lets a partition that may grow take what follows it; true when it did. */
+/** Grows a partition into the free space after it, if configured. Returns true if it grew. */
 export async function growPartition(
-  { kernel: { block }, log }: Parts,
+  { kernel: { block }, log }: Dependencies,
   id: string,
   spec: PartitionSpec,
   path: string,
@@ -82,7 +87,7 @@ export async function growPartition(
   if (!table || !partition) return false
   const most = Math.floor(mostOf(spec, whole) / table.sectorSize)
   const last = Math.min(growthLimit(table, index), partition.first + most - 1)
-  // Less than a mebibyte is what the end of the disk was rounded by.
+  // A difference below one mebibyte comes from the alignment of the disk's end.
   if ((last - partition.last) * table.sectorSize < mebibyte) return false
   partition.last = last
   await withDevice(block, path, { write: true }, (device) => writeDiskTable(device, table))
@@ -91,11 +96,11 @@ export async function growPartition(
   return true
 }
 
-/** Makes the damaged copy of a disk's table anew from the one that is whole; true when there was one. */
-export async function mendTable({ kernel: { block }, log }: Parts, path: string): Promise<boolean> {
+/** Restores the damaged copy of a disk's partition table from the intact one. Returns true if a copy was damaged. */
+export async function mendTable({ kernel: { block }, log }: Dependencies, path: string): Promise<boolean> {
   const table = await withDevice(block, path, {}, readDiskTable)
   if (!table?.damaged) return false
   await withDevice(block, path, { write: true }, (device) => writeDiskTable(device, table))
-  log.warn('a copy of the partition table was damaged or not at the end of the disk, and is made anew', { disk: path, copy: table.damaged })
+  log.warn('partition table copy damaged or misplaced, restoring it', { disk: path, copy: table.damaged })
   return true
 }

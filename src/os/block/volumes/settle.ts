@@ -1,6 +1,6 @@
 /**
- * How one volume comes into being: looked for, made where it is missing and may be made, given a file system, ready. What is
- * remembered here is only what cannot be seen on the disks yet, or no more.
+ * Runs one volume through its phases: located, provisioned if missing and allowed, prepared, ready. The state kept here is
+ * limited to what the disks do not show yet, or no longer.
  */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Machine } from '../../area.ts'
@@ -14,50 +14,50 @@ import { type Config, type Found, locate, pickDisks } from './view.ts'
 type Status = SpecOf<typeof VolumeStatus>
 type Located = Found['volumes'][number]
 
-const encryptionRefused = 'encryption of volumes is not supported: take the encryption section out of the configuration'
+const encryptionRefused = 'volume encryption is not supported: remove the encryption section from the configuration'
 
-/** What a volume's turn goes by. */
+/** Inputs of a volume's step. */
 export interface Turn {
   readonly found: Found
-  /** Whether volumes are in use at all; before and after nothing is changed on disks. */
+  /** Whether volumes are in use. Otherwise disks are not changed. */
   readonly inUse: boolean
-  /** Whether its partition may be made now. */
+  /** Whether its partition may be created now. */
   readonly mayMake: boolean
 }
 
-/** Settles the volumes of a machine, one turn after another. */
+/** Runs the volumes of a machine through their phases. */
 export class Settling {
-  /** How often something was written that changes what is found: all devices are to be read again then. */
+  /** Number of writes that change the discovered volumes; each requires all devices to be probed again. */
   written = 0
-  /** Devices whose file systems were seen to, with what they were then. */
+  /** Devices with prepared file systems, with their identity at that time. */
   readonly #prepared = new Map<string, string>()
-  /** Volumes whose partitions were made and not seen yet: the kernel tells of them in its own time. */
+  /** Volumes with a created partition that discovery has not reported yet. */
   readonly #made = new Set<string>()
-  /** Where volumes were found since the start: one whose disk is gone is not made anew on another. */
+  /** Where volumes were located since boot: a volume whose disk was removed is not created again on another. */
   readonly #places = new Map<string, string>()
-  /** The system disk whose partition table was seen to. */
+  /** The system disk whose partition table was checked. */
   #mended: string | undefined
 
-  constructor(readonly parts: Pick<Machine, 'kernel' | 'spawn' | 'log'>) {}
+  constructor(readonly machine: Pick<Machine, 'kernel' | 'spawn' | 'log'>) {}
 
-  /** Sees that both copies of the system disk's partition table are whole. */
+  /** Ensures that both copies of the system disk's partition table are valid. */
   async mend({ system }: Found): Promise<void> {
     if (!system || this.#mended === system) return
-    if (await mendTable(this.parts, `/dev/${system}`)) this.written++
+    if (await mendTable(this.machine, `/dev/${system}`)) this.written++
     this.#mended = system
   }
 
-  /** Forgets volumes that are wanted no more. */
+  /** Forgets volumes that are no longer configured. */
   forget(wanted: (id: string) => boolean): void {
     for (const id of this.#places.keys()) if (!wanted(id)) this.#places.delete(id)
   }
 
-  /** How far a volume is after its turn. Throws one line for one that cannot come into being. */
+  /** Advances a volume and returns its status. Throws a one-line error if the volume cannot be provided. */
   async settle(id: string, config: Config, turn: Turn): Promise<Status> {
     const { found, inUse } = turn
     if (config.type !== 'partition' && config.type !== 'disk') return { ...waiting(config), phase: 'ready' }
     if (config.encryption) throw new Error(encryptionRefused)
-    // Until the system is on its disk any disk may be the one it is to be put on.
+    // Before installation, any disk may become the system disk.
     if (config.type === 'disk' && !found.system) return waiting(config)
     const located = locate(config, found, this.#places.get(id))
     if (!located) return this.#missing(id, config, turn)
@@ -70,34 +70,34 @@ export class Settling {
 
   async #grow(id: string, { provisioning: { partitionSpec } }: Config, { spec }: Located): Promise<void> {
     const { parent_dev_path: disk, partition_index: index } = spec
-    if (partitionSpec?.grow && disk && index && (await growPartition(this.parts, id, partitionSpec, disk, index))) this.written++
+    if (partitionSpec?.grow && disk && index && (await growPartition(this.machine, id, partitionSpec, disk, index))) this.written++
   }
 
-  /** Sees to the file system; false when it was only just made, which everybody is to see before it is used. */
+  /** Prepares the file system. Returns false if it was just created, since the change must be probed before use. */
   async #prepare(id: string, config: Config, { spec }: Located): Promise<boolean> {
     const as = `${spec.dev_path} ${spec.uuid ?? ''} ${spec.partition_uuid ?? ''}`
     if (this.#prepared.get(id) === as) return true
-    const name = await prepare(this.parts, id, config, spec.dev_path)
+    const name = await prepare(this.machine, id, config, spec.dev_path)
     this.#prepared.set(id, as)
     if (name === spec.name) return true
     this.written++
     return false
   }
 
-  /** Not there: made where that is allowed, told where not. */
+  /** Handles a missing volume: provisions it if allowed, otherwise reports its absence. */
   async #missing(id: string, config: Config, { found, mayMake }: Turn): Promise<Status> {
     const { partitionSpec, diskSelector } = config.provisioning
     const place = this.#places.get(id)
-    // What is only looked for and was wiped is missing; what could be made is not made anew elsewhere because its place is another's now.
+    // A volume that is only located, not provisioned, is missing once wiped. A provisioned one is not created elsewhere while another volume is in its place.
     const wiped = config.type === 'partition' && !partitionSpec && found.volumes.some(({ spec }) => spec.dev_path === place)
-    if (place && !wiped) throw new Error(`volume "${id}" was on ${place}, which is not there any more`)
-    if (config.type === 'disk') throw new NoRoom(`no disk for volume "${id}": its disk selector fits none`)
+    if (place && !wiped) throw new Error(`volume "${id}" was on ${place}, which no longer exists`)
+    if (config.type === 'disk') throw new NoRoom(`no disk for volume "${id}": its disk selector matches none`)
     if (!partitionSpec) return { ...waiting(config), phase: 'missing' }
-    // The system's own volumes are made only where the system is.
+    // System volumes are provisioned only on the system disk.
     if (diskSelector?.match === 'system_disk' && !found.system) return { ...waiting(config), phase: 'missing' }
     if (!mayMake || !found.system) return waiting(config)
     if (!this.#made.has(id)) {
-      await provision(this.parts, id, partitionSpec, pickDisks(found, diskSelector?.match))
+      await provision(this.machine, id, partitionSpec, pickDisks(found, diskSelector?.match))
       this.written++
       this.#made.add(id)
     }
@@ -105,7 +105,7 @@ export class Settling {
   }
 }
 
-/** A volume of which nothing is known yet. */
+/** The status of a volume before it is located. */
 export const waiting = ({ type, parentId, mount, symlink }: Config): Status => ({
   phase: 'waiting',
   type,

@@ -1,4 +1,4 @@
-/** The volumes the system needs for itself, as the field has them. */
+/** The system volumes, as the field defines them. */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { VolumeConfig } from '../resources/volume-config.ts'
 import { gibibyte, mebibyte } from '../sizes.ts'
@@ -7,12 +7,12 @@ import { folderMount, folders, overlays, run } from './folders.ts'
 
 type Config = SpecOf<typeof VolumeConfig>
 
-/** Volumes of the system disk come before all others. */
+/** System volumes are provisioned before all others. */
 const systemWave = -1
 const onSystemDisk = (label: string) => `volume.partition_label == "${label}" && system_disk`
 const nowhere = { provisioning: {}, locator: {} }
 
-/** META: found, never made here: it is what tells an installed machine. */
+/** META: located, never provisioned here. Its presence marks an installed machine. */
 export const metaVolume: Config = {
   type: 'partition',
   provisioning: { wave: systemWave },
@@ -20,8 +20,8 @@ export const metaVolume: Config = {
 }
 
 /**
- * STATE: as long as nobody says otherwise it is only looked for, so that a machine whose disk is not ours changes nothing; one
- * that was wiped, or never got its file system, is not there then.
+ * STATE: only located until a configuration declares it, so that a machine with a foreign disk changes nothing. Without a file
+ * system it counts as missing.
  */
 export function stateVolume(declared: SystemVolumes | undefined): Config {
   return {
@@ -35,7 +35,7 @@ export function stateVolume(declared: SystemVolumes | undefined): Config {
   }
 }
 
-/** EPHEMERAL: the rest of the system disk, or where the configuration puts it. */
+/** EPHEMERAL: the remaining space of the system disk, or the configured location. */
 export function ephemeralVolume(declared: SystemVolumes, projectQuotaSupport: boolean): Config {
   const document = declared.get('EPHEMERAL')
   const given = document?.provisioning
@@ -49,7 +49,7 @@ export function ephemeralVolume(declared: SystemVolumes, projectQuotaSupport: bo
       ...(given && { partitionSpec: partitionSpec('EPHEMERAL', provisioningOf(given, { minSize: 2 * gibibyte, grow: true })) }),
     },
     ...encryptionOf(document),
-    // With a selector of its own it may lie on any disk, but never on one that is no longer this machine's.
+    // With a custom selector it may be on any disk, but never on a former system disk.
     locator: { match: match ? 'volume.partition_label == "EPHEMERAL"' : onSystemDisk('EPHEMERAL'), ...(match && { diskMatch: match }) },
     mount: { ...folderMount({ target: '/var', mode: 0o755 }), projectQuotaSupport },
   }
@@ -64,7 +64,7 @@ function systemPartition(label: string, sizes: { minSize: number; maxSize?: numb
   }
 }
 
-/** Folders, links and overlays that come with EPHEMERAL, by id, parents first. */
+/** Directories, links and overlays that depend on EPHEMERAL, by id, parents first. */
 export function dependentVolumes(): [string, Config][] {
   return [
     ...Object.entries(folders).map(([id, folder]): [string, Config] => [

@@ -1,4 +1,4 @@
-/** Volumes for workloads, as documents declare them. */
+/** Workload volumes from documents. */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { DocumentOf } from '../../../document/kind.ts'
 import { type Declared, findAll } from '../../config/declared.ts'
@@ -10,24 +10,24 @@ import { folderMount } from './folders.ts'
 
 type Config = SpecOf<typeof VolumeConfig>
 
-/** How a volume is to be mounted; those that are not mounted have none. */
-export interface MountWish {
+/** Mount options of a volume; undefined for volumes that are not mounted. */
+export interface MountOptions {
   readOnly: boolean
   disableAccessTime: boolean
   secure: boolean
 }
 
-/** A volume of a document: its id, what it is to be, and how it is mounted. */
+/** The volume of a document: id, config and mount options. */
 export interface UserVolume {
   id: string
   config: Config
-  mount?: MountWish
+  mount?: MountOptions
 }
 
 const folder = '/var/mnt'
 const userWave = 0
 
-/** The volumes of all documents. The name of one with a letter in front is the label of its partition. */
+/** The volumes of all documents. The document's name with a letter in front is the partition label. */
 export const userVolumes = (config: Declared): UserVolume[] => [
   ...findAll(config, UserVolumeConfig).map(forWorkloads),
   ...findAll(config, RawVolumeConfig).map(raw),
@@ -47,7 +47,7 @@ const swap = (document: VolumeDocument): UserVolume => ({
   mount: { readOnly: false, disableAccessTime: false, secure: false },
 })
 
-const wish = ({ readOnly, disableAccessTime, secure }: Partial<MountWish> = {}): MountWish => ({
+const mountOptions = ({ readOnly, disableAccessTime, secure }: Partial<MountOptions> = {}): MountOptions => ({
   readOnly: readOnly ?? false,
   disableAccessTime: disableAccessTime ?? false,
   secure: secure ?? true,
@@ -60,10 +60,11 @@ function forWorkloads(document: DocumentOf<typeof UserVolumeConfig>): UserVolume
     parentId: '/var/mnt',
     mount: { ...folderMount({ parent: folder, target: name, mode: 0o755 }), projectQuotaSupport: filesystem?.projectQuotaSupport ?? false },
   }
-  if (volumeType === 'directory') return { id, config: { type: 'directory', provisioning: {}, locator: {}, ...seen }, mount: wish(mount) }
+  if (volumeType === 'directory')
+    return { id, config: { type: 'directory', provisioning: {}, locator: {}, ...seen }, mount: mountOptions(mount) }
   const made = { type: filesystem?.type ?? 'xfs', label: id }
   const config = volumeType === 'disk' ? wholeDisk(document, made) : partition(document, id, 'linux', made)
-  return { id, config: { ...config, ...seen }, mount: wish(mount) }
+  return { id, config: { ...config, ...seen }, mount: mountOptions(mount) }
 }
 
 function partition(
@@ -106,7 +107,7 @@ function existing({ name = '', discovery, mount }: DocumentOf<typeof ExistingVol
       parentId: '/var/mnt',
       mount: folderMount({ parent: folder, target: name }),
     },
-    mount: wish(mount),
+    mount: mountOptions(mount),
   }
 }
 
@@ -121,6 +122,6 @@ function external({ name = '', mount }: DocumentOf<typeof ExternalVolumeConfig>)
       parentId: '/var/mnt',
       mount: { ...folderMount({ parent: folder, target: name }), parameters },
     },
-    mount: wish(mount),
+    mount: mountOptions(mount),
   }
 }

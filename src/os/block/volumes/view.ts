@@ -1,14 +1,14 @@
-/** The machine's disks and what was found on them, as the volumes are looked for. */
+/** The machine's disks and discovered volumes, in which volumes are located. */
 import type { Resource, SpecOf } from '../../../cosi/resource.ts'
 import { diskCondition, volumeCondition } from '../documents/expression.ts'
 import type { DiscoveredVolume } from '../resources/discovered-volume.ts'
 import type { Disk } from '../resources/disk.ts'
 import type { VolumeConfig } from '../resources/volume-config.ts'
 
-/** What a volume is to be. */
+/** The spec of a volume. */
 export type Config = SpecOf<typeof VolumeConfig>
 
-/** Everything that was found. */
+/** All discovered disks and volumes. */
 export interface Found {
   disks: readonly Resource<SpecOf<typeof Disk>>[]
   volumes: readonly Resource<SpecOf<typeof DiscoveredVolume>>[]
@@ -16,18 +16,18 @@ export interface Found {
   system?: string
 }
 
-/** A file that stands for a disk. */
+/** True for a loop device. */
 export const isLoop = (id: string): boolean => /^loop\d/.test(id)
 
-/** Id of the disk that holds the machine's own partitions, told by the one named META; of several the one where META was written counts. */
+/** Id of the disk with the system's partitions, identified by a partition labelled META. If several disks have one, the one with META content counts. */
 export function systemDiskOf(volumes: Found['volumes']): string | undefined {
   const found = volumes.filter(({ spec }) => spec.partition_label === 'META' && spec.parent)
   return (found.find(({ spec }) => spec.name === 'talosmeta') ?? found[0])?.spec.parent
 }
 
 /**
- * Disks that a selector picks, in the order of their names. Those that cannot be written to are never picked; loop devices
- * belong to whoever made them, and are picked only by an expression that speaks of them.
+ * Disks that a selector matches, ordered by name. Read-only disks never match. Loop devices belong to other programs and match
+ * only an expression that mentions them.
  */
 export function pickDisks({ disks, system }: Found, match: string | undefined): Found['disks'] {
   if (!match) return []
@@ -40,7 +40,7 @@ export function pickDisks({ disks, system }: Found, match: string | undefined): 
     .sort((a, b) => (a.metadata.id < b.metadata.id ? -1 : 1))
 }
 
-/** The volume that is there already; of several the one in the place where it was found before, else the one on the first disk. */
+/** The existing volume. If several match, the one located before is taken, else the one on the first disk. */
 export function locate(config: Config, found: Found, before?: string): Found['volumes'][number] | undefined {
   if (config.type === 'disk') return wholeDisk(config, found, before)
   const { match, diskMatch } = config.locator
@@ -59,7 +59,7 @@ export function locate(config: Config, found: Found, before?: string): Found['vo
   return fitting.find(({ spec }) => spec.dev_path === before) ?? fitting[0]
 }
 
-/** Of the disks a selector picks the one with the volume's label, else one that is empty: names of disks change from start to start. */
+/** Among the matching disks, the one with the volume's label, else an empty one: device names change between boots. */
 function wholeDisk({ locator, provisioning }: Config, found: Found, before?: string): Found['volumes'][number] | undefined {
   const label = provisioning.filesystemSpec?.label?.slice(0, shortestLabel)
   const picked = pickDisks(found, locator.diskMatch)
@@ -68,5 +68,5 @@ function wholeDisk({ locator, provisioning }: Config, found: Found, before?: str
   return labelled.find(({ spec }) => spec.dev_path === before) ?? labelled[0] ?? volumes.find(({ spec }) => !spec.name) ?? volumes[0]
 }
 
-/** What every file system has room for. */
+/** Shortest maximum label length of all file systems. */
 const shortestLabel = 12
