@@ -57,7 +57,6 @@ const notYet = [
   'src/os/k8s/',
   'src/os/kernel.ts',
   'src/os/kubespan/',
-  'src/os/lifecycle/',
   'src/os/namespaces.ts',
   'src/os/runtime/',
   'src/programs/apid/',

@@ -14,15 +14,15 @@ import { writeUdevRules } from './start/udev-rules.ts'
 import { putUserFiles } from './start/user-files.ts'
 import { mountVolume } from './volumes.ts'
 
-/** All services must be up within this time, in milliseconds. */
+/** Time limit for all services to come up, in milliseconds. */
 const servicesLimit = 70 * 60_000
 
 const [systemLabel = ''] = Object.keys(systemLabels)
 
-/** A disk that is slow, or has much to check, gets this long, in milliseconds. */
+/** Time limit for a slow disk, or one with a long check, in milliseconds. */
 const ephemeralLimit = 35 * 60_000
 
-/** What happens once there is a configuration: everything the machine is for is started. */
+/** The boot sequence, run once a configuration exists: starts everything. */
 export const boot = (machine: Machine): Phase[] => [
   ...(machine.kernel.mode === 'container' ? [] : sizeChecks(machine)),
   { name: 'sharedFilesystems', tasks: [{ name: 'shareFilesystems', run: () => machine.kernel.mount.propagate('/', 'rshared') }] },
@@ -32,7 +32,7 @@ export const boot = (machine: Machine): Phase[] => [
     name: 'startEverything',
     tasks: [
       startAllServices(machine),
-      // Loading takes a while and holds nothing up.
+      // Loading takes a while and delays nothing else.
       ...(machine.kernel.mode === 'container'
         ? []
         : [lockModules(machine), { name: 'containApid', run: ({ signal }: TaskContext) => containApid(machine, signal) }]),
@@ -51,7 +51,7 @@ const mountEphemeral = ({ store }: Machine): Task => ({
     const limit = AbortSignal.any([signal, AbortSignal.timeout(ephemeralLimit)])
     const secure = find(declared(store.get(MachineConfig, 'v1alpha1')), VolumeConfig, 'EPHEMERAL')?.mount?.secure
     await mountVolume(store, 'EPHEMERAL', { log, signal: limit }, secure)
-    // Its folders, and those of the image that are written to there.
+    // The directories on it, and the overlays of image directories.
     const system = store.list(VolumeStatus).filter(({ metadata, spec }) => systemLabel in metadata.labels && spec.type !== 'partition')
     await Promise.all(system.map(({ metadata }) => mountVolume(store, metadata.id, { log, signal: limit })))
   },

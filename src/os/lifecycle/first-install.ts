@@ -1,4 +1,4 @@
-/** From the first configuration to a machine that starts from its own disk. */
+/** The first installation: from the first configuration to a machine that boots from its disk. */
 import type { Machine } from '../area.ts'
 import { type ConfigState, configPaths } from '../config/config-state.ts'
 import { AcquireConfigStatus, acquireId } from '../config/resources/acquire-config.ts'
@@ -8,16 +8,16 @@ import type { Phase, Task } from './sequencer.ts'
 import { end, stopEverything } from './stop.ts'
 import { endVolumes, untilMounted } from './volumes.ts'
 
-/** Where the machine keeps what it knows of itself: in memory until there is a STATE to mount here. */
+/** Where the machine keeps its own data: in memory until STATE is mounted here. */
 const stateFolder = '/system/state'
 
-/** Partitions are made, formatted and mounted within this time, in milliseconds. */
+/** Time limit for creating, formatting and mounting partitions, in milliseconds. */
 const stateLimit = 10 * 60_000
 const unmountLimit = 60_000
 
 /**
- * Puts the system on its disk, and on STATE what was learned before there was one; then the machine starts anew from there. These
- * phases may be run again when one of them failed: what was written is not written a second time.
+ * Installs the system on the disk, copies the data collected so far to STATE, and reboots from the disk. The phases may run
+ * again after a failure: completed writes are not repeated.
  */
 export const install = (machine: Machine, config: Pick<ConfigState, 'files' | 'carry'>): Phase[] => {
   const { store, meta } = machine
@@ -54,7 +54,7 @@ export const install = (machine: Machine, config: Pick<ConfigState, 'files' | 'c
   ]
 }
 
-/** The files there are now besides the configuration's; STATE will be mounted over them. */
+/** The present files other than the configuration, over which STATE will be mounted. */
 function remembered({ kernel: { files } }: Machine): [string, Uint8Array][] {
   return files
     .listEntries(stateFolder)
@@ -74,17 +74,16 @@ const carryState = (
     await untilMounted(store, 'STATE', { log, signal: AbortSignal.any([signal, AbortSignal.timeout(stateLimit)]) })
     for (const [path, content] of known) await files.writeAtomic(path, content, { mode: 0o600 })
     await configuration()
-    log.info('what the machine knows of itself is kept on its disk', { files: known.size })
+    log.info('machine state saved to STATE', { files: known.size })
   },
 })
 
 /**
- * After an installation that did not come to pass: nothing is in force, and the machine is in maintenance as before, where
- * another configuration can be sent.
+ * Reverts to maintenance mode after a failed installation: no configuration is active, and another one can be applied.
  */
 export async function withdrawConfig({ store }: Pick<Machine, 'store'>, config: Pick<ConfigState, 'withdraw'>): Promise<void> {
   await config.withdraw()
-  // Another configuration may be there before it was noticed that the first has gone: then there is nothing to wait for.
+  // If another configuration was applied before the removal of the first was seen, there is nothing to wait for.
   const over = () => !store.get(AcquireConfigStatus, acquireId) || store.get(MachineConfig, 'v1alpha1') !== undefined
   const { promise, resolve } = Promise.withResolvers<void>()
   const look = () => over() && resolve()

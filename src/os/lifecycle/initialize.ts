@@ -11,7 +11,7 @@ import { enforceHardening } from './start/hardening.ts'
 import { wipeAtStart } from './start/wipe-disks.ts'
 import { beginVolumes } from './volumes.ts'
 
-/** What happens before there is a configuration: the API comes up, then a configuration is looked for. */
+/** The initialize sequence, run before a configuration exists: starts the API, then acquires a configuration. */
 export const initialize = (machine: Machine): Phase[] => (machine.kernel.mode === 'container' ? inContainer(machine) : onMachine(machine))
 
 const inContainer = (machine: Machine): Phase[] => [
@@ -30,7 +30,7 @@ const onMachine = (machine: Machine): Phase[] => {
     { name: 'usb', tasks: [{ name: 'waitForUSB', run: ({ signal }) => waitForDevices(machine, signal) }] },
     ...(wipe === undefined ? [] : [wipeAtStart(machine, wipe)]),
     { name: 'meta', tasks: [{ name: 'reloadMeta', run: (context) => reloadMeta(machine, context) }] },
-    // Nothing needs it yet, and at the start of a machine there is much else to do.
+    // Not needed earlier, and the boot has more urgent work until here.
     { name: 'containerd', tasks: [serviceTask(machine, 'containerd')] },
     ...(isOn(last('talos.dashboard.disabled')) ? [] : [{ name: 'dashboard', tasks: [startDashboard(machine)] }]),
     ...(isOn(last('talos.halt_if_installed')) ? [{ name: 'haltIfInstalled', tasks: [haltIfInstalled(machine)] }] : []),
@@ -42,18 +42,18 @@ function serviceTask(machine: Machine, id: string): Task {
   return { name: `start${id.charAt(0).toUpperCase()}${id.slice(1)}`, run: () => startService(machine, id) }
 }
 
-/** Devices that are there when the power comes on have their drivers and names once udevd has been through them. */
+/** Devices present at power-on have drivers and names once udevd has processed them. */
 async function waitForDevices({ store }: Machine, signal: AbortSignal): Promise<void> {
   await store.until(DevicesStatus, 'devices', ({ spec }) => spec.ready, { signal })
 }
 
-/** Volumes may be used from here on; whether there is a META is known when all disks have been looked at. */
+/** Starts the use of volumes. The state of META is known once all disks were probed. */
 async function reloadMeta({ store, meta }: Machine, { signal }: TaskContext): Promise<void> {
   beginVolumes(store)
   await meta.reload(signal)
 }
 
-/** Asks for a configuration and waits for as long as it takes: a machine without one stays in maintenance. */
+/** Acquires a configuration, however long it takes: without one the machine stays in maintenance mode. */
 export const loadConfig = ({ store }: Machine): Task => ({
   name: 'loadConfig',
   async run({ signal }) {
@@ -62,5 +62,5 @@ export const loadConfig = ({ store }: Machine): Task => ({
   },
 })
 
-/** What counts as yes on a kernel command line. */
+/** Values that mean true on a kernel command line. */
 const isOn = (value: string | undefined): boolean => ['1', 't', 'T', 'true', 'TRUE', 'True'].includes(value ?? '')

@@ -9,7 +9,7 @@ import { requestState } from './controllers/state-mount.ts'
 import { dropUpgradeFallback } from './controllers/trial.ts'
 import { BootPhase } from './resources/boot-phase.ts'
 
-/** How the machine begins and ends. */
+/** The lifecycle area: boot, installation, upgrade, reset, shutdown. */
 export const lifecycle: Area = {
   name: 'lifecycle',
   resources: [BootPhase],

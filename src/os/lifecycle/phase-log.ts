@@ -1,4 +1,4 @@
-/** What the sequences of this start have done so far, and when: kept for those who ask what took how long. */
+/** Records the phases of all sequences since power-on and their duration. */
 
 /** One phase of a sequence. Times in milliseconds since power-on. */
 export interface PhaseRecord {
@@ -10,7 +10,7 @@ export interface PhaseRecord {
   error?: string
 }
 
-/** More than any start has; a machine that tries something for ever does not fill its memory with it. */
+/** Maximum number of records. An endlessly repeated sequence must not fill the memory. */
 const most = 200
 
 /** The phases, oldest first. */
@@ -23,35 +23,35 @@ export class PhaseLog {
     readonly now: () => number = () => performance.now(),
   ) {}
 
-  /** All that is remembered. */
+  /** All records. */
   list(): readonly Readonly<PhaseRecord>[] {
     return this.#records
   }
 
-  /** A phase begins; what is given back ends it. */
+  /** Begins a phase. Call the returned function to end it. */
   begin(sequence: string, phase: string, tasks: readonly string[]): (error?: string) => void {
     const record: PhaseRecord = { sequence, phase, tasks, began: this.now() }
     if (this.#records.push(record) > most) this.#records.shift()
-    this.#tell()
+    this.#notify()
     return (error) => {
       record.took = this.now() - record.began
       if (error !== undefined) record.error = error
-      this.#tell()
+      this.#notify()
     }
   }
 
-  /** Notes what had happened by now, since power-on. */
+  /** Records a phase that took place between power-on and now. */
   before(sequence: string, phase: string, tasks: readonly string[]): void {
     this.#records.push({ sequence, phase, tasks, began: 0, took: this.now() })
   }
 
-  /** Calls back on every change. Returns how to stop. */
+  /** Registers a callback for changes. Returns a function that removes it. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of [...this.#listeners]) listener()
   }
 }

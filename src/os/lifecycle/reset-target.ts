@@ -5,29 +5,29 @@ import { SystemDisk } from '../block/resources/system-disk.ts'
 import type { Mode } from '../kernel.ts'
 import { containerLabels, type ResetOptions } from './reset.ts'
 
-/** What a reset is asked to wipe. */
-export interface ResetWish {
+/** A reset request. */
+export interface ResetRequest {
   readonly mode: 'all' | 'system-disk' | 'user-disks'
   readonly labels: readonly string[]
   readonly disks: readonly string[]
 }
 
-/** Something is asked for that this machine does not have; the message names what it has. */
+/** The request names something this machine does not have. The message lists what it has. */
 export class NothingSuch extends Error {
   override name = 'NothingSuch'
 }
 
-/** What is to be wiped on this machine. Throws NothingSuch before anything is begun. */
-export function resetTarget({ store, mode }: { store: Store; mode: Mode }, wish: ResetWish): Pick<ResetOptions, 'system' | 'disks'> {
+/** Resolves what to wipe on this machine. Throws NothingSuch before anything is changed. */
+export function resetTarget({ store, mode }: { store: Store; mode: Mode }, request: ResetRequest): Pick<ResetOptions, 'system' | 'disks'> {
   const labels = labelsOf(store, mode)
-  const unknown = wish.labels.find((label) => !labels.includes(label))
+  const unknown = request.labels.find((label) => !labels.includes(label))
   if (unknown !== undefined)
     throw new NothingSuch(`no partition "${unknown}" to wipe, this node has ${labels.length > 0 ? labels.join(', ') : 'none'}`)
-  const system = wish.mode === 'user-disks' ? [] : wish.labels.length > 0 ? wish.labels : 'all'
-  return { system, disks: wish.mode === 'system-disk' ? [] : wish.disks.map((disk) => userDisk(store, mode, disk)) }
+  const system = request.mode === 'user-disks' ? [] : request.labels.length > 0 ? request.labels : 'all'
+  return { system, disks: request.mode === 'system-disk' ? [] : request.disks.map((disk) => userDisk(store, mode, disk)) }
 }
 
-/** Labels of the partitions of the system disk, in their order. */
+/** Labels of the system disk's partitions, in order. */
 function labelsOf(store: Store, mode: Mode): readonly string[] {
   if (mode === 'container') return containerLabels
   const disk = store.get(SystemDisk, 'system-disk')?.spec.diskID
@@ -46,6 +46,6 @@ function userDisk(store: Store, mode: Mode, name: string): string {
   if (found) return found.spec.dev_path
   const known = disks.map(({ spec }) => spec.dev_path).join(', ')
   throw new NothingSuch(
-    known ? `no disk "${name}" for workloads to wipe, this node has ${known}` : `this node has no user disks to wipe (asked for ${name})`,
+    known ? `no disk "${name}" for workloads to wipe, this node has ${known}` : `this node has no user disks to wipe (requested: ${name})`,
   )
 }

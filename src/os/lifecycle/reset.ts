@@ -7,28 +7,28 @@ import { MachineResetSignal } from '../runtime/resources/machine-reset-signal.ts
 import type { Phase } from './sequencer.ts'
 import { drain, end, stopAll } from './stop.ts'
 
-/** How a machine is to be reset. */
+/** Options of a reset. */
 export interface ResetOptions {
-  /** Leave the cluster first, so that nothing of this node is left in it. */
+  /** Leave the cluster first, so that no trace of this node remains in it. */
   readonly graceful: boolean
-  /** Start anew afterwards, else stay down. */
+  /** Reboot afterwards; otherwise shut down. */
   readonly reboot: boolean
-  /** The whole system disk, or these partitions of it; none where only user disks are meant. */
+  /** The whole system disk, or these partitions of it; empty if only user disks are wiped. */
   readonly system: 'all' | readonly string[]
-  /** Disks for workloads, as paths. */
+  /** User disks, as device paths. */
   readonly disks: readonly string[]
 }
 
-/** In a container: what a partition holds elsewhere is a folder. */
+/** In a container partitions are represented by directories. */
 const folders: Readonly<Record<string, string>> = { STATE: '/system/state', EPHEMERAL: '/var' }
 
-/** Labels that can be wiped one by one in a container. */
+/** Labels that can be wiped individually in a container. */
 export const containerLabels: readonly string[] = Object.keys(folders)
 
-/** Time for the others to hear of the farewell, in milliseconds. */
+/** Time for peers to learn of the departure, in milliseconds. */
 const farewell = 5_000
 
-/** The node takes leave, stops, forgets, and starts anew or stays down. */
+/** The reset sequence: leave the cluster, stop everything, wipe, then reboot or shut down. */
 export const reset = (machine: Machine, options: ResetOptions): Phase[] => [
   ...(options.graceful ? drain(machine) : []),
   ...(options.graceful && machine.store.get(MachineType, 'machine-type')?.spec !== 'worker'
@@ -40,13 +40,13 @@ export const reset = (machine: Machine, options: ResetOptions): Phase[] => [
   end(machine, options.reboot ? 'reboot' : 'shutdown'),
 ]
 
-/** Tells the controllers, so that discovery forgets this node, and gives them a round to do it. */
+/** Signals the reset to the controllers and waits until discovery has removed this node. */
 async function sendResetSignal({ store, runtime }: Machine): Promise<void> {
   store.put(MachineResetSignal, 'machine', {})
   await Promise.race([runtime.settled(), Bun.sleep(farewell)])
 }
 
-/** User disks first: as long as the system is there, a reset that was cut off can be asked for again. */
+/** User disks first: while the system disk is intact, an interrupted reset can be repeated. */
 function wipeDisks(machine: Machine, { system, disks }: ResetOptions): Phase[] {
   const path = machine.store.get(SystemDisk, 'system-disk')?.spec.devPath
   const userDisks = async () => {
@@ -61,7 +61,7 @@ function wipeDisks(machine: Machine, { system, disks }: ResetOptions): Phase[] {
   ]
 }
 
-/** Nothing runs any more: a machine that cannot wipe says so and starts as it was, rather than to stand still. */
+/** No service runs any more: a machine that cannot wipe logs the error and reboots instead of hanging. */
 const wiping = (name: string, task: string, run: () => Promise<void>): Phase => ({
   name,
   tasks: [
@@ -71,7 +71,7 @@ const wiping = (name: string, task: string, run: () => Promise<void>): Phase => 
         try {
           await run()
         } catch (error) {
-          log.error('reset failed, what is not wiped stays as it was', { task, error })
+          log.error('wipe failed, rebooting without it', { task, error })
         }
       },
     },
@@ -85,12 +85,12 @@ const wipeFolders = (machine: Machine, { system }: ResetOptions): Phase[] => [
   },
 ]
 
-/** Empties the folders; they are mount points and stay. */
+/** Empties the directories. They are mount points and are kept. */
 async function emptyFolders({ kernel: { files, mount }, log }: Machine, labels: readonly string[]): Promise<void> {
   for (const label of labels) {
     const folder = folders[label]
     if (!folder) continue
-    log.info('wiping', { label })
+    log.info('wiping directory', { label })
     for (const name of files.list(folder)) {
       const path = `${folder}/${name}`
       mount.umountTree(path)

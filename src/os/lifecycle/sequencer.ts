@@ -1,12 +1,12 @@
 /**
- * Runs the sequences of the machine, one at a time: phases in order, the tasks of a phase side by side. A sequence may
- * take over from another where the table allows it; everything else waits for its turn or is refused.
+ * Runs the machine's sequences, one at a time: phases in order, the tasks of a phase concurrently. A sequence may preempt
+ * another as listed in the takeover table; otherwise it waits and is finally rejected.
  */
 import type { Logger } from '../../cosi/log.ts'
 import type { Events } from '../runtime/events.ts'
 import { PhaseLog } from './phase-log.ts'
 
-/** Sequences by name, numbered as the field numbers them. */
+/** Sequences by name, with the field's numbers. */
 export const sequenceIds = {
   noop: 0,
   boot: 1,
@@ -24,25 +24,25 @@ export const sequenceIds = {
 /** The name of a sequence. */
 export type SequenceName = keyof typeof sequenceIds
 
-/** Something to be done, under the name events show. */
+/** A task of a phase. Events show its name. */
 export interface Task {
   readonly name: string
   run(context: TaskContext): Promise<void> | void
 }
 
-/** What a task is given. */
+/** The context of a running task. */
 export interface TaskContext {
   readonly log: Logger
   readonly signal: AbortSignal
 }
 
-/** Tasks that may run side by side. */
+/** Tasks that may run concurrently. */
 export interface Phase {
   readonly name: string
   readonly tasks: readonly Task[]
 }
 
-/** Who may push whom aside. */
+/** Which sequences a sequence may preempt. */
 const takeover: Partial<Record<SequenceName, readonly SequenceName[]>> = {
   initialize: ['maintenanceUpgrade', 'reboot', 'shutdown', 'reset', 'emergencyVolumeCleanup'],
   boot: ['reboot', 'reset', 'upgrade', 'shutdown', 'emergencyVolumeCleanup'],
@@ -52,17 +52,17 @@ const takeover: Partial<Record<SequenceName, readonly SequenceName[]>> = {
 
 const lockWait = 60_000
 
-/** Thrown to one who asks for a sequence while another has the machine. */
+/** Another sequence is running. */
 export class SequenceLocked extends Error {
   override name = 'SequenceLocked'
 }
 
-/** Thrown to the one whose sequence was pushed aside; nothing is wrong, another sequence has the machine now. */
+/** The sequence was preempted by another; this is not a failure. */
 export class TakenOver extends Error {
   override name = 'TakenOver'
 }
 
-/** The one place from which sequences are run. */
+/** Runs the machine's sequences. */
 export class Sequencer {
   #current?: { name: SequenceName; abort: AbortController; done: Promise<void> }
 
@@ -72,7 +72,7 @@ export class Sequencer {
     readonly phases: PhaseLog = new PhaseLog(),
   ) {}
 
-  /** What runs now. */
+  /** The running sequence. */
   get running(): SequenceName | undefined {
     return this.#current?.name
   }
@@ -83,33 +83,33 @@ export class Sequencer {
   }
 
   /**
-   * Runs a sequence to its end. Rejects with SequenceLocked when another holds the machine for longer than a minute,
-   * with the failing task's error otherwise.
+   * Runs a sequence to its end. Rejects with SequenceLocked when another sequence runs for longer than a minute, otherwise with
+   * the failed task's error.
    */
   async run(name: SequenceName, phases: readonly Phase[], actorId = ''): Promise<void> {
-    // Without an await between looking and taking, two who ask at once cannot both get it.
+    // No await between check and assignment, so that concurrent callers cannot both start.
     while (this.#current && !this.#pushAside(name)) await this.#turn(this.#current)
     const abort = new AbortController()
     const { promise: done, resolve: finish } = Promise.withResolvers<void>()
     this.#current = { name, abort, done }
     const log = this.log.with({ sequence: name })
-    const tell = (action: number, error?: unknown) =>
+    const publish = (action: number, error?: unknown) =>
       this.events.publish(
         'machine.SequenceEvent',
         { sequence: name, action, ...(error ? { error: { message: text(error) } } : {}) },
         actorId,
       )
     const began = performance.now()
-    tell(1)
+    publish(1)
     try {
       for (const phase of phases) {
         abort.signal.throwIfAborted()
         await this.#phase(name, phase, { log, signal: abort.signal }, actorId)
       }
       log.info('sequence done', { took: `${Math.round(performance.now() - began)}ms` })
-      tell(2)
+      publish(2)
     } catch (error) {
-      tell(2, error)
+      publish(2, error)
       if (abort.signal.aborted) throw abort.signal.reason
       log.error('sequence failed', { error: text(error) })
       throw error
@@ -153,7 +153,7 @@ export class Sequencer {
     return true
   }
 
-  /** Waits until the holder is done, but not for ever. */
+  /** Waits for the running sequence to end, for at most a minute. */
   async #turn({ name, done }: { name: SequenceName; done: Promise<void> }): Promise<void> {
     const { promise: late, reject } = Promise.withResolvers<never>()
     const refusal = new SequenceLocked(`sequence "${name}" is running, try again when it is done`)

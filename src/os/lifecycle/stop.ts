@@ -6,35 +6,35 @@ import type { Phase, Task, TaskContext } from './sequencer.ts'
 import { kexecPrepare } from './start/kexec.ts'
 import { endVolumes, unmountVolume } from './volumes.ts'
 
-/** Services that answer the API and need nothing of the disk: they go last. */
+/** Services that serve the API and need no disk: they stop last. */
 const lastServices = ['machined', 'apid', 'containerd', 'udevd', 'syslogd', 'auditd', 'dashboard']
 
-/** Where pods and their containers have mounts of their own. */
+/** Directories where pods and their containers have mounts. */
 const podFolders = ['/var/lib/kubelet', '/var/lib/containerd', '/run/containerd', '/run/netns']
 
-/** A file system is let go of by its last user within this time, in milliseconds. */
+/** Time limit for the last user of a file system to release it, in milliseconds. */
 const unmountLimit = 60_000
 
-/** What is to happen when pods cannot be stopped or file systems of the disk not be unmounted. */
+/** What to do if pods cannot be stopped or file systems cannot be unmounted. */
 export interface StopOptions {
-  /** Fails, with the machine as it is but for its services; otherwise it is told, and the machine goes on to its end. */
+  /** If true, the sequence fails, with services stopped but nothing else changed. Otherwise the error is logged and the sequence continues. */
   readonly strict?: boolean
 }
 
-/** How the machine comes to rest: pods first, then services in the opposite order of their start, then its disk. */
+/** Stops the machine: pods first, then services in reverse start order, then its volumes. */
 export const stopAll = (machine: Machine, options: StopOptions = {}): Phase[] => [
   stopWorkload(machine, options),
   ...(machine.kernel.mode === 'container' ? [] : leaveDisk(machine, options)),
   stopEverything(machine),
 ]
 
-/** The kubelet and the pods end. */
+/** Stops the kubelet and the pods. */
 const stopWorkload = (machine: Machine, { strict = false }: StopOptions): Phase => {
   const task = { name: 'stopAllPods', run: () => stopKubeletAndPods(machine) }
   return { name: 'cleanup', tasks: [strict ? task : tolerant(task)] }
 }
 
-/** Nothing of the machine's disk is in use afterwards, while the API still answers. */
+/** Releases the disks, while the API still answers. */
 export const leaveDisk = (machine: Machine, { strict = false }: StopOptions = {}): Phase[] => {
   const { supervisor, kernel, store } = machine
   const step = (name: string, task: string, run: (context: TaskContext) => Promise<void> | void): Phase => ({
@@ -53,13 +53,13 @@ export const leaveDisk = (machine: Machine, { strict = false }: StopOptions = {}
   ]
 }
 
-/** Every service ends; nothing answers any more. */
+/** Stops every service; the API no longer answers afterwards. */
 export const stopEverything = ({ supervisor }: Machine): Phase => ({
   name: 'stopEverything',
   tasks: [{ name: 'stopAllServices', run: () => supervisor.stopAll() }],
 })
 
-/** A machine that is on its way down does not stay up because of a file system. */
+/** Errors of a task do not stop a shutdown. */
 const tolerant = ({ name, run }: Task): Task => ({
   name,
   async run(context) {
@@ -67,12 +67,12 @@ const tolerant = ({ name, run }: Task): Task => ({
       await run(context)
     } catch (error) {
       context.signal.throwIfAborted()
-      context.log.error('not all could be put away, the machine goes down all the same', { task: name, error })
+      context.log.error('shutdown task failed, continuing', { task: name, error })
     }
   },
 })
 
-/** Volumes are unmounted by who mounted them; what others have bound from them elsewhere goes here. */
+/** Volumes are unmounted by their controller; bind mounts of them elsewhere are unmounted here. */
 function unmountBinds({ kernel: { mount }, store }: Machine): void {
   const disk = store.get(SystemDisk, 'system-disk')?.spec.devPath
   if (!disk) return
@@ -83,10 +83,10 @@ function unmountBinds({ kernel: { mount }, store }: Machine): void {
     if (firsts.has(source) && firsts.get(source) !== target) mount.umount(target, { detach: true })
 }
 
-/** Time for pods to go elsewhere, in milliseconds; what has not gone by then is stopped here. */
+/** Drain timeout in milliseconds; pods still running afterwards are stopped. */
 const drainLimit = 60_000
 
-/** Pods go elsewhere first, where there is a cluster; that they cannot is told and holds nothing up. */
+/** Drains the node if it is part of a cluster. Failure is logged and does not stop the sequence. */
 export const drain = (machine: Machine): Phase[] =>
   isRegistered(machine) ? [{ name: 'drain', tasks: [{ name: 'cordonAndDrainNode', run: ({ signal }) => drainNode(machine, signal) }] }] : []
 
@@ -94,25 +94,25 @@ async function drainNode(machine: Machine, signal: AbortSignal): Promise<void> {
   try {
     await cordonAndDrain(machine, AbortSignal.any([signal, AbortSignal.timeout(drainLimit)]))
   } catch (error) {
-    machine.log.warn('node was not drained, its pods are stopped where they are', { error })
+    machine.log.warn('drain node failed, stopping its pods', { error })
   }
 }
 
-/** Everything stops, then the machine does; by force, or when the host asks, without letting pods go elsewhere first. */
+/** The shutdown sequence. If forced, or requested by the host, the node is not drained. */
 export const shutdown = (machine: Machine, { force = false } = {}): Phase[] => [
   ...(force ? [] : drain(machine)),
   ...stopAll(machine),
   end(machine, 'shutdown'),
 ]
 
-/** Everything stops, then the machine starts anew, by `kexec` where that can be; a forced reboot leaves the pods to be cleaned up at the next start. */
+/** The reboot sequence, by `kexec` if possible. A forced reboot leaves pods to be cleaned up at the next boot. */
 export const reboot = (machine: Machine, { force = false, kexec = false } = {}): Phase[] => [
   ...(kexec && machine.kernel.mode !== 'container' ? [{ name: 'kexec', tasks: [kexecPrepare(machine)] }] : []),
   ...(force ? stopAll(machine).slice(1) : stopAll(machine)),
   end(machine, 'reboot'),
 ]
 
-/** The last phase of all. */
+/** The final phase. */
 export function end(machine: Machine, reason: StopReason): Phase {
   return { name: reason, tasks: [{ name: reason, run: () => machine.end(reason) }] }
 }

@@ -1,4 +1,4 @@
-/** Volumes as the sequences use them: asked for, waited for, and let go of together. */
+/** Volumes for sequences: request, wait for and release them. */
 import type { Reader } from '../../cosi/controller.ts'
 import type { Logger } from '../../cosi/log.ts'
 import type { SpecOf } from '../../cosi/resource.ts'
@@ -10,20 +10,20 @@ import type { Mode } from '../kernel.ts'
 
 const requester = 'machined'
 
-/** Id of VolumeLifecycle. */
+/** Id of the VolumeLifecycle. */
 export const volumeLifecycleId = 'lifecycle'
 
-/** Id of init's own request for a volume, and of the status that answers it. */
+/** Id of init's own mount request for a volume, and of the corresponding status. */
 export const mountId = (volumeID: string): string => `${requester}-${volumeID}`
 
-/** Whether what is kept on STATE cannot be read yet: the machine may have one, and it is not mounted. A container has it from the start. */
+/** Whether files on STATE may exist but are not readable yet, because it is not mounted. In a container it is always available. */
 export const stateIsAwaited = (
   mode: Mode,
   volumes: Pick<Reader<SpecOf<typeof VolumeStatus>>, 'get'>,
   mounts: Pick<Reader<unknown>, 'get'>,
 ): boolean => mode !== 'container' && volumes.get('STATE')?.spec.phase !== 'missing' && !mounts.get(mountId('STATE'))
 
-/** What init asks for when it wants a volume. */
+/** Init's mount request for a volume. */
 export const mountRequest = (volumeID: string, secure = false) => ({
   volumeID,
   requester,
@@ -33,28 +33,28 @@ export const mountRequest = (volumeID: string, secure = false) => ({
   secure,
 })
 
-/** How long is waited, and who is told meanwhile. */
+/** How long to wait, and where to log errors. */
 interface Waiting {
   readonly log: Logger
   readonly signal: AbortSignal
 }
 
-/** Asks for a volume and waits until it is mounted. */
+/** Requests a volume and waits until it is mounted. */
 export function mountVolume(store: Store, volumeID: string, waiting: Waiting, secure?: boolean): Promise<void> {
   store.put(VolumeMountRequest, mountId(volumeID), mountRequest(volumeID, secure))
   return untilMounted(store, volumeID, waiting)
 }
 
-/** Waits until a volume that was asked for is mounted; what is wrong with it is told. Rejects with the signal's reason. */
+/** Waits until a requested volume is mounted; its errors are logged. Rejects with the signal's reason. */
 export async function untilMounted(store: Store, volumeID: string, { log, signal }: Waiting): Promise<void> {
-  let told = ''
+  let reported = ''
   const stop = store.subscribe(
     VolumeStatus,
     ({ resource }) => {
       const { phase, errorMessage = '' } = resource?.spec ?? {}
-      if (phase !== 'failed' || errorMessage === told) return
-      told = errorMessage
-      log.error('volume cannot be used', { volume: volumeID, error: errorMessage })
+      if (phase !== 'failed' || errorMessage === reported) return
+      reported = errorMessage
+      log.error('volume failed', { volume: volumeID, error: errorMessage })
     },
     { only: volumeID, bootstrap: true },
   )
@@ -65,26 +65,26 @@ export async function untilMounted(store: Store, volumeID: string, { log, signal
   }
 }
 
-/** Lets go of a volume and waits until it is unmounted. */
+/** Releases a volume and waits until it is unmounted. */
 export async function unmountVolume(store: Store, volumeID: string, signal: AbortSignal): Promise<void> {
   if (!store.get(VolumeMountRequest, mountId(volumeID))) return
   await gone(store, VolumeMountRequest, mountId(volumeID), signal)
   await vanished(store, VolumeMountStatus, mountId(volumeID), signal)
 }
 
-/** Says that volumes are in use from here on. */
+/** Starts the use of volumes. */
 export function beginVolumes(store: Store): void {
   store.put(VolumeLifecycle, volumeLifecycleId, {})
 }
 
-/** Lets all volumes go and waits until nothing of a disk is mounted any more. */
+/** Releases all volumes and waits until no file system of a disk is mounted. */
 export async function endVolumes(store: Store, signal: AbortSignal): Promise<void> {
   if (store.get(VolumeLifecycle, volumeLifecycleId)) await gone(store, VolumeLifecycle, volumeLifecycleId, signal)
 }
 
 type Kind = Parameters<Store['destroy']>[0]
 
-/** Tears down, waits until nobody holds it, destroys. */
+/** Tears a resource down, waits until its finalizers are removed, and destroys it. */
 async function gone(store: Store, type: Kind, id: string, signal: AbortSignal): Promise<void> {
   store.teardown(type, id)
   await watched(store, type, id, signal, () => (store.get(type, id)?.metadata.finalizers.length ?? 0) === 0)

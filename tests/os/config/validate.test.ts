@@ -26,7 +26,7 @@ describe('the legacy document', () => {
     ['persistence', 'worker', 'persist: false', 'persist: "persist: false" is not supported'],
     ['a known type', 'worker', 'machine: {type: boss}', 'machine.type: "boss" is not one of controlplane, worker'],
     ['a type that is said', 'worker', remove('/machine/type'), '!machine.type: no type means "worker": say so'],
-    ['a place to install on', 'worker', remove('/machine/install'), 'machine.install: required: say which disk to install on'],
+    ['a place to install on', 'worker', remove('/machine/install'), 'machine.install: required: set the disk to install on'],
     ['a disk', 'worker', remove('/machine/install/disk'), 'machine.install.disk: a disk or a diskSelector is required'],
     [
       'secrets',

@@ -3,7 +3,7 @@ import { Store } from '../../../src/cosi/store.ts'
 import { DiscoveredVolume } from '../../../src/os/block/resources/discovered-volume.ts'
 import { Disk } from '../../../src/os/block/resources/disk.ts'
 import { SystemDisk } from '../../../src/os/block/resources/system-disk.ts'
-import { NothingSuch, type ResetWish, resetTarget } from '../../../src/os/lifecycle/reset-target.ts'
+import { NothingSuch, type ResetRequest, resetTarget } from '../../../src/os/lifecycle/reset-target.ts'
 
 function installed(): Store {
   const store = new Store()
@@ -30,8 +30,8 @@ function installed(): Store {
   return store
 }
 
-const wish = (given: Partial<ResetWish> = {}): ResetWish => ({ mode: 'all', labels: [], disks: [], ...given })
-const onMetal = (given: Partial<ResetWish>) => resetTarget({ store: installed(), mode: 'metal' }, wish(given))
+const wish = (given: Partial<ResetRequest> = {}): ResetRequest => ({ mode: 'all', labels: [], disks: [], ...given })
+const onMetal = (given: Partial<ResetRequest>) => resetTarget({ store: installed(), mode: 'metal' }, wish(given))
 
 describe('a reset of a machine', () => {
   test('wipes the whole system disk unless partitions are named', () => {
@@ -53,8 +53,8 @@ describe('a reset of a machine', () => {
 })
 
 test('a container has two folders to empty and no disks', () => {
-  const inContainer = (given: Partial<ResetWish>) => resetTarget({ store: installed(), mode: 'container' }, wish(given))
+  const inContainer = (given: Partial<ResetRequest>) => resetTarget({ store: installed(), mode: 'container' }, wish(given))
   expect(inContainer({ labels: ['STATE'] })).toEqual({ system: ['STATE'], disks: [] })
   expect(() => inContainer({ labels: ['META'] })).toThrow('this node has STATE, EPHEMERAL')
-  expect(() => inContainer({ disks: ['/dev/vdb'] })).toThrow('this node has no user disks to wipe (asked for /dev/vdb)')
+  expect(() => inContainer({ disks: ['/dev/vdb'] })).toThrow('this node has no user disks to wipe (requested: /dev/vdb)')
 })

@@ -3,7 +3,7 @@ import { RpcError } from '../../../rpc/status.ts'
 import type { Machine } from '../../area.ts'
 import { type Phase, SequenceLocked, type SequenceName, TakenOver } from '../sequencer.ts'
 
-/** Starts a sequence and does not wait for it, since its last step ends this process; gives the actor id of its events. */
+/** Starts a sequence without waiting for it, since its last step ends this process. Returns the actor id of its events. */
 export function beginSequence(
   { sequencer, log }: Pick<Machine, 'sequencer' | 'log'>,
   name: SequenceName,
@@ -16,9 +16,9 @@ export function beginSequence(
   const run = () =>
     sequencer.run(name, phases, actorId).catch(async (error) => {
       if (error instanceof SequenceLocked || error instanceof TakenOver) return
-      log.error(`${name} failed, the machine goes on as it is`, { error })
+      log.error('sequence failed, the machine keeps running', { sequence: name, error })
       await failed()
     })
-  background(run, log, 'undo of a failed sequence failed', { sequence: name })
+  background(run, log, 'rollback of a failed sequence failed', { sequence: name })
   return actorId
 }

@@ -1,15 +1,15 @@
 import { clientStream, type Method, serverStream, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 
-/** Refuses, in one line, what needs a disk of the node's own. */
+/** Rejects, with a one-line error, methods that need a disk of the node. */
 const refused = (what: string, why: string) => (): never => {
   throw new RpcError('FailedPrecondition', `${what}: method is not supported in container mode: ${why}`)
 }
 
-const image = 'the node’s system is the image its container was made from'
+const image = 'the system of this node is its container image'
 const meta = 'a container has no META partition'
 
-/** What only a machine with its system on a disk can do, as a container node answers it. */
+/** How a container node answers methods that require an installed system. */
 export const refusedInContainer: readonly Method[] = [
   unary('machine.MachineService/Upgrade', ['os:admin'], refused('upgrade', image)),
   unary('machine.MachineService/Rollback', ['os:admin'], refused('rollback', image)),

@@ -3,14 +3,14 @@ import { type Method, operators, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { Machine } from '../../area.ts'
 import { reset as resetPhases } from '../reset.ts'
-import { NothingSuch, type ResetWish, resetTarget } from '../reset-target.ts'
+import { NothingSuch, type ResetRequest, resetTarget } from '../reset-target.ts'
 import { reboot as rebootPhases, shutdown as shutdownPhases } from '../stop.ts'
 import { hasEtcd, quorumWithoutSelf } from '../upgrade/quorum.ts'
 import { beginSequence } from './begin.ts'
 
 const { WipeMode: wipeModes } = enums.ResetRequest
 
-/** Reboot, shut down, reset: answered before they begin, told of in events under the actor id of the answer. */
+/** Reboot, shutdown, reset: the reply comes first, then the sequence runs and reports events under the reply's actor id. */
 export const powerMethods = (machine: Machine): Method[] => [
   unary('machine.MachineService/Reboot', operators, async ({ mode }) => {
     const { DEFAULT, FORCE } = enums.RebootRequest.Mode
@@ -32,9 +32,9 @@ export const powerMethods = (machine: Machine): Method[] => [
   }),
 ]
 
-function targetOf({ store, kernel: { mode } }: Machine, wish: ResetWish): ReturnType<typeof resetTarget> {
+function targetOf({ store, kernel: { mode } }: Machine, request: ResetRequest): ReturnType<typeof resetTarget> {
   try {
-    return resetTarget({ store, mode }, wish)
+    return resetTarget({ store, mode }, request)
   } catch (error) {
     if (error instanceof NothingSuch) throw new RpcError('InvalidArgument', `reset: ${error.message}`)
     throw error

@@ -1,20 +1,20 @@
 import { RpcError, type StatusName } from '../../../rpc/status.ts'
 
-/** Runs work that says what it does: its messages as they come, until it has ended. Throws what ended it, as a status. */
-export async function* telling(work: (tell: (message: string) => void) => Promise<unknown>): AsyncGenerator<string, void> {
-  const said: string[] = []
+/** Runs work that reports progress, and yields its messages until it has ended. Throws its error as a status. */
+export async function* progressOf(work: (report: (message: string) => void) => Promise<unknown>): AsyncGenerator<string, void> {
+  const messages: string[] = []
   let wake = () => {}
   let ended = false
   const running = work((message) => {
-    said.push(message)
+    messages.push(message)
     wake()
   }).finally(() => {
     ended = true
     wake()
   })
   running.catch(() => {}) // thrown below
-  while (!ended || said.length > 0) {
-    const message = said.shift()
+  while (!ended || messages.length > 0) {
+    const message = messages.shift()
     if (message !== undefined) yield message
     else
       await new Promise<void>((resolve) => {
@@ -35,7 +35,7 @@ const statuses: Readonly<Record<string, StatusName>> = {
   InstallDiskError: 'InvalidArgument',
 }
 
-/** What a caller is told of a failure. */
+/** The status of a failure, as returned to the caller. */
 export function asStatus(error: unknown): Error {
   if (error instanceof RpcError || !(error instanceof Error)) return error as Error
   const status = statuses[error.name]

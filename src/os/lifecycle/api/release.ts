@@ -5,8 +5,8 @@ import type { Machine } from '../../area.ts'
 import { metaTags } from '../../block/meta/meta.ts'
 import { prettyBinarySize } from '../../block/sizes.ts'
 import { inMaintenance } from '../../config/maintenance.ts'
-import { installOn, installWish, releaseToInstall } from '../install/install-system.ts'
-import { type InstallWish, planInstall } from '../install/plan.ts'
+import { installOn, installSettings, releaseToInstall } from '../install/install-system.ts'
+import { type InstallSettings, planInstall } from '../install/plan.ts'
 import { isOwnRelease, releaseOfMedium } from '../release/find-release.ts'
 import { tooOld } from '../release/floor.ts'
 import { filesFor, type Release } from '../release/release.ts'
@@ -17,50 +17,50 @@ import { drain, end, reboot, stopAll } from '../stop.ts'
 import type { Finding } from '../upgrade/prepare.ts'
 import { beginRollback, examine, type UpgradeOptions, type WrittenUpgrade, writeUpgrade } from '../upgrade/upgrade.ts'
 import { beginSequence } from './begin.ts'
-import { asStatus, telling } from './progress.ts'
+import { asStatus, progressOf } from './progress.ts'
 
-/** In maintenance anyone may install, as anyone may hand in a configuration; afterwards administrators only. */
+/** In maintenance mode anyone may install, just as anyone may apply a configuration; later only administrators. */
 const access = inMaintenanceOr(['os:admin'])
 
 const { FINE, NOTE, REFUSED } = ichor.v1.PlanItem.Verdict
 const verdicts = { fine: FINE, note: NOTE, refused: REFUSED } as const
 
-/** Releases: sent, looked at, installed, upgraded to, gone back from. */
+/** Uploads, inspects, installs, upgrades and rolls back releases. */
 export const releaseMethods = (machine: Machine): Method[] => {
   const { log } = machine
-  const options = (tell: (message: string) => void, context: Pick<Context, 'roles' | 'signal'>, force = false): UpgradeOptions => ({
-    tell,
+  const options = (report: (message: string) => void, context: Pick<Context, 'roles' | 'signal'>, force = false): UpgradeOptions => ({
+    report,
     signal: context.signal,
     force,
     trusted: isTrusted(context),
   })
 
-  /** Writes and begins the trial; what starts the machine anew is up to the caller. */
+  /** Writes the release and begins its trial. The caller restarts the machine. */
   const upgrading = (reference: string, context: Context, force: boolean) =>
-    telling(async (tell) => {
+    progressOf(async (report) => {
       if (!reference) throw new RpcError('InvalidArgument', 'upgrade: no image is named')
-      const told = (message: string) => {
+      const logged = (message: string) => {
         log.info('upgrade', { step: message })
-        tell(message)
+        report(message)
       }
       refuseRegistries(context, reference)
-      const written = await writeUpgrade(machine, reference, options(told, context, force))
+      const written = await writeUpgrade(machine, reference, options(logged, context, force))
       await written.begin()
-      told(`reboot to start ${written.release.manifest.version}`)
+      logged(`reboot to start ${written.release.manifest.version}`)
     })
 
-  const installing = (given: InstallWish, image: string, context: Context) =>
-    telling(async (tell) => {
+  const installing = (given: InstallSettings, image: string, context: Context) =>
+    progressOf(async (report) => {
       const { signal } = context
-      if (isInstalled(machine)) throw new RpcError('FailedPrecondition', 'install: this machine is installed already, upgrade it instead')
-      const told = (message: string) => {
+      if (isInstalled(machine)) throw new RpcError('FailedPrecondition', 'install: this machine is already installed, upgrade it instead')
+      const logged = (message: string) => {
         log.info('install', { step: message })
-        tell(message)
+        report(message)
       }
       await refuseForeign(machine, image, context)
-      const wish = wished(machine, given, image)
-      await planInstall(machine, wish)
-      await installOn(machine, wish, await chosenRelease(machine, wish, context, told), { signal, tell: told })
+      const settings = settingsOf(machine, given, image)
+      await planInstall(machine, settings)
+      await installOn(machine, settings, await chosenRelease(machine, settings, context, logged), { signal, report: logged })
     })
 
   const examineAs = (context: Context, reference: string, how: UpgradeOptions) => {
@@ -76,23 +76,23 @@ export const releaseMethods = (machine: Machine): Method[] => {
 
     serverStream('ichor.v1.ReleaseService/Plan', access, async function* (request, context) {
       let items: readonly Finding[] = []
-      for await (const progress of telling(async (tell) => {
+      for await (const progress of progressOf(async (report) => {
         items =
           request.install || !isInstalled(machine)
-            ? await installFindings(machine, wishOf(request), request.imageName, context, tell)
-            : (await examineAs(context, request.imageName, options(tell, context, request.force))).plan.findings
+            ? await installFindings(machine, requestedSettings(request), request.imageName, context, report)
+            : (await examineAs(context, request.imageName, options(report, context, request.force))).plan.findings
       }))
         yield { progress }
       yield { items: items.map(({ verdict, ...item }) => ({ ...item, verdict: verdicts[verdict] })) }
     }),
 
-    serverStream('ichor.v1.ReleaseService/Upgrade', access, async function* ({ imageName, force, reboot: again }, context) {
+    serverStream('ichor.v1.ReleaseService/Upgrade', access, async function* ({ imageName, force, reboot: restart }, context) {
       for await (const message of upgrading(imageName, context, force)) yield { message }
-      if (again) beginSequence(machine, inMaintenance(machine.store) ? 'maintenanceUpgrade' : 'reboot', reboot(machine))
+      if (restart) beginSequence(machine, inMaintenance(machine.store) ? 'maintenanceUpgrade' : 'reboot', reboot(machine))
     }),
 
     serverStream('ichor.v1.ReleaseService/Install', access, async function* (request, context) {
-      for await (const message of installing(wishOf(request), request.imageName, context)) yield { message }
+      for await (const message of installing(requestedSettings(request), request.imageName, context)) yield { message }
       if (request.reboot) beginSequence(machine, 'reboot', reboot(machine))
     }),
 
@@ -102,15 +102,15 @@ export const releaseMethods = (machine: Machine): Method[] => {
     }),
 
     serverStream('machine.LifecycleService/Install', ['os:admin'], async function* ({ source, destination }, context) {
-      for await (const message of installing(wishOf({ disk: destination?.disk ?? '' }), source?.imageName ?? '', context))
+      for await (const message of installing(requestedSettings({ disk: destination?.disk ?? '' }), source?.imageName ?? '', context))
         yield { progress: { message } }
       yield { progress: { exitCode: 0 } }
     }),
 
     unary('machine.MachineService/Upgrade', ['os:admin'], async ({ image, stage, force }, { roles }) => {
       if (!image) throw new RpcError('InvalidArgument', 'upgrade: no image is named')
-      const tell = (step: string) => log.info('upgrade', { step })
-      const written = await writeUpgrade(machine, image, options(tell, { roles, signal: AbortSignal.timeout(30 * 60_000) }, force)).catch(
+      const report = (step: string) => log.info('upgrade', { step })
+      const written = await writeUpgrade(machine, image, options(report, { roles, signal: AbortSignal.timeout(30 * 60_000) }, force)).catch(
         (error) => Promise.reject(asStatus(error)),
       )
       const name = stage ? 'stageUpgrade' : inMaintenance(machine.store) ? 'maintenanceUpgrade' : 'upgrade'
@@ -132,14 +132,14 @@ export const releaseMethods = (machine: Machine): Method[] => {
 
     unary('machine.MachineService/Rollback', ['os:admin'], async () => {
       const { slot, version } = await beginRollback(machine).catch((error) => Promise.reject(asStatus(error)))
-      log.info('going back', { version, slot: slot.toUpperCase() })
+      log.info('rolling back', { version, slot: slot.toUpperCase() })
       beginSequence(machine, 'reboot', reboot(machine))
       return { messages: [{}] }
     }),
   ]
 }
 
-/** What is well is written down, pods leave, everything stops, and only when nothing of the disk is in use any more is the trial begun. */
+/** Records the healthy services, drains the node, stops everything, and begins the trial only once the disk is no longer in use. */
 function upgradePhases(machine: Machine, written: WrittenUpgrade, before: Phase[]): Phase[] {
   const stopped = stopAll(machine, { strict: true })
   return [
@@ -152,40 +152,45 @@ function upgradePhases(machine: Machine, written: WrittenUpgrade, before: Phase[
   ]
 }
 
-/** An upgrade that cannot go on changes nothing: the machine starts anew with what it had. */
+/** A failed upgrade changes nothing: the machine reboots into the present release. */
 async function abandon(machine: Machine, written: WrittenUpgrade): Promise<void> {
-  machine.log.error('the upgrade is given up, the machine starts anew as it was')
-  await written.withdraw().catch((error) => machine.log.error('the trial could not be withdrawn', { error }))
+  machine.log.error('upgrade aborted, rebooting into the present release')
+  await written.withdraw().catch((error) => machine.log.error('withdraw trial failed', { error }))
   await machine.sequencer.run('reboot', reboot(machine, { force: true })).catch(() => machine.end('reboot'))
 }
 
-function wishOf({ disk = '', wipe = false }: { disk?: string; wipe?: boolean }): InstallWish {
+function requestedSettings({ disk = '', wipe = false }: { disk?: string; wipe?: boolean }): InstallSettings {
   return { ...(disk && { disk, diskSelector: undefined }), ...(wipe && { wipe }) }
 }
 
-/** What the configuration says, with what the caller says instead. */
-function wished(machine: Machine, given: InstallWish, image: string): InstallWish {
-  return { ...installWish(machine), ...given, ...(image && { image }) }
+/** The configured install settings, overridden by those of the request. */
+function settingsOf(machine: Machine, given: InstallSettings, image: string): InstallSettings {
+  return { ...installSettings(machine), ...given, ...(image && { image }) }
 }
 
-/** Anybody may call a machine in maintenance, but only administrators decide where it connects to and what fills its memory. */
+/** Anyone may call a machine in maintenance mode, but only administrators may make it connect elsewhere or fill its memory. */
 const isTrusted = ({ roles }: Pick<Context, 'roles'>): boolean => roles.has('os:admin')
 
 function refuseRegistries(context: Context, reference: string): void {
   if (isTrusted(context) || isUpload(reference)) return
-  const what = 'in maintenance no image is pulled for callers without a certificate'
+  const what = 'in maintenance mode images are not pulled for callers without a certificate'
   throw new RpcError('PermissionDenied', `${what}: send the image itself (--image ./FILE.tar), or take the release of the medium`)
 }
 
-/** What is installed may be the release of the medium, whoever names it. */
+/** The release of the boot medium may be installed by any caller. */
 async function refuseForeign(machine: Machine, named: string, context: Context): Promise<void> {
   const ofMedium = isOwnRelease(machine, named) && (await releaseOfMedium(machine)) !== undefined
   if (named && !ofMedium) refuseRegistries(context, named)
 }
 
-/** The release to install: what the caller names, else what the configuration or the medium has. */
-async function chosenRelease(machine: Machine, wish: InstallWish, context: Context, tell: (message: string) => void): Promise<Release> {
-  const release = await releaseToInstall(machine, wish, { signal: context.signal, tell })
+/** The release to install: the requested one, else that of the configuration or the boot medium. */
+async function chosenRelease(
+  machine: Machine,
+  settings: InstallSettings,
+  context: Context,
+  report: (message: string) => void,
+): Promise<Release> {
+  const release = await releaseToInstall(machine, settings, { signal: context.signal, report })
   const old = isTrusted(context) ? undefined : tooOld(machine, release.manifest.version, { trusted: false })
   if (old) throw new RpcError('FailedPrecondition', `install: ${old}`)
   return release
@@ -193,25 +198,25 @@ async function chosenRelease(machine: Machine, wish: InstallWish, context: Conte
 
 async function installFindings(
   machine: Machine,
-  given: InstallWish,
+  given: InstallSettings,
   image: string,
   context: Context,
-  tell: (message: string) => void,
+  report: (message: string) => void,
 ): Promise<Finding[]> {
-  const wish = wished(machine, given, image)
+  const settings = settingsOf(machine, given, image)
   const fine = (subject: string, text: string): Finding => ({ subject, text, verdict: 'fine' })
   const findings: Finding[] = []
-  if (isInstalled(machine)) findings.push({ subject: 'machine', text: 'it is installed already: upgrade it instead', verdict: 'refused' })
+  if (isInstalled(machine)) findings.push({ subject: 'machine', text: 'already installed: upgrade it instead', verdict: 'refused' })
   try {
     await refuseForeign(machine, image, context)
-    const { disk, partitions, firmware, wipe } = await planInstall(machine, wish)
+    const { disk, partitions, firmware, wipe } = await planInstall(machine, settings)
     const { dev_path: path, model, serial, pretty_size: size } = disk.spec
     findings.push(fine('disk', [path, model, serial, size].filter(Boolean).join(', ')))
     if (wipe) findings.push({ subject: 'disk', text: 'everything on it is lost', verdict: 'note' })
     for (const { label, device, size } of partitions) findings.push(fine('partition', `${device} ${label} ${prettyBinarySize(size)}`))
     findings.push(fine('volumes', 'STATE (100 MiB) and EPHEMERAL (the rest) are made at the first start from the disk'))
     findings.push(fine('boot loader', firmware === 'uefi' ? 'systemd-boot, for UEFI' : 'GRUB, for BIOS'))
-    const release = await chosenRelease(machine, wish, context, tell)
+    const release = await chosenRelease(machine, settings, context, report)
     const kind = firmware === 'uefi' ? 'systemd-boot' : 'grub'
     const bytes = filesFor(kind).reduce((sum, name) => sum + release.size(name), 0)
     findings.push(

@@ -4,7 +4,7 @@ import { BootPhase } from '../resources/boot-phase.ts'
 
 const digits = 3
 
-/** The steps of this start, as resources in the order they began. */
+/** Publishes the phases of this boot in order. */
 export const observeBootPhases = (phases: Pick<PhaseLog, 'list' | 'subscribe'>): Controller =>
   defineController({
     name: 'lifecycle.BootPhaseController',

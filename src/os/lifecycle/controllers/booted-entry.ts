@@ -4,7 +4,7 @@ import { BootedEntry } from '../../runtime/resources/booted-entry.ts'
 import { SecurityState } from '../../runtime/resources/security-state.ts'
 import { loaderEntry } from '../slots/boot-disk.ts'
 
-/** The entry of systemd-boot that this machine was started from; other boot loaders do not say. */
+/** Publishes the booted systemd-boot entry. Other boot loaders do not report one. */
 export const observeBootedEntry = (kernel: { files: Pick<Kernel['files'], 'exists' | 'read'> }): Controller =>
   defineController({
     name: 'runtime.BootedEntryController',

@@ -3,7 +3,7 @@ import { type Controller, defineController } from '../../../cosi/controller.ts'
 import type { Machine } from '../../area.ts'
 import { shutdown } from '../stop.ts'
 
-/** Whoever presses the power button wants the machine to go down in good order; who holds it, at once, which the hardware sees to. */
+/** A short press of the power button starts a graceful shutdown. A long press cuts power in hardware. */
 export const heedPowerButton = (machine: Machine): Controller =>
   defineController({
     name: 'lifecycle.PowerButtonController',
@@ -12,11 +12,11 @@ export const heedPowerButton = (machine: Machine): Controller =>
     start({ signal, log }) {
       const follow = async () => {
         for await (const _ of machine.kernel.acpi.watchPowerButton(signal)) {
-          log.info('power button pressed, the machine shuts down')
+          log.info('power button pressed, shutting down')
           background(() => machine.sequencer.run('shutdown', shutdown(machine)), log, 'shutdown failed')
         }
       }
-      follow().catch((error) => log.info('the power button is not watched', { error })) // many machines have none
+      follow().catch((error) => log.info('power button unavailable', { error })) // many machines have none
     },
     reconcile() {},
   })

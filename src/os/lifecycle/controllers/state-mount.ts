@@ -4,7 +4,7 @@ import { VolumeMountRequest } from '../../block/resources/volume-mount.ts'
 import { VolumeStatus } from '../../block/resources/volume-status.ts'
 import { mountId, mountRequest, volumeLifecycleId } from '../volumes.ts'
 
-/** STATE is mounted as soon as there is one, and for as long as volumes are in use: what the machine knows of itself lies there. */
+/** Requests STATE, which holds the machine's own data, as soon as it exists and while volumes are in use. */
 export const requestState: Controller = defineController({
   name: 'lifecycle.StateMountController',
   inputs: { lifecycle: weak(VolumeLifecycle, { id: volumeLifecycleId }), state: weak(VolumeStatus, { id: 'STATE' }) },

@@ -6,7 +6,7 @@ import { MetaLoad } from '../../runtime/resources/meta.ts'
 import { reboot } from '../stop.ts'
 import { watchTrial } from '../upgrade/trial.ts'
 
-/** Once it is known what the machine was started from: a release on trial is marked good, or the machine goes back. */
+/** Once the boot slot is known, marks a release on trial as good or rolls back. */
 export const dropUpgradeFallback = (machine: Machine): Controller => {
   let over = false
   return defineController({
@@ -15,7 +15,7 @@ export const dropUpgradeFallback = (machine: Machine): Controller => {
     outputs: {},
     reconcile({ meta, disk, volumes, background }) {
       if (over || !meta.list().some(({ spec }) => spec.done)) return
-      // Started from a medium: whatever is installed from here on is not what runs.
+      // Booted from a medium: a release installed now is not the running one.
       if (volumes.get('META')?.spec.phase === 'missing') over = true
       if (over || !disk.get('system-disk')) return
       background('trial', async (signal) => {

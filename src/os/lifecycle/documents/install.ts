@@ -12,7 +12,7 @@ const sizeMatch = v.pipe(
   ),
 )
 
-/** `machine.install`: what is put on which disk. */
+/** `machine.install`: what to install on which disk. */
 export const install = section({
   disk: text,
   diskSelector: section({
@@ -29,18 +29,18 @@ export const install = section({
   }),
   extraKernelArgs: listOf(text),
   image: text,
-  extensions: notYet(listOf(section({ image: text })), 'there are no system extensions, leave the list out'),
+  extensions: notYet(listOf(section({ image: text })), 'system extensions are not supported, leave the list out'),
   bootloader: notYet(flag, 'the boot loader is always installed, leave it out', { accepts: [true] }),
   wipe: flag,
   legacyBIOSSupport: flag,
   grubUseUKICmdline: flag,
 })
 
-/** Rules of the section; a machine with a disk of its own needs it until it is installed. */
+/** Validation rules of the section. A machine with a disk needs it until installed. */
 export function installRules(section: v.InferOutput<typeof install> | undefined, report: Reporter, mode: Mode): void {
   const path = ['machine', 'install']
   if (!section) {
-    if (mode === 'metal') report.error(path, 'required: say which disk to install on')
+    if (mode === 'metal') report.error(path, 'required: set the disk to install on')
     return
   }
   if (mode === 'metal' && !section.disk && !section.diskSelector) report.error([...path, 'disk'], 'a disk or a diskSelector is required')
@@ -53,5 +53,5 @@ export function installRules(section: v.InferOutput<typeof install> | undefined,
     if (images.has(image)) report.error([...path, 'extensions', index, 'image'], `${JSON.stringify(image)} is listed twice`)
     images.add(image)
   }
-  if (section.extensions?.length) report.warning([...path, 'extensions'], 'deprecated: use an installer image that holds the extensions')
+  if (section.extensions?.length) report.warning([...path, 'extensions'], 'deprecated: use an installer image that contains the extensions')
 }

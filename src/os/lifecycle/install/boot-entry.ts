@@ -1,4 +1,4 @@
-/** Tells the firmware of the installed system, so that it is started first whatever else there is. */
+/** Registers the installed system with the firmware as its first boot option. */
 import {
   bootOptionName,
   bootOptionTitle,
@@ -10,12 +10,12 @@ import {
 import type { LaidOut } from '../../block/layout.ts'
 import type { Kernel } from '../../kernel.ts'
 
-/** What this takes of the kernel. */
+/** The firmware interface used here. */
 type Firmware = Pick<Kernel['efi'], 'efiVariables' | 'readEfiVariable' | 'writeEfiVariable'>
 
 const title = 'Ichor'
 
-/** Makes an option of the firmware for the EFI partition, or changes the one there is, and puts it first. Gives its name. */
+/** Creates or updates the boot option of the EFI partition and puts it first. Returns its name. */
 export function writeFirmwareEntry(firmware: Firmware, { index, uuid, offset, size }: LaidOut, sectorSize: number): string {
   const options = firmware
     .efiVariables(globalVendor)
@@ -40,7 +40,7 @@ function titleOf(firmware: Firmware, number: number): string | undefined {
   try {
     return bytes && bootOptionTitle(bytes)
   } catch {
-    return undefined // another system's, which is none of ours
+    return undefined // another system's boot option
   }
 }
 

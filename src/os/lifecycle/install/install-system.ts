@@ -1,4 +1,4 @@
-/** Puts the system on a disk: partitions, boot loader, the first slot, META. */
+/** Installs the system on a disk: partitions, boot loader, the first slot, META. */
 
 import { parameterValues, parseCommandLine } from '../../../wire/command-line.ts'
 import { FatVolume, formatFat } from '../../../wire/fat/volume.ts'
@@ -19,31 +19,31 @@ import { grubBlocks } from '../slots/grub-core.ts'
 import { systemdBoot } from '../slots/systemd-boot.ts'
 import { writeFirmwareEntry } from './boot-entry.ts'
 import { installPartitions, ownParameters, unfinished } from './layout.ts'
-import { type InstallPlan, type InstallWish, planInstall } from './plan.ts'
+import { type InstallPlan, type InstallSettings, planInstall } from './plan.ts'
 
 type Installing = Pick<Machine, 'kernel' | 'store' | 'supervisor' | 'version' | 'log' | 'spawn' | 'meta'>
 
-/** `machine.install` of the configuration in force. */
-export function installWish({ store }: Pick<Machine, 'store'>): InstallWish {
-  return (declared(store.get(MachineConfig, 'v1alpha1'))?.machine.install ?? {}) as InstallWish
+/** `machine.install` of the active configuration. */
+export function installSettings({ store }: Pick<Machine, 'store'>): InstallSettings {
+  return (declared(store.get(MachineConfig, 'v1alpha1'))?.machine.install ?? {}) as InstallSettings
 }
 
-/** Why this machine could not be installed as a configuration says, in one line; nothing when it could, or is installed already. */
+/** Why this machine cannot be installed as configured, in one line; undefined if it can, or is installed already. */
 export async function refuseInstall(
   machine: Pick<Machine, 'kernel' | 'store'>,
-  wish: InstallWish | undefined,
+  settings: InstallSettings | undefined,
 ): Promise<string | undefined> {
   if (machine.kernel.mode === 'container' || isInstalled(machine)) return undefined
   try {
-    await planInstall(machine, wish ?? {})
+    await planInstall(machine, settings ?? {})
     return undefined
   } catch (error) {
     return (error as Error).message
   }
 }
 
-/** Why a disk selector fits no disk of this machine, or several, in one line. */
-export function refuseSelector({ store }: Pick<Machine, 'store'>, diskSelector: InstallWish['diskSelector']): string | undefined {
+/** Why a disk selector does not match exactly one disk of this machine, in one line; undefined if it does. */
+export function refuseSelector({ store }: Pick<Machine, 'store'>, diskSelector: InstallSettings['diskSelector']): string | undefined {
   const disks = store.list(Disk).map(({ metadata: { id }, spec }) => ({ id, spec }))
   if (disks.length === 0) return undefined
   try {
@@ -55,46 +55,46 @@ export function refuseSelector({ store }: Pick<Machine, 'store'>, diskSelector: 
   }
 }
 
-/** The task "install": as the configuration in force says. */
+/** The task "install": installs as configured. */
 export async function installSystem(machine: Installing, { signal, log }: TaskContext): Promise<void> {
-  const wish = installWish(machine)
-  await installOn(machine, wish, await releaseToInstall(machine, wish, { signal, tell: (message) => log.info(message) }), {
+  const settings = installSettings(machine)
+  await installOn(machine, settings, await releaseToInstall(machine, settings, { signal, report: (message) => log.info(message) }), {
     signal,
-    tell: (message) => log.info(message),
+    report: (message) => log.info(message),
   })
 }
 
-/** What to install: the image of the configuration, unless the medium carries it, or it cannot be had and the medium carries another. */
+/** The release to install: the configured image, or the release of the boot medium if that is the same or the image is unavailable. */
 export async function releaseToInstall(
   machine: Installing,
-  { image }: Pick<InstallWish, 'image'>,
-  { signal, tell }: { signal: AbortSignal; tell: (message: string) => void },
+  { image }: Pick<InstallSettings, 'image'>,
+  { signal, report }: { signal: AbortSignal; report: (message: string) => void },
 ): Promise<Release> {
   const own = await releaseOfMedium(machine)
   if (own && (!image || isOwnRelease(machine, image))) return own
   if (!image) throw new ReleaseError('the medium carries no release to install: set machine.install.image')
   try {
-    return await findRelease(machine, image, { signal, tell })
+    return await findRelease(machine, image, { signal, report })
   } catch (error) {
     if (!own || !(error instanceof ReleaseError) || !error.message.startsWith('pull ')) throw error
-    tell(`${error.message}: installing ${own.manifest.version} of the medium instead`)
+    report(`${error.message}: installing ${own.manifest.version} of the medium instead`)
     return own
   }
 }
 
 let busy = false
 
-/** Installs a release on the disk of a wish. Nothing is written before the release is verified and the disk is found fit. */
+/** Installs a release on the selected disk. Nothing is written before the release is verified and the disk is checked. */
 export async function installOn(
   machine: Installing,
-  wish: InstallWish,
+  settings: InstallSettings,
   release: Release,
-  { signal, tell }: { signal: AbortSignal; tell: (message: string) => void },
+  { signal, report }: { signal: AbortSignal; report: (message: string) => void },
 ): Promise<InstallPlan> {
-  if (busy) throw new ReleaseError('an installation of this machine is under way: wait until it is done')
+  if (busy) throw new ReleaseError('an installation of this machine is in progress: wait until it is done')
   busy = true
   try {
-    return await installing(machine, wish, release, { signal, tell })
+    return await installing(machine, settings, release, { signal, report })
   } finally {
     busy = false
   }
@@ -102,41 +102,41 @@ export async function installOn(
 
 async function installing(
   machine: Installing,
-  wish: InstallWish,
+  settings: InstallSettings,
   release: Release,
-  { signal, tell }: { signal: AbortSignal; tell: (message: string) => void },
+  { signal, report }: { signal: AbortSignal; report: (message: string) => void },
 ): Promise<InstallPlan> {
-  const plan = await planInstall(machine, wish)
+  const plan = await planInstall(machine, settings)
   const kind = plan.firmware === 'uefi' ? 'systemd-boot' : 'grub'
-  await verifyFiles(release, filesFor(kind), (name) => tell(`checking ${name}`))
+  await verifyFiles(release, filesFor(kind), (name) => report(`checking ${name}`))
   signal.throwIfAborted()
   const path = plan.disk.spec.dev_path
-  tell(`laying out ${path}`)
+  report(`laying out ${path}`)
   const wanted = installPartitions(plan.firmware).map((each) => (each.label === 'META' ? { ...each, label: unfinished } : each))
   const partitions = await layOutDisk(machine, path, { partitions: wanted }, { wipe: plan.wipe })
-  const parameters = ownParameters(machine.kernel.files.readTextIfThere('/proc/cmdline') ?? '', wish.extraKernelArgs ?? [])
-  tell(`writing ${release.manifest.version} to slot A`)
+  const parameters = ownParameters(machine.kernel.files.readTextIfThere('/proc/cmdline') ?? '', settings.extraKernelArgs ?? [])
+  report(`writing ${release.manifest.version} to slot A`)
   for (const partition of partitions.filter(({ label }) => label === 'EFI' || label === 'BOOT')) {
     await writeBootPartition(machine, partition, kind, release, parameters)
   }
   const efi = partitions.find(({ label }) => label === 'EFI')
-  if (kind === 'systemd-boot' && efi) tellFirmware(machine, efi, plan.disk.spec.sector_size)
+  if (kind === 'systemd-boot' && efi) registerWithFirmware(machine, efi, plan.disk.spec.sector_size)
   const meta = partitions.find(({ label }) => label === unfinished)
   if (meta) await machine.meta.use(meta.device)
-  // From here on the disk is started from: until everything else is there the medium is.
-  if (kind === 'grub') await writeGrubCore(machine, path, partitions, release, wish.legacyBIOSSupport === true)
+  // From here on the firmware boots from the disk; before, from the medium.
+  if (kind === 'grub') await writeGrubCore(machine, path, partitions, release, settings.legacyBIOSSupport === true)
   else if (efi) await armFirmware(machine, efi, release)
   await finish(machine, path)
-  tell(`installed ${release.manifest.version} on ${path}`)
+  report(`installed ${release.manifest.version} on ${path}`)
   return plan
 }
 
-/** Without the firmware's help the disk starts all the same: the boot loader lies where firmwares look by themselves. */
-function tellFirmware({ kernel, log }: Installing, efi: LaidOut, sectorSize: number): void {
+/** Optional: without a boot option the firmware still finds the boot loader at its default path. */
+function registerWithFirmware({ kernel, log }: Installing, efi: LaidOut, sectorSize: number): void {
   try {
-    log.info('the firmware starts this system first', { option: writeFirmwareEntry(kernel.efi, efi, sectorSize) })
+    log.info('boot option written', { option: writeFirmwareEntry(kernel.efi, efi, sectorSize) })
   } catch (error) {
-    log.warn('the firmware could not be told of this system, it has to find it by itself', { error })
+    log.warn('write boot option failed, relying on the default boot path', { error })
   }
 }
 
@@ -152,7 +152,7 @@ async function writeBootPartition(
     const serial = crypto.getRandomValues(new Uint32Array(1))[0] ?? 0
     const { sectorSize } = device
     await formatFat(device, { label, serial, sectorSize, hidden: offset / sectorSize })
-    if (kind === 'grub' && label === 'EFI') return // kept free for a machine that changes to UEFI
+    if (kind === 'grub' && label === 'EFI') return // reserved for a later change to UEFI
     const volume = await FatVolume.open(device)
     const loader = kind === 'grub' ? grub(volume) : systemdBoot(volume)
     await loader.prepare()
@@ -170,44 +170,44 @@ async function armFirmware({ kernel }: Pick<Installing, 'kernel'>, { device: pat
 }
 
 /**
- * An installation whose last step alone is missing: the power went between the boot loader's coming and META's getting its
- * name. The machine was started from that disk, so all the rest is there; gives the disk.
+ * Completes an installation that lacks only its last step, after a power cut between writing the boot loader and naming META.
+ * The machine was booted from that disk, so everything else is complete. Returns the disk.
  */
 export async function completeInstallation({ kernel, log }: Pick<Installing, 'kernel' | 'log'>): Promise<string | undefined> {
-  // Nothing but an entry of an installed slot says so.
+  // Only the boot entry of an installed slot sets this parameter.
   const parameters = parseCommandLine(kernel.files.readTextIfThere('/proc/cmdline') ?? '')
   const source = startSource(kernel.files)
   if (parameterValues(parameters, 'ichor.slot').length === 0 || !source?.startsWith('/dev/')) return undefined
   const devices = blockDevices(kernel.files)
   const parent = devices.get(source.slice('/dev/'.length))?.parent
   if (!parent || ![...devices.values()].some((each) => each.parent === parent && each.partitionName === unfinished)) return undefined
-  log.info('the installation was cut off before its last step, which is made up for', { disk: parent })
+  log.info('completing interrupted installation', { disk: parent })
   await finish({ kernel, log }, `/dev/${parent}`)
   return parent
 }
 
-/** Gives META its name, by which everybody knows that the disk is installed. */
+/** Names META, which marks the disk as installed. */
 async function finish({ kernel, log }: Pick<Installing, 'kernel' | 'log'>, path: string): Promise<void> {
   const table = await withDevice(kernel.block, path, {}, readDiskTable)
   const meta = table?.partitions.find(({ name }) => name === unfinished)
-  if (!table || !meta) throw new Error(`the partition table of "${path}" is not the one that was written`)
+  if (!table || !meta) throw new Error(`the partition table of "${path}" differs from the one written`)
   meta.name = 'META'
   try {
     await withDevice(kernel.block, path, { write: true }, (device) => writeDiskTable(device, table))
   } catch (error) {
     const now = await withDevice(kernel.block, path, {}, readDiskTable)
     if (!now?.partitions.some(({ name }) => name === 'META')) throw error
-    log.warn('one copy of the partition table could not be written, the next start mends it', { disk: path, error })
+    log.warn('write partition table copy failed, the next boot restores it', { disk: path, error })
   }
   try {
-    // The kernel does not tell of names that change: it is asked to tell of the disk.
+    // The kernel sends no uevent for a changed partition name, so one is requested.
     kernel.files.writeInto(`/sys/class/block/${path.replace('/dev/', '')}/uevent`, 'change')
   } catch (error) {
-    log.warn('the kernel could not be asked to tell of the disk, udevd does when it was written', { disk: path, error })
+    log.warn('request uevent of disk failed, udevd triggers one on close', { disk: path, error })
   }
 }
 
-/** Why an installation cannot be done as it is asked for: done again it would be refused again. */
+/** True for an error that a retry of the same installation would meet again. */
 export const isRefusal = (error: unknown): boolean =>
   [InstallDiskError, DiskOccupied, DiskTooSmall, ReleaseError].some((kind) => error instanceof kind)
 
@@ -229,7 +229,7 @@ async function writeGrubCore(
       await device.write(offset, bytes)
       await device.flush()
     }
-    // Some firmwares start only from a disk on which a partition is marked so.
+    // Some firmwares boot only from a disk with an active partition.
     if (active) await device.write(activePartition.offset, Uint8Array.of(activePartition.value))
     await device.flush()
   } finally {

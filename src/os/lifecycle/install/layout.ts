@@ -1,17 +1,17 @@
-/** How the system disk is divided. */
+/** Partition layout of the system disk. */
 import type { PlannedPartition } from '../../block/layout.ts'
 import { mebibyte } from '../../block/sizes.ts'
 
-/** How a machine starts. */
+/** The firmware of a machine. */
 export type Firmware = 'uefi' | 'bios'
 
-/** A disk must have so many bytes, so that volumes have room behind what the installation makes. */
+/** Minimum disk size in bytes, which leaves space for volumes besides the installation. */
 export const leastDisk = 6 * 1024 * mebibyte
 
-/** What META is called until everything else is written: a disk counts as installed by the name of META. */
+/** Name of META until everything else is written: a disk counts as installed by the name META. */
 export const unfinished = 'INSTALLING'
 
-/** The partitions the installation makes; STATE and EPHEMERAL follow when the machine starts from the disk. */
+/** The partitions an installation creates. STATE and EPHEMERAL are created at the first boot from the disk. */
 export function installPartitions(firmware: Firmware): PlannedPartition[] {
   const meta: PlannedPartition = { label: 'META', type: 'linux', size: mebibyte }
   if (firmware === 'uefi') return [{ label: 'EFI', type: 'efi', size: 2101 * mebibyte }, meta]
@@ -23,7 +23,7 @@ export function installPartitions(firmware: Firmware): PlannedPartition[] {
   ]
 }
 
-/** Parameters of the running kernel that an installed one is given too. */
+/** Parameters of the running kernel that are passed on to the installed one. */
 const preserved = [
   'siderolink.api',
   'talos.events.sink',
@@ -37,7 +37,7 @@ const preserved = [
   'console',
 ]
 
-/** What an installed kernel is given beside what its image says. */
+/** Kernel parameters of the installed system in addition to those of its image. */
 export function ownParameters(running: string, extra: readonly string[]): string[] {
   const words = running.split(/\s+/).filter((word) => preserved.includes(word.split('=')[0] ?? ''))
   return [...new Set([...words, ...extra])]

@@ -1,4 +1,4 @@
-/** What an installation would do to this machine, found out without writing anything. */
+/** Plans an installation without writing anything. */
 import type { Machine } from '../../area.ts'
 import { probeDevice } from '../../block/device.ts'
 import { chooseInstallDisk, describeDisks, InstallDiskError, type KnownDisk } from '../../block/install-disk.ts'
@@ -8,8 +8,8 @@ import { prettyBinarySize } from '../../block/sizes.ts'
 import type { Kernel } from '../../kernel.ts'
 import { type Firmware, installPartitions, leastDisk, unfinished } from './layout.ts'
 
-/** `machine.install`, as far as the disk goes. */
-export interface InstallWish {
+/** The disk settings of `machine.install`. */
+export interface InstallSettings {
   readonly disk?: string
   readonly diskSelector?: Parameters<typeof chooseInstallDisk>[1]['diskSelector']
   readonly wipe?: boolean | null
@@ -18,7 +18,7 @@ export interface InstallWish {
   readonly legacyBIOSSupport?: boolean | null
 }
 
-/** What would be written where. */
+/** What an installation would write. */
 export interface InstallPlan {
   readonly disk: KnownDisk
   readonly firmware: Firmware
@@ -26,25 +26,25 @@ export interface InstallPlan {
   readonly wipe: boolean
 }
 
-type Parts = {
+type PlanDependencies = {
   readonly kernel: { readonly block: Pick<Kernel['block'], 'openDevice'>; readonly files: Pick<Kernel['files'], 'exists'> }
 } & Pick<Machine, 'store'>
 
-/** How this machine was started. */
+/** The firmware this machine was booted by. */
 export function firmwareOf({ kernel: { files } }: { kernel: { files: Pick<Kernel['files'], 'exists'> } }): Firmware {
   return files.exists('/sys/firmware/efi') ? 'uefi' : 'bios'
 }
 
-/** Devices that the running system made for itself. */
+/** Virtual devices of the running system. */
 const ownDevices = /^(loop|dm-|zram|ram)\d/
 
-/** All disks, each with what is on it; one that cannot be read is told without. */
-export async function knownDisks({ kernel, store }: Parts): Promise<KnownDisk[]> {
+/** All disks with their content; an unreadable disk is listed without. */
+export async function knownDisks({ kernel, store }: PlanDependencies): Promise<KnownDisk[]> {
   const disks = store.list(Disk).filter(({ metadata }) => !ownDevices.test(metadata.id))
   return Promise.all(
     disks.map(async ({ metadata: { id }, spec }) => {
       const look = () => probeDevice(kernel.block, spec.dev_path)
-      // A disk that fails once may answer when it is asked again.
+      // A failed read may succeed at a second attempt.
       const content = await look()
         .catch(look)
         .catch(() => undefined)
@@ -53,25 +53,25 @@ export async function knownDisks({ kernel, store }: Parts): Promise<KnownDisk[]>
   )
 }
 
-/** Chooses the disk and lays it out on paper. Throws InstallDiskError, DiskOccupied or DiskTooSmall, each in one line. */
-export async function planInstall(parts: Parts, wish: InstallWish): Promise<InstallPlan> {
-  const disks = await knownDisks(parts)
-  const disk = chooseInstallDisk(disks, wish)
-  // An installation that was cut off left nothing that anybody would miss.
+/** Selects the disk and plans its layout. Throws InstallDiskError, DiskOccupied or DiskTooSmall, each with a one-line message. */
+export async function planInstall(machine: PlanDependencies, settings: InstallSettings): Promise<InstallPlan> {
+  const disks = await knownDisks(machine)
+  const disk = chooseInstallDisk(disks, settings)
+  // An interrupted installation leaves nothing worth keeping.
   const cutOff = disk.content?.found?.table?.partitions.some(({ name }) => name === unfinished) === true
-  const wipe = wish.wipe === true || cutOff
+  const wipe = settings.wipe === true || cutOff
   if (disk.spec.size < leastDisk) {
     throw new InstallDiskError(
       `install on "${disk.spec.dev_path}": it has ${prettyBinarySize(disk.spec.size)}, ${prettyBinarySize(leastDisk)} are needed; the disks of this machine are: ${describeDisks(disks)}`,
     )
   }
-  // What cannot be read may hold anything.
+  // An unreadable disk may hold anything.
   if (!wipe && !disk.content)
     throw new InstallDiskError(
-      `install on "${disk.spec.dev_path}": what is on it cannot be read: choose another disk, or set machine.install.wipe to give up what it holds`,
+      `install on "${disk.spec.dev_path}": its content cannot be read: choose another disk, or set machine.install.wipe to give up what it holds`,
     )
   if (!wipe) refuseOccupied(disk.spec.dev_path, disk.content ?? {})
-  const firmware = firmwareOf(parts)
+  const firmware = firmwareOf(machine)
   const { dev_path: path, size, sector_size: sectorSize } = disk.spec
   if (firmware === 'bios' && sectorSize !== 512) {
     throw new InstallDiskError(

@@ -1,17 +1,17 @@
 /**
- * The oldest release that a node takes without being forced: the newest that proved itself on it, kept in META. Every release
- * ever signed stays signed, so without a floor whoever may order an upgrade could bring back any flaw that was mended since.
+ * The oldest release a node accepts without force: the newest one proven on it, kept in META. A release stays signed forever,
+ * so without a floor anyone allowed to upgrade could bring back every fixed flaw.
  */
 import type { Machine } from '../../area.ts'
 import { metaTags } from '../../block/meta/meta.ts'
 
-/** Numbers of a version; what follows them, as in `v1.13.100-3-gabcdef`, does not count. */
+/** The numbers of a version. A suffix, as in `v1.13.100-3-gabcdef`, is ignored. */
 function numbersOf(version: string): readonly number[] | undefined {
   const [, ...numbers] = /^v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?![\d.])/.exec(version) ?? []
   return numbers.length === 3 ? numbers.map(Number) : undefined
 }
 
-/** Whether a version comes before another; one that cannot be read comes before all that can. */
+/** Whether a version precedes another. An unreadable version precedes all others. */
 export function isOlder(version: string, than: string): boolean {
   const [one, other] = [numbersOf(version), numbersOf(than)]
   if (!other) return false
@@ -20,10 +20,10 @@ export function isOlder(version: string, than: string): boolean {
   return differing >= 0 && one[differing]! < other[differing]!
 }
 
-/** The floor of this node; undefined before any release proved itself. */
+/** The floor of this node; undefined before any release was proven. */
 export const floorOf = ({ meta }: Pick<Machine, 'meta'>): string | undefined => meta.get(metaTags.minimumRelease)
 
-/** Remembers that a release proved itself; the floor never sinks. */
+/** Records a proven release. The floor never decreases. */
 export async function raiseFloor({ meta }: Pick<Machine, 'meta'>, version: string): Promise<void> {
   const floor = floorOf({ meta })
   if (!numbersOf(version) || (floor !== undefined && !isOlder(floor, version))) return
@@ -32,8 +32,8 @@ export async function raiseFloor({ meta }: Pick<Machine, 'meta'>, version: strin
 }
 
 /**
- * Why a release is too old for this node; undefined when it is not. A caller who is no administrator (anybody, while the
- * machine waits for its configuration) cannot go below the release that runs either.
+ * Why a release is too old for this node; undefined if it is not. A caller who is not an administrator (possible in maintenance
+ * mode) cannot go below the running release either.
  */
 export function tooOld(
   { meta, version: running }: Pick<Machine, 'meta' | 'version'>,
@@ -41,7 +41,7 @@ export function tooOld(
   { trusted }: { trusted: boolean },
 ): string | undefined {
   const floor = floorOf({ meta })
-  if (floor !== undefined && isOlder(version, floor)) return `${version} is older than ${floor}, which proved itself on this node`
-  if (!trusted && isOlder(version, running.tag)) return `${version} is older than ${running.tag}, which runs`
+  if (floor !== undefined && isOlder(version, floor)) return `${version} is older than ${floor}, which was proven on this node`
+  if (!trusted && isOlder(version, running.tag)) return `${version} is older than ${running.tag}, the running release`
   return undefined
 }

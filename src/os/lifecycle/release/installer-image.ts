@@ -1,23 +1,23 @@
 /**
- * An installer image in the OCI image layout: blobs by digest, wherever they lie. Its layers hold `/usr/install/<arch>/`;
- * nothing is unpacked, files are read where they lie in the layers.
+ * An installer image in the OCI image layout. Its layers contain `/usr/install/<arch>/`. Nothing is unpacked: files are read at
+ * their offsets within the layers.
  */
 import { type ImageDocument, parseImageDocument } from '../../../oci/image-document.ts'
 import { findTarPlaces } from '../../../oci/tar-places.ts'
 import type { Kernel } from '../../kernel.ts'
 import { ReleaseError, type ReleaseFiles } from './release.ts'
 
-/** A stretch of a file. */
+/** A range of a file. */
 export interface Stretch {
   readonly path: string
   readonly offset: number
   readonly size: number
 }
 
-/** What this file needs of the kernel. */
+/** The kernel interface used here. */
 export type Reading = { readonly files: Pick<Kernel['files'], 'openRead'> }
 
-/** Where the blobs of an image are. */
+/** Access to the blobs of an image. */
 export interface Blobs {
   readonly origin: string
   find(digest: string): Promise<Stretch | undefined>
@@ -26,13 +26,13 @@ export interface Blobs {
 const documentLimit = 4 << 20
 const depthLimit = 4
 
-/** The install files of the image that `top` (manifest or index) describes. */
+/** The install files of the image described by `top` (manifest or index). */
 export async function imageFiles(kernel: Reading, blobs: Blobs, top: string, arch: string): Promise<ReleaseFiles> {
   const wrong = (why: string) => new ReleaseError(`image from ${blobs.origin}: ${why}; nothing was changed`)
   const locate = async (digest: string) => {
-    if (!/^sha256:[0-9a-f]{64}$/.test(digest)) throw wrong('a digest is not one of SHA-256')
+    if (!/^sha256:[0-9a-f]{64}$/.test(digest)) throw wrong('a digest is not SHA-256')
     const found = await blobs.find(digest)
-    if (!found) throw wrong(`blob "${digest}" is missing, it was not transferred whole`)
+    if (!found) throw wrong(`blob "${digest}" is missing, the transfer was incomplete`)
     return found
   }
   const document = async (digest: string): Promise<ImageDocument> => {
@@ -41,12 +41,12 @@ export async function imageFiles(kernel: Reading, blobs: Blobs, top: string, arc
     const bytes = await readStretch(kernel, place)
     if (`sha256:${new Bun.CryptoHasher('sha256').update(bytes).digest('hex')}` !== digest) throw wrong(`blob "${digest}" is damaged`)
     const read = parseImageDocument(Buffer.from(bytes).toString())
-    if (!read) throw wrong(`blob "${digest}" is no manifest of an image`)
+    if (!read) throw wrong(`blob "${digest}" is not an image manifest`)
     return read
   }
   let manifest = await document(top)
   for (let depth = 0; manifest.manifests; depth++) {
-    if (depth === depthLimit) throw wrong('its indexes lead to indexes')
+    if (depth === depthLimit) throw wrong('its indexes are nested too deeply')
     const named = manifest.manifests.filter(({ platform }) => !platform || platform.architecture === arch)
     if (!named[0]) throw wrong(`it has nothing for ${arch}`)
     manifest = await document(named[0].digest)
@@ -74,23 +74,23 @@ export async function imageFiles(kernel: Reading, blobs: Blobs, top: string, arc
   }
 }
 
-/** An image in an archive: a tar of the OCI image layout. */
+/** Reads an image from a tar archive of the OCI image layout. */
 export async function archiveFiles(kernel: Reading, path: string, size: number, origin: string, arch: string): Promise<ReleaseFiles> {
   const wrong = (why: string) => new ReleaseError(`image from ${origin}: ${why}; nothing was changed`)
   const read = (offset: number, length: number) => readStretch(kernel, { path, offset, size: length })
   const places = await findTarPlaces(read, size).catch((error: Error) =>
-    Promise.reject(wrong(`${error.message}, it was not transferred whole`)),
+    Promise.reject(wrong(`${error.message}, the transfer was incomplete`)),
   )
   const byName = new Map(places.map(({ name, offset, size }) => [name, { path, offset, size }]))
   const index = byName.get('index.json')
-  if (!index || index.size > documentLimit) throw wrong('it is no archive of an OCI image layout: "index.json" is missing')
+  if (!index || index.size > documentLimit) throw wrong('it is not an OCI image layout archive: "index.json" is missing')
   const top = topOf(Buffer.from(await readStretch(kernel, index)).toString())
-  if (!top) throw wrong('its "index.json" names no image')
+  if (!top) throw wrong('its "index.json" lists no image')
   const find = async (digest: string) => byName.get(`blobs/${digest.replace(':', '/')}`)
   return imageFiles(kernel, { origin, find }, top, arch)
 }
 
-/** The install files as they lie in a folder, as on a medium. */
+/** Reads the install files from a directory, as on a medium. */
 export function folderFiles(kernel: { files: Pick<Kernel['files'], 'openRead' | 'lstatIfThere'> }, folder: string): ReleaseFiles {
   return {
     origin: `"${folder}"`,

@@ -1,43 +1,43 @@
 /**
- * A release of the system: the files that `/usr/install/<arch>/` of an installer image or a medium holds. Opening one checks
- * its signature first; `verify` then reads every file once and compares it with the manifest, before anything is written.
+ * A release of the system: the files in `/usr/install/<arch>/` of an installer image or boot medium. Opening it checks its
+ * signature; `verify` then reads every file once and compares it with the manifest, before anything is written.
  */
 import { checkManifest, type ImageManifest, ManifestError } from '../../../oci/image-manifest.ts'
 import type { SlotRelease } from '../slots/slot.ts'
 
-/** Files by their names relative to `/usr/install/<arch>/`. */
+/** Files by name, relative to `/usr/install/<arch>/`. */
 export interface ReleaseFiles {
-  /** Where they come from, for people. */
+  /** Where the files come from, for messages. */
   readonly origin: string
-  /** Bytes of a file; undefined when it is not there. */
+  /** Size of a file in bytes; undefined if it does not exist. */
   size(name: string): number | undefined
   open(name: string): AsyncIterable<Uint8Array>
 }
 
-/** A release that is signed by whom this system trusts; `open` throws ReleaseError at the end of a file that is not the manifest's. */
+/** A release signed by a trusted key. `open` throws ReleaseError at the end of a file that differs from the manifest. */
 export interface Release {
   readonly origin: string
   readonly manifest: ImageManifest
-  /** Beginning of the manifest's SHA-256. */
+  /** First digits of the manifest's SHA-256. */
   readonly image: string
   size(name: string): number
   open(name: string): AsyncIterable<Uint8Array>
 }
 
-/** A release that cannot be used; nothing was changed. */
+/** An unusable release; nothing was changed. */
 export class ReleaseError extends Error {
   override name = 'ReleaseError'
 }
 
 const documentLimit = 64 * 1024
 
-/** Files without which nothing is installed or upgraded. */
+/** Files required for an installation or upgrade. */
 const needed: Readonly<Record<'systemd-boot' | 'grub', readonly string[]>> = {
   'systemd-boot': ['vmlinuz.efi', 'systemd-boot.efi', 'root.sqsh', 'cmdline'],
   grub: ['vmlinuz', 'initramfs.xz', 'grub/boot.img', 'grub/core.img', 'root.sqsh', 'cmdline'],
 }
 
-/** The files of a boot loader that a release must have. */
+/** The files a release needs for a boot loader. */
 export const filesFor = (kind: 'systemd-boot' | 'grub'): readonly string[] => needed[kind]
 
 /** Checks signature, architecture and presence of all files. Throws ReleaseError. */
@@ -45,7 +45,7 @@ export async function openRelease(files: ReleaseFiles, publicKey: string, arch: 
   const wrong = (why: string) => new ReleaseError(`image from ${files.origin}: ${why}; nothing was changed`)
   for (const name of ['manifest', 'manifest.sig']) {
     const size = files.size(name)
-    if (size === undefined) throw wrong(`it has no "${name}", so it is no signed image of this system`)
+    if (size === undefined) throw wrong(`it has no "${name}", so it is not a signed image of this system`)
     if (size > documentLimit) throw wrong(`its "${name}" is too large`)
   }
   const text = await whole(files.open('manifest'))
@@ -70,14 +70,14 @@ export async function openRelease(files: ReleaseFiles, publicKey: string, arch: 
     image,
     size(name) {
       const size = sizes.get(name)
-      if (size === undefined) throw wrong(`its manifest does not name "${name}"`)
+      if (size === undefined) throw wrong(`its manifest does not list "${name}"`)
       return size
     },
     open: (name) => checked(files, name, sums.get(name)),
   }
 }
 
-/** A file's bytes; throws at their end when they are not those of the manifest: whatever holds the file may have changed since. */
+/** Reads a file; throws at its end if it differs from the manifest, since its storage may have changed after the verification. */
 async function* checked(files: ReleaseFiles, name: string, sha256: string | undefined): AsyncGenerator<Uint8Array> {
   const hash = new Bun.CryptoHasher('sha256')
   for await (const part of files.open(name)) {
@@ -88,11 +88,11 @@ async function* checked(files: ReleaseFiles, name: string, sha256: string | unde
 }
 
 /** Reads these files once and compares them with the manifest. Throws ReleaseError. */
-export async function verifyFiles(release: Release, names: readonly string[], tell: (name: string) => void = () => {}): Promise<void> {
+export async function verifyFiles(release: Release, names: readonly string[], report: (name: string) => void = () => {}): Promise<void> {
   for (const name of names) {
-    tell(name)
+    report(name)
     try {
-      for await (const _ of release.open(name)); // it checks itself
+      for await (const _ of release.open(name)); // `open` verifies the file
     } catch (error) {
       if (!(error instanceof ReleaseError)) throw error
       throw new ReleaseError(`image from ${release.origin}: "${name}" is damaged; nothing was changed, take the image again`)
@@ -100,7 +100,7 @@ export async function verifyFiles(release: Release, names: readonly string[], te
   }
 }
 
-/** A release as a slot takes it. */
+/** A release in the form a slot takes. */
 export async function slotRelease(release: Release, parameters: readonly string[] = []): Promise<SlotRelease> {
   const own = Buffer.from(await whole(release.open('cmdline'))).toString('utf8')
   const { version, rootHash, files } = release.manifest
@@ -116,7 +116,7 @@ export async function slotRelease(release: Release, parameters: readonly string[
   }
 }
 
-/** The image's parameters, then those of this machine that it does not have in these words already. */
+/** Appends this machine's parameters to the image's, without exact duplicates. */
 export function mergeParameters(own: string, more: readonly string[]): string {
   const words = own.split(/\s+/).filter(Boolean)
   return [...words, ...more.filter((word) => !words.includes(word))].join(' ')

@@ -1,26 +1,26 @@
 /**
- * The entries of systemd-boot (Boot Loader Specification, type 1, with Automatic Boot Assessment): one small text file each,
- * whose name carries the number of starts that are left and done, `NAME+LEFT-DONE.conf`; systemd-boot renames it at every
- * start. An entry of ours is written once and never changed: whoever writes later has the higher generation, and wins.
+ * Entries of systemd-boot (Boot Loader Specification type 1, with Automatic Boot Assessment): small text files whose name
+ * contains the boot counters, `NAME+LEFT-DONE.conf`; systemd-boot renames the file at every boot. Our entries are written once
+ * and never changed: a later one has a higher generation and takes precedence.
  */
 import type { Slot, SlotContent } from './slot.ts'
 
-/** An entry as its file name and text tell. */
+/** A parsed boot entry. */
 export interface BootEntry extends SlotContent {
   readonly file: string
   readonly generation: number
   readonly slot: Slot
-  /** Starts left; absent when the entry is good and not counted. */
+  /** Boots left; undefined for a good entry, which is not counted. */
   readonly left?: number
   readonly done?: number
-  /** The signed kernel it starts. */
+  /** The signed kernel it boots. */
   readonly kernel: string
 }
 
-/** What is read out of a file name. */
+/** The fields in a file name. */
 export type EntryName = Pick<BootEntry, 'generation' | 'slot' | 'left' | 'done'>
 
-/** Takes a file name apart; nothing for those that are not ours. */
+/** Parses a file name; undefined for entries of other systems. */
 export function parseEntryName(file: string): EntryName | undefined {
   const match = /^ichor-(\d{6,9})-([ab])(?:\+(\d{1,3})(?:-(\d{1,3}))?)?\.conf$/i.exec(file)
   if (!match) return undefined
@@ -38,7 +38,7 @@ export function formatEntryName({ generation, slot, left, done }: EntryName): st
   return `ichor-${String(generation).padStart(6, '0')}-${slot}${count}.conf`
 }
 
-/** The text of an entry. The parameters are what the kernel is given where Secure Boot does not hold it to its own. */
+/** The text of an entry. The parameters apply only without Secure Boot; with it the kernel uses its embedded ones. */
 export function formatEntry({ generation, slot, kernel, version, rootHash, image }: Omit<BootEntry, 'file'>, commandLine: string): string {
   return [
     `title Ichor ${version} (slot ${slot.toUpperCase()})`,
@@ -53,7 +53,7 @@ export function formatEntry({ generation, slot, kernel, version, rootHash, image
   ].join('\n')
 }
 
-/** Reads an entry; nothing when it is not whole, and then systemd-boot does not show it either. */
+/** Parses an entry; undefined if it is truncated, in which case systemd-boot ignores it as well. */
 export function parseEntry(file: string, text: string): (BootEntry & { commandLine: string }) | undefined {
   const name = parseEntryName(file)
   const lines = text.split('\n')
@@ -71,14 +71,14 @@ export function parseEntry(file: string, text: string): (BootEntry & { commandLi
   return { ...name, file, kernel, version, rootHash, image, commandLine: value('options') ?? '' }
 }
 
-/** The order in which systemd-boot tries entries: those used up last, then the newest first. */
+/** The order in which systemd-boot tries entries: newest first, exhausted ones last. */
 export function inBootOrder<T extends EntryName>(entries: readonly T[]): T[] {
   return entries.toSorted(
     (a, b) => Number(a.left === 0) - Number(b.left === 0) || b.generation - a.generation || (b.left ?? 0) - (a.left ?? 0),
   )
 }
 
-/** The name that systemd-boot has for an entry in its variables: the file's, with the count as it was found at the start. */
+/** The slot of an entry id in a systemd-boot variable: the file name with the counters at boot. */
 export function slotOfEntryId(id: string): Slot | undefined {
   return parseEntryName(id.endsWith('.conf') ? id : `${id}.conf`)?.slot
 }

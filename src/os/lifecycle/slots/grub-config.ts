@@ -1,12 +1,12 @@
-/** What GRUB is told: one configuration that never changes, and one file a slot that says what the slot starts. */
+/** GRUB configuration: a constant main file, and one file per slot with the slot's kernel and parameters. */
 import { type Slot, type SlotContent, trialStarts } from './slot.ts'
 
-/** Where GRUB's core looks, on the partition labelled BOOT. */
+/** The directory on the BOOT partition that GRUB's core reads. */
 export const grubFolder = '/grub'
 
 /**
- * The configuration. `good` is the slot last marked good; `next`, when set, is on trial with `tries` starts left, counted
- * down and written back before the slot is started. GRUB has no arithmetic, hence a case for each count.
+ * The main configuration. `good` is the slot last marked good. `next`, if set, is on trial with `tries` boots left, a counter
+ * decremented and saved before the slot is booted. GRUB has no arithmetic, hence one case for each count.
  */
 export function grubConfig(): string {
   const counts = Array.from({ length: trialStarts }, (_, index) => trialStarts - index)
@@ -38,7 +38,7 @@ menuentry "Wipe STATE and EPHEMERAL, start in maintenance" --id reset {
 `
 }
 
-/** What a slot starts. */
+/** The configuration of a slot. */
 export function slotConfig(slot: Slot, { version, rootHash, image }: SlotContent, commandLine: string): string {
   return [
     `# release ${version}`,
@@ -50,7 +50,7 @@ export function slotConfig(slot: Slot, { version, rootHash, image }: SlotContent
   ].join('\n')
 }
 
-/** What a slot's file says lies there; nothing when it is not whole. */
+/** The content of a slot according to its file; undefined if the file is truncated. */
 export function parseSlotConfig(text: string): SlotContent | undefined {
   const version = /^# release (.+)$/m.exec(text)?.[1]
   const rootHash = /^# root ([0-9a-f]{64})$/m.exec(text)?.[1]
@@ -58,7 +58,7 @@ export function parseSlotConfig(text: string): SlotContent | undefined {
   return version && rootHash && image && /^initrd .+\n$/m.test(text) ? { version, rootHash, image } : undefined
 }
 
-/** A word as GRUB reads it. */
+/** Quotes a word for GRUB. */
 function quoted(word: string): string {
   return /^[\w.,:=/@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }

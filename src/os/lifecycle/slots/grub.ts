@@ -23,7 +23,7 @@ const environmentFile = `${grubFolder}/grubenv`
 const startLimit = 256 << 20
 const slotFiles = ['vmlinuz', 'initramfs.xz'] as const
 
-/** Two slots as folders of the BOOT partition that GRUB starts from. */
+/** Two slots as directories of the BOOT partition, booted by GRUB. */
 export function grub(volume: FatVolume): BootLoader {
   const environment = async (): Promise<Map<string, string>> =>
     ((await volume.has(environmentFile)) && parseEnvironment(await volume.read(environmentFile))) || new Map()
@@ -80,12 +80,12 @@ export function grub(volume: FatVolume): BootLoader {
     },
 
     async try(slot) {
-      if (!(await contentOf(slot))) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
+      if (!(await contentOf(slot))) throw new SlotError(`slot ${slot.toUpperCase()} contains no release`)
       await change({ next: slot, tries: String(trialStarts) })
     },
 
     async keep(slot) {
-      if (!(await contentOf(slot))) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
+      if (!(await contentOf(slot))) throw new SlotError(`slot ${slot.toUpperCase()} contains no release`)
       await change({ good: slot, next: '', tries: '' })
     },
 

@@ -1,83 +1,83 @@
 /**
- * Two slots hold two releases side by side. A release that is new is on trial: the boot loader counts its starts down and
- * goes back to the slot last marked good when they are used up, whoever it was that did not come up. The slot last marked
- * good is never written.
+ * Two slots hold two releases side by side. A new release is on trial: the boot loader counts its boots down and falls back to
+ * the slot last marked good when they are used up, whatever prevented the release from coming up. The slot last marked good is
+ * never written.
  */
 import type { FatVolume } from '../../../wire/fat/volume.ts'
 
-/** One of the two places for a release. */
+/** One of the two release slots. */
 export type Slot = 'a' | 'b'
 
-/** How often a release on trial is started before the boot loader goes back. */
+/** Number of boots of a release on trial before the boot loader falls back. */
 export const trialStarts = 3
 
-/** What lies in a slot. */
+/** The content of a slot. */
 export interface SlotContent {
-  /** As in `v1.13.100`. */
+  /** Such as `v1.13.100`. */
   readonly version: string
-  /** Of the hash tree over the root file system, in hex. */
+  /** Root hash of the dm-verity tree, in hex. */
   readonly rootHash: string
-  /** Beginning of the SHA-256 of the manifest, 16 digits: two images of one version differ in it. */
+  /** First 16 digits of the manifest's SHA-256: distinguishes two images of one version. */
   readonly image: string
 }
 
-/** What the boot loader will do. */
+/** The state of the boot loader. */
 export interface BootState {
   readonly slots: Readonly<Partial<Record<Slot, SlotContent>>>
   /** The slot last marked good. */
   readonly good?: Slot
-  /** A slot on trial, and how many starts it has left. */
+  /** The slot on trial, and the number of boots it has left. */
   readonly trial?: { readonly slot: Slot; readonly left: number }
-  /** The slot that starts next. */
+  /** The slot that boots next. */
   readonly next?: Slot
 }
 
-/** A release as it is written into a slot. */
+/** A release to be written into a slot. */
 export interface SlotRelease extends SlotContent {
   /** Kernel parameters. */
   readonly commandLine: string
-  /** Files of the release by the names of its manifest. */
+  /** Files of the release, by their names in the manifest. */
   size(name: string): number
   sha256(name: string): string
   open(name: string): AsyncIterable<Uint8Array>
 }
 
-/** A boot loader's way of keeping two slots; every step survives a power cut. */
+/** A boot loader that manages two slots. Every step survives a power cut. */
 export interface BootLoader {
   readonly kind: 'systemd-boot' | 'grub'
   state(): Promise<BootState>
-  /** Makes its folders and its configuration. */
+  /** Creates its directories and configuration. */
   prepare(): Promise<void>
-  /** Puts in place what the firmware starts. As soon as it is there the disk is started from, so it comes last. GRUB's is outside of the file system. */
+  /** Writes what the firmware boots. From then on the disk is bootable, so it comes last. GRUB's is outside of the file system. */
   arm?(open: (name: string) => AsyncIterable<Uint8Array>, size: (name: string) => number): Promise<void>
-  /** Writes a release into a slot that is not good; nothing starts it yet. */
+  /** Writes a release into a slot that is not marked good; nothing boots it yet. */
   write(slot: Slot, release: SlotRelease): Promise<void>
-  /** The next start tries this slot, and so do those after it until it is kept or its tries are used up. */
+  /** Puts a slot on trial: it boots next, until it is marked good or its boots are used up. */
   try(slot: Slot): Promise<void>
   /** Marks a slot good. */
   keep(slot: Slot): Promise<void>
-  /** What a slot starts, for a kernel that starts it without the firmware; only where nobody has to vouch for it. */
+  /** Kernel and initramfs of a slot for kexec, which bypasses the firmware; only without Secure Boot. */
   start?(slot: Slot): Promise<{ kernel: Uint8Array; initramfs: Uint8Array }>
-  /** Ends a trial without success: the slot last marked good starts next. */
+  /** Ends a failed trial: the slot last marked good boots next. */
   giveUp(): Promise<void>
 }
 
-/** Thrown when a step would endanger what starts. */
+/** The step would endanger the bootable release. */
 export class SlotError extends Error {
   override name = 'SlotError'
 }
 
-/** The other one. */
+/** The other slot. */
 export function otherSlot(slot: Slot): Slot {
   return slot === 'a' ? 'b' : 'a'
 }
 
-/** Where the root file system of this hash lies on a medium. */
+/** Path of the root file system with this hash on a medium. */
 export function rootFile(rootHash: string): string {
   return `/ichor/${rootHash.slice(0, 16)}.sqsh`
 }
 
-/** Writes a file under a name made from its content, once: what is there under it is complete, unless it is found damaged. */
+/** Writes a file under a name derived from its content, once. An existing file is complete unless found damaged. */
 export async function putByContent(volume: FatVolume, path: string, release: SlotRelease, name: string): Promise<void> {
   if (await volume.has(path)) {
     const hash = new Bun.CryptoHasher('sha256')
@@ -88,7 +88,7 @@ export async function putByContent(volume: FatVolume, path: string, release: Slo
   await volume.create(path, checked(release, name), release.size(name))
 }
 
-/** A file's bytes; breaks off at their end when they are not those of the manifest, so that the file is never named. */
+/** Reads a file; throws at its end if it differs from the manifest, so that the file is never renamed into place. */
 export async function* checked(release: SlotRelease, name: string): AsyncGenerator<Uint8Array> {
   const hash = new Bun.CryptoHasher('sha256')
   for await (const part of release.open(name)) {
@@ -98,7 +98,7 @@ export async function* checked(release: SlotRelease, name: string): AsyncGenerat
   if (hash.digest('hex') !== release.sha256(name)) throw new SlotError(`file "${name}" of the image is damaged: take the image again`)
 }
 
-/** Replaces a file; a cut between leaves none, which nothing depends on. */
+/** Replaces a file. A power cut in between leaves none, on which nothing depends. */
 export async function replaceFile(volume: FatVolume, path: string, text: string): Promise<void> {
   const bytes = Buffer.from(text)
   if (await volume.has(path)) {
@@ -108,13 +108,13 @@ export async function replaceFile(volume: FatVolume, path: string, text: string)
   await volume.create(path, bytes)
 }
 
-/** A file of a boot partition. */
+/** A file of the boot partition. */
 export interface BootFile {
   readonly path: string
   readonly size: number
 }
 
-/** Root file systems that no slot names which is kept. */
+/** Root file systems not used by any kept slot. */
 export async function superfluousRoots(volume: FatVolume, kept: readonly string[]): Promise<BootFile[]> {
   const names = new Set(kept.map((hash) => rootFile(hash)))
   return (await filesIn(volume, '/ichor')).filter(
@@ -122,12 +122,12 @@ export async function superfluousRoots(volume: FatVolume, kept: readonly string[
   )
 }
 
-/** The files of a folder, without what is below. */
+/** The files of a directory, not recursively. */
 export async function filesIn(volume: FatVolume, folder: string): Promise<BootFile[]> {
   return (await volume.list(folder)).filter(({ directory }) => !directory).map(({ name, size }) => ({ path: `${folder}/${name}`, size }))
 }
 
-/** Refuses what would not fit even with these files gone, before any of them is. */
+/** Throws if the release does not fit even after removing these files; called before any is removed. */
 export function requireRoom(volume: FatVolume, release: SlotRelease, names: readonly string[], superfluous: readonly BootFile[]): void {
   const needed = names.reduce((sum, name) => sum + release.size(name), 0)
   const room = superfluous.reduce((sum, { size }) => sum + size, volume.free)
@@ -138,7 +138,7 @@ export function requireRoom(volume: FatVolume, release: SlotRelease, names: read
     )
 }
 
-/** The kernel learns which slot it is from, where its parameters are not sealed. */
+/** Adds the slot to the kernel parameters, unless they are sealed. */
 export function withSlot(commandLine: string, slot: Slot): string {
   return [...commandLine.split(/\s+/).filter((word) => word !== '' && !word.startsWith('ichor.slot=')), `ichor.slot=${slot}`].join(' ')
 }

@@ -22,7 +22,7 @@ const entries = '/loader/entries'
 const kernels = '/EFI/ichor'
 const entryLimit = 4096
 
-/** The entry of a release that is written, where systemd-boot does not look: it is there to be tried, by whoever opens the disk then. */
+/** The entry of a written release, in a place systemd-boot does not read: it serves to begin the trial later. */
 const writtenFile = (slot: Slot) => `/loader/written-${slot}.conf`
 
 /** Two slots as entries of systemd-boot on the EFI partition. */
@@ -56,17 +56,17 @@ export function systemdBoot(volume: FatVolume): BootLoader {
     return { slots, ...(good && { good: good.slot }), ...(trial && { trial }), ...(next && { next: next.slot }) }
   }
 
-  /** Names a slot with a new entry, then takes its older ones away. */
+  /** Writes a new entry for a slot, then removes its older ones. */
   const name = async (slot: Slot, left?: number) => {
     const found = await read()
     const content = (await written(slot)) ?? found.filter((entry) => entry.slot === slot).toSorted((a, b) => b.generation - a.generation)[0]
-    if (!content) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
+    if (!content) throw new SlotError(`slot ${slot.toUpperCase()} contains no release`)
     const generation = Math.max(0, ...(await generations(volume))) + 1
     const { version, rootHash, image, kernel } = content
     const entry = { version, rootHash, image, kernel, generation, slot, ...(left !== undefined && { left, done: 0 }) }
     await volume.mkdirAll(entries)
     await volume.create(`${entries}/${formatEntryName(entry)}`, Buffer.from(formatEntry(entry, content.commandLine)))
-    // A good entry makes the others of its slot superfluous; one on trial leaves the last good one of its slot alone.
+    // A good entry replaces all others of its slot; one on trial keeps the last good one.
     const older = found.filter((other) => other.slot === slot && (left === undefined || other.left !== undefined))
     for (const { file } of older) await volume.remove(`${entries}/${file}`)
     await volume.remove(writtenFile(slot))

@@ -2,21 +2,21 @@ import { type Parameter, parameterValues, parseCommandLine } from '../../../wire
 import type { Machine } from '../../area.ts'
 import type { Task } from '../sequencer.ts'
 
-/** Kernel parameters without which no machine is started, after the Kernel Self Protection Project. */
+/** Required kernel parameters, after the Kernel Self Protection Project. */
 const required: readonly [name: string, value: string][] = [
   ['slab_nomerge', ''],
   ['pti', 'on'],
 ]
 
-/** The requirements that a command line does not meet, as they would be written. */
+/** The required parameters missing from a command line, in their notation. */
 export function missingHardening(parameters: readonly Parameter[]): string[] {
-  // Of a parameter that is given twice the last one counts.
+  // If a parameter is repeated, the last value applies.
   return required
     .filter(([name, value]) => parameterValues(parameters, name).at(-1) !== value)
     .map(([name, value]) => (value ? `${name}=${value}` : name))
 }
 
-/** A kernel that was started without its protection is refused, whoever edited its command line. */
+/** Refuses to boot a kernel without its hardening parameters, even if its command line was edited. */
 export const enforceHardening = ({ kernel: { files } }: Pick<Machine, 'kernel'>): Task => ({
   name: 'enforceKSPPRequirements',
   run() {

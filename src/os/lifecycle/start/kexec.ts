@@ -2,12 +2,12 @@ import type { Machine } from '../../area.ts'
 import type { Task } from '../sequencer.ts'
 import { isInstalled, withBootLoader } from '../slots/boot-disk.ts'
 
-/** In memory, until the kernel has taken them. */
+/** In memory, until loaded into the kernel. */
 const folder = '/run/ichor/kexec'
 
 /**
- * Has the next start skip the firmware, which takes minutes on large machines. A trial is left to the boot loader, which counts
- * it, and a machine with UEFI to its firmware, which vouches for what is started. Where the kernel refuses, one line says so.
+ * Loads the next kernel by kexec, which skips the firmware and saves minutes on large machines. A trial is left to the boot
+ * loader, which counts its boots, and a UEFI machine to its firmware, which verifies the kernel. A failed load is only logged.
  */
 export const kexecPrepare = ({ kernel, store }: Machine): Task => ({
   name: 'kexecPrepare',
@@ -23,9 +23,9 @@ export const kexecPrepare = ({ kernel, store }: Machine): Task => ({
       files.mkdirAll(folder, { mode: 0o700 })
       for (const [name, bytes] of Object.entries(start)) await files.writeAtomic(`${folder}/${name}`, bytes, { mode: 0o600 })
       reboot.loadNextKernel(`${folder}/kernel`, `${folder}/initramfs`, files.readText('/proc/cmdline').trim())
-      log.info('the next start skips the firmware')
+      log.info('kexec prepared')
     } catch (error) {
-      log.info('the firmware starts the system: the kernel takes no other one in its place', { why: (error as Error).message })
+      log.info('kexec unavailable, rebooting through the firmware', { error: (error as Error).message })
     } finally {
       await files.remove(folder)
     }

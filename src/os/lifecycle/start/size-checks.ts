@@ -5,12 +5,12 @@ import { MachineType } from '../../config/resources/machine-type.ts'
 import type { Phase } from '../sequencer.ts'
 
 const mebibyte = 1024 * 1024
-/** What firmware and kernel keep to themselves, allowed for. */
+/** Allowance for memory reserved by firmware and kernel, in MiB. */
 const reserve = 150
 const memoryFor = { controlPlane: 1848 - reserve, worker: 1024 - reserve }
 const smallestDisk = 6 * 1024
 
-/** A machine that is too small is told so: it may still do for what little it is asked. */
+/** Logs a warning if memory or system disk are below the minimum. They may still suffice for small workloads. */
 export const sizeChecks = ({ kernel, store }: Pick<Machine, 'kernel' | 'store'>): Phase[] => [
   {
     name: 'memorySizeCheck',
@@ -20,8 +20,7 @@ export const sizeChecks = ({ kernel, store }: Pick<Machine, 'kernel' | 'store'>)
         run({ log }) {
           const found = memoryOf(kernel)
           const least = store.get(MachineType, 'machine-type')?.spec === 'worker' ? memoryFor.worker : memoryFor.controlPlane
-          if (found !== undefined && found < least)
-            log.warn('the machine has too little memory', { memory: `${found} MiB`, least: `${least} MiB` })
+          if (found !== undefined && found < least) log.warn('memory below the minimum', { memory: `${found} MiB`, least: `${least} MiB` })
         },
       },
     ],
@@ -35,14 +34,14 @@ export const sizeChecks = ({ kernel, store }: Pick<Machine, 'kernel' | 'store'>)
           const id = store.get(SystemDisk, 'system-disk')?.spec.diskID
           const size = id && store.get(Disk, id)?.spec.size
           if (!size || size >= smallestDisk * mebibyte) return
-          log.warn('the system disk is too small', { disk: id, size: `${Math.floor(size / mebibyte)} MiB`, least: `${smallestDisk} MiB` })
+          log.warn('system disk below the minimum', { disk: id, size: `${Math.floor(size / mebibyte)} MiB`, least: `${smallestDisk} MiB` })
         },
       },
     ],
   },
 ]
 
-/** Memory in MiB; nothing when the kernel does not say, which is no reason to stop the start. */
+/** Memory in MiB; undefined if unknown, which must not stop the boot. */
 function memoryOf({ files }: Pick<Machine['kernel'], 'files'>): number | undefined {
   try {
     const [, kibibytes] = /^MemTotal:\s+(\d+)/m.exec(files.readText('/proc/meminfo')) ?? []

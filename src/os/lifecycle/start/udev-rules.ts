@@ -4,13 +4,13 @@ import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { udevadm } from '../../runtime/udevadm.ts'
 import type { Task } from '../sequencer.ts'
 
-/** udevd reads rules here too, and this folder can be written. */
+/** A writable directory from which udevd reads rules. */
 const rulesFile = '/run/udev/rules.d/99-talos.rules'
 
-/** Devices get half a minute to follow new rules, in seconds. */
+/** Timeout for devices to be processed with new rules, in seconds. */
 const settleTime = 30
 
-/** Gives udevd the operator's rules and shows it the devices again. */
+/** Writes the configured udev rules and triggers the devices again. */
 export const writeUdevRules = ({ kernel: { files }, store, spawn }: Pick<Machine, 'kernel' | 'store' | 'spawn'>): Task => ({
   name: 'writeUdevRules',
   async run({ log, signal }) {
@@ -27,7 +27,7 @@ export const writeUdevRules = ({ kernel: { files }, store, spawn }: Pick<Machine
         await udevadm(spawn, question, signal)
     } catch (error) {
       signal.throwIfAborted()
-      log.error('devices do not follow the rules of the configuration: look at machine.udev.rules', { error })
+      log.error('apply udev rules failed: check machine.udev.rules', { error })
     }
   },
 })

@@ -5,7 +5,7 @@ import { writeUserFiles } from '../../files/user-files.ts'
 import { Diagnostic } from '../../runtime/resources/diagnostic.ts'
 import type { Task } from '../sequencer.ts'
 
-/** Puts the operator's files in place; what is wrong with them is told, in `explain` and `health` too, and the machine starts without them. */
+/** Writes the configured files. Errors are logged and shown in `explain` and `health`, and the machine boots without them. */
 export const putUserFiles = ({ kernel, store }: Pick<Machine, 'kernel' | 'store'>): Task => ({
   name: 'writeUserFiles',
   async run({ log }) {
@@ -13,7 +13,7 @@ export const putUserFiles = ({ kernel, store }: Pick<Machine, 'kernel' | 'store'
     try {
       await writeUserFiles(kernel, files)
     } catch (error) {
-      log.error('files of the configuration could not all be written: correct machine.files', { error })
+      log.error('write machine.files failed', { error })
       const message = 'not all files of the configuration could be written at this start: correct machine.files'
       store.put(Diagnostic, 'machine-files', { message, details: [(error as Error).message] })
     }

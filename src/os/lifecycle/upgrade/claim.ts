@@ -1,24 +1,24 @@
-/** One control plane upgrades at a time: who does holds a name in etcd, over its restart, until it is well again. */
+/** Serializes upgrades of control plane nodes: the upgrading node holds a claim in etcd, over its reboot, until it is healthy. */
 import type { Machine } from '../../area.ts'
 import { localEtcd } from '../../etcd/endpoints.ts'
 import { Nodename } from '../../k8s/resources/nodename.ts'
 
 const name = 'ichor:v1:upgrade'
-/** A node that never comes back holds the others up for so long, in seconds. */
+/** TTL of the claim in seconds: how long a node that never returns blocks the others. */
 const longest = 60 * 60
 
-type Parts = Pick<Machine, 'store'>
+type Dependencies = Pick<Machine, 'store'>
 
 /** The name under which this node claims. */
-export function claimant({ store }: Parts): string {
+export function claimant({ store }: Dependencies): string {
   return store.get(Nodename, 'nodename')?.spec.nodename ?? 'a node without a name'
 }
 
-/** Takes the claim; the name of the node that has it, when it is another. */
-export async function takeClaim(parts: Parts): Promise<string | undefined> {
-  const client = localEtcd(parts.store)
+/** Takes the claim. Returns the name of the node that holds it, if it is another. */
+export async function takeClaim(deps: Dependencies): Promise<string | undefined> {
+  const client = localEtcd(deps.store)
   try {
-    const own = claimant(parts)
+    const own = claimant(deps)
     const holder = await client.claim(name, own, longest)
     return holder === own ? undefined : holder
   } finally {
@@ -26,8 +26,8 @@ export async function takeClaim(parts: Parts): Promise<string | undefined> {
   }
 }
 
-/** Gives the claim back. */
-export async function dropClaim({ store }: Parts, holder: string): Promise<void> {
+/** Releases the claim. */
+export async function dropClaim({ store }: Dependencies, holder: string): Promise<void> {
   const client = localEtcd(store)
   try {
     await client.release(name, holder)

@@ -1,9 +1,9 @@
-/** Everything that is found out before an upgrade: what it would do, and what speaks against it. Nothing is written. */
+/** Preflight of an upgrade: what it would do, and what prevents it. Nothing is written. */
 import type { Machine } from '../../area.ts'
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { isRegistered } from '../../k8s/node/drain.ts'
-import { installWish } from '../install/install-system.ts'
+import { installSettings } from '../install/install-system.ts'
 import { ownParameters } from '../install/layout.ts'
 import { tooOld } from '../release/floor.ts'
 import { filesFor, mergeParameters, type Release, slotRelease } from '../release/release.ts'
@@ -12,7 +12,7 @@ import { otherSlot } from '../slots/slot.ts'
 import { hasEtcd, quorumWithoutSelf } from './quorum.ts'
 import { failuresOf } from './records.ts'
 
-/** One thing found out: fine, worth knowing, or a reason to refuse. */
+/** One finding: fine, a note, or a reason to refuse. */
 export interface Finding {
   readonly subject: string
   readonly text: string
@@ -26,18 +26,18 @@ export interface UpgradePlan {
   readonly findings: readonly Finding[]
 }
 
-/** The machine as upgrades see it. */
+/** The dependencies of an upgrade. */
 export type Upgrading = Pick<Machine, 'kernel' | 'store' | 'supervisor' | 'version' | 'log' | 'meta' | 'service'>
 
-/** Minor versions of Kubernetes that a release serves, its own and those before. */
+/** Number of Kubernetes minor versions a release supports, including its own. */
 const servedMinors = 6
 
-/** The slot that may be written: never the one last marked good, nor the one that runs. */
+/** The slot to write: never the one last marked good, nor the running one. */
 export function targetSlot({ good }: Pick<BootState, 'good'>, running: Slot | undefined): Slot {
   return otherSlot(good ?? running ?? 'a')
 }
 
-/** Looks at a release that is open, the boot loader's state and the cluster. */
+/** Checks a release against the boot loader's state and the cluster. */
 export async function planUpgrade(
   machine: Upgrading,
   release: Release,
@@ -65,14 +65,17 @@ export async function planUpgrade(
   const missing = filesFor(state.kind).filter((name) => !release.manifest.files.some((file) => file.name === name))
   if (missing.length > 0) findings.push({ subject: 'image', text: `it has no ${missing.join(', ')}`, verdict: 'refused' })
   if (state.trial && running === state.trial.slot)
-    findings.push({ subject: 'slot', text: 'the release that runs is on trial itself: wait until it is marked good', verdict: 'refused' })
-  if (running && state.slots[running]?.image === release.image) findings.push(note('image', 'this very image runs already'))
+    findings.push({ subject: 'slot', text: 'the running release is itself on trial: wait until it is marked good', verdict: 'refused' })
+  if (running && state.slots[running]?.image === release.image) findings.push(note('image', 'this image is already running'))
   const old = tooOld(machine, version, { trusted })
-  if (old && trusted) findings.push(against('release', `${old}: --force installs it all the same`))
+  if (old && trusted) findings.push(against('release', `${old}: use --force to install it anyway`))
   else if (old) findings.push({ subject: 'release', text: old, verdict: 'refused' })
   const failed = failuresOf(machine).find(({ image }) => image === release.image)
   if (failed) findings.push(against('history', `it failed on this node at ${failed.at}: ${failed.why}`))
-  const parameters = ownParameters(machine.kernel.files.readTextIfThere('/proc/cmdline') ?? '', installWish(machine).extraKernelArgs ?? [])
+  const parameters = ownParameters(
+    machine.kernel.files.readTextIfThere('/proc/cmdline') ?? '',
+    installSettings(machine).extraKernelArgs ?? [],
+  )
   const { commandLine } = await slotRelease(release)
   findings.push(fine('kernel arguments', mergeParameters(commandLine, parameters)))
   findings.push(
@@ -86,7 +89,7 @@ export async function planUpgrade(
   }
   findings.push(
     isRegistered(machine)
-      ? fine('drain', 'the node is cordoned and its pods are evicted before it starts anew')
+      ? fine('drain', 'the node is cordoned and its pods are evicted before it reboots')
       : note('drain', 'the node is not registered in Kubernetes, there is nothing to drain'),
   )
   const services = machine.supervisor.list().filter(({ state }) => state === 'Running')
@@ -107,7 +110,7 @@ function kubernetesFindings({ store }: Pick<Machine, 'store'>, bundled: string):
       subject: 'kubernetes',
       text: fits
         ? `this node uses ${version}, the release carries ${bundled}`
-        : `this node uses ${version}, the release serves v1.${latest - servedMinors + 1} to v1.${latest}: upgrade Kubernetes first, or take another release`,
+        : `this node uses ${version}, the release supports v1.${latest - servedMinors + 1} to v1.${latest}: upgrade Kubernetes first, or take another release`,
       verdict: fits ? 'fine' : 'refused',
     },
   ]

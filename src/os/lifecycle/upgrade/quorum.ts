@@ -1,29 +1,29 @@
-/** Whether etcd goes on without this node. */
+/** Checks whether etcd keeps its quorum without this node. */
 import type { Machine } from '../../area.ts'
 import { MachineType } from '../../config/resources/machine-type.ts'
 import { type EtcdClient, hexId, type Member, memberIdOf } from '../../etcd/client.ts'
 import { etcdClientOf, localEtcd } from '../../etcd/endpoints.ts'
 
-/** What was found out about etcd's majority. */
+/** The result of the check. */
 export interface Quorum {
-  /** The others are enough, or there are none that could miss this one. */
+  /** The other members have a quorum, or there are no others. */
   readonly holds: boolean
   readonly text: string
 }
 
-type Parts = Pick<Machine, 'store' | 'supervisor'>
+type Dependencies = Pick<Machine, 'store' | 'supervisor'>
 
 /** Whether this node is a member of a running etcd. */
-export function hasEtcd({ store, supervisor }: Parts): boolean {
+export function hasEtcd({ store, supervisor }: Dependencies): boolean {
   const type = store.get(MachineType, 'machine-type')?.spec
   return type !== undefined && type !== 'worker' && supervisor.get('etcd')?.state === 'Running'
 }
 
-/** What this node is about to do: be away for a while and stay a member, or leave etcd and be counted no more. */
+/** What this node is about to do: go offline as a member, or leave etcd. */
 export type Going = 'is away' | 'leaves'
 
-/** Proves that a majority of voters answers without this node: each of the others is asked itself. */
-export async function quorumWithoutSelf({ store }: Pick<Parts, 'store'>, going: Going): Promise<Quorum> {
+/** Checks that a majority of voting members answers without this node, by querying each of the others. */
+export async function quorumWithoutSelf({ store }: Pick<Dependencies, 'store'>, going: Going): Promise<Quorum> {
   const own = localEtcd(store)
   let members: Member[]
   let id: string
@@ -38,28 +38,28 @@ export async function quorumWithoutSelf({ store }: Pick<Parts, 'store'>, going: 
   const answers = await Promise.all(
     members
       .filter((member) => member.ID !== id && !member.isLearner)
-      .map(async (member) => ({ member, well: await answersItself(store, member) })),
+      .map(async (member) => ({ member, healthy: await answersItself(store, member) })),
   )
   return judge(
-    answers.map(({ member, well }) => ({ name: member.name || hexId(member.ID), well })),
+    answers.map(({ member, healthy }) => ({ name: member.name || hexId(member.ID), healthy })),
     members.some((member) => member.ID === id && !member.isLearner),
     going,
   )
 }
 
-/** The arithmetic: of those that vote once this node has gone, a majority must be well. A node that leaves still votes for that. */
-export function judge(others: readonly { name: string; well: boolean }[], votes: boolean, going: Going): Quorum {
+/** Computes the quorum: a majority of the voters that remain must be healthy. A leaving node still votes for its own removal. */
+export function judge(others: readonly { name: string; healthy: boolean }[], votes: boolean, going: Going): Quorum {
   if (others.length === 0)
-    return { holds: true, text: 'etcd has no other voting member: Kubernetes’ API is away while this node starts anew' }
+    return { holds: true, text: 'etcd has no other voting member: the Kubernetes API is unavailable while this node reboots' }
   const voters = others.length + (votes && going === 'is away' ? 1 : 0)
   const needed = Math.floor(voters / 2) + 1
-  const well = others.filter((other) => other.well).length
-  const ill = others.filter((other) => !other.well).map(({ name }) => name)
-  const told = `${well} of ${voters} voting members of etcd are well without this node, ${needed} are needed`
-  return { holds: well >= needed, text: ill.length > 0 ? `${told}; not well: ${ill.join(', ')}` : told }
+  const healthy = others.filter((other) => other.healthy).length
+  const unhealthy = others.filter((other) => !other.healthy).map(({ name }) => name)
+  const text = `${healthy} of ${voters} voting members of etcd are healthy without this node, ${needed} are needed`
+  return { holds: healthy >= needed, text: unhealthy.length > 0 ? `${text}; unhealthy: ${unhealthy.join(', ')}` : text }
 }
 
-async function answersItself(store: Parts['store'], { clientURLs }: Member): Promise<boolean> {
+async function answersItself(store: Dependencies['store'], { clientURLs }: Member): Promise<boolean> {
   const endpoints = clientURLs.map((url) => url.replace(/^https?:\/\//, ''))
   if (endpoints.length === 0) return false
   let client: EtcdClient | undefined

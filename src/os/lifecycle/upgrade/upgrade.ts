@@ -1,4 +1,4 @@
-/** An upgrade up to the moment the machine starts anew: checked, written into the other slot, and put on trial. */
+/** Runs an upgrade up to the reboot: checks the release, writes it into the other slot, and puts it on trial. */
 import { NodeStatus } from '../../k8s/resources/node.ts'
 import { Nodename } from '../../k8s/resources/nodename.ts'
 import { findRelease, forgetRelease } from '../release/find-release.ts'
@@ -12,36 +12,36 @@ import { hasEtcd } from './quorum.ts'
 import { failuresOf, recordTrial, type Trial } from './records.ts'
 import { isReachable } from './trial.ts'
 
-/** Something speaks against the upgrade; nothing was changed. */
+/** The upgrade was refused; nothing was changed. */
 export class UpgradeRefused extends Error {
   override name = 'UpgradeRefused'
 }
 
-/** How an upgrade is done. */
+/** Options of an upgrade. */
 export interface UpgradeOptions {
   readonly force: boolean
-  /** The caller is an administrator, not anybody who reached a machine in maintenance. */
+  /** The caller is an administrator, not an anonymous caller in maintenance mode. */
   readonly trusted: boolean
   readonly inMemory?: boolean
   readonly signal: AbortSignal
-  readonly tell: (message: string) => void
+  readonly report: (message: string) => void
 }
 
-/** A release that lies in its slot, and what begins its trial. */
+/** A release written to its slot, and the steps that begin its trial. */
 export interface WrittenUpgrade {
   readonly slot: Slot
   readonly release: Release
-  /** Remembers in META what is well now. */
+  /** Records the present health in META. */
   announce(): Promise<void>
-  /** The next start tries it; announces it first, unless that was done. */
+  /** Puts the slot on trial for the next boot; announces it first if that was not done. */
   begin(): Promise<void>
-  /** It is not to be tried after all. */
+  /** Cancels the trial. */
   withdraw(): Promise<void>
 }
 
 let busy = false
 
-/** Finds a release and all there is to say about it. */
+/** Finds a release and checks it. */
 export async function examine(
   machine: Upgrading,
   reference: string,
@@ -54,9 +54,9 @@ export async function examine(
   return { release, plan }
 }
 
-/** Verifies a release whole and writes it; the machine goes on as before. Throws UpgradeRefused or ReleaseError with nothing changed. */
+/** Verifies a release completely and writes it; the machine keeps running. Throws UpgradeRefused or ReleaseError if nothing was changed. */
 export async function writeUpgrade(machine: Upgrading, reference: string, options: UpgradeOptions): Promise<WrittenUpgrade> {
-  if (busy) throw new UpgradeRefused('another upgrade of this node is under way: wait until it is done')
+  if (busy) throw new UpgradeRefused('another upgrade of this node is in progress: wait until it is done')
   busy = true
   try {
     return await writing(machine, reference, options)
@@ -66,12 +66,12 @@ export async function writeUpgrade(machine: Upgrading, reference: string, option
 }
 
 async function writing(machine: Upgrading, reference: string, options: UpgradeOptions): Promise<WrittenUpgrade> {
-  const { tell, signal } = options
+  const { report, signal } = options
   const { release, plan } = await examine(machine, reference, options)
   const against = plan.findings.filter(({ verdict }) => verdict === 'refused')
   if (against.length > 0)
     throw new UpgradeRefused(`${against.map(({ subject, text }) => `${subject}: ${text}`).join('; ')}; nothing was changed`)
-  for (const { subject, text } of plan.findings.filter(({ verdict }) => verdict === 'note')) tell(`${subject}: ${text}`)
+  for (const { subject, text } of plan.findings.filter(({ verdict }) => verdict === 'note')) report(`${subject}: ${text}`)
   const claimed = hasEtcd(machine)
   if (claimed) {
     const holder = await takeClaim(machine)
@@ -79,13 +79,13 @@ async function writing(machine: Upgrading, reference: string, options: UpgradeOp
   }
   try {
     await withBootLoader(machine, async (loader) => {
-      await verifyFiles(release, filesFor(loader.kind), (name) => tell(`checking ${name}`))
+      await verifyFiles(release, filesFor(loader.kind), (name) => report(`checking ${name}`))
       signal.throwIfAborted()
-      tell(`writing ${release.manifest.version} to slot ${plan.target.toUpperCase()}`)
+      report(`writing ${release.manifest.version} to slot ${plan.target.toUpperCase()}`)
       await loader.write(plan.target, await slotRelease(release, plan.parameters))
     })
   } catch (error) {
-    if (claimed) await dropClaim(machine, claimant(machine)).catch(() => {}) // it ends by itself
+    if (claimed) await dropClaim(machine, claimant(machine)).catch(() => {}) // it expires
     throw error
   }
   await forgetRelease(machine, reference)
@@ -108,31 +108,31 @@ async function writing(machine: Upgrading, reference: string, options: UpgradeOp
     async begin() {
       if (!announced) await announce()
       await withBootLoader(machine, (loader) => loader.try(plan.target))
-      tell(`slot ${plan.target.toUpperCase()} is tried at the next start`)
+      report(`slot ${plan.target.toUpperCase()} is on trial from the next boot`)
     },
     async withdraw() {
       await withBootLoader(machine, (loader) => loader.giveUp())
       await recordTrial(machine, undefined)
-      if (claimed) await dropClaim(machine, claimant(machine)).catch(() => {}) // it ends by itself
+      if (claimed) await dropClaim(machine, claimant(machine)).catch(() => {}) // it expires
     },
   }
 }
 
-/** Puts the other slot on trial: the way back. Throws UpgradeRefused. */
+/** Rolls back: puts the other slot on trial. Throws UpgradeRefused. */
 export async function beginRollback(machine: Upgrading): Promise<{ slot: Slot; version: string }> {
-  if (busy) throw new UpgradeRefused('an upgrade of this node is under way: wait until it is done')
+  if (busy) throw new UpgradeRefused('an upgrade of this node is in progress: wait until it is done')
   return withBootLoader(machine, async (loader, running) => {
     const state = await loader.state()
     const slot = otherSlot(running ?? state.good ?? 'a')
     const content = state.slots[slot]
-    if (!content) throw new UpgradeRefused(`slot ${slot.toUpperCase()} holds no release to go back to`)
+    if (!content) throw new UpgradeRefused(`slot ${slot.toUpperCase()} contains no release to roll back to`)
     const failed = failuresOf(machine).find(({ image }) => image === content.image)
     if (failed)
       throw new UpgradeRefused(
         `slot ${slot.toUpperCase()} holds ${content.version}, which failed on this node at ${failed.at}: ${failed.why}`,
       )
     if (state.trial && state.trial.slot === running) {
-      // The release that runs is not good yet: the one before it is, and starts without a trial.
+      // The running release is not good yet: the previous one is, and boots without a trial.
       await loader.giveUp()
       await recordTrial(machine, undefined)
     } else {
@@ -143,7 +143,7 @@ export async function beginRollback(machine: Upgrading): Promise<{ slot: Slot; v
   })
 }
 
-/** What is well now, and must be again. */
+/** The present health, which must be restored after the upgrade. */
 function standing({ supervisor, store }: Pick<Upgrading, 'supervisor' | 'store'>): Pick<Trial, 'services' | 'nodeReady' | 'reachable'> {
   const name = store.get(Nodename, 'nodename')?.spec.nodename
   return {

@@ -29,7 +29,7 @@ async function answers(path: string, request: object, installed: boolean, ...rol
 
 const refusal = {
   status: 'PermissionDenied',
-  message: expect.stringContaining('in maintenance no image is pulled for callers without a certificate'),
+  message: expect.stringContaining('in maintenance mode images are not pulled for callers without a certificate'),
 }
 
 test.each([

@@ -26,7 +26,7 @@ writeTree(join(folder, 'two'), releaseFiles('v1.13.1', key))
 const open = (name: string) => openRelease(folderFiles({ files }, join(folder, name)), key.publicKey, 'amd64')
 
 const gibibyte = 2 ** 30
-const silence = { signal: new AbortController().signal, tell: () => {} }
+const silence = { signal: new AbortController().signal, report: () => {} }
 
 /** A machine with one disk; what it is asked for beyond that is not there. */
 function machine({ uefi, size = 8 * gibibyte, sectorSize = 512 }: { uefi: boolean; size?: number; sectorSize?: number }) {
@@ -207,7 +207,7 @@ test('a disk that cannot be read is refused: it may hold anything', async () => 
   const { parts, disk } = machine({ uefi: true })
   const block = { openDevice: () => Promise.reject(new Error('read "/dev/vda": EIO')) }
   const blind = { ...parts, kernel: { ...parts.kernel, block } } as unknown as typeof parts
-  await expect(installOn(blind, { disk: '/dev/vda' }, await open('one'), silence)).rejects.toThrow('what is on it cannot be read')
+  await expect(installOn(blind, { disk: '/dev/vda' }, await open('one'), silence)).rejects.toThrow('its content cannot be read')
   expect(disk.size).toBe(8 * gibibyte)
 })
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { judge } from '../../../../src/os/lifecycle/upgrade/quorum.ts'
 
-const members = (...well: boolean[]) => well.map((each, index) => ({ name: `cp-${index + 2}`, well: each }))
+const members = (...healthy: boolean[]) => healthy.map((each, index) => ({ name: `cp-${index + 2}`, healthy: each }))
 
 test('the only member goes down with a word about it', () => {
   expect(judge([], true, 'is away')).toMatchObject({ holds: true, text: expect.stringContaining('no other voting member') })
@@ -11,7 +11,7 @@ test('of three, both others must be well', () => {
   expect(judge(members(true, true), true, 'is away').holds).toBe(true)
   const one = judge(members(true, false), true, 'is away')
   expect(one.holds).toBe(false)
-  expect(one.text).toBe('1 of 3 voting members of etcd are well without this node, 2 are needed; not well: cp-3')
+  expect(one.text).toBe('1 of 3 voting members of etcd are healthy without this node, 2 are needed; unhealthy: cp-3')
 })
 
 test('of two, none may be away, but one may leave the other alone if that is well', () => {
@@ -20,11 +20,11 @@ test('of two, none may be away, but one may leave the other alone if that is wel
   expect(judge(members(false), true, 'leaves').holds).toBe(false)
 })
 
-test('of three, one may leave while both others are well: two that stay need each other', () => {
+test('of three, one may leave while both others are healthy: two that stay need each other', () => {
   expect(judge(members(true, true), true, 'leaves').holds).toBe(true)
   expect(judge(members(true, false), true, 'leaves')).toEqual({
     holds: false,
-    text: '1 of 2 voting members of etcd are well without this node, 2 are needed; not well: cp-3',
+    text: '1 of 2 voting members of etcd are healthy without this node, 2 are needed; unhealthy: cp-3',
   })
 })
 

@@ -10,7 +10,7 @@ import type { Kernel } from '../../../../src/os/kernel.ts'
 import { withBootLoader } from '../../../../src/os/lifecycle/slots/boot-disk.ts'
 import { systemdBoot } from '../../../../src/os/lifecycle/slots/systemd-boot.ts'
 import { failuresOf, recordFailure, recordTrial, trialOf } from '../../../../src/os/lifecycle/upgrade/records.ts'
-import { notWell, watchTrial } from '../../../../src/os/lifecycle/upgrade/trial.ts'
+import { unmetConditions, watchTrial } from '../../../../src/os/lifecycle/upgrade/trial.ts'
 import { beginRollback } from '../../../../src/os/lifecycle/upgrade/upgrade.ts'
 import { NodeAddress } from '../../../../src/os/network/resources/node-address.ts'
 import { FatVolume, formatFat } from '../../../../src/wire/fat/volume.ts'
@@ -151,26 +151,26 @@ test('without a trial nothing happens', async () => {
 test('what was well before must be again: services that still exist, and the node in Kubernetes', async () => {
   const { parts, store } = await machine('b', { up: ['machined', 'apid', 'containerd', 'etcd'] })
   const before = { services: ['etcd', 'kubelet', 'gone-service'], nodeReady: true, reachable: false }
-  expect(notWell(parts, before)).toEqual(['service kubelet', 'the node is not ready in Kubernetes'])
+  expect(unmetConditions(parts, before)).toEqual(['service kubelet', 'the node is not ready in Kubernetes'])
   store.put(Nodename, 'nodename', { nodename: 'n1', hostnameVersion: '1', skipNodeRegistration: false })
   store.put(NodeStatus, 'n1', { nodename: 'n1', nodeReady: true, unschedulable: false, labels: {}, annotations: {}, podCIDRs: [] })
-  expect(notWell(parts, before)).toEqual(['service kubelet'])
+  expect(unmetConditions(parts, before)).toEqual(['service kubelet'])
   // A machine that waits for its cluster had no etcd that was well: nothing is missing.
-  expect(notWell(parts, { services: [], nodeReady: false, reachable: false })).toEqual([])
+  expect(unmetConditions(parts, { services: [], nodeReady: false, reachable: false })).toEqual([])
 })
 
 test('a machine that was reached must have an address again that others know', async () => {
   const { parts, store } = await machine('b')
   const before = { services: [], nodeReady: false, reachable: true }
   const address = (...addresses: string[]) => store.put(NodeAddress, 'current', { addresses, sortAlgorithm: 'v1' })
-  expect(notWell(parts, before)).toEqual(['the machine has no address'])
+  expect(unmetConditions(parts, before)).toEqual(['the machine has no address'])
   address('127.0.0.1/8', '::1/128', 'fe80::1/64')
-  expect(notWell(parts, before)).toEqual(['the machine has no address'])
+  expect(unmetConditions(parts, before)).toEqual(['the machine has no address'])
   address('127.0.0.1/8', '10.0.2.15/24')
-  expect(notWell(parts, before)).toEqual([])
+  expect(unmetConditions(parts, before)).toEqual([])
 })
 
-test('going back puts the other slot on trial', async () => {
+test('rolling back puts the other slot on trial', async () => {
   const { rollback, ...here } = await upgraded()
   expect(await rollback()).toEqual({ slot: 'a', version: 'v1.13.0' })
   expect(await state(here)).toMatchObject({ good: 'b', next: 'a', trial: { slot: 'a', left: 3 } })

@@ -28,7 +28,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 const key = signingKey()
 const size = 8 * 2 ** 30
 const never = new AbortController().signal
-const options = { force: false, trusted: true, signal: never, tell: () => {} }
+const options = { force: false, trusted: true, signal: never, report: () => {} }
 const up = ['machined', 'apid', 'containerd', 'udevd']
 
 /** Paths of the machine below a folder of its own. */
@@ -73,7 +73,7 @@ async function installed(uefi: boolean) {
   const version = { arch: 'amd64', tag: 'v1.13.0' }
   const parts = { clock: systemClock, kernel, store, supervisor, meta, service, version, log: silent }
   const medium = await openRelease(folderFiles({ files }, join(root, 'medium')), key.publicKey, 'amd64')
-  await installOn(parts as never, { disk: '/dev/vda' }, medium, { signal: never, tell: () => {} })
+  await installOn(parts as never, { disk: '/dev/vda' }, medium, { signal: never, report: () => {} })
   store.put(SystemDisk, 'system-disk', { diskID: 'vda', devPath: '/dev/vda' })
   store.put(NodeAddress, 'current', { addresses: ['10.0.2.15/24'], sortAlgorithm: 'v1' })
   const machine = parts as unknown as Parameters<typeof writeUpgrade>[0]
@@ -151,7 +151,7 @@ describe.each([
     await expect(here.upgrade(changed)).rejects.toThrow('"root.sqsh" is damaged; nothing was changed')
     expect(await here.state()).toEqual(before)
     expect(trialOf(here.machine)).toBeUndefined()
-    await expect(examine(here.machine, `upload:${'0'.repeat(64)}`, options)).rejects.toThrow('send it again')
+    await expect(examine(here.machine, `upload:${'0'.repeat(64)}`, options)).rejects.toThrow('upload it again')
   })
 
   test('a release older than the newest that proved itself is taken by force of an administrator only', async () => {
@@ -163,7 +163,7 @@ describe.each([
     expect(floorOf(here.machine)).toBe('v1.13.2')
 
     const older = releaseFiles('v1.13.1', key)
-    const refusal = 'release: v1.13.1 is older than v1.13.2, which proved itself on this node'
+    const refusal = 'release: v1.13.1 is older than v1.13.2, which was proven on this node'
     await expect(here.upgrade(older)).rejects.toThrow(refusal)
     await expect(here.upgrade(older, { force: true, trusted: false })).rejects.toThrow(refusal)
     expect(await here.upgrade(older, { force: true })).toBe('a')
@@ -175,7 +175,7 @@ describe.each([
   test('whoever has no certificate brings back nothing older than what runs', async () => {
     const here = await installed(uefi)
     await expect(here.upgrade(releaseFiles('v1.12.9', key), { force: true, trusted: false })).rejects.toThrow(
-      'v1.12.9 is older than v1.13.0, which runs',
+      'v1.12.9 is older than v1.13.0, the running release',
     )
     expect(await here.upgrade(releaseFiles('v1.12.9', key))).toBe('b')
   })

@@ -82,10 +82,10 @@ test('a release is written, the node restarts, and the trial is awaited', async 
 }, 30_000)
 
 test('a node that went back is a failure, with its reason', async () => {
-  const failures = '[{"version":"v1.13.1","why":"not well within 30 minutes"}]'
+  const failures = '[{"version":"v1.13.1","why":"not healthy within 30 minutes"}]'
   const { code, stderr } = await run(upgrading([], { failures }), '--image', 'registry.example/installer:v1.13.1')
   expect(code).toBe(1)
-  expect(stderr).toContain('it went back: v1.13.1 failed: not well within 30 minutes')
+  expect(stderr).toContain('it went back: v1.13.1 failed: not healthy within 30 minutes')
 }, 30_000)
 
 test('an image of this computer is sent first, as archive or folder alike', async () => {
