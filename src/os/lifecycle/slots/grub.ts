@@ -80,12 +80,12 @@ export function grub(volume: FatVolume): BootLoader {
     },
 
     async try(slot) {
-      if (!(await contentOf(slot))) throw new SlotError(`slot ${slot.toUpperCase()} contains no release`)
+      if (!(await contentOf(slot))) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
       await change({ next: slot, tries: String(trialStarts) })
     },
 
     async keep(slot) {
-      if (!(await contentOf(slot))) throw new SlotError(`slot ${slot.toUpperCase()} contains no release`)
+      if (!(await contentOf(slot))) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
       await change({ good: slot, next: '', tries: '' })
     },
 

@@ -60,7 +60,7 @@ export function systemdBoot(volume: FatVolume): BootLoader {
   const name = async (slot: Slot, left?: number) => {
     const found = await read()
     const content = (await written(slot)) ?? found.filter((entry) => entry.slot === slot).toSorted((a, b) => b.generation - a.generation)[0]
-    if (!content) throw new SlotError(`slot ${slot.toUpperCase()} contains no release`)
+    if (!content) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
     const generation = Math.max(0, ...(await generations(volume))) + 1
     const { version, rootHash, image, kernel } = content
     const entry = { version, rootHash, image, kernel, generation, slot, ...(left !== undefined && { left, done: 0 }) }

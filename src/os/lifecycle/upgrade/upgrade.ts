@@ -125,7 +125,7 @@ export async function beginRollback(machine: Upgrading): Promise<{ slot: Slot; v
     const state = await loader.state()
     const slot = otherSlot(running ?? state.good ?? 'a')
     const content = state.slots[slot]
-    if (!content) throw new UpgradeRefused(`slot ${slot.toUpperCase()} contains no release to roll back to`)
+    if (!content) throw new UpgradeRefused(`slot ${slot.toUpperCase()} holds no release to roll back to`)
     const failed = failuresOf(machine).find(({ image }) => image === content.image)
     if (failed)
       throw new UpgradeRefused(

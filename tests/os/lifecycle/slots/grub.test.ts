@@ -26,7 +26,7 @@ test('variables come back, and all of them stand in the first sector', () => {
   expect(block.length).toBe(environmentSize)
   expect(parseEnvironment(block)).toEqual(variables)
   expect(Buffer.from(block.subarray(512)).toString()).toBe('#'.repeat(512))
-  expect(() => formatEnvironment(new Map([['good', 'a\nnext=b']]))).toThrow('not plain')
+  expect(() => formatEnvironment(new Map([['good', 'a\nnext=b']]))).toThrow('an invalid value')
   expect(() => formatEnvironment(new Map([['good', 'a'.repeat(600)]]))).toThrow('one sector')
 })
 

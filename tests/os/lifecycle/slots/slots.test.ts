@@ -105,8 +105,8 @@ describe.each(['systemd-boot', 'grub'] as const)('%s', (kind) => {
 
   test('a slot without a release is neither tried nor kept', async () => {
     const { loader } = await installed(kind)
-    await expect(loader.try('b')).rejects.toThrow('slot B contains no release')
-    await expect(loader.keep('b')).rejects.toThrow('slot B contains no release')
+    await expect(loader.try('b')).rejects.toThrow('slot B holds no release')
+    await expect(loader.keep('b')).rejects.toThrow('slot B holds no release')
   })
 
   test('a file that is not what the manifest says ends the writing, and nothing starts it', async () => {
