@@ -4,7 +4,7 @@ import { readMethods } from './api/read.ts'
 import { applyEtcFiles } from './controllers/etc-file.ts'
 import { resources } from './resource-types.ts'
 
-/** Files: those generated under /etc, and all that can be looked at. */
+/** The files area: generated files under /etc, and the API for reading files. */
 export const files: Area = {
   name: 'files',
   resources,

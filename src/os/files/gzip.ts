@@ -1,16 +1,16 @@
 /**
- * A compressed stream as a row of gzip members (RFC 1952), each of some hundred kilobytes: one is compressed on another
- * thread while the last is sent. What does not become smaller is stored as it is (RFC 1951, section 3.2.4), which is
- * told by a sample of it: trying all of it would cost more than sending it.
+ * Compresses a stream into gzip members (RFC 1952) of some hundred kilobytes: one is compressed on another thread while the
+ * previous one is sent. Incompressible chunks are stored (RFC 1951, section 3.2.4); a sample of each chunk decides, since
+ * compressing all of it would cost more than sending it.
  */
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 
 const blockSize = 256 * 1024
 const sampleSize = 16 * 1024
-/** A sample that stays larger than this share of itself is not worth the work. */
+/** Compression ratio of the sample above which a chunk is stored. */
 const worthwhile = 0.97
-/** The most that one stored block may hold. */
+/** Maximum size of a stored block. */
 const storedSize = 0xffff
 
 const compressed = promisify(gzip) as (
@@ -18,7 +18,7 @@ const compressed = promisify(gzip) as (
   options: { level: number; memLevel: number; chunkSize: number },
 ) => Promise<Buffer>
 
-/** The chunks, compressed. A chunk is not to be changed after it was handed over. */
+/** Compresses chunks. A chunk must not be changed after it was passed in. */
 export async function* gzipped(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void> {
   let last: Promise<Buffer> | undefined
   for await (const block of blocks(chunks)) {
@@ -54,7 +54,7 @@ async function member(bytes: Buffer): Promise<Buffer> {
   return compressed(bytes, options)
 }
 
-/** A member whose content is as it was. */
+/** A member with uncompressed content. */
 function stored(bytes: Buffer): Buffer {
   const pieces = Math.ceil(bytes.length / storedSize)
   const out = Buffer.allocUnsafe(10 + pieces * 5 + bytes.length + 8)

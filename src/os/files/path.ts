@@ -1,7 +1,7 @@
 import { RpcError } from '../../rpc/status.ts'
 import { failedWith } from '../../wire/errno.ts'
 
-/** A path of the node, without `.` and `..`. Throws RpcError InvalidArgument when it does not begin at the root. */
+/** Normalizes an absolute path. Throws RpcError InvalidArgument for a relative one. */
 export function absolute(path: string): string {
   if (!path.startsWith('/') || path.includes('\0')) throw new RpcError('InvalidArgument', `path "${path}" must be absolute`)
   const parts: string[] = []
@@ -12,7 +12,7 @@ export function absolute(path: string): string {
   return `/${parts.join('/')}`
 }
 
-/** Runs a call of the file system with its refusals as statuses. */
+/** Runs a file system call and converts its errors to statuses. */
 export function translated<T>(action: string, path: string, run: () => T): T {
   try {
     return run()

@@ -1,4 +1,4 @@
 import { EtcFileSpec, EtcFileStatus } from './resources/etc-file.ts'
 
-/** The kinds of resources of this area. */
+/** The resource types of this area. */
 export const resources = [EtcFileSpec, EtcFileStatus]

@@ -1,24 +1,24 @@
-/** `machine.files`: what the operator puts on the node, beside what the system makes itself. */
+/** `machine.files`: files that the operator adds to the node. */
 
 import type { Reporter } from '../../document/kind.ts'
 import type { Kernel } from '../kernel.ts'
 import { fileMode, fileProblem, isPart, type UserFile, writable } from './documents/machine-files.ts'
 
-/** Where changed files of the image are kept; each is shown in its place by a bind mount. */
+/** Where changed copies of image files are stored; each is bind-mounted over the original. */
 const shadow = '/system/files'
 
-type Parts = {
+type Dependencies = {
   files: Pick<Kernel['files'], 'exists' | 'mkdirAll' | 'readTextIfThere' | 'writeAtomic' | 'writeInto'>
   mount: Pick<Kernel['mount'], 'bind' | 'mountAt'>
 }
 
-/** A file that cannot be put where it is wanted; the message names it and what is allowed. */
+/** A file cannot be written. The message contains the file and the allowed alternatives. */
 export class UserFileError extends Error {
   override name = 'UserFileError'
 }
 
-/** Writes all files; those that cannot be written are told together after the others. */
-export async function writeUserFiles(kernel: Parts, wanted: readonly UserFile[]): Promise<void> {
+/** Writes all files. The errors are thrown together after the last file. */
+export async function writeUserFiles(kernel: Dependencies, wanted: readonly UserFile[]): Promise<void> {
   const problems: string[] = []
   for (const file of wanted) {
     if (file.path && isPart(file.path)) continue
@@ -31,7 +31,7 @@ export async function writeUserFiles(kernel: Parts, wanted: readonly UserFile[])
   if (problems.length > 0) throw new UserFileError(problems.join('; '))
 }
 
-async function write({ files, mount }: Parts, file: UserFile): Promise<void> {
+async function write({ files, mount }: Dependencies, file: UserFile): Promise<void> {
   const { path = '', content = '', permissions, op } = file
   const problem = fileProblem(file)
   if (problem) throw new UserFileError(problem.message)
@@ -45,12 +45,12 @@ async function write({ files, mount }: Parts, file: UserFile): Promise<void> {
   }
   const source = `${shadow}${path}`
   files.mkdirAll(source.slice(0, source.lastIndexOf('/')), { mode: 0o700 })
-  if (mount.mountAt(path)) return files.writeInto(path, text) // the mount shows the inode, so it is written in place
+  if (mount.mountAt(path)) return files.writeInto(path, text) // the mount refers to the inode, so it is written in place
   await files.writeAtomic(source, text, { mode })
   mount.bind(source, path)
 }
 
-/** Reports files to append to or to overwrite that this machine does not have. */
+/** Reports files to append or overwrite that do not exist on this machine. */
 export function missingFileRules(
   { exists }: Pick<Kernel['files'], 'exists'>,
   wanted: readonly UserFile[] | undefined,
@@ -63,5 +63,5 @@ export function missingFileRules(
   }
 }
 
-/** What was appended at an earlier start stays on the disk; it is not appended twice. */
+/** Content appended at an earlier boot is still on the disk and is not appended twice. */
 const appended = (before: string, content: string) => (before.endsWith(content) ? before : before + content)

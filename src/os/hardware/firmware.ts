@@ -1,4 +1,4 @@
-/** What the firmware says of the machine, as specs of resources: by what each structure is called. */
+/** Converts SMBIOS tables to resource specs by id. */
 import type { SpecOf } from '../../cosi/resource.ts'
 import { parseSmbios, type SmbiosStructure, smbiosFields } from '../../wire/smbios.ts'
 import type { MemoryModule } from './resources/memory-module.ts'
@@ -17,14 +17,14 @@ const wakeUpTypes = [
   'AC Power Restored',
 ] as const
 
-/** A description taken apart. */
+/** The parsed tables. */
 export interface FirmwareTables {
   readonly system?: SpecOf<typeof SystemInformation>
   readonly processors: ReadonlyMap<string, SpecOf<typeof Processor>>
   readonly memory: ReadonlyMap<string, SpecOf<typeof MemoryModule>>
 }
 
-/** Reads the table. Throws DecodeError when it is broken. */
+/** Parses the tables. Throws DecodeError. */
 export function readFirmwareTables(table: Uint8Array): FirmwareTables {
   const structures = parseSmbios(table)
   const of = (type: number) => structures.filter((structure) => structure.type === type)
@@ -36,7 +36,7 @@ export function readFirmwareTables(table: Uint8Array): FirmwareTables {
   }
 }
 
-/** By the name the board gives them; by number where it gives none, or the same to several. */
+/** Ids from the board's designations; numbers where these are missing or duplicate. */
 function named<T>(specs: readonly T[], kind: string, name: (spec: T) => string | undefined): Map<string, T> {
   const found = new Map<string, T>()
   for (const [index, spec] of specs.entries()) {
@@ -60,7 +60,7 @@ function systemOf(structure: SmbiosStructure): SpecOf<typeof SystemInformation> 
   }
 }
 
-/** Type 4 (section 7.5): counts that do not fit a byte are told again as words. */
+/** Type 4 (section 7.5). Counts above a byte are repeated as words. */
 function processorOf(structure: SmbiosStructure): SpecOf<typeof Processor> {
   const { text, byte, word } = smbiosFields(structure)
   const count = (small: number, large: number) => (byte(small) === 0xff ? word(large) : byte(small))
@@ -80,7 +80,7 @@ function processorOf(structure: SmbiosStructure): SpecOf<typeof Processor> {
   }
 }
 
-/** Type 17 (section 7.18); an empty slot is no module. */
+/** Type 17 (section 7.18). An empty slot is skipped. */
 function memoryOf(structure: SmbiosStructure): SpecOf<typeof MemoryModule>[] {
   const { text, word, double } = smbiosFields(structure)
   const size = word(0x0c) ?? 0

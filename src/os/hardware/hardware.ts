@@ -3,7 +3,7 @@ import { observePciDevices } from './controllers/pci-devices.ts'
 import { observeSystemInfo } from './controllers/system-info.ts'
 import { resources } from './resource-types.ts'
 
-/** What the machine is built of; a container is told nothing of its host. */
+/** The hardware area. A container sees no hardware of its host. */
 export const hardware: Area = {
   name: 'hardware',
   resources,

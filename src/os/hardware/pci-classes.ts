@@ -1,4 +1,4 @@
-/** Names of what a PCI device can be: base classes, and subclasses of those a machine is asked about (PCI Code and ID Assignment Specification). */
+/** Names of PCI base classes and of common subclasses (PCI Code and ID Assignment Specification). */
 const classes: Readonly<Record<string, readonly [name: string, subclasses: Readonly<Record<string, string>>]>> = {
   '00': ['Unclassified device', {}],
   '01': [
@@ -30,7 +30,7 @@ const classes: Readonly<Record<string, readonly [name: string, subclasses: Reado
   ff: ['Unassigned class', {}],
 }
 
-/** Names of a class and subclass, as far as they are known. */
+/** The names of a class and subclass, where known. */
 export function pciClass(classId: string, subclassId: string): { class?: string; subclass?: string } {
   const [name, subclasses] = classes[classId] ?? []
   return { ...(name ? { class: name } : {}), ...(subclasses?.[subclassId] ? { subclass: subclasses[subclassId] } : {}) }

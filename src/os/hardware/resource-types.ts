@@ -5,5 +5,5 @@ import { PCRStatus } from './resources/pcr-status.ts'
 import { Processor } from './resources/processor.ts'
 import { SystemInformation } from './resources/system-information.ts'
 
-/** The kinds of resources of this area. */
+/** The resource types of this area. */
 export const resources = [MemoryModule, PCIDevice, PCIDriverRebindConfig, PCIDriverRebindStatus, PCRStatus, Processor, SystemInformation]

@@ -1,15 +1,15 @@
-/** WireGuard's keys: Curve25519 (RFC 7748), base64 of 32 bytes. */
+/** WireGuard keys: Curve25519 (RFC 7748), base64 of 32 bytes. */
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto'
 
-const pkcs8Head = Buffer.from('302e020100300506032b656e04220420', 'hex') // RFC 8410: a key of X25519
+const pkcs8Head = Buffer.from('302e020100300506032b656e04220420', 'hex') // RFC 8410: header of an X25519 key
 
-/** A new private key. */
+/** Generates a private key. */
 export function newPrivateKey(): string {
   const { privateKey } = generateKeyPairSync('x25519')
   return privateKey.export({ format: 'der', type: 'pkcs8' }).subarray(-32).toString('base64')
 }
 
-/** The public key that belongs to a private one; throws RangeError when that is none. */
+/** The public key of a private key. Throws RangeError for an invalid key. */
 export function publicKeyOf(privateKey: string): string {
   const bytes = Buffer.from(privateKey, 'base64')
   if (bytes.length !== 32) throw new RangeError('a WireGuard key is base64 of 32 bytes')

@@ -7,7 +7,7 @@ import { runMesh } from './controllers/run-mesh.ts'
 import { resources } from './resource-types.ts'
 import { WireguardPresence } from './wireguard-presence.ts'
 
-/** The mesh between nodes. */
+/** The kubespan area: the WireGuard mesh between nodes. */
 export const kubespan: Area = {
   name: 'kubespan',
   resources,

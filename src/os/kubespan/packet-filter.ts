@@ -1,4 +1,4 @@
-/** How packets get into the mesh: those for peers are marked, and a routing rule sends what is marked into the link. */
+/** Routes packets into the mesh: packets for peers are marked, and a routing rule sends marked packets into the link. */
 import type { SpecOf } from '../../cosi/resource.ts'
 import type { NfTablesChain } from '../network/resources/nf-tables-chain.ts'
 import { marks } from './mesh.ts'
@@ -6,14 +6,14 @@ import { marks } from './mesh.ts'
 type Chain = SpecOf<typeof NfTablesChain>
 
 /**
- * The two chains: what passes through, and what this machine sends. WireGuard's own packets are marked by it and go the
- * normal way; packets to peers get our mark, all others none.
+ * The chains for forwarded and for local packets. WireGuard marks its own packets, which are routed normally. Packets for peers
+ * get the mesh mark, all others none.
  */
 export function meshChains(networks: readonly string[], mtu: number): Map<string, Chain> {
   const own = { matchMark: { mask: marks.mask, value: marks.wireguard }, verdict: 'accept' } as const
   const toPeers = { matchDestinationAddress: { includeSubnets: [...networks] } }
   const rules = [
-    // What begins a connection says how much fits into the link.
+    // The MSS of a new connection must fit into the link.
     { ...toPeers, matchLayer4: { protocol: 'tcp' }, clampMSS: { mtu } },
     { ...toPeers, setMark: { mask: ~marks.mask >>> 0, xor: marks.force }, verdict: 'accept' },
   ]
@@ -25,7 +25,7 @@ export function meshChains(networks: readonly string[], mtu: number): Map<string
       'kubespan_outgoing',
       {
         ...common,
-        type: 'route', // a packet that is marked is routed anew
+        type: 'route', // setting a mark triggers a new routing decision
         hook: 'output',
         rules: [own, { matchOIfName: { interfaceName: ['lo'], operator: '==' }, verdict: 'accept' }, ...(peers ? rules : [])],
       },

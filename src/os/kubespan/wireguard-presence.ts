@@ -1,33 +1,33 @@
-/** Whether this kernel has WireGuard. A module may be on its way; where there is none, it is asked only now and then, for each question starts a program. */
+/** Detects WireGuard in the kernel. Each check may start a program, so it is repeated quickly only while a module may still be loading. */
 import type { Kernel } from '../kernel.ts'
 
-/** Milliseconds: between two questions at first, for how long, and later. */
+/** Milliseconds: initial interval, its duration, and the later interval. */
 const soon = 500
 const grace = 10_000
 const later = 15_000
 
-/** What was found, for all who ask. */
+/** The shared result of the checks. */
 export class WireguardPresence {
   #there = false
   #since: number | undefined
-  #asked = Number.NEGATIVE_INFINITY
+  #checked = Number.NEGATIVE_INFINITY
 
   constructor(private readonly kernel: { readonly mode: Kernel['mode']; readonly wireguard: Pick<Kernel['wireguard'], 'hasWireguard'> }) {}
 
-  /** `awaited` while a module may still come. */
+  /** `awaited` while a module may still be loading. */
   look(now: number): 'there' | 'awaited' | 'lacking' {
     this.#since ??= now
-    if (!this.#there && now - this.#asked >= this.#pause(now)) {
-      this.#asked = now
+    if (!this.#there && now - this.#checked >= this.#pause(now)) {
+      this.#checked = now
       this.#there = this.kernel.wireguard.hasWireguard()
     }
     if (this.#there) return 'there'
     return this.#hopeful(now) ? 'awaited' : 'lacking'
   }
 
-  /** Milliseconds until it is worth another look. */
+  /** Milliseconds until the next check. */
   again(now: number): number {
-    return Math.max(1, this.#asked + this.#pause(now) - now)
+    return Math.max(1, this.#checked + this.#pause(now) - now)
   }
 
   #hopeful(now: number): boolean {

@@ -65,7 +65,7 @@ describe('a file of the configuration', () => {
     await expect(wrong).rejects.toThrow(UserFileError)
     await wrong.catch(({ message }) =>
       expect(message).toBe(
-        'file "/etc/new": "/etc/new" is read-only: files can be created only below /var/, or as /etc/cri/conf.d/*.part; file "/etc/gone": is not there to append; file "/var/../etc/x": "/var/../etc/x" has to be absolute and plain, and name a file',
+        'file "/etc/new": "/etc/new" is read-only: files can be created only below /var/, or as /etc/cri/conf.d/*.part; file "/etc/gone": is not there to append; file "/var/../etc/x": "/var/../etc/x" must be an absolute path of a file, without "." and ".."',
       ),
     )
     expect([...content]).toEqual([['/var/good', 'good']])

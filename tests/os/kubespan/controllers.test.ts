@@ -159,7 +159,7 @@ test('peers are affiliates with a key; what they leave out and what another has 
     ['key of a', ['10.0.0.5/32', '10.244.5.0/25', 'fd00::5/128']],
     ['key of b', ['10.0.0.6/32', '10.244.4.0/24', '10.244.5.128/25', 'fd00::6/128']],
   ])
-  expect(entries.some(({ message }) => message === 'peers claim the same addresses')).toBe(true)
+  expect(entries.some(({ message }) => message === 'peers claim overlapping addresses')).toBe(true)
 })
 
 test('what a node is comes before what others advertise, and nobody advertises half the Internet', async () => {

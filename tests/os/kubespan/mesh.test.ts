@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { newPrivateKey, publicKeyOf } from '../../../src/os/kubespan/keys.ts'
 import { meshAddress } from '../../../src/os/kubespan/mesh.ts'
 import { meshChains } from '../../../src/os/kubespan/packet-filter.ts'
-import { PeerKeeper, patience } from '../../../src/os/kubespan/peer-keeper.ts'
+import { PeerTracker, timeouts } from '../../../src/os/kubespan/peer-tracker.ts'
 import { nftScript } from '../../../src/os/network/firewall/nft-script.ts'
 
 test('the address follows from the id of the cluster and the network card', () => {
@@ -11,7 +11,7 @@ test('the address follows from the id of the cluster and the network card', () =
     address: 'fd7f:175a:b97c:5602:e871:1bff:feb2:ccee/128',
     subnet: 'fd7f:175a:b97c:5602::/64',
   })
-  expect(() => meshAddress('c', '00:11')).toThrow('is no hardware address of six bytes')
+  expect(() => meshAddress('c', '00:11')).toThrow('is not a hardware address of six bytes')
 })
 
 test('keys are those of Curve25519', () => {
@@ -49,62 +49,62 @@ const peer = (more: object) => ({
 })
 
 test('a peer never heard of is tried everywhere at once, then slowly', () => {
-  const keeper = new PeerKeeper()
+  const tracker = new PeerTracker()
   const endpoints = ['a:1', 'b:1', 'c:1']
-  const tried = [0, 1, 2, 3].map((step) => keeper.look('k', endpoints, peer({}), step * patience.first).endpoint)
+  const tried = [0, 1, 2, 3].map((step) => tracker.update('k', endpoints, peer({}), step * timeouts.first).endpoint)
   expect(tried).toEqual(['a:1', 'b:1', 'c:1', 'a:1'])
-  expect(keeper.look('k', endpoints, peer({}), patience.first * 3 + 1).state).toBe('unknown')
-  expect(keeper.next(patience.first * 3 + 1)).toBe(patience.first - 1)
-  const late = patience.eager + 1
-  expect(keeper.look('k', endpoints, peer({}), late)).toMatchObject({ state: 'down', endpoint: 'b:1' })
-  expect(keeper.look('k', endpoints, peer({}), late + patience.first).endpoint).toBe('b:1')
-  expect(keeper.look('k', endpoints, peer({}), late + patience.lost).endpoint).toBe('c:1')
+  expect(tracker.update('k', endpoints, peer({}), timeouts.first * 3 + 1).state).toBe('unknown')
+  expect(tracker.next(timeouts.first * 3 + 1)).toBe(timeouts.first - 1)
+  const late = timeouts.eager + 1
+  expect(tracker.update('k', endpoints, peer({}), late)).toMatchObject({ state: 'down', endpoint: 'b:1' })
+  expect(tracker.update('k', endpoints, peer({}), late + timeouts.first).endpoint).toBe('b:1')
+  expect(tracker.update('k', endpoints, peer({}), late + timeouts.lost).endpoint).toBe('c:1')
   // A new endpoint may be the right one.
-  expect(keeper.look('k', [...endpoints, 'd:1'], peer({}), late + patience.lost + patience.first).endpoint).toBe('d:1')
+  expect(tracker.update('k', [...endpoints, 'd:1'], peer({}), late + timeouts.lost + timeouts.first).endpoint).toBe('d:1')
 })
 
 test('a peer that answers is followed where it goes, and looked for when it falls silent', () => {
-  const keeper = new PeerKeeper()
+  const tracker = new PeerTracker()
   const endpoints = ['a:1', 'b:1']
   let now = 1_000_000
-  keeper.look('k', endpoints, undefined, now)
-  const up = keeper.look('k', endpoints, peer({ endpoint: 'b:1', lastHandshake: 1000, receivedBytes: 90 }), now)
+  tracker.update('k', endpoints, undefined, now)
+  const up = tracker.update('k', endpoints, peer({ endpoint: 'b:1', lastHandshake: 1000, receivedBytes: 90 }), now)
   expect(up).toMatchObject({ state: 'up', endpoint: 'b:1', lastHandshake: 1_000_000, receiveBytes: 90 })
-  expect(keeper.next(now)).toBe(patience.silent + 1)
+  expect(tracker.next(now)).toBe(timeouts.silent + 1)
   now += 60_000
   const roamed = { endpoint: 'x:9', lastHandshake: 1000, receivedBytes: 120 }
-  expect(keeper.look('k', endpoints, peer(roamed), now)).toMatchObject({ state: 'up', endpoint: 'x:9', lastEndpointChange: now })
-  now += patience.silent
-  expect(keeper.look('k', endpoints, peer(roamed), now).endpoint).toBe('x:9')
+  expect(tracker.update('k', endpoints, peer(roamed), now)).toMatchObject({ state: 'up', endpoint: 'x:9', lastEndpointChange: now })
+  now += timeouts.silent
+  expect(tracker.update('k', endpoints, peer(roamed), now).endpoint).toBe('x:9')
   now += 1
-  expect(keeper.look('k', endpoints, peer(roamed), now)).toMatchObject({ state: 'up', endpoint: 'a:1' })
-  expect(keeper.next(now)).toBe(patience.lost)
+  expect(tracker.update('k', endpoints, peer(roamed), now)).toMatchObject({ state: 'up', endpoint: 'a:1' })
+  expect(tracker.next(now)).toBe(timeouts.lost)
   // Made anew the kernel knows of no handshake; we do.
-  now += patience.handshake
-  expect(keeper.look('k', endpoints, peer({ endpoint: 'a:1' }), now)).toMatchObject({ state: 'down', endpoint: 'b:1' })
-  expect(keeper.look('k', endpoints, peer({ endpoint: 'b:1', lastHandshake: now / 1000, receivedBytes: 7 }), now).state).toBe('up')
+  now += timeouts.handshake
+  expect(tracker.update('k', endpoints, peer({ endpoint: 'a:1' }), now)).toMatchObject({ state: 'down', endpoint: 'b:1' })
+  expect(tracker.update('k', endpoints, peer({ endpoint: 'b:1', lastHandshake: now / 1000, receivedBytes: 7 }), now).state).toBe('up')
 })
 
 test('a peer that tells of a new endpoint and falls silent has moved: it is looked for at once', () => {
-  const keeper = new PeerKeeper()
+  const tracker = new PeerTracker()
   const there = peer({ endpoint: 'a:1', lastHandshake: 1000, receivedBytes: 90 })
   let now = 1_000_000
-  keeper.look('k', ['a:1'], there, now)
+  tracker.update('k', ['a:1'], there, now)
   now += 5
-  expect(keeper.look('k', ['a:1', 'b:1'], there, now).endpoint).toBe('a:1')
-  expect(keeper.next(now)).toBe(patience.moved - 5 + 1)
-  now += patience.moved
-  expect(keeper.look('k', ['a:1', 'b:1'], there, now).endpoint).toBe('b:1')
-  expect(keeper.next(now)).toBe(patience.first)
+  expect(tracker.update('k', ['a:1', 'b:1'], there, now).endpoint).toBe('a:1')
+  expect(tracker.next(now)).toBe(timeouts.moved - 5 + 1)
+  now += timeouts.moved
+  expect(tracker.update('k', ['a:1', 'b:1'], there, now).endpoint).toBe('b:1')
+  expect(tracker.next(now)).toBe(timeouts.first)
   const moved = peer({ endpoint: 'b:1', lastHandshake: 1000, receivedBytes: 150 })
-  expect(keeper.look('k', ['a:1', 'b:1'], moved, now + patience.first)).toMatchObject({ endpoint: 'b:1', state: 'up' })
-  expect(keeper.next(now + patience.first)).toBe(patience.silent + 1)
+  expect(tracker.update('k', ['a:1', 'b:1'], moved, now + timeouts.first)).toMatchObject({ endpoint: 'b:1', state: 'up' })
+  expect(tracker.next(now + timeouts.first)).toBe(timeouts.silent + 1)
 })
 
 test('a peer without endpoints is waited for', () => {
-  const keeper = new PeerKeeper()
-  expect(keeper.look('k', [], peer({}), 0)).toMatchObject({ state: 'unknown', endpoint: '' })
-  expect(keeper.next(5)).toBeUndefined()
-  keeper.keep(new Set())
-  expect(keeper.look('k', ['a:1'], peer({}), 9).endpoint).toBe('a:1')
+  const tracker = new PeerTracker()
+  expect(tracker.update('k', [], peer({}), 0)).toMatchObject({ state: 'unknown', endpoint: '' })
+  expect(tracker.next(5)).toBeUndefined()
+  tracker.retain(new Set())
+  expect(tracker.update('k', ['a:1'], peer({}), 9).endpoint).toBe('a:1')
 })

@@ -8,12 +8,12 @@ import { absolute, translated } from '../path.ts'
 
 const { Type } = enums.ListRequest
 
-/** What is in folders, and how much room it takes. */
+/** Lists directories and computes disk usage. */
 export function listMethods({ files, xattr }: Pick<Kernel, 'files' | 'xattr'>): Method[] {
   return [
     serverStream('machine.MachineService/List', readers, async function* ({ root, recurse, recursionDepth, types, reportXattrs }) {
       const start = resolved(files, 'list', rooted(root))
-      // Zero and less is no limit: clients send -1 for it.
+      // A depth of zero or less means unlimited: clients send -1.
       const depth = !recurse ? 1 : recursionDepth > 0 ? recursionDepth : Number.POSITIVE_INFINITY
       for await (const { path, relative, stats, error } of files.walk(start, { depth })) {
         if (stats && types.length > 0 && !types.some((type) => isOf(stats, type))) continue
@@ -42,7 +42,7 @@ export function listMethods({ files, xattr }: Pick<Kernel, 'files' | 'xattr'>): 
         try {
           yield* usage(files, resolved(files, 'measure', start), { levels: recursionDepth, all, threshold })
         } catch (error) {
-          // One path that is not there does not keep the others from being measured.
+          // A missing path must not keep the others from being measured.
           if (!(error instanceof RpcError)) throw error
           yield { name: start, relativeName: start, error: error.message }
         }
@@ -51,17 +51,17 @@ export function listMethods({ files, xattr }: Pick<Kernel, 'files' | 'xattr'>): 
   ]
 }
 
-/** A path of a request: one that does not begin at the root is taken as if it did. */
+/** A requested path; a relative one is taken relative to the root. */
 function rooted(path: string): string {
   return absolute(path.startsWith('/') ? path : `/${path}`)
 }
 
-/** Where a walk begins: a link is followed, for it is what it leads to that is asked for. */
+/** Start of a walk: a symbolic link is followed, since its target is meant. */
 function resolved(files: Kernel['files'], action: string, path: string): string {
   return translated(action, path, () => (files.lstat(path).isSymbolicLink() ? files.realpath(path) : path))
 }
 
-/** What the beginning of a walk is called: a folder `.`, anything else by its name. */
+/** Name of the start of a walk: `.` for a directory, else its own name. */
 function nameOf(path: string, stats: Stats | undefined): string {
   return stats && !stats.isDirectory() ? basename(path) : '.'
 }
@@ -72,7 +72,7 @@ function isOf(stats: Stats, type: number): boolean {
   return stats.isFile()
 }
 
-/** Go's os.FileMode bits: the permissions below, what the entry is above. */
+/** Bits of Go's os.FileMode: permissions in the lower bits, file type in the upper ones. */
 export function goMode(stats: Stats): number {
   let mode = stats.mode & 0o777
   if (stats.isDirectory()) mode += 2 ** 31
@@ -91,17 +91,17 @@ function extended(xattr: Kernel['xattr'], path: string) {
   try {
     return xattr.listXattrs(path).map((name) => ({ name, data: xattr.getXattr(path, name) ?? new Uint8Array() }))
   } catch {
-    return [] // file systems without extended attributes, entries that are gone
+    return [] // no extended attributes on this file system, or the entry was removed
   }
 }
 
-/** Which sizes are sent. */
+/** Which sizes to send. */
 interface Shown {
-  /** So many levels, the beginning being one of them; 0 is all. */
+  /** Depth to report, including the start; 0 is unlimited. */
   readonly levels: number
-  /** Files too. */
+  /** Include files. */
   readonly all: boolean
-  /** Only what is as large, or, where negative, no larger. */
+  /** Only entries of at least this size or, if negative, at most. */
   readonly threshold: number
 }
 
@@ -114,20 +114,20 @@ interface Node {
   error: string
 }
 
-/** Sizes from the leaves to the root, as du(1) tells them; a file with several names counts once. */
+/** Sizes from the leaves to the root, like du(1). A file with several hard links counts once. */
 async function* usage(files: Kernel['files'], root: string, { levels, all, threshold }: Shown) {
   const open: Node[] = []
   const counted = new Set<string>()
   const shown = ({ depth: at, size, directory, error }: Node) =>
     error !== '' ||
     ((levels <= 0 || at < levels) && (directory || all) && (threshold === 0 || (threshold > 0 ? size >= threshold : size <= -threshold)))
-  const told = ({ path, relative, size, error }: Node) => ({ name: path, relativeName: relative || nameOf(root, rootStats), size, error })
+  const reply = ({ path, relative, size, error }: Node) => ({ name: path, relativeName: relative || nameOf(root, rootStats), size, error })
   let rootStats: Stats | undefined
   for await (const { path, relative, depth: at, stats, error } of files.walk(root)) {
     while (open.length > 0 && open.at(-1)!.depth >= at) {
       const done = open.pop()!
       if (open.length > 0) open.at(-1)!.size += done.size
-      if (shown(done)) yield told(done)
+      if (shown(done)) yield reply(done)
     }
     if (relative === '') rootStats = stats
     const key = stats ? `${stats.dev}:${stats.ino}` : ''
@@ -137,7 +137,7 @@ async function* usage(files: Kernel['files'], root: string, { levels, all, thres
       path,
       relative,
       depth: at,
-      // The kernel's memory as a file claims the whole address space.
+      // /proc/kcore reports the size of the whole address space.
       size: again || path === '/proc/kcore' ? 0 : (stats?.size ?? 0),
       directory: stats?.isDirectory() ?? false,
       error: error?.message ?? '',
@@ -146,6 +146,6 @@ async function* usage(files: Kernel['files'], root: string, { levels, all, thres
   while (open.length > 0) {
     const done = open.pop()!
     if (open.length > 0) open.at(-1)!.size += done.size
-    if (shown(done)) yield told(done)
+    if (shown(done)) yield reply(done)
   }
 }

@@ -3,12 +3,12 @@ import { type Controller, defineController, exclusive, strong } from '../../../c
 import type { Kernel } from '../../kernel.ts'
 import { EtcFileSpec, EtcFileStatus } from '../resources/etc-file.ts'
 
-/** Where generated files are kept; the root itself is read-only. */
+/** Where generated files are stored; the root file system is read-only. */
 const shadow = '/system/etc'
 
 /**
- * Files under /etc that are not the image's: written beside the root and shown in /etc by a bind mount, for which the
- * image holds an empty file or folder.
+ * Writes generated files under /etc: outside of the root, bind-mounted over the empty file or directory that the image has for
+ * each of them.
  */
 export const applyEtcFiles = ({ files, mount }: Pick<Kernel, 'files' | 'mount'>): Controller =>
   defineController({
@@ -32,7 +32,7 @@ async function show({ files, mount }: Pick<Kernel, 'files' | 'mount'>, id: strin
   const target = `/etc/${id}`
   const [first, ...rest] = id.split('/')
   if (rest.length > 0) {
-    // A folder of generated files is one writable folder, shown in whole.
+    // A directory of generated files is bind-mounted as a whole.
     if (!mount.mountAt(`/etc/${first}`)) {
       files.mkdirAll(`${shadow}/${first}`, { mode: 0o755 })
       mount.bind(`${shadow}/${first}`, `/etc/${first}`)
@@ -44,7 +44,7 @@ async function show({ files, mount }: Pick<Kernel, 'files' | 'mount'>, id: strin
   const source = `${shadow}/${id}`
   files.mkdirAll(shadow, { mode: 0o700 })
   if (mount.mountAt(target)) {
-    // The bind mount shows the inode, so the file is rewritten in place.
+    // A bind mount refers to the inode, so the file is rewritten in place.
     files.writeInto(source, contents)
     return
   }

@@ -7,7 +7,7 @@ const mode = v.pipe(
   v.check((value) => /^(0o?)?[0-7]{3,4}$/.test(value), '{} is not a file mode, like 0o644'),
 )
 
-/** `machine.files`: files that the operator puts on the node. */
+/** `machine.files`: additional files on the node. */
 export const machineFiles = v.pipe(
   listOf(section({ content: text, permissions: mode, path: text, op: oneOf('create', 'append', 'overwrite') })),
   v.description('Files to put on the node.'),
@@ -17,17 +17,17 @@ export const machineFiles = v.pipe(
 /** One entry of the section. */
 export type UserFile = NonNullable<v.InferOutput<typeof machineFiles>>[number]
 
-/** Only here may files be made: everything else is the image's, or made by the system. */
+/** The only directory where files can be created; everything else belongs to the image or the system. */
 export const writable = '/var/'
 
-/** A part of the configuration of containerd, which is put together elsewhere. */
+/** A fragment of the containerd configuration, which is merged elsewhere. */
 export const isPart = (path: string): boolean => /^\/etc\/cri\/conf\.d\/[^/]+\.part$/.test(path)
 
-/** Why a file can be put on no machine at all; undefined when it can. */
+/** Why a file is invalid on every machine; undefined if it is valid. */
 export function fileProblem({ path, op }: UserFile): { key: 'path' | 'op'; message: string } | undefined {
   if (!path) return { key: 'path', message: 'the path of the file is required' }
   if (!path.startsWith('/') || path.split('/').some((part) => part === '..' || part === '.') || path.endsWith('/'))
-    return { key: 'path', message: `${JSON.stringify(path)} has to be absolute and plain, and name a file` }
+    return { key: 'path', message: `${JSON.stringify(path)} must be an absolute path of a file, without "." and ".."` }
   if (!op) return { key: 'op', message: 'one of create, append and overwrite is required' }
   if (op === 'create' && !path.startsWith(writable) && !isPart(path))
     return {
@@ -37,7 +37,7 @@ export function fileProblem({ path, op }: UserFile): { key: 'path' | 'op'; messa
   return undefined
 }
 
-/** Rules of the section. */
+/** Validation rules of the section. */
 export function machineFileRules(files: readonly UserFile[] | undefined, report: Reporter): void {
   for (const [index, file] of (files ?? []).entries()) {
     const problem = fileProblem(file)
@@ -45,5 +45,5 @@ export function machineFileRules(files: readonly UserFile[] | undefined, report:
   }
 }
 
-/** The number of a mode written in octal, with or without a prefix. */
+/** Parses an octal mode, with or without prefix. */
 export const fileMode = (written: string): number => Number.parseInt(written.replace(/^0o?/, ''), 8)

@@ -6,7 +6,7 @@ import { PCIDevice } from '../resources/pci-device.ts'
 
 const bus = '/sys/bus/pci/devices'
 
-/** The PCI devices and their drivers, looked at once udevd has loaded those. */
+/** Publishes PCI devices and their drivers, once udevd has loaded the drivers. */
 export const observePciDevices = ({ files }: { files: Pick<Kernel['files'], 'exists' | 'list' | 'readText' | 'readlink'> }): Controller =>
   defineController({
     name: 'hardware.PCIDevicesController',

@@ -8,10 +8,10 @@ import { SystemInformation } from '../resources/system-information.ts'
 
 const tables = '/sys/firmware/dmi/tables/DMI'
 
-/** META tag 15: a UUID for machines whose firmware gives the same to all. */
+/** META tag 15: a UUID for machines whose firmware assigns the same one to all. */
 const uuidOverride = '0x0f'
 
-/** What the firmware says the machine is; one without such firmware has only the UUID it was given. */
+/** Publishes the SMBIOS data. Without SMBIOS only the UUID from META is known. */
 export const observeSystemInfo = ({ files }: { files: Pick<Kernel['files'], 'exists' | 'read'> }): Controller =>
   defineController({
     name: 'hardware.SystemInfoController',

@@ -1,11 +1,11 @@
 import { needed, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 
-/** A PCI device that gets another driver. */
+/** Configures another driver for a PCI device. */
 export const PCIDriverRebindConfig = defineDocument({
   kind: 'PCIDriverRebindConfig',
-  description: 'A PCI device that gets another driver.',
-  notYet: 'devices keep the driver that the kernel gives them, leave the document out',
+  description: 'Binds a PCI device to another driver.',
+  notYet: 'rebinding drivers is not supported, leave the document out',
   nameKey: 'name',
   schema: section({ name: text, targetDriver: needed(text) }),
   rules({ name, targetDriver }, report) {

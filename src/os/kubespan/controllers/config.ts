@@ -4,16 +4,16 @@ import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { KubeSpanConfig as KubeSpanConfigDocument, KubeSpanEndpointsConfig } from '../documents/kubespan.ts'
 import { KubeSpanConfig } from '../resources/kube-span-config.ts'
 
-/** Whether and how this node is part of the mesh, as the configuration says. */
+/** Declares the mesh settings of this node. */
 export const configKubeSpan: Controller = defineController({
   name: 'kubespan.ConfigController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { mesh: exclusive(KubeSpanConfig) },
   reconcile({ config, mesh }) {
     const found = declared(config.get('v1alpha1'))
-    const wish = found && (find(found, KubeSpanConfigDocument) ?? found.machine.network?.kubespan)
-    if (!found || !wish) return
-    const { enabled = false, advertiseKubernetesNetworks, allowDownPeerBypass, harvestExtraEndpoints, mtu, filters } = wish
+    const settings = found && (find(found, KubeSpanConfigDocument) ?? found.machine.network?.kubespan)
+    if (!found || !settings) return
+    const { enabled = false, advertiseKubernetesNetworks, allowDownPeerBypass, harvestExtraEndpoints, mtu, filters } = settings
     const { id, secret, discovery } = found.cluster
     if (enabled && !(id && secret && discovery?.enabled))
       throw new Error('KubeSpan needs "cluster.discovery.enabled: true", "cluster.id" and "cluster.secret" in the configuration')

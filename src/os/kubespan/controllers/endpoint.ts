@@ -4,7 +4,7 @@ import { KubeSpanConfig } from '../resources/kube-span-config.ts'
 import { KubeSpanEndpoint } from '../resources/kube-span-endpoint.ts'
 import { KubeSpanPeerStatus } from '../resources/kube-span-peer.ts'
 
-/** Where peers were reached, for others to try too: an address translation on the way is seen only from its far side. */
+/** Publishes the endpoints at which peers were reached, for other nodes to try: behind NAT an endpoint is visible only from outside. */
 export const harvestEndpoints: Controller = defineController({
   name: 'kubespan.EndpointController',
   inputs: { config: weak(KubeSpanConfig, { id: 'kubespan' }), affiliates: weak(Affiliate), statuses: weak(KubeSpanPeerStatus) },

@@ -11,16 +11,16 @@ import { KubeSpanConfig } from '../resources/kube-span-config.ts'
 import { KubeSpanIdentity } from '../resources/kube-span-identity.ts'
 import type { WireguardPresence } from '../wireguard-presence.ts'
 
-/** Where the key is kept over restarts, on STATE. */
+/** The key file on STATE, kept over reboots. */
 const identityPath = '/system/state/kubespan-identity.yaml'
 
-interface Door {
+interface IdentityKernel {
   readonly mode: Kernel['mode']
   readonly files: Pick<Kernel['files'], 'readTextIfThere' | 'writeAtomic'>
 }
 
-/** This node's key, made once and kept for as long as STATE is, and its address, which follows from cluster and network card. */
-export const configKubeSpanIdentity = ({ mode, files }: Door, presence: WireguardPresence): Controller =>
+/** Publishes this node's key, generated once and kept as long as STATE, and its address, derived from cluster id and hardware address. */
+export const configKubeSpanIdentity = ({ mode, files }: IdentityKernel, presence: WireguardPresence): Controller =>
   defineController({
     name: 'kubespan.IdentityController',
     inputs: {
@@ -32,17 +32,17 @@ export const configKubeSpanIdentity = ({ mode, files }: Door, presence: Wireguar
     outputs: { identity: exclusive(KubeSpanIdentity) },
     async reconcile({ config, hardware, volumes, mounts, identity, log, clock, wakeIn }) {
       const mesh = config.get('kubespan')?.spec
-      const card = hardware.get('first')?.spec.hardwareAddr
-      if (!mesh?.enabled || !mesh.clusterId || !card) return
-      // Who cannot be meshed tells of no key: the others would send into the void.
+      const hardwareAddress = hardware.get('first')?.spec.hardwareAddr
+      if (!mesh?.enabled || !mesh.clusterId || !hardwareAddress) return
+      // A node without WireGuard publishes no key, so that peers do not route into a black hole.
       const time = clock.elapsed()
       if (presence.look(time) !== 'there') return wakeIn(presence.again(time))
       const before = identity.get('local')?.spec.privateKey
-      // A machine that has a STATE has its key there; one that gets a STATE keeps the key it had.
+      // If STATE exists, the key is stored there; when it is created later, the present key is written to it.
       if (stateIsAwaited(mode, volumes, mounts) && before === undefined) return
       const kept = keptKey(files.readTextIfThere(identityPath)) ?? before
       const privateKey = kept ?? newPrivateKey()
-      const spec = { ...meshAddress(mesh.clusterId, card), privateKey, publicKey: publicKeyOf(privateKey) }
+      const spec = { ...meshAddress(mesh.clusterId, hardwareAddress), privateKey, publicKey: publicKeyOf(privateKey) }
       const text = Object.entries(spec)
         .map(([name, value]) => `${name}: ${value}\n`)
         .join('')
@@ -54,7 +54,7 @@ export const configKubeSpanIdentity = ({ mode, files }: Door, presence: Wireguar
     },
   })
 
-/** The key of the file; one that does not read is replaced, for peers learn of the new one. */
+/** Reads the key file. An invalid key is replaced; peers learn the new one. */
 function keptKey(text: string | undefined): string | undefined {
   if (!text) return undefined
   try {

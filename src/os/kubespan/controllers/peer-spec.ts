@@ -9,15 +9,15 @@ import { kubernetesConfigOf, podSubnets } from '../../k8s/machine-config.ts'
 import { KubeSpanConfig } from '../resources/kube-span-config.ts'
 import { KubeSpanPeerSpec } from '../resources/kube-span-peer.ts'
 
-/** No network of a node is wider (RFC 1918 ends at /8); half the Internet through one node's claim would be. */
+/** Shortest accepted prefix lengths (the widest network of RFC 1918 is a /8). Otherwise one node could claim half the Internet. */
 const widest = { 4: 8, 6: 16 } as const
-/** Bits of the networks that the controller manager gives to nodes by default (--node-cidr-mask-size-ipv4 and -ipv6). */
+/** Default prefix lengths of node networks in the controller manager (--node-cidr-mask-size-ipv4 and -ipv6). */
 const nodeBits = { 4: 24, 6: 64 } as const
 
 /**
- * The peers of the mesh: affiliates that have a key. To a peer go its own addresses and the networks it advertises, but for
- * those it leaves out. What a node is itself comes before what any other advertises; an address that two claim alike is the
- * first one's by node id, on every node alike.
+ * Declares the peers of the mesh: affiliates with a key. A peer receives its own addresses and the networks it advertises,
+ * except those it excludes. A node's own addresses take precedence over advertised networks. Of two equal claims the first one
+ * by node id wins, on every node alike.
  */
 export const configPeers: Controller = defineController({
   name: 'kubespan.PeerSpecController',
@@ -37,7 +37,7 @@ export const configPeers: Controller = defineController({
     const claims = known.flatMap(({ spec }) => {
       if (spec.nodeId === self || !spec.kubespan?.publicKey) return []
       const node = spec.nodename ?? spec.hostname
-      if (peers.get(spec.kubespan.publicKey) === undefined) log.debug('a peer comes', { node })
+      if (peers.get(spec.kubespan.publicKey) === undefined) log.debug('peer added', { node })
       try {
         return [
           claimOf(spec, spec.kubespan, (network) => {
@@ -47,11 +47,11 @@ export const configPeers: Controller = defineController({
           }),
         ]
       } catch (error) {
-        log.warn('a peer advertises what is no network', { node, error })
+        log.warn('peer advertises an invalid network', { node, error })
         return []
       }
     })
-    // First what the nodes are, then what they advertise beyond that.
+    // First the nodes' own addresses, then the advertised networks.
     let taken = new PrefixSet()
     const own = claims.map((claim) => {
       const allowed = claim.own.without(taken)
@@ -62,7 +62,7 @@ export const configPeers: Controller = defineController({
       const node = spec.nodename ?? spec.hostname
       const beyond = advertised.without(addresses)
       if (beyond.overlaps(taken) || own[index]!.networks().join() !== addresses.networks().join())
-        log.warn('peers claim the same addresses', { node })
+        log.warn('peers claim overlapping addresses', { node })
       const allowed = own[index]!.with(beyond.without(taken))
       taken = taken.with(beyond)
       peers.put(kubespan.publicKey, {
@@ -86,8 +86,8 @@ interface Claim {
 }
 
 /**
- * Whether a node may advertise a network: not one so wide that it takes the Internet, and none with a whole network of pods
- * in it, which is that of all nodes, unless that is no wider than what one node gets of it.
+ * Whether a node may advertise a network. It must not be as wide as the Internet, and must not contain the cluster's whole pod
+ * network unless that is no wider than the pod network of a single node.
  */
 function isNarrow(network: Prefix, pods: readonly string[]): boolean {
   const family = network.bytes.length === 4 ? 4 : 6
@@ -96,7 +96,7 @@ function isNarrow(network: Prefix, pods: readonly string[]): boolean {
   return within.every((pod) => network.bits === parsePrefix(pod).bits && network.bits >= nodeBits[family])
 }
 
-/** Throws for what is no network. */
+/** Throws for an invalid network. */
 function claimOf(spec: Spec, kubespan: Mesh, fits: (network: string) => boolean): Claim {
   const excluded = PrefixSet.of(kubespan.excludeAdvertisedNetworks)
   const networks = kubespan.additionalAddresses.filter(fits)

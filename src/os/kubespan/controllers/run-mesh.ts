@@ -13,36 +13,36 @@ import { Diagnostic } from '../../runtime/resources/diagnostic.ts'
 import { KernelModuleSpec } from '../../runtime/resources/kernel-module.ts'
 import { defaultMtu, keepalive, marks, meshLink, meshPort, meshRule, meshTable } from '../mesh.ts'
 import { meshChains } from '../packet-filter.ts'
-import { PeerKeeper, type PeerState } from '../peer-keeper.ts'
+import { type PeerState, PeerTracker } from '../peer-tracker.ts'
 import { KubeSpanConfig } from '../resources/kube-span-config.ts'
 import { KubeSpanIdentity } from '../resources/kube-span-identity.ts'
 import { KubeSpanPeerSpec, KubeSpanPeerStatus } from '../resources/kube-span-peer.ts'
 import type { WireguardPresence } from '../wireguard-presence.ts'
 
-/** Milliseconds between two looks at peers that are well. */
+/** Polling interval while all peers are healthy, in milliseconds. */
 const lookInterval = 15_000
-/** Until the link is there, or while a handshake is expected. */
+/** Polling interval until the link exists, or while a handshake is expected. */
 const soon = 500
 
 const layer = 'operator' as const
 
 const lackId = 'kubespan-wireguard'
 const lack: SpecOf<typeof Diagnostic> = {
-  message: 'KubeSpan is enabled, but this kernel has no WireGuard: traffic between nodes goes its normal way',
+  message: 'KubeSpan is enabled, but this kernel has no WireGuard: traffic between nodes is not encrypted by KubeSpan',
   details: ['load the module "wireguard" into the kernel, or set "enabled: false" in KubeSpanConfig'],
 }
 
-/** Says to those who ask why that the mesh is not there, for as long as it is so. */
-const complain: Task = (signal, _, tell) => {
-  tell(new Error('this kernel has no WireGuard'))
+/** A task that reports the missing mesh to `explain` for as long as it is missing. */
+const complain: Task = (signal, _, report) => {
+  report(new Error('this kernel has no WireGuard'))
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
 
 type Peer = { key: string; spec: SpecOf<typeof KubeSpanPeerSpec>; state: PeerState }
 
-/** The mesh as the kernel should have it: link, address, routes, rule and packet filter, and how each peer fares. */
+/** Maintains the mesh: link, address, routes, rule and packet filter, and the state of each peer. */
 export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 'wireguard'>, presence: WireguardPresence): Controller => {
-  const keeper = new PeerKeeper()
+  const tracker = new PeerTracker()
   return defineController({
     name: 'kubespan.ManagerController',
     inputs: {
@@ -85,19 +85,19 @@ export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 
       if (kernelHas !== 'there') {
         wakeIn(presence.again(time))
         if (kernelHas === 'awaited') return
-        if (!diagnostics.get(lackId)) log.error('the mesh needs WireGuard, which this kernel does not have')
+        if (!diagnostics.get(lackId)) log.error('KubeSpan is enabled, but the kernel has no WireGuard')
         diagnostics.put(lackId, lack)
         return background('find WireGuard', complain)
       }
       const own = identity.get('local')?.spec
       if (!own) return
-      const told = kernelPeers(net, wireguard)
+      const present = kernelPeers(net, wireguard)
       const found: Peer[] = peers.list().map(({ metadata, spec }) => ({
         key: metadata.id,
         spec,
-        state: keeper.look(metadata.id, spec.endpoints, told?.get(metadata.id), time, clock.now().getTime()),
+        state: tracker.update(metadata.id, spec.endpoints, present?.get(metadata.id), time, clock.now().getTime()),
       }))
-      keeper.keep(new Set(found.map(({ key }) => key)))
+      tracker.retain(new Set(found.map(({ key }) => key)))
       const mtu = mesh.mtu ?? defaultMtu
 
       link.put(`${layer}/${meshLink}`, linkSpec(found, own.privateKey, mesh.sharedSecret, mtu))
@@ -115,7 +115,7 @@ export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 
         routes.put(`${layer}/${meshTable}/${family}`, routeSpec(family, mtu))
         rules.put(`${layer}/${family}/${meshRule}`, ruleSpec(family))
       }
-      // Without the whole mesh a peer that is down is reached the normal way, if there is one.
+      // Without forced routing, packets to a peer that is down bypass the mesh.
       const meshed = found.filter(({ state }) => mesh.forceRouting || state.state === 'up')
       const networks = PrefixSet.of(meshed.flatMap(({ spec }) => spec.allowedIPs)).networks()
       for (const [name, chain] of meshChains(networks, mtu)) chains.put(name, chain)
@@ -123,17 +123,17 @@ export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 
       for (const { key, spec, state } of found) {
         const before = statuses.get(key)?.spec
         if (before && before.state !== state.state)
-          log.info('peer changes', { peer: spec.label, state: state.state, endpoint: state.endpoint })
+          log.info('peer state changed', { peer: spec.label, state: state.state, endpoint: state.endpoint })
         statuses.put(key, statusOf(spec.label, state))
       }
-      const wait = keeper.next(time)
-      const expecting = !told || found.some(({ state }) => state.state === 'unknown')
+      const wait = tracker.next(time)
+      const expecting = !present || found.some(({ state }) => state.state === 'unknown')
       wakeIn(Math.min(wait ?? lookInterval, expecting ? soon : lookInterval))
     },
   })
 }
 
-/** The peers the kernel has, by key; undefined while the link is not there. */
+/** The kernel's peers by key; undefined while the link does not exist. */
 function kernelPeers(net: Kernel['net'], wireguard: Kernel['wireguard']): Map<string, WireguardPeer> | undefined {
   using network = net.openNetwork()
   const link = network.link(meshLink)
@@ -204,6 +204,6 @@ const statusOf = (label: string, state: PeerState): SpecOf<typeof KubeSpanPeerSt
   lastEndpointChange: moment(state.lastEndpointChange),
 })
 
-/** Go's zero time stands for never. */
+/** Go's zero time represents never. */
 const moment = (milliseconds: number) =>
   milliseconds > 0 ? new Date(milliseconds).toISOString().replace('.000Z', 'Z') : '0001-01-01T00:00:00Z'

@@ -3,7 +3,7 @@ import { defineDocument, type Reporter } from '../../../document/kind.ts'
 import type { Path } from '../../../document/path.ts'
 import { isSubnet } from '../../network/documents/subnet.ts'
 
-/** Fields of KubeSpan, in its document and in the legacy one. */
+/** Fields of KubeSpan, common to its document and `machine.network.kubespan`. */
 export const kubeSpanFields = {
   enabled: flag,
   advertiseKubernetesNetworks: flag,
@@ -13,17 +13,17 @@ export const kubeSpanFields = {
   filters: section({ endpoints: listOf(text), excludeAdvertisedNetworks: listOf(cidr) }),
 }
 
-/** Rules of KubeSpan, wherever it is written. */
+/** Validation rules of KubeSpan settings. */
 export function kubeSpanRules(kubespan: { mtu?: number; filters?: { endpoints?: string[] } }, report: Reporter, path: Path = []): void {
   if (kubespan.mtu !== undefined && kubespan.mtu < 1280)
-    report.error([...path, 'mtu'], `${kubespan.mtu} is less than 1280, which IPv6 needs`)
+    report.error([...path, 'mtu'], `${kubespan.mtu} is less than 1280, the minimum of IPv6`)
   for (const [index, endpoint] of (kubespan.filters?.endpoints ?? []).entries()) {
     if (!isSubnet(endpoint))
       report.error([...path, 'filters', 'endpoints', index], `${JSON.stringify(endpoint)} is not a subnet or address`)
   }
 }
 
-/** The encrypted mesh between nodes. */
+/** Configures the encrypted mesh between nodes. */
 export const KubeSpanConfig = defineDocument({
   kind: 'KubeSpanConfig',
   description: 'The encrypted mesh between nodes.',
@@ -31,9 +31,9 @@ export const KubeSpanConfig = defineDocument({
   rules: (kubespan, report) => kubeSpanRules(kubespan, report),
 })
 
-/** Endpoints that this node is told to be reachable at. */
+/** Configures additional announced endpoints of this node. */
 export const KubeSpanEndpointsConfig = defineDocument({
   kind: 'KubeSpanEndpoints',
-  description: 'Endpoints that this node is reachable at and cannot know of.',
+  description: 'Additional endpoints at which this node is reachable, such as port forwardings.',
   schema: section({ extraAnnouncedEndpoints: listOf(ipAndPort) }),
 })
