@@ -56,12 +56,7 @@ const notYet = [
   'src/os/kernel.ts',
   'src/os/namespaces.ts',
   'src/os/runtime/',
-  'src/programs/apid/',
-  'src/programs/discovery/',
-  'src/programs/exec/',
-  'src/programs/init/',
   'src/programs/talosctl/',
-  'src/programs/trustd/',
   'src/rpc/',
   'src/wire/',
 ]

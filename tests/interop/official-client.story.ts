@@ -1,4 +1,4 @@
-/** The field's own Go client against our door and resource API: what it decodes is what we meant. */
+/** The field's own Go client against our gateway and resource API: what it decodes is what we meant. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ import * as files from '../../src/linux/fs/files.ts'
 import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
 import { netstat } from '../../src/os/network/api/netstat.ts'
 import { newCA } from '../../src/pki/certificate.ts'
-import { Door } from '../../src/programs/apid/door.ts'
+import { Gateway } from '../../src/programs/apid/gateway.ts'
 import { shownSpec, yamlText } from '../../src/rpc/resource-yaml.ts'
 import { readers, serverStream, unary } from '../../src/rpc/server/method.ts'
 import { roleAccess } from '../../src/rpc/server/resource-access.ts'
@@ -32,7 +32,7 @@ const withoutMessage = new Set(['DNSUpstreams.net.talos.dev'])
 
 const store = new Store()
 let backend: Server
-let door: Door
+let gateway: Gateway
 let program: string
 let admin: string
 let reader: string
@@ -84,20 +84,20 @@ beforeAll(async () => {
   const socket = join(folder, 'machine.sock')
   backend = await serveUnix({ path: socket }, { methods, store, log: silent })
   const port = await freePort()
-  door = new Door({ host: '127.0.0.1', port, backend: socket, remotePort: port, log: silent })
-  await door.become(identityOf('127.0.0.1', 'controlplane'))
+  gateway = new Gateway({ host: '127.0.0.1', port, backend: socket, remotePort: port, log: silent })
+  await gateway.become(identityOf('127.0.0.1', 'controlplane'))
   program = await buildClient()
   admin = talosconfig(folder, authority.crt, clientCertificate(['os:admin']))
   reader = talosconfig(folder, authority.crt, clientCertificate(['os:reader']))
 })
 afterAll(async () => {
-  await door?.close()
+  await gateway?.close()
   await backend?.close()
   rmSync(folder, { recursive: true })
 })
 
 const run = (config: string | undefined, ...args: string[]) =>
-  runClient(program, [...(config ? ['-talosconfig', config] : []), '-endpoint', `127.0.0.1:${door.port}`, ...args])
+  runClient(program, [...(config ? ['-talosconfig', config] : []), '-endpoint', `127.0.0.1:${gateway.port}`, ...args])
 
 interface Entry {
   id: string
@@ -206,7 +206,7 @@ describe('the official client', () => {
         })
   })
 
-  test('does not trust a door of another authority', async () => {
+  test('does not trust a gateway of another authority', async () => {
     const twin = newCA({ subject: { organizations: ['talos'] }, kind: 'ed25519' })
     expect(await run(talosconfig(folder, twin.crt, clientCertificate(['os:admin'])), '-timeout', '10s', 'version')).toMatchObject({
       code: 'Unavailable',

@@ -1,6 +1,6 @@
 /**
  * One line for each call when it has ended, as the field's apid writes it, with who called and for which node behind it.
- * Lines are bounded, for each client and in all; what is beyond is counted and told in sum.
+ * Lines are bounded, per client and in total; excess calls are counted and logged as a summary.
  */
 import { statusOf } from '../../rpc/frame.ts'
 import { formatGoDuration } from '../../rpc/go-duration.ts'
@@ -8,14 +8,14 @@ import type { Stream } from '../../rpc/http2/stream.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
 import type { Client } from './roles.ts'
 
-/** Lines a second in the long run and at once, of one client and of all; summed up calls that are told apart; lengths. */
+/** Lines per second on average and in a burst, of one client and of all; number of call kinds in a summary; lengths. */
 export const accessLimits = { rate: 20, burst: 200, allRate: 100, allBurst: 1000, sums: 64, value: 256, line: 2048 } as const
 
 /** Milliseconds that lines wait to be written together, and that what is beyond the bounds is summed up. */
 const flushInterval = 100
 const sumInterval = 10_000
 
-/** What callers are not told apart by, or is nobody's business. */
+/** Headers that do not distinguish callers, or are confidential. */
 const hidden = new Set(['te', 'grpc-timeout', 'grpc-encoding', 'grpc-accept-encoding', 'proxyfrom', 'talos-role'])
 
 /** Lines that may be written, which grow with time. */
@@ -46,7 +46,7 @@ class Allowance {
   }
 }
 
-/** The access log of one door. */
+/** The access log of one gateway. */
 export class AccessLog {
   readonly #write: (text: string) => void
   readonly #all = new Allowance(accessLimits.allRate, accessLimits.allBurst, performance.now())
@@ -83,7 +83,7 @@ export class AccessLog {
 
   /** Writes what waits, and the sums so far. */
   close(): void {
-    this.#tellSums()
+    this.#logSummaries()
     this.flush()
   }
 
@@ -99,7 +99,7 @@ export class AccessLog {
     const known = `${code} [${method}]`
     const sum = this.#sums.has(known) || this.#sums.size < accessLimits.sums ? known : 'of other methods'
     this.#sums.set(sum, (this.#sums.get(sum) ?? 0) + 1)
-    this.#sumTimer ??= later(() => this.#tellSums(), sumInterval)
+    this.#sumTimer ??= later(() => this.#logSummaries(), sumInterval)
   }
 
   #allows(key: string, now: number): boolean {
@@ -113,7 +113,7 @@ export class AccessLog {
     return own.take(now) && this.#all.take(now)
   }
 
-  #tellSums(): void {
+  #logSummaries(): void {
     clearTimeout(this.#sumTimer)
     this.#sumTimer = undefined
     for (const [what, count] of this.#sums) this.#add(`${count} more calls without a line each: ${what}`)
@@ -190,7 +190,7 @@ function whoAndWhere(headers: Headers, { name, roles, impersonator, address }: C
     .join(';')
 }
 
-/** A value in one line of bounded length; what callers send must not look like lines of ours. */
+/** A value in one line of bounded length; data from callers must not look like log lines. */
 function clean(value: string | readonly string[] | undefined): string {
   const text = typeof value === 'string' ? value : (value ?? []).join(',')
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out

@@ -1,10 +1,10 @@
-/** apid: the machine API's door. Listens, knows callers by their certificates, forwards calls to this node and others. */
+/** apid: the API gateway. Terminates TLS, authenticates callers by their certificates, forwards calls to this node and others. */
 
 import { parseArgs } from 'node:util'
 import { createLogger, formatEntry } from '../../cosi/log.ts'
 import { onUnexpected, takeUnexpected } from '../../cosi/unexpected.ts'
 import { splitAddress } from '../../rpc/client/dial.ts'
-import { Door } from './door.ts'
+import { Gateway } from './gateway.ts'
 import { watchIdentity } from './identity.ts'
 
 const usage =
@@ -21,7 +21,7 @@ export async function main(args: string[]): Promise<number> {
     if (entry.level !== 'debug' || options.verbose) console.error(`${entry.time.toISOString()} ${formatEntry(entry)}`)
   })
   const { host, port } = splitAddress(options.listen, 50_000)
-  const door = new Door({
+  const gateway = new Gateway({
     host: host || '::',
     port,
     backend: options.backend,
@@ -33,8 +33,8 @@ export async function main(args: string[]): Promise<number> {
   const stop = new AbortController()
   process.once('SIGTERM', () => stop.abort())
   process.once('SIGINT', () => stop.abort())
-  for await (const identity of watchIdentity(options.runtime, log, stop.signal)) await door.become(identity)
-  await door.close(5_000)
+  for await (const identity of watchIdentity(options.runtime, log, stop.signal)) await gateway.become(identity)
+  await gateway.close(5_000)
   return 0
 }
 

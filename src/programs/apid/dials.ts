@@ -46,7 +46,7 @@ export class Dials {
 
   constructor(private readonly clock: Clock = systemClock) {}
 
-  /** Dials when it is the client's turn; `gone` says whether nobody waits for it any more. Throws RpcError. */
+  /** Dials when it is the client's turn; `gone` returns whether no caller waits for it any more. Throws RpcError. */
   async run<T>(client: string, gone: () => boolean, dial: () => T | Promise<T>): Promise<T> {
     const dialer = this.#of(client)
     dialer.pay()

@@ -30,7 +30,7 @@ export async function gather(caller: Stream, backends: readonly Backend[], shape
       })
       if (messages.length !== 1) throw new RpcError('Internal', `${messages.length} replies to a call that has one`)
       replies.set(backend, markReply(messages[0]!, backend.node))
-      // They wait for those of other nodes, at the expense of who asked.
+      // They wait for those of other nodes, at the expense of the caller.
       kept += messages[0]!.length
       caller.charge(messages[0]!.length)
     },

@@ -1,6 +1,6 @@
 /**
- * Who this node is to others: its certificates and addresses, watched in the resource API over apid's own socket,
- * which shows apid just these. They are renewed within the day; whoever listens hears of every change.
+ * The identity of this node: its certificates and addresses, watched in the resource API over apid's own socket,
+ * which serves only these resources to apid. They are renewed within the day; every change is yielded.
  */
 
 import os from 'node:os'
@@ -73,7 +73,7 @@ export async function* watchIdentity(socket: string, log: Logger, signal: AbortS
   channel.close()
 }
 
-/** The identity these resources tell; undefined while the server's certificate is missing. */
+/** The identity that these resources describe; undefined while the server's certificate is missing. */
 export function identityOf(spec: CertificatesSpec, addresses: readonly string[]): Identity | undefined {
   if (!spec.server?.crt || !spec.server.key) return undefined
   const names = ['localhost', '127.0.0.1', '::1', os.hostname(), os.hostname().split('.')[0]!]

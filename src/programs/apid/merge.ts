@@ -25,7 +25,7 @@ export function markReply(reply: Uint8Array, node: string): Buffer {
   return writer.finish()
 }
 
-/** A unary reply that says why a node did not answer. */
+/** A unary reply with the reason why a node did not answer. */
 export function failedReply(node: string, error: RpcError): Buffer {
   const writer = new Writer()
   element(writer, new Uint8Array(), metadata(node, error))
@@ -41,7 +41,7 @@ export function markMessage(message: Uint8Array, node: string, reserved = 0): Bu
   return writer.finish()
 }
 
-/** A streamed message that says why a node's stream ended. */
+/** A streamed message with the reason why a node's stream ended. */
 export function failedMessage(node: string, error: RpcError, reserved = 0): Buffer {
   const writer = new Writer(reserved)
   writer.raw(metadata(node, error))

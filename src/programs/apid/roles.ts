@@ -1,4 +1,4 @@
-/** What a client's certificate says of it: whether it may come in, and as whom. */
+/** What a client's certificate grants: whether the client is accepted, and with which roles. */
 import type { PeerCertificate } from 'node:tls'
 import { allRoles, type Role } from '../../rpc/server/method.ts'
 
@@ -7,10 +7,10 @@ export interface Client {
   readonly roles: readonly Role[]
   /** Speaks for others: another node's apid, whose `talos-role` metadata is believed. */
   readonly impersonator: boolean
-  /** Where it calls from, and the common name of its certificate: told to the node, for its records. */
+  /** The source address, and the common name of the certificate: forwarded to the node for its logs. */
   readonly address?: string
   readonly name?: string
-  /** Of its certificate: what tells it from other clients of its address. */
+  /** Fingerprint of the certificate, which distinguishes it from other clients of its address. */
   readonly identity?: string
   /** The fingerprint of the authority that issued it. */
   readonly authority?: string

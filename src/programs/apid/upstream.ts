@@ -48,7 +48,7 @@ export class Upstream implements Way {
 
   readonly #unused: () => void
 
-  /** `target` is asked at each dial, so that renewed certificates are used. `unused` is called when it is idle for long. */
+  /** `target` is called for each dial, so that renewed certificates are used. `unused` is called after a long idle time. */
   constructor(target: () => Target, times: UpstreamTimes, unused: () => void = () => {}) {
     this.#target = target
     this.#times = times
@@ -97,7 +97,7 @@ export class Upstream implements Way {
         if (this.#session === session) this.#session = undefined
       })
       this.#session = session
-      keepAsking(session, this.#times.ping)
+      pingRegularly(session, this.#times.ping)
       this.#failures = 0
       this.#failure = undefined
       return session
@@ -131,13 +131,13 @@ export class Upstream implements Way {
   }
 }
 
-/** A node that lost its power says no goodbye: calls to it would wait for as long as TCP does. */
-function keepAsking(session: Session, every: number): void {
+/** A node that lost its power sends no FIN: without pings, calls to it would wait for the TCP timeout. */
+function pingRegularly(session: Session, every: number): void {
   if (every === 0) return
   let answered = true
   const timer = setInterval(() => {
     if (!answered) {
-      session.destroy(new Error(`no sign of life within ${every} ms`))
+      session.destroy(new Error(`no response within ${every} ms`))
       return
     }
     answered = false

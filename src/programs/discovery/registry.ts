@@ -1,8 +1,8 @@
 /**
- * What the members of clusters say about themselves, kept in memory until its time runs out.
- * The server cannot read any of it: members seal their words with their cluster's secret. Everything has a bound,
- * for whoever can connect may write. Where a bound holds for all callers together, the address that takes the most
- * gives way to one that takes less, so that a few addresses cannot keep others out.
+ * The records of cluster members, kept in memory until they expire.
+ * The server cannot read them: members encrypt their data with their cluster's secret. Everything is bounded,
+ * because any client that can connect may write. Where a bound is shared by all callers, the address with the largest
+ * use loses to one with less, so that a few addresses cannot lock others out.
  */
 
 /** One member as others see it. */
@@ -72,7 +72,7 @@ export class Registry {
 
   constructor(private readonly now: () => number = () => performance.now()) {}
 
-  /** Takes what a member at an address says; data left out keeps what it said before, endpoints add to those known. */
+  /** Applies an update from a member at an address; omitted data keeps its previous value, endpoints are added to the known ones. */
   update(clusterId: string, id: string, update: { data?: Uint8Array; endpoints?: readonly Uint8Array[]; ttl: number }, from = ''): void {
     checkId('cluster id', clusterId)
     checkId('affiliate id', id)
@@ -99,7 +99,7 @@ export class Registry {
     cluster.affiliates.set(id, next)
     cluster.updated = this.now()
     const changed = !known || !sameBytes(known.data, next.data) || !sameKeys(known.endpoints, next.endpoints)
-    if (changed) this.#tell(clusterId, { affiliate: affiliate(id, next), deleted: false })
+    if (changed) this.#notify(clusterId, { affiliate: affiliate(id, next), deleted: false })
   }
 
   /** Forgets a member. */
@@ -111,7 +111,7 @@ export class Registry {
     if (!cluster || !known) return
     cluster.affiliates.delete(id)
     if (cluster.affiliates.size === 0) this.#clusters.delete(clusterId)
-    this.#tell(clusterId, { affiliate: affiliate(id, known), deleted: true })
+    this.#notify(clusterId, { affiliate: affiliate(id, known), deleted: true })
   }
 
   /** All members of a cluster. */
@@ -120,7 +120,7 @@ export class Registry {
     return [...(this.#clusters.get(clusterId)?.affiliates ?? [])].map(([id, stored]) => affiliate(id, stored))
   }
 
-  /** Tells a watcher of each change from now on; returns how to stop. A cluster without members takes no place of one with. */
+  /** Notifies a watcher of each change from now on; returns a function that stops it. A cluster without members never displaces one with. */
   subscribe(clusterId: string, watcher: Watcher): () => void {
     checkId('cluster id', clusterId)
     if (!this.#clusters.has(clusterId)) this.#awaitCluster(clusterId, watcher.from)
@@ -143,7 +143,7 @@ export class Registry {
         }
         const before = stored.endpoints.size
         for (const [key, { expires }] of stored.endpoints) if (expires <= now) stored.endpoints.delete(key)
-        if (stored.endpoints.size !== before) this.#tell(clusterId, { affiliate: affiliate(id, stored), deleted: false })
+        if (stored.endpoints.size !== before) this.#notify(clusterId, { affiliate: affiliate(id, stored), deleted: false })
       }
     }
   }
@@ -184,7 +184,7 @@ export class Registry {
     for (const watcher of ended) watcher.ended(new RegistryError('full', 'your address watches the most clusters without members'))
   }
 
-  #tell(clusterId: string, change: Change): void {
+  #notify(clusterId: string, change: Change): void {
     for (const watcher of this.#watchers.get(clusterId) ?? []) watcher.changed(change)
   }
 }

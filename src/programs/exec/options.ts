@@ -20,7 +20,7 @@ export interface ExecOptions {
   filtersSystemCalls: boolean
   /** Namespaces of its own. */
   unshare: Unshared[]
-  /** Folders and files that are empty to it, those of them that are shown all the same. */
+  /** Folders and files that appear empty to the program, and the entries in them that stay visible. */
   hide: string[]
   show: string[]
   /** It sees its own user's processes only. */
@@ -45,19 +45,19 @@ export class ExecUsageError extends Error {
   override readonly name = 'ExecUsageError'
 }
 
-/** What `exec --help` says. */
+/** The output of `exec --help`. */
 export const usage = `exec [options] -- program [argument…]: becomes the program, prepared
   --uid N  --gid N  --groups N,N     who it runs as
   --cgroup PATH                      joins this group (may be repeated)
-  --caps-keep NAME,NAME | none       drops every other capability for good
-  --caps-drop NAME,NAME              drops these for good
+  --caps-keep NAME,NAME | none       drops every other capability permanently
+  --caps-drop NAME,NAME              drops these permanently
   --no-new-privs                     nothing it starts gains privileges
   --seccomp                          only the system calls that a service with these capabilities needs
   --unshare mnt,ipc,cgroup           namespaces of its own; these take "mnt":
   --hide PATH  --show PATH           what is empty to it, and what of that is not (may be repeated)
   --hide-processes                   it sees its own user's processes only
   --read-only                        it can write to no file system
-  --oom-score N                      -1000 to 1000; clamped, and said, where it may not be lowered
+  --oom-score N                      -1000 to 1000; clamped and reported where it may not be lowered
   --nice N                           -20 to 19
   --rlimit NAME=SOFT[:HARD]          e.g. nofile=1024:65536; "unlimited" is a number here
   --env NAME=VALUE  --clear-env      adds to, or first empties, the environment

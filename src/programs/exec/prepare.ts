@@ -26,7 +26,7 @@ import { restrictView } from './view.ts'
 
 type Say = (line: ExecReport) => void
 
-/** Prepares this process; says what had to be clamped. */
+/** Prepares this process; returns which values had to be clamped. */
 export function prepare(options: ExecOptions, say: Say): void {
   joinCgroups(options.cgroups)
   if (options.oomScore !== undefined) setOomScore(options.oomScore, say)
@@ -99,7 +99,7 @@ function become({ uid, gid, groups, keep, drop }: ExecOptions): void {
   }
 }
 
-// Of these, what this process may still have: asking for more is refused as a whole.
+// Limited to what this process may still have: a request for more fails as a whole.
 function available(names: readonly Capability[]): Capability[] {
   const { permitted } = capabilities()
   const bounding = boundingSet()

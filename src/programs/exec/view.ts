@@ -14,7 +14,7 @@ interface Held {
   readonly isFolder: boolean
 }
 
-/** Hides what is to be hidden. What the machine mounts later arrives here too, below what is hidden. */
+/** Hides folders and files. Later mounts of the machine propagate here too, below the hidden ones. */
 export function restrictView({
   hide,
   show,

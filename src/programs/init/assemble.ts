@@ -24,8 +24,8 @@ import { Supervisor } from '../../supervise/supervisor.ts'
 import { areas } from './areas.ts'
 import { controllersLogger } from './console.ts'
 
-/** What a machine is made of beside the areas. */
-export interface Parts {
+/** What a machine needs besides the areas. */
+export interface Dependencies {
   readonly kernel: Kernel
   readonly spawn: Spawn
   readonly clock?: Clock
@@ -39,7 +39,7 @@ export interface Parts {
 }
 
 /** The machine with every area's controllers registered; nothing runs yet. */
-export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFloor, logger, end }: Parts): Machine {
+export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFloor, logger, end }: Dependencies): Machine {
   const store = new Store({ subscriberFailed: (error) => log.error('resource subscriber failed', { error }) })
   const logs = new Logs()
   const problem = new LastProblem(clock)
@@ -87,7 +87,7 @@ export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFl
 function phaseLog({ mode, time }: Kernel): PhaseLog {
   if (mode === 'container') return new PhaseLog()
   const phases = new PhaseLog(() => Number(time.clock('boottime') / 1000n) / 1000)
-  // What came before init: firmware and boot loader have no clock of ours, the kernel's begins at its own start.
+  // The time before init: firmware and boot loader are not measured by this clock, the kernel's starts with the kernel.
   phases.before('start', 'kernel', ['kernel', 'stage0', 'runtime'])
   return phases
 }

@@ -6,8 +6,8 @@ import { bootIdPath } from '../../os/runtime/boot-id.ts'
 const ownBootId = '/run/boot-id'
 
 /**
- * Gives a container a boot id of its own for each start. The kernel's is its host's and never changes, so whoever waits for a
- * reboot (talosctl, Kubernetes) would wait forever. Throws where the host forbids mounts over /proc.
+ * Gives a container a new boot id for each start. The kernel's belongs to the host and does not change, so clients that wait
+ * for a reboot (talosctl, Kubernetes) would wait forever. Throws where the host forbids mounts over /proc.
  */
 export async function giveBootId(): Promise<void> {
   await files.writeAtomic(ownBootId, `${crypto.randomUUID()}\n`, { mode: 0o444 })

@@ -5,7 +5,7 @@ import type { LogRing } from '../../supervise/log-ring.ts'
 
 let toKernel = false
 
-/** From here on, what is said goes to the kernel's log, which shows it on every console and keeps it for dmesg. */
+/** From here on, messages go to the kernel log, which shows them on every console and keeps them for dmesg. */
 export function sayToKernel(): void {
   toKernel = true
 }
@@ -27,7 +27,7 @@ export function say(text: string): void {
   }
 }
 
-/** A logger that tells the console what changed, with `verbose` everything, and everything to the log that the API serves. */
+/** A logger that writes changes to the console, with `verbose` everything, and everything to the log that the API serves. */
 export function consoleLogger(log: LogRing, problem: LastProblem, verbose: () => boolean = () => false): Logger {
   return createLogger((entry) => {
     problem.note(entry)

@@ -21,7 +21,7 @@ import { prepareFilesystems } from './filesystems.ts'
 import { kernelOf } from './kernel.ts'
 import { keepReaping } from './reaper.ts'
 import { openSockets } from './sockets.ts'
-import { persistently, start } from './start.ts'
+import { start, withRetries } from './start.ts'
 
 /** Open files each process of a machine may have; a container's limits are its host's. */
 const openFiles = 1 << 20
@@ -37,7 +37,7 @@ export async function main(_args: string[]): Promise<number> {
   // Until there is an API nobody could repair anything: an error starts the machine over.
   let unexpected = giveUp
   onUnexpected((what, error) => unexpected(what, error))
-  await persistently('prepare file systems', () => prepareFilesystems(container), say)
+  await withRetries('prepare file systems', () => prepareFilesystems(container), say)
   if (!container) {
     sayToKernel()
     setrlimit('nofile', { soft: openFiles, hard: openFiles })
@@ -52,9 +52,9 @@ export async function main(_args: string[]): Promise<number> {
       logger: consoleLogger,
       end: (reason) => endMachine(reason, container),
     })
-  const machine = await persistently('assemble', make, say)
+  const machine = await withRetries('assemble', make, say)
   if (container) await giveBootId().catch((error) => machine.log.warn("boot id is the host's", { error }))
-  for (const missing of await persistently('prepare cgroups', prepareCgroups, say))
+  for (const missing of await withRetries('prepare cgroups', prepareCgroups, say))
     machine.log.warn('cgroup limit has no place on this kernel', { limit: missing })
   await openSockets(machine, areas)
   unexpected = takeUnexpected({ log: machine.log, giveUp })
@@ -76,7 +76,7 @@ function oomFloor(): number {
   return capabilities.capabilities().effective.includes('sys_resource') ? -1000 : Number(files.readText('/proc/self/oom_score_adj'))
 }
 
-/** In a container the exit code tells the supervisor: 0 stays down, anything else starts again. */
+/** In a container the exit code controls the supervisor: 0 stays down, anything else restarts the node. */
 function endMachine(reason: StopReason, container: boolean): void {
   say(reason === 'reboot' ? 'rebooting' : 'shutting down')
   if (container) process.exit(reason === 'reboot' ? 129 : 0)

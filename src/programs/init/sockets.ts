@@ -8,17 +8,17 @@ import { peerRoles } from '../../rpc/server/peer-roles.ts'
 import { apidAccess, roleAccess, trustdAccess } from '../../rpc/server/resource-access.ts'
 import { serveUnix, type UnixAddress } from '../../rpc/server/server.ts'
 import { stateMethods } from '../../rpc/server/state.ts'
-import { persistently } from './start.ts'
+import { withRetries } from './start.ts'
 
 /** Opens the machine API for apid, and for apid and trustd the few resources that each of them may read. */
 export async function openSockets(machine: Machine, areas: readonly Area[]): Promise<void> {
   const { store, log } = machine
   const methods = [...areas.flatMap((area) => area.methods?.(machine) ?? []), ...stateMethods(roleAccess)]
-  // The kernel says who is at the other end; what roles it claims is believed as far as that service's go.
+  // The kernel identifies the peer; the roles it claims are trusted within the limits of that service.
   const roles = peerRoles((socket) => serviceOf(machine, socket))
   const served = { methods, store, log, roles, inMaintenance: () => inMaintenance(store), observer: machine.calls }
   const serve = (address: UnixAddress, options: ServerOptions) =>
-    persistently(
+    withRetries(
       `listen on ${address.path}`,
       () => serveUnix(address, options),
       (text) => log.warn(text),

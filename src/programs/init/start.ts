@@ -16,9 +16,9 @@ const retryDelay = 1_000
 const never = new AbortController().signal
 
 /**
- * Runs the sequences of a start; one that is taken over leaves the machine to the other sequence. What fails once (a device that
- * is busy, a call that was interrupted) is no reason to reboot, so the sequence is run again: its tasks do nothing where all is
- * done. What fails every time is, and a reboot that fails ends the machine all the same.
+ * Runs the sequences of a start; a sequence that is superseded leaves the machine to the other one. A single failure (a busy
+ * device, an interrupted call) is no reason to reboot, so the sequence is run again: its tasks are idempotent. A sequence that
+ * fails every time leads to a reboot, and when that fails too the machine stops anyway.
  */
 export async function start(machine: Machine, { delay = retryDelay } = {}): Promise<void> {
   const { sequencer, log } = machine
@@ -68,8 +68,8 @@ async function installed(machine: Machine, delay: number): Promise<boolean> {
     }
 }
 
-/** Does what the start of a process stands on, once more when it fails: a mount or a socket may be busy for a moment. */
-export async function persistently<T>(what: string, act: () => T | Promise<T>, say: (text: string) => void, delay = 200): Promise<T> {
+/** Runs an action that the start depends on, with retries: a mount or a socket may be busy for a moment. */
+export async function withRetries<T>(what: string, act: () => T | Promise<T>, say: (text: string) => void, delay = 200): Promise<T> {
   for (let left = 4; ; left--)
     try {
       return await act()

@@ -24,7 +24,7 @@ export interface Issued {
 }
 
 /**
- * The certificate for server use only, whatever the request asks for: another usage or a role would open other nodes.
+ * The certificate is for server use only, whatever the request contains: another usage or a role would give access to other nodes.
  * Throws RpcError for a name of another machine when there is no other in it.
  */
 export function issue(
@@ -76,7 +76,7 @@ export function certificateMethod(
   return { ...method, admit: (metadata) => admit(metadata, signing().token) }
 }
 
-/** Compares digests, so that neither the time taken nor a length tells of the token. */
+/** Compares digests, so that neither the time nor a length leaks information about the token. */
 function admit(metadata: Context['metadata'], token: string): void {
   const digest = (text: string) => createHash('sha256').update(text).digest()
   const [given, ...more] = metadata.token ?? []

@@ -1,8 +1,8 @@
 /**
- * Which of the names in a request are another machine's. All workers know the same token, so the token alone must not give
- * one of them another's name. Who asks is told by the address it asks from; only when that is no member's (a machine that
- * joins, or one behind a translation) by the name it gives itself, which never makes a control plane of it. Names and addresses
- * at which the cluster is reached are those of its control planes, a virtual address among them: no member's record holds them.
+ * Which of the names in a request belong to another machine. All workers share one token, so the token alone must not give
+ * one of them another's name. The source address identifies the caller; only when it belongs to no member (a machine that
+ * joins, or one behind NAT) the name in the request does, which never identifies a control plane. Names and addresses
+ * of the cluster's endpoint belong to its control planes, including a virtual address: no member's record holds them.
  */
 import { formatIp, parseIp } from '../../wire/ip.ts'
 

@@ -89,7 +89,7 @@ export async function run(address: { host: string; port: number }, socket: strin
   const publish = () => {
     if (caughtUp) members = [...records.values()]
   }
-  // While a watch begins anew, what was known before stays known.
+  // While a watch restarts, the previous state stays valid.
   const watchMembers = {
     signal,
     log,

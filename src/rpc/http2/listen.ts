@@ -15,7 +15,7 @@ export interface ServerTls {
   readonly cert: string | Uint8Array
   readonly key: string | Uint8Array
   /** Whether clients must show a certificate of an authority that is trusted; those that are only asked may show any, or none. */
-  readonly clients?: 'required' | 'asked'
+  readonly clients?: 'required' | 'requested'
   /** The authorities that are trusted. */
   readonly ca?: string
 }

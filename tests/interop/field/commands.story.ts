@@ -18,7 +18,7 @@ import { MachineConfig } from '../../../src/os/config/resources/machine-config.t
 import { listMethods } from '../../../src/os/files/api/list.ts'
 import { readMethods } from '../../../src/os/files/api/read.ts'
 import { netstat } from '../../../src/os/network/api/netstat.ts'
-import { Door } from '../../../src/programs/apid/door.ts'
+import { Gateway } from '../../../src/programs/apid/gateway.ts'
 import { release } from '../../../src/release.ts'
 import { type Method, readers, unary } from '../../../src/rpc/server/method.ts'
 import { roleAccess } from '../../../src/rpc/server/resource-access.ts'
@@ -39,7 +39,7 @@ const configuration = 'version: v1alpha1\nmachine:\n    type: worker # of two\n 
 const applied: { data: string; mode: number }[] = []
 let program: string
 let backend: Server
-let door: Door
+let gateway: Gateway
 let admin: string
 
 function machine(): { methods: Method[]; store: Store } {
@@ -90,18 +90,18 @@ beforeAll(async () => {
   const { methods, store } = machine()
   backend = await serveUnix({ path: socket }, { methods, store, log: silent })
   const port = await freePort()
-  door = new Door({ host: node, port, backend: socket, remotePort: port, log: silent })
-  await door.become(identityOf(node, 'controlplane'))
+  gateway = new Gateway({ host: node, port, backend: socket, remotePort: port, log: silent })
+  await gateway.become(identityOf(node, 'controlplane'))
   admin = talosconfig(folder, authority.crt, clientCertificate(['os:admin']))
 }, 900_000)
 afterAll(async () => {
-  await door?.close()
+  await gateway?.close()
   await backend?.close()
   rmSync(folder, { recursive: true })
 })
 
 async function spawned(words: readonly string[], { on, config = admin, editor }: Where): Promise<Outcome> {
-  const flags = on === '' ? [] : ['--talosconfig', config, '--endpoints', `${node}:${door.port}`, '--nodes', on]
+  const flags = on === '' ? [] : ['--talosconfig', config, '--endpoints', `${node}:${gateway.port}`, '--nodes', on]
   const env = {
     ...process.env,
     HOME: folder,
@@ -156,7 +156,7 @@ describe('sockets', () => {
       const { code, stdout, stderr } = await field(['netstat', '-t', ...flags])
       expect([code, stderr, stdout.split('\n')[0]]).toEqual([0, '', expect.stringMatching(/^NODE +Proto/)])
     }
-    expect((await field(['netstat', '-l', '-t', '-p'])).stdout).toMatch(new RegExp(`:${door.port} .* ${process.pid}/`))
+    expect((await field(['netstat', '-l', '-t', '-p'])).stdout).toMatch(new RegExp(`:${gateway.port} .* ${process.pid}/`))
   })
 })
 

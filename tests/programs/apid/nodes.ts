@@ -1,4 +1,4 @@
-/** Nodes for tests: a door on a loopback address with real certificates, before a real server on a unix socket. */
+/** Nodes for tests: a gateway on a loopback address with real certificates, before a real server on a unix socket. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import net from 'node:net'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { silent } from '../../../src/cosi/log.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { day, newCA, newCertificate, type PemPair } from '../../../src/pki/certificate.ts'
 import { tlsKey } from '../../../src/pki/key.ts'
-import { Door, type DoorOptions } from '../../../src/programs/apid/door.ts'
+import { Gateway, type GatewayOptions } from '../../../src/programs/apid/gateway.ts'
 import type { Identity } from '../../../src/programs/apid/identity.ts'
 import { type Channel, connect } from '../../../src/rpc/client/channel.ts'
 import { bidi, clientStream, type Method, readers, serverStream, unary } from '../../../src/rpc/server/method.ts'
@@ -52,7 +52,7 @@ export function identityOf(address: string, kind: 'controlplane' | 'worker' | 'm
 
 /** A node that listens. */
 export interface Node {
-  readonly door: Door
+  readonly gateway: Gateway
   readonly address: string
   readonly port: number
   /** What its backend saw of the last call. */
@@ -103,22 +103,22 @@ export async function startNode(
   address: string,
   port: number,
   kind: 'controlplane' | 'worker' | 'maintenance' = 'controlplane',
-  options: Partial<DoorOptions> = {},
+  options: Partial<GatewayOptions> = {},
 ): Promise<Node> {
   const folder = mkdtempSync(join(tmpdir(), 'ichor-apid-'))
   const backend = join(folder, 'machine.sock')
   const seen: Node['seen'] = { roles: [], metadata: {}, sent: 0 }
   const server = await serveUnix({ path: backend }, { methods: methods(address, seen), store: new Store(), log: silent })
   const access: string[] = []
-  const door = new Door({
+  const gateway = new Gateway({
     ...{ host: address, port, backend, remotePort: port, log: silent },
     access: (lines) => access.push(...lines.split('\n')),
     ...options,
   })
-  await door.become(identityOf(address, kind))
+  await gateway.become(identityOf(address, kind))
   const channels: Channel[] = []
   return {
-    door,
+    gateway,
     address,
     port,
     seen,
@@ -131,7 +131,7 @@ export async function startNode(
     },
     async close() {
       for (const channel of channels) channel.close()
-      await door.close()
+      await gateway.close()
       await server.close()
       rmSync(folder, { recursive: true, force: true })
     },

@@ -10,7 +10,7 @@ import { silent } from '../../../src/cosi/log.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { day, newCA, newCertificate, type PemPair } from '../../../src/pki/certificate.ts'
 import { tlsKey } from '../../../src/pki/key.ts'
-import { Door } from '../../../src/programs/apid/door.ts'
+import { Gateway } from '../../../src/programs/apid/gateway.ts'
 import { type Channel, connect } from '../../../src/rpc/client/channel.ts'
 import { allRoles, type Method, type Role } from '../../../src/rpc/server/method.ts'
 import { type Server, serveUnix } from '../../../src/rpc/server/server.ts'
@@ -43,7 +43,7 @@ const refused = 'PermissionDenied: not authorized'
 const folder = mkdtempSync(join(tmpdir(), 'ichor-roles-'))
 const channels: Channel[] = []
 const machine = { waits: false }
-const doors = {} as Record<'configured' | 'maintenance', { door: Door; port: number }>
+const gateways = {} as Record<'configured' | 'maintenance', { gateway: Gateway; port: number }>
 let backend: Server
 
 beforeAll(async () => {
@@ -56,21 +56,21 @@ beforeAll(async () => {
   backend = await serveUnix({ path: socket }, { methods, store: new Store(), log: silent, inMaintenance: () => machine.waits })
   for (const state of ['configured', 'maintenance'] as const) {
     const port = await freePort()
-    const door = new Door({ host: '127.0.0.1', port, backend: socket, remotePort: port, log: silent })
-    await door.become(identityOf('127.0.0.1', state === 'maintenance' ? 'maintenance' : 'controlplane'))
-    doors[state] = { door, port }
+    const gateway = new Gateway({ host: '127.0.0.1', port, backend: socket, remotePort: port, log: silent })
+    await gateway.become(identityOf('127.0.0.1', state === 'maintenance' ? 'maintenance' : 'controlplane'))
+    gateways[state] = { gateway, port }
   }
 })
 afterAll(async () => {
   for (const channel of channels) channel.close()
-  for (const { door } of Object.values(doors)) await door.close()
+  for (const { gateway } of Object.values(gateways)) await gateway.close()
   await backend.close()
   rmSync(folder, { recursive: true, force: true })
 })
 
-function channelOf(pair: PemPair | undefined, state: keyof typeof doors = 'configured'): Channel {
+function channelOf(pair: PemPair | undefined, state: keyof typeof gateways = 'configured'): Channel {
   const own = pair && { cert: pair.crt, key: tlsKey(pair.key) }
-  const channel = connect({ address: `127.0.0.1:${doors[state].port}`, tls: { ca: authority.crt, ...own } })
+  const channel = connect({ address: `127.0.0.1:${gateways[state].port}`, tls: { ca: authority.crt, ...own } })
   channels.push(channel)
   return channel
 }
@@ -126,12 +126,12 @@ test('the table names every method that machines serve, and none is for everybod
 })
 
 /** What another implementation of TLS hears of apid with a certificate of this role. */
-async function heard(state: keyof typeof doors, role: Role): Promise<string> {
+async function heard(state: keyof typeof gateways, role: Role): Promise<string> {
   const { crt, key } = clientCertificate([role])
   const [cert, own] = [join(folder, `${role}.crt`), join(folder, `${role}.key`)]
   await Bun.write(cert, crt)
   await Bun.write(own, tlsKey(key))
-  const place = `127.0.0.1:${doors[state].port}`
+  const place = `127.0.0.1:${gateways[state].port}`
   const child = Bun.spawn(['openssl', 's_client', '-connect', place, '-alpn', 'h2', '-tls1_3', '-msg', '-cert', cert, '-key', own], {
     stdin: Buffer.from('GET / HTTP/1.1\r\nHost: nobody\r\n\r\n'),
     stdout: 'pipe',

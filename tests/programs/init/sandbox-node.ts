@@ -10,7 +10,7 @@ import { pause } from '../../../src/cosi/pause.ts'
 import { SystemError } from '../../../src/linux/system-error.ts'
 import type { Machine } from '../../../src/os/area.ts'
 import { assemble } from '../../../src/programs/init/assemble.ts'
-import { persistently, start } from '../../../src/programs/init/start.ts'
+import { start, withRetries } from '../../../src/programs/init/start.ts'
 import { config } from '../../os/config/machine.ts'
 import { machineModules } from './sandbox-devices.ts'
 import type { Hardware } from './sandbox-hardware.ts'
@@ -131,7 +131,7 @@ export async function begin({ fails = noFault, disk, hardware }: NodeOptions): P
       logger: () => createLogger((entry) => entries.push(entry)),
       end: (ending) => ends.push(ending),
     })
-  const machine = await persistently('assemble', make, () => {}, 1)
+  const machine = await withRetries('assemble', make, () => {}, 1)
   machine.runtime.start()
   background(start(machine, { delay: 1 }), { error: (message) => note(message) })
   const stop = async () => {

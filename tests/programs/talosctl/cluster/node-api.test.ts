@@ -29,7 +29,7 @@ async function machine(authority: PemPair, maintenance: boolean, more: Method[] 
     usage: ['serverAuth'],
     lifetime: 3600_000,
   })
-  const tls = { ca: authority.crt, cert: crt, key: tlsKey(key), clients: maintenance ? 'asked' : 'required' } as const
+  const tls = { ca: authority.crt, cert: crt, key: tlsKey(key), clients: maintenance ? 'requested' : 'required' } as const
   const methods = [unary('machine.MachineService/Version', ['os:reader'], () => ({ messages: [{}] })), ...stateMethods(roleAccess), ...more]
   const roles = () => new Set(['os:reader'] as const)
   const server = await serveTls({ port: 0, host: '127.0.0.1' }, tls, { methods, store, log: silent, roles })

@@ -96,7 +96,7 @@ describe('an answer that was lost', () => {
     const methods: Method[] = [
       unary('ichor.v1.ConfigService/Apply', admin, () => {
         asked = true
-        throw new RpcError('Unavailable', 'backend connection: no sign of life within 10000 ms')
+        throw new RpcError('Unavailable', 'backend connection: no response within 10000 ms')
       }),
       unary('ichor.v1.ConfigService/Confirm', admin, () => ({ messages: [{ id: confirm() }] })),
       unary('ichor.v1.ConfigService/History', admin, () => {
@@ -118,7 +118,7 @@ describe('an answer that was lost', () => {
 
   test('of one that the node never took is the error that it was', async () => {
     const { code, stderr } = await silent(undefined)
-    expect([code, stderr]).toEqual([1, expect.stringContaining('no sign of life within 10000 ms')])
+    expect([code, stderr]).toEqual([1, expect.stringContaining('no response within 10000 ms')])
   })
 
   test('of one that was reverted is told with the reason', async () => {

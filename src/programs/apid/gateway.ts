@@ -1,6 +1,6 @@
 /**
- * The machine API's door: a TLS listener that knows who calls and sends each call where it belongs.
- * Renewed certificates take effect for new connections; only a change between maintenance and service opens it anew.
+ * The gateway of the machine API: a TLS listener that authenticates callers and forwards each call to its node.
+ * Renewed certificates take effect for new connections; only a change between maintenance and service reopens the listener.
  */
 import type { X509Certificate } from 'node:crypto'
 import { systemClock } from '../../cosi/clock.ts'
@@ -24,13 +24,13 @@ import { anonymous, type Client, clientOf } from './roles.ts'
 import { callerOf, forwardedHeaders, type Reach, routeOf } from './routing.ts'
 import { localTimes, remoteTimes, type Upstream, Upstreams, type Way } from './upstream.ts'
 
-/** Where the door is and what lies behind. */
-export interface DoorOptions {
+/** Addresses of the gateway and its upstreams. */
+export interface GatewayOptions {
   readonly host: string
   readonly port: number
   /** machined's socket. */
   readonly backend: string
-  /** The port of other nodes' doors. */
+  /** The port of other nodes' gateways. */
   readonly remotePort: number
   readonly log: Logger
   /** Milliseconds in which a request to several nodes must be whole, when not the usual time. */
@@ -39,10 +39,10 @@ export interface DoorOptions {
   readonly access?: (lines: string) => void
 }
 
-/** The door of one node. */
-export class Door implements Reach {
-  readonly #options: DoorOptions
-  /** machined, on a connection for each client: what one does not read holds up nobody else, here and in machined. */
+/** The API gateway of one node. */
+export class Gateway implements Reach {
+  readonly #options: GatewayOptions
+  /** machined, on one connection per client: a client that does not read stalls no other, here and in machined. */
   readonly #local: Upstreams
   readonly #remotes: Upstreams
   readonly #dials = new Dials()
@@ -55,7 +55,7 @@ export class Door implements Reach {
   #authorities: readonly X509Certificate[] = []
   #listener?: Listener
 
-  constructor(options: DoorOptions) {
+  constructor(options: GatewayOptions) {
     this.#options = options
     this.#access = options.access && new AccessLog(options.access)
     this.#clock = new RequestClock(options.requestTime)
@@ -81,7 +81,7 @@ export class Door implements Reach {
     return this.#listener?.port ?? 0
   }
 
-  /** Serves as who the node now is. */
+  /** Serves with a new identity of the node. */
   async become(identity: Identity): Promise<void> {
     const before = this.#identity
     this.#identity = identity
@@ -148,7 +148,7 @@ export class Door implements Reach {
       }
     }
     if (!client.impersonator) return { request, identity }
-    // One connection for all who call through that node: each of them is a client of its own.
+    // One connection carries all callers that the other node forwards: each of them has a share of its own.
     return { request, identity, maxStreams: maxNodeStreams, shareOf: (headers) => this.#shares.of(callerOf(headers, client)) }
   }
 
@@ -169,7 +169,7 @@ export class Door implements Reach {
     return this.#local.to(share?.key ?? '')
   }
 
-  /** The way to another node. A client that wants many of them dialed waits for its turn, and nobody waits for its. */
+  /** The connection to another node. A client that dials many nodes waits for its turn, and delays no other client. */
   #remoteOf(stream: Stream, client: Client, target: string): Way {
     const dial = () => this.#remotes.to(target).connection()
     const { identity = '' } = client
@@ -203,5 +203,5 @@ export class Door implements Reach {
 
 function serverTls({ server, authorities, maintenance }: Identity): ServerTls {
   const own = { cert: server.certificate, key: server.key }
-  return maintenance ? { ...own, clients: 'asked' } : { ...own, clients: 'required', ca: authorities }
+  return maintenance ? { ...own, clients: 'requested' } : { ...own, clients: 'required', ca: authorities }
 }

@@ -112,7 +112,7 @@ describe('who comes in', () => {
     }
   })
 
-  test('the door is known by its certificate: another name is not accepted', async () => {
+  test('the gateway is known by its certificate: another name is not accepted', async () => {
     const elsewhere = first.channel(clientCertificate(['os:admin']), { serverName: '127.0.0.9' })
     expect(await failure(hostname(elsewhere))).toMatchObject(['Unavailable', expect.stringContaining('certificate is not for "127.0.0.9"')])
   })
@@ -276,7 +276,7 @@ describe('in maintenance', () => {
     const node = await startNode('127.0.0.5', port, 'maintenance')
     const guest = node.channel(undefined)
     await hostname(guest)
-    await node.door.become(identityOf('127.0.0.5', 'controlplane'))
+    await node.gateway.become(identityOf('127.0.0.5', 'controlplane'))
     expect((await failure(hostname(guest)))[0]).toBe('Unavailable')
     expect((await hostname(node.channel(clientCertificate(['os:reader'])))).messages[0]?.hostname).toBe('127.0.0.5')
     await node.close()
@@ -290,10 +290,10 @@ test('renewed certificates are shown to new callers while old connections go on'
   await hostname(before)
   const renewed = newCA({ subject: { organizations: ['talos'] }, kind: 'ed25519' })
   const identity = identityOf('127.0.0.6', 'controlplane')
-  await node.door.become({ ...identity, authorities: `${authority.crt}\n${renewed.crt}` })
+  await node.gateway.become({ ...identity, authorities: `${authority.crt}\n${renewed.crt}` })
   await hostname(before)
   expect((await hostname(node.channel(clientCertificate(['os:reader'], { ca: renewed })))).messages[0]?.hostname).toBe('127.0.0.6')
-  await node.door.become({ ...identity, authorities: renewed.crt })
+  await node.gateway.become({ ...identity, authorities: renewed.crt })
   expect((await failure(hostname(node.channel(clientCertificate(['os:admin'])))))[0]).toBe('Unavailable')
   await node.close()
 })
