@@ -113,10 +113,10 @@ describe('a configured machine refuses', () => {
     expect(await of(choosing('{model: none}'))).toBe('')
     for (const name of ['sda', 'sdb']) store.put(Disk, name, { dev_path: `/dev/${name}`, model: `model ${name}`, ...disk } as never)
     expect(await of(choosing('{model: none}'))).toStartWith(
-      'choose install disk: no disk fits machine.install.diskSelector {"model":"none"}; the disks of this machine are: /dev/sda',
+      'choose install disk: no disk matches machine.install.diskSelector {"model":"none"}; the disks of this machine are: /dev/sda',
     )
-    expect(await of(choosing('{match: "disk.size > 2u * GB"}'))).toContain('no disk fits')
-    expect(await of(choosing('{size: 1GB}'))).toContain('/dev/sda and /dev/sdb fit')
+    expect(await of(choosing('{match: "disk.size > 2u * GB"}'))).toContain('no disk matches')
+    expect(await of(choosing('{size: 1GB}'))).toContain('/dev/sda and /dev/sdb match')
     expect(await of(choosing('{model: model sdb}'))).toBe('')
     const forced = patched(choosing('{model: none}'))
     await service.apply(forced, 'no-reboot', { force: true })
