@@ -324,17 +324,13 @@ export class Store {
     })
   }
 
-  #beginning(table: Table, options: WatchOptions): StoreEvent[] {
+  #beginning(table: Table, options: WatchOptions): Iterable<StoreEvent> {
     const { bootstrap, tail, after, only } = options
     if (bootstrap) {
       const present = [...table.resources.values()]
         .filter((resource) => selected(resource, options) && (!only || resource.metadata.id === only))
         .sort(byId)
-      const bookmark = table.next - 1
-      return [
-        ...present.map((resource): StoreEvent => ({ type: 'created', resource, bookmark, present: true })),
-        { type: 'bootstrapped', bookmark },
-      ]
+      return presentEvents(present, table.next - 1)
     }
     if (tail === undefined && after === undefined) return []
     if (after !== undefined && (after < table.oldest - 1 || after >= table.next))
@@ -418,6 +414,15 @@ export class Store {
     table.emit({ type: 'updated', resource, old, bookmark: table.next++ })
     return resource
   }
+}
+
+/**
+ * What is present, as events. Each is made when it is taken, for a watcher may be slow: it must not hold those that it had already,
+ * nor what was encoded for it.
+ */
+function* presentEvents(present: readonly Resource[], bookmark: number): Generator<StoreEvent> {
+  for (const resource of present) yield { type: 'created', resource, bookmark, present: true }
+  yield { type: 'bootstrapped', bookmark }
 }
 
 /** Whether two sets of labels are equal. */

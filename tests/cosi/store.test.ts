@@ -80,6 +80,23 @@ test('existing resources are listed, and watched first, sorted by id', () => {
   expect(seen).toEqual(['a', 'b', 'c', undefined])
 })
 
+test('a slow watcher does not hold the resources that it had already as events', async () => {
+  const store = new Store()
+  for (let n = 0; n < 500; n++) store.create(Thing, `a${n}`, { value: n })
+  const watch = store.watch(Thing, { bootstrap: true })
+  const taken: WeakRef<object>[] = []
+  const take = async () => {
+    taken.push(new WeakRef((await watch.next()).value!))
+  }
+  while (taken.length < 499) await take()
+  await Bun.sleep(1)
+  Bun.gc(true)
+  expect(taken.filter((event) => event.deref()).length).toBeLessThan(50)
+  expect((await watch.next()).value).toMatchObject({ type: 'created', present: true })
+  expect((await watch.next()).value).toMatchObject({ type: 'bootstrapped' })
+  await watch.return()
+})
+
 test('a reader that falls behind gets an error instead of missing events', async () => {
   const store = new Store()
   store.create(Thing, 'a', { value: 0 })

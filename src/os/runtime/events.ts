@@ -60,19 +60,26 @@ export class Events {
   /** Events from a point of the past on, then as they come, until the signal fires; a reader too slow for the ring is told so. */
   async *follow(from: EventsFrom, signal: AbortSignal): AsyncGenerator<MachineEvent, void> {
     let position = this.#start(from)
-    while (!signal.aborted) {
-      if (position < this.#next) {
-        if (position < this.#oldest) throw new Error(`read events: the reader is ${this.#next - position} events behind, start again`)
-        const event = this.#ring[position % capacity]!
-        position++
-        if (!from.actorId || event.actorId === from.actorId) yield event
-        continue
+    let wake = () => {}
+    const nudge = () => wake()
+    this.#waiting.add(nudge)
+    signal.addEventListener('abort', nudge)
+    try {
+      while (!signal.aborted) {
+        if (position < this.#next) {
+          if (position < this.#oldest) throw new Error(`read events: the reader is ${this.#next - position} events behind, start again`)
+          const event = this.#ring[position % capacity]!
+          position++
+          if (!from.actorId || event.actorId === from.actorId) yield event
+          continue
+        }
+        const { promise, resolve } = Promise.withResolvers<void>()
+        wake = resolve
+        if (position === this.#next && !signal.aborted) await promise
       }
-      const { promise, resolve } = Promise.withResolvers<void>()
-      this.#waiting.add(resolve)
-      signal.addEventListener('abort', () => resolve(), { once: true })
-      await promise
-      this.#waiting.delete(resolve)
+    } finally {
+      this.#waiting.delete(nudge)
+      signal.removeEventListener('abort', nudge)
     }
   }
 

@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { Events, type EventsFrom } from '../../../src/os/runtime/events.ts'
 
 async function take(events: Events, from: EventsFrom, count: number): Promise<string[]> {
@@ -30,4 +30,20 @@ test('ids grow with time and only one actor is shown when asked', async () => {
   expect(events.last('machine.TaskEvent', ({ n }) => n === 1)!.id < events.last('machine.TaskEvent')!.id).toBe(true)
   expect(events.last('machine.TaskEvent')!.id).toMatch(/^[0-9a-v]{20}$/)
   expect(await take(events, { tail: -1, actorId: 'b' }, 1)).toEqual(['2'])
+})
+
+test('a reader leaves nothing behind for each event that it waits for', async () => {
+  const events = new Events()
+  const stop = new AbortController()
+  const added = spyOn(stop.signal, 'addEventListener')
+  const reader = events.follow({}, stop.signal)
+  for (let n = 0; n < 100; n++) {
+    const next = reader.next()
+    events.publish('machine.TaskEvent', { n })
+    expect((await next).value?.payload).toEqual({ n })
+  }
+  const last = reader.next()
+  stop.abort()
+  expect((await last).done).toBe(true)
+  expect(added).toHaveBeenCalledTimes(1)
 })
