@@ -119,8 +119,15 @@ async function half(attacker: Attacker, client: RawClient, calls: number, path: 
   await attacker.hold(client)
 }
 
-async function hang(attacker: Attacker, client: RawClient, calls: number, path: keyof Methods, body: object): Promise<void> {
-  for (let n = 0; n < calls; n++) attacker.open(client, 1 + 2 * n, path, body)
+async function hang(
+  attacker: Attacker,
+  client: RawClient,
+  calls: number,
+  path: keyof Methods,
+  body: object,
+  metadata: Record<string, string> = {},
+): Promise<void> {
+  for (let n = 0; n < calls; n++) attacker.open(client, 1 + 2 * n, path, body, metadata)
   await attacker.hold(client)
 }
 
@@ -142,6 +149,10 @@ async function flood(attacker: Attacker, client: RawClient, flying: number, path
 }
 
 const watch = { namespace: 'network', type: 'AddressStatuses.net.talos.dev', apiVersion: 1 }
+/** The most expensive pattern for ids that is taken: as many steps as a program may have, none of which is ever left out. */
+const pattern = { idQuery: { regexp: '(.?.?){990}!' } }
+/** As many fields as a request may have, each of four bytes. */
+const fields = { labelQuery: [{ terms: [{ key: 'a', op: 3, value: Array<string>(9_900).fill('four') }] }] }
 
 /** All recipes, by name. */
 export const recipes: Record<string, Recipe> = {
@@ -179,13 +190,29 @@ export const recipes: Record<string, Recipe> = {
       )
     }
   }),
-  patterns: recipe(apid, 'lists by patterns for ids that backtrack', 2, {}, async (attacker, client) => {
-    const query = (regexp: string) => ({
-      namespace: 'runtime',
-      type: 'KernelParamStatuses.runtime.talos.dev',
-      options: { idQuery: { regexp } },
-    })
-    await flood(attacker, client, 4, 'cosi.resource.State/List', query('(.|.)*!'))
+  patterns: recipe(apid, 'lists by the most expensive pattern for ids, 64 at a time', 2, {}, async (attacker, client) => {
+    const parameters = { namespace: 'runtime', type: 'KernelParamStatuses.runtime.talos.dev', options: pattern }
+    await flood(attacker, client, 32, 'cosi.resource.State/List', parameters)
+  }),
+  'pattern-watches': recipe(
+    apid,
+    'watches by that pattern of what calls leave behind, 1,000 at a time',
+    4,
+    {},
+    async (attacker, client) => {
+      const calls = { namespace: 'runtime', type: 'APICalls.runtime.ichor.dev', apiVersion: 1, options: pattern }
+      await flood(attacker, client, 250, 'cosi.resource.State/Watch', calls)
+    },
+  ),
+  'large-watches': recipe(apid, 'watches with as many fields as a request may have, 1,024 at a time', 4, {}, (attacker, client) =>
+    hang(attacker, client, 256, 'cosi.resource.State/Watch', { ...watch, options: fields }),
+  ),
+  'large-headers': recipe(apid, 'watches with 15 KiB of metadata, 1,024 at a time', 4, {}, (attacker, client) =>
+    hang(attacker, client, 256, 'cosi.resource.State/Watch', watch, { 'x-large': 'x'.repeat(15 * 1024) }),
+  ),
+  'half-headers': recipe(apid, 'connections with headers of 128 KiB that never end, 400 at a time', 400, {}, async (attacker, client) => {
+    for (let n = 0; n < 8; n++) client.frame(n === 0 ? frameType.HEADERS : frameType.CONTINUATION, 0, 1, Buffer.alloc(chunk))
+    await attacker.hold(client)
   }),
   unread: recipe(apid, 'answers that nobody reads, 750 at a time', 3, { initialWindowSize: 0 }, (attacker, client) =>
     hang(attacker, client, 250, 'machine.MachineService/Dmesg', { follow: true }),
