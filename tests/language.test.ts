@@ -57,7 +57,6 @@ const notYet = [
   'src/os/namespaces.ts',
   'src/os/runtime/',
   'src/programs/talosctl/',
-  'src/rpc/',
   'src/wire/',
 ]
 

@@ -1,4 +1,4 @@
-/** The metadata in which apid states who called it first: an address, and the common name of a certificate (percent-encoded). */
+/** Metadata in which apid forwards the original caller: its address, and the common name of its certificate (percent-encoded). */
 export const callerAddress = 'ichor-caller-address'
 export const callerName = 'ichor-caller-name'
 /** The fingerprint of that certificate. */
@@ -7,5 +7,5 @@ export const callerIdentity = 'ichor-caller-identity'
 export const callerAuthority = 'ichor-caller-authority'
 /** How long the caller's connection to this node's apid has been open, in milliseconds. */
 export const connectionAge = 'ichor-connection-age'
-/** Asks for a call to another node to go over a connection that is made for it. */
+/** Requests a new connection for a call to another node. */
 export const newConnection = 'ichor-new-connection'

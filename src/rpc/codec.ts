@@ -1,8 +1,8 @@
 /**
- * Messages as plain objects. Field names are camelCase; enums are numbers; 64-bit integers are numbers, or decimal
- * strings where the .proto says `jstype = JS_STRING`; bytes are Buffers. A decoded object has every scalar, list and
- * map filled in; messages, `optional` fields and members of a oneof are there only when they were sent.
- * An encoded one omits what equals the default, as proto3 has it.
+ * Messages as plain objects. Field names are camelCase; enums are numbers; 64-bit integers are numbers, or decimal strings
+ * where the .proto file has `jstype = JS_STRING`; bytes are Buffers. A decoded object has every scalar, list and map filled
+ * in; messages, `optional` fields and members of a oneof are present only when they were sent. An encoded message omits
+ * fields that equal their default, as in proto3.
  */
 import { type FieldShape, type MessageType, messageType } from './schema.ts'
 import { RpcError } from './status.ts'
@@ -23,7 +23,7 @@ interface Field {
   readonly name: string
   readonly repeated: boolean
   readonly map?: Scalar
-  /** Presence is explicit: written even when it equals the default. */
+  /** Explicit presence: written even when it equals the default. */
   readonly explicit: boolean
   readonly scalar?: Scalar
   readonly message?: MessageType
@@ -37,23 +37,23 @@ interface Plan {
 const maxDepth = 64
 const plans = new WeakMap<MessageType, Plan>()
 
-/** The bytes of a message, after `reserved` free bytes. */
+/** Encodes a message, after `reserved` free bytes. */
 export function encode(type: MessageType, value: object, reserved = 0): Buffer {
   const writer = new Writer(reserved)
   writeMessage(writer, type, value as Plain)
   return writer.finish()
 }
 
-/** Fields of a message, with those of its parts and the items of packed lists, where the caller does not say: two bytes can become an object. */
+/** Default limit of fields, including nested messages and items of packed lists: two bytes can become an object. */
 const defaultFields = 1_000_000
 
-/** How many fields a message may have, and how many of those are left after it was decoded. */
+/** How many fields a message may have, and how many are left. */
 export interface FieldBudget {
   left: number
   readonly most: number
 }
 
-/** The message these bytes are. Throws ProtoError, and RpcError ResourceExhausted when it has more fields than the budget. */
+/** Decodes a message. Throws ProtoError, and RpcError ResourceExhausted when it has more fields than the budget. */
 export function decode(type: MessageType, bytes: Uint8Array, budget: FieldBudget = { left: defaultFields, most: defaultFields }): Plain {
   return readMessage(new Reader(bytes), type, 0, budget)
 }
@@ -127,7 +127,7 @@ function writeMap(writer: Writer, field: Field, entries: Plain): void {
   }
 }
 
-/** Reads a message; one that comes twice is merged into what came before, as the wire format has it. */
+/** Reads a message; a field that occurs twice is merged, as the wire format requires. */
 function readMessage(reader: Reader, type: MessageType, depth: number, budget: FieldBudget, before?: Plain): Plain {
   if (depth > maxDepth) throw new ProtoError('messages nested too deep', reader.offset)
   const plan = planOf(type)
@@ -150,7 +150,8 @@ function readMessage(reader: Reader, type: MessageType, depth: number, budget: F
 }
 
 function readOne(reader: Reader, wire: number, field: Field, depth: number, budget: FieldBudget, before?: Plain): unknown {
-  if (wire !== (field.scalar?.wire ?? wireType.bytes)) throw new ProtoError(`field "${field.name}" has another type`, reader.offset)
+  if (wire !== (field.scalar?.wire ?? wireType.bytes))
+    throw new ProtoError(`field "${field.name}" has an unexpected wire type`, reader.offset)
   return field.message ? readMessage(reader.delimited(), field.message, depth + 1, budget, before) : field.scalar!.read(reader)
 }
 
@@ -167,7 +168,7 @@ function readElement(reader: Reader, wire: number, field: Field, list: unknown[]
 }
 
 function readEntry(reader: Reader, wire: number, field: Field, map: Plain, depth: number, budget: FieldBudget): void {
-  if (wire !== wireType.bytes) throw new ProtoError(`field "${field.name}" has another type`, reader.offset)
+  if (wire !== wireType.bytes) throw new ProtoError(`field "${field.name}" has an unexpected wire type`, reader.offset)
   const entry = reader.delimited()
   let key: unknown = field.map!.zero
   let value: unknown = field.message ? undefined : field.scalar!.zero
@@ -178,7 +179,7 @@ function readEntry(reader: Reader, wire: number, field: Field, map: Plain, depth
     else if (tag.field === 2) value = readOne(entry, tag.type, field, depth, budget)
     else entry.skip(tag.type)
   }
-  // defineProperty, so that a key "__proto__" is a key like any other
+  // defineProperty, so that a key "__proto__" is an ordinary key
   Object.defineProperty(map, String(key), {
     value: value ?? readMessage(new Reader(new Uint8Array()), field.message!, depth + 1, budget),
     enumerable: true,
@@ -224,7 +225,7 @@ const scalars: Record<string, Scalar> = {
   bytes: { wire: wireType.bytes, zero: none, write: (writer, value: Uint8Array) => writer.bytes(value), read: (reader) => reader.bytes() },
 }
 
-/** 64 bits as decimal text, for identifiers that use all of them. */
+/** 64 bits as a decimal string, for identifiers that use all of them. */
 const exact: Record<string, Scalar> = {
   uint64: {
     wire: varint,

@@ -8,10 +8,10 @@ import { RpcError, type StatusName, statusCode, statusName } from './status.ts'
 /** Bytes before each message: one flag, four of length. */
 export const frameHeader = 5
 
-/** The largest message either side takes. */
+/** The largest message either side accepts. */
 export const maxMessage = 32 * 1024 * 1024
 
-/** Fills the header of a frame whose first five bytes were left free. */
+/** Writes the header of a frame into its first five bytes, which were left free. */
 export function sealFrame(frame: Buffer): Buffer {
   frame[0] = 0
   frame.writeUInt32BE(frame.length - frameHeader, 1)
@@ -20,15 +20,15 @@ export function sealFrame(frame: Buffer): Buffer {
 
 const none = Buffer.alloc(0)
 
-/** What a message that comes in pieces gets at first; it grows with what has come, not with what its header promises. */
+/** Initial allocation for a message that arrives in pieces; it grows with received bytes, not with the announced length. */
 const firstCapacity = 4096
 
-/** Cuts a byte stream into messages, whatever the pieces it comes in. */
+/** Splits a byte stream into messages. */
 export class FrameReader {
   readonly #limit: number
   readonly #header = Buffer.alloc(frameHeader)
   #headerSize = 0
-  /** Bytes of the message that is being read; -1 while its header is. */
+  /** Length of the current message; -1 while its header is incomplete. */
   #wanted = -1
   #partial = none
   #size = 0
@@ -37,12 +37,12 @@ export class FrameReader {
     this.#limit = limit
   }
 
-  /** Bytes of memory that an incomplete message takes. */
+  /** Memory in bytes of an incomplete message. */
   get held(): number {
     return this.#partial.length + this.#headerSize
   }
 
-  /** The messages that are complete now. Throws RpcError for one that is too large or compressed, as soon as its header says so. */
+  /** The complete messages so far. Throws RpcError for one that is too large or compressed, as soon as its header shows that. */
   *push(chunk: Buffer): Generator<Buffer> {
     let at = 0
     for (;;) {
@@ -107,17 +107,17 @@ export function statusTrailers(error?: RpcError): Record<string, string> {
   return message === '' ? { 'grpc-status': String(error.code) } : { 'grpc-status': String(error.code), 'grpc-message': message }
 }
 
-/** The headers of an answer that has messages. */
+/** The headers of a response with messages. */
 export const responseHeaders = { ':status': 200, 'content-type': 'application/grpc' } as const
 
-/** Ends an answer with its status: in trailers behind messages, in the only headers without. */
+/** Ends a response with its status: in trailers after messages, or in the only headers (trailers-only). */
 export function endWith(stream: Stream, error?: RpcError): void {
   const trailers = statusTrailers(error)
   if (stream.headersSent) stream.end(undefined, trailers)
   else stream.respond({ ...responseHeaders, ...trailers }, true)
 }
 
-/** How a call ended by its trailers; undefined when well. A missing status is a failure. */
+/** The status of a call in its trailers; undefined when OK. A missing status is a failure. */
 export function statusOf(headers: Record<string, unknown>): RpcError | undefined {
   const code = headers['grpc-status']
   if (code === undefined) return new RpcError('Internal', 'server ended the call without a status')
@@ -127,7 +127,7 @@ export function statusOf(headers: Record<string, unknown>): RpcError | undefined
   return new RpcError(statusName(number), typeof message === 'string' ? percentDecode(message) : '')
 }
 
-/** What an HTTP status other than 200 means for a call. */
+/** The gRPC status for an HTTP status other than 200. */
 export function statusOfHttp(status: number): StatusName {
   if (status === 400) return 'Internal'
   if (status === 401) return 'Unauthenticated'

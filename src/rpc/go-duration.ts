@@ -1,6 +1,6 @@
 const units: Record<string, number> = { h: 3600e9, m: 60e9, s: 1e9, ms: 1e6, us: 1e3, µs: 1e3, μs: 1e3, ns: 1 }
 
-/** Nanoseconds in a duration as Go writes it (`1h2m3.5s`); undefined when it is none. */
+/** Nanoseconds of a duration in Go's format (`1h2m3.5s`); undefined when it is malformed. */
 export function parseGoDuration(text: string): number | undefined {
   if (text === '0') return 0
   if (text.length > 64) return undefined
@@ -12,7 +12,7 @@ export function parseGoDuration(text: string): number | undefined {
   return Math.round(match[1] === '-' ? -total : total)
 }
 
-/** A number of nanoseconds as Go writes it: `1h0m5s`, `1.5s`, `20ms`, `0s`. */
+/** Formats nanoseconds as Go does: `1h0m5s`, `1.5s`, `20ms`, `0s`. */
 export function formatGoDuration(nanoseconds: number): string {
   if (nanoseconds < 0) return `-${formatGoDuration(-nanoseconds)}`
   if (nanoseconds === 0) return '0s'

@@ -1,7 +1,7 @@
-/** What travels beside a message: lower-case names, each with one or more texts. */
+/** Metadata of a message: lower-case names, each with one or more values. */
 export type Metadata = Readonly<Record<string, readonly string[]>>
 
-/** Headers that are HTTP's or gRPC's own, never metadata. */
+/** Headers of HTTP or gRPC itself, never metadata. */
 const reserved = new Set([
   'content-type',
   'te',
@@ -21,7 +21,7 @@ export function metadataOf(headers: Record<string, string | readonly string[] | 
   for (const name in headers) {
     const value = headers[name]
     if (value === undefined || name.startsWith(':') || reserved.has(name)) continue
-    // Binary values may be joined with commas, which base64 has not.
+    // Binary values may be joined with commas, which base64 does not contain.
     metadata[name] = name.endsWith('-bin') ? [value].flat().flatMap((joined) => joined.split(',')) : [value].flat()
   }
   return metadata

@@ -1,11 +1,11 @@
-/** The spec of any resource, between the store's plain object (keyed like its YAML) and its message on the wire. */
+/** Converts the spec of any resource between the store's plain object (keyed like its YAML) and its message on the wire. */
 import { messageFields, type PlacedField, type SpecField, specFields } from './resource-shapes.ts'
 import { forms } from './spec-forms.ts'
 import { ProtoError, Reader, Writer, wireType } from './wire.ts'
 
 type Plain = Record<string, unknown>
 
-/** A spec as the message its type has; empty for a type without one. */
+/** Encodes a spec as the message of its type; empty for a type without one. */
 export function encodeSpec(type: string, spec: unknown): Buffer {
   const writer = new Writer()
   const fields = specFields(type) ?? []
@@ -13,7 +13,7 @@ export function encodeSpec(type: string, spec: unknown): Buffer {
   return writer.finish()
 }
 
-/** The spec a message is, every key that is not nullable or left out when empty filled in. Throws ProtoError. */
+/** Decodes a spec and fills in every key that is neither nullable nor omitted when empty. Throws ProtoError. */
 export function decodeSpec(type: string, bytes: Uint8Array): unknown {
   const fields = specFields(type) ?? []
   const spec = readFields(new Reader(bytes), fields, 0)
@@ -79,13 +79,13 @@ function writeValue(writer: Writer, id: number, field: SpecField, value: unknown
   form.write(writer, value as never, field.of)
 }
 
-/** Whether a value is what its key has when nothing was sent. */
+/** Whether a value is the default of its key. */
 export function isZero(field: SpecField, value: unknown): boolean {
   if (typeof value === 'object' && value !== null) return value instanceof Uint8Array && value.length === 0
   return value === forms[field.form]?.zero(field.of) || value === ''
 }
 
-/** What stands for a key that nothing was sent for. */
+/** The default of a key. */
 export function zeroOf(field: SpecField): unknown {
   if (field.many === 'list') return []
   if (field.many === 'map') return {}
@@ -133,7 +133,7 @@ function readField(reader: Reader, wire: number, field: SpecField, spec: Plain, 
 }
 
 function readEntry(reader: Reader, wire: number, field: SpecField, depth: number): [string, unknown] {
-  if (wire !== wireType.bytes) throw new ProtoError(`key "${field.key}" has another type`, reader.offset)
+  if (wire !== wireType.bytes) throw new ProtoError(`key "${field.key}" has an unexpected wire type`, reader.offset)
   const entry = reader.delimited()
   let key = ''
   let value: unknown
@@ -148,6 +148,6 @@ function readEntry(reader: Reader, wire: number, field: SpecField, depth: number
 
 function readValue(reader: Reader, wire: number, field: SpecField, depth: number): unknown {
   const form = forms[field.form]
-  if (wire !== (form?.wire ?? wireType.bytes)) throw new ProtoError(`key "${field.key}" has another type`, reader.offset)
+  if (wire !== (form?.wire ?? wireType.bytes)) throw new ProtoError(`key "${field.key}" has an unexpected wire type`, reader.offset)
   return form ? form.read(reader, field.of) : readFields(reader.delimited(), messageFields(field.of), depth + 1)
 }

@@ -1,4 +1,4 @@
-/** A resource of the store as the message the resource API sends. */
+/** Converts a resource of the store to the message of the resource API. */
 import type { Metadata, Resource } from '../cosi/resource.ts'
 import type { cosi, google } from './messages.ts'
 import { encodeSpec } from './resource-codec.ts'
@@ -9,7 +9,7 @@ type Message = Init<cosi.resource.Resource>
 
 const made = new WeakMap<Resource, Message>()
 
-/** The message of a resource; made once, as resources never change in place. */
+/** The message of a resource; built once, as resources are immutable. */
 export function toMessage(resource: Resource): Message {
   let message = made.get(resource)
   if (!message) {
@@ -23,7 +23,7 @@ export function toMessage(resource: Resource): Message {
   return message
 }
 
-/** The message for a resource that is not there. */
+/** The message for a resource that does not exist. */
 export function tombstone(namespace: string, type: string, id: string): Message {
   return { metadata: { namespace, type, id, version: 'undefined', phase: 'running' }, spec: {} }
 }
@@ -33,7 +33,7 @@ function metadataMessage(metadata: Metadata): Init<cosi.resource.Metadata> {
   return { ...same, version: String(version), created: fromDate(created), updated: fromDate(updated) }
 }
 
-/** A moment as a google.protobuf.Timestamp. */
+/** A date as a google.protobuf.Timestamp. */
 export function fromDate(date: Date): google.protobuf.Timestamp {
   const milliseconds = date.getTime()
   const seconds = Math.floor(milliseconds / 1000)

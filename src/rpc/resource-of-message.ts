@@ -1,9 +1,9 @@
-/** A resource of a machine as its resource API sent it. */
+/** Converts a message of the resource API to a resource. */
 import type { Resource } from '../cosi/resource.ts'
 import type { cosi, google } from './messages.ts'
 import { decodeSpec } from './resource-codec.ts'
 
-/** The resource a message is, its spec a plain object keyed like its YAML. Throws ProtoError. */
+/** The resource in a message, with its spec as a plain object keyed like its YAML. Throws ProtoError. */
 export function fromMessage({ metadata, spec }: cosi.resource.Resource): Resource {
   return {
     metadata: {
@@ -23,7 +23,7 @@ export function fromMessage({ metadata, spec }: cosi.resource.Resource): Resourc
   }
 }
 
-/** The moment of a google.protobuf.Timestamp; the epoch when absent. */
+/** The date of a google.protobuf.Timestamp; the epoch when absent. */
 export function toDate(timestamp: google.protobuf.Timestamp | undefined): Date {
   return new Date((timestamp?.seconds ?? 0) * 1000 + Math.floor((timestamp?.nanos ?? 0) / 1e6))
 }

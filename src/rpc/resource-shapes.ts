@@ -1,22 +1,22 @@
-/** The table of how resource specs lie on the wire (resource-shapes.txt), read once it is needed. */
+/** The wire shapes of resource specs (resource-shapes.txt), parsed on first use. */
 import text from './resource-shapes.txt' with { type: 'text' }
 
 /** One key of a spec. */
 export interface SpecField {
   readonly key: string
-  /** Field number; 0 for a key that is in the YAML only. */
+  /** Field number; 0 for a key that exists in YAML only. */
   readonly id: number
   readonly form: string
-  /** The message or enum a form is of. */
+  /** The message or enum type of the form. */
   readonly of: string
   readonly many: 'one' | 'list' | 'map'
-  /** Left out of YAML when empty. */
+  /** Omitted from YAML when empty. */
   readonly omitted: boolean
-  /** May be absent: null in YAML, or left out. */
+  /** May be absent: null in YAML, or omitted. */
   readonly nullable: boolean
 }
 
-/** A field, and within which other field's message it lies where the YAML flattens that one. */
+/** A field, and the field whose message contains it where YAML flattens that message. */
 export type PlacedField = SpecField & { readonly inside: number }
 
 interface Tables {
@@ -25,7 +25,7 @@ interface Tables {
   readonly enums: ReadonlyMap<string, EnumNames>
 }
 
-/** An enum's values both ways. */
+/** An enum's names by number, and numbers by name. */
 export interface EnumNames {
   readonly byNumber: ReadonlyMap<number, string>
   readonly byName: ReadonlyMap<string, number>
@@ -35,20 +35,20 @@ export interface EnumNames {
 
 let tables: Tables | undefined
 
-/** The keys of a resource type's spec: empty for one without, undefined for a type that is not in the table. */
+/** The keys of a resource type's spec: empty for one without keys, undefined for an unknown type. */
 export function specFields(type: string): readonly PlacedField[] | undefined {
   tables ??= parse()
   const message = tables.types.get(type)
   return message === undefined ? undefined : message === '' ? [] : messageFields(message)
 }
 
-/** The keys of a message that specs are made of. */
+/** The keys of a message that specs contain. */
 export function messageFields(message: string): readonly PlacedField[] {
   tables ??= parse()
   return tables.messages.get(message) ?? []
 }
 
-/** The names of an enum's numbers. */
+/** The names of an enum. */
 export function enumNames(name: string): EnumNames {
   tables ??= parse()
   const names = tables.enums.get(name)

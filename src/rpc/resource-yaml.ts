@@ -1,23 +1,23 @@
-/** A spec as the text `get -o yaml` shows: keys in their order, what is empty shown or left out as each key has it. */
+/** A spec as YAML, as `get -o yaml` shows it: keys in order, empty values shown or omitted as their key specifies. */
 import { Document, visit } from 'yaml'
 import { isZero, zeroOf } from './resource-codec.ts'
 import { messageFields, type SpecField, specFields } from './resource-shapes.ts'
 
 type Plain = Record<string, unknown>
 
-/** The YAML of a spec; indented by four, as the field's tools do. */
+/** The YAML of a spec, indented by four as the field's tools do. */
 export function specYaml(type: string, spec: unknown): string {
   return yamlText(shownSpec(type, spec))
 }
 
-/** A spec as it is shown: a plain value ready for YAML or JSON. */
+/** A spec as shown: a plain value ready for YAML or JSON. */
 export function shownSpec(type: string, spec: unknown): unknown {
   const fields = specFields(type)
   if (!fields || fields[0]?.key === '.') return spec
   return shown(fields, (spec ?? {}) as Plain)
 }
 
-/** Any plain value as YAML: four spaces, long lines left alone, several lines as a literal block. */
+/** Any plain value as YAML: indented by four, long lines not folded, multi-line strings as literal blocks. */
 export function yamlText(value: unknown): string {
   if (typeof value === 'string' && value.includes('\n')) return literalBlock(value)
   const document = new Document(value, { aliasDuplicateObjects: false })
@@ -29,7 +29,7 @@ export function yamlText(value: unknown): string {
   return document.toString({ indent: 4, lineWidth: 0, nullStr: 'null' })
 }
 
-/** A text alone in its document: indented, so that a line \`---\` in it does not end the document. */
+/** A string alone in its document: indented, so that a line \`---\` in it does not end the document. */
 function literalBlock(text: string): string {
   const keep = text.endsWith('\n\n') || text === '\n' ? '+' : text.endsWith('\n') ? '' : '-'
   const indent = /^[ \n]/.test(text) ? '4' : ''
@@ -49,7 +49,7 @@ function shown(fields: readonly SpecField[], spec: Plain): Plain {
   return out
 }
 
-/** The field's tools never show a single address that may be left out: to their encoder it always looks empty. */
+/** The field's tools never show a single optional address: to their encoder it always looks empty. */
 function hidden({ form, many }: SpecField): boolean {
   return many === 'one' && (form === 'ip' || form === 'cidr' || form === 'hostport')
 }

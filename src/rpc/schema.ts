@@ -1,6 +1,6 @@
 /**
- * What the .proto files say, from the text that `bun run proto` makes of them (schema.txt): a line a message, a line a
- * method. A line is looked for when its name is first asked for; nothing else is read, so that starting costs nothing.
+ * The contents of the .proto files, from the text that `bun run proto` generates (schema.txt): one line per message, one
+ * line per method. A line is parsed when its name is first used; nothing else is read, so that starting costs nothing.
  */
 import text from './schema.txt' with { type: 'text' }
 
@@ -8,15 +8,15 @@ import text from './schema.txt' with { type: 'text' }
 export interface FieldShape {
   readonly name: string
   readonly id: number
-  /** A scalar's name, or the full name of a message; enums are int32. */
+  /** The name of a scalar, or the full name of a message; enums are int32. */
   readonly type: string
   readonly isMessage: boolean
   readonly repeated: boolean
-  /** The key's scalar, for a map. */
+  /** The scalar type of a map's keys. */
   readonly mapKey?: string
-  /** Presence is explicit: sent even when it equals the default. */
+  /** Explicit presence: sent even when it equals the default. */
   readonly explicit: boolean
-  /** A 64-bit number as decimal text. */
+  /** A 64-bit number as a decimal string. */
   readonly asText: boolean
 }
 
@@ -34,16 +34,16 @@ export interface MethodShape {
   readonly reply: MessageType
   readonly clientStreams: boolean
   readonly serverStreams: boolean
-  /** Bytes of one request message at most. */
+  /** Maximum bytes of one request message. */
   readonly requestLimit: number
-  /** Declared without side effects. Every other method counts as one that changes something. */
+  /** Declared without side effects. Every other method counts as changing something. */
   readonly readOnly: boolean
 }
 
 const messages = new Map<string, MessageType>()
 const methods = new Map<string, MethodShape>()
 
-/** The message with this full name. Throws when no .proto file has it: a mistake of the caller. */
+/** The message with this full name. Throws when no .proto file has it: a bug of the caller. */
 export function messageType(name: string): MessageType {
   let type = messages.get(name)
   if (!type) {
@@ -80,7 +80,7 @@ function line(name: string): string {
   return text.slice(start + name.length + 3, text.indexOf('\n', start + 1))
 }
 
-/** `name number type`, the type with `*` for a list, `?` for explicit presence, `'` for text, `<key>` for a map. */
+/** `name number type`; suffixes of the type: `*` list, `?` explicit presence, `'` decimal string, `<key>` map. */
 function parseField(field: string): FieldShape {
   const [name = '', id = '', written = ''] = field.split(' ')
   const match = /^([\w.]+)(?:<(\w+)>)?(\*?)(\??)('?)$/.exec(written)

@@ -1,4 +1,4 @@
-/** The forms a value of a spec can have: as it stands in the store and its YAML, and as it lies on the wire. */
+/** The forms of a spec's values: in the store and in YAML, and on the wire. */
 import { YAML } from 'bun'
 import { formatMac, parseMac } from '../wire/ip.ts'
 import { enumNames } from './resource-shapes.ts'
@@ -8,7 +8,7 @@ import { ProtoError, type Reader, wireType } from './wire.ts'
 
 const { varint, bytes, fixed64 } = wireType
 
-/** Every form by its name in resource-shapes.txt, messages apart. */
+/** Every form except messages, by its name in resource-shapes.txt. */
 export const forms: Record<string, Form> = {
   ...messageForms,
   string: { wire: bytes, zero: () => '', write: (writer, value: string) => writer.string(value), read: (reader) => reader.string() },
@@ -59,7 +59,7 @@ export const forms: Record<string, Form> = {
     write: (writer, value) => writer.string(YAML.stringify(value, null, 4)),
     read: (reader) => readYaml(reader),
   },
-  /** An expression: its text is in the YAML; the parsed form on the wire is left out. */
+  /** An expression: YAML has its source; the parsed form on the wire is left out. */
   cel: {
     wire: bytes,
     zero: () => '',

@@ -1,4 +1,4 @@
-/** Forms that are small messages on the wire: addresses, times, URLs, certificates, objects of any shape. */
+/** Forms that are small messages on the wire: addresses, times, URLs, certificates, arbitrary objects. */
 import { formatIp, parseIp, parsePrefix } from '../wire/ip.ts'
 import { formatGoDuration, parseGoDuration } from './go-duration.ts'
 import { type Form, known } from './spec-form.ts'
@@ -106,7 +106,7 @@ export const messageForms: Record<string, Form> = {
       return value
     },
   },
-  /** Name and value, kept in order; a record here. */
+  /** Name and value pairs in order; a record here. */
   pairs: {
     wire: bytes,
     zero: () => ({}),

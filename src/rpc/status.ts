@@ -1,5 +1,5 @@
 /**
- * How a call ended, and the one place where this system's own errors become that.
+ * The status of a call, and the one place where errors of this system are mapped to it.
  * Names are the ones users see: `rpc error: code = NotFound desc = …`.
  */
 
@@ -24,20 +24,20 @@ export const statusCode = {
   Unauthenticated: 16,
 } as const
 
-/** A status by its name. */
+/** The name of a status. */
 export type StatusName = keyof typeof statusCode
 
 const names = Object.keys(statusCode) as StatusName[]
 
-/** The name of a code; codes that are not gRPC's are Unknown. */
+/** The name of a code; unknown codes are Unknown. */
 export function statusName(code: number): StatusName {
   return names[code] ?? 'Unknown'
 }
 
-/** Bytes of an error's text at most: errors often quote what callers sent, and travel in a header. */
+/** Maximum bytes of an error message: errors often quote requests, and are sent in a header. */
 export const maxErrorText = 4096
 
-/** A call that failed: `status` is what callers branch on, the message is for people and cut where it is too long. */
+/** A failed call: callers branch on `status`; the message is for people and is truncated when too long. */
 export class RpcError extends Error {
   constructor(
     readonly status: StatusName,
@@ -54,7 +54,7 @@ export class RpcError extends Error {
 }
 
 function cut(text: string): string {
-  // A letter takes at most three bytes in UTF-8 for each of its units here.
+  // A UTF-16 code unit takes at most three bytes in UTF-8.
   if (text.length * 3 <= maxErrorText) return text
   const bytes = Buffer.from(text.slice(0, maxErrorText))
   if (bytes.length <= maxErrorText && text.length <= maxErrorText) return text
@@ -111,7 +111,7 @@ const byName: Record<string, StatusName> = {
   TimeoutError: 'DeadlineExceeded',
 }
 
-/** Any error as the status a caller gets. Errors are told by their kind's fields, so that no room's classes are needed here. */
+/** The status for any error. Errors are recognized by their fields, so that no class of another room is imported here. */
 export function toRpcError(error: unknown): RpcError {
   if (error instanceof RpcError) return error
   if (!(error instanceof Error)) return new RpcError('Unknown', String(error))

@@ -3,7 +3,7 @@ import { ProtoError, type Reader, type Writer, wireType } from './wire.ts'
 
 const maxDepth = 64
 
-/** The fields of a Struct. */
+/** Writes the fields of a Struct. */
 export function writeStruct(writer: Writer, object: object): void {
   for (const [key, value] of Object.entries(object)) {
     if (value === undefined) continue
@@ -44,7 +44,7 @@ function writeValue(writer: Writer, value: unknown): void {
   }
 }
 
-/** The object a Struct is. Throws ProtoError. */
+/** Reads a Struct as an object. Throws ProtoError. */
 export function readStruct(reader: Reader, depth = 0): Record<string, unknown> {
   if (depth > maxDepth) throw new ProtoError('struct nested too deep', reader.offset)
   const pairs: [string, unknown][] = []

@@ -1,4 +1,4 @@
-/** A text beside the code, embedded by the bundler. */
+/** A text file next to the code, embedded by the bundler. */
 declare module '*.txt' {
   const text: string
   export default text

@@ -1,10 +1,10 @@
 /**
- * Protocol buffers' wire format: varints, fixed widths and length-delimited bytes.
- * 64-bit numbers are JavaScript numbers where those are exact; callers that need every bit ask for bigint.
+ * The wire format of protocol buffers: varints, fixed widths and length-delimited bytes.
+ * 64-bit numbers are JavaScript numbers where those are exact; callers that need every bit use bigint.
  * https://protobuf.dev/programming-guides/encoding/
  */
 
-/** Bytes that are not the message they should be. */
+/** Bytes that do not decode. */
 export class ProtoError extends Error {
   constructor(
     readonly what: string,
@@ -15,17 +15,17 @@ export class ProtoError extends Error {
   }
 }
 
-/** How a field's value is laid out. */
+/** The wire types of fields. */
 export const wireType = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const
 
 const two32 = 0x1_0000_0000
 
-/** Collects a message's bytes. */
+/** Collects the bytes of a message. */
 export class Writer {
   #buffer: Buffer
   #length: number
 
-  /** `reserved` bytes are left free at the start, for a frame's header. */
+  /** Leaves `reserved` bytes free at the start, for a frame header. */
   constructor(reserved = 0, capacity = 256) {
     this.#buffer = Buffer.allocUnsafe(Math.max(capacity, reserved + 64))
     this.#length = reserved
@@ -35,7 +35,7 @@ export class Writer {
     return this.#length
   }
 
-  /** Everything written so far, the reserved bytes included. */
+  /** Everything written so far, including the reserved bytes. */
   finish(): Buffer {
     return this.#buffer.subarray(0, this.#length)
   }
@@ -89,7 +89,7 @@ export class Writer {
     this.#length = this.#buffer.writeDoubleLE(value, this.#length)
   }
 
-  /** Bytes without a length before them. */
+  /** Bytes without a length prefix. */
   raw(bytes: Uint8Array): void {
     this.#ensure(bytes.length)
     this.#buffer.set(bytes, this.#length)
@@ -108,7 +108,7 @@ export class Writer {
     this.#length += this.#buffer.write(text, this.#length)
   }
 
-  /** What `write` writes, with its length before it. */
+  /** What `write` writes, with a length prefix. */
   delimited(write: () => void): void {
     this.#ensure(1)
     const start = ++this.#length
@@ -136,7 +136,7 @@ export class Writer {
   }
 }
 
-/** How many bytes a varint takes. */
+/** The size of a varint in bytes. */
 export function varintSize(value: number): number {
   let size = 1
   while (value > 0x7f) {
@@ -146,7 +146,7 @@ export function varintSize(value: number): number {
   return size
 }
 
-/** Walks over a message's bytes; never past their end. */
+/** Reads the bytes of a message; never past their end. */
 export class Reader {
   readonly #bytes: Uint8Array
   readonly #view: DataView
@@ -223,14 +223,14 @@ export class Reader {
     return this.bytes().toString('utf8')
   }
 
-  /** A reader of the length-delimited bytes that follow. */
+  /** A reader for the length-delimited bytes that follow. */
   delimited(): Reader {
     const size = this.varint()
     const at = this.#take(size)
     return new Reader(this.#bytes, at, at + size)
   }
 
-  /** Passes over a value that nobody asked for. */
+  /** Skips an unknown value. */
   skip(type: number): void {
     if (type === wireType.varint) this.#words(this.#byte())
     else if (type === wireType.fixed64) this.#take(8)
@@ -257,13 +257,13 @@ export class Reader {
   }
 
   #byte(): number {
-    if (this.offset >= this.end) throw this.#error('message ends early')
+    if (this.offset >= this.end) throw this.#error('unexpected end of message')
     return this.#bytes[this.offset++]!
   }
 
   #take(size: number): number {
     const at = this.offset
-    if (size > this.end - at) throw this.#error('message ends early')
+    if (size > this.end - at) throw this.#error('unexpected end of message')
     this.offset = at + size
     return at
   }

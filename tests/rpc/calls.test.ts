@@ -75,11 +75,11 @@ test('the socket has the mode it was given', () => {
   expect(statSync(path).mode & 0o777).toBe(0o660)
 })
 
-test('a caller without a role the method asks for is refused', async () => {
+test('a caller without a role of the method is refused', async () => {
   expect(await failure(channel.unary('machine.MachineService/Reboot', {}))).toEqual(['PermissionDenied', 'not authorized'])
 })
 
-test('a method nobody serves is unimplemented', async () => {
+test('an unknown method is unimplemented', async () => {
   expect(await failure(channel.unary('machine.MachineService/Version', {}))).toEqual([
     'Unimplemented',
     'unknown method /machine.MachineService/Version',
@@ -93,7 +93,7 @@ test("a handler's error arrives with its status and all of its message", async (
   ])
 })
 
-test('a caller that gives up ends the handler', async () => {
+test('a caller that cancels ends the handler', async () => {
   const caller = new AbortController()
   const call = failure(channel.unary('machine.MachineService/Stats', {}, { signal: caller.signal }))
   setTimeout(() => caller.abort(), 20)
@@ -101,25 +101,29 @@ test('a caller that gives up ends the handler', async () => {
   expect(await gone.promise).toMatchObject({ status: 'Canceled' })
 })
 
-test('a deadline that passes ends the call', async () => {
+test('an expired deadline ends the call', async () => {
   expect(await failure(channel.unary('machine.MachineService/Stats', {}, { deadline: 20 }))).toMatchObject([
     'DeadlineExceeded',
     expect.anything(),
   ])
 })
 
+<<<<<<< HEAD
 test('a deadline that no timer can hold leaves the call its time', async () => {
   const waiting = failure(channel.unary('machine.MachineService/Stats', {}, { deadline: 600 * 3_600_000, signal: AbortSignal.timeout(30) }))
   expect(await waiting).toMatchObject(['Canceled', expect.anything()])
 })
 
 test('a stream arrives whole', async () => {
+=======
+test('a stream arrives completely', async () => {
+>>>>>>> 3422f09 (rpc: use the terms of HTTP/2 and gRPC)
   let size = 0
   for await (const { bytes } of channel.serverStream('machine.MachineService/Read', { path: 'x' })) size += bytes.length
   expect(size).toBe(400 * 65536)
 })
 
-test('a reader that does not read holds the sender back', async () => {
+test('a reader that does not read blocks the sender', async () => {
   const stream = channel.serverStream('machine.MachineService/Read', { path: 'x' })
   await stream.next()
   const before = await settled(() => sent)
@@ -133,7 +137,7 @@ test('many requests get one reply', async () => {
   expect(reply.messages[0]?.metadata?.hostname).toBe('1000000')
 })
 
-test('a refusal in the middle reaches a caller that is still sending, and ends its sending', async () => {
+test('a refusal in the middle reaches a caller that is still sending, and stops it', async () => {
   let taken = 0
   async function* endless() {
     for (; ; taken++) yield { imageChunk: { bytes: Buffer.alloc(65536) } }
@@ -144,7 +148,7 @@ test('a refusal in the middle reaches a caller that is still sending, and ends i
   expect(await settled(() => taken)).toBe(when)
 })
 
-test('a caller that is refused at the door is so while it is still sending', async () => {
+test('a caller that is refused by its headers is refused while it is still sending', async () => {
   async function* endless() {
     for (;;) yield { bytes: Buffer.alloc(65536) }
   }
@@ -152,7 +156,7 @@ test('a caller that is refused at the door is so while it is still sending', asy
   expect(await failure(stranger)).toEqual(['PermissionDenied', 'not authorized'])
 })
 
-test('bytes that are no request are the caller’s mistake', async () => {
+test('bytes that do not decode are the caller’s error', async () => {
   const session = http2.connect('http://localhost', { createConnection: () => net.connect(path) })
   const stream = session.request({
     ':method': 'POST',
@@ -175,7 +179,7 @@ test('both sides stream', async () => {
   expect(replies).toEqual(['cba', 'fed', '0'])
 })
 
-test('a server that is not there is unavailable', async () => {
+test('a missing server is unavailable', async () => {
   const nowhere = connect({ unix: join(folder, 'nothing.sock') })
   expect(await failure(nowhere.unary('machine.MachineService/Hostname', {}))).toMatchObject([
     'Unavailable',

@@ -87,7 +87,7 @@ const names = [
 describe('messages', () => {
   for (const name of names) {
     const reference = root.lookupType(name)
-    test(`${name} is read back as an independent reader reads it`, () => {
+    test(`${name}is decoded as an independent decoder does`, () => {
       fc.assert(
         fc.property(anyMessage(reference), (value) => {
           const bytes = encode(messageType(name), value)
@@ -99,7 +99,7 @@ describe('messages', () => {
         { numRuns: runs(60) },
       )
     })
-    test(`${name} is read whoever wrote it`, () => {
+    test(`${name}is decoded from any encoder`, () => {
       fc.assert(
         fc.property(anyMessage(reference), (value) => {
           const bytes = reference.encode(reference.fromObject(value)).finish()
@@ -112,7 +112,7 @@ describe('messages', () => {
     })
   }
 
-  test('any bytes are a message or a ProtoError, never anything else', () => {
+  test('any bytes decode or throw a ProtoError, nothing else', () => {
     fc.assert(
       fc.property(fc.constantFrom(...names), fc.uint8Array({ maxLength: 300 }), (name, bytes) => {
         try {
@@ -125,7 +125,7 @@ describe('messages', () => {
     )
   })
 
-  test('a message in a message that comes twice is merged, as a proxy that appends to one relies on', () => {
+  test('a nested message that occurs twice is merged, which a proxy that appends to it relies on', () => {
     const type = messageType('common.Data')
     const failed = encode(type, { metadata: { error: 'gone', status: { code: 5 } }, bytes: Buffer.from('x') })
     const marked = encode(type, { metadata: { hostname: '10.5.0.2', status: { message: 'not there' } } })
@@ -135,7 +135,7 @@ describe('messages', () => {
     })
   })
 
-  test('nested without end are refused', () => {
+  test('nested too deep are refused', () => {
     let bytes: Buffer = Buffer.alloc(0)
     for (let i = 0; i < 200; i++) {
       const writer = new Writer()
@@ -147,7 +147,7 @@ describe('messages', () => {
     expect(() => decode(messageType('google.protobuf.Value'), bytes)).toThrow('messages nested too deep')
   })
 
-  test('a map key "__proto__" is a key like any other', () => {
+  test('a map key "__proto__" is an ordinary key', () => {
     const bytes = encode(messageType('cosi.resource.Metadata'), { labels: Object.fromEntries([['__proto__', 'x']]) })
     const { labels } = decode(messageType('cosi.resource.Metadata'), bytes) as { labels: Record<string, string> }
     expect(Object.keys(labels)).toEqual(['__proto__'])
@@ -169,7 +169,7 @@ function comparable(value: unknown): unknown {
 }
 
 describe('numbers', () => {
-  test('of 64 bits come back exactly', () => {
+  test('of 64 bits round-trip exactly', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), (value) => {
         const writer = new Writer()
@@ -179,7 +179,7 @@ describe('numbers', () => {
     )
   })
 
-  test('of 53 bits come back exactly, negative ones too', () => {
+  test('of 53 bits round-trip exactly, negative ones too', () => {
     fc.assert(
       fc.property(fc.maxSafeInteger(), (value) => {
         const writer = new Writer()

@@ -19,7 +19,7 @@ function frame(message: Uint8Array): Buffer {
 }
 
 describe('frames', () => {
-  test('are put together whatever the pieces they come in', () => {
+  test('are assembled from pieces of any size', () => {
     fc.assert(
       fc.property(
         fc.array(fc.uint8Array({ maxLength: 100 }), { maxLength: 8 }),
@@ -40,7 +40,7 @@ describe('frames', () => {
     )
   })
 
-  test('of any bytes end in messages or an RpcError', () => {
+  test('of any bytes yield messages or an RpcError', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 50 })), (chunks) => {
         const reader = new FrameReader(1000)
@@ -56,7 +56,7 @@ describe('frames', () => {
     )
   })
 
-  test('that are too large are refused by their header, before their bytes are taken', () => {
+  test('that are too large are refused by their header, before their bytes are read', () => {
     const header = Buffer.alloc(frameHeader)
     header.writeUInt32BE(maxMessage + 1, 1)
     expect(() => [...new FrameReader().push(header)]).toThrow('larger than the limit')
@@ -87,7 +87,7 @@ describe('the status of a call', () => {
     expect(statusOf({ 'grpc-status': '0' })).toBeUndefined()
   })
 
-  test('tells our own errors by their kind', () => {
+  test('maps errors of this system by their kind', () => {
     expect(toRpcError(Object.assign(new Error('gone'), { reason: 'not-found' })).status).toBe('NotFound')
     expect(toRpcError(Object.assign(new Error('no'), { errno: 'EACCES' })).status).toBe('PermissionDenied')
     expect(toRpcError(Object.assign(new Error('no'), { code: 'ENOENT' })).status).toBe('NotFound')

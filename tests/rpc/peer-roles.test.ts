@@ -10,14 +10,14 @@ import { allRoles, type Role, unary } from '../../src/rpc/server/method.ts'
 import { peerRoles, serviceRoles } from '../../src/rpc/server/peer-roles.ts'
 import { serveUnix } from '../../src/rpc/server/server.ts'
 
-test('apid speaks for anyone, the dashboard looks and writes META, others do nothing', () => {
+test('apid forwards any role, the dashboard reads and writes META, others get no role', () => {
   expect(serviceRoles('apid')).toEqual(allRoles)
   expect(serviceRoles('ext-agent')).toEqual(allRoles)
   expect(serviceRoles('dashboard')).toEqual(['os:reader', 'os:meta:writer'])
   for (const service of ['machined', 'kubelet', 'constructor', undefined]) expect(serviceRoles(service)).toEqual([])
 })
 
-test('a claim beyond the service at the other end of the socket is not believed', async () => {
+test('a claim beyond the roles of the peer service is not granted', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'ichor-peer-'))
   const path = join(folder, 'machine.sock')
   const sockets = new Set<PeerSocket>()
@@ -44,7 +44,7 @@ test('a claim beyond the service at the other end of the socket is not believed'
   rmSync(folder, { recursive: true })
 })
 
-test('a process that calls before its service is known is not refused for as long as its connection lasts', async () => {
+test('a process that calls before its service is registered is not refused for the rest of its connection', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'ichor-peer-'))
   const path = join(folder, 'machine.sock')
   const sockets = new Set<PeerSocket>()

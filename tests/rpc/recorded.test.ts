@@ -6,7 +6,7 @@ import { decodeSpec, encodeSpec } from '../../src/rpc/resource-codec.ts'
 import { specYaml } from '../../src/rpc/resource-yaml.ts'
 
 for await (const file of new Glob('*/*.txt').scan(`${import.meta.dir}/recorded`)) {
-  test(`${file}: the same YAML comes of the same spec, and of what was on the wire`, async () => {
+  test(`${file}: the spec and its message on the wire give the same YAML`, async () => {
     const documents = (await Bun.file(`${import.meta.dir}/recorded/${file}`).text()).split('\n---\n')
     for (const document of documents) {
       const type = /^ {4}type: (\S+)/m.exec(document)?.[1] ?? ''

@@ -1,4 +1,4 @@
-/** Requests without a measure: too large, too many fields, never whole; and what fails a call must fail nothing else. */
+/** Requests without a measure: too large, too many fields, never whole; and a failure of a call must fail nothing else. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import http2 from 'node:http2'
@@ -118,7 +118,7 @@ beforeAll(async () => {
 })
 
 describe('the limit of a request', () => {
-  test('is declared with every method: small, but for configurations, values of META and streams', () => {
+  test('is declared with every method: small, except for configurations, values of META and streams', () => {
     const large = servedMethods('metal')
       .map((method) => [method.path, methodShape(method.path).requestLimit] as const)
       .filter(([, limit]) => limit !== 64 * kib)
@@ -146,12 +146,12 @@ describe('the limit of a request', () => {
     })
   })
 
-  test('lets a configuration of 4 MiB pass', async () => {
+  test('allows a configuration of 4 MiB', async () => {
     const { messages } = await channel.unary('machine.MachineService/ApplyConfiguration', { data: Buffer.alloc(4 * mib) })
     expect(messages[0]?.modeDetails).toBe(String(4 * mib))
   })
 
-  test('holds for each message of a stream, not for all together', async () => {
+  test('applies to each message of a stream, not to their sum', async () => {
     const messages = Array.from({ length: 5 }, () => ({ bytes: Buffer.alloc(2 * mib) }))
     const reply = await channel.clientStream('machine.MachineService/EtcdRecover', messages)
     expect(reply.messages[0]?.metadata?.hostname).toBe(String(10 * mib))
@@ -183,7 +183,7 @@ test.each([
   expect(Buffer.byteLength(error!.message)).toBeLessThanOrEqual(maxErrorText)
 })
 
-describe('a request that never becomes whole', () => {
+describe('a request that is never complete', () => {
   test.each([
     ['without a byte', 'machine.MachineService/Hostname', Buffer.alloc(0)],
     ['in the middle of its header', 'machine.MachineService/Hostname', headerOf(100).subarray(0, 3)],
@@ -194,11 +194,11 @@ describe('a request that never becomes whole', () => {
     const { path } = await serving({ requestTime: 20 })
     expect(await begun(path, method, bytes)).toEqual({
       status: 'DeadlineExceeded',
-      message: 'the request was not whole within 0.02 s',
+      message: 'the request was incomplete after 0.02 s',
     })
   })
 
-  test('is charged to its client, who loses the largest when they are too much', async () => {
+  test('is charged to its client, which loses the largest when they exceed the limit', async () => {
     const { path, channel } = await serving()
     const session = rawSession(path)
     const half = headerOf(4 * mib, Buffer.alloc(4 * mib - 1))
@@ -208,7 +208,7 @@ describe('a request that never becomes whole', () => {
   })
 })
 
-describe('a request that is whole', () => {
+describe('a complete request', () => {
   const endless = [
     ...methods.slice(0, 1),
     unary('storage.StorageService/BlockDeviceWipe', readers, () => new Promise<never>(() => {})),
@@ -234,7 +234,7 @@ describe('a request that is whole', () => {
     expect((await channel.unary('machine.MachineService/Hostname', {})).messages[0]?.hostname).toBe('here')
   })
 
-  test('does not keep the chunk that it came in', async () => {
+  test('does not retain the chunk it arrived in', async () => {
     const path = join(folder, 'chunks')
     const clock = new RequestClock()
     const kept: Promise<Buffer>[] = []
@@ -253,7 +253,7 @@ describe('a request that is whole', () => {
   })
 })
 
-describe('what fails', () => {
+describe('a failure of', () => {
   const broken = () => {
     throw new Error('broken')
   }
@@ -278,7 +278,7 @@ describe('what fails', () => {
     expect((await channel.unary('machine.MachineService/Hostname', {})).messages[0]?.hostname).toBe('here')
   })
 
-  test('an observer after a call leaves its answer as it was', async () => {
+  test('an observer after a call leaves its response unchanged', async () => {
     const { channel } = await serving({ observer: { ...observer, ended: broken } })
     for (let calls = 0; calls < 3; calls++)
       expect((await channel.unary('machine.MachineService/Hostname', {})).messages[0]?.hostname).toBe('here')

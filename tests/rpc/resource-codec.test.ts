@@ -22,7 +22,7 @@ async function rows(file: string): Promise<string[][]> {
 const table = await rows('resource-spec-yaml.tsv')
 
 describe('the shapes of specs', () => {
-  test('have every type and key of the table, with its number and what YAML leaves out', () => {
+  test('have every type and key of the table, with its number and what YAML omits', () => {
     for (const [type = '', path = '', , omitempty, , , number] of table) {
       if (path === '' || path === '(empty)' || path === '(whole spec)') {
         expect({ type, known: specFields(type) !== undefined }).toEqual({ type, known: true })
@@ -180,12 +180,12 @@ describe('a spec', () => {
   }
 
   for (const [type, spec] of cases) {
-    test(`of ${type} comes back as it was`, () => {
+    test(`of ${type} round-trips`, () => {
       expect(decodeSpec(type, encodeSpec(type, spec))).toEqual(spec)
     })
   }
 
-  test('of every type has an empty form whose YAML can be written', () => {
+  test('of every type has an empty form that can be written as YAML', () => {
     for (const type of new Set(table.map(([name]) => name!))) {
       const spec = decodeSpec(type, new Uint8Array())
       expect(encodeSpec(type, spec)).toBeInstanceOf(Buffer)
@@ -193,7 +193,7 @@ describe('a spec', () => {
     }
   })
 
-  test('of any bytes is read or refused with a ProtoError, never anything else', () => {
+  test('of any bytes decodes or throws a ProtoError, nothing else', () => {
     const types = [...new Set(table.map(([name]) => name!))]
     fc.assert(
       fc.property(fc.constantFrom(...types), fc.uint8Array({ maxLength: 120 }), (type, bytes) => {
@@ -207,29 +207,29 @@ describe('a spec', () => {
     )
   })
 
-  test('of unknown bytes is refused with where it went wrong', () => {
+  test('of unknown bytes is refused with the offset', () => {
     expect(() => decodeSpec('HostnameStatuses.net.talos.dev', Buffer.from([0x0a, 0x05, 0x61]))).toThrow(
-      'decode message: message ends early',
+      'decode message: unexpected end of message',
     )
   })
 })
 
 describe('the YAML of a spec', () => {
-  test('has the keys in their order, empty ones as the reference shows them', () => {
+  test('has the keys in order, empty ones as the reference shows them', () => {
     const spec = { image: 'etcd', extraArgs: {}, advertiseExcludeSubnets: [], listenExcludeSubnets: [] }
     expect(specYaml('EtcdConfigs.etcd.talos.dev', spec)).toBe(
       'advertiseExcludeSubnets: []\nlistenExcludeSubnets: []\nimage: etcd\nextraArgs: {}\n',
     )
   })
 
-  test('indents by four and quotes what would be another type', () => {
+  test('indents by four and quotes strings that would parse as another type', () => {
     const spec = { addresses: ['10.6.0.2'], hostname: '', nodeId: '1e3', machineType: 'worker', operatingSystem: '7' }
     expect(specYaml('Members.cluster.talos.dev', spec)).toBe(
       'nodeId: "1e3"\naddresses:\n    - 10.6.0.2\nhostname: ""\nmachineType: worker\noperatingSystem: "7"\n',
     )
   })
 
-  test('shows bytes as a list of numbers and texts of several lines as blocks', () => {
+  test('shows bytes as a list of numbers and multi-line strings as blocks', () => {
     expect(specYaml('EncryptionSalts.secrets.talos.dev', { diskSalt: Buffer.from([1, 2]) })).toBe('diskSalt:\n    - 1\n    - 2\n')
     expect(specYaml('MachineConfigs.config.talos.dev', 'a: 1\nb: 2\n')).toBe('|\n    a: 1\n    b: 2\n')
   })

@@ -70,11 +70,11 @@ test('a resource arrives with its metadata, its spec as a message and as YAML', 
   expect(fromMessage(resource!).spec).toEqual({ hostname: 'a', domainname: 'b' })
 })
 
-test('one that is not there is not found', async () => {
+test('a missing resource is NotFound', async () => {
   expect((await failure(get(reader, 'HostnameStatuses.net.talos.dev', 'x')))[0]).toBe('NotFound')
 })
 
-test('a list has all of a kind, or those that a label or an id selects', async () => {
+test('a list contains all resources of a type, or those that a label or an id selects', async () => {
   const ids = async (options: object) => (await list(reader, { ...hostnames, options })).map(({ resource }) => resource?.metadata?.id)
   expect(await ids({})).toEqual(['hostname', 'other'])
   expect(await ids({ labelQuery: [{ terms: [{ key: 'color', op: LabelTerm.Operation.EQUAL, value: ['red'] }] }] })).toEqual(['hostname'])
@@ -82,7 +82,7 @@ test('a list has all of a kind, or those that a label or an id selects', async (
   expect(await ids({ idQuery: { regexp: '^oth' } })).toEqual(['other'])
 })
 
-test('a pattern that would keep the machine busy is refused', async () => {
+test('an expensive pattern is refused', async () => {
   const ask = (regexp: string) => failure(list(reader, { ...hostnames, options: { idQuery: { regexp } } }))
   expect(await ask('(?=a)')).toEqual([
     'InvalidArgument',
@@ -215,7 +215,7 @@ describe('a watch', () => {
   }
   const seen = ({ event }: cosi.resource.WatchResponse) => event.map(({ eventType, resource }) => [eventType, resource?.metadata?.id])
 
-  test('begins with the contents, says when they are over, then tells of changes', async () => {
+  test('starts with the contents, marks their end, then reports changes', async () => {
     const watch = await start({ options: { bootstrapContents: true } })
     expect(seen(await watch.next())).toEqual([[EventType.CREATED, 'hostname']])
     expect(seen(await watch.next())).toEqual([[EventType.CREATED, 'other']])
@@ -230,7 +230,7 @@ describe('a watch', () => {
     await watch.end()
   })
 
-  test('that is aggregated has the contents in one response', async () => {
+  test('that is aggregated sends the contents in one response', async () => {
     const watch = await start({ options: { bootstrapContents: true, aggregated: true } })
     expect(seen(await watch.next())).toEqual([
       [EventType.CREATED, 'hostname'],
@@ -240,7 +240,7 @@ describe('a watch', () => {
     await watch.end()
   })
 
-  test('of one begins with how it stands, also when it is not there', async () => {
+  test('of one resource starts with its state, existing or not', async () => {
     const there = await start({ id: 'hostname' })
     expect(seen(await there.next())).toEqual([[EventType.CREATED, 'hostname']])
     await there.end()
@@ -253,7 +253,7 @@ describe('a watch', () => {
     await absent.end()
   })
 
-  test('goes on from a bookmark, and refuses one of another run', async () => {
+  test('continues from a bookmark, and refuses one of another run', async () => {
     const first = await start({})
     store.put(HostnameStatus, 'third', { hostname: 'd', domainname: '' })
     const { event } = await first.next()
@@ -270,17 +270,17 @@ describe('a watch', () => {
 describe('access', () => {
   const refused = async (call: Promise<unknown>) => (await failure(call))[0]
 
-  test('to sensitive kinds is for administrators', async () => {
+  test('to sensitive types is for administrators', async () => {
     expect(await refused(get(reader, 'MachineConfigs.config.talos.dev', 'v1alpha1'))).toBe('PermissionDenied')
     expect(await refused(list(reader, { type: 'MachineConfigs.config.talos.dev' }))).toBe('PermissionDenied')
     expect(fromMessage((await get(admin, 'MachineConfigs.config.talos.dev', 'v1alpha1')).resource!).spec).toBe('version: v1alpha1\n')
   })
 
-  test('to unknown kinds is refused', async () => {
+  test('to unknown types is refused', async () => {
     expect(await refused(get(admin, 'Nonsenses.talos.dev', 'x'))).toBe('PermissionDenied')
   })
 
-  test('for writing is refused, to everyone', async () => {
+  test('for writing is refused to everyone', async () => {
     for (const channel of [admin, reader, apid, trustd]) {
       const resource = { metadata: { ...hostnames, id: 'new', version: '1', phase: 'running' }, spec: {} }
       expect(await refused(channel.unary('cosi.resource.State/Create', { resource }))).toBe('PermissionDenied')
@@ -290,7 +290,7 @@ describe('access', () => {
     expect(store.get(HostnameStatus, 'hostname')).toBeDefined()
   })
 
-  test('of apid ends at its own certificates and the addresses', async () => {
+  test('of apid is limited to its own certificates and the addresses', async () => {
     expect((await get(apid, 'ApiCertificates.secrets.talos.dev', 'api')).resource?.metadata?.id).toBe('api')
     expect(await list(apid, { type: 'NodeAddresses.net.talos.dev' })).toHaveLength(1)
     const others = store.types().filter(({ type }) => !['ApiCertificates.secrets.talos.dev', 'NodeAddresses.net.talos.dev'].includes(type))

@@ -63,7 +63,7 @@ async function sip(stream: Stream): Promise<{ read: number; held: number }> {
   return { read, held }
 }
 
-test('what a client does not read is not sent', async () => {
+test('bytes that a client does not read are not sent', async () => {
   const { read, held } = await sip(ask('/slow'))
   expect(read).toBe(size)
   expect(held).toBeLessThanOrEqual(largestWindow)

@@ -127,7 +127,7 @@ export class Gateway implements Reach {
     const known = maintenance ? anonymous : certificate && clientOf(certificate)
     const address = socket.remoteAddress?.replace(/^::ffff:/, '')
     if (!known) {
-      this.#options.log.info('client was turned away: its certificate is not for clients only', { peer: address })
+      this.#options.log.info('client refused: its certificate is not for clients only', { peer: address })
       return undefined
     }
     const identity = maintenance ? undefined : certificate?.fingerprint256

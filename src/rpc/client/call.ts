@@ -1,4 +1,4 @@
-/** One call of a client: requests sent no faster than the server takes them, replies, and the status it ended with. */
+/** One client call: sends requests no faster than the server reads them, and yields replies and the final status. */
 import { timerDelay } from '../../cosi/timer.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
 import { decode, encode } from '../codec.ts'
@@ -7,10 +7,10 @@ import type { Stream } from '../http2/stream.ts'
 import type { MethodShape } from '../schema.ts'
 import { RpcError } from '../status.ts'
 
-/** What comes with a call. */
+/** Options of a call. */
 export interface CallOptions {
   readonly metadata?: Readonly<Record<string, string | readonly string[]>>
-  /** Milliseconds from now; 0 for none. Unary and client-streaming calls have 30 seconds when not told; others none. */
+  /** Milliseconds from now; 0 for none. Default: 30 seconds for unary and client-streaming calls, none for others. */
   readonly deadline?: number
   readonly signal?: AbortSignal
 }
@@ -57,7 +57,7 @@ export class Call {
     })
   }
 
-  /** Sends requests no faster than the server takes them. */
+  /** Sends requests no faster than the server reads them. */
   async send(requests: AsyncIterable<object>): Promise<void> {
     const { stream } = this
     try {
@@ -72,7 +72,7 @@ export class Call {
     }
   }
 
-  /** The replies, then the status as a throw unless it is OK. */
+  /** The replies; then throws the status unless it is OK. */
   async *replies(): AsyncGenerator<object, void> {
     const { stream } = this
     try {
@@ -91,7 +91,7 @@ export class Call {
       if (failure) throw failure
       this.#frames.end()
     } finally {
-      // Also when it has all its answers and would still send.
+      // Also when all replies have arrived and the request is still being sent.
       stream.reset()
     }
   }
@@ -111,9 +111,9 @@ export class Call {
   #status(): RpcError | undefined {
     if (this.#trailers) return statusOf(this.#trailers)
     const { failure } = this.stream
-    const lost = failure?.message ?? 'connection ended without an answer'
+    const lost = failure?.message ?? 'connection closed without a response'
     if (failure?.code === 'ENHANCE_YOUR_CALM' && !this.#ended)
-      return new RpcError('ResourceExhausted', `call "${this.#shape.path}": the server ended it to make room for others`, {
+      return new RpcError('ResourceExhausted', `call "${this.#shape.path}": the server ended it in favour of other clients`, {
         cause: failure,
       })
     if (!this.#ended) return new RpcError('Unavailable', `call "${this.#shape.path}": ${lost}`, { cause: failure })

@@ -1,6 +1,6 @@
 /**
- * Calls to a server over one HTTP/2 connection, opened at the first call and again after it was lost.
- * Every call has a deadline unless told otherwise; an answer without a status counts as a failure.
+ * Calls to a server over one HTTP/2 connection, opened at the first call and reopened after it was lost.
+ * Every call has a deadline unless it is disabled; a response without a status counts as a failure.
  */
 
 import { background } from '../../cosi/background.ts'
@@ -17,11 +17,11 @@ import { RpcError } from '../status.ts'
 import { Call, type CallOptions } from './call.ts'
 import { dial, type Target } from './dial.ts'
 
-/** What all calls of a channel share. */
+/** Options for all calls of a channel. */
 export interface ChannelOptions {
   /** Sent with every call. */
   readonly metadata?: CallOptions['metadata']
-  /** Milliseconds that connecting may take. */
+  /** Connect timeout in milliseconds. */
   readonly connectTimeout?: number
 }
 
@@ -29,7 +29,7 @@ type Path<Kind> = { [P in keyof Methods]: Methods[P]['kind'] extends Kind ? P : 
 type Request<P extends keyof Methods> = Init<Methods[P]['request']>
 type Reply<P extends keyof Methods> = Methods[P]['reply']
 
-/** A way to call a server. All calls throw RpcError. */
+/** A client of a server. All calls throw RpcError. */
 export interface Channel {
   unary<P extends Path<'unary'>>(path: P, request: Request<P>, options?: CallOptions): Promise<Reply<P>>
   /** Leaving the loop early cancels the call. */
@@ -49,7 +49,7 @@ export interface Channel {
 
 const defaultDeadline = 30_000
 
-/** A channel to a server; nothing is sent before the first call. With several addresses the first that answers is kept. */
+/** Opens a channel; nothing is sent before the first call. With several addresses the first that answers is kept. */
 export function connect(target: Target | readonly Target[], options: ChannelOptions = {}): Channel {
   return new HttpChannel([target].flat() as Target[], options)
 }
@@ -86,7 +86,7 @@ class HttpChannel implements Channel {
     options: CallOptions = {},
   ): Promise<Reply<P>> {
     const call = await this.#start(methodShape(path), { deadline: defaultDeadline, ...options })
-    background(call.send(requests as AsyncIterable<object>), silent) // what fails ends the call itself
+    background(call.send(requests as AsyncIterable<object>), silent) // a failure ends the call itself
     return (await only(call.replies())) as Reply<P>
   }
 
@@ -96,7 +96,7 @@ class HttpChannel implements Channel {
     options: CallOptions = {},
   ): AsyncGenerator<Reply<P>, void> {
     const call = await this.#start(methodShape(path), options)
-    background(call.send(requests as AsyncIterable<object>), silent) // what fails ends the call itself
+    background(call.send(requests as AsyncIterable<object>), silent) // a failure ends the call itself
     yield* call.replies() as AsyncGenerator<Reply<P>, void>
   }
 
@@ -126,7 +126,7 @@ class HttpChannel implements Channel {
     return new Call(session.request(headers), shape, options)
   }
 
-  /** All calls that find no connection wait for the same one. */
+  /** All calls without a connection wait for the same one. */
   async #connected(options: CallOptions): Promise<Session> {
     if (this.#closed) throw new RpcError('Canceled', 'channel is closed')
     const known = this.#session
@@ -134,7 +134,7 @@ class HttpChannel implements Channel {
     this.#dialing ??= this.#dial().finally(() => {
       this.#dialing = undefined
     })
-    this.#session = await patiently(this.#dialing, options)
+    this.#session = await withinDeadline(this.#dialing, options)
     return this.#session
   }
 
@@ -152,8 +152,8 @@ class HttpChannel implements Channel {
   }
 }
 
-/** Waits for a connection no longer than the call may take. */
-function patiently<T>(connection: Promise<T>, { deadline, signal }: CallOptions): Promise<T> {
+/** Waits for a connection within the deadline of a call. */
+function withinDeadline<T>(connection: Promise<T>, { deadline, signal }: CallOptions): Promise<T> {
   if (!deadline && !signal) return connection
   return new Promise((resolve, reject) => {
     const late = () => reject(new RpcError('DeadlineExceeded', `no connection within ${deadline} ms`))

@@ -1,6 +1,6 @@
 /**
- * One HTTP/2 connection to a server: over a unix socket, plain TCP, or TLS with the server's name or address verified.
- * A bare IP address is no valid TLS server name, so it is not sent as one and is looked for in the certificate here.
+ * One HTTP/2 connection to a server: over a unix socket, plain TCP, or TLS with verification of the server's name or address.
+ * A bare IP address is not a valid TLS server name, so it is not sent and is compared with the certificate here.
  */
 import { createHash, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
@@ -9,25 +9,25 @@ import type { PeerSocket } from '../http2/output.ts'
 import { Session } from '../http2/session.ts'
 import { RpcError } from '../status.ts'
 
-/** How to prove who is who. */
+/** TLS credentials and verification. */
 export interface TlsOptions {
-  /** PEM of the authorities to trust; without it those of the system. */
+  /** PEM of the trusted authorities. Default: those of the system. */
   readonly ca?: string | Uint8Array
-  /** PEM of our own certificate and key. */
+  /** PEM of the client's certificate and key. */
   readonly cert?: string | Uint8Array
   readonly key?: string | Uint8Array
-  /** Trust whatever the server shows: maintenance mode only. */
+  /** Skips verification of the server: maintenance mode only. */
   readonly insecure?: boolean
-  /** Trust only a certificate whose public key has one of these hashes: base64 of the SHA-256 of its SubjectPublicKeyInfo. */
+  /** Trusts only a certificate whose public key has one of these hashes: base64 of the SHA-256 of its SubjectPublicKeyInfo. */
   readonly fingerprint?: string | readonly string[]
-  /** The name to look for in the server's certificate instead of the address. */
+  /** The name to verify in the server's certificate instead of the address. */
   readonly serverName?: string
 }
 
-/** Where a server is. */
+/** The address of a server. */
 export type Target = { readonly unix: string } | { readonly address: string; readonly tls?: TlsOptions; readonly defaultPort?: number }
 
-/** A `host:port`, `[v6]:port`, bare host or bare IPv6 address. */
+/** Splits `host:port`, `[v6]:port`, a bare host or a bare IPv6 address. */
 export function splitAddress(address: string, defaultPort: number): { host: string; port: number } {
   const match = /^(?:\[([^\]]+)\]|([^:]*))(?::(\d+))?$/.exec(address)
   const host = match?.[1] ?? match?.[2] ?? address
@@ -36,7 +36,7 @@ export function splitAddress(address: string, defaultPort: number): { host: stri
 
 type Socket = Bun.Socket<undefined> & PeerSocket
 
-/** Connects within `timeout` milliseconds, until the server has said that it speaks HTTP/2. Throws RpcError Unavailable. */
+/** Connects within `timeout` milliseconds and waits for the server's SETTINGS. Throws RpcError Unavailable. */
 export function dial(target: Target, { timeout = 20_000, signal }: { timeout?: number; signal?: AbortSignal } = {}): Promise<Session> {
   const { promise, resolve, reject } = Promise.withResolvers<Session>()
   const where = 'unix' in target ? target.unix : target.address
@@ -63,7 +63,7 @@ export function dial(target: Target, { timeout = 20_000, signal }: { timeout?: n
   const begin = (socket: Socket) => {
     if (over) return
     session = new Session(socket, { side: 'client' })
-    // With TLS 1.3 a client hears only now that its certificate was refused.
+    // With TLS 1.3 a client learns only now that its certificate was refused.
     const hint = tls?.cert ? '; the server may have refused our certificate' : ''
     session.whenClosed((error) => fail(new Error(`${error?.message ?? 'connection closed'}${hint}`, { cause: error })))
     session.whenSettled(() => {
@@ -111,15 +111,15 @@ function open(target: Target, socket: Bun.SocketHandler<undefined>): Promise<unk
     ...(key !== undefined && { key: relabelled(key) }),
     ALPNProtocols: Buffer.from('\x02h2'),
     minVersion: 0x0303, // TLS 1.2
-    // An address is no name of a server: there is none to send then.
+    // An address is not a server name: none is sent then.
     ...(!isIP(serverName) && { serverName }),
-    // Whether the server is the right one is judged below, of every connection, by all that it has shown.
+    // The server is verified below, with its whole certificate.
     rejectUnauthorized: false,
   }
   return Bun.connect({ hostname, port, tls: tls as Bun.TLSOptions, socket })
 }
 
-/** The field's label for Ed25519 keys is none that TLS knows; what it wraps is PKCS #8. */
+/** The PEM label of Ed25519 keys in configurations is unknown to TLS libraries; its contents are PKCS #8. */
 function relabelled(key: string | Uint8Array): string {
   return Buffer.from(key).toString('latin1').replaceAll('ED25519 PRIVATE KEY', 'PRIVATE KEY')
 }
@@ -131,10 +131,10 @@ function identityError(name: string, certificate: Uint8Array): Error | undefined
   return new Error(`certificate is not for "${name}" but for ${x509.subjectAltName ?? 'no address at all'}`)
 }
 
-/** Why the server is not to be trusted after the handshake, if so. */
+/** Why the server is not trusted after the handshake, if so. */
 function refuse(socket: Socket, options: TlsOptions, where: string, error: Error | null): Error | undefined {
   const certificate = (socket.getPeerCertificate() as PeerCertificate | undefined)?.raw
-  if (!certificate) return error ?? new Error('the server shows no certificate')
+  if (!certificate) return error ?? new Error('the server presented no certificate')
   if (socket.alpnProtocol !== 'h2') return new Error('server does not speak HTTP/2')
   if (options.fingerprint) {
     const seen = fingerprintOf(certificate)

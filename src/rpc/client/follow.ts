@@ -1,4 +1,4 @@
-/** Following resources of a machine over its resource API, for as long as both live. */
+/** Follows resources of a machine over its resource API. */
 import type { Logger } from '../../cosi/log.ts'
 import type { Resource } from '../../cosi/resource.ts'
 import { cosi as enums } from '../enums.ts'
@@ -9,17 +9,17 @@ import type { Channel } from './channel.ts'
 
 const { EventType } = enums.resource
 
-/** How a watch goes on. */
+/** Options of a watch. */
 export interface FollowOptions {
   readonly signal: AbortSignal
   readonly log: Logger
-  /** A watch begins: what is there comes again, and what went meanwhile does not. */
+  /** A watch starts: existing resources are reported again, resources destroyed meanwhile are not. */
   readonly began?: () => void
-  /** All that is there has come, for a watch with `bootstrapContents`. */
+  /** All existing resources were reported, for a watch with `bootstrapContents`. */
   readonly complete?: () => void
 }
 
-/** Calls back with each resource that is there or changes, and those that go; watches again whenever a watch ends, until the signal. */
+/** Calls back with each resource that exists, changes or is destroyed; restarts the watch whenever it ends, until the signal is aborted. */
 export async function follow(
   channel: Channel,
   watched: Init<cosi.resource.WatchRequest>,

@@ -1,4 +1,4 @@
-/** The connections of a listener, from their handshake to their end: who may come in, and who has to leave. */
+/** The connections of a listener, from handshake to close: which are accepted, and which are closed. */
 import { writeSync } from 'node:fs'
 import type { PeerCertificate } from 'node:tls'
 import { authoritiesOf, expired, issuerOf } from './client-certificate.ts'
@@ -10,22 +10,22 @@ import { Session } from './session.ts'
 import { addressKey, Shares } from './shares.ts'
 import { alert, firstAlert, trafficSecret } from './tls-alert.ts'
 
-/** What is known of a connection. */
+/** State of a connection. */
 export interface Connection {
   session?: Session
   deadline?: ReturnType<typeof setTimeout>
-  /** Of the key that the first record after the handshake is sent under, until the client is let in. */
+  /** The traffic secret of the first record after the handshake, until the client is accepted. */
   secret?: Buffer
 }
 
 /** A socket of the listener. */
 export type Socket = Bun.Socket<Connection> & PeerSocket
 
-/** Why a client may not come in. */
+/** Why a client is refused. */
 interface Refusal {
   readonly why?: string
   readonly error?: Error | null
-  /** The alert that tells it. */
+  /** The TLS alert to send. */
   readonly alert?: number
 }
 
@@ -60,9 +60,9 @@ export class Acceptor {
   readonly #arrivals = new Arrivals()
   /** Those who have not greeted yet, in the order they came. */
   readonly #greeting = new Set<Socket>()
-  #asked = new WeakSet<Session>()
+  #pinged = new WeakSet<Session>()
   readonly #pace = new Pace<Socket>()
-  /** What clients have proved themselves by. */
+  /** The certificates of accepted clients. */
   readonly #certificates = new Map<Session, PeerCertificate>()
 
   /** `overrun` ends the runtime's accepting for a while, as too many come. */
@@ -86,7 +86,7 @@ export class Acceptor {
     if (this.#greeting.size === limits.maxGreeting) setImmediate(this.#makeRoom)
     this.#greeting.add(socket)
     socket.data.deadline = setTimeout(
-      () => this.#turnAway(socket, 'client did not greet in time'),
+      () => this.#turnAway(socket, 'client sent no preface in time'),
       this.#options.greetingTime ?? limits.greetingTime,
     )
     if (this.tls) this.#pace.enter(socket, addressKey(socket.remoteAddress ?? ''))
@@ -110,12 +110,12 @@ export class Acceptor {
 
   proved(socket: Socket, success: boolean, error: Error | null): void {
     const certificate = success && this.tls?.clients === 'required' ? socket.getPeerCertificate() : undefined
-    const refusal = success ? this.#refusalOf(socket, certificate, error) : { why: 'client was turned away', error }
+    const refusal = success ? this.#refusalOf(socket, certificate, error) : { why: 'client refused', error }
     if (refusal) {
       this.#refuse(socket, refusal)
       return
     }
-    // Callers that vanish without a word are noticed by the kernel.
+    // The kernel detects peers that vanish without closing.
     socket.setKeepAlive(true, 30_000)
     socket.setNoDelay(true)
     this.#welcome(socket, certificate)
@@ -123,18 +123,18 @@ export class Acceptor {
 
   #refusalOf(socket: Socket, certificate: PeerCertificate | undefined, error: Error | null): Refusal | undefined {
     if (this.tls?.clients === 'required' && !certificate?.raw)
-      return { why: 'client shows no certificate', alert: alert.certificateRequired }
+      return { why: 'client presented no certificate', alert: alert.certificateRequired }
     if (this.tls?.clients === 'required' && (error || !socket.authorized)) {
       const { code = '' } = (error ?? {}) as { code?: string }
       const invalid = code.startsWith('CERT_') ? alert.badCertificate : alert.unknownAuthority
-      return { why: 'client was turned away', error, alert: code === 'CERT_HAS_EXPIRED' ? alert.certificateExpired : invalid }
+      return { why: 'client refused', error, alert: code === 'CERT_HAS_EXPIRED' ? alert.certificateExpired : invalid }
     }
     if (socket.alpnProtocol !== 'h2') return { why: 'client does not speak HTTP/2' }
     const invalid = certificate && expired(certificate, Date.now())
-    return invalid ? { why: `client was turned away: ${invalid}`, alert: alert.certificateExpired } : undefined
+    return invalid ? { why: `client refused: ${invalid}`, alert: alert.certificateExpired } : undefined
   }
 
-  /** Uses other certificates and trusts other authorities; clients that are of none of them have to leave. */
+  /** Uses other certificates and trusts other authorities; closes clients that are no longer trusted. */
   renew(tls: ServerTls): void {
     const before = this.tls
     this.tls = tls
@@ -144,7 +144,7 @@ export class Acceptor {
       if (!issuerOf(certificate, authorities)) this.#expire(session, 'its authority is not accepted any more')
   }
 
-  /** Ends connections whose certificates are valid no more. */
+  /** Closes connections whose certificates are no longer valid. */
   judge(now = Date.now()): void {
     for (const [session, certificate] of this.#certificates) {
       const invalid = expired(certificate, now)
@@ -154,7 +154,7 @@ export class Acceptor {
 
   #expire(session: Session, why: string): void {
     this.#certificates.delete(session)
-    this.#trouble(`connection ends: ${why}`, session.socket)
+    this.#trouble(`connection closed: ${why}`, session.socket)
     session.close()
     setTimeout(() => session.destroy(new Error(why)), limits.expiredGrace).unref()
   }
@@ -166,19 +166,19 @@ export class Acceptor {
     session?.gone(error)
   }
 
-  /** Ends what is idle; asks those that were silent for long, and ends those that did not answer. */
-  sweep(patience = limits.silentTime): void {
+  /** Closes idle connections, pings silent ones, and closes those that did not answer the last ping. */
+  sweep(longest = limits.silentTime): void {
     const now = performance.now()
     for (const session of this.#sessions) {
       const silence = now - session.lastHeard
       if (session.size === 0 && silence > limits.idleTime) session.close()
-      else if (silence < patience) this.#asked.delete(session)
-      // Only who has not answered is gone: this turn may come late, and the answer be as old as the silence that is allowed.
-      else if (this.#asked.has(session)) session.destroy(new Error('client gives no sign of life'))
+      else if (silence < longest) this.#pinged.delete(session)
+      // Only a missing answer counts: this timer may run late, and the last answer may be as old as the allowed silence.
+      else if (this.#pinged.has(session)) session.destroy(new Error('client did not answer a keepalive ping'))
       else {
-        this.#asked.add(session)
+        this.#pinged.add(session)
         session.ping(() => {
-          this.#asked.delete(session)
+          this.#pinged.delete(session)
         })
       }
     }
@@ -189,7 +189,7 @@ export class Acceptor {
     const { promise, resolve } = Promise.withResolvers<void>()
     const look = () => this.#sessions.size === 0 && resolve()
     const late = setTimeout(() => {
-      for (const session of [...this.#sessions]) session.destroy(new Error('server ends'))
+      for (const session of [...this.#sessions]) session.destroy(new Error('server shut down'))
     }, grace)
     for (const session of [...this.#sessions]) {
       session.whenClosed(() => queueMicrotask(look))
@@ -214,7 +214,7 @@ export class Acceptor {
     socket.data.session = session
     const refusal = share.connect(session)
     if (refusal !== undefined) {
-      this.#turnAway(socket, `client was turned away: ${refusal}`)
+      this.#turnAway(socket, `client refused: ${refusal}`)
       return
     }
     this.#sessions.add(session)
@@ -223,11 +223,11 @@ export class Acceptor {
     session.whenClosed((error) => {
       this.#sessions.delete(session)
       this.#certificates.delete(session)
-      if (error && error.name === 'ConnectionError') this.#trouble('connection broke the rules', socket, error)
+      if (error && error.name === 'ConnectionError') this.#trouble('connection violated the protocol', socket, error)
     })
   }
 
-  /** Of those who have not greeted, the oldest of the address that has most. */
+  /** The oldest unauthenticated connection of the address that has most of them. */
   #oldestOfMost(): Socket | undefined {
     const counts = new Map<string, { first: Socket; count: number }>()
     let most: { first: Socket; count: number } | undefined
@@ -242,8 +242,8 @@ export class Acceptor {
   }
 
   /**
-   * Tells a client by an alert why it is refused. It is read from for a while then: were the connection closed while bytes
-   * of it are unread, the kernel would throw the alert away.
+   * Sends an alert that states why a client is refused. The socket is read for a while longer: if it were closed with unread
+   * bytes, the kernel would drop the alert.
    */
   #refuse(socket: Socket, { why, error, alert: description }: Refusal): void {
     const { secret } = socket.data
@@ -257,7 +257,7 @@ export class Acceptor {
     try {
       writeSync(socket.fd, record)
     } catch {
-      // The client has gone.
+      // The client has disconnected.
     }
     clearTimeout(socket.data.deadline)
     socket.data.deadline = setTimeout(() => this.#turnAway(socket), limits.lingerTime)

@@ -1,17 +1,17 @@
-/** Whether a client's certificate may be used: now, and under authorities that changed since its connection was made. */
+/** Whether a client certificate is valid: now, and under authorities that were replaced after the handshake. */
 import { X509Certificate } from 'node:crypto'
 import type { DetailedPeerCertificate, PeerCertificate } from 'node:tls'
 
-/** Why a certificate may not be used at a time; undefined when it may. A resumed session does not look at this again. */
+/** Why a certificate is not valid at a time; undefined when it is. The handshake of a resumed session does not check this again. */
 export function expired({ valid_from, valid_to }: Pick<PeerCertificate, 'valid_from' | 'valid_to'>, now: number): string | undefined {
   const [from, to] = [Date.parse(valid_from), Date.parse(valid_to)]
-  // What cannot be read is not valid at any time.
+  // An unreadable date is never valid.
   if (!(now <= to)) return `its certificate has expired at ${valid_to}`
   if (!(now >= from)) return `its certificate is not valid before ${valid_from}`
   return undefined
 }
 
-/** The certificates of a PEM text. */
+/** The certificates of a PEM file. */
 export function authoritiesOf(pem: string): X509Certificate[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g) ?? []
   return blocks.map((block) => new X509Certificate(block))

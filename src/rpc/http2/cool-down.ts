@@ -1,36 +1,36 @@
 /**
- * Clients whose calls were ended again and again because they held too much make no calls for a moment: ended calls that come
- * back at once would cost others as much as before. The moment is longer each time, and forgotten when the client stays away.
+ * Clients whose calls were ended repeatedly because they held too much are refused for a while: retries of ended calls would
+ * otherwise cost others as much as before. The time doubles with each repetition and is forgotten after a quiet period.
  */
 
-/** Calls of a client that may be ended at once, and each second, before it has to rest. A stalled viewer of many logs is within. */
+/** Calls of a client that may be ended, in a burst and per second, before it cools down. A stalled viewer of many logs stays below. */
 const burst = 64
 const perSecond = 8
 
-/** Milliseconds for the first time, and at most. */
+/** The first and the longest cool-down in milliseconds. */
 const shortest = 250
 const longest = 8_000
-/** Milliseconds without another time after which the next counts as the first. */
+/** Milliseconds after which the next cool-down counts as the first. */
 const forgiven = 10_000
-/** Clients that are remembered; the one that was counted longest ago is forgotten first. */
+/** Clients that are remembered; the one counted longest ago is dropped first. */
 const remembered = 1024
 
 interface Entry {
-  /** Calls that may still be ended before it rests, as of `at`. */
+  /** Calls that may still be ended before it cools down, as of `at`. */
   credit: number
   at: number
   until: number
   length: number
 }
 
-/** Which clients rest, by their keys. */
+/** The clients that are cooling down, by key. */
 export class CoolDown {
   readonly #entries = new Map<string, Entry>()
 
-  /** `elapsed`: milliseconds by a clock that nobody sets. */
+  /** `elapsed`: milliseconds of a monotonic clock. */
   constructor(readonly elapsed: () => number = () => performance.now()) {}
 
-  /** A call of a client was ended because it held too much. One that rests already is not counted. */
+  /** Counts a call that was ended because it held too much. Does nothing while the client is cooling down. */
   count(client: string): void {
     const now = this.elapsed()
     const known = this.#entries.get(client) ?? { credit: burst, at: now, until: -forgiven, length: 0 }
@@ -46,7 +46,7 @@ export class CoolDown {
     if (this.#entries.size > remembered) this.#forget(now)
   }
 
-  /** Milliseconds a client still rests; 0 when it does not. */
+  /** Milliseconds until the cool-down of a client is over; 0 without one. */
   left(client: string): number {
     const entry = this.#entries.get(client)
     return entry ? Math.max(0, entry.until - this.elapsed()) : 0

@@ -1,5 +1,5 @@
 /**
- * The receiving windows of a connection. A stream's is given back as its reader releases what came; the connection's on
+ * The receive windows of a connection. A stream's window is replenished when its reader releases bytes, the connection's on
  * arrival, as long as its streams together do not hold too much.
  */
 import { ConnectionError } from '../../wire/http2/error.ts'
@@ -8,10 +8,10 @@ import { connectionWindow, firstWindow, largestWindow, maxHeld, windowBudget } f
 import type { Output } from './output.ts'
 import type { Stream } from './stream.ts'
 
-/** Windows smaller than this are not worth a frame. */
+/** Increments below this are not worth a frame. */
 const smallest = 16_384
 
-/** Keeps account of what the other side may send. */
+/** Tracks what the peer may send. */
 export class Credit {
   readonly #output: Output
   #window = connectionWindow
@@ -22,23 +22,23 @@ export class Credit {
     this.#output = output
   }
 
-  /** A DATA frame of this length begins. Throws ConnectionError when it may not. */
+  /** Accounts for a DATA frame of this length. Throws ConnectionError when it exceeds the window. */
   take(length: number): void {
     this.#window -= length
     if (this.#window < 0) throw new ConnectionError('FLOW_CONTROL_ERROR', 'more bytes than the window of the connection')
     this.#arrived += length
   }
 
-  /** Its stream holds these bytes until they are released. */
+  /** The stream holds these bytes until they are released. */
   hold(stream: Stream, bytes: number): void {
     stream.held += bytes
     stream.charge(bytes)
     this.#held += bytes
   }
 
-  /** A stream's reader has taken bytes, while so many streams share the connection. */
+  /** A stream's reader has released bytes; `active` streams share the connection. */
   release(stream: Stream, bytes: number, streams: number): void {
-    // What a stream held is forgotten at its end.
+    // What a stream held is released at its end.
     if (stream.closed) return
     stream.held -= bytes
     stream.charge(-bytes)
@@ -54,21 +54,21 @@ export class Credit {
     this.#output.schedule()
   }
 
-  /** The padding of a frame came, which nobody reads. */
+  /** Accounts for padding, which no reader releases. */
   giveBackPadding(stream: Stream, bytes: number): void {
     if (bytes === 0 || stream.remoteEnded) return
     stream.receiveWindow += bytes
     this.#output.number(frameType.WINDOW_UPDATE, stream.id, bytes)
   }
 
-  /** A stream has ended: what it held is forgotten. */
+  /** Releases everything an ended stream held. */
   forget(stream: Stream): void {
     this.#held -= stream.held
     stream.held = 0
     this.giveBack()
   }
 
-  /** Widens the window of the connection when much has come. */
+  /** Widens the window of the connection once enough has arrived. */
   giveBack(): void {
     if (this.#arrived < connectionWindow / 2 || this.#held > maxHeld) return
     this.#window += this.#arrived

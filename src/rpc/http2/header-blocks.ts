@@ -1,4 +1,4 @@
-/** Header blocks as they come: put together from their frames, decoded in order, and given to whom they belong. */
+/** Received header blocks: assembled from their frames, decoded in order, and passed to their streams. */
 import { ConnectionError } from '../../wire/http2/error.ts'
 import { content, flag, frameType } from '../../wire/http2/frame.ts'
 import { type Headers, HpackDecoder } from '../../wire/http2/hpack.ts'
@@ -12,21 +12,21 @@ import type { Streams } from './streams.ts'
 
 const tooLarge = `headers are larger than the limit of ${maxHeaderList} bytes`
 
-/** What a connection does with headers. */
+/** How a connection handles headers. */
 export interface HeaderOptions {
   readonly carrier: Carrier
   readonly server: boolean
   readonly streams: Streams
   readonly maxStreams: number
-  /** Counts bytes of a block that is not whole, or no longer does. */
+  /** Counts the bytes of an incomplete block. */
   charge(bytes: number): void
   /** The client that a call is charged to. */
   readonly shareOf: (headers: Headers) => Share | undefined
-  /** A request came. */
+  /** A request has arrived. */
   readonly request: (stream: Stream, headers: Headers) => void
-  /** Whether new streams are not looked at any more. */
+  /** Whether new streams are refused. */
   closing(): boolean
-  /** The other side of a stream is said. */
+  /** END_STREAM was received. */
   received(stream: Stream, trailers: Headers | undefined): void
 }
 
@@ -40,12 +40,12 @@ export class HeaderBlocks {
     this.#options = options
   }
 
-  /** The stream whose block is not whole yet: no other frame may come before its end. */
+  /** The stream of the incomplete block: no other frame may arrive before its end. */
   get unfinished(): number | undefined {
     return this.#block?.id
   }
 
-  /** A HEADERS frame. */
+  /** Handles a HEADERS frame. */
   headers(id: number, flags: number, payload: Buffer): void {
     const block = content(frameType.HEADERS, flags, payload)
     if (flags & flag.END_HEADERS) this.#whole(id, flags, block)
@@ -55,7 +55,7 @@ export class HeaderBlocks {
     }
   }
 
-  /** A CONTINUATION frame. */
+  /** Handles a CONTINUATION frame. */
   continuation(flags: number, payload: Buffer): void {
     const block = this.#block
     if (!block) throw new ConnectionError('PROTOCOL_ERROR', 'CONTINUATION of no header block')
@@ -69,7 +69,7 @@ export class HeaderBlocks {
     this.#whole(block.id, block.flags, Buffer.concat(block.pieces))
   }
 
-  /** Forgets the block that is not whole. */
+  /** Drops the incomplete block. */
   drop(): void {
     if (this.#block) this.#options.charge(-this.#block.size)
     this.#block = undefined
@@ -81,12 +81,12 @@ export class HeaderBlocks {
     const fresh = !stream && server && streams.isIdle(id)
     const kind = fresh ? 'request' : server || stream?.answered ? 'trailers' : 'response'
     const list = new HeaderList(kind)
-    // Also of a stream that is not: the tables of both sides must stay alike.
+    // Also decoded for streams that no longer exist: the header tables of both sides must stay equal.
     this.#decoder.decode(block, list.take)
     const end = (flags & flag.END_STREAM) !== 0
     if (fresh) this.#opened(id, list, end)
     else if (!stream) this.#stray(id)
-    else if (stream.remoteEnded) streams.breakOff(stream, 'STREAM_CLOSED', 'headers after the end')
+    else if (stream.remoteEnded) streams.abortStream(stream, 'STREAM_CLOSED', 'headers after the end')
     else if (kind === 'response') this.#answered(stream, list, end)
     else this.#trailers(stream, list, end)
   }
@@ -110,7 +110,7 @@ export class HeaderBlocks {
       if (refusal === undefined) stream.share = share
       if (refusal !== undefined) endWith(stream, new RpcError('ResourceExhausted', refusal))
       else {
-        // They are kept as metadata, for records, or to be sent on: until the call ends.
+        // They are kept until the call ends: as metadata, for logs, or to be forwarded.
         stream.charge(Math.max(0, list.memory - ordinaryHeaders))
         request(stream, headers)
       }
@@ -121,8 +121,8 @@ export class HeaderBlocks {
   #answered(stream: Stream, list: HeaderList, end: boolean): void {
     const { streams, received } = this.#options
     const interim = String(list.headers[':status']).startsWith('1')
-    const fault = list.tooLarge ? tooLarge : (list.fault() ?? (interim && end ? 'stream ended before its answer' : undefined))
-    if (fault !== undefined) streams.breakOff(stream, 'PROTOCOL_ERROR', fault)
+    const fault = list.tooLarge ? tooLarge : (list.fault() ?? (interim && end ? 'stream ended before its response' : undefined))
+    if (fault !== undefined) streams.abortStream(stream, 'PROTOCOL_ERROR', fault)
     else if (!interim) {
       stream.answered = true
       if (end) stream.remoteEnded = true
@@ -133,17 +133,17 @@ export class HeaderBlocks {
 
   #trailers(stream: Stream, list: HeaderList, end: boolean): void {
     const { server, streams, received } = this.#options
-    const fault = end ? (list.tooLarge ? tooLarge : list.fault()) : 'second headers that are no trailers'
-    if (fault !== undefined) streams.breakOff(stream, 'PROTOCOL_ERROR', fault)
-    else if (stream.expected > 0) streams.breakOff(stream, 'PROTOCOL_ERROR', 'content-length is not the length of the content')
+    const fault = end ? (list.tooLarge ? tooLarge : list.fault()) : 'HEADERS without END_STREAM after the request'
+    if (fault !== undefined) streams.abortStream(stream, 'PROTOCOL_ERROR', fault)
+    else if (stream.expected > 0) streams.abortStream(stream, 'PROTOCOL_ERROR', 'content-length is not the length of the content')
     else {
       stream.remoteEnded = true
-      // gRPC has no use for trailers of a request.
+      // gRPC does not use trailers of a request.
       received(stream, server ? undefined : list.headers)
     }
   }
 
-  /** Headers of a stream that is no more, or never was. */
+  /** Handles headers of a stream that has ended or was never opened. */
   #stray(id: number): void {
     const { server, streams } = this.#options
     if (!server) {
@@ -156,7 +156,7 @@ export class HeaderBlocks {
   }
 }
 
-/** Whether a content-length is one, and may go with a request that may have ended already. */
+/** Whether a content-length is valid and consistent with a request that may have ended already. */
 function isLength(value: string | string[] | undefined, end: boolean): boolean {
   if (value === undefined) return true
   return typeof value === 'string' && /^\d{1,15}$/.test(value) && (!end || Number(value) === 0)

@@ -1,8 +1,8 @@
-/** The headers of one message, checked as they come: what HTTP/2 forbids makes a message malformed. RFC 9113, section 8. */
+/** The headers of one message, validated as they arrive: what HTTP/2 forbids makes a message malformed. RFC 9113, section 8. */
 import type { Headers } from '../../wire/http2/hpack.ts'
 import { maxHeaderList } from './limits.ts'
 
-/** What headers are for. */
+/** The message a header list belongs to. */
 export type HeaderKind = 'request' | 'response' | 'trailers'
 
 const pseudo: Record<HeaderKind, ReadonlySet<string>> = {
@@ -11,10 +11,10 @@ const pseudo: Record<HeaderKind, ReadonlySet<string>> = {
   trailers: new Set(),
 }
 
-/** Headers of one connection of HTTP/1, without meaning here. */
+/** Connection-specific headers of HTTP/1, which HTTP/2 forbids. */
 const forbidden = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade'])
 
-/** Names that were found well, so that each is looked at once. */
+/** Names that were found valid, so that each is checked once. */
 const good = new Set<string>()
 const mostKept = 1000
 
@@ -27,7 +27,7 @@ function isName(name: string): boolean {
 
 const control = /[\0\r\n]/
 
-/** Bytes of memory that a header takes beyond those that HTTP/2 counts. */
+/** Bytes of memory of a header beyond those that HTTP/2 counts. */
 const headerMemory = 96
 
 /** Collects headers. */
@@ -43,17 +43,17 @@ export class HeaderList {
     this.#kind = kind
   }
 
-  /** Whether there was more than anyone may send; what came after that was not kept. */
+  /** Whether the list exceeds the limit; headers after that are dropped. */
   get tooLarge(): boolean {
     return this.#size > maxHeaderList
   }
 
-  /** Bytes of memory that the headers take, about. */
+  /** Approximate memory of the headers in bytes. */
   get memory(): number {
     return this.#size + this.#count * headerMemory
   }
 
-  /** Takes one header. */
+  /** Adds one header. */
   readonly take = (name: string, value: string): void => {
     this.#size += name.length + value.length + 32
     this.#count++
@@ -75,7 +75,7 @@ export class HeaderList {
     else known.push(value)
   }
 
-  /** What is wrong with them; undefined when nothing is. */
+  /** The reason why the message is malformed; undefined when it is valid. */
   fault(): string | undefined {
     if (this.#fault !== undefined || this.tooLarge) return this.#fault
     const { headers } = this

@@ -1,68 +1,68 @@
-/** How much of everything the other side of a connection may make us hold or do. */
+/** Bounds on everything that a peer can make this process hold or do. */
 import type { ShareLimits } from './shares.ts'
 
 /** Bytes of an uncompressed header list, each header counted with 32 more. A thousand node names of 30 letters fit. */
 export const maxHeaderList = 65_536
 
-/** Bytes of memory that the headers of an ordinary call take; what a call's headers take beyond it is charged to its client. */
+/** Bytes of memory for the headers of an ordinary call; what exceeds them is charged to the client. */
 export const ordinaryHeaders = 4096
 
-/** Frames that may continue one header block; a block of the largest list needs four. */
+/** CONTINUATION frames of one header block; a block of the largest list needs four. */
 export const maxContinuations = 16
 
-/** Bytes of a frame that we take: large enough for a message of Read or Copy at once. */
+/** SETTINGS_MAX_FRAME_SIZE in bytes: large enough for a message of Read or Copy in one frame. */
 export const maxFrame = 65_536
 
-/** The window that a stream begins with, and the one it may grow to while few share the connection. */
+/** The initial window of a stream, and the window it may grow to while few streams share the connection. */
 export const firstWindow = 65_535
 export const largestWindow = 262_144
 
-/** What the windows of all streams of a connection may add up to, as long as each has its first. */
+/** Upper limit of the sum of all stream windows of a connection, as long as each stream has its initial window. */
 export const windowBudget = 8 * 1024 * 1024
 
-/** The window of the whole connection: given back on arrival, so that a slow reader holds back nobody else. */
+/** The window of the connection: replenished on arrival, so that a slow reader blocks no other stream. */
 export const connectionWindow = 1024 * 1024
 
-/** Bytes that the streams of a connection may hold unread together; beyond it the connection waits for its readers. */
+/** Unread bytes that the streams of a connection may hold together; beyond it the connection waits for its readers. */
 export const maxHeld = 32 * 1024 * 1024
 
-/** Bytes a stream takes from its sender before it is full, as long as few share the connection. */
+/** Bytes that the buffer of a stream accepts from its writer before it is full, while few streams share the connection. */
 export const streamBuffer = 65_536
 
-/** What the buffers of all streams of a connection may add up to; a buffer does not get smaller than the least. */
+/** Upper limit of the sum of all stream buffers of a connection; a buffer never shrinks below the minimum. */
 export const bufferBudget = 4 * 1024 * 1024
 export const leastBuffer = 4096
 
-/** Bytes of a piece that is kept together with those that follow, so that many small ones do not cost a buffer each. */
+/** Chunks up to this size are copied into a shared buffer, so that many small ones do not cost a buffer each. */
 export const smallPiece = 1024
 
-/** Bytes that wait for the socket before streams have to wait, and before we stop reading from a client that reads nothing. */
+/** Bytes waiting for the socket above which streams have to wait, and reading stops from a client that does not read. */
 export const softOutput = 131_072
 export const hardOutput = 1024 * 1024
 
-/** Streams that a client may break off, or have broken off, at once, and each second. */
+/** Streams that a client may reset, or cause to be reset, in a burst and per second. */
 export const resetBurst = 5000
 export const resetsPerSecond = 200
 
-/** Frames that move no call which may come one after another. */
+/** Consecutive frames that do not advance any call. */
 export const maxIdleFrames = 10_000
 
-/** SETTINGS frames that a client may send in all. Clients that tune their windows send a dozen. */
+/** Total SETTINGS frames of a client. Clients that tune their windows send a dozen. */
 export const maxSettings = 1000
 
-/** Numbers of streams that are remembered after their end. */
+/** Ids of ended streams that are remembered. */
 export const remembered = 1024
 
-/** Milliseconds from a client's connect to its first settings. */
+/** Milliseconds from connect to the client's first SETTINGS. */
 export const greetingTime = 10_000
 
-/** Milliseconds without any call after which a client's connection is ended; clients dial again without notice. */
+/** Milliseconds without a call after which a client's connection is closed; clients reconnect transparently. */
 export const idleTime = 30 * 60_000
 
-/** Milliseconds of silence of a client after which it is asked whether it is there; it has as long again to answer. */
+/** Milliseconds of silence after which a client is pinged; it has the same time to answer. */
 export const silentTime = 60_000
 
-/** Connections that may be greeting at a time, before anyone knows who they are. */
+/** Connections in handshake or preface at a time, before the client is authenticated. */
 export const maxGreeting = 512
 
 /**
@@ -83,9 +83,9 @@ export const defaultShares: ShareLimits = {
   all: { connections: 4096, calls: 16_384, bytes: 24 * 1024 * 1024 },
 }
 
-/** Milliseconds between looks at the certificates of connected clients, and those that their calls have left after that. */
+/** Milliseconds between checks of client certificates, and the grace period for running calls after expiry. */
 export const certificateInterval = 10_000
 export const expiredGrace = 5000
 
-/** Milliseconds that a client has to hang up after we did. */
+/** Milliseconds that a client has to close the connection after the server did. */
 export const lingerTime = 1000

@@ -1,6 +1,6 @@
 /**
- * Takes HTTP/2 connections on a unix socket, on TCP, or over TLS. A client has a while to prove itself and to greet; one
- * that asks nothing for long is sent away, one that has gone without a word is found out.
+ * Accepts HTTP/2 connections on a unix socket, on TCP, or over TLS. A client has limited time to authenticate and to send
+ * its preface. Idle clients are disconnected, and clients that vanished are detected by pings.
  */
 
 import type { PeerCertificate } from 'node:tls'
@@ -10,48 +10,48 @@ import type { PeerSocket } from './output.ts'
 import type { SessionOptions } from './session.ts'
 import type { Shares } from './shares.ts'
 
-/** How a listener proves who it is, and what it asks of clients. All in PEM. */
+/** The server's certificate, and whether clients need one. All in PEM. */
 export interface ServerTls {
   readonly cert: string | Uint8Array
   readonly key: string | Uint8Array
-  /** Whether clients must show a certificate of an authority that is trusted; those that are only asked may show any, or none. */
+  /** Whether clients must present a certificate of a trusted authority; with `requested` they may present any, or none. */
   readonly clients?: 'required' | 'requested'
-  /** The authorities that are trusted. */
+  /** The trusted authorities. */
   readonly ca?: string
 }
 
 /** Where to listen. */
 export type Place = { readonly unix: string } | { readonly host: string; readonly port: number; readonly tls?: ServerTls }
 
-/** Someone who has come. */
+/** A connected client. */
 export interface Peer {
   readonly socket: PeerSocket
   /** The certificate, verified; undefined when none was required. */
   readonly certificate: PeerCertificate | undefined
 }
 
-/** What is done with a client that may come in. */
+/** How an accepted client is served. */
 export interface Welcome {
   readonly request: NonNullable<SessionOptions['request']>
-  /** Who it is, where that is known; with its address it is what limits are shared by. */
+  /** The client's identity, if known; limits are shared by identity and address. */
   readonly identity?: string | undefined
-  /** Requests that it may have running at a time, when not as many as others. */
+  /** Concurrent requests of this client, when different from `maxStreams` of the listener. */
   readonly maxStreams?: number | undefined
-  /** The client that a call is charged to, when it is another than this one. */
+  /** The client that a call is charged to, when it is another one. */
   readonly shareOf?: SessionOptions['shareOf']
 }
 
-/** What a listener does with those that come. */
+/** Options of a listener. */
 export interface ListenOptions {
-  /** Says what is done with a client; undefined when it may not come in. */
+  /** Accepts a client; undefined refuses it. */
   readonly welcome: (peer: Peer) => Welcome | undefined
-  /** Requests that one connection may have running at a time. */
+  /** Concurrent requests of one connection. */
   readonly maxStreams: number
-  /** What clients may hold; with limits of its own for each listener when not given. */
+  /** What clients may hold. Default: limits of its own for each listener. */
   readonly shares?: Shares
-  /** Milliseconds that someone has to prove themselves and to greet. */
+  /** Milliseconds for handshake, authentication and preface. */
   readonly greetingTime?: number
-  /** Is told of those that were turned away, and of connections that broke the rules. */
+  /** Called for refused clients and for protocol violations. */
   readonly trouble?: (what: string, details: { peer?: string; error?: Error }) => void
 }
 
@@ -59,23 +59,23 @@ export interface ListenOptions {
 export interface Listener {
   /** The TCP port, or 0. */
   readonly port: number
-  /** Shows and trusts other certificates from now on; connections of clients that are still trusted go on. */
+  /** Replaces certificates and trusted authorities; connections of clients that are still trusted continue. */
   renew(tls: ServerTls): void
-  /** Asks those that were silent for so many milliseconds whether they are there, and ends those that were asked before and did not answer; done by itself every minute. */
-  sweep(patience?: number): void
-  /** Ends connections of clients whose certificate is not valid at a time; done by itself every ten seconds. */
+  /** Pings clients that were silent for `silence` milliseconds, and closes those that did not answer the last ping; runs every minute. */
+  sweep(silence?: number): void
+  /** Closes connections whose client certificate is not valid at a time; runs every ten seconds. */
   judge(now?: number): void
-  /** Takes no more connections, lets running calls go on for `grace` milliseconds, then ends them. */
+  /** Stops accepting, lets running calls continue for `grace` milliseconds, then ends them. */
   close(grace?: number): Promise<void>
 }
 
-// TLS 1.3, and the name of HTTP/2 as the protocol's list of names has it.
+// TLS 1.3, and the ALPN name of HTTP/2 in wire format.
 const tlsVersion = 0x0304
 const alpn = Buffer.from('\x02h2')
-// SSL_OP_NO_TICKET: a resumed session would not show its certificate again.
+// SSL_OP_NO_TICKET: a resumed session would not present its certificate again.
 const noTickets = 0x4000
 
-/** Listens. Throws when the address is not to be had. */
+/** Listens. Throws when the address is not available. */
 export function listen(place: Place, options: ListenOptions): Listener {
   const acceptor = new Acceptor(options, 'tls' in place ? place.tls : undefined, () => socket.pause())
   const socket = new ListeningSocket(place, acceptor, (error) => options.trouble?.('listening again failed', { error }))
@@ -90,7 +90,7 @@ export function listen(place: Place, options: ListenOptions): Listener {
       acceptor.renew(tls)
       socket.renew(tls)
     },
-    sweep: (patience) => acceptor.sweep(patience),
+    sweep: (silence) => acceptor.sweep(silence),
     judge: (now) => acceptor.judge(now),
     async close(grace = 0) {
       clearInterval(sweep)
@@ -162,7 +162,7 @@ function secured({ cert, key, clients, ca }: ServerTls): Bun.TLSOptions {
     key: key as string,
     ...(ca !== undefined && { ca }),
     requestCert: clients !== undefined,
-    // Judged after the handshake, so that the refusal can say why: the runtime would close without a word.
+    // Verified after the handshake, so that an alert can state the reason: the runtime would just close the connection.
     rejectUnauthorized: false,
     ALPNProtocols: alpn,
     minVersion: tlsVersion,

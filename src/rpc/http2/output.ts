@@ -1,21 +1,21 @@
-/** What waits to be sent on a connection: frames side by side in one buffer, handed to the socket once a turn of the event loop. */
+/** The output buffer of a connection: frames in one buffer, written to the socket once per turn of the event loop. */
 import { frameType, headerSize, writeHeader } from '../../wire/http2/frame.ts'
 
-/** Where the other end of a connection is. */
+/** The peer of a connection. */
 export interface PeerSocket {
-  /** The descriptor, by which the kernel tells whose process it is; negative when it is closed. */
+  /** The descriptor, for which the kernel knows the peer process; negative when it is closed. */
   readonly fd: number
-  /** Of TCP. */
+  /** TCP only. */
   readonly remoteAddress?: string | undefined
   readonly remotePort?: number | undefined
 }
 
-/** What a connection needs of a socket; Bun's sockets are such. */
+/** What a connection needs of a socket; satisfied by Bun's sockets. */
 export interface Socket extends PeerSocket {
-  /** Gives how many bytes were taken; `drained` follows when they were not all. Negative when the socket is closed. */
+  /** Returns how many bytes were accepted; `drained` follows when not all were. Negative when the socket is closed. */
   write(bytes: Uint8Array, from: number, length: number): number
   end(): void
-  /** Ends our side only. */
+  /** Shuts down the sending side. */
   shutdown(): void
   terminate(): void
   pause(): void
@@ -29,7 +29,7 @@ const usual = 16_384
 const kept = 262_144
 const nothing = Buffer.alloc(0)
 
-/** Buffers of connections that have nothing to send, for those that have: most connections are idle at any time. */
+/** A pool of buffers shared by all connections, because most of them are idle at any time. */
 const spare: Buffer[] = []
 const mostSpare = 16
 
@@ -41,20 +41,20 @@ export class Output {
   #scheduled = false
   #blocked = false
   #over = false
-  /** Bytes of the buffer that were charged, from when the socket took no more until all was sent. */
+  /** Bytes of the buffer that are charged, from when the socket was full until everything was sent. */
   #charged = 0
   readonly #socket: Socket
   readonly #refill: () => void
-  /** Is told how many bytes begin to wait for a socket that takes no more, or no longer do. */
+  /** Receives the change in bytes that wait for a full socket. */
   charge: (bytes: number) => void = () => {}
 
-  /** `refill` is asked for more whenever all was sent. */
+  /** `refill` is called for more whenever everything was sent. */
   constructor(socket: Socket, refill: () => void) {
     this.#socket = socket
     this.#refill = refill
   }
 
-  /** Bytes that wait. */
+  /** Pending bytes. */
   get size(): number {
     return this.#end - this.#start
   }
@@ -80,13 +80,13 @@ export class Output {
     this.#end = at + chunk.copy(this.#buffer, at, from, to)
   }
 
-  /** Adds bytes as they are. */
+  /** Adds raw bytes. */
   raw(bytes: Buffer): void {
     this.#room(bytes.length)
     this.#end += bytes.copy(this.#buffer, this.#end)
   }
 
-  /** Sends at the end of this turn, with all that is added until then. */
+  /** Sends at the end of this turn, together with everything added until then. */
   schedule(): void {
     if (this.#scheduled || this.#blocked || this.#over) return
     this.#scheduled = true
@@ -98,7 +98,7 @@ export class Output {
     this.flush()
   }
 
-  /** Sends as much as the socket takes. */
+  /** Sends as much as the socket accepts. */
   flush(): void {
     while (this.#end > this.#start && !this.#blocked && !this.#over) {
       const written = this.#socket.write(this.#buffer, this.#start, this.#end - this.#start)
@@ -124,7 +124,7 @@ export class Output {
     this.#start = this.#end = 0
   }
 
-  /** The socket takes bytes again. */
+  /** The socket accepts bytes again. */
   drained(): void {
     this.#blocked = false
     this.flush()
@@ -138,7 +138,7 @@ export class Output {
     this.charge(more)
   }
 
-  /** Nothing is sent any more. */
+  /** Stops sending. */
   close(): void {
     this.#over = true
     this.#start = this.#end = 0
@@ -154,7 +154,7 @@ export class Output {
     }
     const waiting = this.#end - this.#start
     const wanted = waiting + size
-    // Moved to the front when that is enough, into a larger one otherwise.
+    // Moved to the front when that is enough, into a larger buffer otherwise.
     const target = wanted <= this.#buffer.length ? this.#buffer : Buffer.allocUnsafeSlow(Math.max(wanted, this.#buffer.length * 2))
     this.#buffer.copy(target, 0, this.#start, this.#end)
     this.#buffer = target

@@ -1,14 +1,14 @@
 /**
- * When connections begin their handshakes. One costs a server a millisecond or more in a piece, so hundreds at once would
- * hold up everything else; beyond a few they wait, each address in its turn.
+ * Paces TLS handshakes. A handshake blocks the event loop for a millisecond or more, so hundreds at once would delay
+ * everything else. Beyond a small burst connections wait, in turns by address.
  */
 
-/** Handshakes a second in the long run and at once, and milliseconds between looks at those that wait. */
+/** Handshakes per second, the burst, and milliseconds between checks of waiting connections. */
 const rate = 500
 const burst = 32
 const interval = 10
 
-/** A connection that can be held back. */
+/** A connection that can be paused. */
 export interface Paused {
   pause(): void
   resume(): void
@@ -18,11 +18,11 @@ export interface Paused {
 export class Pace<Socket extends Paused> {
   #left = burst
   #since = performance.now()
-  /** Those that wait, by address; the address that was served last comes last. */
+  /** Waiting connections by address; the address served most recently is last. */
   readonly #waiting = new Map<string, Set<Socket>>()
   #timer: ReturnType<typeof setInterval> | undefined
 
-  /** A connection was made: its handshake begins now, or in its turn. */
+  /** Registers a new connection: its handshake starts now or in its turn. */
   enter(socket: Socket, address: string): void {
     this.#refill()
     if (this.#waiting.size === 0 && this.#left >= 1) {
@@ -35,7 +35,7 @@ export class Pace<Socket extends Paused> {
     this.#timer ??= setInterval(() => this.#release(), interval)
   }
 
-  /** A connection has gone. */
+  /** Removes a closed connection. */
   leave(socket: Socket, address: string): void {
     const queue = this.#waiting.get(address)
     if (queue?.delete(socket) && queue.size === 0) this.#waiting.delete(address)
@@ -49,7 +49,7 @@ export class Pace<Socket extends Paused> {
 
   #release(): void {
     this.#refill()
-    // No more in one piece than an interval's, however late it is.
+    // At most one interval's worth at once, however late the timer fires.
     for (let most = (rate * interval) / 1000; most > 0 && this.#left >= 1; most--) {
       const [next] = this.#waiting
       if (!next) break

@@ -1,4 +1,4 @@
-/** The sending side of a connection: headers at once, bytes as windows and socket allow, each stream in its turn. */
+/** The sending side of a connection: headers at once, bytes as windows and socket allow, streams in round-robin order. */
 import type { ErrorName } from '../../wire/http2/error.ts'
 import { errorCode } from '../../wire/http2/error.ts'
 import { flag, frameType } from '../../wire/http2/frame.ts'
@@ -13,27 +13,27 @@ const nothing = Buffer.alloc(0)
 /** Sends for all streams of a connection. */
 export class Sender {
   readonly output: Output
-  /** What the other side said of itself. */
+  /** The settings of the peer. */
   readonly peer: Settings = defaultSettings()
   readonly #encoder = new HpackEncoder()
-  /** Streams that have bytes and a window for them. */
+  /** Streams with pending bytes and an open window. */
   readonly #ready = new Set<Stream>()
-  /** Streams that have bytes and no window for them. */
+  /** Streams with pending bytes and a closed window. */
   readonly #blocked = new Set<Stream>()
-  /** At least as much as any stream was widened by the other side beyond what it has sent. */
+  /** An upper bound of the unused window that the peer granted to any stream beyond the initial one. */
   #widest = 0
   readonly #ended: (stream: Stream) => void
   #window = 65_535
-  /** Frames that moved no call since a call moved last. */
+  /** Consecutive frames that did not advance any call. */
   idleFrames = 0
 
-  /** `ended` is told when a stream's end was sent. */
+  /** `ended` is called when END_STREAM was sent. */
   constructor(socket: Socket, ended: (stream: Stream) => void) {
     this.output = new Output(socket, () => this.#pump())
     this.#ended = ended
   }
 
-  /** Headers go at once; no window is for them. */
+  /** Sends headers at once; they are not subject to flow control. */
   headers(stream: Stream, headers: OutgoingHeaders, end: boolean): void {
     this.idleFrames = 0
     const block = this.#encoder.encode(headers)
@@ -47,7 +47,7 @@ export class Sender {
     if (end) this.#end(stream)
   }
 
-  /** Sends bytes or keeps them; false when the stream is full. */
+  /** Sends or buffers bytes; false when the stream is full. */
   data(stream: Stream, chunk: Buffer): boolean {
     if (
       stream.id > 0 &&
@@ -64,7 +64,7 @@ export class Sender {
     return !stream.full
   }
 
-  /** Sends the end of a stream, once all its bytes are sent. */
+  /** Sends END_STREAM once all bytes are sent. */
   end(stream: Stream): void {
     if (stream.id === 0 || stream.pendingBytes > 0 || stream.localEnded) return
     if (stream.trailers) this.headers(stream, stream.trailers, true)
@@ -80,26 +80,26 @@ export class Sender {
     this.output.schedule()
   }
 
-  /** A stream sends nothing any more. */
+  /** Removes a stream. */
   leave(stream: Stream): void {
     this.#ready.delete(stream)
     this.#blocked.delete(stream)
   }
 
-  /** A stream's request was sent: now its bytes may follow. */
+  /** A stream's request headers were sent: now its bytes may follow. */
   begin(stream: Stream): void {
     this.#enter(stream)
     if (stream.ending) this.end(stream)
   }
 
-  /** Widens the window of the connection; false when it would be larger than any may be. */
+  /** Widens the window of the connection; false when it would exceed the maximum. */
   widen(bytes: number): boolean {
     this.#window += bytes
     this.#pump()
     return this.#window <= maxInt31
   }
 
-  /** Widens the window of a stream; false when it would be larger than any may be. */
+  /** Widens the window of a stream; false when it would exceed the maximum. */
   widenStream(stream: Stream, bytes: number): boolean {
     stream.sendWindow += bytes
     this.#widest = Math.max(this.#widest, stream.sendWindow)
@@ -108,7 +108,7 @@ export class Sender {
     return true
   }
 
-  /** The other side has changed the window that all its streams begin with; false when it makes one larger than any may be. */
+  /** The peer has changed the initial window of all streams; false when a window would exceed the maximum. */
   rebased(before: number, streams: () => Iterable<Stream>): boolean {
     if (this.peer.initialWindowSize <= before) return true
     if (this.peer.initialWindowSize + this.#widest > maxInt31) {
@@ -125,12 +125,12 @@ export class Sender {
     return true
   }
 
-  /** A stream keeps how its window differs from the one all begin with, so that a new beginning costs nothing. */
+  /** The send window of a stream. A stream stores only the difference to the initial window, so a change of that costs nothing. */
   #windowOf(stream: Stream): number {
     return this.peer.initialWindowSize + stream.sendWindow
   }
 
-  /** The other side allows a table of another size. */
+  /** The peer allows another size of the header table. */
   resizeTable(): void {
     this.#encoder.tableLimit = this.peer.headerTableSize
   }
@@ -146,12 +146,12 @@ export class Sender {
     this.#pump()
   }
 
-  /** One frame of each stream in turn. A stream that is entered again comes after all others. */
+  /** Sends one frame of each stream in turn. A stream that is added again comes after all others. */
   #pump(): void {
     for (const stream of this.#ready) {
       if (this.#window <= 0 || this.output.size >= softOutput) return
       this.#ready.delete(stream)
-      // Settings may have narrowed its window since it became ready.
+      // SETTINGS may have narrowed its window since it became ready.
       if (this.#windowOf(stream) > 0) this.#next(stream)
       if (stream.pendingBytes > 0) (this.#windowOf(stream) > 0 ? this.#ready : this.#blocked).add(stream)
     }
@@ -174,7 +174,7 @@ export class Sender {
     stream.wake()
   }
 
-  /** All of a chunk, in as many frames as it needs. */
+  /** All of a chunk, in as many frames as needed. */
   #frames(stream: Stream, chunk: Buffer): void {
     const size = this.#frameSize
     const ends = stream.ending && !stream.trailers

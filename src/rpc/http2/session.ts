@@ -1,7 +1,7 @@
 /**
- * One HTTP/2 connection, either end of it. RFC 9113.
- * Windows are kept for each stream and for the connection, see credit.ts and sender.ts. Priorities are ignored. What a
- * client may make us hold or do is bounded, see limits.ts. The socket's events are handed in.
+ * One HTTP/2 connection, client or server side. RFC 9113.
+ * Flow control per stream and per connection: see credit.ts and sender.ts. Priorities are ignored. Bounds on what a client
+ * can make this process hold or do: see limits.ts. The socket's events are passed in.
  */
 import { ConnectionError, type ErrorName, errorCode, errorName } from '../../wire/http2/error.ts'
 import { content, defaultFrameSize, FrameReader, type FrameSink, flag, frameType, preface } from '../../wire/http2/frame.ts'
@@ -17,16 +17,16 @@ import { type Carrier, Stream, StreamError } from './stream.ts'
 import { Streams } from './streams.ts'
 import { type Deferred, requestCost } from './turns.ts'
 
-/** What an end of a connection is. */
+/** Options of a connection. */
 export interface SessionOptions {
   readonly side: 'client' | 'server'
-  /** Of a server: a request came. */
+  /** Server: a request has arrived. */
   readonly request?: (stream: Stream, headers: Headers) => void
-  /** Of a server: requests that may run at a time. */
+  /** Server: concurrent requests. */
   readonly maxStreams?: number
-  /** Of a server: the client that the connection is charged to. */
+  /** Server: the client that the connection is charged to. */
   readonly share?: Share
-  /** Of a server: the client that a call is charged to, when it is another than the connection's. */
+  /** Server: the client that a call is charged to, when it differs from the connection's. */
   readonly shareOf?: (headers: Headers) => Share
 }
 
@@ -36,7 +36,7 @@ const nothing = Buffer.alloc(0)
 export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
   readonly socket: Socket
   closed = false
-  /** When anything came last, in milliseconds of the clock. */
+  /** When the last bytes arrived, in milliseconds of the clock. */
   lastHeard = performance.now()
   readonly #server: boolean
   readonly #sender: Sender
@@ -45,9 +45,9 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
   readonly #blocks: HeaderBlocks
   readonly #reader: FrameReader
   readonly #pings: (() => void)[] = []
-  /** Bytes of the client's preface that have come. */
+  /** Bytes of the client preface received so far. */
   #greeted = 0
-  /** The other side has said its settings, so speaks HTTP/2. */
+  /** The peer has sent its first SETTINGS, so it speaks HTTP/2. */
   #settled = false
   #settingsFrames = 0
   /** Bytes that wait for their client's turn. */
@@ -58,7 +58,7 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
   readonly #settlers: (() => void)[] = []
   readonly #closers: ((failure: Error | undefined) => void)[] = []
 
-  /** Bytes that wait for the socket, as far as they are counted, and those of headers that are not whole. */
+  /** Bytes that wait for the socket, as far as they are charged, and those of incomplete header blocks. */
   charged = 0
   readonly #share: Share | undefined
 
@@ -89,7 +89,7 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
       closing: () => this.#closing,
       received: (stream, trailers) => this.#received(stream, trailers),
     })
-    // Much data comes in answers only.
+    // Bulk data arrives in responses only.
     const maxFrameSize = this.#server ? defaultFrameSize : limits.maxFrame
     this.#reader = new FrameReader(this, maxFrameSize)
     if (!this.#server) {
@@ -108,7 +108,7 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     output.schedule()
   }
 
-  /** Streams that are open, or wait to be. */
+  /** The number of open and queued streams. */
   get size(): number {
     return this.#streams.size
   }
@@ -118,14 +118,14 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     return this.#streams.all().every((stream) => !stream.remoteEnded && !stream.headersSent)
   }
 
-  /** Bytes that each of its streams may have waiting before it is full. */
+  /** Bytes that each of its streams may buffer before it is full. */
   get streamRoom(): number {
     const { active } = this.#streams
     if (active * limits.streamBuffer <= limits.bufferBudget) return limits.streamBuffer
     return Math.max(limits.leastBuffer, Math.floor(limits.bufferBudget / active))
   }
 
-  /** Ends it because its client holds too much. */
+  /** Closes it because its client holds too much. */
   exhaust(message: string): void {
     if (this.#server && this.size === 0 && this.charged === 0) this.close()
     else this.destroy(new Error(message))
@@ -136,21 +136,21 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     return !this.closed && !this.#closing
   }
 
-  /** Calls back at the other side's first settings. */
+  /** Calls back at the peer's first SETTINGS. */
   whenSettled(then: () => void): void {
     if (this.#settled) then()
     else this.#settlers.push(then)
   }
 
-  /** Calls back when the connection is gone, and why. */
+  /** Calls back when the connection is closed, with the reason. */
   whenClosed(then: (failure: Error | undefined) => void): void {
     if (this.closed) then(undefined)
     else this.#closers.push(then)
   }
 
   /**
-   * Opens a stream; beyond what the server takes at a time it waits for its turn. A connection without streams keeps no
-   * program running.
+   * Opens a stream; beyond the server's limit of concurrent streams it is queued. A connection without streams does not keep
+   * the program running.
    */
   request(headers: OutgoingHeaders): Stream {
     const stream = new Stream(this)
@@ -158,19 +158,19 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     if (this.open && this.size === 0) this.socket.ref()
     if (this.open) this.#streams.request(stream, headers)
     else stream.finish(new StreamError('REFUSED_STREAM', 'connection is closing', true, true))
-    // The next request dials anew then.
+    // The next request opens a new connection then.
     if (this.#streams.exhausted) this.close()
     return stream
   }
 
-  /** Asks whether the other side is there. */
+  /** Sends a PING; calls back on its acknowledgement. */
   ping(answered: () => void): void {
     this.#pings.push(answered)
     this.#sender.output.frame(frameType.PING, 0, 0, Buffer.alloc(8))
     this.#sender.output.schedule()
   }
 
-  /** Opens no more streams, and ends the connection when those there are have ended. */
+  /** Opens no more streams, and closes the connection when the open ones have ended. */
   close(): void {
     if (!this.open) return
     this.#closing = true
@@ -178,16 +178,16 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     this.#endIfDone()
   }
 
-  /** Ends the connection and all its streams at once. */
+  /** Closes the connection and ends all its streams at once. */
   destroy(failure?: Error): void {
     if (this.closed) return
     this.gone(failure)
     this.socket.terminate()
   }
 
-  // What the socket tells.
+  // Events of the socket.
 
-  /** Bytes came. */
+  /** Handles received bytes. */
   receive(chunk: Buffer): void {
     if (this.closed) return
     this.lastHeard = performance.now()
@@ -195,7 +195,7 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     else this.#look(chunk)
   }
 
-  /** Goes on with bytes that waited for their turn. */
+  /** Continues with bytes that waited for their turn. */
   proceed(): void {
     while (!this.closed && this.#unread.length > 0 && !this.sated) this.#look(this.#unread.shift()!, true)
     if (this.closed || this.#unread.length > 0) return
@@ -203,7 +203,7 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     if (!this.#paused) this.socket.resume()
   }
 
-  /** Whether its client has to let others have their turn. */
+  /** Whether its client has used up its turn. */
   get sated(): boolean {
     return this.#share?.portion.over ?? false
   }
@@ -220,14 +220,14 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
       return
     }
     if (this.#server && !this.#paused && this.#sender.output.size > limits.hardOutput) {
-      // It makes us answer and does not read the answers.
+      // It causes responses and does not read them.
       this.#paused = true
       this.socket.pause()
     }
     this.#sender.output.schedule()
   }
 
-  /** The socket takes bytes again. */
+  /** The socket accepts bytes again. */
   drained(): void {
     if (this.closed) return
     this.#sender.output.drained()
@@ -257,7 +257,7 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     this.socket.pause()
   }
 
-  // What streams ask for.
+  // Called by streams.
 
   sendHeaders(stream: Stream, headers: OutgoingHeaders, end: boolean): void {
     this.#sender.headers(stream, headers, end)
@@ -279,7 +279,7 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     this.#credit.release(stream, bytes, this.#streams.active)
   }
 
-  // What the frames tell.
+  // Called for frames.
 
   begin(type: number, flags: number, id: number, length: number): void {
     if (!this.#settled && (type !== frameType.SETTINGS || flags & flag.ACK))
@@ -313,8 +313,8 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     else if (type === frameType.CONTINUATION) this.#blocks.continuation(flags, payload)
     else if (type === frameType.GOAWAY) this.#goneAway(payload)
     else if (type === frameType.PRIORITY) this.#priority(id, payload)
-    else if (type === frameType.PUSH_PROMISE) throw new ConnectionError('PROTOCOL_ERROR', 'nobody asked for pushed streams')
-    // Kinds of frames that we do not know have no meaning.
+    else if (type === frameType.PUSH_PROMISE) throw new ConnectionError('PROTOCOL_ERROR', 'PUSH_PROMISE is not enabled')
+    // Frames of unknown types are ignored.
     else this.#idleFrame()
   }
 
@@ -331,23 +331,23 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     this.#credit.take(length)
     const streams = this.#streams
     const stream = streams.get(id)
-    if (stream?.remoteEnded) streams.breakOff(stream, 'STREAM_CLOSED', 'bytes after the end')
+    if (stream?.remoteEnded) streams.abortStream(stream, 'STREAM_CLOSED', 'bytes after the end')
     else if (stream) {
       stream.receiveWindow -= length
-      if (stream.receiveWindow < 0) streams.breakOff(stream, 'FLOW_CONTROL_ERROR', 'more bytes than the window of the stream')
+      if (stream.receiveWindow < 0) streams.abortStream(stream, 'FLOW_CONTROL_ERROR', 'more bytes than the window of the stream')
     } else if (streams.isIdle(id)) throw new ConnectionError('PROTOCOL_ERROR', `DATA of stream ${id}, which was never opened`)
     else if (this.#server && !streams.brokenByUs(id)) streams.refuse(id, 'STREAM_CLOSED')
   }
 
   #deliver(stream: Stream, piece: Buffer, end: boolean): void {
     if (!this.#server && !stream.answered) {
-      this.#streams.breakOff(stream, 'PROTOCOL_ERROR', 'bytes before the headers')
+      this.#streams.abortStream(stream, 'PROTOCOL_ERROR', 'bytes before the headers')
       return
     }
     if (stream.expected >= 0) {
       stream.expected -= piece.length
       if (stream.expected < 0 || (end && stream.expected > 0)) {
-        this.#streams.breakOff(stream, 'PROTOCOL_ERROR', 'content-length is not the length of the content')
+        this.#streams.abortStream(stream, 'PROTOCOL_ERROR', 'content-length is not the length of the content')
         return
       }
     }
@@ -362,12 +362,12 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
   #paddedData(id: number, flags: number, payload: Buffer): void {
     const piece = content(frameType.DATA, flags, payload)
     const stream = this.#streams.get(id)
-    // The padding is held by nobody.
+    // No reader releases the padding.
     if (stream) this.#credit.giveBackPadding(stream, payload.length - piece.length)
     this.data(id, piece, 0, flags)
   }
 
-  /** The other side of a stream is said. */
+  /** END_STREAM was received. */
   #received(stream: Stream, trailers: Headers | undefined): void {
     if (stream.closed) return
     stream.arrived({ trailers })
@@ -378,16 +378,16 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     this.#idleFrame()
     const stream = this.#streams.get(id)
     if (payload.length === 5) this.#dependency(id, payload)
-    else if (stream) this.#streams.breakOff(stream, 'FRAME_SIZE_ERROR', 'PRIORITY of a wrong length')
+    else if (stream) this.#streams.abortStream(stream, 'FRAME_SIZE_ERROR', 'PRIORITY of a wrong length')
     else this.#streams.refuse(id, 'FRAME_SIZE_ERROR')
   }
 
   #dependency(id: number, payload: Buffer): void {
-    if (payload.length < 5) throw new ConnectionError('FRAME_SIZE_ERROR', 'priority is cut off')
+    if (payload.length < 5) throw new ConnectionError('FRAME_SIZE_ERROR', 'priority is truncated')
     if ((payload.readUInt32BE(0) & maxInt31) !== id) return
     const stream = this.#streams.get(id)
     if (!stream) throw new ConnectionError('PROTOCOL_ERROR', `stream ${id} depends on itself`)
-    this.#streams.breakOff(stream, 'PROTOCOL_ERROR', 'stream depends on itself')
+    this.#streams.abortStream(stream, 'PROTOCOL_ERROR', 'stream depends on itself')
   }
 
   #resetByPeer(id: number, payload: Buffer): void {
@@ -401,9 +401,9 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     const code = errorName(payload.readUInt32BE(0))
     this.#streams.countReset()
     this.#streams.remove(stream, false)
-    // A server that has said all may ask us to stop saying more: that is no failure.
+    // After a complete response, RST_STREAM only stops the rest of the request: that is not a failure (RFC 9113, section 8.1).
     if (code === 'NO_ERROR' && stream.remoteEnded) stream.finish()
-    else stream.finish(new StreamError(code, `stream was broken off: ${code}`, true, code === 'REFUSED_STREAM'))
+    else stream.finish(new StreamError(code, `stream reset: ${code}`, true, code === 'REFUSED_STREAM'))
   }
 
   #settings(flags: number, payload: Buffer): void {
@@ -437,9 +437,10 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
   }
 
   #goneAway(payload: Buffer): void {
-    if (payload.length < 8) throw new ConnectionError('FRAME_SIZE_ERROR', 'GOAWAY is cut off')
+    if (payload.length < 8) throw new ConnectionError('FRAME_SIZE_ERROR', 'GOAWAY is truncated')
     this.#closing = true
-    if (!this.#server) this.#streams.endAfter(payload.readUInt32BE(0) & maxInt31, `server goes away: ${errorName(payload.readUInt32BE(4))}`)
+    if (!this.#server)
+      this.#streams.endAfter(payload.readUInt32BE(0) & maxInt31, `server sent GOAWAY: ${errorName(payload.readUInt32BE(4))}`)
     this.#endIfDone()
   }
 
@@ -447,7 +448,7 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     sized('WINDOW_UPDATE', payload, 4)
     const bytes = payload.readUInt32BE(0) & maxInt31
     if (id === 0) {
-      if (bytes === 0) throw new ConnectionError('PROTOCOL_ERROR', 'window is widened by nothing')
+      if (bytes === 0) throw new ConnectionError('PROTOCOL_ERROR', 'window increment is 0')
       if (!this.#sender.widen(bytes)) throw new ConnectionError('FLOW_CONTROL_ERROR', 'window is too large')
       return
     }
@@ -455,14 +456,14 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     if (!stream && this.#streams.isIdle(id))
       throw new ConnectionError('PROTOCOL_ERROR', `WINDOW_UPDATE of stream ${id}, which was never opened`)
     if (!stream) return
-    if (bytes === 0) this.#streams.breakOff(stream, 'PROTOCOL_ERROR', 'window is widened by nothing')
-    else if (!this.#sender.widenStream(stream, bytes)) this.#streams.breakOff(stream, 'FLOW_CONTROL_ERROR', 'window is too large')
+    if (bytes === 0) this.#streams.abortStream(stream, 'PROTOCOL_ERROR', 'window increment is 0')
+    else if (!this.#sender.widenStream(stream, bytes)) this.#streams.abortStream(stream, 'FLOW_CONTROL_ERROR', 'window is too large')
   }
 
-  /** A frame that moves no call: one may send a good many of them, but not forever. */
+  /** Counts a frame that does not advance any call; their number is limited. */
   #idleFrame(): void {
     if (++this.#sender.idleFrames > limits.maxIdleFrames)
-      throw new ConnectionError('ENHANCE_YOUR_CALM', 'too many frames that move no call')
+      throw new ConnectionError('ENHANCE_YOUR_CALM', 'too many frames without effect on a call')
   }
 
   #fail(error: ConnectionError): void {
@@ -484,13 +485,13 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
   #endIfDone(): void {
     if (!this.#closing || this.closed || this.size > 0) return
     this.#sender.output.flush()
-    // What the socket did not take yet goes when it has drained.
+    // What the socket has not accepted yet is sent once it drains.
     if (this.#sender.output.size > 0) return
     this.gone()
     this.#hangUp()
   }
 
-  /** What a client sends meanwhile must not make the kernel throw away what we said last: so it is still read for a while. */
+  /** Bytes a client sends after the close would make the kernel drop the last frames: so the socket is read a while longer. */
   #hangUp(): void {
     if (!this.#server) {
       this.socket.end()

@@ -1,13 +1,13 @@
 /**
- * What each client holds of a server: connections, calls, and bytes that wait for it. A client is an identity at an
- * address. It shares one set of limits with all clients of its address, one with all that show its identity, and one with
- * everybody. Where a limit is exceeded, the client that holds most loses, so that no client takes anything from the others.
+ * What each client holds of a server: connections, calls and pending bytes. A client is an identity at an address. It shares
+ * one set of limits with all clients of its address, one with all clients of its identity, and one with all clients. Where a
+ * limit is exceeded, the client that holds most loses, so that no client can starve the others.
  */
 import { parseIp } from '../../wire/ip.ts'
 import { CoolDown } from './cool-down.ts'
 import { Portion, Turns } from './turns.ts'
 
-/** What there is to hold. */
+/** Amounts that are limited. */
 export interface Amounts {
   readonly connections: number
   readonly calls: number
@@ -16,14 +16,14 @@ export interface Amounts {
 
 type Resource = keyof Amounts
 
-/** The most that the clients of one address (of IPv6: of one /64), those of one identity, and all together may hold. */
+/** Limits for the clients of one address (IPv6: one /64), for those of one identity, and for all together. */
 export interface ShareLimits {
   readonly address: Amounts
   readonly identity: Amounts
   readonly all: Amounts
 }
 
-/** What holds bytes, and can be made to give them up. */
+/** Something that holds bytes and can be made to release them. */
 export interface Holder {
   /** Bytes that it holds. */
   readonly charged: number
@@ -31,9 +31,9 @@ export interface Holder {
   exhaust(message: string): void
 }
 
-/** A connection as far as it is judged who has to leave. */
+/** A connection, as far as eviction needs it. */
 export interface HeldConnection extends Holder {
-  /** Calls that it has open. */
+  /** Number of open calls. */
   readonly size: number
   /** Whether all its calls still wait for their request. */
   readonly awaitsRequests: boolean
@@ -43,7 +43,7 @@ export interface HeldConnection extends Holder {
 class Group {
   readonly used: Record<Resource, number> = { connections: 0, calls: 0, bytes: 0 }
   readonly shares = new Set<Share>()
-  /** Bytes are looked at once a turn, outside of whatever charged them. */
+  /** Bytes are checked once per turn of the event loop, outside of the code that charged them. */
   due = false
 
   constructor(
@@ -72,11 +72,11 @@ class Group {
   }
 }
 
-/** Milliseconds between two collections. */
+/** Milliseconds between two garbage collections. */
 const collectInterval = 1000
 let collected = -collectInterval
 
-/** What was taken from a client is to be had by others now, not when the runtime thinks of it: memory is limited. */
+/** Memory taken from a client must be available to others now, not at the runtime's next collection: memory is limited. */
 function collectSoon(): void {
   const now = performance.now()
   if (now - collected < collectInterval) return
@@ -86,7 +86,7 @@ function collectSoon(): void {
 
 /** What one client holds. */
 export class Share {
-  /** How much of its bytes is looked at in a turn. */
+  /** How many of its bytes are processed per turn. */
   readonly portion: Portion
   readonly used: Record<Resource, number> = { connections: 0, calls: 0, bytes: 0 }
   readonly #calls = new Map<Holder, number>()
@@ -95,7 +95,7 @@ export class Share {
   readonly #coolDown: CoolDown
   readonly #empty: () => void
 
-  /** `empty` is called when it holds nothing any more. */
+  /** `empty` is called when it no longer holds anything. */
   constructor(
     readonly key: string,
     groups: readonly Group[],
@@ -109,7 +109,7 @@ export class Share {
     this.#empty = empty
   }
 
-  /** Counts bytes that begin to wait, or no longer do. */
+  /** Counts bytes that start or stop waiting. */
   charge(bytes: number): void {
     this.used.bytes += bytes
     for (const group of this.#groups) {
@@ -120,12 +120,12 @@ export class Share {
     }
   }
 
-  /** Counts a call, as several when it makes several; the reason when it is one too many. */
+  /** Counts a call, as several when it fans out; returns the reason when it is refused. */
   open(call: Holder, weight = 1): string | undefined {
     const left = this.#coolDown.left(this.key)
     if (left > 0) {
       this.#look()
-      return `calls of this client held too much again and again: try again in ${Math.ceil(left)} ms`
+      return `calls of this client repeatedly exceeded their limits: retry in ${Math.ceil(left)} ms`
     }
     for (const group of this.#groups)
       while (group.used.calls + weight > group.limits.calls) {
@@ -141,7 +141,7 @@ export class Share {
     return undefined
   }
 
-  /** One of its calls is ended because it holds too much; when that goes on it makes no calls for a moment. */
+  /** Ends one of its calls because it holds too much; after repeated ends the client cools down. */
   countEnded(): void {
     this.#coolDown.count(this.key)
   }
@@ -154,7 +154,7 @@ export class Share {
     this.#count('calls', -weight)
   }
 
-  /** Counts a connection; the reason when it may not stay. Others may have to leave for it. */
+  /** Counts a connection; returns the reason when it is refused. May evict connections of others. */
   connect(connection: HeldConnection): string | undefined {
     this.#connections.add(connection)
     this.#count('connections', 1)
@@ -167,7 +167,7 @@ export class Share {
           return `${group.name} has too many connections: at most ${group.limits.connections}`
         }
         most.disconnect(leaves)
-        leaves.exhaust('another client needs the room')
+        leaves.exhaust('closed to admit another client')
       }
     return undefined
   }
@@ -177,7 +177,7 @@ export class Share {
     if (this.#connections.delete(connection)) this.#count('connections', -1)
   }
 
-  /** What holds most bytes. */
+  /** The holder of most bytes. */
   greediest(): Holder | undefined {
     let most: Holder | undefined
     for (const holders of [this.#calls.keys(), this.#connections])
@@ -194,7 +194,7 @@ export class Share {
     victim.exhaust(message)
   }
 
-  /** The oldest connection without calls; without such the oldest whose calls only ever waited for their request. */
+  /** The oldest connection without calls; otherwise the oldest whose calls all still wait for their request. */
   #dispensable(but: HeldConnection): HeldConnection | undefined {
     let waiting: HeldConnection | undefined
     for (const connection of this.#connections) {
@@ -230,14 +230,14 @@ export class Shares {
   readonly #turns = new Turns()
   readonly #coolDown: CoolDown
 
-  /** `elapsed`: milliseconds by a clock that nobody sets. */
+  /** `elapsed`: milliseconds of a monotonic clock. */
   constructor(limits: ShareLimits, elapsed?: () => number) {
     this.#limits = limits
     this.#coolDown = new CoolDown(elapsed)
     this.#all = new Group('', 'the server', limits.all)
   }
 
-  /** The share of a client; a client without an identity shares that of its address, one without an address that of its identity. */
+  /** The share of a client; a client without identity is counted by its address, one without address by its identity. */
   of({ address, identity }: { readonly address?: string | undefined; readonly identity?: string | undefined }): Share {
     const place = address === undefined ? '' : addressKey(address)
     const key = `${identity ?? ''}@${place}`
@@ -270,7 +270,7 @@ export class Shares {
   }
 }
 
-/** What counts as one address: an IPv4 address, of IPv6 a network of 64 bits. */
+/** What counts as one address: an IPv4 address, or a /64 network of IPv6. */
 export function addressKey(address: string): string {
   const text = address.replace(/%.*$/, '')
   const bytes = parseIp(text)

@@ -1,7 +1,7 @@
 /**
- * One stream of a connection: headers, then bytes with back pressure both ways, then the end.
- * What comes is handed on as it comes; its sender may send as much again as was released. What is sent waits here when
- * the other side does not take it; `write` says so, and `drained` says when there is room again.
+ * One stream of a connection: headers, then bytes with back pressure in both directions, then the end.
+ * Received bytes are passed on as they arrive; the peer may send as many again as were released. Bytes to send are buffered
+ * while the peer does not accept them: `write` returns false, and `drained` calls back when there is space again.
  */
 import type { ErrorName } from '../../wire/http2/error.ts'
 import type { Headers, OutgoingHeaders } from '../../wire/http2/hpack.ts'
@@ -10,14 +10,14 @@ import { RpcError } from '../status.ts'
 import { firstWindow, smallPiece } from './limits.ts'
 import type { Holder, Share } from './shares.ts'
 
-/** Why a stream ended before both sides had said all. */
+/** Why a stream ended before both sides had sent END_STREAM. */
 export class StreamError extends Error {
   constructor(
     readonly code: ErrorName,
     message: string,
-    /** Whether the other side said so, or its connection went. */
+    /** Whether the peer reset it or closed the connection. */
     readonly theirs: boolean,
-    /** Whether the other side never looked at the request: it may be sent again. */
+    /** Whether the peer has not processed the request, so that it may be retried. */
     readonly unprocessed = false,
   ) {
     super(message)
@@ -25,20 +25,20 @@ export class StreamError extends Error {
   }
 }
 
-/** Is told what comes on a stream. */
+/** Receives the events of a stream. */
 export interface StreamReader {
   /** The headers of a response. */
   headers?(headers: Headers): void
-  /** Bytes; whoever has done with them releases as many. */
+  /** Bytes; the reader releases as many when it has processed them. */
   data(piece: Buffer): void
-  /** The other side has said all. */
+  /** END_STREAM was received. */
   end(trailers: Headers | undefined): void
 }
 
-/** The connection, as its streams see it. */
+/** The connection, as seen by its streams. */
 export interface Carrier {
   readonly socket: import('./output.ts').Socket
-  /** Bytes that each of its streams may have waiting before it is full. */
+  /** Bytes that each stream may buffer before it is full. */
   readonly streamRoom: number
   sendHeaders(stream: Stream, headers: OutgoingHeaders, end: boolean): void
   sendData(stream: Stream, chunk: Buffer): boolean
@@ -47,49 +47,49 @@ export interface Carrier {
   released(stream: Stream, bytes: number): void
 }
 
-/** A piece that is kept must not keep the much larger chunk that it was cut from. */
+/** Copies a retained piece out of a much larger chunk, so that the chunk can be freed. */
 export function compact(piece: Buffer): Buffer {
   return piece.length * 2 < piece.buffer.byteLength ? Buffer.from(piece) : piece
 }
 
 type Arrival = { headers: Headers } | { piece: Buffer } | { trailers: Headers | undefined }
 
-/** A stream. Fields without a method are its connection's. */
+/** A stream. Fields without a method belong to its connection. */
 export class Stream implements Holder {
   readonly connection: Carrier
-  /** 0 while a request waits for its turn. */
+  /** 0 while a request is queued. */
   id = 0
-  /** Its send window, less the one that all streams of its connection begin with. */
+  /** Its send window, less the initial window of all streams of its connection. */
   sendWindow = 0
   receiveWindow = firstWindow
   /** The receive window after it was last widened. */
   granted = firstWindow
-  /** Bytes that came and were not released. */
+  /** Bytes received and not released. */
   held = 0
-  /** Of a server: the client that is charged for what waits. */
+  /** Server: the client that is charged for pending bytes. */
   share: Share | undefined
-  /** Bytes that its client is charged for. */
+  /** Bytes charged to its client. */
   charged = 0
   readonly pending: Buffer[] = []
   pendingBytes = 0
   /** Bytes of the first pending chunk that are sent already. */
   pendingFrom = 0
-  /** The last headers that its owner sends; those of a response when it is nothing else. */
+  /** The last headers to send: trailers, or those of a response without a body. */
   trailers: OutgoingHeaders | undefined
-  /** The owner has said all; it may still be pending. */
+  /** The owner has finished; END_STREAM may still be pending. */
   ending = false
-  /** Our end was sent. */
+  /** END_STREAM was sent. */
   localEnded = false
-  /** The other side's end came. */
+  /** END_STREAM was received. */
   remoteEnded = false
-  /** What content-length promised, counted down; -1 when there was none. */
+  /** What is left of content-length; -1 when there was none. */
   expected = -1
-  /** The response's headers came. */
+  /** The response headers were received. */
   answered = false
   headersSent = false
   closed = false
   failure: StreamError | undefined
-  /** The last pending chunk when it has room for more, and how much of it is used. */
+  /** The last pending chunk if it has space left, and how much of it is used. */
   #tail: Buffer | undefined
   #tailUsed = 0
   #reader: StreamReader | undefined
@@ -101,7 +101,7 @@ export class Stream implements Holder {
     this.connection = connection
   }
 
-  /** Sends the headers of a response; with `end` that is all. */
+  /** Sends the headers of a response; `end` sets END_STREAM. */
   respond(headers: OutgoingHeaders, end = false): void {
     if (this.closed || this.headersSent) return
     this.headersSent = true
@@ -112,13 +112,13 @@ export class Stream implements Holder {
     this.connection.sendHeaders(this, headers, end)
   }
 
-  /** Sends bytes; false when they wait and no more should come before `drained`. */
+  /** Sends bytes; false when they are buffered and the writer should wait for `drained`. */
   write(chunk: Buffer): boolean {
     if (this.closed || this.ending || chunk.length === 0) return true
     return this.connection.sendData(this, chunk)
   }
 
-  /** Says that this is all: the last bytes, and trailers behind them. */
+  /** Ends the stream with the last bytes and trailers. */
   end(chunk?: Buffer, trailers?: OutgoingHeaders): void {
     if (this.closed || this.ending) return
     this.ending = true
@@ -127,15 +127,15 @@ export class Stream implements Holder {
     else this.connection.sendEnd(this)
   }
 
-  /** Breaks the stream off. */
+  /** Resets the stream. */
   reset(code: ErrorName = 'CANCEL', message = 'broken off'): void {
-    // When both sides have said all there is nothing left to break off.
+    // When both sides have sent END_STREAM there is nothing to reset.
     if (this.closed || (this.localEnded && this.remoteEnded)) return
     this.connection.sendReset(this, code)
     this.finish(new StreamError(code, message, false))
   }
 
-  /** Hands on what came and what comes; to be called once. */
+  /** Sets the reader, which gets everything received so far and later; called once. */
   read(reader: StreamReader): void {
     this.#reader = reader
     const inbox = this.#inbox
@@ -143,29 +143,29 @@ export class Stream implements Holder {
     for (const arrival of inbox ?? []) this.#hand(arrival)
   }
 
-  /** Lets the other side send as many bytes again. */
+  /** Lets the peer send as many bytes again. */
   release(bytes: number): void {
     this.connection.released(this, bytes)
   }
 
-  /** Whether bytes that were written still wait for room. */
+  /** Whether written bytes are still buffered. */
   get full(): boolean {
     return this.pendingBytes >= this.connection.streamRoom
   }
 
-  /** Calls back once there is room again, or never will be. */
+  /** Calls back once the buffer has space again, or never will. */
   drained(then: () => void): void {
     if (this.closed || !this.full) then()
     else this.#waiters.push(then)
   }
 
-  /** Calls back when nothing more comes or goes; `failure` says why if that was early. */
+  /** Calls back when the stream has ended; `failure` is the reason if that was early. */
   whenClosed(then: () => void): void {
     if (this.closed) then()
     else this.#closers.push(then)
   }
 
-  /** The bytes as they come, released as they are taken. Throws StreamError when the stream breaks. */
+  /** The received bytes, released as they are consumed. Throws StreamError when the stream fails. */
   async *chunks(): AsyncGenerator<Buffer, void> {
     const pieces: Buffer[] = []
     let over = false
@@ -198,7 +198,7 @@ export class Stream implements Holder {
     }
   }
 
-  /** Counts bytes that begin to wait, or no longer do, against its client. */
+  /** Counts bytes that start or stop waiting against its client. */
   charge(bytes: number): void {
     if (bytes === 0 || !this.share || this.closed) return
     this.charged += bytes
@@ -211,16 +211,16 @@ export class Stream implements Holder {
     if (refusal !== undefined) throw new RpcError('ResourceExhausted', refusal)
   }
 
-  /** Ends it because its client holds too much. A message that was cut can be followed by a reset only. */
+  /** Ends it because its client holds too much. After a truncated message only a reset may follow. */
   exhaust(message: string): void {
     if (this.pendingBytes > 0 && this.headersSent) this.reset('ENHANCE_YOUR_CALM', message)
     else endWith(this, new RpcError('ResourceExhausted', message))
     if (!this.closed) this.reset('ENHANCE_YOUR_CALM', message)
   }
 
-  // What follows is for the connection.
+  // Called by the connection.
 
-  /** Keeps bytes until they can be sent. */
+  /** Buffers bytes until they can be sent. */
   keep(chunk: Buffer): void {
     this.pendingBytes += chunk.length
     this.charge(chunk.length)
@@ -247,7 +247,7 @@ export class Stream implements Holder {
     }
   }
 
-  /** The commonest arrival, without an object for it. */
+  /** The most common case, without allocating an object for it. */
   arrivedData(piece: Buffer): void {
     if (this.#reader) this.#reader.data(piece)
     else this.arrived({ piece })
@@ -260,7 +260,7 @@ export class Stream implements Holder {
     else reader.end(arrival.trailers)
   }
 
-  /** There may be room for more. */
+  /** There may be space again. */
   wake(): void {
     if (this.#waiters.length === 0 || (this.full && !this.closed)) return
     for (const waiter of this.#waiters.splice(0)) waiter()

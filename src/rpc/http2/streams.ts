@@ -1,4 +1,4 @@
-/** The streams of one connection: which are open, which wait for their turn, and which ended lately. */
+/** The streams of one connection: open ones, queued ones, and recently ended ones. */
 import { ConnectionError, type ErrorName } from '../../wire/http2/error.ts'
 import type { OutgoingHeaders } from '../../wire/http2/hpack.ts'
 import { maxInt31 } from '../../wire/http2/settings.ts'
@@ -7,24 +7,24 @@ import { remembered, resetBurst, resetsPerSecond } from './limits.ts'
 import type { Sender } from './sender.ts'
 import { type Stream, StreamError } from './stream.ts'
 
-/** Keeps the streams of a connection. */
+/** Manages the streams of a connection. */
 export class Streams {
   readonly #server: boolean
   readonly #sender: Sender
   readonly #credit: Credit
   readonly #removed: () => void
   readonly #open = new Map<number, Stream>()
-  /** Requests beyond what the server takes at a time. */
+  /** Requests beyond the server's limit of concurrent streams. */
   readonly #waiting: { stream: Stream; headers: OutgoingHeaders }[] = []
-  /** Streams that ended lately, of a server: whether it was we who broke them off. */
+  /** Recently ended streams of a server: whether this side reset them. */
   readonly #ended = new Map<number, boolean>()
   #nextId = 1
   #resets = 0
   #resetsSince = performance.now()
-  /** The latest stream that the other side opened. */
+  /** The highest stream id that the peer opened. */
   last = 0
 
-  /** `removed` is told whenever there is one less. */
+  /** `removed` is called whenever a stream is removed. */
   constructor(server: boolean, sender: Sender, credit: Credit, removed: () => void) {
     this.#server = server
     this.#sender = sender
@@ -32,17 +32,17 @@ export class Streams {
     this.#removed = removed
   }
 
-  /** How many are open or wait. */
+  /** The number of open and queued streams. */
   get size(): number {
     return this.#open.size + this.#waiting.length
   }
 
-  /** How many are open. */
+  /** The number of open streams. */
   get active(): number {
     return this.#open.size
   }
 
-  /** Whether all numbers of streams are used. */
+  /** Whether all stream ids are used. */
   get exhausted(): boolean {
     return this.#nextId > maxInt31 - 2
   }
@@ -51,29 +51,29 @@ export class Streams {
     return this.#open.get(id)
   }
 
-  /** Those that are open now, and may be ended while they are walked. */
+  /** A copy of the open streams, so that they may end during iteration. */
   all(): Stream[] {
     return [...this.#open.values()]
   }
 
-  /** Whether there never was such a stream. */
+  /** Whether the stream is idle: it was never opened. */
   isIdle(id: number): boolean {
     if (id % 2 === 0) return true
     return this.#server ? id > this.last : id >= this.#nextId
   }
 
-  /** Whether it was we who broke off a stream that has ended; undefined when that is not known any more. */
+  /** Whether this side reset an ended stream; undefined when that is no longer known. */
   brokenByUs(id: number): boolean | undefined {
     return this.#ended.get(id)
   }
 
-  /** Opens a stream of ours, now or when the server takes one more. */
+  /** Opens a local stream, now or when the server allows one more. */
   request(stream: Stream, headers: OutgoingHeaders): void {
     if (this.#waiting.length > 0 || this.#open.size >= this.#sender.peer.maxConcurrentStreams) this.#waiting.push({ stream, headers })
     else this.#start(stream, headers)
   }
 
-  /** Opens those that waited, as far as the server takes them. */
+  /** Opens queued streams, as far as the server allows. */
   startWaiting(): void {
     while (this.#waiting.length > 0 && this.#open.size < this.#sender.peer.maxConcurrentStreams) {
       const { stream, headers } = this.#waiting.shift()!
@@ -81,7 +81,7 @@ export class Streams {
     }
   }
 
-  /** Takes in a stream that the other side opened. */
+  /** Registers a stream that the peer opened. */
   accept(id: number, stream: Stream): void {
     stream.id = id
     this.#open.set(id, stream)
@@ -96,45 +96,45 @@ export class Streams {
     if (!whole) this.#sender.begin(stream)
   }
 
-  /** Our end of a stream was sent. */
+  /** END_STREAM was sent. */
   sent(stream: Stream): void {
     if (stream.remoteEnded) this.complete(stream)
     else if (this.#server) {
-      // A caller that still sends is told that it may stop.
+      // A caller that still sends is notified that it may stop.
       this.#sender.reset(stream.id, 'NO_ERROR')
       this.remove(stream, true)
       stream.finish()
     }
   }
 
-  /** Both ends are said. */
+  /** Both sides have sent END_STREAM. */
   complete(stream: Stream): void {
     if (stream.closed) return
     this.remove(stream, false)
     stream.finish()
   }
 
-  /** Ends a stream for what the other side did to it. Throws ConnectionError when that was too often. */
-  breakOff(stream: Stream, code: ErrorName, message: string): void {
+  /** Resets a stream because of an error of the peer. Throws ConnectionError when that happened too often. */
+  abortStream(stream: Stream, code: ErrorName, message: string): void {
     this.countReset()
     this.#sender.reset(stream.id, code)
     this.remove(stream, true)
     stream.finish(new StreamError(code, message, true))
   }
 
-  /** Does not open a stream that the other side wants. Throws ConnectionError when that was too often. */
+  /** Refuses a stream that the peer opens. Throws ConnectionError when that happened too often. */
   refuse(id: number, code: ErrorName): void {
     this.countReset()
     this.#sender.reset(id, code)
     this.#remember(id, true)
   }
 
-  /** A stream that the other side wants is not looked at, and it knows. */
+  /** Refuses a stream without processing it: REFUSED_STREAM. */
   ignore(id: number): void {
     this.#remember(id, true)
   }
 
-  /** Breaks off a stream of our own accord. */
+  /** Resets a stream for a local reason. */
   leave(stream: Stream, code: ErrorName): void {
     if (stream.id > 0) {
       this.#sender.reset(stream.id, code)
@@ -145,7 +145,7 @@ export class Streams {
     if (at >= 0) this.#waiting.splice(at, 1)
   }
 
-  /** Takes a stream out. */
+  /** Removes a stream. */
   remove(stream: Stream, broken: boolean): void {
     if (!this.#open.delete(stream.id)) return
     this.#sender.leave(stream)
@@ -155,7 +155,7 @@ export class Streams {
     this.#removed()
   }
 
-  /** Ends those after a number, which the other side never looked at. */
+  /** Ends the streams after an id, which the peer has not processed. */
   endAfter(last: number, message: string): void {
     const unprocessed = () => new StreamError('REFUSED_STREAM', message, true, true)
     for (const { stream } of this.#waiting.splice(0)) stream.finish(unprocessed())
@@ -166,7 +166,7 @@ export class Streams {
     }
   }
 
-  /** Ends all: the connection is gone. */
+  /** Ends all streams when the connection is closed. */
   endAll(message: string): void {
     this.endAfter(maxInt31, message)
     for (const stream of this.all()) {
@@ -175,13 +175,13 @@ export class Streams {
     }
   }
 
-  /** A client that opens streams only to have them broken off makes work for nothing. */
+  /** A client that opens streams only to have them reset causes useless work. */
   countReset(): void {
     if (!this.#server || ++this.#resets <= resetBurst) return
     const now = performance.now()
     this.#resets = Math.max(0, resetBurst - Math.floor(((now - this.#resetsSince) / 1000) * resetsPerSecond))
     this.#resetsSince = now
-    if (this.#resets >= resetBurst) throw new ConnectionError('ENHANCE_YOUR_CALM', 'too many streams were broken off')
+    if (this.#resets >= resetBurst) throw new ConnectionError('ENHANCE_YOUR_CALM', 'too many streams were reset')
   }
 
   #remember(id: number, broken: boolean): void {

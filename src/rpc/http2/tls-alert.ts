@@ -1,7 +1,7 @@
 /**
- * The alert by which a TLS 1.3 server says why it refuses a client's certificate. The runtime judges certificates after
- * the handshake and then closes without a word, so that a client sees a reset instead of the reason. The first record
- * under the traffic keys is therefore made here. RFC 8446, sections 5.2, 6 and 7.1.
+ * The alert by which a TLS 1.3 server states why it refuses a client certificate. The runtime verifies certificates after the
+ * handshake and then closes without an alert, so that a client sees a reset instead of the reason. Therefore the first
+ * record under the traffic keys is built here. RFC 8446, sections 5.2, 6 and 7.1.
  */
 import { createCipheriv, createHmac } from 'node:crypto'
 
@@ -13,7 +13,7 @@ export const alert = {
   certificateRequired: 116,
 } as const
 
-/** The runtime has no ChaCha20-Poly1305 to offer here. */
+/** The runtime offers no ChaCha20-Poly1305 here. */
 const suites: Record<string, { cipher: 'aes-128-gcm' | 'aes-256-gcm'; hash: string; key: number }> = {
   TLS_AES_128_GCM_SHA256: { cipher: 'aes-128-gcm', hash: 'sha256', key: 16 },
   TLS_AES_256_GCM_SHA384: { cipher: 'aes-256-gcm', hash: 'sha384', key: 32 },
@@ -21,13 +21,13 @@ const suites: Record<string, { cipher: 'aes-128-gcm' | 'aes-256-gcm'; hash: stri
 
 const label = 'SERVER_TRAFFIC_SECRET_0'
 
-/** The server's first traffic secret in a line of the key log; undefined for a line of another secret. */
+/** The server's first traffic secret in a line of the key log; undefined for other secrets. */
 export function trafficSecret(line: string): Buffer | undefined {
   const [name, , secret] = line.trim().split(' ')
   return name === label && secret !== undefined ? Buffer.from(secret, 'hex') : undefined
 }
 
-/** The record of a fatal alert that nothing of the server's came before; undefined for a suite that is not had here. */
+/** The record of a fatal alert as the server's first record; undefined for an unsupported cipher suite. */
 export function firstAlert(secret: Buffer, suite: string, description: number): Buffer | undefined {
   const found = suites[suite]
   if (!found) return undefined
@@ -35,14 +35,14 @@ export function firstAlert(secret: Buffer, suite: string, description: number): 
   // The content, then its type (alert), without padding.
   const inner = Buffer.from([2, description, 21])
   const header = Buffer.from([23, 3, 3, 0, inner.length + 16])
-  // The record's number, which is mixed into the nonce, is 0.
+  // The sequence number, which is mixed into the nonce, is 0.
   const sealing = createCipheriv(cipher, expand(hash, secret, 'key', key), expand(hash, secret, 'iv', 12))
   sealing.setAAD(header)
   const sealed = Buffer.concat([sealing.update(inner), sealing.final()])
   return Buffer.concat([header, sealed, sealing.getAuthTag()])
 }
 
-/** HKDF-Expand-Label without a context, of no more than one block. */
+/** HKDF-Expand-Label without a context, for at most one block. */
 function expand(hash: string, secret: Buffer, name: string, length: number): Buffer {
   const full = Buffer.from(`tls13 ${name}`)
   const info = Buffer.concat([Buffer.from([0, length, full.length]), full, Buffer.from([0, 1])])

@@ -1,14 +1,14 @@
 /**
- * How much of one client's bytes is looked at before others have their turn. A client may send thousands of requests at
- * once; were they all begun before anything else is read, everybody would wait for all of them.
+ * Limits how many bytes of one client are processed before others have their turn. A client may send thousands of requests
+ * at once; processed in one go, they would delay everybody else.
  */
 
-/** What goes on with bytes that had to wait. */
+/** Continues with bytes that had to wait. */
 export interface Deferred {
   proceed(): void
 }
 
-/** What a request costs, any other frame being one, and what a client may spend in a turn of the event loop. */
+/** The cost of a request, relative to 1 for any other frame, and the budget of a client per turn of the event loop. */
 export const requestCost = 16
 const turnBudget = 16 * requestCost
 
@@ -16,7 +16,7 @@ const turnBudget = 16 * requestCost
 export class Turns {
   readonly #sated = new Set<Portion>()
 
-  /** A client has had its part: it gets the next after everybody else was heard. */
+  /** A client has used up its turn: the next one comes after those of all other clients. */
   add(portion: Portion): void {
     if (this.#sated.size === 0) setImmediate(this.#next)
     this.#sated.add(portion)
@@ -29,15 +29,15 @@ export class Turns {
   }
 }
 
-/** One client's part of a turn. */
+/** One client's budget for a turn. */
 export class Portion {
   #spent = 0
-  /** Connections that have bytes left, the one that waits longest first. */
+  /** Connections with bytes left, the longest waiting first. */
   readonly #waiting = new Set<Deferred>()
 
   constructor(private readonly turns: Turns) {}
 
-  /** Whether there is nothing left of it. */
+  /** Whether the budget is used up. */
   get over(): boolean {
     return this.#spent >= turnBudget
   }
@@ -53,7 +53,7 @@ export class Portion {
     this.#waiting.add(deferred)
   }
 
-  /** A turn begins. */
+  /** Starts a turn. */
   renew(): void {
     this.#spent = 0
     for (const deferred of this.#waiting) {

@@ -1,6 +1,6 @@
 /**
- * One call on a server: admitted by its roles, its messages decoded, its handler run, its replies sent no faster than
- * the caller takes them; whatever the handler throws becomes its status.
+ * One call on a server: checks roles, decodes requests, runs the handler, and sends replies no faster than the caller reads
+ * them. Whatever the handler throws becomes the status of the call.
  */
 import { background } from '../../cosi/background.ts'
 import { type Logger, silent } from '../../cosi/log.ts'
@@ -17,13 +17,13 @@ import { RpcError, type StatusName, toRpcError } from '../status.ts'
 import { admits, allRoles, type Context, type Method, type Role } from './method.ts'
 import { manyRequests, oneRequest, type RequestClock } from './requests.ts'
 
-/** Who is calling, before anything is decided. */
+/** The caller, before authorization. */
 export interface Caller {
   readonly metadata: Metadata
   readonly socket: PeerSocket
 }
 
-/** A call as records of calls know it: who asks for what, never with what. */
+/** A call as recorded: caller and method, never its contents. */
 export interface AdmittedCall {
   readonly method: Method
   readonly roles: ReadonlySet<Role>
@@ -31,48 +31,48 @@ export interface AdmittedCall {
   readonly peer: string
 }
 
-/** Is notified of every call of a served method, admitted or not; must be quick. One that throws ends the call it was notified of. */
+/** Observes every call of a served method, admitted or not; must be fast. An observer that throws ends the call. */
 export interface CallObserver {
   began(call: AdmittedCall): void
-  /** The caller may do it: called before the handler runs. */
+  /** The caller is authorized: called before the handler runs. */
   admitted?(call: AdmittedCall): void
   ended(call: AdmittedCall, status: StatusName | 'OK', milliseconds: number): void
 }
 
-/** What a server serves, and to whom. */
+/** Options of a server. */
 export interface ServerOptions {
   readonly methods: readonly Method[]
   readonly store: Store
   readonly log: Logger
-  /** The roles a caller has. Without it they are those its `talos-role` metadata names: only for sockets that are guarded otherwise. */
+  /** The roles of a caller. Default: those in its `talos-role` metadata, for sockets that are protected in another way. */
   readonly roles?: (caller: Caller) => ReadonlySet<Role>
-  /** Whether the machine waits for its first configuration, which opens some methods to more roles. Without it, it never does. */
+  /** Whether the machine waits for its first configuration, which opens some methods to more roles. Default: it never does. */
   readonly inMaintenance?: () => boolean
-  /** Milliseconds in which a request must be whole, when not the usual time. */
+  /** Milliseconds until a request must be complete, when not the default. */
   readonly requestTime?: number
   readonly observer?: CallObserver
-  /** What its clients may hold, when not as much as usual. */
+  /** What clients may hold, when not the default. */
   readonly shares?: ShareLimits
 }
 
-/** A server's options, and its clock. */
+/** The options of a server, and its clock. */
 export interface Serving extends ServerOptions {
   readonly clock: RequestClock
 }
 
-/** The roles a caller names in its metadata. */
+/** The roles that a caller claims in its metadata. */
 export function namedRoles({ metadata }: Pick<Caller, 'metadata'>): ReadonlySet<Role> {
   const named = metadata['talos-role'] ?? []
   return new Set(allRoles.filter((role) => named.includes(role)))
 }
 
-/** A method and how its messages are built. */
+/** A method and the shape of its messages. */
 export interface Route {
   readonly method: Method
   readonly shape: MethodShape
 }
 
-/** The route to a method; its shape is looked up at the first call, not before it is needed. */
+/** The route to a method; its shape is looked up at the first call. */
 export function route(method: Method): () => Route {
   let found: Route | undefined
   return () => {
@@ -81,7 +81,7 @@ export function route(method: Method): () => Route {
   }
 }
 
-/** Answers a call. What fails, be it the handler, the roles or an observer, ends this call and nothing else. */
+/** Answers a call. A failure of the handler, the roles or an observer ends this call and nothing else. */
 export async function answer(stream: Stream, headers: Headers, route: Route, serving: Serving): Promise<void> {
   const { observer, log } = serving
   const began = observer ? performance.now() : 0
@@ -126,15 +126,15 @@ async function run(call: Call, { method, shape }: Route): Promise<void> {
       if (!stream.write(frameOf(shape, next.value))) await call.unlessGone(new Promise<void>((resolve) => stream.drained(resolve)))
     }
   } finally {
-    // Ends the handler's generator too; one that never yields again must not hold this call.
+    // Ends the handler's generator too; one that never yields again must not block this call.
     background(() => replies.return?.(), silent) // the call has its status already
   }
 }
 
-/** Frames of replies that go to many callers alike; kept for as long as the reply is. */
+/** Encoded replies that are sent to many callers; cached as long as the reply object exists. */
 const frames = new WeakMap<object, Buffer | undefined>()
 
-/** Says that a reply is sent to many callers and never changes: it is encoded once. */
+/** Marks a reply that is sent to many callers and never changes, so that it is encoded only once. */
 export function forMany<Reply extends object>(reply: Reply): Reply {
   frames.set(reply, undefined)
   return reply
@@ -150,11 +150,11 @@ function frameOf({ reply: type }: MethodShape, reply: object): Buffer {
 
 const never = () => false
 
-/** Reasons that most calls end for; without a place in the program of their own, so that no call has to look it up. */
+/** The most common reasons for the end of a call; created once, to avoid a stack trace for each call. */
 const ended = new RpcError('Canceled', 'the call has ended')
 const gone = new RpcError('Canceled', 'the caller is gone')
 
-/** Where connections come from: asking for it is a system call. */
+/** The peer of a connection; looking it up is a system call. */
 const peers = new WeakMap<PeerSocket, string>()
 
 function peerOf(socket: PeerSocket): string {
@@ -168,7 +168,7 @@ function peerOf(socket: PeerSocket): string {
   return peer
 }
 
-/** One call while it runs: what its handler sees as context. */
+/** A running call: the context of its handler. */
 class Call implements Context, AdmittedCall {
   readonly stream: Stream
   readonly method: Method
@@ -177,7 +177,7 @@ class Call implements Context, AdmittedCall {
   readonly log: Logger
   readonly roles: ReadonlySet<Role>
   readonly clock: RequestClock
-  /** There once somebody asks for the signal. */
+  /** Created when the signal is first used. */
   #abort?: AbortController
   #left?: RpcError
   readonly #inMaintenance: () => boolean
@@ -221,7 +221,7 @@ class Call implements Context, AdmittedCall {
     return this.stream.share ?? this.stream.connection
   }
 
-  /** Throws unless the caller has one of the roles that open the method now. */
+  /** Throws unless one of the caller's roles opens the method now. */
   admit(): void {
     if (!admits(this.method.access, this.roles, this.#inMaintenance)) throw new RpcError('PermissionDenied', 'not authorized')
     this.method.admit?.(this.metadata)
@@ -248,7 +248,7 @@ class Call implements Context, AdmittedCall {
     this.#leave(ended)
   }
 
-  /** Ends the call for a reason that is not its handler's. */
+  /** Ends the call for a reason outside of its handler. */
   leave(reason: RpcError): void {
     this.#leave(reason)
     for (const reject of this.#waiting) reject(reason)

@@ -1,6 +1,6 @@
 /**
- * A method of the API is a value: its path, who may call it and what it does. Whether it streams comes from the .proto;
- * the four makers below only hold the handler to it.
+ * A method of the API is a value: its path, its access and its handler. Whether it streams comes from the .proto file; the
+ * four constructors below only type the handler accordingly.
  */
 
 import type { Logger } from '../../cosi/log.ts'
@@ -8,10 +8,10 @@ import type { Store } from '../../cosi/store.ts'
 import type { Methods } from '../messages.ts'
 import type { Metadata } from '../metadata.ts'
 
-/** What a caller's certificate says it may do. */
+/** The roles of a certificate. */
 export type Role = 'os:admin' | 'os:operator' | 'os:reader' | 'os:etcd:backup' | 'os:image:verifier' | 'os:meta:writer' | 'os:impersonator'
 
-/** Every role there is. */
+/** Every role. */
 export const allRoles: readonly Role[] = [
   'os:admin',
   'os:operator',
@@ -22,10 +22,10 @@ export const allRoles: readonly Role[] = [
   'os:impersonator',
 ]
 
-/** Who may call a method that only reads. */
+/** Roles that may call a method that only reads. */
 export const readers: readonly Role[] = ['os:admin', 'os:operator', 'os:reader']
 
-/** Who may call a method that changes how the machine runs at the moment, but neither its configuration nor its data. */
+/** Roles that may call a method that changes the running machine, but neither its configuration nor its data. */
 export const operators: readonly Role[] = ['os:admin', 'os:operator']
 
 /** Access that is wider while the machine waits for its first configuration. */
@@ -34,29 +34,29 @@ export interface MaintenanceAccess {
   readonly inMaintenance: readonly Role[]
 }
 
-/** Who may call: anyone with one of the roles, in maintenance also those of others, or anyone at all where the handler itself checks. */
+/** Who may call: one of the roles, other roles in maintenance, or `anyone` where the handler checks itself. */
 export type Access = readonly Role[] | MaintenanceAccess | 'anyone'
 
 /**
- * Access to a method that changes the machine and that is needed before there is a configuration, and so before there
- * are administrators: in maintenance apid gives every caller the role `os:reader`.
+ * Access to a method that changes the machine and is needed before there is a configuration, and so before there are
+ * administrators: in maintenance apid gives every caller the role `os:reader`.
  */
 export function inMaintenanceOr(roles: readonly Role[], inMaintenance: readonly Role[] = ['os:reader']): MaintenanceAccess {
   return { roles, inMaintenance }
 }
 
-/** Whether one of these roles opens a method now. */
+/** Whether one of the roles opens a method now. */
 export function admits(access: Access, roles: ReadonlySet<Role>, maintenance: () => boolean): boolean {
   if (access === 'anyone') return true
   const { roles: always, inMaintenance } = 'roles' in access ? access : { roles: access, inMaintenance: [] }
   return always.some((role) => roles.has(role)) || (inMaintenance.some((role) => roles.has(role)) && maintenance())
 }
 
-/** What a handler knows besides the request. */
+/** What a handler gets besides the request. */
 export interface Context {
   readonly store: Store
   readonly roles: ReadonlySet<Role>
-  /** Fires when the caller is gone or its deadline has passed. */
+  /** Aborted when the caller is gone or its deadline has passed. */
   readonly signal: AbortSignal
   readonly peer: string
   /** Who calls, as limits know it: the same object for all calls of a client. */
@@ -65,7 +65,7 @@ export interface Context {
   readonly metadata: Metadata
 }
 
-/** A message to be sent: everything may be left out, and is then its default. */
+/** A message to send: every field may be omitted, and then has its default. */
 export type Init<T> = T extends Uint8Array | string | number | boolean
   ? T
   : T extends readonly (infer Item)[]
@@ -78,13 +78,13 @@ type Path<Kind> = { [P in keyof Methods]: Methods[P]['kind'] extends Kind ? P : 
 type Request<P extends keyof Methods> = Methods[P]['request']
 type Reply<P extends keyof Methods> = Init<Methods[P]['reply']>
 
-/** A method that can be served. */
+/** A served method. */
 export interface Method {
   readonly path: keyof Methods
   readonly access: Access
   readonly kind: 'unary' | 'server' | 'client' | 'bidi'
   readonly handle: (request: never, context: Context) => unknown
-  /** Judges the caller by its metadata, before a byte of its request is read. Throws RpcError to refuse. */
+  /** Checks the caller by its metadata, before its request is read. Throws RpcError to refuse. */
   readonly admit?: (metadata: Metadata) => void
 }
 
@@ -97,7 +97,7 @@ export function unary<P extends Path<'unary'>>(
   return { path, access, kind: 'unary', handle }
 }
 
-/** One request, many replies; the next is asked for when the caller has taken the last. */
+/** One request, many replies; the next reply is produced when the caller has read the last. */
 export function serverStream<P extends Path<'server'>>(
   path: P,
   access: Access,

@@ -1,6 +1,6 @@
 /**
- * What a process on this machine may do through machined's socket: roles are claimed in metadata, and believed only as
- * far as the service goes that the process belongs to. A process of no service may do nothing.
+ * Roles of local processes on machined's socket: roles are claimed in metadata and granted only within the limits of the
+ * service that the process belongs to. A process that belongs to no service gets none.
  */
 import type { PeerSocket } from '../http2/output.ts'
 import { type Caller, namedRoles } from './call.ts'
@@ -14,15 +14,15 @@ const limits: Record<string, readonly Role[]> = {
   machined: [],
 }
 
-/** The most that a process of this service may do. */
+/** The roles that a process of this service may have. */
 export function serviceRoles(service: string | undefined): readonly Role[] {
   if (service?.startsWith('ext-')) return allRoles
   return service !== undefined && Object.hasOwn(limits, service) ? limits[service]! : []
 }
 
 /**
- * A server's `roles`: those claimed, within the limits of the service at the other end. A service that was found stays for
- * its connection; that none was found is not kept, for a process may call before its supervisor has heard of it.
+ * A server's `roles`: those claimed, limited to those of the peer's service. A service that was found is cached for the
+ * connection; a negative result is not, because a process may call before its supervisor has registered it.
  */
 export function peerRoles(serviceOf: (socket: PeerSocket) => string | undefined): (caller: Caller) => ReadonlySet<Role> {
   const known = new WeakMap<PeerSocket, string>()

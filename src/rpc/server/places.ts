@@ -1,6 +1,6 @@
 /**
- * Work that callers may have done a few at a time, and for so long. When all places are taken, the caller with the most
- * loses its oldest one to a caller with fewer, so that a few callers cannot keep others out.
+ * Limits concurrent work per caller and in total, and its duration. When all slots are taken, the caller with most of them
+ * loses its oldest one to a caller with fewer, so that a few callers cannot starve others.
  */
 import { type Clock, systemClock } from '../../cosi/clock.ts'
 import { callerAddress } from '../caller-metadata.ts'
@@ -8,20 +8,20 @@ import { addressKey } from '../http2/shares.ts'
 import { RpcError } from '../status.ts'
 import type { Context } from './method.ts'
 
-/** How many places one caller has, how many there are, and for how many milliseconds; without a time for as long as the caller likes. */
+/** Slots per caller, slots in total, and the time limit in milliseconds; without it a slot is held as long as the caller likes. */
 export interface PlaceLimits {
   readonly each: number
   readonly all: number
   readonly time?: number
 }
 
-/** A place while it is held. */
+/** A slot while it is held. */
 export interface HeldPlace extends Disposable {
-  /** Aborted when the caller is gone, or has to leave the place to another. */
+  /** Aborted when the caller is gone, or loses the slot to another. */
   readonly signal: AbortSignal
 }
 
-/** As whom a caller is counted: by the address that apid states, of IPv6 by its network. */
+/** The key by which a caller is counted: the address stated by apid, for IPv6 its /64 network. */
 export const callerPlace = ({ metadata, peer }: Pick<Context, 'metadata' | 'peer'>): string =>
   addressKey(metadata[callerAddress]?.[0] ?? peer)
 
@@ -30,7 +30,7 @@ interface Place {
   readonly stop: AbortController
 }
 
-/** The places for one kind of work, called `what`. */
+/** The slots for one kind of work, named `what` in messages. */
 export class Places {
   /** The oldest first. */
   readonly #taken = new Set<Place>()
@@ -41,12 +41,12 @@ export class Places {
     private readonly clock: Clock = systemClock,
   ) {}
 
-  /** Takes a place for a caller until it is given back. Throws RpcError when there is none. */
+  /** Takes a slot for a caller until it is released. Throws RpcError when there is none. */
   hold(caller: string, gone: AbortSignal): HeldPlace {
     return this.#take(caller, gone)
   }
 
-  /** Does work for a caller until it is done, the caller is gone, or its time or place is. Throws RpcError. */
+  /** Does work for a caller until it is done, the caller is gone, the time is over, or the slot is lost. Throws RpcError. */
   async run<T>(caller: string, gone: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { time } = this.limits
     using place = this.#take(caller, gone)
@@ -68,8 +68,7 @@ export class Places {
 
   #take(caller: string, gone: AbortSignal): Place & HeldPlace {
     const { each, all } = this.limits
-    if (this.#of(caller).length >= each)
-      throw new RpcError('ResourceExhausted', `${this.what}: ${each} of them are under way for you already`)
+    if (this.#of(caller).length >= each) throw new RpcError('ResourceExhausted', `${this.what}: ${each} of this caller are already running`)
     if (this.#taken.size >= all) this.#makeRoom(caller)
     const stop = new AbortController()
     const signal = AbortSignal.any([gone, stop.signal])
@@ -84,7 +83,7 @@ export class Places {
 
   async #timed({ stop }: Place, time: number, over: AbortSignal): Promise<void> {
     await this.clock.sleep(time, over)
-    stop.abort(new RpcError('DeadlineExceeded', `${this.what}: not done within ${time / 1000} s`))
+    stop.abort(new RpcError('DeadlineExceeded', `${this.what}: not finished within ${time / 1000} s`))
   }
 
   #of(caller: string): Place[] {
@@ -95,10 +94,10 @@ export class Places {
     const most = [...new Set([...this.#taken].map((place) => place.caller))]
       .map((other) => this.#of(other))
       .reduce((top, places) => (places.length > top.length ? places : top))
-    const full = `${this.what}: ${this.limits.all} of them are under way already`
+    const full = `${this.what}: ${this.limits.all} are already running`
     if (most.length <= this.#of(caller).length + 1) throw new RpcError('ResourceExhausted', full)
     const [oldest] = most
     this.#taken.delete(oldest!)
-    oldest!.stop.abort(new RpcError('ResourceExhausted', `${full}, most of them for you`))
+    oldest!.stop.abort(new RpcError('ResourceExhausted', `${full}, most of them of this caller`))
   }
 }

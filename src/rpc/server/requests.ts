@@ -1,6 +1,6 @@
 /**
- * Requests as they arrive: measured by the limit that their method declares before their bytes are taken, timed until they are
- * whole, and charged to their client for as long as their call lasts.
+ * Incoming requests: checked against the limit of their method before their bytes are accepted, timed until they are complete,
+ * and charged to their client as long as the call lasts.
  */
 import { timerDelay } from '../../cosi/timer.ts'
 import { decode } from '../codec.ts'
@@ -9,21 +9,21 @@ import { compact, type Stream } from '../http2/stream.ts'
 import type { MessageType, MethodShape } from '../schema.ts'
 import { RpcError } from '../status.ts'
 
-/** Fields that one request may have in all: thousands of nodes fit, millions of empty messages do not. */
+/** Total fields of one request: enough for thousands of nodes, not for millions of empty messages. */
 const maxFields = 10_000
 
-/** Bytes of memory that a decoded field is charged as: an empty message with its defaults takes somewhat less. */
+/** Bytes charged for a decoded field: an empty message with its defaults takes slightly less. */
 const fieldMemory = 128
 
 const empty = Buffer.alloc(0)
 
-/** Milliseconds in which a request must be whole, and within which a message of a stream that has begun must go on. */
+/** Milliseconds until a request must be complete, and until a started message of a stream must continue. */
 const requestTime = 30_000
 
-/** Ends requests that do not become whole in time. One timer for all, since most requests are whole at once. */
+/** Ends requests that are not complete in time. One timer for all, since most requests arrive at once. */
 export class RequestClock {
   readonly #time: number
-  /** The one that waits longest first. */
+  /** The longest waiting first. */
   readonly #waiting = new Map<Stream, { since: number; expire: (reason: RpcError) => void }>()
   #sweep?: ReturnType<typeof setInterval>
 
@@ -31,14 +31,14 @@ export class RequestClock {
     this.#time = time
   }
 
-  /** The rest of a request must come within the time from now. */
+  /** Starts or extends the time limit of a request. */
   await(stream: Stream, expire: (reason: RpcError) => void): void {
     this.#waiting.delete(stream)
     this.#waiting.set(stream, { since: performance.now(), expire })
     this.#sweep ??= setInterval(() => this.#expire(), timerDelay(Math.min(1000, this.#time))).unref()
   }
 
-  /** Nothing is waited for any more. */
+  /** Stops waiting for a request. */
   complete(stream: Stream): void {
     this.#waiting.delete(stream)
   }
@@ -47,14 +47,14 @@ export class RequestClock {
     for (const [stream, { since, expire }] of this.#waiting) {
       if (performance.now() - since < this.#time) return
       this.#waiting.delete(stream)
-      expire(new RpcError('DeadlineExceeded', `the request was not whole within ${this.#time / 1000} s`))
+      expire(new RpcError('DeadlineExceeded', `the request was incomplete after ${this.#time / 1000} s`))
     }
     clearInterval(this.#sweep)
     this.#sweep = undefined
   }
 }
 
-/** Charges a client for what is kept of its request. */
+/** Charges a client for its retained request. */
 class Kept {
   #bytes = 0
 
@@ -68,8 +68,8 @@ class Kept {
 }
 
 /**
- * The only message of a call, of so many bytes at most; the client is charged for it until the call ends. Stays open when the
- * caller leaves; the clock must be told then.
+ * The only message of a call, up to `limit` bytes; charged to the client until the call ends. Stays pending when the caller
+ * leaves; the clock must be notified then.
  */
 export function oneMessage(stream: Stream, clock: RequestClock, limit: number): Promise<Buffer> {
   const frames = new FrameReader(limit)
@@ -82,7 +82,7 @@ export function oneMessage(stream: Stream, clock: RequestClock, limit: number): 
       try {
         for (const next of frames.push(piece)) {
           if (message) throw new RpcError('Internal', 'more than one request for a method that takes one')
-          // It may wait for END_STREAM, and parts of it for the end of the call: neither may keep the chunk that it came in.
+          // It may wait for END_STREAM, and parts of it for the end of the call: neither may retain the chunk it arrived in.
           message = next.length > 0 ? compact(next) : empty
         }
         kept.bytes = frames.held + (message?.length ?? 0)
@@ -107,14 +107,14 @@ export async function oneRequest(stream: Stream, clock: RequestClock, { request,
   return value
 }
 
-/** A decoded request, and the memory that its fields take beyond its bytes. */
+/** A decoded request, and the memory of its fields beyond its bytes. */
 function decoded(type: MessageType, message: Buffer): { value: object; memory: number } {
   const budget = { left: maxFields, most: maxFields }
   const value = decode(type, message, budget)
   return { value, memory: (maxFields - budget.left) * fieldMemory }
 }
 
-/** The requests of a call that has many, each measured, and charged until the next is asked for; `expire` is called when a message stops in its middle. */
+/** The requests of a client stream, each charged until the next is requested; `expire` is called when a message stalls. */
 export async function* manyRequests(
   stream: Stream,
   clock: RequestClock,

@@ -1,20 +1,20 @@
-/** Who may read which resources. Nobody writes from outside; unknown kinds are refused like forbidden ones. */
+/** Who may read which resources. There are no writes from outside; unknown types are refused like forbidden ones. */
 import type { ResourceType } from '../../cosi/resource.ts'
 import type { Context } from './method.ts'
 
-/** What a reader asks for. */
+/** A read request. */
 export interface ResourceRequest {
-  /** Undefined for a kind nobody declared. */
+  /** Undefined for an undeclared type. */
   readonly type: ResourceType | undefined
   readonly namespace: string
-  /** Absent when all of a kind are asked for. */
+  /** Absent when all resources of a type are requested. */
   readonly id?: string
 }
 
-/** Says why a read is refused; undefined lets it pass. */
+/** The reason why a read is refused; undefined allows it. */
 export type ResourceAccess = (request: ResourceRequest, context: Context) => string | undefined
 
-/** The rule of the machine API: sensitive kinds are for administrators. */
+/** The rule of the machine API: sensitive types are for administrators. */
 export const roleAccess: ResourceAccess = ({ type, namespace }, { roles, store }) => {
   if (!type) return 'unknown resource type'
   if (!knownNamespace(store, namespace)) return `unknown namespace "${namespace}"`
@@ -22,7 +22,7 @@ export const roleAccess: ResourceAccess = ({ type, namespace }, { roles, store }
   return undefined
 }
 
-/** A rule that lets pass the named kinds only, or of a kind only one id. */
+/** Allows only the given types, or one id of a type. */
 export function onlyAccess(allowed: readonly { type: string; namespace: string; id?: string }[]): ResourceAccess {
   return ({ type, namespace, id }) =>
     allowed.some((rule) => rule.type === type?.type && rule.namespace === namespace && (rule.id === undefined || rule.id === id))
@@ -36,7 +36,7 @@ export const apidAccess = onlyAccess([
   { type: 'NodeAddresses.net.talos.dev', namespace: 'network' },
 ])
 
-/** What trustd may read: its own certificate, the authority and token it answers for, and whose names are taken. */
+/** What trustd may read: its own certificate, its authority and token, and the names in use. */
 export const trustdAccess = onlyAccess([
   { type: 'TrustdCertificates.secrets.talos.dev', namespace: 'secrets', id: 'trustd' },
   { type: 'OSRootSecrets.secrets.talos.dev', namespace: 'secrets', id: 'os' },

@@ -1,6 +1,6 @@
 /**
- * Serves methods over HTTP/2: on a unix socket with its owner and mode, or over TLS. What happens to a call is told in
- * call.ts.
+ * Serves methods over HTTP/2: on a unix socket with its owner and mode, or over TLS. See call.ts for the handling of a
+ * call.
  */
 
 import { chmodSync, chownSync, mkdirSync, rmSync } from 'node:fs'
@@ -13,10 +13,10 @@ import { RpcError } from '../status.ts'
 import { answer, route, type ServerOptions } from './call.ts'
 import { RequestClock } from './requests.ts'
 
-/** A server that listens. */
+/** A listening server. */
 export type Server = Listener
 
-/** Where a unix socket lies and who may open it. */
+/** The path of a unix socket and its permissions. */
 export interface UnixAddress {
   readonly path: string
   readonly mode?: number
@@ -26,7 +26,7 @@ export interface UnixAddress {
 
 const maxStreams = 10_000
 
-/** Serves on a unix socket; the directory is made, a socket left there before is replaced. */
+/** Serves on a unix socket; creates its directory and replaces an existing socket. */
 export async function serveUnix(address: UnixAddress, options: ServerOptions): Promise<Server> {
   mkdirSync(dirname(address.path), { recursive: true, mode: 0o755 })
   rmSync(address.path, { force: true })
@@ -59,7 +59,7 @@ function serve(place: Place, options: ServerOptions): Server {
         else endWith(stream, new RpcError('Unimplemented', `unknown method ${headers[':path']}`))
       },
     }),
-    // Probes and callers that are done hang up without a word: nothing failed.
+    // Probes and finished callers disconnect without notice: that is no failure.
     trouble: (what, details) => options.log.debug(what, { ...details }),
   })
 }

@@ -1,4 +1,4 @@
-/** The writing half of the resource API, for servers that nobody else reaches: no machine serves it. */
+/** The write methods of the resource API, for private servers: no machine serves them. */
 import { StoreError } from '../../cosi/errors.ts'
 import type { Resource, ResourceType } from '../../cosi/resource.ts'
 import type { Store } from '../../cosi/store.ts'

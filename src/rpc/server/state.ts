@@ -1,6 +1,6 @@
 /**
- * The resource API over a store: Get, List and Watch; writes exist on the wire and are always refused.
- * A watch begins with an empty response that says it is established.
+ * The resource API over a store: Get, List and Watch; write methods exist on the wire and are always refused.
+ * A watch starts with an empty response, which confirms that it is established.
  */
 import { StoreError } from '../../cosi/errors.ts'
 import type { Resource, ResourceType } from '../../cosi/resource.ts'
@@ -20,8 +20,8 @@ type Response = Init<cosi.resource.WatchResponse>
 const { EventType } = enums.resource
 
 /**
- * The methods of cosi.resource.State. `callers` may call them at all; `access` decides on each resource. Writes are
- * refused unless methods for them are given, which only a server that is out of everybody's reach may do.
+ * The methods of cosi.resource.State. `callers` is the access to the methods; `access` decides on each resource. Writes are
+ * refused unless methods for them are given, which only a private server may do.
  */
 export function stateMethods(
   access: ResourceAccess,
@@ -80,7 +80,7 @@ async function* watch(
   const options = watchOptions(request, namespace, context)
   const nobody = tombstone(namespace, type.type, '')
   const events = store.watch(type, { ...options, signal })
-  // The generator takes its position when first asked, so it is asked before the contents are looked at.
+  // The generator takes its position at the first call of next(), so that is called before the contents are read.
   let next = events.next()
   next.catch(() => {})
   try {
@@ -105,7 +105,7 @@ async function* watch(
     if (!(error instanceof StoreError && error.reason === 'overrun') || request.apiVersion < 1) throw error
     yield { event: [{ eventType: EventType.ERRORED, error: error.message }] }
   } finally {
-    events.return().catch(() => {}) // it was ended by the store, which the watcher has been told
+    events.return().catch(() => {}) // the store ended it, and the watcher was notified
   }
 }
 
@@ -127,7 +127,7 @@ function watchOptions({ id, options }: cosi.resource.WatchRequest, namespace: st
   }
 }
 
-/** What comes before the events: how the one resource stands now, or only a bookmark. */
+/** What precedes the events: the current state of the one resource, or only a bookmark. */
 function beginning(
   type: ResourceType,
   namespace: string,
@@ -152,13 +152,13 @@ const redactedResources = new WeakMap<Resource, Resource>()
 const redactedEvents = new WeakMap<StoreEvent, StoreEvent>()
 const whole: View = (resource) => resource
 
-/** How a caller sees resources of a kind. */
+/** The view of a caller on resources of a type. */
 function viewOf(type: ResourceType, { roles }: Context): View {
   if (!type.redacted || roles.has('os:admin')) return whole
   return (resource) => remembered(redactedResources, resource, ({ metadata, spec }) => ({ metadata, spec: type.redacted?.(spec) }))
 }
 
-/** All callers with the same view get the same event, so that it is encoded once. */
+/** All callers with the same view share one event object, so that it is encoded once. */
 function eventFor(view: View, event: StoreEvent): StoreEvent {
   if (view === whole || event.type === 'bootstrapped') return event
   return remembered(redactedEvents, event, () =>
@@ -179,7 +179,7 @@ function remembered<T extends object>(known: WeakMap<T, T>, key: T, make: (key: 
 
 const responses = new WeakMap<StoreEvent, Response>()
 
-/** The response with an event: all watchers of its kind get the same. */
+/** The response with an event: all watchers of its type get the same. */
 function responseOf(event: StoreEvent, nobody: Event['resource']): Response {
   let response = responses.get(event)
   if (!response) {
@@ -189,7 +189,7 @@ function responseOf(event: StoreEvent, nobody: Event['resource']): Response {
   return response
 }
 
-/** What a watch begins with has no bookmark of its own: only the end of it, `nobody`'s event, is a place to go on from. */
+/** Initial contents have no bookmark of their own: only their end, the event `nobody`, is a position to resume from. */
 function eventMessage(event: StoreEvent, nobody: Event['resource']): Event {
   const bookmark = writeBookmark(event.bookmark)
   switch (event.type) {
@@ -204,7 +204,7 @@ function eventMessage(event: StoreEvent, nobody: Event['resource']): Event {
   }
 }
 
-/** Bookmarks of another run of this program are told apart by eight random bytes. */
+/** Eight random bytes distinguish bookmarks of different runs of this program. */
 const run = crypto.getRandomValues(Buffer.alloc(8))
 
 function writeBookmark(position: number): Buffer {

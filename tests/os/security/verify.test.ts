@@ -138,7 +138,7 @@ describe('an image', () => {
     await silentRequested.promise
     await expect(verify(`${host}/silent:v1`, withKey(ecdsa))).rejects.toMatchObject({
       status: 'ResourceExhausted',
-      message: 'checks of signatures: 4 of them are under way for you already',
+      message: 'checks of signatures: 4 of this caller are already running',
     })
     await expect(verifyFor({ peer: '10.0.0.2' }, `${host}/nothing:v1`, withKey(ecdsa))).rejects.toMatchObject({ status: 'NotFound' })
     caller.abort(new Error('gone'))

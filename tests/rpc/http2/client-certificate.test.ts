@@ -39,24 +39,24 @@ function connect(ca = authority): Promise<Session> {
 const closed = (session: Session) => new Promise<void>((resolve) => session.whenClosed(() => resolve()))
 
 describe('an open connection', () => {
-  test('ends when its certificate has expired', async () => {
+  test('is closed when its certificate has expired', async () => {
     const session = await connect()
     listener.judge()
     listener.judge(Date.now() + day / 2)
     expect(session.open).toBe(true)
     listener.judge(Date.now() + 2 * day)
     await closed(session)
-    expect(troubles.at(-1)).toStartWith('connection ends: its certificate has expired')
+    expect(troubles.at(-1)).toStartWith('connection closed: its certificate has expired')
   })
 
-  test('ends when the authority of its certificate is not accepted any more, and goes on while it is', async () => {
+  test('is closed when the authority of its certificate is no longer accepted, and kept while it is', async () => {
     const session = await connect()
     listener.renew({ ...tls, ca: `${twin.crt}\n${authority.crt}` })
     expect(session.open).toBe(true)
     const fresh = await connect(twin)
     listener.renew({ ...tls, ca: twin.crt })
     await closed(session)
-    expect(troubles.at(-1)).toBe('connection ends: its authority is not accepted any more')
+    expect(troubles.at(-1)).toBe('connection closed: its authority is no longer accepted')
     await new Promise<void>((resolve) => fresh.ping(resolve))
     expect(fresh.open).toBe(true)
     fresh.close()
@@ -64,7 +64,7 @@ describe('an open connection', () => {
   })
 })
 
-test('a certificate is valid between its dates, and never when they cannot be read', () => {
+test('a certificate is valid between its dates, and never when they are unreadable', () => {
   const dates = { valid_from: 'Nov 23 06:30:30 2026 GMT', valid_to: 'Nov 24 06:30:30 2026 GMT' }
   expect(expired(dates, Date.parse('2026-11-23T07:00:00Z'))).toBeUndefined()
   expect(expired(dates, Date.parse('2026-11-23T06:30:29Z'))).toContain('not valid before')
@@ -93,7 +93,7 @@ describe.skipIf(!Bun.which('openssl'))('another implementation of TLS', () => {
   }
 
   test.each(['TLS_AES_256_GCM_SHA384', 'TLS_AES_128_GCM_SHA256'])(
-    'hears with %s why its certificate is refused, every time',
+    'gets an alert with the reason why its certificate is refused, every time, with %s',
     async (suite) => {
       for (let n = 0; n < 5; n++)
         expect(await client(['-ciphersuites', suite, ...files('twin', clientCertificate(['os:admin'], { ca: twin }))])).toContain(
@@ -105,7 +105,7 @@ describe.skipIf(!Bun.which('openssl'))('another implementation of TLS', () => {
     },
   )
 
-  test('gets no ticket to resume a session by, which would not show its certificate again', async () => {
+  test('gets no session ticket, since a resumed session would not present its certificate again', async () => {
     const said = await client(files('good', clientCertificate(['os:admin'])))
     expect(said).toContain('client does not speak HTTP/2')
     expect(said).not.toContain('NewSessionTicket')

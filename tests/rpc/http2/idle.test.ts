@@ -7,7 +7,7 @@ import { Store } from '../../../src/cosi/store.ts'
 import { unary } from '../../../src/rpc/server/method.ts'
 import { serveUnix } from '../../../src/rpc/server/server.ts'
 
-test('a connection that is not closed keeps no program running, a call does', async () => {
+test('an open connection does not keep a program running, a call does', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'ichor-idle-'))
   const path = join(folder, 'server')
   const methods = [

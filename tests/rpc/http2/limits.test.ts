@@ -47,38 +47,38 @@ const connect = async () => {
 }
 
 describe('a client', () => {
-  test('that says nothing is sent away in a while', async () => {
+  test('that sends nothing is disconnected after a while', async () => {
     client = await RawClient.connect(impatient, { greet: false })
     await client.end()
   })
 
-  test('that says half a greeting is sent away as well', async () => {
+  test('that sends half a preface is disconnected too', async () => {
     client = await RawClient.connect(impatient, { greet: false })
     client.send(Buffer.from('PRI * HTTP/2.0\r\n'))
     await client.end()
   })
 
-  test('that does not speak HTTP/2 is told so', async () => {
+  test('that does not speak HTTP/2 gets an error', async () => {
     client = await RawClient.connect(path, { greet: false })
     client.send(Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'))
     expect(await client.end()).toBe('GOAWAY PROTOCOL_ERROR')
   })
 
-  test('whose header block never ends is cut off', async () => {
+  test('whose header block never ends is disconnected', async () => {
     await connect()
     client.request(1, {}, 0)
     for (let n = 0; n <= limits.maxContinuations; n++) client.frame(frameType.CONTINUATION, 0, 1)
     expect(await client.end()).toBe('GOAWAY ENHANCE_YOUR_CALM')
   })
 
-  test('whose header block is very large is cut off', async () => {
+  test('whose header block is very large is disconnected', async () => {
     await connect()
     client.request(1, {}, 0)
     for (let n = 0; n < 9; n++) client.frame(frameType.CONTINUATION, 0, 1, Buffer.alloc(16_384))
     expect(await client.end()).toBe('GOAWAY ENHANCE_YOUR_CALM')
   })
 
-  test('whose headers are too large gets a clear status, and its next call an answer', async () => {
+  test('whose headers are too large gets a clear status, and its next call succeeds', async () => {
     await connect()
     // 300 bytes that stand for a list of 160,000: one header, told again and again by its index.
     const value = 'v'.repeat(500)
@@ -93,7 +93,7 @@ describe('a client', () => {
     })
   })
 
-  test('has some calls at a time refused, those beyond the limit only', async () => {
+  test('has only the calls beyond the limit refused', async () => {
     await connect()
     for (let n = 0; n < 12; n++) client.request(1 + 2 * n, { ':path': '/hang' })
     await client.until(() => client.said.filter((line) => line.endsWith('REFUSED_STREAM')).length === 2)
@@ -101,7 +101,7 @@ describe('a client', () => {
     expect(client.said).toContain('RST_STREAM 23 REFUSED_STREAM')
   })
 
-  test('that opens streams only to break them off is sent away', async () => {
+  test('that opens streams only to reset them is disconnected', async () => {
     await connect()
     const before = came.length
     const cancel = Buffer.from([0, 0, 0, 8])
@@ -114,13 +114,13 @@ describe('a client', () => {
     expect(open).toBe(0)
   })
 
-  test('that only asks whether we are there is sent away', async () => {
+  test('that only sends PING is disconnected', async () => {
     await connect()
     for (let n = 0; n <= limits.maxIdleFrames; n++) client.frame(frameType.PING, 0, 0, Buffer.alloc(8))
     expect(await client.end()).toBe('GOAWAY ENHANCE_YOUR_CALM')
   })
 
-  test('that changes its settings all the time is sent away, and costs little with thousands of streams', async () => {
+  test('that changes its settings all the time is disconnected, and costs little with thousands of streams', async () => {
     client = await RawClient.connect(crowded)
     for (let n = 0; n < 4096; n++) client.request(1 + 2 * n, { ':path': n % 2 ? '/' : '/hang' })
     client.settings({ initialWindowSize: 0 })
@@ -132,14 +132,14 @@ describe('a client', () => {
     expect(user + system).toBeLessThan(1_000_000)
   })
 
-  test('that sends empty frames is sent away', async () => {
+  test('that sends empty frames is disconnected', async () => {
     await connect()
     client.request(1, { ':path': '/hang' }, flag.END_HEADERS)
     for (let n = 0; n <= limits.maxIdleFrames; n++) client.frame(frameType.DATA, 0, 1)
     expect(await client.end()).toBe('GOAWAY ENHANCE_YOUR_CALM')
   })
 
-  test('that sends more than its window is told so', async () => {
+  test('that sends more than its window gets an error', async () => {
     await connect()
     client.request(1, { ':path': '/hang' }, flag.END_HEADERS)
     await client.until(() => open === 1 || client.said.length > 2)
@@ -150,7 +150,7 @@ describe('a client', () => {
     await client.until(() => client.said.includes('RST_STREAM 1 FLOW_CONTROL_ERROR'))
   })
 
-  test('that goes leaves no stream behind', async () => {
+  test('that disconnects leaves no stream behind', async () => {
     await connect()
     for (let n = 0; n < 10; n++) client.request(1 + 2 * n, { ':path': '/hang' }, flag.END_HEADERS)
     const ours = came.length
@@ -164,7 +164,7 @@ describe('a client', () => {
   })
 })
 
-test('whoever begins TLS and does not go on is sent away, and holds up nobody', async () => {
+test('a client that stalls in the TLS handshake is disconnected, and delays no other', async () => {
   client = await RawClient.connect(path)
   const { server: pair } = identityOf('127.0.0.1', 'worker')
   const tls = { cert: pair.certificate, key: pair.key }
@@ -188,13 +188,13 @@ test('whoever begins TLS and does not go on is sent away, and holds up nobody', 
   const session = await dial({ address: `127.0.0.1:${listener.port}`, tls: { ca: authority.crt } })
   await new Promise<void>((resolve) => session.ping(resolve))
   await Promise.all(closed)
-  expect(troubles.filter((what) => what === 'client did not greet in time')).toHaveLength(20)
+  expect(troubles.filter((what) => what === 'client sent no preface in time')).toHaveLength(20)
   expect(session.open).toBe(true)
   session.close()
   await listener.close()
 })
 
-test('requests beyond what a server takes at a time wait for their turn', async () => {
+test('requests beyond the limit of concurrent streams are queued', async () => {
   client = await RawClient.connect(path)
   const session = await dial({ unix: path })
   const hanging = Array.from({ length: 10 }, () =>
@@ -214,7 +214,7 @@ test('requests beyond what a server takes at a time wait for their turn', async 
   for (const stream of hanging) stream.reset()
 })
 
-test('hundreds of requests with bytes, of which few may run at a time, are all answered', async () => {
+test('hundreds of requests with bodies, few of them concurrent, are all answered', async () => {
   client = await RawClient.connect(path)
   const place = join(folder, 'later')
   const later = (stream: Stream) => {
@@ -243,7 +243,7 @@ describe('a client that is silent', () => {
     return { place, listener, running: running.promise }
   }
 
-  test('is kept as long as it answers when it is asked, however old its answer is', async () => {
+  test('is kept as long as it answers pings, however old its last answer is', async () => {
     client = await RawClient.connect(path)
     const { place, listener, running } = listening('silent')
     const session = await dial({ unix: place })
@@ -263,7 +263,7 @@ describe('a client that is silent', () => {
     session.close()
   })
 
-  test('is sent away when it does not', async () => {
+  test('is disconnected when it does not', async () => {
     const { place, listener, running } = listening('gone')
     client = await RawClient.connect(place)
     client.request(1)
@@ -274,7 +274,7 @@ describe('a client that is silent', () => {
   })
 })
 
-test('a server that closes lets running calls finish, and takes no more', async () => {
+test('a server that closes lets running calls finish, and accepts no more', async () => {
   client = await RawClient.connect(path)
   const place = join(folder, 'closing')
   const running = Promise.withResolvers<Stream>()

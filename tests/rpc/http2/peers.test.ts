@@ -133,7 +133,7 @@ describe.each([
   })
 })
 
-test('a name that comes twice is a list', async () => {
+test('a header name that occurs twice is a list', async () => {
   await new Promise<void>((resolve) => {
     const stream = client.request({ ':method': 'POST', ':path': '/', 'x-many': ['a, b', 'c'] as never })
     stream.resume()

@@ -42,7 +42,7 @@ class Fake implements HeldConnection {
   }
 }
 
-describe('a client that held too much', () => {
+describe('a client that holds too much', () => {
   const limits = { ...many, bytes: 1000 }
   let now = 0
   const shares = new Shares({ address: limits, identity: limits, all: many }, () => now)
@@ -62,14 +62,14 @@ describe('a client that held too much', () => {
     return seen
   }
 
-  test('again and again makes no calls for a moment, longer each time, while others do', async () => {
+  test('repeatedly is refused for a while, longer each time, while others are served', async () => {
     expect(new Set(await holdMany(65))).toEqual(new Set(['ended']))
-    expect(await hold()).toBe('calls of this client held too much again and again: try again in 250 ms')
+    expect(await hold()).toBe('calls of this client repeatedly exceeded their limits: retry in 250 ms')
     expect(shares.of({ address: '192.0.2.30', identity: 'other' }).open(new Fake(greedy))).toBeUndefined()
     now += 250
     expect((await holdMany(3)).filter((one) => one === 'ended').length).toBe(2)
     now += 499
-    expect(await hold()).toContain('try again in 1 ms')
+    expect(await hold()).toContain('retry in 1 ms')
     // One that stays away for a while is trusted again.
     now += 30_000
     expect(new Set(await holdMany(65))).toEqual(new Set(['ended']))
@@ -96,7 +96,7 @@ describe('calls', () => {
     for (const { call } of calls) call.exhaust('')
   })
 
-  test('of one address are shared out between its identities', () => {
+  test('of one address are shared between its identities', () => {
     const [greedy, modest] = ['greedy', 'modest'].map((identity) => shares.of({ address: '192.0.2.9', identity })) as [Share, Share]
     const calls = opened(greedy, 8)
     expect(opened(modest, 5).every(({ refusal }) => refusal === undefined)).toBe(true)
@@ -104,7 +104,7 @@ describe('calls', () => {
     expect(opened(modest, 1)[0]?.refusal).toContain('address 192.0.2.9 has too many calls open')
   })
 
-  test('that make several count as several', () => {
+  test('that fan out count as several', () => {
     const share = shares.of({ address: '192.0.2.20', identity: 'fan' })
     const call = new Fake(share)
     expect(share.open(call, 8)).toBeUndefined()
@@ -115,7 +115,7 @@ describe('calls', () => {
 })
 
 describe('bytes', () => {
-  test('beyond the limit cost the greediest call of the greediest client, after this turn', async () => {
+  test('beyond the limit end the largest call of the largest client, after this turn', async () => {
     const shares = new Shares({ address: many, identity: many, all: { ...many, bytes: 100 } })
     const calls = ['one', 'two', 'two'].map((identity) => new Fake(shares.of({ identity })))
     for (const [at, bytes] of [60, 30, 40].entries()) {
@@ -131,7 +131,7 @@ describe('bytes', () => {
 describe('connections', () => {
   const limits = { address: { ...many, connections: 3 }, identity: many, all: many }
 
-  test('without calls leave first, then those that only wait for requests, the oldest first', () => {
+  test('without calls are closed first, then those that only wait for requests, the oldest first', () => {
     const share = new Shares(limits).of({ address: '192.0.2.1' })
     const held = [1, 1, 0].map((size, at) => Object.assign(new Fake(share), { size, awaitsRequests: at === 1 }))
     for (const connection of held) expect(share.connect(connection)).toBeUndefined()
@@ -142,7 +142,7 @@ describe('connections', () => {
     expect(share.connect(next())).toBe('address 192.0.2.1 has too many connections: at most 3')
   })
 
-  test('of a client that has more than others leave for theirs', () => {
+  test('of the client with most of them are closed for those of others', () => {
     const shares = new Shares(limits)
     const greedy = shares.of({ address: '192.0.2.1', identity: 'greedy' })
     const held = Array.from({ length: 3 }, () => Object.assign(new Fake(greedy), { size: 1 }))
@@ -153,7 +153,7 @@ describe('connections', () => {
   })
 })
 
-test('whatever is opened, charged and ended, nothing is counted that is not there', () => {
+test('the counters match after any sequence of open, charge and end', () => {
   const step = fc.record({ who: fc.nat(5), what: fc.constantFrom('open', 'connect', 'charge', 'end'), amount: fc.nat(40) })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
@@ -194,7 +194,7 @@ describe('headers', () => {
     return opened
   }
 
-  test('that are large are charged for as long as their call lasts', async () => {
+  test('that are large are charged as long as their call lasts', async () => {
     const [client] = (await connections('headers', 1)) as [RawClient]
     for (let n = 0; n < 40; n++) client.request(1 + 2 * n, large)
     const ended = () => client.said.filter((line) => /^HEADERS \d+ end$/.test(line)).length
@@ -206,7 +206,7 @@ describe('headers', () => {
     expect([came.at(-1)?.closed, came.at(-1)?.charged]).toEqual([false, 0])
   })
 
-  test('that are not whole are charged to their connection', async () => {
+  test('that are incomplete are charged to their connection', async () => {
     const half = await connections('half-headers', 40)
     for (const client of half) client.request(1, large, 0)
     await Promise.all(half.slice(0, 15).map((client) => client.end()))
@@ -226,14 +226,14 @@ describe('headers', () => {
   })
 })
 
-test('an address is itself, of IPv6 its network of 64 bits', () => {
+test('an address counts as itself, an IPv6 address as its /64 network', () => {
   expect(addressKey('::ffff:192.0.2.1')).toBe('192.0.2.1')
   expect(addressKey('192.0.2.1')).toBe('192.0.2.1')
   expect(addressKey('2001:db8:1:2::5')).toBe(addressKey('2001:db8:1:2:ffff::1'))
   expect(addressKey('fe80::1%eth0')).toBe('fe80000000000000/64')
 })
 
-test('a client that asks for much at once is not heard to its end before others are heard', async () => {
+test('a burst of requests of one client does not delay those of others until its end', async () => {
   const path = join(folder, 'turns')
   const came: string[] = []
   let first = () => {}
@@ -289,7 +289,7 @@ describe('a client that does not read', () => {
     return client
   }
 
-  test('has as many calls ended as make room, and nobody else has', async () => {
+  test('has only as many calls ended as needed, and no other client has any', async () => {
     const modest = await connect(0)
     for (let n = 0; n < 10; n++) modest.request(1 + 2 * n)
     await modest.until(() => modest.said.filter((line) => line.startsWith('HEADERS')).length === 10)
@@ -304,7 +304,7 @@ describe('a client that does not read', () => {
     expect(streams.filter(({ closed }) => !closed).reduce((sum, { charged }) => sum + charged, 0)).toBeLessThanOrEqual(60 * size)
   })
 
-  test('but takes its time gets everything', async () => {
+  test('but is slow gets everything', async () => {
     const slow = await connect(0)
     slow.frame(frameType.WINDOW_UPDATE, 0, 0, Buffer.from([0, 0x10, 0, 0]))
     for (let n = 0; n < 30; n++) slow.request(1 + 2 * n, {}, flag.END_HEADERS | flag.END_STREAM)
