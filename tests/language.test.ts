@@ -48,8 +48,6 @@ const forbiddenTypes =
 const notYet = [
   'bench/hostile/',
   'docs/reference/',
-  'src/document/',
-  'src/linux/',
   'src/os/area.ts',
   'src/os/config/',
   'src/os/k8s/',

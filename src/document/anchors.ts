@@ -1,4 +1,4 @@
-/** Which node an alias stands for, found once for each document instead of once for each alias. */
+/** Resolves aliases with an index that is built once per document instead of a search per alias. */
 import { type Alias, type Document, isNode, type Node, visit } from 'yaml'
 
 interface Anchored {
@@ -8,7 +8,7 @@ interface Anchored {
 
 const indexes = new WeakMap<Document, Map<string, Anchored[]>>()
 
-/** The node with the alias's name that was anchored last before it; undefined when there is none, or when the alias lies inside it. */
+/** The last node before the alias that has its anchor; undefined when there is none, or when it contains the alias. */
 export function resolveAlias(alias: Alias, document: Document): Node | undefined {
   const offset = alias.range?.[0] ?? Number.POSITIVE_INFINITY
   const node = lastBefore(indexOf(document).get(alias.source) ?? [], offset)?.node
@@ -16,7 +16,7 @@ export function resolveAlias(alias: Alias, document: Document): Node | undefined
   return node && offset >= end ? node : undefined
 }
 
-/** The last of these, which are in the order of their offsets, that begins before an offset. */
+/** The last node that starts before an offset; nodes are sorted by offset. */
 function lastBefore(anchored: readonly Anchored[], offset: number): Anchored | undefined {
   let [low, high] = [0, anchored.length]
   while (low < high) {
@@ -27,7 +27,7 @@ function lastBefore(anchored: readonly Anchored[], offset: number): Anchored | u
   return anchored[low - 1]
 }
 
-/** True when a document uses aliases at all. */
+/** Whether a document uses aliases. */
 export function hasAliases(document: Document): boolean {
   let found = false
   visit(document, {

@@ -1,7 +1,7 @@
 /**
- * Comments after the last key of a map belong to what stands at their own indentation. The parser sees to it when all of
- * them are further left; where some are not (an example that is commented out, then words on the next section), this
- * splits them, so that writing the text again leaves each where it was.
+ * Comments after the last key of a map belong to the collection at their own indentation. The parser handles this when all of
+ * them are indented less. Where some are not (a commented-out example, followed by a comment on the next section), this module
+ * splits them, so that writing the document again leaves each in its place.
  */
 import type { CST } from 'yaml'
 
@@ -18,12 +18,12 @@ interface Collection {
   items: Item[]
 }
 
-/** Puts every comment of a document where its indentation says. */
+/** Attaches every comment of a document to the collection at its indentation. */
 export function placeComments(token: CST.Token): void {
   if (token.type === 'document' && token.value) lift(token.value)
 }
 
-/** What stands further left than this collection and has to go to the one around it. */
+/** The comments that are indented less than this collection and have to move to the enclosing one. */
 function lift(token: CST.Token | null | undefined): CST.SourceToken[] {
   if (token?.type !== 'block-map' && token?.type !== 'block-seq') return []
   const collection = token as unknown as Collection

@@ -1,16 +1,16 @@
-/** One thing that is wrong with a configuration, and where. */
+/** A problem in a configuration, with its position. */
 export interface Issue {
-  /** The document, as users call it: `v1alpha1`, `HostnameConfig`, `VolumeConfig "EPHEMERAL"`. */
+  /** The document, as shown to users: `v1alpha1`, `HostnameConfig`, `VolumeConfig "EPHEMERAL"`. */
   document?: string
   /** Dotted path inside the document: `machine.network.interfaces[0].mtu`. */
   path?: string
-  /** Counted from 1, in the whole text. */
+  /** Counted from 1, in the whole file. */
   line?: number
   column?: number
   message: string
 }
 
-/** One line for people: where, then what. */
+/** One line for users: position, then problem. */
 export function formatIssue({ document, path, line, column, message }: Issue): string {
   const place = [line === undefined ? '' : `line ${line}, column ${column}`, document ? `document ${document}` : '']
     .filter(Boolean)
@@ -18,7 +18,7 @@ export function formatIssue({ document, path, line, column, message }: Issue): s
   return [place, path, message].filter(Boolean).join(': ')
 }
 
-/** A configuration that cannot be used: everything that is wrong with it, in the order of the text. */
+/** An invalid configuration, with all its problems in order of position. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   constructor(readonly issues: readonly Issue[]) {

@@ -1,9 +1,9 @@
 /**
- * YAML nodes + declaration → typed values, with everything wrong reported at once and in place.
+ * Decodes YAML nodes into typed values by a schema, and reports all problems at once with their positions.
  *
- * A walk led by the schema decides what each scalar means (`5` is text where text is wanted), finds unknown and duplicate
- * keys, and follows aliases under a budget. valibot then checks patterns and bounds of the value, and its complaints are
- * mapped back onto the nodes.
+ * A walk over the schema decides the type of each scalar (`5` is a string where a string is expected), finds unknown and
+ * duplicate keys, and resolves aliases within a budget. valibot then checks patterns and bounds of the value, and its issues
+ * are mapped back to the nodes.
  */
 import * as v from 'valibot'
 import {
@@ -28,7 +28,7 @@ import { positionOf } from './stream.ts'
 
 type Schema = v.GenericSchema
 
-/** What walks see of a declaration: valibot has a type of its own for each kind of schema. */
+/** A schema as the walk sees it: valibot has a separate type for each kind of schema. */
 export interface Shape {
   readonly type: string
   readonly entries?: Readonly<Record<string, Schema>>
@@ -40,7 +40,7 @@ export interface Shape {
   readonly pipe?: readonly Step[]
 }
 
-/** One step that a schema is piped through. */
+/** One action of a schema's pipe. */
 export interface Step {
   readonly type: string
   readonly description?: string
@@ -48,24 +48,24 @@ export interface Step {
   readonly pipe?: readonly Step[]
 }
 
-/** Nodes that one text may come to once its aliases are followed. */
+/** Maximum number of nodes of one file after aliases are expanded. */
 export const nodeBudget = 100_000
 
-/** Shared by all documents of a text. */
+/** Shared by all documents of a file. */
 export interface Budget {
   nodes: number
 }
 
-/** What came of a document. */
+/** The result of decoding a document. */
 export interface Decoded<T> {
   /** Present when there are no issues. */
   value?: T
   issues: Issue[]
-  /** The position of whatever is at a path, or of the nearest thing around it. */
+  /** The position of the node at a path, or of the closest node around it. */
   locate(path: Path): { line: number; column: number } | undefined
 }
 
-/** Decodes a node by a declaration. */
+/** Decodes a node by a schema. */
 export function decode<S extends Schema>(
   root: Node | null,
   schema: S,
@@ -87,27 +87,27 @@ export function decode<S extends Schema>(
 }
 
 function wordIssue(issue: v.BaseIssue<unknown>): string {
-  if (issue.input === undefined) return 'required, but not there'
+  if (issue.input === undefined) return 'required, but missing'
   if (issue.type === 'picklist' || issue.type === 'literal' || issue.type === 'union')
     return `${show(issue.input)} is not ${issue.expected?.replace(/[()]/g, '').replaceAll(' | ', ', ') ?? 'allowed'}`
   return issue.message.replace('{}', show(issue.input))
 }
 
-/** A value as messages quote it. */
+/** A value as quoted in messages. */
 export function show(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value)
   return text.length > 80 ? `${text.slice(0, 77)}...` : text
 }
 
-const wants: Record<string, string> = {
-  string: 'a text',
-  number: 'a number',
-  boolean: 'true or false',
-  array: 'a list',
-  object: 'a map',
-  record: 'a map',
-  picklist: 'a text',
-  literal: 'a text',
+const expectedTypes: Record<string, string> = {
+  string: 'string',
+  number: 'number',
+  boolean: 'boolean',
+  array: 'list',
+  object: 'map',
+  record: 'map',
+  picklist: 'string',
+  literal: 'string',
 }
 
 class Walk {
@@ -131,7 +131,7 @@ class Walk {
     this.issues.push({ ...(this.label ? { document: this.label } : {}), path: formatPath(path), ...position, message })
   }
 
-  /** True when this path, or one around it, has been complained of already. */
+  /** Whether a problem of this path, or of one around it, was reported already. */
   failed(path: Path): boolean {
     if (this.#failed.size === 0) return false
     for (let length = path.length; length >= 0; length--) if (this.#failed.has(formatPath(path.slice(0, length)))) return true
@@ -204,11 +204,11 @@ class Walk {
     const result: Record<string, unknown> = Object.create(null)
     const seen = new Map<string, Node>()
     const merged: Pair[] = []
-    const sources = new Set<Node>() // a map merged twice at one place adds nothing
+    const sources = new Set<Node>() // merging a map again at one place has no effect
     for (const pair of node.items) {
       const key = this.#resolve(pair.key as Node | null, path)
       if (!isScalar(key) || typeof key.value !== 'string') {
-        this.report(path, 'a key that is not a text', (pair.key as Node) ?? node)
+        this.report(path, 'a key that is not a string', (pair.key as Node) ?? node)
         continue
       }
       if (key.value === '<<' && key.type === 'PLAIN') {
@@ -249,23 +249,23 @@ class Walk {
     else if (every && !this.failed(at)) this.report(at, 'empty entry')
   }
 
-  /** Gathers what `<<:` brings in: a map, or a list of maps of which the first to have a key wins. */
+  /** Collects what `<<:` merges: a map, or a list of maps, where the first map with a key wins. */
   #merge(value: Node | null, path: Path, merged: Pair[], sources: Set<Node>): void {
     const node = this.#resolve(value, path)
     for (const item of isSeq(node) ? node.items : [node]) {
-      // Each item costs a look, also when it was merged before or is empty.
+      // Each item is charged to the budget, also when it is empty or was merged before.
       if (!this.#spend(1, path, value)) return
       const map = isSeq(node) ? this.#resolve(item as Node, path) : node
-      if (!isMap(map)) this.report(path, 'the merge key "<<" wants a map', value)
+      if (!isMap(map)) this.report(path, 'the merge key "<<" expects a map', value)
       else if (!sources.has(map)) {
         sources.add(map)
-        if (!this.#spend(map.items.length, path, value)) return // counted before it is gathered
+        if (!this.#spend(map.items.length, path, value)) return // charged before it is collected
         for (const pair of map.items) if (isPair(pair) && isScalar(pair.key) && pair.key.value !== '<<') merged.push(pair as Pair)
       }
     }
   }
 
-  /** Takes nodes from the budget; false, with one report, when it is used up. */
+  /** Takes nodes from the budget; returns false, and reports once, when it is exhausted. */
   #spend(count: number, path: Path, at: Node | null): boolean {
     if (this.exhausted) return false
     this.budget.nodes += count
@@ -290,8 +290,8 @@ class Walk {
   }
 
   #refuse(node: Node, schema: Shape, path: Path): undefined {
-    const found = isMap(node) ? 'a map' : isSeq(node) ? 'a list' : isScalar(node) ? describeScalar(node) : 'something else'
-    this.report(path, `wants ${wants[schema.type] ?? 'something else'}, not ${found}`, node)
+    const found = isMap(node) ? 'map' : isSeq(node) ? 'list' : isScalar(node) ? describeScalar(node) : 'another type'
+    this.report(path, `expected ${expectedTypes[schema.type] ?? 'another type'}, got ${found}`, node)
     return undefined
   }
 }
@@ -304,25 +304,25 @@ const anything = (node: Scalar) =>
 function describeScalar(node: Scalar): string {
   const value = anything(node)
   if (typeof value === 'number' || typeof value === 'boolean') return `${String(node.value)}`
-  return `the text ${show(String(node.value))}`
+  return `string ${show(String(node.value))}`
 }
 
-/** The schema inside `optional` and its kin. */
+/** The schema inside `optional` and similar wrappers. */
 export function unwrap(schema: unknown): Shape {
   let inner = schema as Shape
   while (inner.wrapped) inner = inner.wrapped
   return inner
 }
 
-/** Everything a schema is piped through, however it was put together. */
+/** Every action in a schema's pipe, also of nested pipes. */
 export function pipeOf(schema: unknown): Step[] {
   return (unwrap(schema ?? {}).pipe ?? []).flatMap((step) => (step.pipe ? pipeOf(step) : [step]))
 }
 
-/** What a declaration has noted under a name (`v.metadata`). */
+/** Metadata that a schema declares under a name (`v.metadata`). */
 export const notedAt = (schema: unknown, name: string): unknown => pipeOf(schema).find(({ metadata }) => metadata?.[name])?.metadata?.[name]
 
-/** The option of a union that has the shape of the node. */
+/** The option of a union that fits the shape of the node. */
 function choose(options: readonly Schema[], node: Node): Schema | undefined {
   const fits = (type: string) => {
     if (isMap(node)) return ['object', 'record', 'strict_object', 'unknown'].includes(type)

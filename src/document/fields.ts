@@ -1,20 +1,20 @@
 /**
- * The scalars that configuration documents are made of: each a text or number in the form YAML shows it, checked when it is
- * read. `{}` in a message stands for the value that was written.
+ * The scalars of configuration documents: strings and numbers in their YAML form, validated when they are decoded. `{}` in a
+ * message stands for the value that was written.
  */
 import * as v from 'valibot'
 import { nanoseconds, parseByteSize } from './quantity.ts'
 
-/** A key that may not be left out; said to editors, and checked by the rules of its document. */
+/** A required key: marked in the JSON schema, and checked by the rules of its document. */
 export const needed = <S extends v.GenericSchema>(schema: S) => v.pipe(schema, v.metadata({ needed: true }))
 
-/** Any text. */
+/** Any string. */
 export const text = v.string()
 
 /** true or false. */
 export const flag = v.boolean()
 
-/** A whole number that fits so many bits. */
+/** A whole number of at most `bits` bits. */
 export const unsigned = (bits: 8 | 16 | 32 | 64) => {
   const max = bits === 64 ? Number.MAX_SAFE_INTEGER : 2 ** bits - 1
   return v.pipe(
@@ -29,33 +29,33 @@ export const integer = v.pipe(
   v.check((value) => Number.isSafeInteger(value), '{} is not a whole number'),
 )
 
-/** One of some words. */
+/** One of several strings. */
 export const oneOf = <const T extends readonly string[]>(...words: T) => v.picklist(words)
 
 /** A list. */
 export const listOf = <T extends v.GenericSchema>(item: T) => v.array(item)
 
-/** A list that a patch replaces instead of adding to it. */
+/** A list that a patch replaces instead of appending to it. */
 export const replacedListOf = <T extends v.GenericSchema>(item: T) => v.pipe(v.array(item), v.metadata({ merge: 'replace' }))
 
-/** A list whose items a patch matches by the first of these keys that both have. */
+/** A list whose items a patch matches by the first of these keys that both items have. */
 export const keyedListOf = <T extends v.GenericSchema>(item: T, ...keys: string[]) => v.pipe(v.array(item), v.metadata({ merge: keys }))
 
-/** A map from any key. */
+/** A map with any keys. */
 export const mapOf = <T extends v.GenericSchema>(value: T) => v.record(v.string(), value)
 
-/** Anything YAML can say: handed on as it is. */
+/** Any YAML value: passed through unchanged. */
 export const anything = v.unknown()
 
-/** A map of anything. */
+/** A map of any values. */
 export const free = v.record(v.string(), v.unknown())
 
-/** A map of anything that a patch replaces as a whole. */
+/** A map of any values that a patch replaces as a whole. */
 export const replacedFree = v.pipe(v.record(v.string(), v.unknown()), v.metadata({ merge: 'replace' }))
 
 type Optional<E extends Record<string, v.GenericSchema>> = { [K in keyof E]: v.OptionalSchema<E[K], undefined> }
 
-/** A map with known keys, all of which may be left out. */
+/** A map with known keys, all optional. */
 export function section<E extends Record<string, v.GenericSchema>>(entries: E) {
   const optional = Object.fromEntries(Object.entries(entries).map(([key, schema]) => [key, v.optional(schema)]))
   return v.object(optional as Optional<E>)
@@ -68,7 +68,7 @@ export const ip = v.pipe(
   v.metadata({ pattern: '^[0-9a-fA-F.:]+$' }),
 )
 
-/** An address with its prefix length. */
+/** An address with prefix length. */
 export const cidr = v.pipe(
   v.string(),
   v.check((value) => isCidr(value), '{} is not an address with a prefix length, like "10.0.0.0/8"'),
@@ -82,20 +82,20 @@ export const mac = v.pipe(
   v.metadata({ pattern: '^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2})+$' }),
 )
 
-/** A time span, like `1m30s`. */
+/** A duration, like `1m30s`. */
 export const duration = v.pipe(
   v.string(),
   v.check((value) => nanoseconds(value) !== undefined, '{} is not a time span, like "30s" or "1h30m"'),
   v.metadata({ pattern: String.raw`^[-+]?(0|(\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$` }),
 )
 
-/** A number of bytes, like `10GiB`. */
+/** A size in bytes, like `10GiB`. */
 export const byteSize = v.pipe(
   v.string(),
   v.check((value) => parseByteSize(value) !== undefined, '{} is not a size, like "10GiB" or "500MB"'),
 )
 
-/** A number of bytes, or a share of the whole; with a minus, what is to stay free. */
+/** A size in bytes or a percentage; with a minus sign, the space to leave free. */
 export const byteSizeOrPercent = v.pipe(
   v.string(),
   v.check((value) => {
@@ -104,7 +104,7 @@ export const byteSizeOrPercent = v.pipe(
   }, '{} is not a size or share, like "10GiB" or "50%"'),
 )
 
-/** A URL of one of these schemes. */
+/** A URL with one of these schemes. */
 export const url = (...schemes: string[]) =>
   v.pipe(
     v.string(),
@@ -122,7 +122,7 @@ export const ipAndPort = v.pipe(
   v.metadata({ pattern: String.raw`^(\[[0-9a-fA-F:.]+\]|[0-9.]+):\d{1,5}$` }),
 )
 
-/** A text that holds base64. */
+/** A base64 string. */
 export const base64 = v.pipe(
   v.string(),
   v.check((value) => /^[A-Za-z0-9+/\s]*(?:={1,2}\s*)?$/.test(value), 'not base64'),
@@ -138,7 +138,7 @@ export const certificate = section({ crt: base64 })
 /** A key, base64 of PEM. */
 export const privateKey = section({ key: base64 })
 
-/** Arguments for a program: a text, or several for a flag that is given more than once. */
+/** Program arguments: a string, or several for a flag that is repeated. */
 export const argument = v.union([v.string(), v.array(v.string())])
 
 /** An expression in the Common Expression Language. */
@@ -147,7 +147,7 @@ export const expression = v.pipe(
   v.check((value) => value.trim() !== '', 'an empty expression'),
 )
 
-/** True for an IPv4 or IPv6 address. */
+/** Whether a string is an IPv4 or IPv6 address. */
 export function isIp(value: string): boolean {
   if (!value.includes(':')) return isIpv4(value)
   const halves = value.split('::')
@@ -168,13 +168,13 @@ export function isIp(value: string): boolean {
 const isIpv4 = (value: string) =>
   /^\d{1,3}(\.\d{1,3}){3}$/.test(value) && value.split('.').every((part) => Number(part) < 256 && (part === '0' || !part.startsWith('0')))
 
-/** True for an address with a prefix length. */
+/** Whether a string is an address with a prefix length. */
 export function isCidr(value: string): boolean {
   const [address = '', bits = '', ...rest] = value.split('/')
   return rest.length === 0 && isIp(address) && /^\d{1,3}$/.test(bits) && Number(bits) <= (address.includes(':') ? 128 : 32)
 }
 
-/** True for an address with a port. */
+/** Whether a string is an address with a port. */
 export function isIpAndPort(value: string): boolean {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(value)
   return !!match && isIp(match[1] ?? match[2] ?? '') && Number(match[3]) < 65536

@@ -1,24 +1,24 @@
-/** A declaration as JSON schema (draft 2020-12), for editors: names, types, words, patterns and what each key is for. */
+/** Converts a declaration to JSON schema (draft 2020-12) for editors: names, types, enums, patterns and descriptions. */
 import { pipeOf, type Shape, unwrap } from './decode.ts'
 import { insteadOf } from './unsupported.ts'
 
 /** A JSON schema, or a part of one. */
 export type JsonSchema = { [key: string]: unknown }
 
-/** What a key is for, by its path: `a.b[].c{}.d`. */
+/** The description of a key, by its path: `a.b[].c{}.d`. */
 export type Describe = (path: string) => string | undefined
 
-/** The schema of a declaration. */
+/** The JSON schema of a declaration. */
 export function jsonSchema(schema: unknown, describe: Describe, path = ''): JsonSchema {
   const inner = unwrap(schema)
-  const { description, pattern } = hintsOf(schema)
-  const told = description ?? (path ? describe(path) : undefined)
+  const { description: own, pattern } = hintsOf(schema)
+  const description = own ?? (path ? describe(path) : undefined)
   const refused = insteadOf(schema)
-  const text = [told, refused && `Not supported by this release: ${refused}.`].filter(Boolean).join(' ')
+  const text = [description, refused && `Not supported by this release: ${refused}.`].filter(Boolean).join(' ')
   return { ...(text && { description: text }), ...shape(inner, describe, path), ...(pattern && { pattern }) }
 }
 
-/** What a declaration says beside its type. */
+/** What a declaration specifies besides its type. */
 export function hintsOf(schema: unknown): { description?: string; pattern?: string; needed?: boolean } {
   const hints: { description?: string; pattern?: string; needed?: boolean } = {}
   for (const step of pipeOf(schema)) {

@@ -1,37 +1,37 @@
-/** A kind of configuration document: its name, what it holds, and the rules it obeys. */
+/** A kind of configuration document: its name, its schema and its rules. */
 import type * as v from 'valibot'
 import type { Path } from './path.ts'
 
-/** Reports something at a path of the document being checked. */
+/** Reports a problem at a path of the document being checked. */
 export interface Reporter {
   error(path: Path, message: string): void
   warning(path: Path, message: string): void
 }
 
-/** Where a configuration is to be used: on a disk of its own, on a cloud's image, or in a container. */
+/** Where a configuration is used: on bare metal, in a cloud, or in a container. */
 export type Mode = 'metal' | 'cloud' | 'container'
 
 /**
- * A kind of document as `defineDocument` makes it. A list of kinds is of no document's type: `unknown` would fit none, since
- * rules take a document.
+ * A kind of document, as built by `defineDocument`. Lists of kinds use `any`: `unknown` would fit no kind, since rules take a
+ * document.
  */
 export interface DocumentKind<T = any> {
   readonly kind: string
   readonly apiVersion: string
-  /** The key whose value tells documents of this kind apart; without one there is at most one. */
+  /** The key that identifies documents of this kind; without it there is at most one. */
   readonly nameKey?: string
   readonly description: string
-  /** What to do instead of a kind that this release does not act on yet: such documents are refused. */
+  /** The alternative to a kind that this release does not implement: such documents are refused. */
   readonly notYet?: string
   readonly schema: v.GenericSchema<unknown, T>
-  /** Rules beyond the schema. */
+  /** Checks beyond the schema. */
   readonly rules?: (document: T, report: Reporter, mode: Mode) => void
 }
 
-/** The document of a kind. */
+/** The type of a kind's documents. */
 export type DocumentOf<K> = K extends DocumentKind<infer T> ? T : never
 
-/** Declares a kind of document; `apiVersion` and `kind` are known without being listed. */
+/** Declares a kind of document; `apiVersion` and `kind` are added to the schema. */
 export function defineDocument<const S extends v.GenericSchema>(declaration: {
   kind: string
   apiVersion?: string
@@ -44,5 +44,5 @@ export function defineDocument<const S extends v.GenericSchema>(declaration: {
   return { apiVersion: 'v1alpha1', ...declaration }
 }
 
-/** How users call a document: its kind, with its name where it has one. */
+/** The label of a document in messages: its kind, and its name if it has one. */
 export const documentLabel = (kind: string, name?: string): string => (name ? `${kind} ${JSON.stringify(name)}` : kind)

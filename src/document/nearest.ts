@@ -1,4 +1,4 @@
-/** The known word closest to what was written, if one is close enough to be meant (at most a third of it wrong). */
+/** The known word closest to what was written, if it is close enough (at most a third of its characters differ). */
 export function nearest(written: string, known: Iterable<string>): string | undefined {
   if (written.length > 100) return undefined
   let best: { word: string; distance: number } | undefined
@@ -11,7 +11,7 @@ export function nearest(written: string, known: Iterable<string>): string | unde
   return best?.word
 }
 
-/** Levenshtein's distance, with the swap of two neighbours counted as one. */
+/** Damerau-Levenshtein distance: a transposition of adjacent characters counts as one edit. */
 function editDistance(a: string, b: string): number {
   let before: number[] = []
   let above = Array.from({ length: b.length + 1 }, (_, j) => j)

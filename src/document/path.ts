@@ -1,4 +1,4 @@
-/** Where something is inside a document: keys of maps and indexes of lists. */
+/** The position of a value inside a document: keys of maps and indexes of lists. */
 export type Path = readonly (string | number)[]
 
 /** `machine.network.interfaces[0]`; keys that would be ambiguous are quoted: `machine.nodeLabels["a.b/c"]`. */

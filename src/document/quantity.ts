@@ -1,8 +1,8 @@
-/** Time spans and sizes between the text people write and numbers. */
+/** Parses and formats durations and sizes. */
 
 const units: Record<string, number> = { ns: 1, us: 1e3, µs: 1e3, μs: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 }
 
-/** Nanoseconds of a time span such as "1h30m", or undefined when it is none. */
+/** Nanoseconds of a duration such as "1h30m"; undefined when it is malformed. */
 export function nanoseconds(span: string): number | undefined {
   const match = /^([-+]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|0)$/.exec(span)
   if (!match) return undefined
@@ -12,7 +12,7 @@ export function nanoseconds(span: string): number | undefined {
   return match[1] === '-' ? -total : total
 }
 
-/** Milliseconds of a time span that a schema has let through; 0 when there is none. */
+/** Milliseconds of a duration that has passed validation; 0 when there is none. */
 export const milliseconds = (span: string | undefined): number => (nanoseconds(span ?? '0') ?? 0) / 1e6
 
 const sizes: Record<string, number> = {
@@ -28,14 +28,14 @@ const sizes: Record<string, number> = {
   ),
 }
 
-/** Bytes of a size such as "10GiB", "1.5 TB" or "4096", or undefined when it is none. */
+/** Bytes of a size such as "10GiB", "1.5 TB" or "4096"; undefined when it is malformed. */
 export function parseByteSize(size: string): number | undefined {
   const match = /^(\d+(?:\.\d+)?)\s*([A-Za-z]{0,3})$/.exec(size.trim())
   const unit = match && sizes[match[2]!.toLowerCase()]
   return unit ? Math.round(Number(match[1]) * unit) : undefined
 }
 
-/** Nanoseconds as Go prints a time span: "1m30s", "1.5ms", "0s". */
+/** Formats nanoseconds as a Go duration: "1m30s", "1.5ms", "0s". */
 export function formatSpan(total: number): string {
   if (total === 0) return '0s'
   const sign = total < 0 ? '-' : ''

@@ -1,9 +1,9 @@
 /**
- * What an unquoted scalar means. The rules are those configurations are written for: YAML 1.2's core schema, octal
- * numbers also with a bare leading zero, and the old words for yes and no only where a boolean is wanted.
+ * The types of unquoted scalars. The rules are those that existing configurations rely on: the YAML 1.2 core schema, octal
+ * numbers also with a bare leading zero, and the old words for yes and no only where a boolean is expected.
  */
 
-/** The value of an unquoted scalar where anything is allowed. */
+/** The value of an unquoted scalar where any type is allowed. */
 export function plainValue(source: string): string | number | boolean | null {
   if (/^(|~|null|Null|NULL)$/.test(source)) return null
   if (/^(true|True|TRUE)$/.test(source)) return true
@@ -11,7 +11,7 @@ export function plainValue(source: string): string | number | boolean | null {
   return plainNumber(source) ?? source
 }
 
-/** The number an unquoted scalar spells, if it is one. */
+/** The number of an unquoted scalar, if it is one. */
 export function plainNumber(source: string): number | undefined {
   const text = source.replaceAll('_', '')
   if (!/^[-+.\d]/.test(text) || source.startsWith('_')) return undefined
@@ -27,14 +27,14 @@ export function plainNumber(source: string): number | undefined {
   return /^\.(nan|NaN|NAN)$/.test(text) ? Number.NaN : undefined
 }
 
-/** The boolean an unquoted scalar spells where a boolean is wanted. */
+/** The boolean of an unquoted scalar where a boolean is expected. */
 export function plainBoolean(source: string): boolean | undefined {
   if (/^(true|True|TRUE|y|Y|yes|Yes|YES|on|On|ON)$/.test(source)) return true
   if (/^(false|False|FALSE|n|N|no|No|NO|off|Off|OFF)$/.test(source)) return false
   return undefined
 }
 
-/** True when a text may be written without quotes and is read back as the same text. */
+/** Whether a string can be written without quotes and parses as the same string. */
 export function plainText(text: string): boolean {
   return typeof plainValue(text) === 'string' && plainBoolean(text) === undefined && /^[\w./][\w./@%+=-]*(:[\w./@%+=-]+)*$/.test(text)
 }

@@ -1,39 +1,39 @@
 /**
- * YAML text → documents that keep comments, order and positions.
+ * Parses YAML into documents that keep comments, order and positions.
  *
- * The text is outside data: size, nesting and number of documents are bounded before anything is built from it, so a hostile
- * text costs no more than reading it once. Scalars stay text (schema "failsafe"); what they mean is `scalar.ts`'s business.
+ * The input is untrusted: size, nesting and number of documents are bounded before anything is built from it, so hostile
+ * input costs no more than reading it once. Scalars stay strings (schema "failsafe"); see `scalar.ts` for their types.
  */
 import { Composer, type CST, type Document, Lexer, LineCounter, type ParsedNode, Parser } from 'yaml'
 import { placeComments } from './comment-places.ts'
 import { ConfigError } from './config-error.ts'
 
-/** What a text may cost at most. */
+/** Limits of a YAML file. */
 export interface Limits {
   bytes: number
   depth: number
   documents: number
-  /** Words, marks and spaces: what the memory that parsing takes depends on. */
+  /** Tokens, including white space: they determine the memory that parsing takes. */
   tokens: number
 }
 
-/** Limits of a machine configuration: generous for people, small for machines. */
+/** Limits of a machine configuration: far beyond what people write, small enough for a machine. */
 export const configLimits: Limits = { bytes: 4 * 1024 * 1024, depth: 64, documents: 1000, tokens: 200_000 }
 
-/** How YAML is read and written everywhere here. */
+/** Options for parsing and writing YAML everywhere in this room. */
 export const yamlOptions = { schema: 'failsafe', uniqueKeys: false, prettyErrors: false, keepSourceTokens: false, strict: true } as const
 
-/** One document, as the `yaml` package holds it. */
+/** One document of the `yaml` package. */
 export type YamlDocument = Document.Parsed<ParsedNode, true>
 
-/** The documents of a text, and how to tell lines and columns in it. */
+/** The documents of a file, and its line counter. */
 export interface Stream {
   text: string
   documents: YamlDocument[]
   lines: LineCounter
 }
 
-/** Reads a text of any number of documents. Throws ConfigError with the first syntax error. */
+/** Parses any number of documents. Throws ConfigError with the first syntax error. */
 export function parseStream(input: string | Uint8Array, limits: Limits = configLimits): Stream {
   const size = typeof input === 'string' ? Buffer.byteLength(input) : input.length
   if (size > limits.bytes) {
@@ -62,14 +62,14 @@ export function parseStream(input: string | Uint8Array, limits: Limits = configL
     if (++tokens > limits.tokens)
       throw new ConfigError([{ ...positionOf(lines, parser.offset), message: `more than ${limits.tokens} words and marks` }])
     for (const token of parser.next(lexeme)) compose(token)
-    // the parser's stack is how deep the text is at this point
+    // the size of the parser's stack is the current nesting
     if ((parser as unknown as { stack: unknown[] }).stack.length > limits.depth) {
       throw new ConfigError([{ ...positionOf(lines, parser.offset), message: `nested more than ${limits.depth} levels deep` }])
     }
   }
   for (const token of parser.end()) compose(token)
   for (const document of composer.end(false, text.length)) take(document)
-  // What follows the first error is mostly its echo: the rest of the text is read in the wrong light.
+  // Errors after the first one are mostly caused by it.
   const [first] = documents.flatMap(({ errors, warnings }) => [...errors, ...warnings]).sort((a, b) => a.pos[0] - b.pos[0])
   if (first) throw new ConfigError([{ ...positionOf(lines, first.pos[0]), message: wording(first.code, first.message) }])
   return { text, documents, lines }

@@ -1,8 +1,8 @@
-/** Duplicate keys of YAML maps in linear time: the `yaml` package compares every key with all others of its map. */
+/** Finds duplicate keys of YAML maps in linear time: the `yaml` package compares every key with all others of its map. */
 import { type Document, isPair, isScalar, type LineCounter, visit } from 'yaml'
 import { positionOf } from './stream.ts'
 
-/** One line about the first key that stands twice in a map; undefined when there is none. Parse with `uniqueKeys: false`. */
+/** Describes the first duplicate key of a map; undefined when there is none. Parse with `uniqueKeys: false`. */
 export function duplicateKey(document: Document, lines: LineCounter): string | undefined {
   let found: string | undefined
   visit(document, {

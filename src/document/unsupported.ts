@@ -1,25 +1,25 @@
-/** Keys that a release reads and does not act on: asking for them is refused, with what to do instead, beside their declaration. */
+/** Keys that this release accepts but does not implement: using them is refused, with an alternative declared beside them. */
 import * as v from 'valibot'
 import { notedAt, unwrap } from './decode.ts'
 import type { Path } from './path.ts'
 
 interface NotYet {
   readonly instead: string
-  /** Values that ask for what is done anyway; without them, false and what is empty. */
+  /** Values that request the behaviour there is anyway. Default: false and empty values. */
   readonly accepts?: readonly unknown[]
 }
 
 /**
- * Declares a key that this release does not act on yet, with what to do instead. Configurations that ask for nothing there,
- * or for what is done anyway, are accepted, since generators write such values.
+ * Declares a key that this release does not implement yet, with the alternative. Values that request nothing, or what is
+ * done anyway, are accepted, since generators write such values.
  */
 export const notYet = <S extends v.GenericSchema>(schema: S, instead: string, { accepts }: { accepts?: readonly unknown[] } = {}) =>
   v.pipe(schema, v.metadata({ notYet: { instead, ...(accepts && { accepts }) } satisfies NotYet }))
 
-/** What to do instead of a key that is not acted on; undefined for one that is. */
+/** The alternative to a key that is not implemented; undefined for other keys. */
 export const insteadOf = (schema: unknown): string | undefined => notYetOf(schema)?.instead
 
-/** Everything in a value that asks for what is not done. */
+/** Every part of a value that requests something that is not implemented. */
 export function* unsupported(schema: unknown, value: unknown, path: Path = []): Generator<{ path: Path; instead: string }> {
   if (!schema || value === undefined || value === null) return
   const declared = notYetOf(schema)
@@ -35,9 +35,9 @@ function notYetOf(schema: unknown): NotYet | undefined {
   return notedAt(schema, 'notYet') as NotYet | undefined
 }
 
-const isAccepted = ({ accepts }: NotYet, value: unknown): boolean => (accepts ? accepts.includes(value) : asksForNothing(value))
+const isAccepted = ({ accepts }: NotYet, value: unknown): boolean => (accepts ? accepts.includes(value) : requestsNothing(value))
 
-function asksForNothing(value: unknown): boolean {
+function requestsNothing(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return !value
-  return Object.values(value).every(asksForNothing)
+  return Object.values(value).every(requestsNothing)
 }

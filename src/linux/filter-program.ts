@@ -3,7 +3,7 @@ import { ptr } from 'bun:ffi'
 const headLength = 16 // struct sock_fprog
 const instructionLength = 8 // struct sock_filter
 
-/** A classic packet filter as the kernel takes it, for a socket or for system calls: the head, and behind it what it points at. */
+/** A classic packet filter as struct sock_fprog, for a socket or for system calls: the head, followed by its instructions. */
 export function filterProgram(instructions: readonly (readonly number[])[]): Buffer {
   const program = Buffer.alloc(headLength + instructions.length * instructionLength)
   program.writeUInt16LE(instructions.length, 0)

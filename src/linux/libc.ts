@@ -1,5 +1,5 @@
 /**
- * The C library. Symbols are bound on first call, so importing a file of this room is harmless elsewhere.
+ * The C library. Symbols are bound on the first call, so importing this module is harmless on other systems.
  * errno is read immediately after the call, before anything else can run on this thread.
  */
 import { dlopen, type FFIFunction, type Library, type Pointer, ptr, read } from 'bun:ffi'
@@ -8,7 +8,7 @@ import { SystemError } from './system-error.ts'
 const soname = 'libc.so.6'
 let location: (() => unknown) | undefined
 
-/** Declares functions of the C library; the returned function gives them, bound. */
+/** Declares functions of the C library; the returned function binds them on its first call. */
 export function libc<const S extends Record<string, FFIFunction>>(symbols: S): () => Library<S>['symbols'] {
   let bound: Library<S>['symbols'] | undefined
   return () => {
@@ -25,7 +25,7 @@ export function errno(): number {
   return at ? read.i32(at as Pointer, 0) : 0
 }
 
-/** Passes a result through; -1 becomes a SystemError that names the call and its subject. */
+/** Returns a result; -1 becomes a SystemError that names the call and its subject. */
 export function check(call: string, result: number | bigint, subject = ''): number {
   if (result === -1 || result === -1n) {
     const reason = errno()
@@ -34,7 +34,7 @@ export function check(call: string, result: number | bigint, subject = ''): numb
   return Number(result)
 }
 
-/** A NUL-terminated string for C; a NUL inside is refused as EINVAL. */
+/** A NUL-terminated string for C; a NUL inside is refused with EINVAL. */
 export function cString(text: string): Buffer {
   if (text.includes('\0')) throw new SystemError('string', 22, JSON.stringify(text), 'holds a NUL')
   return Buffer.from(`${text}\0`)
@@ -53,7 +53,7 @@ export function cStrings(texts: readonly string[]): { pointers: BigUint64Array; 
 /** Quotes a path or name for a message. */
 export const quoted = (text: string): string => JSON.stringify(text)
 
-/** The text up to the first NUL of a buffer filled by C. */
+/** The string up to the first NUL in a buffer filled by C. */
 export function fromCString(bytes: Uint8Array): string {
   const end = bytes.indexOf(0)
   return Buffer.from(end < 0 ? bytes : bytes.subarray(0, end)).toString()

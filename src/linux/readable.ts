@@ -1,4 +1,4 @@
-/** Descriptors that say by SIGIO that they have something: for sockets whose borders a stream would lose. */
+/** Descriptors that signal readability by SIGIO: for sockets whose message boundaries a stream would lose. */
 import { errno, libc } from './libc.ts'
 import { SystemError } from './system-error.ts'
 
@@ -12,7 +12,7 @@ const F_SETOWN = 8
 const O_ASYNC = 0o20000
 const O_NONBLOCK = 0o4000
 
-// The signal says that some descriptor has something; each then looks for itself, as signals may merge.
+// The signal does not identify the descriptor, and signals may merge: each descriptor is polled.
 const listeners = new Set<() => void>()
 const ring = () => {
   for (const listener of listeners) listener()

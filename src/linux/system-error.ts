@@ -1,7 +1,7 @@
 import { constants } from 'node:os'
 import { errnoName } from '../wire/errno.ts'
 
-/** A system call that failed: which, on what, and why. */
+/** A failed system call: its name, its subject and the reason. */
 export class SystemError extends Error {
   override readonly name = 'SystemError'
   readonly call: string
@@ -26,7 +26,7 @@ export function translated<T>(call: string, subject: string, run: () => T): T {
   }
 }
 
-/** Turns what node:fs throws into a SystemError; anything else passes unchanged. */
+/** Converts an error of node:fs to a SystemError; returns anything else unchanged. */
 export function toSystemError(call: string, subject: string, error: unknown): unknown {
   if (error instanceof SystemError || !(error instanceof Error) || !('code' in error)) return error
   const code = String(error.code)

@@ -82,7 +82,7 @@ describe('an expression', () => {
       expect(refusal(text)).toBe(reason)
     })
 
-  test('that has no value for a disk says why', () => {
+  test('that fails for a disk gives the reason', () => {
     expect(() => evaluate('disk.symlinks[7] == "x"')).toThrow('index 7 >= size 2')
     expect(() => evaluate('disk.size - 1u * EiB > 0u')).toThrow('unsigned integer overflow')
     expect(() => evaluate('speed / 0 == 1')).toThrow('division by zero')
@@ -91,7 +91,7 @@ describe('an expression', () => {
   })
 })
 
-describe('what an expression can cost', () => {
+describe('the cost of an expression', () => {
   const times = (count: number, text: string) => new Array(count).fill(text)
   const nested = (levels: number, body: string) => `${times(levels, 'disk.symlinks.exists(a, ').join('')}${body}${')'.repeat(levels)}`
 
@@ -109,7 +109,7 @@ describe('what an expression can cost', () => {
     expect(refusal(nested(12, 'false'))).toContain('steps')
   })
 
-  test('counts texts and lists that grow', () => {
+  test('counts strings and lists that grow', () => {
     const doubled = (levels: number, seed: string) =>
       `${times(levels, '').reduce((list) => `${list}.map(a, a + a)`, `[${seed}]`)}.size() == 1`
     expect(refusal(doubled(10, 'disk.model'))).toBe('accepted')
@@ -129,12 +129,12 @@ describe('what an expression can cost', () => {
     expect(() => condition({ disk: { ...disk, symlinks: many } })).toThrow('steps')
   })
 
-  test('of a pattern is linear in the text', () => {
+  test('of a pattern is linear in the string', () => {
     const text = `${'x'.repeat(20_000)}!`
     expect(environment.condition('disk.model.matches("^(x+x+)+y$")')({ disk: { ...disk, model: text } })).toBe(false)
   })
 
-  test('of any characters ends: they are read or refused', () => {
+  test('of any characters terminates: they parse or are refused', () => {
     const parts = ['a', '1', '"', '(', ')', '[', ']', '.', ',', '?', ':', '!', '-', '&&', 'in ', 'disk', 'has(', '.map(', '{', '}', "r'"]
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.string({ unit: fc.constantFrom(...parts) })), (text) => {

@@ -15,7 +15,7 @@ function refusal(text: string | Uint8Array): string {
   return 'accepted'
 }
 
-describe('what is wrong is said with its place, its value and what was meant', () => {
+describe('a problem is reported with its position, its value and a suggestion', () => {
   test.each([
     [
       'an unknown key',
@@ -27,21 +27,21 @@ describe('what is wrong is said with its place, its value and what was meant', (
       'machine:\n  quux: 1\n',
       'line 2, column 3, document v1alpha1: machine.quux: unknown key "quux"',
     ],
-    ['a list for a map', 'machine:\n  kubelet: []\n', 'line 2, column 12, document v1alpha1: machine.kubelet: wants a map, not a list'],
+    ['a list for a map', 'machine:\n  kubelet: []\n', 'line 2, column 12, document v1alpha1: machine.kubelet: expected map, got list'],
     [
       'a text for a list',
       'machine:\n  certSANs: a\n',
-      'line 2, column 13, document v1alpha1: machine.certSANs: wants a list, not the text "a"',
+      'line 2, column 13, document v1alpha1: machine.certSANs: expected list, got string "a"',
     ],
     [
       'a quoted boolean',
       'machine:\n  install:\n    wipe: "yes"\n',
-      'line 3, column 11, document v1alpha1: machine.install.wipe: wants true or false, not the text "yes"',
+      'line 3, column 11, document v1alpha1: machine.install.wipe: expected boolean, got string "yes"',
     ],
     [
       'a text for a number',
       'cluster:\n  controlPlane:\n    localAPIServerPort: high\n',
-      'line 3, column 25, document v1alpha1: cluster.controlPlane.localAPIServerPort: wants a number, not the text "high"',
+      'line 3, column 25, document v1alpha1: cluster.controlPlane.localAPIServerPort: expected number, got string "high"',
     ],
     [
       'a duplicate key',
@@ -104,16 +104,16 @@ describe('what is wrong is said with its place, its value and what was meant', (
     expect(refusal(Uint8Array.of(0x6d, 0xff))).toBe('not a text: the bytes are not UTF-8')
   })
 
-  test('all of it at once, in the order of the text', () => {
+  test('all problems at once, in order of position', () => {
     const lines = refusal('machine:\n  typ: a\n  kubelet: 1\n---\napiVersion: v1alpha1\nkind: Nope\n---\nfoo: 1\n').split('\n')
     expect(lines.map((line) => line.slice(0, 7))).toEqual(['line 2,', 'line 3,', 'line 6,', 'line 8,'])
   })
 })
 
-describe('scalars mean what they are wanted for', () => {
+describe('scalars have the type their schema expects', () => {
   const parse = (text: string) => ConfigContainer.parse(text).v1alpha1!
 
-  test('numbers and booleans are text where text is wanted', () => {
+  test('numbers and booleans are strings where strings are expected', () => {
     const { machine } = parse(
       'machine:\n  sysctls:\n    a: 1\n    b: true\n    c: 0x10\n    d:\n  kubelet:\n    extraArgs:\n      v: 4\n      x: [1, a]\n',
     )
@@ -128,17 +128,17 @@ describe('scalars mean what they are wanted for', () => {
     expect(machine?.kubelet?.extraConfig).toEqual({ a: 1, b: '1', c: 'yes', d: true, e: 15, f: 15, g: null, h: [1.5, 'x'] })
   })
 
-  test('an empty section is as good as none, and a bare yes is true', () => {
+  test('an empty section equals a missing one, and a bare yes is true', () => {
     expect(parse('machine:\n  kubelet:\n  install:\n    wipe: yes\n')).toEqual({ machine: { install: { wipe: true } } })
   })
 
-  test('anchors, aliases and merge keys are followed', () => {
+  test('anchors, aliases and merge keys are resolved', () => {
     const text = 'machine:\n  nodeLabels: &labels\n    a: b\n  nodeAnnotations:\n    <<: *labels\n    c: d\n  nodeTaints: *labels\n'
     expect(parse(text).machine).toEqual({ nodeLabels: { a: 'b' }, nodeAnnotations: { c: 'd', a: 'b' }, nodeTaints: { a: 'b' } })
   })
 })
 
-describe('hostile text is refused soon', () => {
+describe('hostile input is refused early', () => {
   const bomb = (depth: number) => {
     const levels = Array.from({ length: depth }, (_, i) => `        l${i + 1}: &l${i + 1} [${new Array(9).fill(`*l${i}`).join(', ')}]\n`)
     return `machine:\n  kubelet:\n    extraConfig:\n      a:\n        l0: &l0 x\n${levels.join('')}`
@@ -169,26 +169,26 @@ describe('hostile text is refused soon', () => {
     expect([merged(list), merged(keys)]).toEqual([4001, 3000])
   })
 
-  test('a map that is merged at thousands of places is refused', () => {
+  test('a map merged at thousands of places is refused', () => {
     const places = Array.from({ length: 3000 }, (_, index) => `b${index}: {<<: *a}\n`).join('')
     expect(refusal(inside(large(3000) + places))).toContain('too many values')
   })
 
-  test('a long list of maps that are empty, merged at thousands of places, is refused as soon', () => {
+  test('a long list of empty maps, merged at thousands of places, is refused as early', () => {
     const places = Array.from({ length: 3000 }, (_, index) => `b${index}: {<<: *l}\n`).join('')
     const began = process.cpuUsage()
     expect(refusal(inside(`a: &a {}\nl: &l [${Array(30_000).fill('*a').join(', ')}]\n${places}`))).toContain('too many values')
     expect(process.cpuUsage(began).user / 1e3).toBeLessThan(3000)
   })
 
-  test('aliases of a name that was anchored thousands of times are found at once', () => {
+  test('aliases of a name that was anchored thousands of times are resolved fast', () => {
     const anchors = Array.from({ length: 5_000 }, (_, index) => `a${index}: &x v\nb${index}: *x\n`).join('')
     const began = process.cpuUsage()
     expect(refusal(inside(anchors))).toBe('accepted')
     expect(process.cpuUsage(began).user / 1e3).toBeLessThan(3000)
   })
 
-  test('any text at all is accepted or refused, never anything else', () => {
+  test('any input is accepted or refused, nothing else', () => {
     const piece = fc.constantFrom(
       'machine',
       ':',
@@ -232,7 +232,7 @@ describe('hostile text is refused soon', () => {
     )
   })
 
-  test('a configuration that is cut off anywhere is accepted or refused with a message', async () => {
+  test('a configuration truncated anywhere is accepted or refused with a message', async () => {
     const { generate } = await import('../../src/os/config/generate/generate.ts')
     const pair = { crt: 'YQ==', key: 'YQ==' }
     const secrets = {

@@ -43,7 +43,7 @@ const patched = (...patches: string[]) => config.patch(...patches)
 const machine = (...patches: string[]) => patched(...patches).v1alpha1?.machine
 const operations = (...list: unknown[]) => JSON.stringify(list)
 
-test('text that nothing touches stays as it is, to the byte', () => {
+test('parts that a patch does not change stay identical, to the byte', () => {
   expect(config.toString()).toBe(base)
   for (const empty of ['', '---\n', '# only a comment\n', '{}', '[]', '--- {}\n']) expect(patched(empty).toString()).toBe(base)
 })
@@ -59,7 +59,7 @@ describe('a strategic merge', () => {
     expect(text).toContain('hostname: a # the name\n')
   })
 
-  test('tells interfaces and VLANs apart by their keys', () => {
+  test('identifies interfaces and VLANs by their keys', () => {
     const interfaces = machine(
       'machine:\n  network:\n    interfaces:\n      - interface: eth0\n        mtu: 9000\n        vlans:\n          - {vlanId: 5, mtu: 1300}\n          - {vlanId: 6}\n      - deviceSelector: {driver: virtio}\n        dhcp: true\n      - interface: eth1\n',
     )?.network?.interfaces
@@ -91,7 +91,7 @@ describe('a strategic merge', () => {
     expect(patched('machine:\n  absent:\n    $patch: delete\n').v1alpha1).toEqual(config.v1alpha1)
   })
 
-  test('replaces maps and lists when told', () => {
+  test('replaces maps and lists on request', () => {
     expect(machine('machine:\n  network:\n    $patch: replace\n    nameservers: [1.1.1.1]\n')?.network).toEqual({
       nameservers: ['1.1.1.1'],
     })
@@ -110,12 +110,12 @@ describe('a strategic merge', () => {
 
   test('is checked like any configuration', () => {
     expect(() => patched('machine:\n  typ: x\n')).toThrow('unknown key "typ", did you mean "type"?')
-    expect(() => patched('machine:\n  certSANs: {a: b}\n')).toThrow('machine.certSANs: wants a list, not a map')
+    expect(() => patched('machine:\n  certSANs: {a: b}\n')).toThrow('machine.certSANs: expected list, got map')
     expect(() => patched('foo: 1\n')).toThrow('a document needs "machine" and "cluster"')
     expect(() => patched('just text')).toThrow('a patch is a map in the shape of the configuration')
   })
 
-  test('aliases in a patch are expanded, aliases in the configuration are opened', () => {
+  test('aliases in a patch and in the configuration are expanded', () => {
     const aliased = ConfigContainer.parse('machine:\n  nodeLabels: &l {a: b}\n  nodeAnnotations: *l\n')
     const { machine } = aliased.patch('machine:\n  nodeAnnotations: {c: d}\n  sysctls: &x {s: t}\n  sysfs: *x\n').v1alpha1!
     expect(machine).toEqual({ nodeLabels: { a: 'b' }, nodeAnnotations: { a: 'b', c: 'd' }, sysctls: { s: 't' }, sysfs: { s: 't' } })
@@ -198,7 +198,7 @@ const values: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
   ),
 })).value
 
-test('a strategic merge done twice is the same as done once', () => {
+test('a strategic merge is idempotent', () => {
   fc.assert(
     fc.property(fc.dictionary(word, values, { maxKeys: 4 }), fc.dictionary(word, values, { maxKeys: 4 }), (before, change) => {
       const free = (extraConfig: unknown) => JSON.stringify({ machine: { kubelet: { extraConfig } } })
@@ -262,7 +262,7 @@ describe('the difference of two configurations', () => {
   })
 })
 
-test('comments stay at their indentation, also after a section that ends in one that is commented out', () => {
+test('comments stay at their indentation, also after a section that ends in a commented-out example', () => {
   const text = [
     '# head',
     'machine:',

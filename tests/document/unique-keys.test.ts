@@ -7,7 +7,7 @@ function judge(text: string): string | undefined {
   return duplicateKey(parseDocument(text, { uniqueKeys: false, lineCounter: lines }), lines)
 }
 
-test('a key that stands twice in one map is found with its place', () => {
+test('a duplicate key of a map is reported with its position', () => {
   expect(judge('a: 1\nb: {c: 1, c: 2}\n')).toBe('duplicate key "c" at line 2, column 11')
   expect(judge('a: {x: 1}\nb: {x: 1}\nc: [{x: 1}, {x: 2}]\n')).toBeUndefined()
 })

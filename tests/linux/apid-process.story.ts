@@ -150,7 +150,7 @@ describe('apid as a process', () => {
     expect(namespaceOf(pid, 'net')).toBe(namespaceOf('self', 'net'))
   })
 
-  test('sees its sockets and the program, and nothing else of the machine', () => {
+  test('sees only its sockets and the program', () => {
     const inside = (path: string) => readdirSync(`/proc/${pid}/root${path}`).sort()
     expect(inside('/system')).toEqual(['run'])
     expect(inside('/system/run')).toEqual(['apid', 'machined'])

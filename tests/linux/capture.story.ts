@@ -33,7 +33,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true })
 })
 
-test('packets both ways are there, with their link headers, and a filter keeps to what it says', async () => {
+test('packets in both directions are captured, with link headers, and a filter is applied', async () => {
   const all: string[] = []
   const some: string[] = []
   const into = (list: string[]) => (bytes: Uint8Array, length: number) =>
@@ -60,7 +60,7 @@ test('packets both ways are there, with their link headers, and a filter keeps t
   expect(some.every((line) => / > 10\.78\.0\.2\.7777: TCP/.test(line))).toBe(true)
 })
 
-test('what is cut off is told with its full length, and a filter that is none is refused', () => {
+test('a truncated packet is reported with its full length, and an invalid filter is refused', () => {
   const link = { index: here.indexOf('a'), name: 'a' }
   expect(() => openCapture(link, () => {}, { netns: hereNs(), filter: [[0xffff, 0, 0, 0]] })).toThrow('EINVAL')
   expect(() => openCapture({ index: 999_999, name: 'none' }, () => {}, { netns: hereNs() })).toThrow('ENODEV')

@@ -91,7 +91,7 @@ async function output(id: string, reference: string, args: string[]): Promise<st
   return supervisor.logs.get(id)!.toString()
 }
 
-test('an image is pulled from registryd, byte for byte what the root file system says, and removed again', async () => {
+test('an image is pulled from registryd, byte for byte as in the root file system, and removed again', async () => {
   const record = recordOf('etcd')
   const served = { images: [record] }
   const own = { ...files, readSlice: (path: string, offset: number, length: number) => files.readSlice(root + path, offset, length) }
@@ -110,14 +110,14 @@ test('an image is pulled from registryd, byte for byte what the root file system
   expect(await listImages(channel)).toEqual([])
 })
 
-test('an image of the root is there without a byte being copied, and runs', async () => {
+test('an image of the root file system is provided without copying, and runs', async () => {
   const record = recordOf('kubelet')
   await provideImage(daemon.in('system'), folders(record), show)
   expect(await imageContents(daemon.in('system'), record.reference)).toMatchObject({ digest: record.digest })
   expect(await output('kubelet', record.reference, ['--version'])).toContain('Kubernetes v1.')
 })
 
-test('after a start of the machine, when the mounts are gone, it is shown again', async () => {
+test('after a restart of the machine, when the mounts are gone, it is provided again', async () => {
   const record = recordOf('kubelet')
   const shown = mount.mounts().filter(({ target }) => target.startsWith(`${folder}/lib`))
   expect(shown.length).toBe(record.layers.length)

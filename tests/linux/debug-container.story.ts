@@ -139,12 +139,12 @@ describe.skipIf(!Bun.which('go'))('debug containers', () => {
     for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
   }
 
-  test('an image comes from an archive, under the name it has there', async () => {
+  test('an image is imported from an archive, under its name there', async () => {
     expect(await importImage(channel, pieces(archive), AbortSignal.timeout(60_000))).toBe(name)
     expect(await imageContents(channel, name)).toMatchObject({ entrypoint: ['/guest'], cmd: ['echo'] })
   })
 
-  test('what is no archive, and one that ends too early, is refused and leaves no image', async () => {
+  test('an invalid archive and a truncated one are refused and leave no image', async () => {
     const other = daemon.in('other')
     const noise = Buffer.alloc(100_000, 'x')
     for (const wrong of [noise, archive.subarray(0, archive.length / 2), new Uint8Array(0)])
@@ -152,7 +152,7 @@ describe.skipIf(!Bun.which('go'))('debug containers', () => {
     expect(await listImages(other)).toEqual([])
   })
 
-  test('a container reads what it is sent until the end of it', async () => {
+  test('a container reads its input until end-of-file', async () => {
     const guest = started()
     await guest.until('ready hello')
     guest.say('one\n')
@@ -165,7 +165,7 @@ describe.skipIf(!Bun.which('go'))('debug containers', () => {
     expect(await leftovers()).toEqual([])
   })
 
-  test('it ends with its own code, tells its errors too, and takes arguments and environment', async () => {
+  test('it returns its exit code and its stderr, and accepts arguments and environment', async () => {
     expect(await started({ args: ['/guest', 'exit', '7'] }).end()).toEqual({ text: 'ends with 7\n', code: 7 })
     const guest = started({ env: { GREETING: 'good day' } })
     await guest.until('ready good day')
@@ -180,7 +180,7 @@ describe.skipIf(!Bun.which('go'))('debug containers', () => {
     expect((await started({ args: ['/guest', 'list', '/host'] }).end()).text).toContain('etc\n')
   })
 
-  test('on a terminal it hears of its size, and of the caller hanging up', async () => {
+  test('on a terminal it gets its size, and a hangup when the caller disconnects', async () => {
     const sized = started({ tty: true, args: ['/guest', 'size'] })
     await sized.until('terminal')
     sized.send({ termResize: { width: 123, height: 45 } })
@@ -209,7 +209,7 @@ describe.skipIf(!Bun.which('go'))('debug containers', () => {
     expect(await leftovers()).toEqual([])
   })
 
-  test('an image that is not there, and a program that is not in it, are said', async () => {
+  test('a missing image, and a program that it does not contain, are reported', async () => {
     await expect(started({ imageName: 'registry.test/nobody:v1' }).end()).rejects.toMatchObject({ status: 'NotFound' })
     await expect(started({ args: ['/nothing'] }).end()).rejects.toMatchObject({
       status: 'InvalidArgument',

@@ -84,7 +84,7 @@ describe.each([512, 4096])('a disk with sectors of %i bytes', (sectorSize) => {
   })
 })
 
-test('a table that sgdisk made is read, and what is written over it is one sgdisk takes', async () => {
+test('a table that sgdisk made is read, and the table written over it is accepted by sgdisk', async () => {
   const device = disk(256)
   await run('sgdisk', '-n', '1:0:+20M', '-t', '1:8200', '-c', '1:theirs', '-n', '3:0:+5M', '-A', '3:set:2', device)
   const open = await block.openDevice(device)
@@ -100,7 +100,7 @@ test('a table that sgdisk made is read, and what is written over it is one sgdis
   await expect(layOutDisk(parts, device, plan, { wipe: false })).rejects.toBeInstanceOf(DiskOccupied)
 })
 
-test('an occupied disk is laid out when it may be wiped, and nothing of old is found on it', async () => {
+test('an occupied disk is partitioned when wiping is allowed, and no old signature is found on it', async () => {
   const device = disk(1024)
   await run('mkfs.ext4', '-q', '-F', device)
   await expect(layOutDisk(parts, device, plan, { wipe: false })).rejects.toThrow('holds extfs')
@@ -128,7 +128,7 @@ test('a disk that is too small or in use is refused before anything is written',
   await expect(layOutDisk(parts, device, plan, { wipe: true })).rejects.toThrow('EBUSY')
 })
 
-test('a mounted XFS takes what its partition has grown by', async () => {
+test('a mounted XFS grows with its partition', async () => {
   const device = disk(900)
   const [partition] = await layOutDisk(
     parts,
@@ -147,7 +147,7 @@ test('a mounted XFS takes what its partition has grown by', async () => {
   expect(statfsSync(target).blocks).toBeGreaterThan(before * 2)
 })
 
-test('on a STATE that is full a configuration is refused, and the one that is kept stays whole', async () => {
+test('on a full STATE a configuration is refused, and the stored one stays intact', async () => {
   const device = disk(220)
   const [state] = await layOutDisk(
     parts,
@@ -198,10 +198,10 @@ test('a partition is added and removed while another one is mounted', async () =
   expect(existsSync(partitionPath(device, 2))).toBe(true)
   await block.syncPartitions(device, [one])
   expect(block.kernelPartitions(device)).toEqual([one])
-  await expect(block.syncPartitions(device, [], { patience: 0 })).rejects.toThrow('EBUSY')
+  await expect(block.syncPartitions(device, [], { timeout: 0 })).rejects.toThrow('EBUSY')
 })
 
-test('a swap area is swapped to and given back', async () => {
+test('a swap area is enabled and disabled', async () => {
   const device = disk(64)
   const [area] = await layOutDisk(
     parts,

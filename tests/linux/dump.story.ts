@@ -1,4 +1,4 @@
-/** A table of the kernel that changes while it is read is read again: what it holds is told as it was at one moment. */
+/** A table of the kernel that changes while it is read is dumped again: the result is a consistent snapshot. */
 import { expect, mock, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ mock.module('../../src/wire/netlink/message.ts', () => ({
 }))
 const { openNetwork } = await import('../../src/linux/net/rtnetlink.ts')
 
-test('a change between two parts of an answer makes the kernel be asked anew', () => {
+test('a change between two parts of a dump makes the client repeat it', () => {
   const folder = mkdtempSync('/run/ichor-story-')
   const netns = join(folder, 'node')
   createNetns(netns)

@@ -11,7 +11,7 @@ import { SystemError } from '../../src/linux/system-error.ts'
 import { errnoName, failedWith } from '../../src/wire/errno.ts'
 
 describe('failed calls', () => {
-  test('name the call, what it was about and why', () => {
+  test('name the call, its subject and the reason', () => {
     const failure = () => mount({ source: 'a', target: '/none', type: 'tmpfs' })
     expect(failure).toThrow(SystemError)
     try {
@@ -23,7 +23,7 @@ describe('failed calls', () => {
     }
   })
 
-  test('have names also beyond the common ones', () => {
+  test('have names for uncommon errors too', () => {
     expect(errnoName(2)).toBe('ENOENT')
     expect(errnoName(117)).toBe('EUCLEAN')
     expect(errnoName(9999)).toBe('E9999')
@@ -35,7 +35,7 @@ describe('failed calls', () => {
 })
 
 describe('this process', () => {
-  test('is who it says', () => {
+  test('has the expected identity', () => {
     expect(getpid()).toBe(process.pid)
     expect(gethostname()).toBe(hostname())
     expect(uname().sysname).toBe('Linux')
@@ -59,7 +59,7 @@ describe('this process', () => {
 })
 
 describe('children', () => {
-  test('of the runtime are left to it, orphans are reaped', async () => {
+  test('of the runtime are left to the runtime, orphans are reaped', async () => {
     const own = Bun.spawn(['sh', '-c', 'exit 7'])
     expect(children()).toContain(own.pid)
     expect(reapOrphans((pid) => pid === own.pid).filter(({ pid }) => pid === own.pid)).toEqual([])
@@ -67,7 +67,7 @@ describe('children', () => {
     expect(startTime(own.pid)).toBeUndefined()
   })
 
-  test('are signalled by name, and an unknown signal is refused', async () => {
+  test('accept signals by name, and an unknown signal is refused', async () => {
     const child = Bun.spawn(['sleep', '100'])
     expect(exists(child.pid)).toBe(true)
     kill(child.pid, 'SIGTERM')
@@ -77,7 +77,7 @@ describe('children', () => {
   })
 })
 
-test('capabilities are read in any spelling', () => {
+test('capabilities are parsed in any spelling', () => {
   expect(capability('CAP_NET_ADMIN')).toBe('net_admin')
   expect(capability('fly')).toBeUndefined()
   expect(capabilities().effective.every((name) => capabilities().permitted.includes(name))).toBe(true)

@@ -23,7 +23,7 @@ afterEach(() => {
 })
 
 describe('mounts', () => {
-  test('are made, shown a second time read-only, and taken away innermost first', () => {
+  test('are created, bind-mounted read-only, and unmounted innermost first', () => {
     const a = join(folder, 'a b')
     const b = join(folder, 'b')
     mkdirSync(a)
@@ -41,7 +41,7 @@ describe('mounts', () => {
     expect(mounts().filter(({ target }) => target.startsWith(folder))).toEqual([])
   })
 
-  test('of a file go through a loop device that detaches itself', async () => {
+  test('of a file use a loop device that detaches itself', async () => {
     const image = join(folder, 'image')
     writeFileSync(image, Buffer.alloc(1 << 20))
     const loop = attachLoop(image, { readOnly: true, autoclear: true })
@@ -61,7 +61,7 @@ describe('a cgroup', () => {
 
   afterEach(() => removeCgroup(path))
 
-  test('holds processes within limits and goes with all it holds', async () => {
+  test('limits its processes and is removed with them', async () => {
     createCgroup(`${path}/inner`)
     createCgroup(`${path}/inner`)
     limit(path, { memoryMax: 64 << 20, pidsMax: 30, cpuMax: 1 })
@@ -76,7 +76,7 @@ describe('a cgroup', () => {
     expect(foldersOf(path).some(exists)).toBe(false)
   })
 
-  test('stops a process that takes too much', async () => {
+  test('kills a process that exceeds its limit', async () => {
     createCgroup(path)
     limit(path, { pidsMax: 2 })
     const shell = Bun.spawn(
@@ -108,7 +108,7 @@ describe('exec', () => {
     return { reports: parseExecReports(reports), output, code, pid: child.pid }
   }
 
-  test('makes a process that is nobody, may nothing and keeps its pid', async () => {
+  test('starts an unprivileged process without capabilities that keeps its pid', async () => {
     const args =
       '--uid 50 --gid 51 --groups 52 --caps-keep none --no-new-privs --rlimit nofile=100:200 --umask 027 --clear-env --env A=b -- /bin/cat /proc/self/status /proc/self/environ'
     const { output, code, pid, reports } = await run(args.split(' '))
@@ -132,12 +132,12 @@ describe('exec', () => {
     for (const set of ['CapPrm', 'CapEff', 'CapBnd', 'CapAmb']) expect(status.get(set)).toBe('0000000000000400')
   })
 
-  test('opens no other file to its program', async () => {
+  test('passes no other open file to its program', async () => {
     const { output } = await run(['--', '/bin/ls', '/proc/self/fd'])
     expect(output.trim().split('\n')).toEqual(['0', '1', '2', '3']) // 3 is the folder that is listed
   })
 
-  test('says on its status descriptor what failed, and how', async () => {
+  test('reports on its status descriptor what failed, and why', async () => {
     expect(await run(['--', '/nope'])).toMatchObject({
       code: 127,
       reports: [{ kind: 'failed', message: 'execve "/nope": ENOENT', code: 127 }],
@@ -146,7 +146,7 @@ describe('exec', () => {
     expect(await run(['--netns', '/nope', '--', 'true'])).toMatchObject({ code: 125, reports: [{ kind: 'failed', code: 125 }] })
   })
 
-  test('has the OOM score asked for, or says what it could have', async () => {
+  test('sets the requested OOM score, or reports the lowest that is allowed', async () => {
     const { output, reports } = await run(['--oom-score', '-500', '--', '/bin/cat', '/proc/self/oom_score_adj'])
     const [report] = reports
     expect(output.trim()).toBe(report?.kind === 'clamped' ? String(report.got) : '-500')
@@ -154,7 +154,7 @@ describe('exec', () => {
   })
 })
 
-test('the kernel log takes a line and gives it back', async () => {
+test('a line written to the kernel log is read back', async () => {
   const line = `ichor story ${process.pid}`
   writeKernelLog(line)
   const records = await Array.fromAsync(readKernelLog())

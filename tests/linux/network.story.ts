@@ -71,7 +71,7 @@ describe('a node on a bridge', () => {
     server.stop(true)
   })
 
-  test('is told of every change', async () => {
+  test('gets an event for every change', async () => {
     const controller = new AbortController()
     const seen = new Set<string>()
     for await (const changed of watchNetwork(['links', 'addresses', 'routes'], { netns: nodeNs(), signal: controller.signal })) {
@@ -83,7 +83,7 @@ describe('a node on a bridge', () => {
     expect([...seen].sort()).toEqual(['addresses', 'first', 'links', 'routes'])
   })
 
-  test('goes with its namespace, and removing what is gone is fine', async () => {
+  test('is removed with its namespace, and removing a missing one is no error', async () => {
     wire()
     node.removeAddress({ address: '10.77.0.2/24', link: node.indexOf('eth0') })
     node.removeAddress({ address: '10.77.0.2/24', link: node.indexOf('eth0') })
@@ -102,7 +102,7 @@ test("refusals come in the kernel's own words", () => {
   expect(() => node.indexOf('eth9')).toThrow('find link "eth9": ENODEV')
 })
 
-test('rules, tables and neighbours come and go', () => {
+test('rules, tables and neighbours are added and removed', () => {
   wire()
   const link = node.indexOf('eth0')
   node.putRoute({ destination: '10.88.0.0/16', gateway: '10.77.0.1', table: 1000, priority: 5, mtu: 1300 })
@@ -121,7 +121,7 @@ test('rules, tables and neighbours come and go', () => {
   node.removeNeighbour(neighbour)
 })
 
-test('entering a namespace ends with the function, also when it throws', () => {
+test('entering a namespace lasts for the function, also when it throws', () => {
   const home = namespaceOf('self', 'net')
   expect(() =>
     inNetns(nodeNs(), () => {

@@ -156,7 +156,7 @@ function expectOldOrNew({ config, previous, identity }: ReturnType<typeof found>
   return Number(previous === configs[1]) + Number(config === configs[2]) + Number(identity === identities[1])
 }
 
-test('after every write, with the last one torn too, each file is the old or the new', () => {
+test('after every write, also with the last one torn, each file has its old or its new contents', () => {
   expect(calls.filter((call) => call !== 'flush').length).toBeGreaterThan(5)
   expect(calls.filter((call) => call === 'flush').length).toBeGreaterThan(5)
   let progress = 0
@@ -174,7 +174,7 @@ test('after every write, with the last one torn too, each file is the old or the
   expect(progress).toBe(3)
 }, 120_000)
 
-test('of what was not flushed any write may be missing', () => {
+test('any unflushed write may be missing', () => {
   let flushed = 0
   for (const [index, call] of calls.entries()) {
     if (call !== 'flush') continue
@@ -202,7 +202,7 @@ async function isMade(writes: readonly Call[]): Promise<boolean> {
   }
 }
 
-test('a file system whose making is cut off is none, which is made anew, or one that can be used', async () => {
+test('an interrupted mkfs leaves no file system, which is created again, or a usable one', async () => {
   const writes = making.filter((call) => call !== 'flush')
   expect(writes.length).toBeGreaterThan(5)
   let made = false

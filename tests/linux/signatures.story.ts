@@ -150,8 +150,8 @@ describe('is recognised as blkid does', () => {
   }
 })
 
-describe('what is made here', () => {
-  test.each(['xfs', 'ext4', 'vfat', 'swap'] as const)('%s is what blkid and the checkers take', async (type) => {
+describe('a file system created here', () => {
+  test.each(['xfs', 'ext4', 'vfat', 'swap'] as const)('%s is accepted by blkid and the checkers', async (type) => {
     const path = image(100 * mebibyte)
     const loop = attachLoop(path, { autoclear: true })
     try {

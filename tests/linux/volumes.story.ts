@@ -43,7 +43,7 @@ import { DevicesStatus } from '../../src/os/runtime/resources/devices-status.ts'
 import { spawn } from '../../src/supervise/spawn.ts'
 
 const mebibyte = 1 << 20
-const patience = 60_000
+const timeout = 60_000
 const folder = mkdtempSync(join(tmpdir(), 'ichor-volumes-'))
 const root = join(folder, 'root')
 const images = ['system', 'data'].map((name) => join(folder, `${name}.img`))
@@ -92,7 +92,7 @@ function powerOn() {
   return { store, meta, machine }
 }
 
-const signal = () => AbortSignal.timeout(patience)
+const signal = () => AbortSignal.timeout(timeout)
 const phase = (store: Store, id: string, ...phases: string[]) =>
   store.until(VolumeStatus, id, ({ spec }) => phases.includes(spec.phase), { signal: signal() })
 
@@ -181,7 +181,7 @@ test(
     await phase(store, 'u-data', 'waiting')
     expect(store.list(DiscoveredVolume).map(({ spec }) => spec.name)).toEqual(['', ''])
   },
-  patience * 2,
+  timeout * 2,
 )
 
 test(
@@ -218,7 +218,7 @@ test(
     writeFileSync(`${root}/etc/cni/written`, 'to the overlay')
     writeFileSync(`${root}/var/mnt/data/workload`, 'kept')
   },
-  patience * 3,
+  timeout * 3,
 )
 
 test(
@@ -239,7 +239,7 @@ test(
     await store.until(VolumeMountStatus, '/etc/cni', undefined, { signal: signal() })
     expect(readFileSync(`${root}/etc/cni/written`, 'utf8')).toBe('to the overlay')
   },
-  patience * 3,
+  timeout * 3,
 )
 
 /** Where the two halves of XFS that a machine has lost most often lie, in bytes: the inodes of the first group, and the log. */
@@ -270,7 +270,7 @@ test.each(['inodes', 'log'] as const)(
     await mountVolume(store, 'STATE', { log: silent, signal: signal() })
     expect(readFileSync(`${root}/system/state/config.yaml`, 'utf8')).toBe('kept over a start')
   },
-  patience * 2,
+  timeout * 2,
 )
 
 test(
@@ -288,7 +288,7 @@ test(
     await store.until(VolumeMountStatus, 'u-data', undefined, { signal: signal() })
     expect(existsSync(`${root}/var/mnt/data/workload`)).toBe(true)
   },
-  patience * 3,
+  timeout * 3,
 )
 
 test(
@@ -323,7 +323,7 @@ test(
     expect((await probeDevice(block, `/dev/${disk}`)).found).toBeUndefined()
     expect(block.kernelPartitions(`/dev/${disk}`)).toEqual([])
   },
-  patience * 3,
+  timeout * 3,
 )
 
 test(
@@ -340,7 +340,7 @@ test(
     const child = Bun.spawn(['sgdisk', '-v', disks[0]!.device], { stdout: 'pipe' })
     expect(await new Response(child.stdout).text()).toContain('No problems found')
   },
-  patience * 2,
+  timeout * 2,
 )
 
 test(
@@ -365,5 +365,5 @@ test(
     stop()
     disks.pop()
   },
-  patience * 2,
+  timeout * 2,
 )

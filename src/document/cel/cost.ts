@@ -1,13 +1,13 @@
 /**
- * How much an expression can cost before it runs: an upper bound of its steps from the sizes of its variables, as the
- * official implementation estimates cost. A step is one node evaluated, one character or element looked at or copied.
- * Loops multiply, and what they build is as large as its parts, so the bound covers nested loops and growing strings.
+ * Estimates the cost of an expression before it runs: an upper bound of its steps from the sizes of its variables, as the
+ * official implementation does. A step is one evaluated node, or one character or element that is read or copied. Loops
+ * multiply, and what they build is as large as its parts, so the bound covers nested loops and growing strings.
  */
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { longestProgram, Re2 } from '../../wire/re2/re2.ts'
 import { loopOf, operandsOf } from './syntax.ts'
 
-/** How large a value can be: characters, bytes or elements; `element` is the largest of these, `fields` those of a message. */
+/** The maximum size of a value: characters, bytes or elements; `element` is the largest element, `fields` those of a message. */
 export interface Extent {
   readonly size: number
   readonly element?: Extent
@@ -18,19 +18,19 @@ export interface Extent {
 export type Extents = ReadonlyMap<string, Extent>
 
 const scalar: Extent = { size: 1 }
-/** Functions whose value is a truth, a number or a type. */
+/** Functions that return a boolean, a number or a type. */
 const scalarFunctions = new Set(['has', 'size', 'startsWith', 'endsWith', 'bool', 'double', 'int', 'type', 'uint'])
-/** Numbers are no longer as text. */
+/** Maximum length of a number as a string. */
 const longestNumber = 32
 
-/** Operations that can fail: a loop goes on after an error, and the library writes its message with the text around it. */
+/** Operations that can fail: a loop continues after an error, and the library formats its message with the source around it. */
 const fallible = new Set(['[]', '[?]', '+', '-', '*', '/', '%', '-_', 'call', 'rcall'])
 const failure = { steps: 32, charactersAStep: 64 }
 
-/** Presumed sizes where no value is known yet; the bound is checked again with the real ones. */
+/** Assumed sizes where no value is known yet; the bound is checked again with the actual ones. */
 const presumed = { characters: 256, elements: 64 }
 
-/** The presumed extent of a value of a type. */
+/** The assumed extent of a value of a type. */
 export function extentOfType(type: string): Extent {
   if (type === 'string' || type === 'bytes') return { size: presumed.characters }
   if (/^(list|map)\b|^dyn$/.test(type)) return { size: presumed.elements, element: { size: presumed.characters } }
@@ -50,7 +50,7 @@ interface Estimate {
   readonly extent: Extent
 }
 
-/** The most steps that an expression takes with variables of these extents. */
+/** The maximum number of steps of an expression with variables of these extents. */
 export const costOf = (node: ASTNode, variables: Extents): number => estimate(node, variables).steps
 
 function estimate(node: ASTNode, variables: Extents): Estimate {
@@ -71,7 +71,7 @@ function estimate(node: ASTNode, variables: Extents): Estimate {
   return { steps: own + sum(operands.map(({ steps }) => steps)), extent }
 }
 
-/** What a node does beside evaluating its operands, and how large its value is. */
+/** The work of a node besides its operands, and the extent of its value. */
 function resultOf(node: ASTNode, operands: readonly Extent[], variables: Extents): { work: number; extent: Extent } {
   const [first = scalar, second = scalar] = operands
   switch (node.op) {
@@ -117,15 +117,15 @@ function callOf(node: ASTNode & { op: 'call' | 'rcall' }, operands: readonly Ext
     case 'dyn':
       return { work: 0, extent: first }
     default:
-      // A character is at most four bytes, and so is a byte as text.
+      // A character is at most four bytes, and so is a byte as a string.
       return { work: all, extent: scalarFunctions.has(node.args[0]) ? scalar : { size: Math.max(longestNumber, 4 * all) } }
   }
 }
 
-/** Of the patterns that were looked at: an expression is judged again before each run, and its patterns stay. */
+/** Cache of pattern sizes: an expression is estimated before each run, with the same patterns. */
 const patternSizes = new WeakMap<ASTNode, number>()
 
-/** Steps of a pattern for each character. */
+/** Steps of a pattern per character. */
 function patternSize(pattern: ASTNode | undefined): number {
   if (pattern?.op !== 'value' || typeof pattern.args !== 'string') return longestProgram
   const size = patternSizes.get(pattern) ?? new Re2(pattern.args).size
@@ -136,7 +136,7 @@ function patternSize(pattern: ASTNode | undefined): number {
 const elementOf = ({ element, fields }: Extent): Extent => element ?? widestOf(Object.values(fields ?? {}))
 const listOf = (extent: Extent): Extent => ({ size: extent.size, element: elementOf(extent) })
 
-/** All that a value consists of. */
+/** The total size of a value with all its parts. */
 function total({ size, element, fields }: Extent): number {
   return size * (element ? Math.max(1, total(element)) : 1) + sum(Object.values(fields ?? {}).map(total))
 }

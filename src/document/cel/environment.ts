@@ -1,8 +1,8 @@
 /**
- * Expressions in the Common Expression Language (github.com/google/cel-spec) over declared variables. The language is the
- * library cel-js. Expressions come from configurations, so what the library leaves open is decided here: how long, how deep
- * and how costly an expression may be, that only functions of the language and of its environment are called, that patterns
- * run on an automaton in linear time, and that types are those of the official implementation.
+ * Expressions in the Common Expression Language (github.com/google/cel-spec) over declared variables. The language is
+ * implemented by the library cel-js. Expressions come from configurations, so this module adds limits on length, depth and
+ * cost, allows only functions of the language and of its environment, runs patterns in linear time, and enforces the types of
+ * the official implementation.
  */
 import type { ASTNode, ParseResult } from '@marcbachmann/cel-js'
 import { Environment, UnsignedInt } from '@marcbachmann/cel-js/evaluator'
@@ -17,7 +17,7 @@ export type CelType = string
 /** A message: its fields and their types. */
 export type CelMessage = Readonly<Record<string, CelType>>
 
-/** What expressions of an environment are about. */
+/** Variables, constants and functions of an environment. */
 export interface CelDeclarations {
   readonly variables: Readonly<Record<string, CelType | CelMessage>>
   /** Constants of type uint. */
@@ -26,7 +26,7 @@ export interface CelDeclarations {
   readonly functions?: Readonly<Record<string, (...args: never[]) => unknown>>
 }
 
-/** A compiled expression: values of variables → its value. Throws CelError when it has none. */
+/** A compiled expression: evaluates values of variables. Throws CelError on failure. */
 export type CelProgram<Value = unknown> = (values: Readonly<Record<string, unknown>>) => Value
 
 const longest = 4096
@@ -34,14 +34,14 @@ const limits = { maxAstNodes: 1000, maxDepth: 48, maxListElements: 500, maxMapEn
 /** Steps of one evaluation: tenths of a second. */
 const mostSteps = 5_000_000
 
-/** Functions of the language but those for times, which no variable is; the library has more. */
+/** Functions of the language except those for times, which no variable has; the library has more. */
 const standard = [
   ...['has', 'size', 'contains', 'startsWith', 'endsWith', 'matches'],
   ...['bool', 'bytes', 'double', 'dyn', 'int', 'string', 'type', 'uint'],
   ...loops,
 ]
 
-/** `has` of a message's field: whether it differs from the zero value. As long as `has`, so that positions stay. */
+/** `has` for a field of a message: whether it differs from the zero value. The name is as long as `has`, so that positions stay. */
 const hasField = 'set'
 /** `matches` in linear time. */
 const linearMatches = 'matchesRe2'
@@ -58,7 +58,7 @@ const zeros: Readonly<Record<string, unknown>> = { bool: false, string: '', int:
 const compared = new Set(['<', '<=', '>', '>='])
 const sync = { async: false }
 
-/** Compiles expressions about declared variables. */
+/** Compiles expressions over declared variables. */
 export class CelEnvironment {
   readonly #environment = new Environment({ homogeneousAggregateLiterals: false, limits })
   readonly #functions = new Set(standard)
@@ -81,7 +81,7 @@ export class CelEnvironment {
     for (const [type, run] of Object.entries(isPresent)) environment.registerFunction(`${hasField}(${type}): bool`, run, sync)
   }
 
-  /** Compiles an expression that has a value of the type. Throws CelError. */
+  /** Compiles an expression of the given type. Throws CelError. */
   compile(text: string, type: CelType = 'bool'): CelProgram {
     if (text.length > longest) throw new CelError(`an expression of ${text.length} characters is longer than ${longest}`)
     try {
@@ -97,7 +97,7 @@ export class CelEnvironment {
     }
   }
 
-  /** Compiles an expression that is true or false. Throws CelError. */
+  /** Compiles a boolean expression. Throws CelError. */
   condition(text: string): CelProgram<boolean> {
     return this.compile(text) as CelProgram<boolean>
   }
@@ -112,7 +112,7 @@ export class CelEnvironment {
     return program
   }
 
-  /** Refuses what only the library has; gives the text with `has` of fields renamed. */
+  /** Refuses functions that only the library has; returns the source with `has` of fields renamed. */
   #examine(text: string, ast: ASTNode): string {
     let renamed = text
     walk(ast, (node, bound) => {
@@ -161,7 +161,7 @@ export class CelEnvironment {
 
 const messageName = (variable: string) => variable.charAt(0).toUpperCase() + variable.slice(1)
 
-/** The library's own `matches` is the runtime's backtracking one and cannot be replaced, so calls are sent to another name. */
+/** The library's `matches` uses the runtime's backtracking engine and cannot be replaced, so calls are renamed. */
 function useLinearMatches(node: ASTNode): void {
   if ((node.op !== 'rcall' && node.op !== 'call') || node.args[0] !== 'matches') return
   const [, pattern] = operandsOf(node)
@@ -171,7 +171,7 @@ function useLinearMatches(node: ASTNode): void {
 
 const unrenamed = (message: string) => message.replaceAll(linearMatches, 'matches').replaceAll(`'${hasField}(`, "'has(")
 
-/** The library compares numbers of different types, the official type checker does not. */
+/** The library compares numbers of different types; the official type checker refuses that. */
 function refuseMixedComparison(node: ASTNode): void {
   if (!compared.has(node.op)) return
   const [left, right] = (node.args as ASTNode[]).map((operand) => (operand as { checkedType?: { name: string } }).checkedType?.name)

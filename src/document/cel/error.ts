@@ -1,13 +1,13 @@
 import type { EvaluationError, ParseError, TypeError as TypeCheckError } from '@marcbachmann/cel-js'
 
-/** An expression that cannot be read, has the wrong types, costs too much or has no value: what, and at which character. */
+/** An expression that does not parse or type-check, costs too much or fails to evaluate; with the character position. */
 export class CelError extends Error {
   override readonly name = 'CelError'
 }
 
 type LibraryError = ParseError | TypeCheckError | EvaluationError
 
-/** The library names tokens; a reader knows their characters. */
+/** Characters for the token names of the library. */
 const tokens: Readonly<Record<string, string>> = {
   EOF: 'the end',
   LPAREN: '"("',
@@ -21,7 +21,7 @@ const tokens: Readonly<Record<string, string>> = {
   DOT: '"."',
 }
 
-/** One line about an error of the library: the character where it begins, and the reason. */
+/** Formats an error of the library in one line: the character position and the reason. */
 export function celError(error: unknown, rename: (message: string) => string = (message) => message): CelError {
   if (error instanceof CelError) return error
   // The library and the runtime recurse once a level, so what remains too deep within the limits ends here.

@@ -1,9 +1,9 @@
 import type { ASTNode } from '@marcbachmann/cel-js'
 
-/** Functions that run an expression for each element of a list or key of a map; their first argument names the element. */
+/** Macros that evaluate an expression for each element of a list or key of a map; their first argument names the element. */
 export const loops: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one', 'map', 'filter'])
 
-/** A loop: its list, the name of the element and what runs for each of them. */
+/** A comprehension: its list, the name of the element and the expression evaluated for each of them. */
 export interface Loop {
   readonly name: string
   readonly range: ASTNode
@@ -11,14 +11,14 @@ export interface Loop {
   readonly bodies: readonly ASTNode[]
 }
 
-/** The loop that a node is, if it is one. */
+/** The comprehension of a node, if it is one. */
 export function loopOf(node: ASTNode): Loop | undefined {
   if (node.op !== 'rcall') return undefined
   const [name, range, [first, ...bodies]] = node.args
   return loops.has(name) && first?.op === 'id' ? { name, range, element: first.args, bodies } : undefined
 }
 
-/** The operands of a node in the order of the text. */
+/** The operands of a node in source order. */
 export function operandsOf(node: ASTNode): readonly ASTNode[] {
   switch (node.op) {
     case 'value':
@@ -41,7 +41,7 @@ export function operandsOf(node: ASTNode): readonly ASTNode[] {
   }
 }
 
-/** Calls `visit` for every node below and including `root`, with the names that loops bind there. */
+/** Calls `visit` for `root` and every node below, with the names bound by comprehensions there. */
 export function walk(
   root: ASTNode,
   visit: (node: ASTNode, bound: ReadonlySet<string>) => void,

@@ -1,4 +1,4 @@
-/** The strategic merge that makes one configuration into another. */
+/** Computes the strategic merge patch between two configurations. */
 import { isMap, isSeq, type Node, Pair, Scalar, YAMLMap } from 'yaml'
 import type { YamlDocument } from '../stream.ts'
 import { detach, isEmpty, keyOf, pairOf, sameNode } from './node.ts'
@@ -15,7 +15,7 @@ const directiveMap = (directive: 'delete' | 'replace'): YAMLMap => {
   return map
 }
 
-/** The patch from one map to another; undefined when they mean the same. Both are free of aliases: see `openAliases`. */
+/** The patch from one map to another; undefined when they are equal. Both must be free of aliases: see `openAliases`. */
 export function difference(from: YAMLMap, to: YAMLMap, document: YamlDocument): YAMLMap | undefined {
   const patch = new YAMLMap()
   const copy = (node: unknown) => detach(node as Node, document)
@@ -39,7 +39,7 @@ export function difference(from: YAMLMap, to: YAMLMap, document: YamlDocument): 
   return patch.items.length ? patch : undefined
 }
 
-/** A merge leaves alone what a patch has nothing to say about, so an empty value has to come with all that is around it. */
+/** A merge keeps keys that a patch does not contain, so an empty value can only be set together with its whole parent. */
 const unsayable = (map: YAMLMap): boolean => map.items.some(({ value }) => isEmpty(value))
 
 function replacement(map: YAMLMap, document: YamlDocument): YAMLMap {

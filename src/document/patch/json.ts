@@ -14,7 +14,7 @@ export interface Operation {
 
 const verbs = ['add', 'remove', 'replace', 'move', 'copy', 'test']
 
-/** Reads a list of operations; undefined when the list is not a JSON patch. */
+/** Parses a list of operations; undefined when the list is not a JSON patch. */
 export function readOperations(document: YamlDocument): Operation[] | undefined {
   if (!isSeq(document.contents)) return undefined
   return document.contents.items.map((item, index): Operation => {
@@ -36,7 +36,7 @@ export function readOperations(document: YamlDocument): Operation[] | undefined 
   })
 }
 
-/** A value as block YAML, however it was written. */
+/** A value in YAML block style, in whatever style it was written. */
 function blocked(node: Node): Node {
   if (isMap(node) || isSeq(node)) {
     node.flow = node.items.length === 0
@@ -45,7 +45,7 @@ function blocked(node: Node): Node {
   return node
 }
 
-/** The steps of a pointer. */
+/** The segments of a pointer. */
 export function pointerSteps(pointer: string): string[] {
   if (pointer === '') return []
   if (!pointer.startsWith('/')) throw new ConfigError([{ message: `${JSON.stringify(pointer)} is not a JSON pointer: it begins with "/"` }])
@@ -55,13 +55,13 @@ export function pointerSteps(pointer: string): string[] {
     .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-/** A place inside a document: where a pointer leads, once the document is known. */
+/** A place inside a document: the target of a pointer once its document is known. */
 export interface Place {
   document: YamlDocument
   steps: string[]
 }
 
-/** Carries out one operation; `find` tells which document a pointer speaks of. */
+/** Applies one operation; `find` resolves a pointer to its document. */
 export function operate(operation: Operation, find: (pointer: string) => Place): void {
   const { op, path, from, value } = operation
   const refuse = (detail: string): never => {
@@ -83,7 +83,7 @@ export function operate(operation: Operation, find: (pointer: string) => Place):
 
 type Refuse = (detail: string) => never
 
-/** Goes along the steps. */
+/** Follows the segments. */
 function walk({ document, steps }: Place, refuse: Refuse): unknown {
   let node: unknown = document.contents
   for (const [depth, step] of steps.entries()) {

@@ -1,4 +1,4 @@
-/** Small operations on YAML nodes that patches are made of. */
+/** Small operations on YAML nodes, shared by both kinds of patches. */
 import { type Document, isAlias, isMap, isPair, isScalar, isSeq, type Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml'
 import { hasAliases, resolveAlias } from '../anchors.ts'
 import { ConfigError } from '../config-error.ts'
@@ -6,7 +6,7 @@ import { nodeBudget } from '../decode.ts'
 import { plainText, plainValue } from '../scalar.ts'
 import type { YamlDocument } from '../stream.ts'
 
-/** A deep copy without aliases, anchors and needless quotes, ready to be put into another document. */
+/** A deep copy without aliases, anchors and needless quotes, for insertion into another document. */
 export function detach(node: Node | null | undefined, document: Document, budget = { nodes: 0 }): Node {
   if (++budget.nodes > nodeBudget) throw new ConfigError([{ message: `too many values: aliases may expand to ${nodeBudget} at most` }])
   if (isAlias(node)) {
@@ -41,25 +41,25 @@ function copyScalar(node: Scalar | null | undefined): Scalar {
   return copy
 }
 
-/** The key of a pair as text. */
+/** The key of a pair as a string. */
 export const keyOf = (pair: { key: unknown }): string => (isScalar(pair.key) ? String(pair.key.value) : '')
 
 /** The pair of a map under a key. */
 export const pairOf = (map: YAMLMap, key: string): Pair | undefined => map.items.find((pair) => keyOf(pair) === key)
 
-/** The text of a scalar under a key, if there is one. */
+/** The string of the scalar under a key, if there is one. */
 export function textOf(map: YAMLMap, key: string): string | undefined {
   const value = pairOf(map, key)?.value
   return isScalar(value) && value.value !== null ? String(value.value) : undefined
 }
 
-/** True for an unquoted null, or nothing. */
+/** Whether a node is absent or an unquoted null. */
 export const isEmpty = (node: unknown): boolean =>
   node === null ||
   node === undefined ||
   (isScalar(node) && (node.type === 'PLAIN' || node.type === undefined) && plainValue(String(node.value ?? '')) === null)
 
-/** True when both mean the same; order counts in lists, not in maps, and comments do not. */
+/** Whether both nodes are equal; order counts in lists but not in maps, and comments are ignored. */
 export const sameNode = (a: unknown, b: unknown): boolean => canonical(a) === canonical(b)
 
 function canonical(node: unknown): string {
@@ -74,7 +74,7 @@ function canonical(node: unknown): string {
   return JSON.stringify(value)
 }
 
-/** Puts copies in the place of a document's aliases, so that a change in one place stays there. */
+/** Replaces a document's aliases by copies, so that a change in one place stays there. */
 export function openAliases(document: YamlDocument): void {
   if (hasAliases(document as Document)) document.contents = detach(document.contents, document as Document) as YamlDocument['contents']
 }

@@ -1,4 +1,4 @@
-/** Patches as users write them: one text, YAML or JSON, a strategic merge or a list of operations. */
+/** Patches as users write them: YAML or JSON, a strategic merge or a list of JSON patch operations. */
 import { isMap, isSeq, Pair, Scalar, type YAMLMap } from 'yaml'
 import { ConfigError } from '../config-error.ts'
 import { parseStream, type YamlDocument } from '../stream.ts'
@@ -7,10 +7,10 @@ import { type Operation, operate, type Place, pointerSteps, readOperations } fro
 import { isEmpty, keyOf, openAliases, pairOf } from './node.ts'
 import { directive, mergeDocument, ownDocument } from './strategic.ts'
 
-/** A patch that was understood. */
+/** A parsed patch. */
 export type Patch = { operations: Operation[] } | { documents: YamlDocument[] }
 
-/** Reads a patch; one without content changes nothing. Throws ConfigError. */
+/** Parses a patch; an empty one changes nothing. Throws ConfigError. */
 export function parsePatch(text: string | Uint8Array): Patch {
   const documents = parseStream(text).documents.filter(
     ({ contents }) => !isEmpty(contents) && !(isMap(contents) && contents.items.length === 0),
@@ -23,13 +23,13 @@ export function parsePatch(text: string | Uint8Array): Patch {
   return { documents }
 }
 
-/** What patching has to know about documents. */
+/** How documents are identified. */
 export interface Identity {
-  /** What tells documents of one configuration apart; throws ConfigError for a document that is none. */
+  /** The identity of a document within a configuration; throws ConfigError for an unknown document. */
   identify(document: YamlDocument): { kind: string; name?: string; schema: unknown }
 }
 
-/** Applies a patch to a list of documents, which is changed in place. */
+/** Applies a patch to a list of documents, which is modified in place. */
 export function applyPatch(documents: YamlDocument[], patch: Patch, { identify }: Identity): void {
   for (const document of documents) openAliases(document)
   if ('operations' in patch) {
@@ -50,7 +50,7 @@ export function applyPatch(documents: YamlDocument[], patch: Patch, { identify }
   }
 }
 
-/** Which document a pointer speaks of: `/machine/…` the first one, `/HostnameConfig/…` or `/VolumeConfig/STATE/…` another. */
+/** The document of a pointer: `/machine/…` the first one, `/HostnameConfig/…` or `/VolumeConfig/STATE/…` another. */
 function locate(documents: YamlDocument[], pointer: string, identify: Identity['identify']): Place {
   const steps = pointerSteps(pointer)
   const [kind, name] = steps
@@ -62,7 +62,7 @@ function locate(documents: YamlDocument[], pointer: string, identify: Identity['
   return { document: legacy.document, steps }
 }
 
-/** Documents of a patch that makes one list of documents into another; empty when they mean the same. */
+/** The patch documents that turn one list of documents into another; empty when they are equal. */
 export function differences(from: YamlDocument[], to: YamlDocument[], { identify }: Identity): YamlDocument[] {
   for (const document of [...from, ...to]) openAliases(document)
   const same = (a: YamlDocument, b: YamlDocument) => {

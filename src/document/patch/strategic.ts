@@ -1,21 +1,21 @@
 /**
  * Strategic merge: a patch has the shape of what it changes.
  *
- * Maps are merged, scalars replaced, lists appended to without repeating what is there, except where a declaration says that
- * a list is replaced or that its items are told apart by a key. `$patch: delete` removes, `$patch: replace` puts in the place of.
+ * Maps are merged, scalars replaced, and lists appended to without repeating items, except where a declaration makes a list
+ * replaced or identifies its items by a key. `$patch: delete` removes a node, `$patch: replace` replaces it.
  */
 import { isMap, isScalar, isSeq, type Node, Pair, type YAMLMap, type YAMLSeq } from 'yaml'
 import { notedAt, unwrap } from '../decode.ts'
 import type { YamlDocument } from '../stream.ts'
 import { detach, isEmpty, keyOf, pairOf, sameNode, textOf } from './node.ts'
 
-/** What a map says should happen to the thing it stands for. */
+/** The `$patch` directive of a map, which applies to the node it matches. */
 export function directive(node: unknown): 'delete' | 'replace' | undefined {
   const word = isMap(node) ? textOf(node, '$patch') : undefined
   return word === 'delete' || word === 'replace' ? word : undefined
 }
 
-/** Merges a patch into a map. Both are changed freely: hand in copies. */
+/** Merges a patch into a map. Both are modified: pass copies. */
 export function mergeMap(target: YAMLMap, patch: YAMLMap, schema: unknown): void {
   for (const pair of patch.items) {
     const key = keyOf(pair)
@@ -76,7 +76,7 @@ function mergeList(target: YAMLSeq, patch: YAMLSeq, schema: unknown): void {
   }
 }
 
-/** True when an item has everything that a `$patch: delete` item names. */
+/** Whether an item has everything that a `$patch: delete` item names. */
 function selects(selector: YAMLMap, item: unknown): boolean {
   const wanted = selector.items.filter((pair) => keyOf(pair) !== '$patch')
   return isMap(item) && wanted.length > 0 && wanted.every((pair) => sameNode(pair.value, pairOf(item, keyOf(pair))?.value))
@@ -89,7 +89,7 @@ function sameKey(patch: YAMLMap, item: unknown, keys: string[]): boolean {
   return other !== undefined && sameNode(pairOf(patch, key!)!.value, other.value)
 }
 
-/** The value without the directives inside it; undefined when it asks for its own removal. */
+/** The value without the directives inside it; undefined when its own directive deletes it. */
 function cleaned(node: Node | null): Node | undefined {
   if (directive(node) === 'delete') return undefined
   if (isMap(node)) {
@@ -115,13 +115,13 @@ function mergeRule(schema: unknown): MergeRule {
   return notedAt(schema, 'merge') as MergeRule
 }
 
-/** Merges one document of a patch into the document it speaks of. */
+/** Merges one document of a patch into the document it applies to. */
 export function mergeDocument(target: YamlDocument, patch: YamlDocument, schema: unknown): void {
   const copy = detach(patch.contents, patch) as YAMLMap
   if (isMap(target.contents)) mergeMap(target.contents as YAMLMap, copy, schema)
 }
 
-/** A patch's document as a document of its own. */
+/** A patch document as a new document of the configuration. */
 export function ownDocument(patch: YamlDocument): YamlDocument {
   patch.contents = (cleaned(detach(patch.contents, patch)) ?? null) as YamlDocument['contents']
   return patch

@@ -1,4 +1,4 @@
-/** Block devices: sizes, reading and writing at places, and what the kernel knows of their partitions. */
+/** Block devices: size, random access, and the kernel's view of their partitions. */
 import { ptr } from 'bun:ffi'
 import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
@@ -19,15 +19,15 @@ const request = {
   size: 0x80081272,
 } as const
 
-/** An open device, or a file that stands for one. Places and lengths are in bytes. */
+/** An open device, or a regular file in its place. Offsets and lengths are in bytes. */
 export interface OpenDevice {
   readonly path: string
   readonly size: number
   readonly sectorSize: number
-  /** Exactly so many bytes; SystemError where the device ends before. */
+  /** Reads exactly `length` bytes; SystemError where the device ends before. */
   read(offset: number, length: number): Promise<Uint8Array>
   write(offset: number, bytes: Uint8Array): Promise<void>
-  /** Everything written so far is on the medium when it returns. */
+  /** Flushes everything written to the medium. */
   flush(): Promise<void>
   close(): Promise<void>
 }
@@ -37,16 +37,16 @@ export interface OpenDeviceOptions {
   write?: boolean
   /** Refused (EBUSY) while it is mounted or otherwise held. */
   exclusive?: boolean
-  /** Of a file that stands for a device. */
+  /** For a regular file in place of a device. */
   sectorSize?: number
-  /** Milliseconds for which a device that is not there is waited for; none unless told. */
+  /** Milliseconds to wait for a missing device. Default: 0. */
   wait?: number
 }
 
-/** Between two looks for a device that is waited for, in milliseconds. */
+/** Milliseconds between two attempts to open a missing device. */
 const lookAgain = 20
 
-/** Opens a block device, or a file as one. */
+/** Opens a block device, or a regular file in its place. */
 export async function openDevice(
   path: string,
   { write = false, exclusive = false, sectorSize, wait = 0 }: OpenDeviceOptions = {},
@@ -137,7 +137,7 @@ function withDevice<T>(path: string, flags: number, run: (fd: number) => T): T {
   }
 }
 
-/** A partition as the kernel is told of it. Bytes. */
+/** A partition as passed to the kernel. Bytes. */
 export interface KernelPartition {
   index: number
   offset: number
@@ -146,7 +146,7 @@ export interface KernelPartition {
 
 const partitionOperation = { add: 1, delete: 2, resize: 3 } as const
 
-/** Tells the kernel of one partition without touching the others (BLKPG). */
+/** Changes one partition in the kernel without touching the others (BLKPG). */
 function changePartition(path: string, operation: keyof typeof partitionOperation, { index, offset, size }: KernelPartition): void {
   if (endianness() !== 'LE') throw new SystemError('BLKPG', 22, quoted(path), 'only little endian machines')
   const partition = Buffer.alloc(152) // struct blkpg_partition
@@ -164,7 +164,7 @@ function changePartition(path: string, operation: keyof typeof partitionOperatio
 
 const sysfsFolder = (disk: string) => `/sys/class/block/${basename(disk).replaceAll('/', '!')}`
 
-/** The partitions of a disk that the kernel has now, as /sys shows them. */
+/** The partitions of a disk in the kernel, as /sys shows them. */
 export function kernelPartitions(disk: string): KernelPartition[] {
   const folder = sysfsFolder(disk)
   const number = (path: string) => Number(readFileSync(`${folder}/${path}`, 'utf8'))
@@ -175,24 +175,24 @@ export function kernelPartitions(disk: string): KernelPartition[] {
   )
 }
 
-/** Whoever looks at a new device, as udevd does, lets go of it within so long, in milliseconds. */
-const looksLimit = 10_000
-const pause = 50
+/** Milliseconds within which a program that probes a new device, such as udevd, closes it. */
+const probeTime = 10_000
+const retryInterval = 50
 
 /**
- * Brings the kernel's partitions of a disk to these. The whole table is read anew where nobody uses the disk; else only
- * what differs is changed. EBUSY tells that a partition that would have to go is in use, and not just looked at. udevd has
- * the table read as well when it was written: partitions come and go under our hands then, and it is tried again.
+ * Sets the kernel's partitions of a disk. The whole table is re-read where the disk is not in use; otherwise only differences
+ * are changed. Throws EBUSY when a partition to be removed is in use, and not just being probed. udevd triggers a re-read of
+ * the table too after it was written: partitions then come and go concurrently, so the call is retried.
  */
-export async function syncPartitions(disk: string, wanted: readonly KernelPartition[], { patience = looksLimit } = {}): Promise<void> {
-  const until = performance.now() + patience
+export async function syncPartitions(disk: string, wanted: readonly KernelPartition[], { timeout = probeTime } = {}): Promise<void> {
+  const until = performance.now() + timeout
   for (;;)
     try {
       return trySync(disk, wanted)
     } catch (error) {
       const passing = failedWith(error, 'EBUSY') || (failedWith(error, 'ENOENT', 'ENXIO') && existsSync(sysfsFolder(disk)))
       if (!passing || performance.now() > until) throw error
-      await Bun.sleep(pause)
+      await Bun.sleep(retryInterval)
     }
 }
 
@@ -200,7 +200,7 @@ function trySync(disk: string, wanted: readonly KernelPartition[]): void {
   try {
     withDevice(disk, constants.O_RDONLY, (fd) => ioctlNumber(fd, request.rereadPartitions, 0, `BLKRRPART ${quoted(disk)}`))
   } catch (error) {
-    if (!failedWith(error, 'EBUSY', 'EINVAL')) throw error // EINVAL: a loop device that was not told to look for partitions
+    if (!failedWith(error, 'EBUSY', 'EINVAL')) throw error // EINVAL: a loop device that without partition scanning
   }
   const present = new Map(kernelPartitions(disk).map((each) => [each.index, each]))
   for (const { index, ...place } of present.values())
@@ -217,17 +217,17 @@ function trySync(disk: string, wanted: readonly KernelPartition[]): void {
 
 const piece = { discard: 1 << 30, zero: 16 << 20 }
 
-/** Tells the device that nothing on it is needed; false where it knows no such thing. Stops in between when told to. */
+/** Discards the contents of a device; false where the device does not support it. Stops early when the signal is aborted. */
 export async function discard(path: string, signal?: AbortSignal): Promise<boolean> {
   return inPieces(path, request.discard, piece.discard, 'BLKDISCARD', signal)
 }
 
-/** Fills a device with zeros, with the device's own help where it has any. */
+/** Fills a device with zeros, offloaded to the device where it supports that. */
 export async function zeroOut(path: string, signal?: AbortSignal): Promise<void> {
   if (!(await inPieces(path, request.zeroOut, piece.zero, 'BLKZEROOUT', signal))) throw new SystemError('BLKZEROOUT', 95, quoted(path))
 }
 
-/** Piece by piece, so that the event loop turns in between. */
+/** In pieces, so that the event loop runs in between. */
 async function inPieces(path: string, what: number, step: number, call: string, signal?: AbortSignal): Promise<boolean> {
   const fd = translated('open', path, () => openSync(path, constants.O_RDWR | constants.O_EXCL))
   try {
@@ -249,7 +249,7 @@ async function inPieces(path: string, what: number, step: number, call: string, 
 const XFS_IOC_FSGEOMETRY_V1 = 0x80705864
 const XFS_IOC_FSGROWFSDATA = 0x4010586e
 
-/** Lets a mounted XFS take the whole of its device of so many bytes; false when it has it already. */
+/** Grows a mounted XFS to `size` bytes; false when it has that size already. */
 export function growXfs(target: string, size: number): boolean {
   return withDevice(target, constants.O_RDONLY, (fd) => {
     const geometry = Buffer.alloc(112)
@@ -269,12 +269,12 @@ const c = libc({
   swapoff: { args: ['ptr'], returns: 'i32' },
 })
 
-/** swapon(2), with the priority the kernel gives. */
+/** swapon(2), with the kernel's default priority. */
 export function swapOn(path: string): void {
   check('swapon', c().swapon(cString(path), 0), quoted(path))
 }
 
-/** swapoff(2): EINVAL when it is not swapped to. */
+/** swapoff(2): EINVAL when it is not in use as swap. */
 export function swapOff(path: string): void {
   check('swapoff', c().swapoff(cString(path)), quoted(path))
 }

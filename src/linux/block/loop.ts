@@ -7,7 +7,7 @@ const LOOP_CONFIGURE = 0x4c0a
 const LOOP_CTL_GET_FREE = 0x4c82
 const flags = { readOnly: 1, autoclear: 4, partitionScan: 8, directIo: 16 }
 
-/** A file attached to a loop device. It is held until `release`; with autoclear it then lasts as long as it is mounted. */
+/** A file attached to a loop device, until `release`; with autoclear it then lasts as long as it is mounted. */
 export interface AttachedLoop {
   device: string
   number: number
@@ -33,7 +33,7 @@ function configuration(file: number, options: LoopOptions): Buffer {
 /** How a file is attached. */
 export interface LoopOptions {
   readOnly?: boolean
-  /** Detach by itself when the last user goes. */
+  /** Detaches when the last user closes it. */
   autoclear?: boolean
   partitionScan?: boolean
   directIo?: boolean

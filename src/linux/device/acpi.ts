@@ -4,7 +4,7 @@ import { genericControl, readFamilyGroups, readFamilyId, writeFamilyQuery } from
 import { NetlinkSocket, netlinkProtocol, watchNetlink } from '../net/netlink-socket.ts'
 import { SystemError } from '../system-error.ts'
 
-/** Yields each time somebody presses the button, until the signal. Throws SystemError where the machine has no ACPI. */
+/** Yields at each press of the button, until the signal is aborted. Throws SystemError where the machine has no ACPI. */
 export async function* watchPowerButton(signal?: AbortSignal): AsyncGenerator<void> {
   const { family, group } = numbers()
   for await (const event of watchNetlink(netlinkProtocol.generic, [group], { signal })) {

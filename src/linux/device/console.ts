@@ -1,11 +1,11 @@
-/** The machine's own screens (ioctl_vt(2)). */
+/** The machine's virtual consoles (ioctl_vt(2)). */
 import { closeSync, constants, openSync } from 'node:fs'
 import { ioctlNumber } from '../ioctl.ts'
 import { translated } from '../system-error.ts'
 
 const VT_ACTIVATE = 0x5606
 
-/** Brings a screen to the front. */
+/** Switches to a console. */
 export function showScreen(number: number): void {
   const path = '/dev/tty0'
   const fd = translated('open', path, () => openSync(path, constants.O_RDWR | constants.O_NOCTTY))

@@ -1,4 +1,4 @@
-/** Variables of the firmware (Documentation/filesystems/efivarfs.rst): four bytes of attributes, then the value. */
+/** Firmware variables (Documentation/filesystems/efivarfs.rst): four bytes of attributes, then the value. */
 import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { failedWith } from '../../wire/errno.ts'
 import { ioctl } from '../ioctl.ts'
@@ -8,7 +8,7 @@ const folder = '/sys/firmware/efi/efivars'
 /** FS_IOC_GETFLAGS, FS_IOC_SETFLAGS and FS_IMMUTABLE_FL of linux/fs.h. */
 const request = { getFlags: 0x80086601, setFlags: 0x40086602 } as const
 const immutable = 0x10
-/** Kept over restarts, seen by boot services and by the running system. */
+/** Non-volatile, with boot service and runtime access. */
 const usualAttributes = 7
 
 /** Names of all variables of a vendor. */
@@ -17,7 +17,7 @@ export function efiVariables(vendor: string): string[] {
   return names.filter((name) => name.endsWith(`-${vendor}`)).map((name) => name.slice(0, -vendor.length - 1))
 }
 
-/** The value of a variable; undefined when there is none. */
+/** The value of a variable; undefined when it does not exist. */
 export function readEfiVariable(name: string, vendor: string): Uint8Array | undefined {
   const path = `${folder}/${name}-${vendor}`
   try {
@@ -28,7 +28,7 @@ export function readEfiVariable(name: string, vendor: string): Uint8Array | unde
   }
 }
 
-/** Writes a variable as a whole, which the firmware does in one step. */
+/** Writes a whole variable, which the firmware does atomically. */
 export function writeEfiVariable(name: string, vendor: string, value: Uint8Array): void {
   const path = `${folder}/${name}-${vendor}`
   const bytes = Buffer.alloc(4 + value.length)
@@ -38,11 +38,11 @@ export function writeEfiVariable(name: string, vendor: string, value: Uint8Array
   translated('write', path, () => writeFileSync(path, bytes))
 }
 
-/** The kernel keeps what is there from being removed by accident. */
+/** The kernel marks variables immutable against accidental removal. */
 function makeMutable(path: string): void {
   const fd = translated('open', path, () => openSync(path, 'r'))
   try {
-    const flags = new Uint32Array(2) // the kernel reads and writes an int, whatever the request's size says
+    const flags = new Uint32Array(2) // the kernel reads and writes an int, although the request number encodes a long
     ioctl(fd, request.getFlags, flags, `FS_IOC_GETFLAGS "${path}"`)
     flags[0] = flags[0]! & ~immutable
     ioctl(fd, request.setFlags, flags, `FS_IOC_SETFLAGS "${path}"`)

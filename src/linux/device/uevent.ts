@@ -1,13 +1,13 @@
-/** What the kernel tells of devices that come, change and go (Documentation/ABI/stable/sysfs-uevent). */
+/** Kernel events of devices that are added, changed or removed (Documentation/ABI/stable/sysfs-uevent). */
 import { readUevent } from '../../wire/uevent.ts'
 import { netlinkProtocol, watchGroups } from '../net/netlink-socket.ts'
 
-/** Who tells: the kernel when something happens, udevd when it has given names for it. */
+/** The source of events: the kernel at once, or udevd after it has processed its rules. */
 const groups = { kernel: 1, udevd: 2 } as const
 
 /**
- * Yields the names of devices of this subsystem that came, changed or went; undefined when some may have been missed.
- * What udevd tells is read as far as that something happened.
+ * Yields the names of devices of a subsystem that were added, changed or removed; undefined when events may have been lost.
+ * Messages of udevd are only read as far as needed to know that something happened.
  */
 export async function* watchDevices(
   subsystem: string,

@@ -1,4 +1,4 @@
-/** The hardware that resets a machine which stops telling it that it is alive (watchdog-api in the kernel's documentation). */
+/** The hardware watchdog, which resets the machine unless it is fed (watchdog-api in the kernel's documentation). */
 import { closeSync, constants, openSync, writeSync } from 'node:fs'
 import { ioctl } from '../ioctl.ts'
 import { translated } from '../system-error.ts'
@@ -7,16 +7,16 @@ import { translated } from '../system-error.ts'
 const WDIOC_KEEPALIVE = 0x80045705
 const WDIOC_SETTIMEOUT = 0xc0045706
 
-/** A watchdog that runs. Without `feed` within its time the machine is reset. */
+/** A running watchdog. Without `feed` within its timeout the machine is reset. */
 export interface Watchdog {
-  /** Seconds until the reset, as the hardware took them. */
+  /** Seconds until the reset, as the hardware rounded them. */
   readonly timeout: number
   feed(): void
-  /** Puts it to rest where the driver allows that; one built never to stop resets the machine. */
+  /** Disarms it where the driver allows that; with "nowayout" the machine is reset. */
   disarm(): void
 }
 
-/** Opens a watchdog, which starts it. */
+/** Opens a watchdog, which arms it. */
 export function openWatchdog(path: string, seconds: number): Watchdog {
   const fd = translated('open', path, () => openSync(path, constants.O_WRONLY))
   const disarm = () => {

@@ -3,30 +3,30 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { translated } from '../system-error.ts'
 import { mknod } from './files.ts'
 
-/** A named pipe with its reading end open, so that writers never wait for a reader; its stream ends with its writers. */
+/** A named pipe opened for reading, so that writers never wait for a reader; its stream ends with its last writer. */
 export interface EndingFifo {
   readonly path: string
   readonly stream: ReadableStream<Uint8Array>
   /** Closes the reading end and removes the pipe. */
   close(): Promise<void>
-  /** The writers have come: from now on the stream ends when the last of them goes. */
+  /** A writer has opened the pipe: from now on the stream ends when the last writer closes it. */
   opened(): void
 }
 
-/** A named pipe with its writing end open. */
+/** A named pipe opened for writing. */
 export interface InputFifo {
   readonly path: string
-  /** Resolves when the pipe has taken the bytes: it holds 64 KiB that nobody has read. */
+  /** Resolves when the pipe has accepted the bytes: it holds 64 KiB of unread bytes. */
   write(bytes: Uint8Array): Promise<void>
-  /** Closes the writing end and removes the pipe; what is in it can still be read by who has it open. */
+  /** Closes the writing end and removes the pipe; a reader that has it open can still read its contents. */
   close(): void
 }
 
-/** Makes a named pipe, in place of whatever has that path, whose stream ends when the last writer after `opened()` has gone. */
+/** Creates a named pipe, replacing whatever is at the path; its stream ends when the last writer after `opened()` closes it. */
 export function makeEndingFifo(path: string): EndingFifo {
   return translated('mkfifo', path, () => {
     make(path)
-    // While this one is open, the other sees an empty pipe instead of the end of one that nobody writes to.
+    // While this descriptor is open, the reader sees an empty pipe instead of end-of-file.
     let holder: number | undefined = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
     const { stream, close } = reading(path, openSync(path, constants.O_RDONLY | constants.O_NONBLOCK))
     const opened = () => {
@@ -45,7 +45,7 @@ export function makeEndingFifo(path: string): EndingFifo {
   })
 }
 
-/** Makes a named pipe to write to, in place of whatever has that path; nobody needs to read it yet. */
+/** Creates a named pipe for writing, replacing whatever is at the path; it needs no reader yet. */
 export function makeInputFifo(path: string): InputFifo {
   return translated('mkfifo', path, () => {
     make(path)
@@ -70,7 +70,7 @@ export function makeInputFifo(path: string): InputFifo {
   })
 }
 
-/** How many bytes a pipe takes now; a full one takes none. It does not say when it has room again, so it is asked. */
+/** How many bytes a pipe accepts now, 0 when it is full. A pipe does not signal free space, so it is polled. */
 function writeSome(fd: number, bytes: Uint8Array): number {
   try {
     return writeSync(fd, bytes)

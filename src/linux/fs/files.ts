@@ -1,5 +1,5 @@
 /**
- * The file system, as handed to os/. What is quick is synchronous; what may wait for a disk is not.
+ * The file system, as passed to os/. Fast calls are synchronous; calls that may wait for a disk are not.
  * Every failure is a SystemError.
  */
 import {
@@ -43,17 +43,17 @@ const c = libc({
   sync: { args: [], returns: 'void' },
 })
 
-/** Permissions and owner of something to be made. */
+/** Permissions and owner of a file or folder to create. */
 export interface Ownership {
   mode?: number
   uid?: number
   gid?: number
 }
 
-/** Largest file that is read whole unless told otherwise. */
+/** Default size limit for reading a whole file. */
 const defaultLimit = 64 << 20
 
-/** A whole file, refused (EFBIG) beyond `limit` bytes; works for /proc and /sys, whose sizes say 0. */
+/** Reads a whole file, refused (EFBIG) beyond `limit` bytes; works for /proc and /sys, where sizes are 0. */
 export function read(path: string, { limit = defaultLimit } = {}): Uint8Array {
   return translated('read', path, () => {
     const fd = openSync(path, 'r')
@@ -81,7 +81,7 @@ export function readText(path: string, options?: { limit?: number }): string {
   return Buffer.from(read(path, options)).toString()
 }
 
-/** As readText, undefined when there is no such file. */
+/** As readText; undefined when there is no such file. */
 export function readTextIfThere(path: string, options?: { limit?: number }): string | undefined {
   try {
     return readText(path, options)
@@ -91,7 +91,7 @@ export function readTextIfThere(path: string, options?: { limit?: number }): str
   }
 }
 
-/** A file that stays open under whatever name it has later. */
+/** A file that stays open, even when it is renamed. */
 export interface FileHandle {
   readonly ino: number
   size(): number
@@ -101,8 +101,8 @@ export interface FileHandle {
 }
 
 /**
- * Opens a file for reading here and there. With `below` only a regular file in that folder: the last step is no link, and
- * what was opened lies there whatever the steps before lead through (somebody else may write to the folder).
+ * Opens a file for random access. With `below`, only a regular file in that folder: the last component is not a link, and the
+ * opened file is inside the folder whatever the other components lead through (other users may write to the folder).
  */
 export function openHandle(path: string, { below }: { below?: string } = {}): FileHandle {
   return translated('open', path, () => {
@@ -125,7 +125,7 @@ export function openHandle(path: string, { below }: { below?: string } = {}): Fi
   })
 }
 
-/** Writes to an existing file in one write(2), as /proc and /sys want it. */
+/** Writes to an existing file in one write(2), which /proc and /sys require. */
 export function writeInto(path: string, text: string): void {
   translated('write', path, () => {
     const fd = openSync(path, constants.O_WRONLY | constants.O_TRUNC)
@@ -137,7 +137,7 @@ export function writeInto(path: string, text: string): void {
   })
 }
 
-/** Adds to the end of a file, which is made when absent. */
+/** Appends to a file, which is created when it does not exist. */
 export function append(path: string, data: string | Uint8Array, { mode = 0o644 }: Ownership = {}): void {
   translated('append', path, () => {
     const fd = openSync(path, 'a', mode)
@@ -150,7 +150,7 @@ export function append(path: string, data: string | Uint8Array, { mode = 0o644 }
   })
 }
 
-/** Replaces a file so that readers see the old or the new, never a part, also after a power cut. */
+/** Replaces a file so that readers see the old or the new contents, never a part, also after a power cut. */
 export async function writeAtomic(path: string, data: string | Uint8Array, { mode = 0o644, uid, gid }: Ownership = {}): Promise<void> {
   const folder = dirname(path)
   const draft = join(folder, `.${basename(path)}.${process.pid}.${Bun.randomUUIDv7()}`)
@@ -167,7 +167,7 @@ export async function writeAtomic(path: string, data: string | Uint8Array, { mod
     await rename(draft, path)
     await syncFolder(folder)
   } catch (error) {
-    await unlink(draft).catch(() => {}) // the draft may never have been made
+    await unlink(draft).catch(() => {}) // the draft may not exist
     throw toSystemError('write', path, error)
   }
 }
@@ -181,7 +181,7 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** A part of a file; shorter where the file ends. Held open files are not needed: the page cache makes it cheap. */
+/** A range of a file; shorter at its end. It is opened each time: the page cache makes that cheap. */
 export async function readSlice(path: string, offset: number, length: number): Promise<Uint8Array> {
   try {
     return new Uint8Array(
@@ -194,7 +194,7 @@ export async function readSlice(path: string, offset: number, length: number): P
   }
 }
 
-/** Whether something is there (a dangling link is not). */
+/** Whether a path exists (a dangling link does not). */
 export function exists(path: string): boolean {
   return existsSync(path)
 }
@@ -209,7 +209,7 @@ export function lstat(path: string): Stats {
   return translated('lstat', path, () => lstatSync(path))
 }
 
-/** As lstat, undefined when nothing is there. */
+/** As lstat; undefined when there is nothing at the path. */
 export function lstatIfThere(path: string): Stats | undefined {
   try {
     return lstat(path)
@@ -224,15 +224,15 @@ export function list(path: string): string[] {
   return translated('list', path, () => readdirSync(path)).sort()
 }
 
-/** The entries of a folder with their kinds, sorted by name. */
+/** The entries of a folder with their types, sorted by name. */
 export function listEntries(path: string): Dirent[] {
   return translated('list', path, () => readdirSync(path, { withFileTypes: true })).sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** One thing met on a walk. */
+/** An entry found by a walk. */
 export interface WalkEntry {
   path: string
-  /** Path below where the walk began, '' for the beginning itself. */
+  /** Path relative to the start of the walk, '' for the start itself. */
   relative: string
   depth: number
   stats?: Stats
@@ -240,7 +240,7 @@ export interface WalkEntry {
   error?: Error
 }
 
-/** Everything at and below a path, folders before what they hold, sorted, links not followed; yields to the event loop between folders. */
+/** Everything at and below a path, folders before their contents, sorted, links not followed; yields to the event loop between folders. */
 export async function* walk(path: string, { depth = 256, oneFileSystem = false } = {}): AsyncGenerator<WalkEntry> {
   let device: number | undefined
   const waiting = [{ path, relative: '', depth: 0 }]
@@ -266,7 +266,7 @@ export async function* walk(path: string, { depth = 256, oneFileSystem = false }
   }
 }
 
-/** Makes a folder and those above it; mode and owner are given to the last, also when it was there. */
+/** Creates a folder and its parents; mode and owner are set on the last, also when it existed. */
 export function mkdirAll(path: string, { mode, uid, gid }: Ownership = {}): void {
   translated('mkdir', path, () => {
     mkdirSync(path, { recursive: true, mode: 0o755 })
@@ -275,7 +275,7 @@ export function mkdirAll(path: string, { mode, uid, gid }: Ownership = {}): void
   })
 }
 
-/** Removes a file, a link, or a folder with all it holds; absent is fine. Does not cross into other mounts by itself: unmount first. */
+/** Removes a file, a link, or a folder with its contents, if it exists. Does not unmount: unmount first. */
 export async function remove(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true, maxRetries: 0 })
@@ -299,7 +299,7 @@ export function move(from: string, to: string): void {
   translated('rename', `${from} to ${to}`, () => renameSync(from, to))
 }
 
-/** Makes a symbolic link at `path`, replacing another link there in one step. */
+/** Creates a symbolic link at `path`, atomically replacing an existing link. */
 export function symlink(target: string, path: string): void {
   translated('symlink', path, () => {
     if (lstatIfThere(path) === undefined) return symlinkSync(target, path)
@@ -316,7 +316,7 @@ export function readlink(path: string): string {
   return translated('readlink', path, () => readlinkSync(path))
 }
 
-/** The path with every link in it followed. */
+/** The path with all links resolved. */
 export function realpath(path: string): string {
   return translated('realpath', path, () => realpathSync(path))
 }
@@ -357,7 +357,7 @@ export function mknod(
   })
 }
 
-/** How full a file system is. */
+/** Usage of a file system. */
 export interface FileSystemUsage {
   /** f_type, as `0x…` magic number. */
   type: number
@@ -381,12 +381,12 @@ export function openRead(path: string, { start, end }: { start?: number; end?: n
   return createReadStream(path, { start, end, highWaterMark: 64 << 10 })
 }
 
-/** A stream into a file, which is made or emptied. */
+/** A stream into a file, which is created or truncated. */
 export function openWrite(path: string, { mode = 0o644, flags = 'w' } = {}): WriteStream {
   return createWriteStream(path, { mode, flags })
 }
 
-/** sync(2): everything written reaches its disk. */
+/** sync(2): flushes everything written to its disk. */
 export function syncAll(): void {
   c().sync()
 }

@@ -41,10 +41,10 @@ export const mountFlags = {
 /** One flag of mount(2). */
 export type MountFlag = keyof typeof mountFlags
 
-/** How mount events travel between a mount and its peers; the r forms go down the tree. */
+/** How mount events propagate between a mount and its peers; the r forms are recursive. */
 export type Propagation = 'shared' | 'private' | 'slave' | 'unbindable' | 'rshared' | 'rprivate' | 'rslave' | 'runbindable'
 
-/** What mount(2) is asked for. */
+/** The arguments of mount(2). */
 export interface MountRequest {
   source: string
   target: string
@@ -60,13 +60,13 @@ export function mount({ source, target, type = '', flags = [], data = '' }: Moun
   check('mount', c().mount(cString(source), cString(target), type ? cString(type) : null, bits, data ? cString(data) : null), subject)
 }
 
-/** umount2(2); `detach` takes it out of the tree at once and frees it when the last user goes. */
+/** umount2(2); `detach` removes it from the tree at once and frees it when its last user closes it. */
 export function umount(target: string, { detach = false, force = false, noFollow = true } = {}): void {
   const bits = (force ? 1 : 0) | (detach ? 2 : 0) | (noFollow ? 8 : 0)
   check('umount', c().umount2(cString(target), bits), quoted(target))
 }
 
-/** Shows a file or tree at a second place, read-only or with more flags when asked. */
+/** Bind-mounts a file or tree at a second place, optionally read-only or with other flags. */
 export function bind(source: string, target: string, { recursive = false, flags = [] as readonly MountFlag[] } = {}): void {
   mount({ source, target, flags: recursive ? ['bind', 'rec'] : ['bind'] })
   if (flags.length === 0) return
@@ -78,7 +78,7 @@ export function bind(source: string, target: string, { recursive = false, flags 
   }
 }
 
-/** Sets how mount events travel at a mount point. */
+/** Sets the propagation of a mount point. */
 export function propagate(target: string, how: Propagation): void {
   const recursive = how.startsWith('r')
   const flag = (recursive ? how.slice(1) : how) as MountFlag
@@ -107,7 +107,7 @@ export function chroot(path: string): void {
   check('chroot', c().chroot(cString(path)), quoted(path))
 }
 
-/** What is mounted in the mount namespace of a process, in mount order. */
+/** The mounts in the mount namespace of a process, in mount order. */
 export function mounts(pid: number | 'self' = 'self'): MountEntry[] {
   const path = `/proc/${pid}/mountinfo`
   return parseMountinfo(translated('read', path, () => readFileSync(path, 'utf8')))
@@ -118,7 +118,7 @@ export function mountAt(path: string, entries: readonly MountEntry[] = mounts())
   return entries.findLast((entry) => entry.target === path)
 }
 
-/** Unmounts everything at and below a path, innermost first; gives what was unmounted. */
+/** Unmounts everything at and below a path, innermost first; returns what was unmounted. */
 export function umountTree(path: string, { detach = true } = {}): string[] {
   const inside = mounts().filter(({ target }) => target === path || target.startsWith(path === '/' ? '/' : `${path}/`))
   return inside.reverse().map(({ target }) => {

@@ -6,7 +6,7 @@ const c = libc({
   llistxattr: { args: ['ptr', 'ptr', 'u64'], returns: 'i64' },
 })
 
-/** An extended attribute of a file or link; undefined when it has none of this name. */
+/** An extended attribute of a file or link; undefined when it does not exist. */
 export function getXattr(path: string, name: string): Uint8Array | undefined {
   const value = Buffer.alloc(1 << 16) // XATTR_SIZE_MAX
   try {

@@ -1,4 +1,4 @@
-/** Every packet of a link, both ways, with its link header (packet(7)): for those who look at the network. */
+/** Captures the packets of a link in both directions, with their link headers (packet(7)). */
 import { closeSync } from 'node:fs'
 import { failedWith } from '../../wire/errno.ts'
 import { check, libc } from '../libc.ts'
@@ -29,26 +29,26 @@ const kernelBuffer = 4 << 20
 const maxPacket = 65536
 const maxBurst = 512
 
-/** What to capture. */
+/** Options of a capture. */
 export interface CaptureOptions {
-  /** Also what is for other stations. */
+  /** Promiscuous mode: also packets for other stations. */
   promiscuous?: boolean
   /** A classic packet filter. */
   filter?: readonly number[][]
-  /** At most so many bytes of each packet. */
+  /** Maximum bytes of each packet. */
   snapLength?: number
   netns?: string
 }
 
 /** An open capture. */
 export interface Capture {
-  /** Leaves packets with the kernel, which drops what it has no room for. */
+  /** Pauses: the kernel queues packets and drops what exceeds its buffer. */
   pause(): void
   resume(): void
   close(): void
 }
 
-/** Captures a link's packets; `receive` is given each with its full length. Throws SystemError. */
+/** Captures a link's packets; `receive` gets each with its full length. Throws SystemError. */
 export function openCapture(
   { index, name }: { index: number; name: string },
   receive: (packet: Uint8Array, length: number) => void,
@@ -84,7 +84,7 @@ function open(
     }
   }
   try {
-    // Bound to no protocol at first, so that nothing comes in before the filter is there.
+    // Bound to no protocol at first, so that no packet arrives before the filter is attached.
     fd = check('socket', c().socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), 'packet')
     if (filter && filter.length > 0) attach(fd, filter)
     check('setsockopt', c().setsockopt(fd, SOL_SOCKET, SO_RCVBUF, Buffer.from(Int32Array.of(kernelBuffer).buffer), 4), 'SO_RCVBUF')

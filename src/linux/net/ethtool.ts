@@ -1,4 +1,4 @@
-/** Network cards: what ethtool(8) asks and tells them, over generic netlink. */
+/** Network interfaces: reads and changes what ethtool(8) does, over generic netlink. */
 
 import { failedWith } from '../../wire/errno.ts'
 import {
@@ -29,7 +29,7 @@ import { NetlinkSocket, netlinkProtocol } from './netlink-socket.ts'
 
 export type { EthernetChannels, EthernetFeatures, EthernetRings }
 
-/** All that a card tells; what its driver has no idea of is left out. */
+/** The settings of an interface; those its driver does not support are absent. */
 export interface Ethernet {
   linkUp?: boolean
   port?: number
@@ -45,7 +45,7 @@ export interface Ethernet {
   featureNames: string[]
 }
 
-/** What a card is told. */
+/** A change of an interface. */
 export interface EthernetChange {
   rings?: EthernetRings
   channels?: EthernetChannels
@@ -53,8 +53,8 @@ export interface EthernetChange {
   features?: Readonly<Record<string, boolean>>
 }
 
-/** The cards of a network namespace. */
-class EthernetCards implements Disposable {
+/** The interfaces of a network namespace. */
+class EthernetInterfaces implements Disposable {
   readonly #socket: NetlinkSocket
   readonly #family: number
   #names?: string[]
@@ -79,18 +79,18 @@ class EthernetCards implements Disposable {
     throw new SystemError('find family', 95, `"${ethtoolFamily}"`, 'this kernel has no ethtool over netlink') // EOPNOTSUPP
   }
 
-  /** Tells all about a link; undefined when it is gone. */
+  /** All settings of a link; undefined when it does not exist. */
   read(index: number): Ethernet | undefined {
     try {
-      const modes = this.#ask(ethtoolMessage.linkModes, index, readLinkModes)
+      const modes = this.#query(ethtoolMessage.linkModes, index, readLinkModes)
       return {
-        linkUp: this.#ask(ethtoolMessage.linkState, index, readLinkState)?.up,
-        port: this.#ask(ethtoolMessage.linkInfo, index, readLinkInfo)?.port,
+        linkUp: this.#query(ethtoolMessage.linkState, index, readLinkState)?.up,
+        port: this.#query(ethtoolMessage.linkInfo, index, readLinkInfo)?.port,
         ...(modes ?? { ours: [], peer: [] }),
-        rings: this.#ask(ethtoolMessage.rings, index, readRings),
-        channels: this.#ask(ethtoolMessage.channels, index, readChannels),
-        wake: this.#ask(ethtoolMessage.wake, index, readWake),
-        features: this.#ask(ethtoolMessage.features, index, readFeatures),
+        rings: this.#query(ethtoolMessage.rings, index, readRings),
+        channels: this.#query(ethtoolMessage.channels, index, readChannels),
+        wake: this.#query(ethtoolMessage.wake, index, readWake),
+        features: this.#query(ethtoolMessage.features, index, readFeatures),
         featureNames: this.featureNames(),
       }
     } catch (error) {
@@ -99,13 +99,13 @@ class EthernetCards implements Disposable {
     }
   }
 
-  /** Changes a link, one matter after the other. Throws SystemError, with the kernel's own words where it has some. */
+  /** Changes a link, one setting after the other. Throws SystemError, with the kernel's message where it has one. */
   change(index: number, { rings, channels, wake, features }: EthernetChange): void {
-    const tell = (what: string, body: Uint8Array) => this.#socket.request(`set ${what}`, String(index), this.#family, body)
-    if (features && Object.keys(features).length > 0) tell('features', writeFeatures(index, features))
-    if (rings && Object.keys(rings).length > 0) tell('rings', writeRings(index, rings))
-    if (channels && Object.keys(channels).length > 0) tell('channels', writeChannels(index, channels))
-    if (wake) tell('wake on LAN', writeWake(index, wake))
+    const set = (what: string, body: Uint8Array) => this.#socket.request(`set ${what}`, String(index), this.#family, body)
+    if (features && Object.keys(features).length > 0) set('features', writeFeatures(index, features))
+    if (rings && Object.keys(rings).length > 0) set('rings', writeRings(index, rings))
+    if (channels && Object.keys(channels).length > 0) set('channels', writeChannels(index, channels))
+    if (wake) set('wake on LAN', writeWake(index, wake))
   }
 
   /** Names of features, in the order of their bits. */
@@ -116,9 +116,9 @@ class EthernetCards implements Disposable {
     return this.#names
   }
 
-  #ask<T>(message: number, index: number, read: (body: Uint8Array) => T): T | undefined {
+  #query<T>(message: number, index: number, read: (body: Uint8Array) => T): T | undefined {
     try {
-      const [answer] = this.#socket.request('ask ethtool', String(index), this.#family, writeEthtoolQuery(message, index))
+      const [answer] = this.#socket.request('query ethtool', String(index), this.#family, writeEthtoolQuery(message, index))
       return answer && read(answer.body)
     } catch (error) {
       if (failedWith(error, 'EOPNOTSUPP')) return undefined
@@ -131,5 +131,5 @@ class EthernetCards implements Disposable {
   }
 }
 
-/** Opens the cards of a network namespace. */
-export const openEthernet = (options: { netns?: string } = {}): EthernetCards => new EthernetCards(options)
+/** Opens the interfaces of a network namespace. */
+export const openEthernet = (options: { netns?: string } = {}): EthernetInterfaces => new EthernetInterfaces(options)

@@ -1,6 +1,6 @@
 /**
- * Netlink: requests are synchronous (the kernel has answered when send returns),
- * multicast is a stream on the event loop. A socket stays in the network namespace it was opened in.
+ * Netlink: requests are synchronous (the kernel has answered when send returns), multicast messages are a stream on the event
+ * loop. A socket stays in the network namespace it was opened in.
  */
 import { closeSync } from 'node:fs'
 import { DecodeError } from '../../wire/decode-error.ts'
@@ -42,12 +42,12 @@ const option = {
   strictCheck: 12,
 } as const
 
-/** Netlink protocols in use. */
+/** The netlink protocols used here. */
 export const netlinkProtocol = { route: 0, audit: 9, netfilter: 12, uevent: 15, generic: 16 } as const
 
-/** A refused request: the failed call with the kernel's own words. */
+/** A refused request: the failed call with the kernel's extended error message. */
 class NetlinkError extends SystemError {
-  /** What the kernel said about it, '' when nothing. */
+  /** The kernel's message, '' when there is none. */
   readonly reason: string
 
   constructor(call: string, { errno, message = '', offset }: Acknowledgement, subject: string) {
@@ -101,18 +101,18 @@ export class NetlinkSocket implements Disposable {
     }
   }
 
-  /** Lets dumps be filtered by the fields of the request (NETLINK_GET_STRICT_CHK). */
+  /** Enables filtering of dumps by the fields of the request (NETLINK_GET_STRICT_CHK). */
   strict(): this {
     setOption(this.#fd, SOL_NETLINK, option.strictCheck, 1)
     return this
   }
 
-  /** Sends a request and waits until the kernel has agreed; gives the messages that came before that. */
+  /** Sends a request and waits for its acknowledgement; returns the messages received before that. */
   request(call: string, subject: string, type: number, body: Uint8Array, flags = 0): NetlinkMessage[] {
     return this.#exchange(call, subject, type, body, flag.request | flag.ack | flags).messages
   }
 
-  /** Asks for a whole table; starts over when the table changed meanwhile. */
+  /** Dumps a whole table; restarts when the table changed meanwhile. */
   dump(call: string, type: number, body: Uint8Array, subject = ''): NetlinkMessage[] {
     for (let attempt = 0; ; attempt++) {
       try {
@@ -150,7 +150,7 @@ export class NetlinkSocket implements Disposable {
     }
   }
 
-  // A copy of one datagram; the buffer grows to what the kernel has.
+  // A copy of one datagram; the buffer grows to the size of the datagram.
   #receive(call: string, subject: string): Uint8Array {
     const MSG_PEEK = 2
     const MSG_TRUNC = 0x20
@@ -175,10 +175,10 @@ export class NetlinkSocket implements Disposable {
   }
 }
 
-/** What a subscription gives: messages, or that some were lost and everything must be looked at again. */
+/** An event of a subscription: messages, or that some were lost and everything must be read again. */
 export type NetlinkEvent = { lost: false; messages: NetlinkMessage[] } | { lost: true }
 
-/** Follows multicast groups until the signal. */
+/** Follows multicast groups until the signal is aborted. */
 export async function* watchNetlink(
   protocol: number,
   groups: readonly number[],
@@ -198,7 +198,7 @@ export async function* watchNetlink(
   }
 }
 
-/** The bytes that come from multicast groups until the signal, one datagram or several at a time; undefined where some may have been missed. */
+/** Datagrams of multicast groups until the signal is aborted, one or several at a time; undefined where some may have been lost. */
 export async function* watchGroups(
   protocol: number,
   groups: readonly number[],
@@ -211,7 +211,7 @@ export async function* watchGroups(
     while (!signal?.aborted) {
       const reader = Bun.file(fd).stream().getReader()
       const stop = () => {
-        reader.cancel().catch(() => {}) // it ends the loop; a second failure says nothing more
+        reader.cancel().catch(() => {}) // ends the loop; a second failure adds nothing
       }
       signal?.addEventListener('abort', stop, { once: true })
       try {

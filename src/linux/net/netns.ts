@@ -1,6 +1,6 @@
 /**
- * Network namespaces. A socket keeps the namespace it was made in, so entering one for the
- * length of a synchronous function is enough to work in it; other threads are not touched.
+ * Network namespaces. A socket keeps the namespace it was created in, so entering one for the duration of a synchronous
+ * function is enough to work in it; other threads are not affected.
  */
 import { closeSync, mkdirSync, openSync, unlinkSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -11,7 +11,7 @@ import { translated } from '../system-error.ts'
 
 const own = '/proc/thread-self/ns/net'
 
-/** Runs a synchronous function in the network namespace at a path (`/run/netns/x`, `/proc/7/ns/net`) and comes back. */
+/** Runs a synchronous function in the network namespace at a path (`/run/netns/x`, `/proc/7/ns/net`) and returns to the previous one. */
 export function inNetns<T>(path: string, run: () => T extends Promise<unknown> ? never : T): T {
   const target = translated('open', path, () => openSync(path, 'r'))
   try {
@@ -37,7 +37,7 @@ function aside<T>(run: () => T): T {
   }
 }
 
-/** Makes a network namespace that lasts while `path` is mounted. */
+/** Creates a network namespace that exists while `path` is mounted. */
 export function createNetns(path: string): void {
   translated('create', path, () => {
     mkdirSync(dirname(path), { recursive: true })
@@ -54,7 +54,7 @@ export function createNetns(path: string): void {
   }
 }
 
-/** Lets go of a namespace made by createNetns; absent is fine. */
+/** Removes a namespace created by createNetns, if it exists. */
 export function removeNetns(path: string): void {
   try {
     umount(path, { detach: true })

@@ -1,4 +1,4 @@
-/** What a table of nftables has, and whether it changes. */
+/** Reads a table of nftables and watches it for changes. */
 
 import { failedWith } from '../../wire/errno.ts'
 import {
@@ -15,7 +15,7 @@ import { NetlinkSocket, netlinkProtocol, watchNetlink } from './netlink-socket.t
 
 export type { FilterChain, FilterRule }
 
-/** Chains of a table (family inet) and their rules, in order; none where there is no such table, or no nftables. */
+/** Chains of a table (family inet) and their rules, in order; empty where there is no such table, or no nftables. */
 export function filterTable(table: string, { netns = '' } = {}): { chains: FilterChain[]; rules: FilterRule[] } {
   using socket = new NetlinkSocket(netlinkProtocol.netfilter, { netns })
   const query = writeTableQuery(table)
@@ -30,7 +30,7 @@ export function filterTable(table: string, { netns = '' } = {}): { chains: Filte
   }
 }
 
-/** Tells whenever something of a table changes, first at once; until the signal. */
+/** Yields at once and whenever the table changes, until the signal is aborted. */
 export async function* watchFilterTable(table: string, options: { netns?: string; signal?: AbortSignal } = {}): AsyncGenerator<void> {
   for await (const event of watchNetlink(netlinkProtocol.netfilter, [nftablesGroup], options))
     if (event.lost || event.messages.some((message) => changedTable(message) === table)) yield

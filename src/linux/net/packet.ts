@@ -1,4 +1,4 @@
-/** Packets of one link as they are (packet(7)): what DHCP needs before there is an address, and ARP. */
+/** Raw packets of one link (packet(7)): DHCP needs them before there is an address, and so does ARP. */
 import { closeSync } from 'node:fs'
 import { failedWith } from '../../wire/errno.ts'
 import { formatMac, parseMac } from '../../wire/ip.ts'
@@ -30,24 +30,24 @@ const addressLength = 20 // struct sockaddr_ll
 const maxPacket = 65536
 const maxBurst = 256
 
-/** Every station of the link. */
+/** The broadcast address. */
 export const broadcast = 'ff:ff:ff:ff:ff:ff'
 
-/** A link as packets need it. */
+/** What a packet socket needs to know of its link. */
 export interface PacketLink {
   index: number
   name: string
   hardwareAddress: string
 }
 
-/** An open way to the packets of a link. */
+/** An open packet socket of a link. */
 export interface PacketSocket {
-  /** Sends a packet (its link header is the kernel's work) to a station. Throws SystemError. */
+  /** Sends a packet to a station; the kernel adds the link header. Throws SystemError. */
   send(packet: Uint8Array, to: string): void
   close(): void
 }
 
-/** Instructions of a classic packet filter: only UDP to a port passes; offsets are from the IP header. */
+/** A classic packet filter that passes only UDP to a port; offsets are from the IP header. */
 function portFilter(family: 'ip4' | 'ip6', port: number): number[][] {
   const [load8, load16, load16x, loadHeader, equal, anySet, give] = [0x30, 0x28, 0x48, 0xb1, 0x15, 0x45, 0x06]
   if (family === 'ip6')
@@ -92,7 +92,7 @@ function linkAddress(protocol: number, index: number, mac?: Uint8Array): Buffer 
   return bytes
 }
 
-/** A UDP socket that takes nothing: while it is there the kernel does not answer that nobody listens on the port. */
+/** A UDP socket that receives nothing: while it exists the kernel sends no "port unreachable" for the port. */
 function holdPort(family: 'ip4' | 'ip6', port: number, link: string): number {
   const fd = check('socket', c().socket(AF[family], SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), 'udp')
   try {
@@ -113,7 +113,7 @@ function holdPort(family: 'ip4' | 'ip6', port: number, link: string): number {
   }
 }
 
-/** Opens a link's packets of a protocol: of IP just UDP to a port. `receive` is given each with its sender. */
+/** Opens a packet socket for a protocol; for IP only UDP to a port. `receive` gets each packet with its sender. Throws SystemError. */
 export function openPacket(
   link: PacketLink,
   what: 'arp' | { family: 'ip4' | 'ip6'; port: number },
@@ -153,7 +153,7 @@ function open(
     }
   }
   try {
-    // Bound to no protocol at first, so that nothing comes in before the filter is there.
+    // Bound to no protocol at first, so that no packet arrives before the filter is attached.
     fd = check('socket', c().socket(AF.packet, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), 'packet')
     if (what !== 'arp') attach(fd, portFilter(what.family, what.port))
     deaf = onReadable(fd, drain)
@@ -183,7 +183,7 @@ function receiveOne(fd: number, buffer: Buffer, from: Buffer): number | undefine
   }
 }
 
-/** Tells the link's stations that an address is here now. */
+/** Announces an address to all stations of a link (gratuitous ARP, or an unsolicited neighbour advertisement). */
 export function announce(link: PacketLink, address: string, options: { netns?: string } = {}): void {
   const six = address.includes(':')
   const packet = six ? neighbourAdvertisement(link.hardwareAddress, address) : arpAnnouncement(link.hardwareAddress, address)

@@ -14,13 +14,13 @@ import { NetlinkSocket, netlinkProtocol, watchNetlink } from './netlink-socket.t
 
 export type { Address, AddressChange, Link, LinkChange, LinkData, Neighbour, Route, RouteChange, Rule }
 
-/** A new link: its kind, and the names instead of the indexes of what it hangs on. */
+/** A new link: its kind, and names instead of indexes for its parent and its master. */
 export type NewLink = Omit<LinkChange, 'index'> & { name: string; kind: string }
 
 /** A new veth pair: one end here, the other at `peerNetns` or here too. */
 export type NewVeth = Omit<NewLink, 'kind' | 'data' | 'peer'> & { peer: Omit<LinkChange, 'index'> & { name: string }; peerNetns?: string }
 
-/** The network of one namespace, this process's or the one at `netns` (`/run/netns/x`, `/proc/7/ns/net`). */
+/** The network of one namespace: this process's, or the one at `netns` (`/run/netns/x`, `/proc/7/ns/net`). */
 export class Network implements Disposable {
   readonly #socket: NetlinkSocket
 
@@ -33,7 +33,7 @@ export class Network implements Disposable {
     return this.#socket.dump('list links', linkMessage.get, writeLink({})).map(({ body }) => readLink(body))
   }
 
-  /** One link by name or index, undefined when there is none. */
+  /** One link by name or index; undefined when there is none. */
   link(which: string | number): Link | undefined {
     const body = writeLink(typeof which === 'number' ? { index: which } : { name: which })
     try {
@@ -45,7 +45,7 @@ export class Network implements Disposable {
     }
   }
 
-  /** The index of a link that must be there. */
+  /** The index of a link. Throws ENODEV when there is none. */
   indexOf(which: string | number): number {
     if (typeof which === 'number') return which
     const found = this.link(which)
@@ -53,7 +53,7 @@ export class Network implements Disposable {
     return found.index
   }
 
-  /** Makes a link. */
+  /** Creates a link. */
   addLink(link: NewLink): void {
     this.#socket.request('add link', subject(link.name), linkMessage.new, writeLink(link), flag.create | flag.excl)
   }
@@ -64,7 +64,7 @@ export class Network implements Disposable {
     this.#socket.request('set link', subject(which), linkMessage.new, body)
   }
 
-  /** Removes a link; absent is fine. */
+  /** Removes a link, if it exists. */
   removeLink(which: string | number): void {
     const body = writeLink(typeof which === 'number' ? { index: which } : { name: which })
     try {
@@ -74,7 +74,7 @@ export class Network implements Disposable {
     }
   }
 
-  /** Makes a veth pair, its other end born in another namespace (by path) when given. */
+  /** Creates a veth pair, with its peer in another namespace (by path) when given. */
   addVeth({ peer: { up, ...peer }, peerNetns, ...link }: NewVeth): void {
     const fd = peerNetns === undefined ? undefined : translated('open', peerNetns, () => openSync(peerNetns, 'r'))
     try {
@@ -83,7 +83,7 @@ export class Network implements Disposable {
       if (fd !== undefined) closeSync(fd)
     }
     if (up === undefined) return
-    // The kernel makes the peer first, and a veth cannot be up while its other end is missing (ENOTCONN).
+    // The kernel creates the peer first, and a veth cannot be up while its peer is missing (ENOTCONN).
     if (peerNetns === undefined) this.setLink(peer.name, { up })
     else {
       using there = new Network({ netns: peerNetns })
@@ -91,7 +91,7 @@ export class Network implements Disposable {
     }
   }
 
-  /** Makes a bridge. */
+  /** Creates a bridge. */
   addBridge({ settings = {}, ...link }: Omit<NewLink, 'kind' | 'data'> & { settings?: LinkData }): void {
     this.addLink({ ...link, kind: 'bridge', data: settings })
   }
@@ -106,7 +106,7 @@ export class Network implements Disposable {
     }
   }
 
-  /** The id this namespace has for the one at a path, -1 when none. */
+  /** The id of the namespace at a path in this one; -1 when there is none. */
   namespaceId(netns: string): number {
     const fd = translated('open', netns, () => openSync(netns, 'r'))
     try {
@@ -122,13 +122,13 @@ export class Network implements Disposable {
     return this.#socket.dump('list addresses', addressMessage.get, Buffer.alloc(8)).map(({ body }) => readAddress(body))
   }
 
-  /** Gives a link an address; one that is there gets the new flags and lifetimes. */
+  /** Adds an address to a link, or updates its flags and lifetimes. */
   addAddress(address: AddressChange): void {
     const what = `"${address.address}" on link ${address.link}`
     this.#socket.request('add address', what, addressMessage.new, writeAddress(address), flag.create | flag.replace)
   }
 
-  /** Takes an address from a link; absent is fine. */
+  /** Removes an address from a link, if it exists. */
   removeAddress(address: AddressChange): void {
     try {
       const what = `"${address.address}" on link ${address.link}`
@@ -148,17 +148,17 @@ export class Network implements Disposable {
     this.#socket.request('add route', routeSubject(route), routeMessage.new, writeRoute(route), flag.create | flag.excl)
   }
 
-  /** Adds a route after those for the same destination, table and priority: it is used when they cannot be. */
+  /** Adds a route after those with the same destination, table and priority: it is used when they are unusable. */
   appendRoute(route: RouteChange): void {
     this.#socket.request('append route', routeSubject(route), routeMessage.new, writeRoute(route), flag.create | flag.append)
   }
 
-  /** Adds a route or puts it in the place of the one for the same destination, table and priority. */
+  /** Adds a route, or replaces the one with the same destination, table and priority. */
   putRoute(route: RouteChange): void {
     this.#socket.request('put route', routeSubject(route), routeMessage.new, writeRoute(route), flag.create | flag.replace)
   }
 
-  /** Removes a route; absent is fine. */
+  /** Removes a route, if it exists. */
   removeRoute(route: RouteChange): void {
     try {
       this.#socket.request('remove route', routeSubject(route), routeMessage.del, writeRoute(route))
@@ -178,7 +178,7 @@ export class Network implements Disposable {
     this.#socket.request('add rule', subject(rule.priority ?? 'rule'), ruleMessage.new, writeRule(rule), flag.create | flag.excl)
   }
 
-  /** Removes a routing rule; absent is fine. */
+  /** Removes a routing rule, if it exists. */
   removeRule(rule: Partial<Rule>): void {
     try {
       this.#socket.request('remove rule', subject(rule.priority ?? 'rule'), ruleMessage.del, writeRule(rule))
@@ -198,7 +198,7 @@ export class Network implements Disposable {
     this.#socket.request('put neighbour', subject(neighbour.address ?? ''), neighbourMessage.new, body, flag.create | flag.replace)
   }
 
-  /** Removes a neighbour; absent is fine. */
+  /** Removes a neighbour, if it exists. */
   removeNeighbour(neighbour: Partial<Neighbour> & { link: number }): void {
     try {
       this.#socket.request('remove neighbour', subject(neighbour.address ?? ''), neighbourMessage.del, writeNeighbour(neighbour))
@@ -225,7 +225,7 @@ export function openNetwork(options: { netns?: string } = {}): Network {
   return new Network(options)
 }
 
-/** What changed; after lost messages, everything may have. */
+/** What changed; after lost messages anything may have changed. */
 export type NetworkSubject = 'links' | 'addresses' | 'routes' | 'rules' | 'neighbours'
 
 const groups: Record<NetworkSubject, number[]> = { links: [1], addresses: [5, 9], routes: [7, 11], rules: [8, 19], neighbours: [3] }
@@ -242,7 +242,10 @@ const subjects = new Map<number, NetworkSubject>([
   [neighbourMessage.del, 'neighbours'],
 ])
 
-/** Tells whenever something of the given subjects changed, until the signal; look at the state anew then. The subscription stands when the first item (all subjects) comes. */
+/**
+ * Yields whenever one of the subjects has changed, until the signal is aborted; the reader re-reads the state then. The first
+ * item (all subjects) confirms the subscription.
+ */
 export async function* watchNetwork(
   what: readonly NetworkSubject[],
   options: { netns?: string; signal?: AbortSignal } = {},

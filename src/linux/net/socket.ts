@@ -1,4 +1,4 @@
-/** What node:net cannot do with unix sockets: who is at the other end, and datagrams. */
+/** What node:net lacks for unix sockets: peer credentials and datagrams. */
 import { closeSync, rmSync } from 'node:fs'
 import { failedWith } from '../../wire/errno.ts'
 import { check, cString, libc, quoted } from '../libc.ts'
@@ -21,7 +21,7 @@ const SOL_SOCKET = 1
 const SO_RCVBUF = 8
 const SO_PEERCRED = 17
 
-/** Who opened the other end of a unix stream socket. */
+/** The process that opened the other end of a unix stream socket. */
 export interface PeerCredentials {
   pid: number
   uid: number
@@ -51,7 +51,7 @@ export interface DatagramSocket {
 const maxDatagram = 1 << 16
 const maxBurst = 256
 
-/** Listens for datagrams at a path (replacing a socket left there); longer ones are cut at 64 KiB. */
+/** Receives datagrams at a path, where it replaces a leftover socket; datagrams are truncated at 64 KiB. */
 export function listenDatagrams(path: string, receive: (datagram: Uint8Array) => void): DatagramSocket {
   rmSync(path, { force: true })
   const fd = check('socket', c().socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), 'unix')

@@ -1,4 +1,4 @@
-/** Links whose other end is a program: what a virtual machine's network card is plugged into (Documentation/networking/tuntap). */
+/** TAP links, whose other end is a program: the network interface of a virtual machine (Documentation/networking/tuntap). */
 
 import { closeSync, openSync } from 'node:fs'
 import { ioctl, ioctlNumber } from '../ioctl.ts'
@@ -12,7 +12,7 @@ const IFF_NO_PI = 0x1000
 const nameLength = 16 // IFNAMSIZ
 const requestLength = 40 // struct ifreq
 
-/** Makes a TAP link that stays until it is removed; one that is there is left as it is. Throws SystemError. */
+/** Creates a TAP link that persists until it is removed; an existing one is not changed. Throws SystemError. */
 export function createTap(name: string): void {
   if (Buffer.byteLength(name) >= nameLength) throw new RangeError(`"${name}" is too long for a link`)
   const fd = translated('open', device, () => openSync(device, 'r+'))

@@ -31,7 +31,7 @@ function familyOf(socket: NetlinkSocket): number {
   throw new SystemError('find family', 95, `"${wireguardFamily}"`, 'this kernel has no WireGuard') // EOPNOTSUPP
 }
 
-/** Whether this kernel can make WireGuard links now; asking makes one that has it as a module load it where it can. */
+/** Whether this kernel can create WireGuard links; the check loads the module where it is one. */
 export function hasWireguard(): boolean {
   try {
     return withFamily(() => true)
@@ -48,7 +48,7 @@ export function wireguardDevice(index: number): WireguardDevice {
   )
 }
 
-/** Changes a link; what is left out stays. */
+/** Changes a link; settings that are omitted stay. */
 export function setWireguard(change: WireguardChange): void {
   withFamily((socket, family) => {
     for (const body of writeWireguard(change)) socket.request('set wireguard', String(change.index), family, body)

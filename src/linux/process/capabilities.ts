@@ -67,7 +67,7 @@ const header = () => new Uint32Array([version3, 0])
 const bitsOf = (set: readonly Capability[]) => set.reduce((bits, name) => bits | (1n << BigInt(capabilityNames.indexOf(name))), 0n)
 const namesOf = (bits: bigint) => capabilityNames.filter((_, index) => (bits >> BigInt(index)) & 1n)
 
-/** Reads `CAP_NET_ADMIN`, `net_admin` and the like; undefined for an unknown name. */
+/** Parses `CAP_NET_ADMIN`, `net_admin` and similar spellings; undefined for an unknown name. */
 export function capability(name: string): Capability | undefined {
   const short = name.toLowerCase().replace(/^cap_/, '')
   return capabilityNames.find((known) => known === short)
@@ -97,7 +97,7 @@ export function boundingSet(): Capability[] {
   return capabilityNames.filter((_, index) => c().prctl(23, index, 0, 0, 0) === 1)
 }
 
-/** Takes capabilities out of the bounding set for good (prctl PR_CAPBSET_DROP); absent ones are passed over. */
+/** Removes capabilities from the bounding set permanently (prctl PR_CAPBSET_DROP); absent ones are skipped. */
 export function dropFromBoundingSet(drop: readonly Capability[]): void {
   for (const name of drop) {
     const number = capabilityNames.indexOf(name)

@@ -1,6 +1,6 @@
 /**
- * Control groups. Version 2 is one tree; version 1 is a tree per controller (hybrid: with an empty
- * version 2 tree beside them), and a group is then the same path in each of them.
+ * Control groups. Version 2 is one tree. Version 1 is a tree per controller (hybrid: with an empty version 2 tree beside
+ * them), and a group is then the same path in each of them.
  */
 import { mkdirSync, readdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,27 +10,27 @@ import { mounts } from '../fs/mount.ts'
 import { SystemError, toSystemError, translated } from '../system-error.ts'
 import { kill } from './process.ts'
 
-/** Which trees are mounted, and where. */
+/** The mounted trees. */
 export interface Hierarchy {
   version: 1 | 2
   /** Controller (version 1) or `unified` to mount point. */
   roots: Record<string, string>
 }
 
-/** What a group may use; bytes for memory. */
+/** Limits of a group; bytes for memory. */
 export interface CgroupLimits {
   memoryMin?: number
   memoryLow?: number
   memoryMax?: number
   swapMax?: number
-  /** 1 to 10000, 100 is usual. */
+  /** 1 to 10000; the default is 100. */
   cpuWeight?: number
-  /** Processors, 1.5 is one and a half. */
+  /** Processors; 1.5 is one and a half. */
   cpuMax?: number
   pidsMax?: number
 }
 
-/** What a group uses now; bytes and nanoseconds. */
+/** Current usage of a group; bytes and nanoseconds. */
 export interface CgroupUsage {
   memory: number
   cpu: bigint
@@ -62,7 +62,7 @@ export function foldersOf(path: string, { roots } = hierarchy()): string[] {
   return [...new Set(Object.values(roots))].map((root) => join(root, path))
 }
 
-/** Makes a group and those above it; making it again is fine. */
+/** Creates a group and its parents; does nothing when they exist. */
 export function createCgroup(path: string, trees = hierarchy()): void {
   for (const root of new Set(Object.values(trees.roots))) {
     let folder = root
@@ -77,7 +77,7 @@ export function createCgroup(path: string, trees = hierarchy()): void {
   }
 }
 
-/** Turns controllers on for the groups below; a group that holds processes of its own cannot (EBUSY) until they have moved. */
+/** Enables controllers for the groups below; fails with EBUSY while the group contains processes of its own. */
 function delegate(folder: string): void {
   const available = (readTextIfThere(join(folder, 'cgroup.controllers')) ?? '').trim().split(' ')
   const enabled = (readTextIfThere(join(folder, 'cgroup.subtree_control')) ?? '').trim().split(' ')
@@ -91,7 +91,7 @@ function delegate(folder: string): void {
   }
 }
 
-// cpuset(7): a new version 1 group has no processors, and takes no process until it has some.
+// cpuset(7): a new version 1 group has no processors, and accepts no process until it has some.
 function inheritCpuset(parent: string, folder: string): void {
   for (const file of ['cpuset.cpus', 'cpuset.mems']) {
     if (readText(join(folder, file)).trim() === '') writeInto(join(folder, file), readText(join(parent, file)).trim())
@@ -103,7 +103,7 @@ export function attach(path: string, pid = 0, trees = hierarchy()): void {
   for (const folder of foldersOf(path, trees)) writeInto(join(folder, 'cgroup.procs'), String(pid))
 }
 
-/** Sets what a group may use; gives the names of the limits this kernel or tree has no place for. */
+/** Sets the limits of a group; returns the names of those that this kernel or tree does not support. */
 export function limit(path: string, limits: CgroupLimits, trees = hierarchy()): string[] {
   const missing: string[] = []
   const put = (name: keyof CgroupLimits, root: string | undefined, file: string, value: string) => {
@@ -141,7 +141,7 @@ export function limit(path: string, limits: CgroupLimits, trees = hierarchy()): 
   return [...new Set(missing)]
 }
 
-/** What a group uses now; a controller that is absent counts as 0. */
+/** Current usage of a group; an absent controller counts as 0. */
 export function usage(path: string, trees = hierarchy()): CgroupUsage {
   const text = (root: string | undefined, file: string) =>
     root === undefined ? '' : (readTextIfThere(join(root, path, file)) ?? '').trim()
@@ -158,7 +158,7 @@ export function usage(path: string, trees = hierarchy()): CgroupUsage {
   }
 }
 
-/** Pids in a group and the groups below it. */
+/** Pids in a group and its descendants. */
 export function processesIn(path: string, trees = hierarchy()): number[] {
   const pids = new Set<number>()
   for (const folder of foldersOf(path, trees)) {
@@ -193,7 +193,7 @@ function groupsBelow(folder: string): string[] {
   return found
 }
 
-/** Kills every process in a group and below it; they may take a moment to go. */
+/** Kills every process in a group and its descendants; they may take a moment to exit. */
 export function killCgroup(path: string, trees = hierarchy()): void {
   const file = trees.version === 2 && trees.roots.unified ? join(trees.roots.unified, path, 'cgroup.kill') : undefined
   if (file && exists(file)) {
@@ -210,7 +210,7 @@ export function killCgroup(path: string, trees = hierarchy()): void {
   }
 }
 
-/** Kills what runs in a group and removes it with all below it; absent is fine, EBUSY after the deadline. */
+/** Kills the processes of a group and removes it with its descendants, if it exists; EBUSY after the deadline. */
 export async function removeCgroup(path: string, { deadlineMs = 10_000, trees = hierarchy() } = {}): Promise<void> {
   if (path.split('/').filter(Boolean).length === 0) throw new SystemError('remove cgroup', 22, JSON.stringify(path), 'that is the root')
   const end = performance.now() + deadlineMs

@@ -6,12 +6,12 @@ const c = libc({
   setgroups: { args: ['u64', 'ptr'], returns: 'i32' },
 })
 
-/** Real, effective and saved user id at once (setresuid(2), all threads). */
+/** Sets real, effective and saved user id (setresuid(2), all threads). */
 export function setuid(uid: number): void {
   check('setresuid', c().setresuid(uid, uid, uid), String(uid))
 }
 
-/** Real, effective and saved group id at once (setresgid(2), all threads). */
+/** Sets real, effective and saved group id (setresgid(2), all threads). */
 export function setgid(gid: number): void {
   check('setresgid', c().setresgid(gid, gid, gid), String(gid))
 }

@@ -19,7 +19,7 @@ const cloneFlags = {
   net: 0x40000000,
 } as const
 
-/** A kind of namespace, named as under /proc/[pid]/ns. */
+/** A kind of namespace, named as in /proc/[pid]/ns. */
 export type NamespaceKind = Exclude<keyof typeof cloneFlags, 'fs'>
 
 /** unshare(2) for the calling thread; `fs` gives it its own root, working directory and umask. */

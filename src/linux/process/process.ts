@@ -19,15 +19,15 @@ const c = libc({
   close_range: { args: ['u32', 'u32', 'i32'], returns: 'i32' },
 })
 
-/** A signal's name (`SIGTERM`) or its number; 0 only asks whether the process is there. */
+/** A signal's name (`SIGTERM`) or its number; 0 only checks whether the process exists. */
 export type Signal = NodeJS.Signals | number
 
-/** How a process ended. */
+/** The exit of a process. */
 export interface Exit {
   pid: number
-  /** Exit code, when it ended by itself. */
+  /** Exit code, when it exited. */
   code?: number
-  /** Signal number, when a signal ended it. */
+  /** Signal number, when a signal killed it. */
   signal?: number
 }
 
@@ -49,7 +49,7 @@ export function kill(pid: number, signal: Signal): void {
   check('kill', c().kill(pid, signalNumber(signal)), `${pid} ${signal}`)
 }
 
-/** Whether a process of this number exists (a zombie counts). */
+/** Whether a process with this id exists (a zombie counts). */
 export function exists(pid: number): boolean {
   try {
     kill(pid, 0)
@@ -73,12 +73,12 @@ function wait(kind: number, id: number, options: number): Exit | undefined {
   return info.readInt32LE(8) === 1 ? { pid, code: status } : { pid, signal: status } // CLD_EXITED
 }
 
-/** The next child that has ended, left in place. */
+/** The next child that has exited, without reaping it. */
 function peekExit(): Exit | undefined {
   return wait(P_ALL, 0, WEXITED | WNOHANG | WNOWAIT)
 }
 
-/** Takes one ended child off the table; undefined when it still runs or is not ours. */
+/** Reaps one exited child; undefined when it still runs or is not a child. */
 export function reap(pid: number): Exit | undefined {
   return wait(P_PID, pid, WEXITED | WNOHANG)
 }
@@ -93,13 +93,13 @@ export function children(): number[] {
     .filter((child) => child > 0)
 }
 
-/** Reaps every ended child that the runtime does not wait for itself; gives what was reaped. */
+/** Reaps every exited child that the runtime does not wait for itself; returns what was reaped. */
 export function reapOrphans(isOwn: (pid: number) => boolean): Exit[] {
   const reaped: Exit[] = []
   for (;;) {
     const next = peekExit()
     if (!next) return reaped
-    // One of the runtime's own may stand first in the kernel's list and hide the others.
+    // A child of the runtime may be first in the kernel's list and hide the others.
     const others = isOwn(next.pid) ? children().filter((pid) => !isOwn(pid)) : [next.pid]
     const exits = others.map(reap).filter((exit) => exit !== undefined)
     if (exits.length === 0) return reaped
@@ -107,7 +107,7 @@ export function reapOrphans(isOwn: (pid: number) => boolean): Exit[] {
   }
 }
 
-/** execve never grants more than now (prctl PR_SET_NO_NEW_PRIVS). */
+/** Prevents execve from granting privileges (prctl PR_SET_NO_NEW_PRIVS). */
 export function setNoNewPrivileges(): void {
   check('prctl', c().prctl(38, 1, 0, 0, 0), 'PR_SET_NO_NEW_PRIVS')
 }
@@ -117,7 +117,7 @@ export function setParentDeathSignal(signal: Signal): void {
   check('prctl', c().prctl(1, signalNumber(signal), 0, 0, 0), 'PR_SET_PDEATHSIG')
 }
 
-/** setsid(2): a session of its own. */
+/** setsid(2): starts a new session. */
 export function setsid(): number {
   return check('setsid', c().setsid())
 }
@@ -132,24 +132,24 @@ export function getppid(): number {
   return c().getppid()
 }
 
-/** Sets how this process yields to others, -20 to 19 (setpriority(2)). */
+/** Sets the scheduling priority, -20 to 19 (setpriority(2)). */
 export function setNice(value: number): void {
   check('setpriority', c().setpriority(0, 0, value), String(value))
 }
 
-/** umask(2); gives the former mask. */
+/** umask(2); returns the previous mask. */
 export function umask(mask: number): number {
   return c().umask(mask)
 }
 
-/** Puts signals and descriptors as a fresh program expects them: nothing ignored or blocked, and everything from `firstFd` closed by execve. */
+/** Resets signals and descriptors for a new program: nothing ignored or blocked, and everything from `firstFd` closed by execve. */
 export function resetForExec(firstFd = 3): void {
   for (let signal = 1; signal <= 64; signal++) c().signal(signal, null)
   check('sigprocmask', c().sigprocmask(2, new BigUint64Array(16), null)) // SIG_SETMASK
   check('close_range', c().close_range(firstFd, 0xffffffff, 4)) // CLOSE_RANGE_CLOEXEC
 }
 
-/** execve(2): this process becomes another program; returns only by throwing. */
+/** execve(2): replaces this process by another program; returns only by throwing. */
 export function execve(path: string, args: readonly string[], env: Readonly<Record<string, string>>): never {
   const argv = cStrings(args)
   const envp = cStrings(Object.entries(env).map(([name, value]) => `${name}=${value}`))
@@ -157,7 +157,7 @@ export function execve(path: string, args: readonly string[], env: Readonly<Reco
   throw new SystemError('execve', 0, `${quoted(path)} with ${argv.strings.length} arguments`)
 }
 
-/** When a process started, in clock ticks since boot; undefined when it is gone. With the pid it names a process for good. */
+/** When a process started, in clock ticks since boot; undefined when it is gone. Together with the pid it identifies a process. */
 export function startTime(pid: number | 'self'): number | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -169,7 +169,7 @@ export function startTime(pid: number | 'self'): number | undefined {
   }
 }
 
-/** How willing the kernel is to kill a process when memory runs out, -1000 to 1000. */
+/** The OOM score adjustment of a process, -1000 to 1000. */
 export function oomScoreAdjustment(pid: number | 'self' = 'self'): number {
   const path = `/proc/${pid}/oom_score_adj`
   return Number(translated('read', path, () => readFileSync(path, 'utf8')).trim())

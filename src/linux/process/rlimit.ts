@@ -21,10 +21,10 @@ const resources = {
   rttime: 15,
 } as const
 
-/** What a limit is about (setrlimit(2), lower case without RLIMIT_). */
+/** The resources of setrlimit(2), lower case without RLIMIT_. */
 export type LimitedResource = keyof typeof resources
 
-/** Soft and hard limit; Infinity is no limit. */
+/** Soft and hard limit; Infinity means unlimited. */
 export interface ResourceLimit {
   soft: number
   hard: number
@@ -34,7 +34,7 @@ const infinity = 0xffff_ffff_ffff_ffffn
 const toNumber = (value: bigint | undefined) => (value === undefined || value === infinity ? Number.POSITIVE_INFINITY : Number(value))
 const toBits = (value: number) => (value === Number.POSITIVE_INFINITY ? infinity : BigInt(value))
 
-/** Whether a word names a resource that can be limited. */
+/** Whether a string names a resource with a limit. */
 export function isLimitedResource(name: string): name is LimitedResource {
   return Object.hasOwn(resources, name)
 }

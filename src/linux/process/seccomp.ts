@@ -7,8 +7,8 @@ const PR_SET_SECCOMP = 22
 const SECCOMP_MODE_FILTER = 2
 
 /**
- * Puts this thread, and what it becomes or starts, behind a filter of system calls for good (prctl PR_SET_SECCOMP). Needs
- * no_new_privs or CAP_SYS_ADMIN. Other threads are left as they are: it is for a process that is about to execve, which ends them.
+ * Installs a permanent system call filter for this thread and its descendants (prctl PR_SET_SECCOMP). Needs no_new_privs or
+ * CAP_SYS_ADMIN. Other threads are not affected: it is meant for a process about to execve, which ends them.
  */
 export function filterSystemCalls(instructions: readonly (readonly number[])[]): void {
   check('prctl', c().prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filterProgram(instructions), 0, 0), 'PR_SET_SECCOMP')

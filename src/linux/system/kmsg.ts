@@ -5,7 +5,7 @@ import { translated } from '../system-error.ts'
 
 const path = '/dev/kmsg'
 
-/** Writes one line to the kernel log; priority as in syslog (facility 3 is daemon, severity 6 informational). */
+/** Writes lines to the kernel log; priority as in syslog (facility 3 is daemon, severity 6 informational). */
 export function writeKernelLog(text: string, priority = 3 * 8 + 6): void {
   translated('write', path, () => {
     const fd = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
@@ -17,7 +17,7 @@ export function writeKernelLog(text: string, priority = 3 * 8 + 6): void {
   })
 }
 
-/** PRINTK_MESSAGE_MAX and more; one for all, since a record is text before anybody else reads. */
+/** PRINTK_MESSAGE_MAX and more; one shared buffer, since a record is decoded before the next read. */
 const buffer = Buffer.alloc(8192)
 
 function next(fd: number): string | undefined | 'lost' {
@@ -30,7 +30,7 @@ function next(fd: number): string | undefined | 'lost' {
   }
 }
 
-/** Records of the kernel log: those there now, and with `follow` those to come, until the signal. */
+/** Records of the kernel log: existing ones and, with `follow`, new ones until the signal is aborted. */
 export async function* readKernelLog({
   follow = false,
   tail = false,

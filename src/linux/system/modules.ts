@@ -6,7 +6,7 @@ import { translated } from '../system-error.ts'
 
 const c = libc({ syscall: { args: ['i64', 'i32', 'ptr', 'i32'], returns: 'i64' } })
 
-/** Loads a module from its file; one that is there already is no error. Says whether it was loaded now. */
+/** Loads a module from its file, unless it is loaded already. Returns whether it was loaded now. */
 export function loadModule(path: string, parameters: readonly string[] = []): boolean {
   const fd = translated('open', path, () => openSync(path, constants.O_RDONLY))
   try {

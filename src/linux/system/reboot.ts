@@ -32,7 +32,7 @@ function kexecFileLoad(kernelFd: number, initrdFd: number | undefined, commandLi
   check('kexec_file_load', call().syscall(number, kernelFd, initrdFd ?? -1, line.length, line, initrdFd === undefined ? noInitrd : 0))
 }
 
-/** Loads a kernel and its initramfs from files, to be started by `reboot('kexec')`. */
+/** Loads a kernel and its initramfs from files, for `reboot('kexec')`. */
 export function loadNextKernel(kernel: string, initramfs: string, commandLine: string): void {
   const files = [kernel, initramfs].map((path) => translated('open', path, () => openSync(path, 'r')))
   try {

@@ -1,7 +1,7 @@
 import { readText, writeInto } from '../fs/files.ts'
 import { SystemError } from '../system-error.ts'
 
-/** The file under /proc/sys of a parameter; dots part the levels unless the name holds slashes, which then do. */
+/** The file of a parameter below /proc/sys; dots separate levels, unless the name contains slashes, which then do. */
 export function sysctlPath(name: string): string {
   const first = /[./]/.exec(name)?.[0]
   const path = first === '/' ? name : name.replace(/[./]/g, (mark) => (mark === '.' ? '/' : '.'))

@@ -18,8 +18,8 @@ export function clock(which: keyof typeof clocks): bigint {
 }
 
 /**
- * How far the clock of a device (`/dev/ptp0`) is ahead of the wall clock, and how long the look took; the quickest of
- * some looks. Nanoseconds.
+ * How far the clock of a device (`/dev/ptp0`) is ahead of the wall clock, and how long the measurement took; the quickest of
+ * several. Nanoseconds.
  */
 export function deviceClock(path: string): { offset: bigint; window: bigint } {
   const fd = translated('open', path, () => openSync(path, 'r'))
@@ -46,9 +46,9 @@ export function setClock(nanoseconds: bigint): void {
   check('clock_settime', c().clock_settime(0, new BigInt64Array([nanoseconds / 1_000_000_000n, nanoseconds % 1_000_000_000n])))
 }
 
-/** The kernel's discipline of the clock; offsets and errors in microseconds (nanoseconds when `nano`), frequency in ppm × 65536. */
+/** The state of the kernel's clock discipline; offsets and errors in microseconds (nanoseconds when `nano`), frequency in ppm × 65536. */
 export interface ClockState {
-  /** 0 fine, 1 to 4 around a leap second, 5 not synchronized. */
+  /** 0 synchronized, 1 to 4 around a leap second, 5 not synchronized. */
   state: number
   status: number
   nano: boolean
@@ -60,7 +60,7 @@ export interface ClockState {
   tai: number
 }
 
-/** What may be changed with adjtimex(2). */
+/** What adjtimex(2) may change. */
 export type ClockAdjustment = Partial<Pick<ClockState, 'status' | 'offset' | 'frequency' | 'maxError' | 'estimatedError' | 'constant'>> & {
   nano?: boolean
 }
@@ -68,7 +68,7 @@ export type ClockAdjustment = Partial<Pick<ClockState, 'status' | 'offset' | 'fr
 /** Bits of the clock's status. */
 const clockStatus = { pll: 1, insertSecond: 0x10, deleteSecond: 0x20, unsynchronized: 0x40, nano: 0x2000 } as const
 
-/** adjtimex(2): reads, and with a change adjusts, how the kernel disciplines the wall clock. */
+/** adjtimex(2): reads, and with a change adjusts, the kernel's clock discipline. */
 export function adjustClock(change: ClockAdjustment = {}): ClockState {
   const data = Buffer.alloc(208) // struct timex, 64-bit
   let modes = 0

@@ -6,7 +6,7 @@ const c = libc({
   uname: { args: ['ptr'], returns: 'i32' },
 })
 
-/** What uname(2) says about kernel and node. */
+/** The result of uname(2). */
 export interface Uname {
   sysname: string
   nodename: string

@@ -11,7 +11,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-test('a file is replaced whole, with its mode, and no draft stays', async () => {
+test('a file is replaced atomically, with its mode, and no temporary file is left', async () => {
   const path = join(folder, 'a')
   await files.writeAtomic(path, 'one')
   await files.writeAtomic(path, 'two', { mode: 0o600 })
@@ -20,7 +20,7 @@ test('a file is replaced whole, with its mode, and no draft stays', async () => 
   expect(files.list(folder)).toEqual(['a'])
 })
 
-test('a write that cannot be leaves nothing behind', async () => {
+test('a failed write leaves nothing behind', async () => {
   files.mkdirAll(join(folder, 'taken/inner'))
   await expect(files.writeAtomic(join(folder, 'taken'), 'x')).rejects.toThrow(SystemError)
   await expect(files.writeAtomic(join(folder, 'none/x'), 'x')).rejects.toThrow('ENOENT')
@@ -35,7 +35,7 @@ test('a file beyond the limit is refused, one without a size is read', () => {
   expect(files.readText('/proc/self/status')).toStartWith('Name:')
 })
 
-test('what is absent is told apart from what fails', () => {
+test('a missing file is distinguished from a failure', () => {
   expect(files.readTextIfThere(join(folder, 'none'))).toBeUndefined()
   expect(files.lstatIfThere(join(folder, 'none/deeper'))).toBeUndefined()
   expect(() => files.readText(join(folder, 'none'))).toThrow(`read ${JSON.stringify(join(folder, 'none'))}: ENOENT`)
@@ -57,7 +57,7 @@ test('a link is replaced by a link and by nothing else', () => {
   expect(() => files.symlink('/a', join(folder, 'f'))).toThrow('EEXIST')
 })
 
-test('a walk meets folders before what they hold, in order, and follows no link', async () => {
+test('a walk yields folders before their contents, in order, and follows no link', async () => {
   files.mkdirAll(join(folder, 'b/c'), { mode: 0o700 })
   files.append(join(folder, 'b/c/x'), '')
   files.append(join(folder, 'a'), '')
@@ -70,7 +70,7 @@ test('a walk meets folders before what they hold, in order, and follows no link'
   expect(lost?.error?.message).toContain('ENOENT')
 })
 
-test('a folder is removed with all it holds, and removing it again is fine', async () => {
+test('a folder is removed with its contents, and removing a missing one is no error', async () => {
   files.mkdirAll(join(folder, 'b/c'))
   await files.remove(join(folder, 'b'))
   await files.remove(join(folder, 'b'))

@@ -29,7 +29,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-test('datagrams keep their borders', async () => {
+test('datagrams keep their boundaries', async () => {
   const path = join(folder, 'log')
   const got: string[] = []
   const all = Promise.withResolvers<void>()
@@ -45,7 +45,7 @@ test('datagrams keep their borders', async () => {
   expect(() => sendDatagram(path, Buffer.from('x'))).toThrow('ENOENT')
 })
 
-test('a path that is too long is refused in words', () => {
+test('a path that is too long is refused with a message', () => {
   expect(() => listenDatagrams(join(folder, 'x'.repeat(120)), () => {})).toThrow('ENAMETOOLONG (a unix socket path has at most 107 bytes)')
 })
 

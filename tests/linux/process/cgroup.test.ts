@@ -45,11 +45,11 @@ describe('version 2', () => {
     expect([content('unified/a/memory.max'), content('unified/a/cpu.max')]).toEqual(['max', 'max 100000'])
   })
 
-  test('a limit without a file is told, not passed over', () => {
+  test('a limit without a file is reported, not ignored', () => {
     expect(limit('/a', { memoryMax: 1, pidsMax: 2 }, tree(2, { 'unified/a/pids.max': '' }))).toEqual(['memoryMax'])
   })
 
-  test('controllers are turned on above a new group', () => {
+  test('controllers are enabled above a new group', () => {
     const trees = tree(2, { 'unified/cgroup.controllers': 'cpuset memory pids rdma\n', 'unified/cgroup.subtree_control': 'pids\n' })
     createCgroup('/a/b', trees)
     expect(content('unified/cgroup.subtree_control')).toBe('+memory') // the last of two writes to a plain file
@@ -67,7 +67,7 @@ describe('version 2', () => {
 })
 
 describe('version 1', () => {
-  test('limits are spread over the trees, and what has no place is told', () => {
+  test('limits are set in several trees, and unsupported ones are reported', () => {
     const trees = tree(1, {
       'memory/a/memory.soft_limit_in_bytes': '',
       'memory/a/memory.limit_in_bytes': '',
@@ -85,7 +85,7 @@ describe('version 1', () => {
     expect(content('pids/a/pids.max')).toBe('20')
   })
 
-  test('a group is made in every tree, with the processors of the one above', () => {
+  test('a group is created in every tree, with the processors of its parent', () => {
     const trees = tree(1, {
       'cpuset/cpuset.cpus': '0-1\n',
       'cpuset/cpuset.mems': '0\n',
