@@ -108,16 +108,12 @@ test('an expired deadline ends the call', async () => {
   ])
 })
 
-<<<<<<< HEAD
 test('a deadline that no timer can hold leaves the call its time', async () => {
   const waiting = failure(channel.unary('machine.MachineService/Stats', {}, { deadline: 600 * 3_600_000, signal: AbortSignal.timeout(30) }))
   expect(await waiting).toMatchObject(['Canceled', expect.anything()])
 })
 
-test('a stream arrives whole', async () => {
-=======
 test('a stream arrives completely', async () => {
->>>>>>> 3422f09 (rpc: use the terms of HTTP/2 and gRPC)
   let size = 0
   for await (const { bytes } of channel.serverStream('machine.MachineService/Read', { path: 'x' })) size += bytes.length
   expect(size).toBe(400 * 65536)

@@ -1,6 +1,6 @@
 /**
- * Which resources a caller selects, by labels and by patterns for ids. Both come from outside and are compared on our thread, those
- * of a watch with every event: what that costs is counted in steps, of which each client has a budget for all its calls.
+ * Queries of the resource API, by labels and by patterns for ids. Both come from clients and are evaluated on the main thread, those
+ * of a watch for every event: their cost is counted in steps, of which each client has a budget for all its calls.
  */
 import type { LabelTerm, Selector } from '../../cosi/selector.ts'
 import type { IdMatcher, Query } from '../../cosi/store.ts'
@@ -13,25 +13,25 @@ import type { Context } from './method.ts'
 
 const { Operation } = enums.resource.LabelTerm
 
-/** Steps that one client may spend at once, and each second: a tenth of a second of processor time at most. */
+/** Steps of one client in a burst, and per second: at most a tenth of a second of processor time. */
 const stepBudget = 4_000_000
 
-/** What compiling a pattern costs, for each step of its program. */
+/** Cost of compiling a pattern, per step of its program. */
 const compileSteps = 16
 
-/** What one condition on a label costs; each value one more, and one more for so many characters. */
+/** Cost of one label term; plus one step per value, and one per `charactersPerStep` characters. */
 const termSteps = 16
 const charactersPerStep = 16
 
-/** Conditions on labels that one query may have. */
+/** Maximum number of label terms of one query. */
 const maxTerms = 64
 
-/** The steps that one client may spend on comparisons. */
+/** The step budget of one client. */
 class Steps {
   #left = stepBudget
   #since = performance.now()
 
-  /** Throws RpcError when none is left. What was spent beyond the budget has to be regained as well. */
+  /** Throws RpcError when none is left. An overdraft has to be refilled first. */
   require(): void {
     const now = performance.now()
     this.#left = Math.min(stepBudget, this.#left + ((now - this.#since) / 1000) * stepBudget)
@@ -45,7 +45,7 @@ class Steps {
   }
 }
 
-/** The steps of each client, for as long as it has connections or calls. */
+/** The budgets of clients that have connections or calls. */
 const steps = new WeakMap<object, Steps>()
 
 function stepsOf(client: object): Steps {
@@ -57,7 +57,7 @@ function stepsOf(client: object): Steps {
   return known
 }
 
-/** What a client selects. Throws RpcError for what cannot be selected by, and when the client has compared too much already. */
+/** The query of a client. Throws RpcError when it is invalid, and when the client has used up its budget. */
 export function queryOf(
   options: Pick<cosi.resource.ListOptions, 'labelQuery' | 'idQuery'> | undefined,
   { client }: Pick<Context, 'client'>,
