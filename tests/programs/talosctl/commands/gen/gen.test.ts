@@ -91,7 +91,7 @@ test('validate says everything that is wrong, and where', async () => {
   expect(await talosctl('validate', '-c', 'bad.yaml', '-m', 'metal')).toEqual({
     code: 1,
     out: '',
-    err: 'line 2, column 3, document v1alpha1: machine.typ: unknown key "typ", did you mean "type"?\nline 3, column 12, document v1alpha1: machine.kubelet: wants a map, not 5\n',
+    err: 'line 2, column 3, document v1alpha1: machine.typ: unknown key "typ", did you mean "type"?\nline 3, column 12, document v1alpha1: machine.kubelet: expected map, got 5\n',
   })
   expect((await talosctl('validate', '-c', 'bad.yaml', '-m', 'moon')).err).toBe('unknown mode "moon": there are metal, cloud, container\n')
 })
