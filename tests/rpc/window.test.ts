@@ -69,13 +69,13 @@ test('bytes that a client does not read are not sent', async () => {
   expect(held).toBeLessThanOrEqual(largestWindow)
 })
 
-test('the more streams share a connection, the less waits for each, and what waits for all is bounded', async () => {
+test('the buffer of a stream shrinks with the number of streams of a connection, and their sum is bounded', async () => {
   const kib = 1024
   const count = 256
   const kept: Stream[] = []
   const place = join(folder, 'shared')
   const shared = listen({ unix: place }, { maxStreams: 2 * count, welcome: () => ({ request: (stream) => kept.push(stream) }) })
-  // It takes no bytes of any answer.
+  // Its window is 0, so that it accepts no bytes.
   const client = await RawClient.connect(place, { settings: { initialWindowSize: 0 } })
   const fill = () => {
     for (const stream of kept) {
@@ -97,7 +97,7 @@ test('the more streams share a connection, the less waits for each, and what wai
   await shared.close()
 })
 
-test('readers that take nothing hold up nobody else', async () => {
+test('stalled readers block no other stream', async () => {
   const stuck = Array.from({ length: 100 }, (_, n) => ask(`/stuck-${n}`))
   for (let n = 0; n < 10; n++) expect((await sip(ask('/small'))).read).toBe(piece)
   expect((await sip(ask('/large'))).read).toBe(size)

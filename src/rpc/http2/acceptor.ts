@@ -58,14 +58,14 @@ export class Acceptor {
   /** Connections without an address are clients of their own. */
   #unnamed = 0
   readonly #arrivals = new Arrivals()
-  /** Those who have not greeted yet, in the order they came. */
+  /** Connections that have not sent their preface, in order of arrival. */
   readonly #greeting = new Set<Socket>()
   #pinged = new WeakSet<Session>()
   readonly #pace = new Pace<Socket>()
   /** The certificates of accepted clients. */
   readonly #certificates = new Map<Session, PeerCertificate>()
 
-  /** `overrun` ends the runtime's accepting for a while, as too many come. */
+  /** `overrun` pauses the runtime's accepting when too many connections arrive. */
   constructor(
     options: ListenOptions,
     tls: ServerTls | undefined,
@@ -77,8 +77,8 @@ export class Acceptor {
   }
 
   /**
-   * A connection was accepted. The runtime accepts all that wait before it does anything else, and clients that are turned away
-   * may come back at once: nobody is turned away before it has finished, and a flood that would not let it finish is cut off.
+   * A connection was accepted. The runtime accepts all pending connections before it does anything else, and refused clients may
+   * reconnect at once: so none is refused before it has finished, and a flood that would not let it finish is interrupted.
    */
   opened(socket: Socket): void {
     socket.data = {}
@@ -97,11 +97,11 @@ export class Acceptor {
     while (this.#greeting.size > limits.maxGreeting) {
       const oldest = this.#oldestOfMost()
       if (!oldest) return
-      this.#turnAway(oldest, 'too many connections are being made')
+      this.#turnAway(oldest, 'too many connections in handshake')
     }
   }
 
-  /** A secret of the connection was agreed. */
+  /** Stores a traffic secret of the connection. */
   agreed(socket: Socket, line: Uint8Array): void {
     if (this.tls?.clients !== 'required') return
     const secret = trafficSecret(Buffer.from(line).toString('latin1'))
@@ -141,7 +141,7 @@ export class Acceptor {
     if (tls.ca === undefined || tls.ca === before?.ca) return
     const authorities = authoritiesOf(tls.ca)
     for (const [session, certificate] of this.#certificates)
-      if (!issuerOf(certificate, authorities)) this.#expire(session, 'its authority is not accepted any more')
+      if (!issuerOf(certificate, authorities)) this.#expire(session, 'its authority is no longer accepted')
   }
 
   /** Closes connections whose certificates are no longer valid. */

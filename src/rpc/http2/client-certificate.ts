@@ -17,7 +17,7 @@ export function authoritiesOf(pem: string): X509Certificate[] {
   return blocks.map((block) => new X509Certificate(block))
 }
 
-/** The one of the authorities that issued a certificate that was verified, or one that it was verified by, or that is one of these. */
+/** The authority that issued a verified certificate or one of its chain, or that is itself in the chain. */
 export function issuerOf(certificate: PeerCertificate, authorities: readonly X509Certificate[]): X509Certificate | undefined {
   let at: Partial<DetailedPeerCertificate> | undefined = certificate
   for (let depth = 0; at?.raw && depth < 8; depth++) {

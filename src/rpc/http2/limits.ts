@@ -66,16 +66,16 @@ export const silentTime = 60_000
 export const maxGreeting = 512
 
 /**
- * Connections that are accepted at once, and each second in the long run, and milliseconds without any once there were more:
- * one costs a fraction of a millisecond before anything is known of it. The kernel keeps 512 waiting.
+ * Connections that are accepted in a burst and per second, and the pause in milliseconds after more than that: accepting one
+ * costs a fraction of a millisecond before anything is known about the client. The kernel's backlog is 512.
  */
 export const acceptBurst = 512
 export const acceptsPerSecond = 500
 export const acceptPause = 100
 
 /**
- * What the clients of one listener may hold. Those of one address may be many behind a translation or a load balancer;
- * of a unix socket each connection is an identity of its own.
+ * What the clients of one listener may hold. An address may stand for many clients behind NAT or a load balancer; on a unix
+ * socket each connection is an identity of its own.
  */
 export const defaultShares: ShareLimits = {
   address: { connections: 512, calls: 4096, bytes: 16 * 1024 * 1024 },
