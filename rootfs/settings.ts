@@ -1,5 +1,5 @@
 /**
- * What the Kubernetes programs and etcd inside can be told, asked of their own packages: `bun run settings` writes
+ * The flags, feature gates and fields of the built-in Kubernetes programs and etcd, read from their packages: `bun run settings` writes
  * src/os/k8s/documents/settings.txt, which is checked in. Run it when a release in build/go-recipes.ts changes.
  */
 import { cp, mkdir } from 'node:fs/promises'
@@ -26,7 +26,7 @@ const recipe: GoRecipe = {
 
 const { folder } = await buildGo(recipe)
 const text = await run([join(folder, 'settings')])
-const head = `# What the programs inside can be told. Made by \`bun run settings\`; do not edit.
+const head = `# Flags, feature gates and fields of the built-in programs. Made by \`bun run settings\`; do not edit.
 versions
   kubernetes ${releases.kubernetes}
   etcd ${releases.etcd}`

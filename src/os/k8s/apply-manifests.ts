@@ -5,21 +5,22 @@ import { KubeError } from '../../kube/errors.ts'
 import { describeObject, type KubeObject } from '../../kube/object.ts'
 import { systemNamespace } from './manifests/objects.ts'
 
-/** Whose fields the applied ones are. */
+/** The field manager of the applied objects. */
 export const fieldManager = 'talos'
 
-/** The list of what was applied. */
+/** The inventory of what was applied. */
 export const inventoryName = 'talos-bootstrap-manifests-inventory'
 
-/** Manifests by id, to be applied in the order of the ids. */
+/** Manifests by id, applied in the order of the ids. */
 export type Manifests = readonly { id: string; objects: readonly KubeObject[] }[]
 
-/** Between two tries of what may succeed in a moment. */
+/** Retry interval after a temporary failure, in milliseconds. */
 const retryDelay = 200
 
 /**
- * Applies every object in order, those whose namespace or kind comes later once more at the end; then lists them in the inventory. What somebody else has changed meanwhile stays theirs and is
- * told. Throws the first error that waiting does not mend, after everything has been tried.
+ * Applies every object in order; objects whose namespace or kind comes later are applied once more at the end. Then lists all of
+ * them in the inventory. Fields that others have changed meanwhile are left alone, which is logged. Throws the first permanent
+ * error after everything has been tried.
  */
 export async function applyManifests(
   client: KubeClient,
@@ -34,7 +35,7 @@ export async function applyManifests(
         if (!(await applyObject(client, object, log, signal, false))) early.push({ id, object })
       } catch (error) {
         if (signal.aborted) throw signal.reason
-        log.warn('object could not be applied', { manifest: id, object: describeObject(object), error })
+        log.warn('apply object failed', { manifest: id, object: describeObject(object), error })
         failures.push(error)
       }
     }
@@ -45,7 +46,7 @@ export async function applyManifests(
       await applyObject(client, object, log, signal, true)
     } catch (error) {
       if (signal.aborted) throw signal.reason
-      log.warn('object could not be applied', { manifest: id, object: describeObject(object), error })
+      log.warn('apply object failed', { manifest: id, object: describeObject(object), error })
       failures.push(error)
     }
   }
@@ -53,7 +54,7 @@ export async function applyManifests(
   if (failures.length > 0) throw failures[0]
 }
 
-/** Resolves when the API server is ready for everybody: its own roles and the system's namespace are there. */
+/** Resolves when the API server is ready for all clients: its own roles and the system's namespace exist. */
 export async function apiReady(client: KubeClient, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {
@@ -68,7 +69,7 @@ export async function apiReady(client: KubeClient, signal: AbortSignal): Promise
   }
 }
 
-/** Tells whether it was applied; what stands on something that is not there yet is waited for only when asked to. */
+/** Returns whether it was applied. Waits for a missing namespace or kind only if `wait` is set. */
 async function applyObject(client: KubeClient, object: KubeObject, log: Logger, signal: AbortSignal, wait: boolean): Promise<boolean> {
   const end = systemClock.deadline(30_000)
   for (;;) {
@@ -81,7 +82,7 @@ async function applyObject(client: KubeClient, object: KubeObject, log: Logger, 
     } catch (error) {
       if (signal.aborted || !(error instanceof KubeError)) throw error
       if (error.status === 409 && error.reason === 'Conflict') {
-        log.info('object was changed by somebody else and is left so', { object: describeObject(object), error })
+        log.info('object changed by others, left alone', { object: describeObject(object), error })
         return true
       }
       if (error.status === 404 && !wait) return false
@@ -91,14 +92,14 @@ async function applyObject(client: KubeClient, object: KubeObject, log: Logger, 
   }
 }
 
-/** Whether the same may succeed a moment later: the server is starting, or a namespace or kind is about to appear. */
+/** Whether a retry may succeed: the server is starting, or a namespace or kind is about to appear. */
 function passing({ status, reason }: KubeError): boolean {
   return status === 0 ? reason !== 'Malformed' : status === 404 || status === 403 || status === 429 || status >= 500
 }
 
 const order = ['Namespace', 'CustomResourceDefinition', 'ServiceAccount', 'ClusterRole', 'ClusterRoleBinding']
 
-/** What others stand on comes first. */
+/** Objects that others depend on come first. */
 function sorted(objects: readonly KubeObject[]): KubeObject[] {
   const rank = ({ kind }: KubeObject) => (order.includes(kind) ? order.indexOf(kind) : order.length)
   return [...objects].sort((a, b) => rank(a) - rank(b))

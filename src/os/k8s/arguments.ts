@@ -1,12 +1,12 @@
 /**
- * Command lines of Kubernetes' components: what this system says, joined with what the operator adds. Each flag has a
- * policy: the operator may replace it, add to its list, or not touch it.
+ * Command lines of the Kubernetes components: the system's flags, merged with the operator's. Each flag has a policy: the
+ * operator may replace it, add to its list, or not change it.
  */
 
-/** What the operator may do with a flag of ours. */
+/** What the operator may do with a flag of the system. */
 export type Policy = 'overwrite' | 'additive' | 'denied'
 
-/** Our value of a flag and what may be done with it; no value means that only the policy is said. */
+/** The system's value of a flag and its policy; no value means that only the policy is set. */
 export interface Flag {
   value?: string | readonly string[]
   policy: Policy
@@ -15,12 +15,12 @@ export interface Flag {
 /** Flags as the operator gives them: each with one value or several. */
 export type ExtraArgs = Readonly<Record<string, { values: readonly string[] }>>
 
-/** The operator asked for a flag that is not theirs. */
+/** The operator set a flag that only the system may set. */
 export class ArgumentError extends Error {
   override readonly name = 'ArgumentError'
 }
 
-/** Joins ours and theirs into `--name=value` in the order of the names. Throws ArgumentError for a denied flag. */
+/** Merges both into `--name=value`, sorted by name. Throws ArgumentError for a denied flag. */
 export function buildArguments(component: string, ours: Readonly<Record<string, Flag>>, theirs: ExtraArgs = {}): string[] {
   const values = new Map<string, readonly string[]>()
   for (const [name, { value }] of Object.entries(ours)) if (value !== undefined) values.set(name, [joined(value)])

@@ -4,7 +4,7 @@ export const kubernetesVersion = '1.36.3'
 /** The etcd release inside this build. */
 export const etcdVersion = '3.6.16'
 
-/** The images a configuration that names none stands for; all of them are in the root file system. */
+/** The default images; all of them are in the root file system. */
 export const defaultImages = {
   apiServer: `registry.k8s.io/kube-apiserver:v${kubernetesVersion}`,
   controllerManager: `registry.k8s.io/kube-controller-manager:v${kubernetesVersion}`,

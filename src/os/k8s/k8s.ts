@@ -41,7 +41,7 @@ import { configurePodNetwork } from './controllers/node/pod-network.ts'
 import { resources } from './resource-types.ts'
 import { kubeletService } from './services/kubelet.ts'
 
-/** Kubernetes on this node: kubelet, control plane, what a new cluster is given, and the way to its API. */
+/** Kubernetes on this node: kubelet, control plane, the manifests of a new cluster, and access to its API. */
 export const k8s: Area = {
   name: 'k8s',
   resources,

@@ -1,4 +1,4 @@
-/** The parts of the machine configuration that Kubernetes is made from. */
+/** The parts of the machine configuration that Kubernetes uses. */
 import type { Resource } from '../../cosi/resource.ts'
 import type { ClusterSection } from '../config/declared.ts'
 import type { V1Alpha1Document } from '../config/documents/v1alpha1.ts'
@@ -19,7 +19,7 @@ export function requestsServingCertificates(config: KubernetesConfig | undefined
   return flag === undefined ? extraConfig?.serverTLSBootstrap === true : flag === 'true'
 }
 
-/** Whether the configuration is a control plane's. */
+/** Whether the configuration is that of a control plane node. */
 export function isControlPlane(config: KubernetesConfig | undefined): boolean {
   const type = config?.machine?.type
   return type === 'controlplane' || type === 'init'
@@ -35,7 +35,7 @@ export const dnsDomain = (cluster: ClusterSection | undefined): string => cluste
 /** The port of a control plane node's API server. */
 export const localPort = (cluster: ClusterSection | undefined): number => cluster?.controlPlane?.localAPIServerPort || 6443
 
-/** KubePrism's port when it is switched on. */
+/** KubePrism's port when it is enabled. */
 export const kubePrismPort = (config: KubernetesConfig | undefined): number | undefined =>
   config?.machine?.features?.kubePrism?.enabled ? config.machine.features.kubePrism.port || 7445 : undefined
 
@@ -43,6 +43,6 @@ function filled(given: string[] | undefined, otherwise: string[]): string[] {
   return given && given.length > 0 ? given : otherwise
 }
 
-/** The v1alpha1 document of a machine configuration resource: what was validated, decoded once. */
+/** The v1alpha1 document of a machine configuration resource: validated, decoded once. */
 export const kubernetesConfigOf = (resource: Resource<string> | undefined): KubernetesConfig | undefined =>
   resource && (configOf(resource).v1alpha1 ?? {})

@@ -1,17 +1,17 @@
 import { isIPv6 } from '../../wire/prefix.ts'
 
-/** What the pods' network on this node is made from. */
+/** The inputs of the pod network on this node. */
 export interface PodNetwork {
-  /** This node's share, one a family. */
+  /** This node's pod CIDRs, one per address family. */
   podCIDRs: readonly string[]
   /** The largest packet between pods. */
   mtu: number
 }
 
-/** What VXLAN adds to a packet. */
+/** The overhead of VXLAN per packet. */
 export const vxlanOverhead = 50
 
-/** The CNI configuration for flannel's network: a bridge, addresses of this node's share, ports of the host. */
+/** The CNI configuration for flannel's network: a bridge, addresses of this node's CIDRs, host ports. */
 export function podNetworkConflist({ podCIDRs, mtu }: PodNetwork): string {
   const routes = [podCIDRs.some((cidr) => !isIPv6(cidr)) && { dst: '0.0.0.0/0' }, podCIDRs.some(isIPv6) && { dst: '::/0' }].filter(Boolean)
   return `${JSON.stringify(
@@ -25,11 +25,11 @@ export function podNetworkConflist({ podCIDRs, mtu }: PodNetwork): string {
           mtu,
           isGateway: true,
           hairpinMode: true,
-          // What leaves the cluster is masqueraded by flannel.
+          // flannel masquerades what leaves the cluster.
           ipMasq: false,
           ipam: {
             type: 'host-local',
-            // Pods do not outlive the node's start, nor should the list of their addresses.
+            // Pods do not survive a restart of the node, nor should the list of their addresses.
             dataDir: '/run/cni/networks',
             ranges: podCIDRs.map((subnet) => [{ subnet }]),
             routes,

@@ -1,16 +1,16 @@
 import type { Kernel } from '../kernel.ts'
 
-/** A file to be on disk for a component, readable by nobody else. */
+/** A file of a component, readable by no other user. */
 export interface RenderedFile {
   name: string
   content: string
   mode?: number
 }
 
-/** What writing needs of the kernel. */
+/** The kernel calls that writing takes. */
 export type FileWriter = Pick<Kernel['files'], 'mkdirAll' | 'writeAtomic' | 'readTextIfThere'>
 
-/** Makes a folder hold these files, owned by one user; files that are right already are left alone. */
+/** Makes a folder hold exactly these files, owned by one user; files that are up to date are left alone. */
 export async function renderFiles(files: FileWriter, folder: string, uid: number, rendered: readonly RenderedFile[]): Promise<void> {
   files.mkdirAll(folder, { mode: 0o700, uid, gid: uid })
   for (const { name, content, mode = 0o400 } of rendered) {

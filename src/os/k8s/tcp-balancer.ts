@@ -1,37 +1,37 @@
 /**
- * A TCP load balancer on one address of this node: each connection goes to an upstream that accepts it. When none does,
- * a client is either held for a while, so that whoever comes a moment too early does not begin to back off, or refused
- * as if nobody listened: there are clients that take a refusal for an answer, but try again and again after a silence.
- * Bytes are passed as they come, each side read only as fast as the other takes.
+ * A TCP load balancer on one address of this node: each connection goes to an upstream that accepts it. When none does, a client
+ * is either held for a while, so that a client that comes a moment too early does not start to back off, or refused as if nothing
+ * listened: some clients accept a refusal, but retry again and again after a timeout. Bytes are forwarded as they come, each side
+ * read only as fast as the other accepts them.
  */
 
 import type { Socket, TCPSocketListener } from 'bun'
 import { systemClock } from '../../cosi/clock.ts'
 
-/** Where connections may go. */
+/** The address of an upstream. */
 export interface Upstream {
   host: string
   port: number
   /**
-   * Itself a balancer, that may accept before anybody behind it does: asked only when the others have kept a client
-   * waiting, or have not been heard of for a minute.
+   * Itself a balancer, which may accept before its own upstreams do: used only when the others have kept a client waiting, or have
+   * not accepted for a minute.
    */
   lastResort?: boolean
 }
 
-/** How patient the balancer is, in milliseconds. */
+/** The timeouts of the balancer, in milliseconds. */
 export interface BalancerOptions {
   hostname: string
   port: number
   /** One upstream's time to accept. */
   connectTimeout?: number
-  /** Between two tries while a client is held. */
+  /** Retry interval while a client is held. */
   retry?: number
   /** Called when the answer to "does any upstream accept" changes. */
   onHealth?(healthy: boolean): void
 }
 
-/** How long a client waits for the others before the last resort is asked, and after what silence it is asked at once. */
+/** How long a client waits for the others before the last resort is tried, and after what time without an accept it is tried at once. */
 const resortAfter = 6000
 const silence = 60_000
 
@@ -40,32 +40,32 @@ export interface Balancer {
   /** The port while it listens. */
   readonly port: number | undefined
   readonly healthy: boolean
-  /** Takes clients, and holds each so many milliseconds while nobody accepts; TLS clients give a handshake ten seconds. */
-  listen(patience: number): void
-  /** Lets the kernel refuse clients; connections that are there stay. */
+  /** Accepts clients, and holds each for so many milliseconds while no upstream accepts; TLS clients give a handshake ten seconds. */
+  listen(holdTime: number): void
+  /** Lets the kernel refuse clients; existing connections stay. */
   refuse(): void
-  /** Replaces the upstreams; connections that are there stay. The order is the order of preference. */
+  /** Replaces the upstreams in order of preference; existing connections stay. */
   setUpstreams(upstreams: readonly Upstream[]): void
-  /** Asks every upstream whether it accepts. */
+  /** Checks which upstreams accept. */
   check(): Promise<boolean>
   close(): void
 }
 
 interface Side {
   peer?: Socket<Side>
-  /** What the peer has not taken yet. */
+  /** Bytes that the peer has not accepted yet. */
   waiting: Uint8Array[]
   ended: boolean
 }
 
-/** Makes a balancer; it neither listens nor asks anybody before it is told to. */
+/** Makes a balancer; it starts with `listen` and checks upstreams with `check`. */
 export function balanceTcp(options: BalancerOptions): Balancer {
   const { hostname, port, connectTimeout = 3000, retry = 100 } = options
   let upstreams: readonly Upstream[] = []
   let healthy = false
   let closed = false
   let heard = systemClock.elapsed()
-  let patience = 0
+  let holdTime = 0
   const failedAt = new Map<string, number>()
 
   const note = (accepted: boolean) => {
@@ -83,7 +83,7 @@ export function balanceTcp(options: BalancerOptions): Balancer {
       data: { waiting: [], ended: false },
       socket: { ...relay, open: resolve, connectError: (_, error) => reject(error) },
     }).then(
-      // One that comes after its time is not wanted any more.
+      // A connection after the timeout is closed.
       (socket) => promise.catch(() => socket.terminate()),
       reject,
     )
@@ -96,7 +96,7 @@ export function balanceTcp(options: BalancerOptions): Balancer {
   const accepted = async (timeout: number, waited = 0): Promise<Socket<Side> | undefined> => {
     const now = systemClock.elapsed()
     const anyone = lastResortCounts(waited)
-    // Those that refused a moment ago come last.
+    // Upstreams that refused a moment ago come last.
     const rank = (upstream: Upstream) => Number(upstream.lastResort ?? false) * 2 + Number(recent(failedAt.get(keyOf(upstream)), now))
     const order = upstreams.filter(({ lastResort }) => anyone || !lastResort).sort((a, b) => rank(a) - rank(b))
     for (const upstream of order) {
@@ -123,7 +123,7 @@ export function balanceTcp(options: BalancerOptions): Balancer {
         return
       }
       if (upstream) return join(client, upstream)
-      if (systemClock.elapsed() - start >= patience) return client.terminate()
+      if (systemClock.elapsed() - start >= holdTime) return client.terminate()
       await Bun.sleep(retry)
     }
   }
@@ -137,7 +137,7 @@ export function balanceTcp(options: BalancerOptions): Balancer {
         ...relay,
         open(client) {
           client.data = { waiting: [], ended: false }
-          // Nothing is read before there is somebody to give it to.
+          // Nothing is read before there is an upstream.
           client.pause()
           connectClient(client).catch(() => client.terminate())
         },
@@ -152,7 +152,7 @@ export function balanceTcp(options: BalancerOptions): Balancer {
       return healthy
     },
     listen(held) {
-      patience = held
+      holdTime = held
       listener ??= openListener()
     },
     refuse() {
@@ -163,10 +163,10 @@ export function balanceTcp(options: BalancerOptions): Balancer {
       upstreams = next
     },
     async check() {
-      const asked = upstreams.filter(({ lastResort }) => !lastResort || lastResortCounts(0))
+      const candidates = upstreams.filter(({ lastResort }) => !lastResort || lastResortCounts(0))
       try {
         const first = await Promise.any(
-          asked.map(async (upstream) => {
+          candidates.map(async (upstream) => {
             const socket = await open(upstream, connectTimeout)
             socket.terminate()
             return upstream
@@ -230,7 +230,7 @@ const relay = {
     if (peer?.data.ended) socket.end()
     else peer?.resume()
   },
-  /** One side is gone: the other is closed as soon as it has taken everything. Half-closed connections are not kept. */
+  /** One side is closed: the other is closed once all bytes are written. Half-closed connections are not kept. */
   close(socket: Socket<Side>) {
     socket.data.ended = true
     const { peer } = socket.data

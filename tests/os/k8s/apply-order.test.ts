@@ -5,7 +5,7 @@ import { KubeError } from '../../../src/kube/errors.ts'
 import type { KubeObject } from '../../../src/kube/object.ts'
 import { applyManifests } from '../../../src/os/k8s/apply-manifests.ts'
 
-/** An API server that knows namespaces, and says what it was given. */
+/** An API server that knows namespaces, and records the applied objects. */
 function server() {
   const namespaces = new Set(['kube-system'])
   const applied: string[] = []

@@ -10,13 +10,13 @@ test('what nobody translated is dropped, one rule a family, the table replaced a
   expect(serviceGuard(['10.96.0.0/12'])).not.toContain('ip6')
 })
 
-test('nft is handed the script; what it says when it refuses is the error', async () => {
+test('nft gets the script; its output when it refuses is the error', async () => {
   const commands: Command[] = []
   const spawn =
-    (code: number, said: string): Spawn =>
+    (code: number, text: string): Spawn =>
     (command) => {
       commands.push(command)
-      const output = [new Response(said).body!]
+      const output = [new Response(text).body!]
       return { pid: 1, output, exited: Promise.resolve({ code, signal: null }), kill: () => {} }
     }
   const script = serviceGuard(['10.96.0.0/12'])

@@ -3,9 +3,9 @@ import { preferred } from '../../../src/os/k8s/controllers/kube-prism/kube-prism
 import { balanceTcp } from '../../../src/os/k8s/tcp-balancer.ts'
 
 const serve = (answer: string, port = 0) => Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response(answer) })
-const balancer = (patience = 0) => {
+const balancer = (holdTime = 0) => {
   const made = balanceTcp({ hostname: '127.0.0.1', port: 0, retry: 5 })
-  made.listen(patience)
+  made.listen(holdTime)
   return made
 }
 const ask = async (port: number | undefined) => (await fetch(`http://127.0.0.1:${port}/`, { keepalive: false })).text()
@@ -40,7 +40,7 @@ test('a client that comes too early is held until somebody accepts', async () =>
   b.close()
 })
 
-test('a client without patience is let go, and one that is refused never gets in', async () => {
+test('a client without a hold time is let go, and one that is refused never gets in', async () => {
   const b = balancer()
   const port = b.port
   await expect(ask(port)).rejects.toThrow()
@@ -50,7 +50,7 @@ test('a client without patience is let go, and one that is refused never gets in
   b.close()
 })
 
-test('a last resort is not asked while the others are only silent for a moment', async () => {
+test('a last resort is not used while the others are only silent for a moment', async () => {
   const resort = serve('resort')
   const b = balancer()
   b.setUpstreams([

@@ -1,17 +1,17 @@
-/** How the kubelet runs since it was last started, as its supervisor and its log have it. */
+/** How the kubelet runs since its last start, according to its supervisor and its log. */
 import type { LogRing } from '../../../supervise/log-ring.ts'
 import type { ServiceEvent, ServiceSnapshot } from '../../../supervise/snapshot.ts'
 import { lastWordsOf } from '../../runtime/explain/last-words.ts'
 import { endsIn } from '../../runtime/explain/service-trouble.ts'
 import type { PodRun } from './pod-run.ts'
 
-/** The part of the supervisor that is asked. */
+/** The part of the supervisor that is used. */
 interface Services {
   get(id: string): ServiceSnapshot | undefined
   readonly logs?: { get(id: string): Pick<LogRing, 'read'> | undefined }
 }
 
-/** Readiness, and how often it ended or could not be started since `after`, the newest event before it was started. */
+/** Readiness, and the number of exits and failed starts since `after`, the newest event before it was started. */
 export async function kubeletRun(services: Services, after: ServiceEvent | undefined): Promise<PodRun> {
   const { state, health, events = [], logFrom = 0 } = services.get('kubelet') ?? {}
   const ends = endsIn(after ? events.slice(events.indexOf(after) + 1) : events)

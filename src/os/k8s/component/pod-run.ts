@@ -27,13 +27,13 @@ export interface PodRun {
   error: string
 }
 
-/** Reasons for which a container waits that do not pass by themselves: the image is not there, or it cannot be created from it. */
+/** Reasons for waiting that are permanent: the image is missing, or no container can be created from it. */
 const fatal =
   /^(ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull|CreateContainerConfigError|CreateContainerError|RunContainerError)$/
-/** The image failed once, and the kubelet has tried again. */
+/** The image failed once, and the kubelet has retried. */
 const repeated = /BackOff$|^(InvalidImageName|ErrImageNeverPull)$/
 
-/** Readiness, the number of failures and the last reason for one. */
+/** Readiness, the number of failures and the reason of the last one. */
 export function podRun({ status }: KubeObject): PodRun {
   const { conditions = [], containerStatuses = [] } = (status ?? {}) as PodStatus
   const ready = conditions.some(({ type, status: value }) => type === 'Ready' && value === 'True')
@@ -48,7 +48,7 @@ export function podRun({ status }: KubeObject): PodRun {
 function containerRun({ state = {}, lastState = {}, restartCount = 0 }: ContainerStatus): { failures: number; error: string } {
   const { reason = '', message = '' } = state.waiting ?? {}
   if (fatal.test(reason)) return { failures: restartCount + (repeated.test(reason) ? 2 : 1), error: message || reason }
-  // Each restart follows an end; one that ended and is not restarted yet is one more.
+  // Each restart follows an exit; a container that has exited and is not restarted yet counts as one more.
   const ended = state.terminated !== undefined || reason === 'CrashLoopBackOff'
   const end = state.terminated ?? lastState.terminated
   return { failures: restartCount + (ended ? 1 : 0), error: end ? why(end) : '' }

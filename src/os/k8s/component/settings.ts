@@ -1,6 +1,6 @@
 /**
  * The settings of a component (of Kubernetes, or etcd) are one section of the machine configuration. They are tried as a whole:
- * when a component does not start with a changed section, the whole section it ran with before stays in effect.
+ * when a component does not start with a changed section, the whole previous section stays in effect.
  */
 import { createHash } from 'node:crypto'
 import type { Resource, SpecOf } from '../../../cosi/resource.ts'
@@ -9,7 +9,7 @@ import { changedPlaces } from '../../config/history/changes.ts'
 import type { KubernetesConfig } from '../machine-config.ts'
 import type { ComponentFallback } from '../resources/component.ts'
 
-/** Component → where its section is in the machine configuration. */
+/** Component → path of its section in the machine configuration. */
 export const sectionPaths = {
   kubelet: ['machine', 'kubelet'],
   'kube-apiserver': ['cluster', 'apiServer'],
@@ -18,16 +18,16 @@ export const sectionPaths = {
   etcd: ['cluster', 'etcd'],
 } as const
 
-/** Keys of a section that say nothing of how the component starts: an authority is rotated, not tried. */
+/** Keys of a section that do not affect the start of the component: an authority is rotated, not tried. */
 const excluded: Partial<Record<keyof typeof sectionPaths, readonly string[]>> = { etcd: ['ca'] }
 
-/** A component whose settings are tried before they stay. */
+/** A component whose settings are tried before they are kept. */
 export type ComponentName = keyof typeof sectionPaths
 
 /** All of them. */
 export const componentNames = Object.keys(sectionPaths) as ComponentName[]
 
-/** Under which annotation a resource or pod carries the digest of the settings it was made from. */
+/** The annotation of a resource or pod with the digest of the settings it was made from. */
 export const settingsAnnotation = 'ichor.dev/settings'
 
 /** The section of a component; an empty one when the configuration has none. */
@@ -38,26 +38,26 @@ export function sectionOf(component: ComponentName, config: KubernetesConfig | u
   return left ? Object.fromEntries(Object.entries(section).filter(([key]) => !left.includes(key))) : section
 }
 
-/** Whether the configuration says that the component does not run on this node. */
+/** Whether the configuration disables the component on this node. */
 export function isDisabled(component: ComponentName, config: KubernetesConfig | undefined): boolean {
   const { controllerManager, scheduler } = config?.machine?.controlPlane ?? {}
   if (component === 'kube-controller-manager') return controllerManager?.disabled === true
   return component === 'kube-scheduler' && scheduler?.disabled === true
 }
 
-/** Digest of a section: the same for the same meaning, whatever the order of its keys. */
+/** Digest of a section, independent of the order of its keys. */
 export function digestOf(section: unknown): string {
   return createHash('sha256').update(canonical(section)).digest('hex').slice(0, 16)
 }
 
-/** The configuration as it is in effect for a component: with the section it last ran with when the one given was rejected. */
+/** The effective configuration of a component: with the section it last ran with if the current one was rejected. */
 export function inEffect(
   component: ComponentName,
   config: KubernetesConfig | undefined,
   fallback: Resource<SpecOf<typeof ComponentFallback>> | undefined,
 ): KubernetesConfig | undefined {
   if (!config || !fallback) return config
-  // Another configuration than the rejected one is to be tried, also before the fallback is withdrawn.
+  // A configuration other than the rejected one is tried, also before the fallback is withdrawn.
   if (digestOf(sectionOf(component, config)) !== fallback.spec.rejected) return config
   const [part, name] = sectionPaths[component]
   const present = (config[part] as Record<string, object | undefined> | undefined)?.[name] ?? {}
@@ -65,7 +65,7 @@ export function inEffect(
   return { ...config, [part]: { ...config[part], [name]: { ...kept, ...(fallback.spec.section as object) } } }
 }
 
-/** The annotation that says which settings of a component a resource was made from. */
+/** The annotation with the settings of a component that a resource was made from. */
 export function annotated(component: ComponentName, config: KubernetesConfig | undefined): Record<string, string> {
   return { [settingsAnnotation]: digestOf(sectionOf(component, config)) }
 }

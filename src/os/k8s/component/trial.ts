@@ -1,10 +1,10 @@
 /**
  * The trial of a component's settings.
  *
- * Settings that a component ran with for a while are good and remembered. Other settings are tried: the component is started
- * with them. When it runs with them for a while they are good; when it fails twice before that they are rejected, and the good
- * ones are in effect again until the configuration changes once more. Without good settings there is nothing to go back to:
- * the first ones of a new machine are tried for as long as it takes.
+ * Settings that a component ran with for a while are good and kept. Other settings are tried: the component is started with
+ * them. When it runs with them for a while, they are good. When it fails twice before that, they are rejected, and the good ones
+ * are in effect again until the configuration changes once more. Without good settings there is no fallback: the first settings
+ * of a new machine are tried for as long as it takes.
  */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { ComponentStatus } from '../resources/component.ts'
@@ -22,20 +22,20 @@ export interface Rejection extends Settings {
   readonly since: string
 }
 
-/** What is known of one component. */
+/** The state of one component. */
 export interface TrialState {
   readonly good?: Settings
   readonly rejected?: Rejection
 }
 
-/** What is seen of the component now. */
+/** An observation of the component. */
 export interface Observation {
   readonly status: SpecOf<typeof ComponentStatus> | undefined
   /** The settings it runs with, as far as they are known. */
   readonly running?: Settings
-  /** Milliseconds for which it was seen ready with these settings and without another failure. */
+  /** Milliseconds for which it has been ready with these settings and without another failure. */
   readonly readyFor: number
-  /** Whether what it needs of others (etcd) is there: otherwise its failures say nothing of its settings. */
+  /** Whether its dependencies (etcd) are available: otherwise its failures are not caused by its settings. */
   readonly judged: boolean
   readonly now: Date
 }
@@ -50,7 +50,7 @@ export const failureLimit = 2
 export function judge(state: TrialState, wanted: Settings, seen: Observation): TrialState {
   const { good, rejected } = state
   const { status, running } = seen
-  // A component that takes its settings at its next start goes on with earlier ones, and these may be good.
+  // A component that takes its settings at its next start continues with earlier ones, which may be good.
   if (running && running.digest !== wanted.digest && running.digest !== good?.digest && status?.ready && seen.readyFor >= settleTime)
     return { ...state, good: running }
   if (good?.digest === wanted.digest) return rejected ? { good } : state
@@ -62,7 +62,7 @@ export function judge(state: TrialState, wanted: Settings, seen: Observation): T
   return state
 }
 
-/** The rejection in force for what is wanted, if there is one. */
+/** The rejection of the desired settings, if there is one. */
 export function rejectionOf({ good, rejected }: TrialState, wanted: Settings): Rejection | undefined {
   return good && rejected?.digest === wanted.digest ? rejected : undefined
 }

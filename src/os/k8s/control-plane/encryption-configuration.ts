@@ -1,6 +1,6 @@
 import { stringify } from 'yaml'
 
-/** How the API server encrypts secrets in etcd: with the keys that are set, the newest kind first; plain is still read. */
+/** The API server's encryption of secrets in etcd: the configured keys, the newest kind first; unencrypted data can still be read. */
 export function encryptionConfiguration(keys: { secretboxEncryptionSecret: string; aesCBCEncryptionSecret: string }): string {
   const key = (name: string, secret: string) => ({ keys: [{ name, secret }] })
   const providers = [

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { KubeObject } from '../../../kube/object.ts'
 import { settingsAnnotation } from '../component/settings.ts'
 
-/** Which node a static pod is for, and how far that is on its way into the cluster. */
+/** The node of a static pod, and its progress in joining the cluster. */
 export interface PodIdentity {
   node: string
   progress: string
@@ -10,7 +10,7 @@ export interface PodIdentity {
   settings: string
 }
 
-/** A static pod's own name, which changes with what the pod is. */
+/** A static pod's uid, which changes with its content. */
 export function podUid(pod: KubeObject, node: string): string {
   return createHash('sha256')
     .update(`${node}\n${JSON.stringify(pod)}`)
@@ -19,8 +19,8 @@ export function podUid(pod: KubeObject, node: string): string {
 }
 
 /**
- * Gives a static pod its name, and notes the node's progress outside of what the name stands for: the kubelet looks at a
- * pod anew when its annotations change, and shows it to an API server that was not there before.
+ * Sets a static pod's uid, and records the node's progress in annotations outside of the uid: the kubelet processes a pod again
+ * when its annotations change, and reports it to an API server that was not there before.
  */
 export function identified(pod: KubeObject, { node, progress, settings }: PodIdentity): KubeObject {
   const annotations = { ...pod.metadata.annotations, 'ichor.dev/node': progress, [settingsAnnotation]: settings }

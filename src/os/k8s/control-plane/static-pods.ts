@@ -7,7 +7,7 @@ import type { APIServerConfig } from '../resources/api-server-config.ts'
 import type { ControllerManagerConfig } from '../resources/controller-manager-config.ts'
 import type { SchedulerConfig } from '../resources/scheduler-config.ts'
 
-/** Versions that a pod carries, so that it is started anew when what it was started with changes. */
+/** Versions that a pod carries, so that it is restarted when its inputs change. */
 export interface PodVersions {
   secrets: string
   config: string
@@ -24,10 +24,10 @@ export const controlPlane = {
 /** One of the control plane's components. */
 export type Component = keyof typeof controlPlane
 
-/** Where a component's keys and certificates lie. */
+/** Where a component's keys and certificates are kept. */
 export const secretsFolder = (component: Component): string => `/system/secrets/kubernetes/${component}`
 
-/** Where a component's configuration files lie. */
+/** Where a component's configuration files are kept. */
 export const configFolder = (component: Component): string => `/system/config/kubernetes/${component}`
 
 /** Where the API server writes its audit log. */
@@ -90,7 +90,7 @@ export function apiServerArguments(config: SpecOf<typeof APIServerConfig>): stri
       'requestheader-group-headers': overwrite('X-Remote-Group'),
       'requestheader-username-headers': overwrite('X-Remote-User'),
       'secure-port': overwrite(String(config.localPort)),
-      // Tokens live as long as they were requested for, not a year: clients have reloaded theirs for years.
+      // Tokens live as long as requested, not a year: clients have reloaded theirs for years.
       'service-account-extend-token-expiration': overwrite('false'),
       'service-account-issuer': overwrite(config.controlPlaneEndpoint),
       'service-account-key-file': denied(`${secrets}/service-account.pub`),
@@ -122,7 +122,7 @@ export function controllerManagerArguments(config: SpecOf<typeof ControllerManag
       'cluster-signing-key-file': denied(`${secrets}/ca.key`),
       'configure-cloud-routes': overwrite('false'),
       controllers: additive('*,tokencleaner'),
-      // Its first act is an account for each of its controllers: with the usual pace that alone takes five seconds.
+      // It starts by creating an account for each of its controllers: at the default rate that alone takes five seconds.
       'kube-api-burst': overwrite('200'),
       'kube-api-qps': overwrite('100'),
       kubeconfig: overwrite(`${secrets}/kubeconfig`),
@@ -165,14 +165,14 @@ export function apiServerPod(config: SpecOf<typeof APIServerConfig>, versions: P
     config: true,
     volumes: [{ name: 'audit', hostPath: auditFolder, mountPath: auditFolder, readonly: false }],
     capabilities: ['NET_BIND_SERVICE'],
-    // It waits for its watchers, which wait for it: everything else is done long before.
-    patience: 10,
+    // The server waits for its watchers, which wait for it: everything else is done long before.
+    gracePeriod: 10,
   })
 }
 
 /**
- * Asked often, so that a component counts as soon as it can; a minute to start. Not at once: the first node of a new cluster is
- * ready a second later, and what counts as ready on a node that is not is set back for up to ten seconds.
+ * Probed often, so that a component becomes ready without delay; a minute to start. Not at once: the first node of a new cluster
+ * becomes ready a second later, and readiness on a node that is not ready is reset for up to ten seconds.
  */
 const startup = { initialDelaySeconds: 2, periodSeconds: 1, failureThreshold: 60 }
 
@@ -210,8 +210,8 @@ interface PodDetails {
   config?: boolean
   volumes?: Volume[]
   capabilities?: string[]
-  /** Seconds to end in; thirty if not given. */
-  patience?: number
+  /** Termination grace period in seconds; thirty if not given. */
+  gracePeriod?: number
   probes?: Record<string, unknown>
 }
 
@@ -252,7 +252,7 @@ function pod(component: Component, spec: ComponentSpec, args: string[], versions
       priority: 2000000000,
       priorityClassName: 'system-cluster-critical',
       hostNetwork: true,
-      ...(details.patience && { terminationGracePeriodSeconds: details.patience }),
+      ...(details.gracePeriod && { terminationGracePeriodSeconds: details.gracePeriod }),
       securityContext: { runAsNonRoot: true, runAsUser: uid, runAsGroup: uid, seccompProfile: { type: 'RuntimeDefault' } },
       containers: [
         {
@@ -262,7 +262,7 @@ function pod(component: Component, spec: ComponentSpec, args: string[], versions
           env: [
             ...Object.entries(spec.environmentVariables)
               .sort(([a], [b]) => (a < b ? -1 : 1))
-              // `$(NAME)` would be expanded by the kubelet: a doubled dollar is a dollar.
+              // The kubelet would expand `$(NAME)`: a doubled dollar is a literal one.
               .map(([name, value]) => ({ name, value: value.replaceAll('$', '$$$$') })),
             { name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } },
             ...memoryLimit(limits.memory),
@@ -270,7 +270,7 @@ function pod(component: Component, spec: ComponentSpec, args: string[], versions
           volumeMounts: volumes.map(({ name, mountPath, readonly }) => ({ name, mountPath, ...(readonly && { readOnly: true }) })),
           resources: { requests, ...(Object.keys(limits).length > 0 && { limits }) },
           ...details.probes,
-          // Why a component ended is then told by the kubelet, also when nobody can reach its log.
+          // The kubelet then reports why a component exited, also when its log cannot be reached.
           terminationMessagePolicy: 'FallbackToLogsOnError',
           securityContext: {
             allowPrivilegeEscalation: false,
@@ -297,7 +297,7 @@ function labelValue(image: string): string {
   return tag.replace(/[^A-Za-z0-9._-]/g, '-').slice(0, 63)
 }
 
-/** Go's soft memory limit a little under the pod's hard one. */
+/** Go's soft memory limit, a little below the pod's hard one. */
 function memoryLimit(limit: string | undefined): { name: string; value: string }[] {
   const [, digits, unit = ''] = limit?.match(/^(\d+(?:\.\d+)?)([KMGTP]i?|k|m)?$/) ?? []
   const factor = factors[unit]

@@ -14,8 +14,8 @@ import { ComponentFallback, ComponentStatus, ComponentTrial } from '../resources
 /** Milliseconds until a failed write is retried. */
 const retryInterval = 10_000
 
-/** What is needed of the machine. */
-interface Parts {
+/** What the controller uses of the machine. */
+interface Dependencies {
   readonly kernel: Pick<Kernel, 'mode'> & { readonly files: Pick<Kernel['files'], 'readTextIfThere' | 'writeAtomic'> }
 }
 
@@ -23,7 +23,7 @@ interface Parts {
  * Keeps the last good settings of each component in effect when changed ones do not start: the kubelet's, and on a control
  * plane those of the API server, the controller manager, the scheduler and etcd.
  */
-export function tryComponentSettings({ kernel: { files, mode } }: Parts): Controller {
+export function tryComponentSettings({ kernel: { files, mode } }: Dependencies): Controller {
   let states: Map<ComponentName, TrialState> | undefined
   let unsaved = false
   const readiness = new Readiness()
@@ -93,11 +93,11 @@ export function tryComponentSettings({ kernel: { files, mode } }: Parts): Contro
   })
 }
 
-/** What must work before a component's failures say something of its settings. */
+/** What must work before a component's failures count against its settings. */
 const required = (component: ComponentName): ('etcd' | 'kube-apiserver')[] =>
   component === 'kubelet' || component === 'etcd' ? [] : component === 'kube-apiserver' ? ['etcd'] : ['etcd', 'kube-apiserver']
 
-/** For how long each component has been ready with the same settings and number of failures. */
+/** Measures for how long each component has been ready with the same settings and number of failures. */
 class Readiness {
   readonly #since = new Map<ComponentName, { key: string; at: number }>()
 
@@ -115,11 +115,11 @@ class Readiness {
   }
 }
 
-/** The settings that each component may still run with: those wanted now, and the earlier ones it was started with. */
+/** The settings that each component may still run with: the desired ones, and earlier ones it was started with. */
 class RecentSettings {
   readonly #known = new Map<ComponentName, readonly Settings[]>()
 
-  /** Notes what is wanted; the settings of this digest, if they were wanted before. */
+  /** Records the desired settings; returns those of this digest, if they were desired before. */
   of(component: ComponentName, wanted: Settings, digest: string | undefined): Settings | undefined {
     const known = [...(this.#known.get(component) ?? []), wanted]
     const running = known.find((settings) => settings.digest === digest)

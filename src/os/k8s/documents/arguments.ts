@@ -1,4 +1,4 @@
-/** Rules of `extraArgs`: the flags that a program inside this release has, and values of their types. */
+/** Rules of `extraArgs`: the flags of the programs in this release, and the types of their values. */
 
 import type { Reporter } from '../../../document/kind.ts'
 import { nearest } from '../../../document/nearest.ts'
@@ -7,15 +7,15 @@ import { nanoseconds } from '../../../document/quantity.ts'
 import { ownFlags } from './own-flags.ts'
 import { type Program, settings } from './settings.ts'
 
-/** A component as a configuration has it. */
+/** A component's settings in a configuration. */
 interface Component {
   readonly image?: string
   readonly extraArgs?: Readonly<Record<string, string | readonly string[]>>
 }
 
 /**
- * Reports flags that the program does not have, and values it could not read: it would not start. What another release of it
- * has is not known here, so there these are warnings.
+ * Reports unknown flags and invalid values, with which the program would not start. Flags of other releases of the program are
+ * not known here, so for them these are warnings.
  */
 export function argumentRules(program: Program, component: Component | undefined, report: Reporter, path: Path): void {
   const own = versionInside(program)
@@ -36,14 +36,14 @@ export function argumentRules(program: Program, component: Component | undefined
 
 const versionInside = (program: Program) => settings().versions.get(program === 'etcd' ? 'etcd' : 'kubernetes')!
 
-/** Whether an image holds the release of a program that is inside, as far as its tag tells; none means the one inside. */
+/** Whether an image has the same release of a program as this build, as far as its tag shows; no image means the built-in one. */
 export function sameRelease(program: Program, image: string | undefined): boolean {
   if (!image) return true
   const tag = /:([^/:]+)$/.exec(image.split('@')[0]!)?.[1] ?? ''
   return tag.replace(/^v/, '').split('-')[0] === versionInside(program)
 }
 
-/** The flag a key stands for: Kubernetes takes underscores for dashes, etcd does not. */
+/** The flag a key stands for: Kubernetes accepts underscores for dashes, etcd does not. */
 const flagOf = (program: Program, key: string): string => (program === 'etcd' ? key : key.replaceAll('_', '-'))
 
 function problemOf(program: Program, flags: ReadonlyMap<string, string>, key: string, values: readonly string[]): string | undefined {
@@ -61,7 +61,7 @@ function problemOf(program: Program, flags: ReadonlyMap<string, string>, key: st
 
 const words = new Set(['1', 't', 'T', 'TRUE', 'true', 'True', '0', 'f', 'F', 'FALSE', 'false', 'False'])
 
-/** Whether Go's parser for flags of a type takes a value; types that are not numbers, times or words are left to the program. */
+/** Whether Go's parser for flags of a type accepts a value; types other than numbers, durations and enumerations are left to the program. */
 function fits(type: string, value: string): boolean {
   if (type === 'bool') return words.has(value)
   if (type === 'duration') return nanoseconds(value) !== undefined

@@ -27,7 +27,7 @@ import { isDomainName } from './names.ts'
 const resources = section({ requests: free, limits: free })
 const volumes = listOf(section({ hostPath: text, mountPath: text, readonly: flag }))
 
-/** What every component of the control plane takes. */
+/** Fields that every component of the control plane has. */
 const component = { image: text, extraArgs: mapOf(argument), extraVolumes: volumes, env: mapOf(text), resources }
 
 const endpoint = v.pipe(
@@ -38,7 +38,7 @@ const endpoint = v.pipe(
   ),
 )
 
-/** Fields about Kubernetes that lie directly in `cluster`. */
+/** Fields about Kubernetes directly in `cluster`. */
 export const clusterKubernetesFields = {
   controlPlane: section({
     endpoint: v.pipe(
@@ -73,7 +73,7 @@ export const clusterKubernetesFields = {
       keyedListOf(section({ name: text, configuration: free }), 'name'),
       v.description('Configuration of admission plugins.'),
     ),
-    auditPolicy: v.pipe(replacedFree, v.description('What is written to the audit log.')),
+    auditPolicy: v.pipe(replacedFree, v.description('The policy of the audit log.')),
     authorizationConfig: keyedListOf(section({ type: text, name: text, webhook: free }), 'name'),
   }),
   controllerManager: section(component),
@@ -110,7 +110,7 @@ const programs = [
 const isLocation = (value: string) =>
   value.startsWith('/') || (URL.canParse(value) && /^(https?|file):$/.test(new URL(value).protocol)) || /^[\w./-]+\.ya?ml$/.test(value)
 
-/** Rules of these sections; secrets are `secretRules`' business. */
+/** Rules of these sections; `secretRules` covers the secrets. */
 export function clusterKubernetesRules(cluster: ClusterKubernetes, report: Reporter): void {
   const at = (...path: Path) => ['cluster', ...path]
   if (!cluster.controlPlane?.endpoint)
@@ -155,7 +155,7 @@ export function clusterKubernetesRules(cluster: ClusterKubernetes, report: Repor
     }
     for (const part of ['requests', 'limits'] as const) {
       for (const key of Object.keys(cluster[component]?.resources?.[part] ?? {})) {
-        if (key !== 'cpu' && key !== 'memory') report.error(at(component, 'resources', part, key), 'only cpu and memory can be asked for')
+        if (key !== 'cpu' && key !== 'memory') report.error(at(component, 'resources', part, key), 'only cpu and memory can be requested')
       }
     }
   }

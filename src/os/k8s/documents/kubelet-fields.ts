@@ -1,4 +1,4 @@
-/** Rules of `machine.kubelet.extraConfig`: fields that the kubelet's configuration file has, with values of their types. */
+/** Rules of `machine.kubelet.extraConfig`: fields of the kubelet's configuration file, and the types of their values. */
 import { show } from '../../../document/decode.ts'
 import type { Reporter } from '../../../document/kind.ts'
 import { nearest } from '../../../document/nearest.ts'
@@ -10,8 +10,8 @@ import { type Field, settings } from './settings.ts'
 type Report = Reporter['error']
 
 /**
- * Reports fields that the kubelet would refuse and not start with. What a kubelet of another release has is not known here, so
- * there these are warnings.
+ * Reports fields with which the kubelet would refuse to start. Fields of other releases of the kubelet are not known here, so for
+ * them these are warnings.
  */
 export function kubeletFieldRules(extra: Readonly<Record<string, unknown>>, image: string | undefined, report: Reporter, path: Path): void {
   const { kubelet, versions } = settings()

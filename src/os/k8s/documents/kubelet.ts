@@ -1,4 +1,4 @@
-/** `machine.kubelet` and what else of `machine` is about the Kubernetes node. */
+/** `machine.kubelet` and the fields of `machine` about the Kubernetes node. */
 import * as v from 'valibot'
 import { argument, flag, free, listOf, mapOf, section, text, unsigned } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
@@ -13,7 +13,7 @@ const mapping = notYet(
   'mounts of the kubelet keep their owners, leave the mapping out',
 )
 
-/** The section as it is read. */
+/** The section after decoding. */
 export const kubelet = section({
   image: v.pipe(text, v.description("The kubelet's image.")),
   clusterDNS: v.pipe(
@@ -43,7 +43,7 @@ export const kubelet = section({
   disableManifestsDirectory: v.pipe(flag, v.description('Take no static pods from /etc/kubernetes/manifests.')),
 })
 
-/** Fields about the node that lie directly in `machine`. */
+/** Fields about the node directly in `machine`. */
 export const machineNodeFields = {
   kubelet,
   pods: listOf(free),

@@ -1,4 +1,4 @@
-/** The syntax of names that Kubernetes takes (labels, annotations, taints). */
+/** The syntax of names in Kubernetes (labels, annotations, taints). */
 
 const name = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/
 const domain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
@@ -24,5 +24,5 @@ export function labelValueProblem(value: string): string | undefined {
   return undefined
 }
 
-/** True for a DNS name as Kubernetes takes it. */
+/** True for a DNS name that Kubernetes accepts. */
 export const isDomainName = (value: string): boolean => value.length <= 253 && domain.test(value)

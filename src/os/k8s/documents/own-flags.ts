@@ -1,4 +1,4 @@
-/** Flags that the system sets itself whatever else is configured: files it writes, and what other parts of it rely on. */
+/** Flags that the system always sets itself: files it writes, and settings that other parts of it rely on. */
 import type { Program } from './settings.ts'
 
 /** Program → flags that `extraArgs` may not have. The command lines are checked against this list by a test. */

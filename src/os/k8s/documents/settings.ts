@@ -1,6 +1,7 @@
 /**
- * What the Kubernetes programs and etcd inside can be told, from the text that `bun run settings` makes of their own packages
- * (settings.txt): a head for each list, a line for each flag, feature gate or field, fields of a map indented below it.
+ * The flags, feature gates and configuration fields of the built-in Kubernetes programs and etcd, from the text that
+ * `bun run settings` makes of their packages (settings.txt): a heading for each list, a line for each item, fields of a map
+ * indented below it.
  */
 import text from './settings.txt' with { type: 'text' }
 
@@ -25,7 +26,7 @@ interface Settings {
 
 let known: Settings | undefined
 
-/** Read once, when somebody asks for it first. */
+/** Parsed once, on first use. */
 export const settings = (): Settings => (known ??= read(text))
 
 function read(source: string): Settings {
@@ -49,7 +50,7 @@ function read(source: string): Settings {
   }
 }
 
-/** The fields that lie as deep as the line at `from`, and the line behind them. */
+/** The fields that are indented as deep as the line at `from`, and the line after them. */
 function fields(lines: readonly string[], from: number): { fields: Map<string, Field>; next: number } {
   const depth = depthOf(lines[from] ?? '')
   const found = new Map<string, Field>()

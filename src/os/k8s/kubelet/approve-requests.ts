@@ -13,20 +13,20 @@ export interface Approval {
   approved?(request: KubeObject): void
   /** Called once for each reason of each request. */
   held?(request: KubeObject, reason: string): void
-  /** Milliseconds before an undecided request is looked at a second time; one second unless given. */
+  /** Milliseconds before an undecided request is evaluated a second time; one second unless given. */
   delay?: number
 }
 
-/** Between two looks at what is undecided: the cluster's records of a new node come within seconds, others may never come. */
+/** Evaluation interval of undecided requests in milliseconds: the cluster's records of a new node come within seconds, others may never come. */
 const firstDelay = 1_000
 const longestDelay = 60_000
 const watchDelay = 500
-/** Requests that are kept in mind at once; any node may make more. */
+/** Requests that are remembered at once; any node may create more. */
 const maxUndecided = 500
 
 /**
- * Approves certificate requests until the signal. A request that is not granted is never denied but looked at again, since what
- * it is compared with may be on its way; the cluster drops it after a day. Throws only what is not the API server's doing.
+ * Approves certificate requests until the signal. A request that is not granted is never denied but evaluated again, since its
+ * records may not be there yet; the cluster drops it after a day. Throws only errors that the API server did not cause.
  */
 export async function approveRequests(client: KubeClient, approval: Approval, signal: AbortSignal): Promise<void> {
   const undecided = new Map<string, { request: KubeObject; reason?: string }>()
@@ -51,7 +51,7 @@ export async function approveRequests(client: KubeClient, approval: Approval, si
       const before = undecided.size
       await decideAll(client, approval, undecided, inner).catch(onlyKube)
       if (undecided.size < before) delay = shortest
-      // However many come, they are looked at together.
+      // Any number of pending requests is evaluated together.
       await pause(shortest, inner)
     }
   }
@@ -89,7 +89,7 @@ async function approve(client: KubeClient, request: KubeObject, message: string,
   try {
     await client.request('PUT', path, { body, signal })
   } catch (error) {
-    // Somebody else decided, or it is gone: there is nothing left to do.
+    // The request was decided by others or is gone: nothing is left to do.
     if (!(error instanceof KubeError) || (error.status !== 404 && error.status !== 409)) throw error
   }
 }

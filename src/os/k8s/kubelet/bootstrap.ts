@@ -1,6 +1,6 @@
 /**
- * A kubelet's first certificate, asked for with the token of the cluster. Done here and not by the kubelet, since one
- * that is refused once waits ever longer, while a cluster that is just beginning needs only another moment.
+ * A kubelet's first certificate, requested with the cluster's bootstrap token. This is done here and not by the kubelet, since a
+ * kubelet that is refused once backs off more and more, while a starting cluster needs only another moment.
  */
 import { type Deadline, systemClock } from '../../../cosi/clock.ts'
 import { pause } from '../../../cosi/pause.ts'
@@ -16,33 +16,33 @@ const untrustedDelay = 2_000
 
 interface RequestOptions {
   signal: AbortSignal
-  patience: number
-  tell?: (error?: unknown) => void
-  /** Milliseconds before a request that an authority of before has signed is repeated. */
+  timeout: number
+  report?: (error?: unknown) => void
+  /** Milliseconds before a request that a previous authority has signed is repeated. */
   delay?: number
 }
 
-/** A certificate chain and its key, PEM. Throws KubeError when the patience is over before one is issued. */
+/** Requests a certificate chain and its key, PEM. Throws KubeError when none is issued within the timeout. */
 export async function requestClientCertificate(
   access: KubeletAccess,
   nodename: string,
-  { signal, patience, tell = () => {}, delay = untrustedDelay }: RequestOptions,
+  { signal, timeout, report = () => {}, delay = untrustedDelay }: RequestOptions,
 ): Promise<{ crt: string; key: string }> {
   const client = kubeClient(access)
   const { csr, key } = newCSR({
     subject: { commonName: `system:node:${nodename}`, organizations: ['system:nodes'] },
     key: newKey('ecdsa'),
   })
-  const end = systemClock.deadline(patience)
+  const end = systemClock.deadline(timeout)
   try {
     for (;;) {
-      const name = await keepTrying(end, signal, tell, () => submit(client, csr, signal))
-      const crt = await keepTrying(end, signal, tell, () => collect(client, name, signal))
+      const name = await keepTrying(end, signal, report, () => submit(client, csr, signal))
+      const crt = await keepTrying(end, signal, report, () => collect(client, name, signal))
       // While an authority is being replaced, the cluster may sign with the old one for a moment longer.
       if (signedBy(crt, access.ca)) return { crt, key }
       const problem = new KubeError(0, 'Untrusted', `certificate request "${name}" was signed by an authority that is not accepted here`)
       if (end.over) throw problem
-      tell(problem)
+      report(problem)
       await pause(delay, signal)
     }
   } finally {
@@ -78,14 +78,14 @@ async function collect(client: KubeClient, name: string, signal: AbortSignal): P
   throw new KubeError(0, 'Pending', `certificate request "${name}" is not approved yet`)
 }
 
-async function keepTrying<T>(end: Deadline, signal: AbortSignal, tell: (error: unknown) => void, act: () => Promise<T>): Promise<T> {
+async function keepTrying<T>(end: Deadline, signal: AbortSignal, report: (error: unknown) => void, act: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await act()
     } catch (error) {
       if (signal.aborted) throw signal.reason
       if (!(error instanceof KubeError) || error.reason === 'Malformed' || end.over) throw error
-      tell(error)
+      report(error)
       await Bun.sleep(retryDelay)
     }
   }

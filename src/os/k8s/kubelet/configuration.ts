@@ -3,17 +3,17 @@ import type { Mode } from '../../kernel.ts'
 import type { Taint } from '../node/patch.ts'
 import type { KubeletConfig } from '../resources/kubelet.ts'
 
-/** What decides the kubelet's configuration file beside its resource. */
-export interface KubeletSurroundings {
+/** The inputs of the kubelet's configuration file beside its resource. */
+export interface KubeletContext {
   mode: Mode
   controlPlane: boolean
-  /** What the node registers with. */
+  /** The taints that the node registers with. */
   taints: readonly Taint[]
-  /** The lowest OOM score this node may give to a process; asking for less fails again and again. */
+  /** The lowest OOM score this node may set; setting a lower one fails. */
   oomFloor?: number
 }
 
-/** Processes and threads of one pod: far above what programs use, far below what takes a node down. */
+/** Processes and threads of one pod: far above normal use, far below what would exhaust a node. */
 const podPidsLimit = 8192
 
 /** The top level keys an operator may not set in `extraConfig`: the system depends on them. */
@@ -33,10 +33,10 @@ export const reservedKubeletKeys = [
   'seccompDefault',
 ] as const
 
-/** The kubelet's configuration file as an object; times are as Kubernetes writes them. */
+/** The kubelet's configuration file as an object; durations are in Kubernetes' format. */
 export function kubeletConfiguration(
   config: SpecOf<typeof KubeletConfig>,
-  { mode, controlPlane, taints, oomFloor = -1000 }: KubeletSurroundings,
+  { mode, controlPlane, taints, oomFloor = -1000 }: KubeletContext,
 ): Record<string, unknown> {
   const registration = config.skipNodeRegistration
     ? { authentication: { webhook: { enabled: false }, anonymous: { enabled: false } }, authorization: { mode: 'AlwaysAllow' } }
@@ -53,7 +53,7 @@ export function kubeletConfiguration(
     kind: 'KubeletConfiguration',
     staticPodPath: config.disableManifestsDirectory ? '' : '/etc/kubernetes/manifests',
     staticPodURL: config.staticPodListURL,
-    // The list is asked of a server on loopback, which answers when there is something new.
+    // The list is requested from a loopback server, which answers when it has changed.
     httpCheckFrequency: '100ms',
     address: '0.0.0.0',
     port: 10250,
@@ -73,7 +73,7 @@ export function kubeletConfiguration(
     systemCgroups: '/system',
     kubeletCgroups: '/podruntime/kubelet',
     protectKernelDefaults: mode === 'metal',
-    // Containers stand on their host's cgroups, which may still be of the first version.
+    // Containers use their host's cgroups, which may still be version 1.
     ...(mode === 'container' && { failCgroupV1: false }),
     serializeImagePulls: false,
     failSwapOn: false,

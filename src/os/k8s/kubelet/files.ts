@@ -1,4 +1,4 @@
-/** The files the kubelet is started with, and what it left behind the last time. */
+/** The files the kubelet is started with, and those that its previous run has left. */
 import { stringify } from 'yaml'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { KubeAccess } from '../../../kube/client.ts'
@@ -12,7 +12,7 @@ import { bundle } from '../certificate-bundle.ts'
 import { pemOf } from '../rendered-files.ts'
 import type { KubeletSpec } from '../resources/kubelet.ts'
 
-/** What is needed of the kernel. */
+/** The kernel calls that are used. */
 export type KubeletFileSystem = Pick<
   Kernel['files'],
   'exists' | 'mkdirAll' | 'readTextIfThere' | 'remove' | 'removeFile' | 'lstatIfThere' | 'symlink' | 'writeAtomic'
@@ -23,7 +23,7 @@ const current = `${pkiFolder}/kubelet-client-current.pem`
 const currentServing = `${pkiFolder}/kubelet-server-current.pem`
 const kubeconfigFile = '/etc/kubernetes/kubeconfig-kubelet'
 
-/** Where and by which token a kubelet joins. */
+/** The endpoint and token with which a kubelet joins. */
 export interface KubeletAccess {
   server: string
   ca: string
@@ -40,7 +40,7 @@ export function bootstrapAccess(secret: SpecOf<typeof KubeletSecret>): KubeletAc
   }
 }
 
-/** Writes what the kubelet reads at its start. */
+/** Writes the files that the kubelet reads at its start. */
 export async function writeKubeletFiles(files: KubeletFileSystem, spec: SpecOf<typeof KubeletSpec>, access: KubeletAccess): Promise<void> {
   for (const folder of ['/etc/kubernetes', '/etc/kubernetes/pki', '/etc/kubernetes/manifests']) files.mkdirAll(folder, { mode: 0o700 })
   const write = async (path: string, content: string) => {
@@ -60,7 +60,7 @@ export async function writeKubeletFiles(files: KubeletFileSystem, spec: SpecOf<t
   await refreshKubeconfig(files, access)
 }
 
-/** The kubelet's first kubeconfig: with the token that all nodes share. */
+/** The kubelet's bootstrap kubeconfig: with the token that all nodes share. */
 export function bootstrapKubeconfig({ server, ca, token }: KubeletAccess): string {
   return formatKubeconfig({
     clusters: new Map([['local', { server, 'certificate-authority-data': Buffer.from(ca).toString('base64') }]]),
@@ -71,7 +71,7 @@ export function bootstrapKubeconfig({ server, ca, token }: KubeletAccess): strin
   })
 }
 
-/** The kubelet writes its kubeconfig once; a new server or authority is put in for it. */
+/** Updates the server and authority in the kubelet's kubeconfig, which the kubelet writes only once. */
 async function refreshKubeconfig(files: KubeletFileSystem, { server, ca }: KubeletAccess): Promise<void> {
   const text = files.readTextIfThere(kubeconfigFile)
   if (!text) return
@@ -85,15 +85,15 @@ async function refreshKubeconfig(files: KubeletFileSystem, { server, ca }: Kubel
     const updated = formatKubeconfig(config)
     if (updated !== text) await files.writeAtomic(kubeconfigFile, updated, { mode: 0o600 })
   } catch {
-    // An unreadable one is of no use to the kubelet either: it makes a new one.
+    // An unreadable one is of no use to the kubelet either: it writes a new one.
     files.removeFile(kubeconfigFile)
   }
 }
 
 /**
- * Whether the kubelet has a client certificate that is still of use: for this node's name, signed by an accepted authority, and
- * not expired. One for another name or of another authority is removed together with the kubelet's kubeconfig, so that the
- * kubelet joins as if for the first time.
+ * Whether the kubelet has a usable client certificate: for this node's name, signed by an accepted authority, and not expired. A
+ * certificate for another name or of another authority is removed together with the kubelet's kubeconfig, so that the kubelet
+ * joins as if for the first time.
  */
 export async function hasClientCertificate(
   files: KubeletFileSystem,
@@ -114,8 +114,8 @@ export async function hasClientCertificate(
 }
 
 /**
- * A control plane node signs its kubelet's first certificate itself: it has the authority's key, and asking its own API
- * server, which the kubelet is to start, would only take longer.
+ * A control plane node signs its kubelet's first certificate itself: it has the authority's key, and a request to its own API
+ * server, which the kubelet has yet to start, would only take longer.
  */
 export function signClientCertificate(
   root: SpecOf<typeof KubernetesRootSecret>,
@@ -131,7 +131,7 @@ export function signClientCertificate(
   })
 }
 
-/** Puts a certificate where the kubelet looks for its own; from then on the kubelet renews it. */
+/** Writes a certificate where the kubelet expects its own; from then on the kubelet renews it. */
 export async function keepClientCertificate(
   files: KubeletFileSystem,
   { crt, key }: { crt: string; key: string },
@@ -149,7 +149,7 @@ export async function keepClientCertificate(
 export const kubeletClientCertificate = (files: Pick<KubeletFileSystem, 'readTextIfThere'>): string | undefined =>
   files.readTextIfThere(current)
 
-/** How this node's kubelet reaches the API, once it has its kubeconfig. */
+/** The kubelet's access to the API, once it has its kubeconfig. */
 export function kubeletAccess(files: Pick<KubeletFileSystem, 'readTextIfThere'>): KubeAccess | undefined {
   const text = files.readTextIfThere(kubeconfigFile)
   const pem = files.readTextIfThere(current)
@@ -161,7 +161,7 @@ export function kubeletAccess(files: Pick<KubeletFileSystem, 'readTextIfThere'>)
   return { server: cluster.server, ca: Buffer.from(ca, 'base64').toString(), cert: pem.replace(key, ''), key }
 }
 
-/** A damaged kubeconfig counts as none: it is made again before the kubelet starts. */
+/** A damaged kubeconfig is ignored: it is written again before the kubelet starts. */
 function firstCluster(text: string) {
   try {
     return parseKubeconfig(text).clusters.values().next().value

@@ -1,10 +1,10 @@
 /**
- * The mounts of the kubelet's container, in prose.
+ * The mounts of the kubelet's container.
  *
- * What the node and the container share travels both ways: a mount below it appears on the node too, and stays there when the
- * container goes. Whatever the container mounted there itself would be on the node once more after each start. `/sys` and `/dev`
- * are therefore slaves, and an extra mount of the configuration below something shared is made on the node, once; the container
- * sees it there. All other extra mounts are the container's own.
+ * Shared mounts propagate both ways: a mount below one appears on the node too, and stays there when the container ends. A mount
+ * that the container made there itself would be left on the node after each start. `/sys` and `/dev` are therefore slaves, and an
+ * extra mount of the configuration below a shared one is made on the node, once, where the container sees it. All other extra
+ * mounts are the container's own.
  */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { SpecMount } from '../../../supervise/containerd/spec.ts'
@@ -14,7 +14,7 @@ import type { KubeletSpec } from '../resources/kubelet.ts'
 
 type ExtraMount = Pick<NonNullable<SpecOf<typeof KubeletSpec>['extraMounts']>[number], 'destination' | 'type' | 'source' | 'options'>
 
-/** Folders that the kubelet and the pods' containers see alike. */
+/** Folders that the kubelet and the pods' containers share. */
 export const sharedFolders = [
   { path: '/etc/kubernetes', mode: 0o700 },
   { path: '/usr/libexec/kubernetes', mode: 0o755 },
@@ -26,10 +26,10 @@ export const sharedFolders = [
   { path: '/run', mode: 0o755 },
 ]
 
-/** Files of the node that the kubelet reads, where there are any. */
+/** Files of the node that the kubelet reads, if present. */
 const readFiles = ['/etc/hosts', '/etc/machine-id', '/etc/os-release', '/etc/resolv.conf', '/lib/modules', '/system/resolved']
 
-/** A mount that is made on the node, for the kubelet and everyone else. */
+/** A mount that is made on the node, for the kubelet and everything else. */
 export interface NodeMount {
   readonly source: string
   readonly target: string
@@ -37,7 +37,7 @@ export interface NodeMount {
   readonly options: readonly string[]
 }
 
-/** What the container mounts, and what the node mounts for it. */
+/** The mounts in the container, and those on the node for it. */
 export interface KubeletMounts {
   readonly container: SpecMount[]
   readonly node: NodeMount[]
@@ -49,7 +49,7 @@ export function kubeletMounts(
   extraMounts: readonly ExtraMount[] = [],
 ): KubeletMounts {
   const container: SpecMount[] = [
-    // A container node has a boot id of its own below its /proc; the processes are the same ones.
+    // A container node has its own boot id below its /proc; the processes are the same.
     ...(mode === 'container' ? [bindMount('/proc', { writable: true, options: ['rslave'] })] : []),
     bindMount('/dev', { writable: true, options: ['rslave'] }),
     bindMount('/sys', { options: ['rslave'] }),
@@ -66,14 +66,14 @@ export function kubeletMounts(
       views.push(viewOf({ destination, type, source, options }))
     } else {
       views.push({ destination, node: isApart(options) ? undefined : target })
-      // Bound to its own place it is there already.
+      // Bound to its own path, it is there already.
       if (!isBind({ type, options }) || source !== target || options.includes('ro')) node.push({ source, target, type, options })
     }
   }
   return { container, node }
 }
 
-/** A mount point in the container, and the same place on the node, if the two share what is mounted there. */
+/** A mount point in the container, and the same path on the node, if the two share what is mounted there. */
 interface View {
   readonly destination: string
   readonly node: string | undefined
@@ -83,13 +83,13 @@ function viewOf({ destination, type, source, options = [] }: SpecMount): View {
   return { destination, node: isBind({ type, options }) && !isApart(options) ? source : undefined }
 }
 
-/** Whether what is mounted below stays there. */
+/** Whether mounts below it stay in the container. */
 const isApart = (options: readonly string[]) => options.some((option) => /^r?(private|slave|unbindable)$/.test(option))
 
 const isBind = ({ type, options }: { type?: string; options: readonly string[] }) =>
   type === 'bind' || options.includes('bind') || options.includes('rbind')
 
-/** Where on the node a mount in the container would appear too: what was mounted last lies uppermost. */
+/** Where on the node a mount in the container would appear too: the last mount covers earlier ones. */
 function onNode(path: string, views: readonly View[]): string | undefined {
   const under = views.findLast(({ destination }) => path === destination || path.startsWith(`${destination}/`))
   return under?.node === undefined ? undefined : `${under.node}${path.slice(under.destination.length)}`

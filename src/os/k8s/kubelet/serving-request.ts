@@ -3,7 +3,7 @@ import { parseCSR } from '../../../pki/request.ts'
 import { formatIp, parseIp } from '../../../wire/ip.ts'
 import { selects } from '../../../wire/prefix.ts'
 
-/** A node as discovery has it, by the name it has in Kubernetes. */
+/** A node's record in discovery, by its name in Kubernetes. */
 export interface KnownMember {
   nodename: string
   hostname: string
@@ -12,9 +12,9 @@ export interface KnownMember {
 
 /** The records of the cluster that a request is compared with. */
 export interface ServingRecords {
-  /** Every node, as the API server has it. */
+  /** Every Node of the API server. */
   nodes: readonly KubeObject[]
-  /** What discovery knows; undefined while it is switched off. */
+  /** The members of discovery; undefined while it is disabled. */
   members: readonly KnownMember[] | undefined
   /** Names and addresses in the API server's certificate, and the endpoint of the control plane. */
   apiServer: readonly string[]
@@ -23,14 +23,14 @@ export interface ServingRecords {
 }
 
 const roleLabel = 'node-role.kubernetes.io/control-plane'
-/** Addresses that mean another machine to everyone who uses them, or none. */
+/** Addresses that mean another machine to each of their users, or none. */
 const nobodys = ['127.0.0.0/8', '::1/128', '0.0.0.0/8', '::/128', '169.254.0.0/16', 'fe80::/10', '224.0.0.0/4', 'ff00::/8']
 
 /**
- * Why a kubelet may not have the serving certificate it requests, undefined when it may. The certificate is of the cluster's authority, which
- * everything in the cluster trusts, and a node writes the addresses in its own status. So a name or address counts only when
- * discovery's record of the node has it (without discovery: the node's status) and no other node has it too, and those of the
- * API server and of services never count.
+ * Why a kubelet may not have the serving certificate it requests, undefined when it may. The certificate is signed by the
+ * cluster's authority, which everything in the cluster trusts, and a node writes the addresses in its own status. So a name or
+ * address is accepted only when discovery's record of the node has it (without discovery: the node's status) and no other node
+ * has it too. Those of the API server and of services are never accepted.
  */
 export function servingRequestProblem(request: KubeObject, records: ServingRecords): string | undefined {
   const spec = request.spec as { username?: string; groups?: string[]; usages?: string[]; request?: string }
@@ -81,7 +81,7 @@ function nameProblem(name: string, { records, node, nodename, known }: Requester
   return twin && `node "${twin.nodename}" has "${name}" too`
 }
 
-/** What no kubelet may ever be called: wildcards, names of services and of the cluster's DNS, loopback and service addresses. */
+/** Names that no kubelet may have: wildcards, names of services and of the cluster's DNS, loopback and service addresses. */
 function isReserved(name: string, { serviceSubnets, dnsDomain }: ServingRecords): boolean {
   if (parseIp(name)) return selects([...nobodys, ...serviceSubnets], name)
   if (!/^[a-z0-9.-]+$/.test(name)) return true
@@ -89,7 +89,7 @@ function isReserved(name: string, { serviceSubnets, dnsDomain }: ServingRecords)
   return /^kubernetes(\.default(\.svc)?)?$/.test(name) || name.endsWith('.svc') || name === dnsDomain || name.endsWith(`.${dnsDomain}`)
 }
 
-/** The addresses of a node's status that are its own: those of clouds and of their names are anybody's word. */
+/** A node's own addresses in its status, without those that clouds add and their names, which cannot be verified. */
 function statusAddresses({ status }: KubeObject): string[] {
   const { addresses = [] } = (status ?? {}) as { addresses?: { type: string; address: string }[] }
   return addresses.filter(({ type }) => type === 'InternalIP' || type === 'Hostname').map(({ address }) => address)

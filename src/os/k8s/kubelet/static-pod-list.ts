@@ -1,26 +1,26 @@
 /**
- * The list of static pods as the kubelet asks for it: a reader that has seen the list as it is waits until it changes,
- * so that a pod starts at once and a node at rest is left alone. Who has seen what is known by the connection.
+ * The list of static pods as the kubelet polls it. A reader that has the current list waits until it changes, so that a pod
+ * starts at once and an idle node stays idle. Readers are identified by their connection.
  */
 
-/** Below the ten seconds after which the kubelet gives a question up. */
-const patience = 8000
+/** Long-poll timeout in milliseconds, below the ten seconds after which the kubelet gives up a request. */
+const defaultTimeout = 8000
 const readersKept = 64
 
-/** A text and those who wait for another one. */
+/** A list and the readers that wait for another one. */
 export class StaticPodList {
   #text: string
   #version = 0
   #changed = Promise.withResolvers<void>()
   readonly #seen = new Map<string, number>()
-  readonly #patience: number
+  readonly #timeout: number
 
-  constructor(items: readonly unknown[] = [], options: { patience?: number } = {}) {
+  constructor(items: readonly unknown[] = [], options: { timeout?: number } = {}) {
     this.#text = podList(items)
-    this.#patience = options.patience ?? patience
+    this.#timeout = options.timeout ?? defaultTimeout
   }
 
-  /** Replaces the pods; readers that wait are answered if anything is different. */
+  /** Replaces the pods; waiting readers are answered if anything has changed. */
   set(items: readonly unknown[]): void {
     const text = podList(items)
     if (text === this.#text) return
@@ -30,7 +30,7 @@ export class StaticPodList {
     this.#changed = Promise.withResolvers()
   }
 
-  /** The list: at once for a reader that has not seen it, else when it changes or patience is over. */
+  /** The list: at once for a reader that does not have it, else when it changes or after the timeout. */
   async read(reader: string, signal: AbortSignal): Promise<string> {
     if (this.#seen.get(reader) === this.#version) await this.#change(signal)
     this.#seen.delete(reader)
@@ -44,7 +44,7 @@ export class StaticPodList {
 
   async #change(signal: AbortSignal): Promise<void> {
     const over = Promise.withResolvers<void>()
-    const timer = setTimeout(over.resolve, this.#patience)
+    const timer = setTimeout(over.resolve, this.#timeout)
     signal.addEventListener('abort', () => over.resolve(), { once: true })
     await Promise.race([this.#changed.promise, over.promise])
     clearTimeout(timer)

@@ -1,6 +1,6 @@
 import type { KubeObject } from '../../../kube/object.ts'
 
-/** Lets pods ask for access to the machines' API: a kind of their own, and the service they reach it by. */
+/** Lets pods request access to the machine API: a custom resource, and the service they connect to. */
 export function apiAccess(): KubeObject[] {
   const roles = { type: 'array', items: { type: 'string' } }
   return [

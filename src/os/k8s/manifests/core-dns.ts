@@ -20,7 +20,7 @@ export function coreDNS({ clusterDomain, coreDNSImage }: SpecOf<typeof Bootstrap
   ]
 }
 
-/** CoreDNS's configuration: the cluster's names by itself, everything else by the node's resolvers. */
+/** CoreDNS's configuration: it resolves the cluster's names itself, everything else through the node's resolvers. */
 export const corefile = (domain: string): string => `.:53 {
     errors
     health {
@@ -102,7 +102,7 @@ function deployment(image: string): KubeObject {
                 timeoutSeconds: 5,
                 failureThreshold: 5,
               },
-              // Often, so that a new cluster's names are there as soon as they can be.
+              // Probed often, so that a new cluster's names resolve as soon as possible.
               readinessProbe: { httpGet: { path: '/ready', port: 8181, scheme: 'HTTP' }, periodSeconds: 1 },
               securityContext: {
                 allowPrivilegeEscalation: false,

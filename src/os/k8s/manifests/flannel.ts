@@ -15,7 +15,7 @@ import {
 
 const labels = { tier: 'node', 'k8s-app': 'flannel' }
 
-/** The pods' network across nodes: VXLAN between them, a bridge on each. */
+/** The pod network across nodes: VXLAN between them, a bridge on each. */
 export function flannel(config: SpecOf<typeof BootstrapManifestsConfig>): KubeObject[] {
   return [
     serviceAccount('flannel'),
@@ -41,7 +41,7 @@ const policyRules = [
   },
 ]
 
-/** flanneld's configuration: the pods' networks, and how nodes reach each other's. */
+/** flanneld's configuration: the pod networks, and the VXLAN backend. */
 export function network(podCIDRs: readonly string[]): Record<string, unknown> {
   const v4 = podCIDRs.find((cidr) => !isIPv6(cidr))
   const v6 = podCIDRs.find(isIPv6)

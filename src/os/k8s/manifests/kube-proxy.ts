@@ -5,7 +5,7 @@ import { account, clusterRoleBinding, everywhere, fieldVariable, serviceAccount,
 
 const labels = { tier: 'node', 'k8s-app': 'kube-proxy' }
 
-/** What makes services reachable on every node. */
+/** kube-proxy, which makes services reachable on every node. */
 export function kubeProxy(config: SpecOf<typeof BootstrapManifestsConfig>): KubeObject[] {
   return [serviceAccount('kube-proxy'), clusterRoleBinding('kube-proxy', 'system:node-proxier', [account('kube-proxy')]), daemonSet(config)]
 }
@@ -48,7 +48,7 @@ function daemonSet({ proxyImage, proxyArgs }: SpecOf<typeof BootstrapManifestsCo
   }
 }
 
-/** How pods of the system reach the API without the services that one of them makes. */
+/** How system pods reach the API without services, which depend on one of them. */
 export function kubeconfigInCluster(server: string): string {
   const folder = '/var/run/secrets/kubernetes.io/serviceaccount'
   return `apiVersion: v1

@@ -8,7 +8,7 @@ import { bootstrapToken, firstIsApproved, nodesMayAsk, nodesMaySeeEndpoints, ren
 import { kubeconfigInCluster, kubeProxy } from './kube-proxy.ts'
 import { configMap } from './objects.ts'
 
-/** What a new cluster is given, by ids in whose order it is applied. */
+/** The manifests of a new cluster, by ids in whose order they are applied. */
 export function bootstrapManifests(
   config: SpecOf<typeof BootstrapManifestsConfig>,
   token: { bootstrapTokenID: string; bootstrapTokenSecret: string },

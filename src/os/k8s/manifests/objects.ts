@@ -1,9 +1,9 @@
 import type { KubeObject } from '../../../kube/object.ts'
 
-/** Where everything that belongs to the system lives. */
+/** The namespace of the system's objects. */
 export const systemNamespace = 'kube-system'
 
-/** A role that holds in the whole cluster. */
+/** A cluster role. */
 export const clusterRole = (name: string, rules: unknown[]): KubeObject => ({
   apiVersion: 'rbac.authorization.k8s.io/v1',
   kind: 'ClusterRole',
@@ -11,7 +11,7 @@ export const clusterRole = (name: string, rules: unknown[]): KubeObject => ({
   rules,
 })
 
-/** Who has a role in the whole cluster. */
+/** A cluster role binding. */
 export const clusterRoleBinding = (name: string, role: string, subjects: unknown[]): KubeObject => ({
   apiVersion: 'rbac.authorization.k8s.io/v1',
   kind: 'ClusterRoleBinding',
@@ -33,7 +33,7 @@ export const serviceAccount = (name: string): KubeObject => ({
   metadata: { name, namespace: systemNamespace },
 })
 
-/** Configuration for pods of the system. */
+/** A config map of the system. */
 export const configMap = (name: string, data: Record<string, string>, labels: Record<string, string> = {}): KubeObject => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
@@ -41,7 +41,7 @@ export const configMap = (name: string, data: Record<string, string>, labels: Re
   data,
 })
 
-/** Runs everywhere, whatever taints a node has. */
+/** Tolerates all taints. */
 export const everywhere = [
   { effect: 'NoSchedule', operator: 'Exists' },
   { effect: 'NoExecute', operator: 'Exists' },

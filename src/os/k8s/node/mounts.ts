@@ -1,29 +1,29 @@
-/** Mounts of the configuration that are made on the node: each once, and taken away when the configuration has it no more. */
+/** Mounts of the configuration that are made on the node: each once, and removed when the configuration no longer has it. */
 import { dirname } from 'node:path'
 import type { MountFlag, Propagation } from '../../../linux/fs/mount.ts'
 import type { Kernel } from '../../kernel.ts'
 import type { NodeMount } from '../kubelet/mounts.ts'
 
-interface Doors {
+interface KernelCalls {
   readonly mount: Pick<Kernel['mount'], 'mountFlags' | 'mount' | 'mountAt' | 'umount' | 'propagate' | 'remount'>
   readonly files: Pick<Kernel['files'], 'exists' | 'stat' | 'mkdirAll' | 'append'>
 }
 
-/** Options that say what is the case anyway. */
+/** Options that state the default. */
 const usual = ['rw', 'suid', 'dev', 'exec', 'async', 'atime', 'diratime', 'norelatime', 'nolazytime', 'nostrictatime', 'symfollow']
 const propagations = /^r?(shared|private|slave|unbindable)$/
 
-/** What was mounted, in the order in which it was. */
+/** The mounts made so far, in order. */
 export class NodeMounts {
   readonly #made: { readonly key: string; readonly target: string }[] = []
 
-  constructor(readonly doors: Doors) {}
+  constructor(readonly kernel: KernelCalls) {}
 
-  /** Leaves exactly these. A later one may lie on an earlier one, so what is to go is taken away from the end. */
+  /** Provides exactly these. A later mount may be below an earlier one, so the ones to remove are unmounted from the end. */
   provide(wanted: readonly NodeMount[]): void {
     const keys = wanted.map((mount) => JSON.stringify(mount))
     const changed = this.#made.findIndex(({ key }, index) => key !== keys[index])
-    const { mount } = this.doors
+    const { mount } = this.kernel
     for (const { target } of changed < 0 ? [] : this.#made.splice(changed).reverse())
       if (mount.mountAt(target)) mount.umount(target, { detach: true })
     for (const each of wanted.slice(this.#made.length)) {
@@ -33,7 +33,7 @@ export class NodeMounts {
   }
 
   #make({ source, target, type, options }: NodeMount): void {
-    const { mount, files } = this.doors
+    const { mount, files } = this.kernel
     const { flags, propagation, data } = this.#parse(options, type)
     const isFolder = !flags.includes('bind') || files.stat(source).isDirectory()
     if (!files.exists(target)) {
@@ -46,7 +46,7 @@ export class NodeMounts {
     } else mount.mount({ source, target, type, flags, data })
     try {
       const rest = flags.filter((flag) => flag !== 'bind' && flag !== 'rec')
-      // The kernel takes no other flags with a bind.
+      // The kernel accepts no other flags together with a bind.
       if (flags.includes('bind') && rest.length > 0) mount.remount(target, ['bind', ...rest])
       for (const how of propagation) mount.propagate(target, how)
     } catch (error) {
@@ -55,7 +55,7 @@ export class NodeMounts {
     }
   }
 
-  /** Options in the words of fstab; what is none of them is for the file system, of which a bind has none of its own. */
+  /** Options as in fstab; unknown ones go to the file system, of which a bind has none. */
   #parse(options: readonly string[], type: string) {
     const flags = new Set<MountFlag>(type === 'bind' ? ['bind'] : [])
     const propagation: Propagation[] = []
@@ -63,7 +63,7 @@ export class NodeMounts {
     for (const option of options) {
       if (option === 'rbind') flags.add('bind').add('rec')
       else if (propagations.test(option)) propagation.push(option as Propagation)
-      else if (Object.hasOwn(this.doors.mount.mountFlags, option)) flags.add(option as MountFlag)
+      else if (Object.hasOwn(this.kernel.mount.mountFlags, option)) flags.add(option as MountFlag)
       else if (!usual.includes(option)) data.push(option)
     }
     if (flags.has('bind') && data.length > 0) throw new Error(`machine.kubelet.extraMounts: a bind has no option "${data.join(',')}"`)

@@ -1,6 +1,6 @@
 /**
- * What is to be changed of a node so that it is as declared. What this system has put on a node it remembers there in
- * annotations; only that is ever taken away, what others put is theirs.
+ * The changes that a Node needs to become as declared. What this system has set on a Node is recorded there in annotations. Only
+ * that is ever removed; what others set is left alone.
  */
 import type { KubeObject } from '../../../kube/object.ts'
 
@@ -11,8 +11,8 @@ export interface Taint {
   effect: string
 }
 
-/** How a node should be. */
-export interface NodeWishes {
+/** The desired state of a Node. */
+export interface DesiredNode {
   labels: Readonly<Record<string, string>>
   annotations: Readonly<Record<string, string>>
   /** Left as they are when not given. */
@@ -21,17 +21,17 @@ export interface NodeWishes {
 }
 
 const owned = { labels: 'talos.dev/owned-labels', annotations: 'talos.dev/owned-annotations', taints: 'talos.dev/owned-taints' }
-/** Notes that it was this system that cordoned a node. */
+/** Records that this system has cordoned a node. */
 export const cordonMark = 'talos.dev/cordoned'
 
-/** A merge patch that makes the node as wished; undefined when it is so. */
-export function nodePatch(node: KubeObject, wishes: NodeWishes): Record<string, unknown> | undefined {
+/** A merge patch that makes the Node as desired; undefined when it already is. */
+export function nodePatch(node: KubeObject, desired: DesiredNode): Record<string, unknown> | undefined {
   const annotationsNow = node.metadata.annotations ?? {}
-  const labels = differences(node.metadata.labels ?? {}, wishes.labels, ownedKeys(annotationsNow[owned.labels]))
-  const annotations = differences(annotationsNow, wishes.annotations, ownedKeys(annotationsNow[owned.annotations]))
+  const labels = differences(node.metadata.labels ?? {}, desired.labels, ownedKeys(annotationsNow[owned.labels]))
+  const annotations = differences(annotationsNow, desired.annotations, ownedKeys(annotationsNow[owned.annotations]))
   const spec = (node.spec ?? {}) as { taints?: Taint[]; unschedulable?: boolean }
   const ownTaints = ownedKeys(annotationsNow[owned.taints])
-  const taints = wishes.taints && withTaints(spec.taints ?? [], wishes.taints, ownTaints)
+  const taints = desired.taints && withTaints(spec.taints ?? [], desired.taints, ownTaints)
 
   remember(annotations.changes, annotationsNow, owned.labels, labels.owned)
   remember(annotations.changes, annotationsNow, owned.annotations, annotations.owned)
@@ -40,10 +40,10 @@ export function nodePatch(node: KubeObject, wishes: NodeWishes): Record<string, 
   const specChanges: Record<string, unknown> = {}
   if (taints?.changed) specChanges.taints = taints.taints
   const mine = annotationsNow[cordonMark] === 'true'
-  if (wishes.cordoned && !spec.unschedulable) {
+  if (desired.cordoned && !spec.unschedulable) {
     specChanges.unschedulable = true
     annotations.changes[cordonMark] = 'true'
-  } else if (!wishes.cordoned && mine) {
+  } else if (!desired.cordoned && mine) {
     specChanges.unschedulable = null
     annotations.changes[cordonMark] = null
   }
@@ -53,7 +53,7 @@ export function nodePatch(node: KubeObject, wishes: NodeWishes): Record<string, 
   }
   if (Object.keys(metadata).length === 0 && Object.keys(specChanges).length === 0) return undefined
   return {
-    // Taints are one list: nobody else may have changed it in between.
+    // Taints are one list: the patch fails if others have changed it in between.
     metadata: { ...metadata, resourceVersion: node.metadata.resourceVersion },
     ...(Object.keys(specChanges).length > 0 && { spec: specChanges }),
   }
@@ -64,7 +64,7 @@ function differences(now: Readonly<Record<string, string>>, wanted: Readonly<Rec
   const kept = new Set<string>()
   for (const [key, value] of Object.entries(wanted)) {
     const foreign = now[key] !== undefined && !mine.has(key)
-    // What is there already with this very value needs no owner; with another value it is somebody else's.
+    // A key that already has this value needs no owner; with another value it belongs to others.
     if (foreign && now[key] !== value) continue
     if (!foreign || mine.has(key)) kept.add(key)
     if (now[key] !== value) changes[key] = value
@@ -77,7 +77,7 @@ function withTaints(now: readonly Taint[], wanted: readonly Taint[], mine: Reado
   const kept = now.filter(({ key }) => !mine.has(key) || wanted.some((taint) => taint.key === key))
   const taints = kept.map((taint) => (mine.has(taint.key) ? (wanted.find(({ key }) => key === taint.key) ?? taint) : taint))
   const added = wanted.filter(({ key }) => !now.some((taint) => taint.key === key))
-  // One that is there already just as desired is owned too: the kubelet registers a node with its taints.
+  // A taint that is already as desired is owned too: the kubelet registers a node with its taints.
   const same = (taint: Taint) =>
     now.some(({ key, value = '', effect }) => key === taint.key && effect === taint.effect && value === (taint.value ?? ''))
   const ownedNow = wanted.filter((taint) => mine.has(taint.key) || added.includes(taint) || same(taint)).map(({ key }) => key)

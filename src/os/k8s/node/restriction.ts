@@ -1,4 +1,4 @@
-/** What Kubernetes' NodeRestriction lets a node say about itself: labels of Kubernetes' own domains only from a list. */
+/** The labels that Kubernetes' NodeRestriction lets a node set on itself: of Kubernetes' own domains only those in a list. */
 
 const allowed = new Set([
   'kubernetes.io/hostname',
@@ -14,7 +14,7 @@ const allowed = new Set([
 const allowedDomains = ['kubelet.kubernetes.io', 'node.kubernetes.io']
 const ownDomains = ['kubernetes.io', 'k8s.io']
 
-/** Whether a node may put this label on itself; the others take an administrator. */
+/** Whether a node may set this label on itself; the others take an administrator. */
 export function nodeMaySetLabel(key: string): boolean {
   const slash = key.indexOf('/')
   if (slash < 0) return true

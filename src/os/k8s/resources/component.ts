@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** Changed settings that a component has not run with for long enough to be trusted. */
+/** Changed settings that a component has not run with for long enough yet. */
 export const ComponentTrial = defineResource({
   type: 'ComponentTrials.k8s.ichor.dev',
   namespace: 'k8s',
@@ -21,8 +21,8 @@ export const ComponentTrial = defineResource({
 })
 
 /**
- * Settings of a component that did not start, and those that it runs with in their place. There is none for a component that
- * runs as the machine configuration has it.
+ * Settings with which a component did not start, and those that it runs with instead. A component that runs with the settings of
+ * the machine configuration has none.
  */
 export const ComponentFallback = defineResource({
   type: 'ComponentFallbacks.k8s.ichor.dev',
@@ -54,9 +54,9 @@ export const ComponentStatus = defineResource({
     /** Digest of the settings it was started with, as `digestOf` computes it. */
     settings: v.string(),
     ready: v.boolean(),
-    /** Ends of it, or failed pulls of its image, since it was started with these settings. */
+    /** Number of exits, or of failed pulls of its image, since it was started with these settings. */
     failures: v.number(),
-    /** Why it failed last, in its own words. */
+    /** The error of the last failure. */
     error: v.optional(v.string(), ''),
   }),
 })

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { ip } from '../../values.ts'
 
-/** Addresses of the control plane, as one source knows them. */
+/** Addresses of the control plane from one source. */
 export const Endpoint = defineResource({
   type: 'Endpoints.kubernetes.talos.dev',
   namespace: 'controlplane',

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { integer } from '../../values.ts'
 
-/** Where the local API load balancer listens and whom it balances over. */
+/** The address of the local API load balancer, and its upstreams. */
 export const KubePrismConfig = defineResource({
   type: 'KubePrismConfigs.kubernetes.talos.dev',
   namespace: 'k8s',

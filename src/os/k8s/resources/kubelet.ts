@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { integer } from '../../values.ts'
 
-/** How the kubelet should run, as the machine configuration says. */
+/** The kubelet's settings from the machine configuration. */
 export const KubeletConfig = defineResource({
   type: 'KubeletConfigs.kubernetes.talos.dev',
   namespace: 'k8s',
@@ -64,7 +64,7 @@ export const KubeletSpec = defineResource({
   }),
 })
 
-/** Tells that the kubelet has a kubeconfig of its own. */
+/** States that the kubelet has a kubeconfig of its own. */
 export const KubeletKubeconfig = defineResource({
   type: 'KubeletKubeconfigs.kubernetes.talos.dev',
   namespace: 'k8s',

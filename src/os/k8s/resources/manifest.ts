@@ -18,7 +18,7 @@ export const ManifestStatus = defineResource({
   spec: v.object({ manifestsApplied: v.optional(v.array(v.string()), []) }),
 })
 
-/** Of a Secret the names of what it holds; the bootstrap token would make its reader a node. */
+/** Shows only the key names of a Secret; the bootstrap token would make its reader a node. */
 function withoutSecretData(object: unknown): unknown {
   if (!isRecord(object)) return object
   if (Array.isArray(object.items)) return { ...object, items: object.items.map(withoutSecretData) }

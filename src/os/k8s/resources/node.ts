@@ -18,7 +18,7 @@ export const NodeStatus = defineResource({
   }),
 })
 
-/** A label this node should have. */
+/** A desired label of this node. */
 export const NodeLabelSpec = defineResource({
   type: 'NodeLabelSpecs.k8s.talos.dev',
   namespace: 'k8s',
@@ -28,7 +28,7 @@ export const NodeLabelSpec = defineResource({
   spec: v.object({ key: v.string(), value: v.string() }),
 })
 
-/** An annotation this node should have. */
+/** A desired annotation of this node. */
 export const NodeAnnotationSpec = defineResource({
   type: 'NodeAnnotationSpecs.k8s.talos.dev',
   namespace: 'k8s',
@@ -38,7 +38,7 @@ export const NodeAnnotationSpec = defineResource({
   spec: v.object({ key: v.string(), value: v.string() }),
 })
 
-/** A taint this node should have. */
+/** A desired taint of this node. */
 export const NodeTaintSpec = defineResource({
   type: 'NodeTaintSpecs.k8s.talos.dev',
   namespace: 'k8s',
@@ -48,7 +48,7 @@ export const NodeTaintSpec = defineResource({
   spec: v.object({ key: v.string(), effect: v.string(), value: v.string() }),
 })
 
-/** That this node should take no new pods. */
+/** Requests that this node is cordoned. */
 export const NodeCordonedSpec = defineResource({
   type: 'NodeCordonedSpecs.k8s.talos.dev',
   namespace: 'k8s',

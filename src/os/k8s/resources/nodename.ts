@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** What this node is called in Kubernetes. */
+/** This node's name in Kubernetes. */
 export const Nodename = defineResource({
   type: 'Nodenames.kubernetes.talos.dev',
   namespace: 'k8s',

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** A pod that the kubelet runs without asking the API server. */
+/** A pod that the kubelet runs without the API server. */
 export const StaticPod = defineResource({
   type: 'StaticPods.kubernetes.talos.dev',
   namespace: 'k8s',
@@ -9,7 +9,7 @@ export const StaticPod = defineResource({
   spec: v.unknown(),
 })
 
-/** How a static pod fares, as the kubelet tells. */
+/** The status of a static pod, as the kubelet reports it. */
 export const StaticPodStatus = defineResource({
   type: 'StaticPodStatuses.kubernetes.talos.dev',
   namespace: 'k8s',

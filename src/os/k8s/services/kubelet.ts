@@ -19,7 +19,7 @@ function wait(store: StoreView): string[] {
   return [...timeConditions(store), ...networkConditions(store, ['address', 'hostname', 'etcfiles']), ...spec]
 }
 
-/** Keeps the node's part of Kubernetes: pods, volumes, the node's own record. */
+/** The kubelet: pods, volumes, the Node's status. */
 export const kubeletService = (machine: Machine): ServiceDefinition => {
   const { store, kernel } = machine
   const specNow = (): Spec => store.get(KubeletSpec, 'kubelet')!.spec
@@ -31,12 +31,12 @@ export const kubeletService = (machine: Machine): ServiceDefinition => {
     async prepare(context) {
       for (const { path, mode } of sharedFolders) kernel.files.mkdirAll(path, { mode })
       const { extraMounts = [] } = specNow()
-      // A source that is missing is made, as a folder.
+      // A missing source is created as a folder.
       for (const { type, source } of extraMounts)
         if (type === 'bind' && !kernel.files.exists(source)) kernel.files.mkdirAll(source, { mode: 0o700 })
       nodeMounts.provide(kubeletMounts(kernel, extraMounts).node)
       await ensureImage(kernel, specNow().image, context)
-      // What static pods are made of is there before the kubelet could think of pulling it.
+      // The images of the static pods are provided before the kubelet could pull them.
       await ownImagesOf(kernel).provided()
     },
     runner: serviceContainer(

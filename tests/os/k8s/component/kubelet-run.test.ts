@@ -16,7 +16,7 @@ function services(...events: ReturnType<typeof event>[]) {
   return { get: () => snapshot, logs: { get: () => log } }
 }
 
-test('a kubelet that ended is told with the last words of that run', async () => {
+test('a kubelet that exited is reported with the last output of that run', async () => {
   const run = await kubeletRun(
     services(event('Preparing', 'prepare'), event('Running', 'run'), event('Waiting', 'retry', 'exited with code 1')),
     undefined,
@@ -24,7 +24,7 @@ test('a kubelet that ended is told with the last words of that run', async () =>
   expect(run).toEqual({ ready: false, failures: 1, error: 'E0101 00:00:00 invalid configuration: maxPods' })
 })
 
-test('a kubelet that could not be started is told with the reason, and counts as failed too', async () => {
+test('a kubelet that could not be started is reported with the reason, and counts as failed too', async () => {
   const before = event('Running', 'run')
   const tries = [event('Preparing', 'prepare'), event('Waiting', 'retry', 'mount "/dev/nowhere": no such file')]
   expect(await kubeletRun(services(before, ...tries, ...tries), before)).toEqual({

@@ -119,7 +119,7 @@ describe('a control plane', () => {
     return { ...os, observe, flags, settings, pass }
   }
 
-  test('goes back to the flags and files that worked, and says which setting was wrong', async () => {
+  test('goes back to the flags and files that worked, and names the rejected setting', async () => {
     const files = memoryFiles()
     const os = await tried(files)
     await os.observe({ ready: true, failures: 0 })
@@ -149,7 +149,7 @@ describe('a control plane', () => {
     expect(after.store.get(Diagnostic, 'kube-apiserver-settings')).toBeUndefined()
   })
 
-  test('says nothing of the settings of a component that is disabled', async () => {
+  test('leaves the settings of a disabled component alone', async () => {
     const scheduler = (text: string, disabled: boolean) =>
       controlPlane(`controlPlane:\n  scheduler: {disabled: ${disabled}}`, `scheduler:\n  extraArgs: {v: "${text}"}`)
     const os = await tried(memoryFiles(), scheduler('1', false))

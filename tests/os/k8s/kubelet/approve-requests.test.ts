@@ -4,7 +4,7 @@ import type { KubeObject } from '../../../../src/kube/object.ts'
 import { approveRequests } from '../../../../src/os/k8s/kubelet/approve-requests.ts'
 import { watchNode } from '../../../../src/os/k8s/node/watch.ts'
 
-/** An API server with one request, which refuses as often as it is told to. */
+/** An API server with one request, which refuses as often as configured. */
 const cluster = { nodeFailures: 0, nodeLists: 0, approvals: [] as unknown[], decided: false }
 let server: ReturnType<typeof Bun.serve>
 const request = () => ({ metadata: { name: 'csr-1' }, spec: {}, status: cluster.decided ? { conditions: [{ type: 'Denied' }] } : {} })
@@ -54,7 +54,7 @@ async function approving(problem: (nodes: readonly KubeObject[]) => string | und
   return reasons
 }
 
-test('an API server that cannot be asked for the node refuses nothing: the request is looked at again', async () => {
+test('an API server that cannot return the node refuses nothing: the request is evaluated again', async () => {
   cluster.nodeFailures = 3
   expect(await approving((nodes) => (nodes.length === 1 ? undefined : 'no node'))).toEqual([])
   expect(cluster.approvals).toMatchObject([
@@ -79,7 +79,7 @@ test('nothing is approved that stays without attribution', async () => {
   expect(cluster.approvals).toEqual([])
 })
 
-test('a server that ends each watch at once is not asked for lists without a pause', async () => {
+test('a server that ends each watch at once gets list requests only with a delay', async () => {
   const end = new AbortController()
   const client = kubeClient({ server: `http://127.0.0.1:${server.port}`, ca: '' })
   let seen = 0

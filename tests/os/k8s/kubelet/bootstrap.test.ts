@@ -30,7 +30,7 @@ test('a certificate that the cluster still signs with a dropped authority is req
   const cluster = signing(old, old, next)
   const access = { server: cluster.url, ca: next.crt, token: 't' }
   const troubles: unknown[] = []
-  const { crt } = await requestClientCertificate(access, 'n1', { ...options, patience: 60_000, tell: (error) => troubles.push(error) })
+  const { crt } = await requestClientCertificate(access, 'n1', { ...options, timeout: 60_000, report: (error) => troubles.push(error) })
   expect(signedBy(crt, next.crt)).toBe(true)
   expect(parseCertificate(crt).subject.commonName).toBe('system:node:n1')
   expect(cluster.issued).toHaveLength(3)
@@ -38,9 +38,9 @@ test('a certificate that the cluster still signs with a dropped authority is req
   await cluster.close()
 })
 
-test('when time is up it says why there is none', async () => {
+test('a timeout states why there is no certificate', async () => {
   const cluster = signing(old)
   const access = { server: cluster.url, ca: next.crt, token: 't' }
-  await expect(requestClientCertificate(access, 'n1', { ...options, patience: 0 })).rejects.toThrow('authority that is not accepted here')
+  await expect(requestClientCertificate(access, 'n1', { ...options, timeout: 0 })).rejects.toThrow('authority that is not accepted here')
   await cluster.close()
 })

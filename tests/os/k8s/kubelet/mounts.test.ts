@@ -60,7 +60,7 @@ describe('mounts on the node', () => {
     const mounted: string[] = []
     const mount = {
       mountFlags,
-      mount({ source, target, type = '', flags = [], data = '' }: Parameters<NodeMounts['doors']['mount']['mount']>[0]) {
+      mount({ source, target, type = '', flags = [], data = '' }: Parameters<NodeMounts['kernel']['mount']['mount']>[0]) {
         calls.push(`mount ${source} ${target} ${[type, ...flags, data].filter(Boolean).join(',')}`)
         mounted.push(target)
       },
@@ -84,7 +84,7 @@ describe('mounts on the node', () => {
   const memory = { source: 'tmpfs', target: '/run/scratch', type: 'tmpfs', options: ['nosuid', 'size=1m', 'mode=700'] }
   const plain = { source: '/var/a', target: '/var/mnt/a', type: 'bind', options: ['rw'] }
 
-  test('are made once, however often they are asked for', () => {
+  test('are made once, however often they are requested', () => {
     const { provide } = node()
     expect(provide(data, memory)).toEqual([
       'mount /var/data /var/mnt/data bind,rec',

@@ -42,7 +42,7 @@ const lying = (...addresses: string[]): KubeObject => ({
   status: { addresses: addresses.map((address) => ({ type: /^[\d.:a-f]+$/.test(address) ? 'InternalIP' : 'Hostname', address })) },
 })
 
-const asked = (spec: Record<string, unknown> = {}, commonName = 'system:node:n1', sans = { dns: ['n1'], ips: ['10.5.0.2'] }) => {
+const requested = (spec: Record<string, unknown> = {}, commonName = 'system:node:n1', sans = { dns: ['n1'], ips: ['10.5.0.2'] }) => {
   const { csr } = newCSR({ subject: { commonName, organizations: ['system:nodes'] }, sans, key: newKey('ecdsa') })
   return {
     apiVersion: 'certificates.k8s.io/v1',
@@ -59,14 +59,14 @@ const asked = (spec: Record<string, unknown> = {}, commonName = 'system:node:n1'
 }
 
 test('a node gets a serving certificate for what the cluster knows it by', () => {
-  expect(servingRequestProblem(asked(), records)).toBeUndefined()
-  const all = asked({}, undefined, { dns: ['n1', 'N1.example.org'], ips: ['10.5.0.2', 'fd00:0::2'] })
+  expect(servingRequestProblem(requested(), records)).toBeUndefined()
+  const all = requested({}, undefined, { dns: ['n1', 'N1.example.org'], ips: ['10.5.0.2', 'fd00:0::2'] })
   expect(servingRequestProblem(all, records)).toBeUndefined()
-  expect(servingRequestProblem(asked(), { ...records, members: undefined })).toBeUndefined()
+  expect(servingRequestProblem(requested(), { ...records, members: undefined })).toBeUndefined()
 })
 
 test('a control plane node gets one for its own names, though they are in the API server’s certificate too', () => {
-  const request = (sans: { dns: string[]; ips: string[] }) => asked({ username: 'system:node:cp-1' }, 'system:node:cp-1', sans)
+  const request = (sans: { dns: string[]; ips: string[] }) => requested({ username: 'system:node:cp-1' }, 'system:node:cp-1', sans)
   expect(servingRequestProblem(request({ dns: ['cp-1'], ips: ['10.5.0.9'] }), records)).toBeUndefined()
   expect(servingRequestProblem(request({ dns: ['cp-1'], ips: ['10.5.0.100'] }), records)).toBe(
     '"10.5.0.100" is not a name or address of the node',
@@ -78,21 +78,21 @@ test('a control plane node gets one for its own names, though they are in the AP
 })
 
 test.each([
-  ['somebody else requests', asked({ username: 'admin' }), 'the requester is not a node'],
-  ['it is not in the group of nodes', asked({ groups: [] }), 'the requester is not a node'],
-  ['it could be used as a client', asked({ usages: ['server auth', 'client auth'] }), 'it is not for serving alone'],
-  ['it is for another node', asked({}, 'system:node:n2'), 'the subject "system:node:n2" is not the requester'],
+  ['somebody else requests', requested({ username: 'admin' }), 'the requester is not a node'],
+  ['it is not in the group of nodes', requested({ groups: [] }), 'the requester is not a node'],
+  ['it could be used as a client', requested({ usages: ['server auth', 'client auth'] }), 'it is not for serving alone'],
+  ['it is for another node', requested({}, 'system:node:n2'), 'the subject "system:node:n2" is not the requester'],
   [
     'it names a foreign address',
-    asked({}, undefined, { dns: ['n1'], ips: ['10.5.0.3'] }),
+    requested({}, undefined, { dns: ['n1'], ips: ['10.5.0.3'] }),
     '"10.5.0.3" is not a name or address of the node',
   ],
   [
     'it names a cloud’s address',
-    asked({}, undefined, { dns: ['n1'], ips: ['203.0.113.7'] }),
+    requested({}, undefined, { dns: ['n1'], ips: ['203.0.113.7'] }),
     '"203.0.113.7" is not a name or address of the node',
   ],
-  ['it names nothing', asked({}, undefined, { dns: [], ips: [] }), 'it names no address'],
+  ['it names nothing', requested({}, undefined, { dns: [], ips: [] }), 'it names no address'],
 ])('none is given when %s', (_, request, problem) => {
   expect(servingRequestProblem(request, records)).toBe(problem)
 })
@@ -133,19 +133,19 @@ describe.each([
     const sans = parseIp(name) ? { dns: [], ips: [name] } : { dns: [name], ips: [] }
     const nodes = [lying('n1', '10.5.0.2', name), ...records.nodes.slice(1)]
     const members = [memberOf('n1', '10.5.0.2', name), ...records.members.slice(1)]
-    expect(servingRequestProblem(asked({}, undefined, sans), { ...(given ?? { ...records, members }), nodes })).toBeString()
+    expect(servingRequestProblem(requested({}, undefined, sans), { ...(given ?? { ...records, members }), nodes })).toBeString()
     // An address may also be written as a name.
     if (parseIp(name))
       expect(
-        servingRequestProblem(asked({}, undefined, { dns: [name], ips: [] }), { ...(given ?? { ...records, members }), nodes }),
+        servingRequestProblem(requested({}, undefined, { dns: [name], ips: [] }), { ...(given ?? { ...records, members }), nodes }),
       ).toBeString()
   })
 })
 
 test('none is given for something unreadable, or before the cluster knows the node', () => {
-  expect(servingRequestProblem(asked(), { ...records, nodes: [] })).toBe('node "n1" is not in the cluster')
-  expect(servingRequestProblem(asked(), { ...records, members: [] })).toBe('discovery does not know node "n1"')
-  expect(servingRequestProblem(asked({ request: btoa('x') }), records)).toBeString()
+  expect(servingRequestProblem(requested(), { ...records, nodes: [] })).toBe('node "n1" is not in the cluster')
+  expect(servingRequestProblem(requested(), { ...records, members: [] })).toBe('discovery does not know node "n1"')
+  expect(servingRequestProblem(requested({ request: btoa('x') }), records)).toBeString()
 })
 
 test('pods of daemons, static pods and finished ones are not moved', () => {

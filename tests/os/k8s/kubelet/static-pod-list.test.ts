@@ -27,14 +27,14 @@ test('a reader that has seen it is answered when it changes', async () => {
   expect(items(await waiting)).toEqual([{ name: 'one' }])
 })
 
-test('patience and a reader that goes away end the waiting', async () => {
-  const list = new StaticPodList([{ name: 'one' }], { patience: 1 })
+test('a timeout and a closed connection end the waiting', async () => {
+  const list = new StaticPodList([{ name: 'one' }], { timeout: 1 })
   await list.read('a', never)
   expect(items(await list.read('a', never))).toHaveLength(1)
-  const patient = new StaticPodList([])
-  await patient.read('a', never)
+  const unchanged = new StaticPodList([])
+  await unchanged.read('a', never)
   const gone = new AbortController()
-  const waiting = patient.read('a', gone.signal)
+  const waiting = unchanged.read('a', gone.signal)
   gone.abort()
   expect(items(await waiting)).toEqual([])
 })

@@ -13,7 +13,7 @@ const node = (metadata: Record<string, unknown>, spec: Record<string, unknown> =
 })
 const nothing = { labels: {}, annotations: {}, taints: [], cordoned: false }
 
-test('a node that is as wished is left alone', () => {
+test('a node that is as desired is left alone', () => {
   expect(nodePatch(node({ labels: { a: '1' } }), { ...nothing, labels: { a: '1' } })).toBeUndefined()
 })
 
@@ -81,18 +81,18 @@ test('broken memory counts as none', () => {
 })
 
 test('a control plane node has its role and takes no ordinary pods, unless it may', async () => {
-  const wishes = async (config: string) => {
+  const desired = async (config: string) => {
     const { store, settled } = machineWith([configNodeLabels, configNodeTaints], config)
     await settled()
     return { labels: store.list(NodeLabelSpec).map(({ spec }) => spec), taints: store.list(NodeTaintSpec).map(({ spec }) => spec) }
   }
   const role = 'node-role.kubernetes.io/control-plane'
-  expect(await wishes(controlPlane())).toEqual({
+  expect(await desired(controlPlane())).toEqual({
     labels: [{ key: role, value: '' }],
     taints: [{ key: role, effect: 'NoSchedule', value: '' }],
   })
-  expect((await wishes(controlPlane('', 'allowSchedulingOnControlPlanes: true'))).taints).toEqual([])
-  expect(await wishes(worker('nodeLabels: {zone: a}\nnodeTaints: {gpu: "yes:NoSchedule", old: NoExecute}'))).toEqual({
+  expect((await desired(controlPlane('', 'allowSchedulingOnControlPlanes: true'))).taints).toEqual([])
+  expect(await desired(worker('nodeLabels: {zone: a}\nnodeTaints: {gpu: "yes:NoSchedule", old: NoExecute}'))).toEqual({
     labels: [{ key: 'zone', value: 'a' }],
     taints: [
       { key: 'gpu', effect: 'NoSchedule', value: 'yes' },

@@ -3,7 +3,7 @@ import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { kubernetesConfigOf } from '../../machine-config.ts'
 import { KubernetesAccessConfig } from '../../resources/kubernetes-access-config.ts'
 
-/** Which pods may use the machine API, as the configuration of a control plane says. */
+/** Which pods may use the machine API, from a control plane's configuration. */
 export const configKubernetesAccess = defineController({
   name: 'kubeaccess.ConfigController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },

@@ -5,7 +5,7 @@ import { isControlPlane, kubernetesConfigOf } from '../../machine-config.ts'
 import { AdmissionControlConfig } from '../../resources/admission-control-config.ts'
 import { ComponentFallback } from '../../resources/component.ts'
 
-/** Which admission plugins the machine configuration sets up. */
+/** Admission plugins from the machine configuration. */
 export const configAdmissionControl = defineController({
   name: 'k8s.ControlPlaneAdmissionControlController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), fallbacks: weak(ComponentFallback, { id: 'kube-apiserver' }) },

@@ -15,7 +15,7 @@ import { APIServerConfig } from '../../resources/api-server-config.ts'
 import { ComponentFallback } from '../../resources/component.ts'
 import { podResources, volumesOf } from './component-config.ts'
 
-/** What the machine configuration says about kube-apiserver. */
+/** kube-apiserver's settings from the machine configuration. */
 export const configApiServer = defineController({
   name: 'k8s.ControlPlaneAPIServerController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), fallbacks: weak(ComponentFallback, { id: 'kube-apiserver' }) },
@@ -35,7 +35,7 @@ export const configApiServer = defineController({
         localPort: localPort(cluster),
         serviceCIDR: serviceSubnets(cluster),
         extraArgs: {
-          // Certificates that kubelets sign themselves cannot be verified: logs and exec would fail.
+          // Self-signed certificates of kubelets cannot be verified: logs and exec would fail.
           ...(requestsServingCertificates(machineConfig) && {
             'kubelet-certificate-authority': { values: [`${secretsFolder('kube-apiserver')}/ca.crt`] },
           }),

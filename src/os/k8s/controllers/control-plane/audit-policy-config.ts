@@ -5,10 +5,10 @@ import { isControlPlane, kubernetesConfigOf } from '../../machine-config.ts'
 import { AuditPolicyConfig } from '../../resources/audit-policy-config.ts'
 import { ComponentFallback } from '../../resources/component.ts'
 
-/** Who did what and when, but not what was in it. */
+/** The default policy: metadata of all requests, without their content. */
 const metadataOfAll = { apiVersion: 'audit.k8s.io/v1', kind: 'Policy', rules: [{ level: 'Metadata' }] }
 
-/** What the API server writes into its audit log. */
+/** The API server's audit policy. */
 export const configAuditPolicy = defineController({
   name: 'k8s.ControlPlaneAuditPolicyController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), fallbacks: weak(ComponentFallback, { id: 'kube-apiserver' }) },

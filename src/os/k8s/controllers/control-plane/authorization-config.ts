@@ -6,7 +6,7 @@ import { isControlPlane, kubernetesConfigOf } from '../../machine-config.ts'
 import { AuthorizationConfig } from '../../resources/authorization-config.ts'
 import { ComponentFallback } from '../../resources/component.ts'
 
-/** Who decides what may be done: Node and RBAC always, then what the machine configuration adds. */
+/** Authorizers: Node and RBAC always, then those of the machine configuration. */
 export const configAuthorization = defineController({
   name: 'k8s.ControlPlaneAuthorizationPolicyController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), fallbacks: weak(ComponentFallback, { id: 'kube-apiserver' }) },

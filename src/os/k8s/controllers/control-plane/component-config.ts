@@ -2,7 +2,7 @@ import type { ClusterSection } from '../../../config/declared.ts'
 
 type Component = ClusterSection['controllerManager']
 
-/** Extra volumes of a static pod, each named after its place in the pod. */
+/** Extra volumes of a static pod, each named after its path in the pod. */
 export function volumesOf(component: Component): { name: string; hostPath: string; mountPath: string; readonly: boolean }[] {
   return (component?.extraVolumes ?? []).map(({ hostPath = '', mountPath = '', readonly = false }) => ({
     name:
@@ -18,7 +18,7 @@ export function volumesOf(component: Component): { name: string; hostPath: strin
   }))
 }
 
-/** Requests and limits of a static pod as the operator gives them; an empty request stands for the default. */
+/** Requests and limits of a static pod as the operator gives them; an empty request selects the default. */
 export function podResources(component: Component): { requests: Record<string, string>; limits: Record<string, string> } {
   const { resources } = component ?? {}
   return { requests: { cpu: '', memory: '', ...textual(resources?.requests) }, limits: textual(resources?.limits) }

@@ -18,16 +18,16 @@ import { SchedulerConfig } from '../../resources/scheduler-config.ts'
 import { SecretStatus } from '../../resources/secret-status.ts'
 import { StaticPod } from '../../resources/static-pod.ts'
 
-/** How long an API server that is told to end may go on answering. */
+/** How long an API server that must stop continues to answer, in milliseconds. */
 const replacement = 5000
 
 /**
- * How long a pod is not shown to an API server whose node is about to be ready: the cluster sets back what it sees ready on a
- * node that is not, and the kubelet mends that only every ten seconds.
+ * How long a pod is hidden from an API server whose node is about to become ready, in milliseconds: the cluster resets the
+ * readiness of pods on a node that is not ready, and the kubelet corrects that only every ten seconds.
  */
 const nearlyReady = 5000
 
-/** The control plane's pods, once their files are on disk and etcd answers. */
+/** The control plane's pods, once their files are on disk and etcd is healthy. */
 export function renderControlPlanePods(): Controller {
   let answered = ''
   let since: number | undefined
@@ -57,7 +57,7 @@ export function renderControlPlanePods(): Controller {
       if (!api || !manager || !chooser) return
       const name = nodename.get('nodename')?.spec.nodename
       if (!name || !secretsReady?.ready || !configsReady?.ready || !services.get('etcd')?.spec.healthy) {
-        // A control plane that runs goes on running: etcd may be away for a moment only.
+        // A running control plane keeps running: etcd may be unavailable for a moment only.
         for (const pod of ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']) pods.keep(pod)
         return
       }
@@ -69,7 +69,7 @@ export function renderControlPlanePods(): Controller {
       const left = status && !status.nodeReady && since !== undefined ? since + nearlyReady - round.clock.elapsed() : 0
       if (left > 0) round.wakeIn(left)
       const known = !status || left > 0 ? 'starting' : status.nodeReady ? 'ready' : 'registered'
-      // Said once more when the API server answers: what it refused while it was starting is tried again then.
+      // Changes once more when the API server answers: requests that it refused while it was starting are then retried.
       const answers = known === 'starting' ? '' : answered === uid ? ', the API server answers' : answered ? ', with a new API server' : ''
       const identity = ({ metadata: { annotations } }: Resource) => ({
         node: name,
@@ -82,7 +82,7 @@ export function renderControlPlanePods(): Controller {
         background(`api ${uid}`, async (signal, wake) => {
           const client = kubeClient(accessOf(parseKubeconfig(kubeconfig)))
           try {
-            // One that is to be replaced answers a little longer.
+            // An API server that is being replaced answers a little longer.
             if (answered) await pause(replacement, signal)
             await apiReady(client, signal)
           } finally {
@@ -91,7 +91,7 @@ export function renderControlPlanePods(): Controller {
           answered = uid
           wake()
         })
-      // The others end at once without an API server, and would then be started ever later.
+      // The others exit at once without an API server, and their restarts would be delayed more and more.
       if (!answered) {
         pods.keep('kube-controller-manager')
         pods.keep('kube-scheduler')

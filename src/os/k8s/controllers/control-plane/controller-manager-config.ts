@@ -7,7 +7,7 @@ import { ComponentFallback } from '../../resources/component.ts'
 import { ControllerManagerConfig } from '../../resources/controller-manager-config.ts'
 import { podResources, volumesOf } from './component-config.ts'
 
-/** What the machine configuration says about kube-controller-manager. */
+/** kube-controller-manager's settings from the machine configuration. */
 export const configControllerManager = defineController({
   name: 'k8s.ControlPlaneControllerManagerController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), fallbacks: weak(ComponentFallback, { id: 'kube-controller-manager' }) },

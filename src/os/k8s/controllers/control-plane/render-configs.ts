@@ -11,7 +11,7 @@ import { AuthorizationConfig } from '../../resources/authorization-config.ts'
 import { ConfigStatus } from '../../resources/config-status.ts'
 import { SchedulerConfig } from '../../resources/scheduler-config.ts'
 
-/** Puts the configuration files where the control plane's pods read them. */
+/** Writes the configuration files that the control plane's pods read. */
 export const renderConfigs = ({ files, mode }: { files: FileWriter; mode?: Mode }): Controller =>
   defineController({
     name: 'k8s.RenderConfigsStaticPodController',
@@ -24,7 +24,7 @@ export const renderConfigs = ({ files, mode }: { files: FileWriter; mode?: Mode 
     },
     outputs: { status: exclusive(ConfigStatus) },
     async reconcile({ admissions, policies, authorizations, schedulers, disk, status }) {
-      // A machine of its own can write there only once its disk is mounted.
+      // On a machine of its own the folder can be written only once its disk is mounted.
       if (mode === 'metal' && !disk.get(mountId('EPHEMERAL'))) return
       const admission = admissions.get('admission-control')
       const policy = policies.get('audit-policy')
@@ -59,7 +59,7 @@ export const renderConfigs = ({ files, mode }: { files: FileWriter; mode?: Mode 
       await renderFiles(files, configFolder('kube-scheduler'), controlPlane['kube-scheduler'].uid, [
         { name: 'scheduler-config.yaml', content: stringify(schedulerConfiguration(scheduler.spec.config)) },
       ])
-      // The API server starts anew when its files change; the scheduler's pod has a version of its own.
+      // The API server restarts when its files change; the scheduler's pod has a version of its own.
       const version = [admission, policy, authorization].reduce((sum, { metadata }) => sum + metadata.version, 0)
       status.put('static-pods', { ready: true, version: String(version) })
     },
@@ -70,7 +70,7 @@ function schedulerConfiguration(given: Record<string, unknown> | undefined): Rec
   return {
     apiVersion: 'kubescheduler.config.k8s.io/v1',
     kind: 'KubeSchedulerConfiguration',
-    // The flag of that name counts only without a configuration file.
+    // The flag of that name takes effect only without a configuration file.
     enableProfiling: false,
     ...given,
     clientConnection: { ...connection, kubeconfig: `${secretsFolder('kube-scheduler')}/kubeconfig` },

@@ -20,7 +20,7 @@ interface Secrets {
   etcd: SpecOf<typeof EtcdSecret>
 }
 
-/** Puts keys and certificates where the control plane's pods read them; each component sees only its own. */
+/** Writes the keys and certificates that the control plane's pods read; each component sees only its own. */
 export const renderSecrets = ({ files }: { files: FileWriter }): Controller =>
   defineController({
     name: 'k8s.RenderSecretsStaticPodController',

@@ -7,7 +7,7 @@ import { ComponentFallback } from '../../resources/component.ts'
 import { SchedulerConfig } from '../../resources/scheduler-config.ts'
 import { podResources, volumesOf } from './component-config.ts'
 
-/** What the machine configuration says about kube-scheduler. */
+/** kube-scheduler's settings from the machine configuration. */
 export const configScheduler = defineController({
   name: 'k8s.ControlPlaneSchedulerController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), fallbacks: weak(ComponentFallback, { id: 'kube-scheduler' }) },

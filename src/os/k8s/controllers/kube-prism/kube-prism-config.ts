@@ -3,7 +3,7 @@ import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { kubePrismPort, kubernetesConfigOf } from '../../machine-config.ts'
 import { KubePrismConfig, KubePrismEndpoint } from '../../resources/kube-prism.ts'
 
-/** Where the local load balancer listens and between whom it chooses. */
+/** KubePrism's address and its upstreams. */
 export const configKubePrism = defineController({
   name: 'k8s.KubePrismConfigController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), endpoints: weak(KubePrismEndpoint, { id: 'k8s-cluster' }) },

@@ -4,7 +4,7 @@ import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { isControlPlane, kubePrismPort, kubernetesConfigOf, localPort } from '../../machine-config.ts'
 import { KubePrismEndpoint } from '../../resources/kube-prism.ts'
 
-/** Every address under which an API server may answer. */
+/** All addresses under which an API server may answer. */
 export const findKubePrismEndpoints = defineController({
   name: 'k8s.KubePrismEndpointsController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), members: weak(Member) },

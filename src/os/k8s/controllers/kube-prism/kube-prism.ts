@@ -3,21 +3,21 @@ import type { Kernel } from '../../../kernel.ts'
 import { KubePrismConfig, KubePrismStatus } from '../../resources/kube-prism.ts'
 import { type Balancer, balanceTcp, type Upstream } from '../../tcp-balancer.ts'
 
-/** Between two looks at the API servers: while one answers, and while none does. */
+/** Check intervals of the API servers in milliseconds: while one answers, and while none does. */
 const calmPeriod = 20_000
 const searchPeriod = 250
-/** How long clients of a node's very first start are held. */
-const patience = 8000
+/** How long clients are held during the first start of a node, in milliseconds. */
+const holdTime = 8000
 const podsFolder = '/var/lib/kubelet/pods'
 
-/** A way to the Kubernetes API that is on every node and outlives any API server. */
+/** KubePrism: a local endpoint of the Kubernetes API on every node, independent of any single API server. */
 export function runKubePrism({ files }: { files: Pick<Kernel['files'], 'exists' | 'list'> }): Controller {
   let balancer: Balancer | undefined
   let address = ''
   let wake = () => {}
   let checked = Number.NEGATIVE_INFINITY
   let answered = false
-  let told: boolean | undefined
+  let reported: boolean | undefined
   const close = () => {
     balancer?.close()
     balancer = undefined
@@ -38,7 +38,7 @@ export function runKubePrism({ files }: { files: Pick<Kernel['files'], 'exists' 
       if (!given) return
       if (!balancer) {
         balancer = balanceTcp({ hostname: given.host, port: given.port, onHealth: () => wake() })
-        // A kubelet that has pods to recover asks the API for its node before it starts any, the API server's among them.
+        // A kubelet with pods to recover requests its Node from the API before it starts any, the API server's among them.
         answered = files.exists(podsFolder) && files.list(podsFolder).length > 0
       }
       balancer.setUpstreams(preferred(given.endpoints))
@@ -49,17 +49,17 @@ export function runKubePrism({ files }: { files: Pick<Kernel['files'], 'exists' 
       answered ||= balancer.healthy
       if (balancer.healthy) balancer.listen(0)
       else if (answered) balancer.refuse()
-      else balancer.listen(patience)
-      if (balancer.healthy !== told)
-        log.info(balancer.healthy ? 'KubePrism reaches the API' : 'KubePrism reaches no API server', { address })
-      told = balancer.healthy
+      else balancer.listen(holdTime)
+      if (balancer.healthy !== reported)
+        log.info(balancer.healthy ? 'KubePrism is healthy' : 'KubePrism has no healthy upstream', { address })
+      reported = balancer.healthy
       status.put('k8s-loadbalancer', { host: address, healthy: balancer.healthy })
       wakeIn(balancer.healthy ? calmPeriod : searchPeriod)
     },
   })
 }
 
-/** This node's own API server first, then the others; the cluster's common address is the last resort when there are others. */
+/** This node's own API server first, then the others; the cluster's common endpoint is the last resort when there are others. */
 export function preferred(endpoints: readonly { host: string; port: number }[]): Upstream[] {
   const common = endpoints[0]?.host === 'localhost' ? [] : endpoints.slice(0, 1)
   const direct = endpoints.slice(common.length)

@@ -13,7 +13,7 @@ import { KubeletKubeconfig } from '../../resources/kubelet.ts'
 const retryDelay = 2000
 const longestDelay = 30_000
 
-/** Where the API servers are, as they themselves say. */
+/** The addresses of the API servers, from the Kubernetes API. */
 export function observeEndpoints({ files }: { files: Pick<KubeletFileSystem, 'readTextIfThere'> }): Controller {
   let addresses: string[] = []
   return defineController({
@@ -33,13 +33,13 @@ export function observeEndpoints({ files }: { files: Pick<KubeletFileSystem, 're
         addresses = []
         return
       }
-      background(version, async (signal, wake, tell) => {
+      background(version, async (signal, wake, report) => {
         const client = kubeClient(access)
         const changed = (found: string[]) => {
           addresses = found
           wake()
         }
-        await watchApiServers(client, changed, signal, tell).finally(() => client.close())
+        await watchApiServers(client, changed, signal, report).finally(() => client.close())
       })
       if (addresses.length > 0) endpoints.put('kube-apiserver', { addresses, hosts: [] })
     },
@@ -50,7 +50,7 @@ async function watchApiServers(
   client: KubeClient,
   changed: (addresses: string[]) => void,
   signal: AbortSignal,
-  tell: (error?: unknown) => void,
+  report: (error?: unknown) => void,
 ): Promise<never> {
   const query = { namespace: 'default', labelSelector: 'kubernetes.io/service-name=kubernetes' }
   let delay = retryDelay
@@ -58,21 +58,21 @@ async function watchApiServers(
     try {
       const { items, resourceVersion } = await client.list(core.endpointSlice, query, { signal })
       const slices = new Map(items.map((slice) => [slice.metadata.name, slice]))
-      const told = () => changed([...new Set([...slices.values()].flatMap(addressesOf))].sort())
-      told()
-      tell()
+      const publish = () => changed([...new Set([...slices.values()].flatMap(addressesOf))].sort())
+      publish()
+      report()
       delay = retryDelay
       for await (const { type, object } of client.watch(core.endpointSlice, { ...query, resourceVersion }, { signal })) {
         if (type === 'BOOKMARK') continue
         if (type === 'DELETED') slices.delete(object.metadata.name)
         else slices.set(object.metadata.name, object)
-        told()
+        publish()
       }
       await pause(retryDelay, signal)
     } catch (error) {
       if (signal.aborted) throw signal.reason
       if (!(error instanceof KubeError)) throw error
-      tell(error)
+      report(error)
       await pause(delay, signal)
       delay = Math.min(longestDelay, delay * 2)
     }

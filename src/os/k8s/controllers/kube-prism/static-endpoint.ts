@@ -4,7 +4,7 @@ import { kubernetesConfigOf } from '../../machine-config.ts'
 import { Endpoint } from '../../resources/endpoint.ts'
 import { hostAndPort } from './kube-prism-endpoints.ts'
 
-/** Where the configuration says that the control plane is. */
+/** The address of the control plane from the configuration. */
 export const configStaticEndpoint = defineController({
   name: 'k8s.StaticEndpointController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },

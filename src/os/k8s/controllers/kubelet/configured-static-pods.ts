@@ -3,7 +3,7 @@ import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { kubernetesConfigOf } from '../../machine-config.ts'
 import { StaticPod } from '../../resources/static-pod.ts'
 
-/** Pods that the machine configuration has the kubelet run. */
+/** Static pods from the machine configuration. */
 export const configStaticPods = defineController({
   name: 'k8s.StaticPodConfigController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },

@@ -12,7 +12,7 @@ import { dnsServiceAddresses } from '../manifests/bootstrap-manifests-config.ts'
 type Mount = NonNullable<NonNullable<MachineSection['kubelet']>['extraMounts']>[number]
 type IdMapping = NonNullable<Mount['uidMappings']>[number]
 
-/** What the machine configuration says about the kubelet. */
+/** The kubelet's settings from the machine configuration. */
 export const configKubelet = defineController({
   name: 'k8s.KubeletConfigController',
   inputs: {

@@ -3,11 +3,11 @@ import { type Controller, defineController, exclusive } from '../../../../cosi/c
 import { type KubeletFileSystem, kubeletAccess } from '../../kubelet/files.ts'
 import { KubeletKubeconfig } from '../../resources/kubelet.ts'
 
-/** Between two looks: while the file is not there, and afterwards. */
+/** Poll intervals in milliseconds: while the file is missing, and afterwards. */
 const searchPeriod = 500
 const calmPeriod = 30_000
 
-/** That the kubelet has its way to the API, and a hash that changes with it. */
+/** Whether the kubelet has its kubeconfig, and a hash that changes with it. */
 export const observeKubeletKubeconfig = ({ files }: { files: Pick<KubeletFileSystem, 'readTextIfThere'> }): Controller =>
   defineController({
     name: 'k8s.KubeletKubeconfigController',

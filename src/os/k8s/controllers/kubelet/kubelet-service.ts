@@ -21,18 +21,18 @@ import { ComponentStatus } from '../../resources/component.ts'
 import { KubeletConfig, KubeletLifecycle, KubeletSpec } from '../../resources/kubelet.ts'
 import { StaticPod } from '../../resources/static-pod.ts'
 
-/** How long a node that is to join asks for its kubelet's certificate before the kubelet starts without. */
-const joinPatience = 120_000
+/** How long a joining node requests its kubelet's certificate before the kubelet starts without one, in milliseconds. */
+const joinTimeout = 120_000
 
 /** How often the kubelet's certificate is compared with the authorities in force. */
 const checkPeriod = 60_000
 
-/** What is needed of the machine. */
-type Parts = Pick<Machine, 'store' | 'supervisor' | 'service'> & { kernel: Pick<Machine['kernel'], 'files'> & { mode?: Mode } }
+/** What the controller uses of the machine. */
+type Dependencies = Pick<Machine, 'store' | 'supervisor' | 'service'> & { kernel: Pick<Machine['kernel'], 'files'> & { mode?: Mode } }
 
 /** What the kubelet was last started with, and the newest event of its service before that. */
 interface Started {
-  /** Digest of all that a change of restarts it, and of its spec alone. */
+  /** Digest of everything that restarts it when it changes, and of its spec alone. */
   readonly key: string
   readonly spec: string
   readonly image: string
@@ -40,13 +40,13 @@ interface Started {
   readonly after?: ServiceEvent
 }
 
-/** Starts the kubelet once its spec is known, and restarts it when that changes. The one that runs is stopped only for one that can start. */
-export function startKubelet({ kernel: { files, mode }, store, supervisor, service }: Parts, pull: PullImage): Controller {
+/** Starts the kubelet once its spec is known, and restarts it on changes. The running one is stopped only once the next one can start. */
+export function startKubelet({ kernel: { files, mode }, store, supervisor, service }: Dependencies, pull: PullImage): Controller {
   let started: Started | undefined
   let awaited: AwaitedImage | undefined
-  /** What the last certificate was requested with; requested once more only after there was a good one in between. */
+  /** The inputs of the last certificate request; requested again only after there was a valid certificate in between. */
   let requested = ''
-  /** Certificates that took the place of others: the kubelet reads its own only at its start. */
+  /** Counts replaced certificates: the kubelet reads its own only at its start. */
   let replaced = 0
   return defineController({
     name: 'k8s.KubeletServiceController',
@@ -60,13 +60,13 @@ export function startKubelet({ kernel: { files, mode }, store, supervisor, servi
     },
     outputs: { status: shared(ComponentStatus) },
     start({ wake, signal }) {
-      // One that cannot be started has no resource that would tell.
+      // A kubelet that cannot be started has no resource that would wake this controller.
       const stop = supervisor.subscribe(({ id }) => id === 'kubelet' && wake())
       signal.addEventListener('abort', stop)
     },
     async reconcile({ specs, config, secrets, roots, pods, disk, status, log, now, background, wakeIn }) {
       status.keep('kubelet')
-      // A machine of its own can write there only once its disk is mounted.
+      // On a machine of its own the folder can be written only once its disk is mounted.
       if (mode === 'metal' && !disk.get(mountId('/etc/kubernetes'))) return
       const spec = specs.get('kubelet')?.spec
       const secret = secrets.get('kubelet')?.spec
@@ -75,7 +75,7 @@ export function startKubelet({ kernel: { files, mode }, store, supervisor, servi
       const settings = config.get('kubelet')?.metadata.annotations[settingsAnnotation] ?? ''
       const key = Bun.hash(JSON.stringify([spec, access])).toString(36)
       if (started && started.spec !== key && started.image !== spec.image) {
-        // The one that runs stays until its successor can be started.
+        // The running kubelet stays until its successor can be started.
         awaited = awaited?.image === spec.image ? awaited : awaitedImage(spec.image)
         if (!awaited.there) {
           const image = awaited
@@ -95,16 +95,16 @@ export function startKubelet({ kernel: { files, mode }, store, supervisor, servi
           await keepClientCertificate(files, signClientCertificate(root, nodename, now()), now())
           replaced++
         }
-        // Pods of the configuration do not wait for a cluster that may be away.
+        // Static pods of the configuration do not wait for a cluster that may be unavailable.
         else if (nodename && requested !== joining && (started || pods.list().length === 0)) {
-          background(`join ${Bun.hash(joining).toString(36)}`, async (signal, wake, tell) => {
+          background(`join ${Bun.hash(joining).toString(36)}`, async (signal, wake, report) => {
             try {
-              const pair = await requestClientCertificate(access, nodename, { signal, patience: joinPatience, tell })
+              const pair = await requestClientCertificate(access, nodename, { signal, timeout: joinTimeout, report })
               await keepClientCertificate(files, pair, now())
               replaced++
             } catch (error) {
               if (signal.aborted) throw error
-              log.warn('no certificate for the kubelet yet, it will ask by itself', { error })
+              log.warn('no kubelet certificate yet, the kubelet will request one', { error })
             }
             requested = joining
             wake()

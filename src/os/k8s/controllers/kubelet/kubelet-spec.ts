@@ -26,7 +26,7 @@ export const specKubelet = ({ mode, oomFloor }: { mode: Mode; oomFloor?: number 
       const name = nodename.get('nodename')?.spec.nodename
       const type = machineType.get('machine-type')?.spec
       const addresses = nodeIP.get('kubelet')?.spec.addresses
-      // The operator may say the address; without one the kubelet would take any.
+      // The operator may set the address; without one the kubelet would choose any.
       const theirs = given?.extraArgs?.['node-ip']
       if (!given || !name || !type || (!addresses && !theirs)) return
       const args = kubeletArguments(given, { name, addresses })

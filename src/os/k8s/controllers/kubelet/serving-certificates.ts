@@ -13,8 +13,8 @@ import { dnsDomain, isControlPlane, kubernetesConfigOf, requestsServingCertifica
 const signer = 'kubernetes.io/kubelet-serving'
 
 /**
- * Approves kubelets' serving certificates where the configuration has kubelets request them: for the names and addresses that
- * the cluster's own records attribute to the node that requests.
+ * Approves kubelets' serving certificates where the configuration has kubelets request them: for names and addresses that the
+ * cluster's records attribute to the requesting node.
  */
 export const approveServingCertificates = (): Controller => {
   let records: Omit<ServingRecords, 'nodes'> | undefined
@@ -41,7 +41,7 @@ export const approveServingCertificates = (): Controller => {
           ? members.list().map(({ metadata, spec }) => ({ nodename: metadata.id, hostname: spec.hostname, addresses: spec.addresses }))
           : undefined,
       }
-      // Credentials of a replaced authority would fail for ever.
+      // Credentials of a replaced authority would fail forever.
       background(`approve ${Bun.hash(kubeconfig).toString(36)}`, async (signal) => {
         const client = kubeClient(accessOf(parseKubeconfig(kubeconfig)))
         const approval = {
@@ -52,7 +52,7 @@ export const approveServingCertificates = (): Controller => {
           approved: (request: { metadata: { name?: string } }) =>
             log.info('kubelet serving certificate approved', { request: request.metadata.name }),
           held: (request: { metadata: { name?: string } }, reason: string) =>
-            log.warn('kubelet serving certificate is not approved', { request: request.metadata.name, reason }),
+            log.warn('kubelet serving certificate not approved', { request: request.metadata.name, reason }),
         }
         await approveRequests(client, approval, signal).finally(() => client.close())
       })

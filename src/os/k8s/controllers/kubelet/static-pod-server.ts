@@ -3,7 +3,7 @@ import { defineController, exclusive, weak } from '../../../../cosi/controller.t
 import { StaticPodList } from '../../kubelet/static-pod-list.ts'
 import { StaticPod, StaticPodServerStatus } from '../../resources/static-pod.ts'
 
-/** Serves the list of static pods to the kubelet, on a port of loopback the kernel chooses. */
+/** Serves the list of static pods to the kubelet, on a loopback port that the kernel chooses. */
 export function serveStaticPods() {
   const list = new StaticPodList()
   let server: ReturnType<typeof Bun.serve> | undefined

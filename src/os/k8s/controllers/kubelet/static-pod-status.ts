@@ -10,12 +10,12 @@ import { ComponentStatus } from '../../resources/component.ts'
 import { Nodename } from '../../resources/nodename.ts'
 import { StaticPodStatus } from '../../resources/static-pod.ts'
 
-/** Between two looks: while a pod is not ready, and when all are. */
+/** Poll intervals in milliseconds: while a pod is not ready, and when all are. */
 const searchPeriod = 1000
 const calmPeriod = 15_000
 const limit = 5000
 
-/** How the static pods fare, asked of this node's kubelet, which knows even when there is no API server. */
+/** The status of the static pods, from this node's kubelet, which knows it even without an API server. */
 export function observeStaticPods(): Controller {
   return defineController({
     name: 'k8s.KubeletStaticPodController',
@@ -33,14 +33,14 @@ export function observeStaticPods(): Controller {
       let pods: KubeObject[]
       try {
         const response = await fetch('https://127.0.0.1:10250/pods/?timeout=5s', {
-          // The kubelet's own certificate is self-signed; on loopback nobody else can be there.
+          // The kubelet's own certificate is self-signed; on loopback no other server can answer.
           tls: { cert: pemOf(client.crt), key: pemOf(client.key), rejectUnauthorized: false },
           signal: AbortSignal.any([signal, AbortSignal.timeout(limit)]),
         })
         if (!response.ok) throw new Error(`kubelet answers with status ${response.status}`)
         pods = ((await response.json()) as { items?: KubeObject[] }).items ?? []
       } catch (error) {
-        log.debug('static pods could not be asked for', { error })
+        log.debug('read static pods from the kubelet failed', { error })
         for (const { metadata } of status.list()) status.keep(metadata.id)
         for (const { metadata } of components.list()) components.keep(metadata.id)
         wakeIn(searchPeriod)

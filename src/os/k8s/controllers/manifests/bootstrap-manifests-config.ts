@@ -15,7 +15,7 @@ import {
 } from '../../machine-config.ts'
 import { BootstrapManifestsConfig } from '../../resources/bootstrap-manifests-config.ts'
 
-/** What the manifests that come with a new cluster are rendered from. */
+/** The inputs of the manifests of a new cluster. */
 export const configBootstrapManifests = defineController({
   name: 'k8s.ControlPlaneBootstrapManifestsController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
@@ -71,7 +71,7 @@ export function minorOf(image: string): number {
   return Number(image.match(/:v?1\.(\d+)/)?.[1] ?? 99)
 }
 
-/** By custom the tenth address of the services' network is the DNS's; one a family. */
+/** By convention the tenth address of the service network is the DNS server's; one per address family. */
 export function dnsServiceAddresses(subnets: readonly string[]): { dnsServiceIP: string; dnsServiceIPv6: string } {
   const tenth = (subnet: string | undefined) => (subnet ? nthAddress(parsePrefix(subnet), 10) : '')
   return { dnsServiceIP: tenth(subnets.find((one) => !isIPv6(one))), dnsServiceIPv6: tenth(subnets.find(isIPv6)) }

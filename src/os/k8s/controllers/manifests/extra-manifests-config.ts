@@ -3,7 +3,7 @@ import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { isControlPlane, kubernetesConfigOf } from '../../machine-config.ts'
 import { ExtraManifestsConfig } from '../../resources/extra-manifests-config.ts'
 
-/** Manifests of the operator, by address or in full; the lower the priority's number, the earlier they are applied. */
+/** Manifests of the operator, by URL or inline; a lower priority number is applied earlier. */
 export const configExtraManifests = defineController({
   name: 'k8s.ControlPlaneExtraManifestsController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },

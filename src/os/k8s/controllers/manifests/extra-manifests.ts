@@ -8,7 +8,7 @@ const mostRedirects = 10
 const retryDelay = 15_000
 const largest = 4 * 1024 * 1024
 
-/** The operator's manifests, fetched where they are named by address; one that fails holds up none of the others. */
+/** The operator's manifests, downloaded where a URL is given. A failed one delays none of the others. */
 export const loadExtraManifests = defineController({
   name: 'k8s.ExtraManifestController',
   inputs: { config: weak(ExtraManifestsConfig, { id: 'extra-manifests' }) },
@@ -21,14 +21,14 @@ export const loadExtraManifests = defineController({
         manifests.put(id, parseManifest(text, manifest.name))
       } catch (error) {
         manifests.keep(id)
-        log.warn('manifest could not be loaded', { manifest: manifest.name, error })
+        log.warn('load manifest failed', { manifest: manifest.name, error })
         if (manifest.url) wakeIn(retryDelay)
       }
     }
   },
 })
 
-/** Follows redirects; the operator's headers, which may be credentials, go to the host they are meant for only. */
+/** Follows redirects. The operator's headers, which may be credentials, are sent only to the host they are meant for. */
 async function follow(url: string, headers: Record<string, string>, signal: AbortSignal): Promise<Response> {
   const { origin } = new URL(url)
   let place = url

@@ -9,10 +9,10 @@ import { KubernetesSecret } from '../../../secrets/resources/kubernetes-secret.t
 import { apiReady, applyManifests } from '../../apply-manifests.ts'
 import { Manifest, ManifestStatus } from '../../resources/manifest.ts'
 
-/** Held while one of the control plane nodes applies. */
+/** The lock held while one of the control plane nodes applies. */
 const mutex = 'talos:v1:manifestApplyMutex'
 
-/** Brings the manifests into the cluster as soon as its API answers, one control plane node at a time. */
+/** Applies the manifests as soon as the API answers, one control plane node at a time. */
 export function applyAllManifests({ store }: { store: Store }): Controller {
   let applied = ''
   return defineController({
@@ -31,7 +31,7 @@ export function applyAllManifests({ store }: { store: Store }): Controller {
       if (applied === key) return status.put('manifests', { manifestsApplied: wanted.map(({ id }) => id) })
       status.keep('manifests')
       if (!services.get('etcd')?.spec.healthy) return
-      // Credentials of a replaced authority would fail for ever.
+      // Credentials of a replaced authority would fail forever.
       background(`${key} ${Bun.hash(kubeconfig).toString(36)}`, async (signal, wake) => {
         const client = kubeClient(accessOf(parseKubeconfig(kubeconfig)))
         const etcd = localEtcd(store)

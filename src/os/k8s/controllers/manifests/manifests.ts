@@ -4,7 +4,7 @@ import { bootstrapManifests } from '../../manifests/manifests.ts'
 import { BootstrapManifestsConfig } from '../../resources/bootstrap-manifests-config.ts'
 import { Manifest } from '../../resources/manifest.ts'
 
-/** The manifests that come with a new cluster. */
+/** The manifests of a new cluster. */
 export const renderManifests = defineController({
   name: 'k8s.ManifestController',
   inputs: { config: weak(BootstrapManifestsConfig, { id: 'manifests' }), roots: weak(KubernetesRootSecret, { id: 'k8s' }) },

@@ -5,7 +5,7 @@ import { kubernetesConfigOf, podSubnets, serviceSubnets } from '../../machine-co
 import { NodeStatus } from '../../resources/node.ts'
 import { Nodename } from '../../resources/nodename.ts'
 
-/** Which of the node's addresses are Kubernetes' own: pods', services', and those a pod network gave this node. */
+/** Which of the node's addresses belong to Kubernetes: pods', services', and those a pod network added to this node. */
 export const configAddressFilter: Controller = defineController({
   name: 'k8s.AddressFilterController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), nodename: weak(Nodename), status: weak(NodeStatus) },

@@ -9,9 +9,9 @@ import { nodeMaySetLabel } from '../../node/restriction.ts'
 import { NodeAnnotationSpec, NodeCordonedSpec, NodeLabelSpec, NodeStatus, NodeTaintSpec } from '../../resources/node.ts'
 import { Nodename } from '../../resources/nodename.ts'
 
-/** Makes the node's labels, annotations, taints and cordon what they should be. */
+/** Applies the desired labels, annotations, taints and cordon to the Node. */
 export function applyNode({ files }: { files: Pick<KubeletFileSystem, 'readTextIfThere'> }): Controller {
-  let said = ''
+  let reported = ''
   return defineController({
     name: 'k8s.NodeApplyController',
     inputs: {
@@ -27,32 +27,32 @@ export function applyNode({ files }: { files: Pick<KubeletFileSystem, 'readTextI
     async reconcile({ labels, annotations, taints, cordons, status, nodename, kubeconfigs, log, signal, wakeIn }) {
       const name = nodename.get('nodename')?.spec
       if (!name || name.skipNodeRegistration || !status.get(name.nodename)) return
-      // A node may change itself, but not give itself a role; a control plane node may do all.
+      // A node may change its Node, but not give itself a role; a control plane node may do everything.
       const admin = kubeconfigs.get('k8s-certs')?.spec.localhostAdminKubeconfig
       const access = admin ? accessOf(parseKubeconfig(admin)) : kubeletAccess(files)
       if (!access) return
       const wanted = labels.list().map(({ spec }) => spec)
       const forbidden = admin ? [] : wanted.filter(({ key }) => !nodeMaySetLabel(key)).map(({ key }) => key)
-      if (forbidden.length > 0 && forbidden.join() !== said) {
-        said = forbidden.join()
+      if (forbidden.length > 0 && forbidden.join() !== reported) {
+        reported = forbidden.join()
         log.warn('a worker may not give itself these labels, set them with kubectl', { labels: forbidden })
       }
-      const wishes = {
+      const desired = {
         labels: Object.fromEntries(wanted.filter(({ key }) => !forbidden.includes(key)).map(({ key, value }) => [key, value])),
         annotations: Object.fromEntries(annotations.list().map(({ spec }) => [spec.key, spec.value])),
-        // A worker's taints are its kubelet's to set, once, when it registers.
+        // A worker's taints are set by its kubelet, once, when it registers.
         ...(admin && { taints: taints.list().map(({ spec }) => spec) }),
         cordoned: cordons.list().length > 0,
       }
       const client = kubeClient(access)
       try {
-        const patch = nodePatch(await client.get(core.node, name.nodename, undefined, { signal }), wishes)
+        const patch = nodePatch(await client.get(core.node, name.nodename, undefined, { signal }), desired)
         if (!patch) return
         await client.patch(core.node, name.nodename, undefined, { type: 'application/merge-patch+json', body: patch }, { signal })
         log.info('node updated', { node: name.nodename })
       } catch (error) {
         if (isNotFound(error)) return
-        // The kubelet changed the node in between: look anew.
+        // The kubelet changed the Node in between: read it again.
         if (!(error instanceof KubeError) || error.status !== 409) throw error
         wakeIn(200)
       } finally {

@@ -5,7 +5,7 @@ import { sharedAddresses } from '../../../network/shared-addresses.ts'
 import { kubernetesConfigOf, podSubnets, serviceSubnets } from '../../machine-config.ts'
 import { NodeIPConfig } from '../../resources/node-ip.ts'
 
-/** From which subnets the node's addresses are taken: never from those of pods and services, and never one that nodes share. */
+/** The subnets that the node's addresses are taken from: never those of pods and services, and never a virtual IP. */
 export const configNodeIP = defineController({
   name: 'k8s.NodeIPConfigController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },

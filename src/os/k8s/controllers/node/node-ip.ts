@@ -4,7 +4,7 @@ import { allowedAddresses } from '../../../network/allowed-addresses.ts'
 import { NodeAddress } from '../../../network/resources/node-address.ts'
 import { NodeIP, NodeIPConfig } from '../../resources/node-ip.ts'
 
-/** The addresses the kubelet gives as the node's: the first that is allowed, one a family. */
+/** The addresses that the kubelet reports as the node's: the first allowed one per address family. */
 export const chooseNodeIP = defineController({
   name: 'k8s.NodeIPController',
   inputs: { config: weak(NodeIPConfig, { id: 'kubelet' }), addresses: weak(NodeAddress, { id: 'routed-no-k8s' }) },

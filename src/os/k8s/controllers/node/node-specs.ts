@@ -6,7 +6,7 @@ import { NodeAnnotationSpec, NodeCordonedSpec, NodeLabelSpec, NodeTaintSpec } fr
 
 const controlPlaneKey = 'node-role.kubernetes.io/control-plane'
 
-/** The labels the node should have. */
+/** The desired labels of the node. */
 export const configNodeLabels = defineController({
   name: 'k8s.NodeLabelSpecController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
@@ -20,18 +20,18 @@ export const configNodeLabels = defineController({
   },
 })
 
-/** The annotations the node should have. */
+/** The desired annotations of the node. */
 export const configNodeAnnotations = defineController({
   name: 'k8s.NodeAnnotationSpecController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
-  outputs: { annotations: shared(NodeAnnotationSpec) }, // discovery tells of the node by some too
+  outputs: { annotations: shared(NodeAnnotationSpec) }, // discovery adds some too
   reconcile({ config, annotations }) {
     const given = kubernetesConfigOf(config.get('v1alpha1'))?.machine?.nodeAnnotations ?? {}
     for (const [key, value] of Object.entries(given)) annotations.put(key, { key, value: String(value ?? '') })
   },
 })
 
-/** The taints the node should have: a control plane node takes no ordinary pods unless it is allowed to. */
+/** The desired taints of the node: a control plane node takes no ordinary pods unless allowed. */
 export const configNodeTaints = defineController({
   name: 'k8s.NodeTaintSpecController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
@@ -52,7 +52,7 @@ export const configNodeTaints = defineController({
 
 const ending = new Set(['shutting down', 'upgrading', 'resetting'])
 
-/** Whether the node should take no new pods: while it is on its way out. */
+/** Cordons the node while it is shutting down. */
 export const configNodeCordon = defineController({
   name: 'k8s.NodeCordonedSpecController',
   inputs: { machine: weak(MachineStatus, { id: 'machine' }) },

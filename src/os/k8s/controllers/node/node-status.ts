@@ -8,7 +8,7 @@ import { KubeletKubeconfig } from '../../resources/kubelet.ts'
 import { NodeStatus } from '../../resources/node.ts'
 import { Nodename } from '../../resources/nodename.ts'
 
-/** This node as Kubernetes has it. */
+/** This node as Kubernetes reports it. */
 export function observeNode({ files }: { files: Pick<KubeletFileSystem, 'readTextIfThere'> }): Controller {
   let seen: KubeObject | undefined
   return defineController({
@@ -23,20 +23,20 @@ export function observeNode({ files }: { files: Pick<KubeletFileSystem, 'readTex
         seen = undefined
         return
       }
-      background(`${name.nodename} ${hash}`, async (signal, wake, tell) => {
+      background(`${name.nodename} ${hash}`, async (signal, wake, report) => {
         const client = kubeClient(access)
         const changed = (node: KubeObject | undefined) => {
           seen = node
           wake()
         }
-        await watchNode(client, name.nodename, changed, signal, tell).finally(() => client.close())
+        await watchNode(client, name.nodename, changed, signal, report).finally(() => client.close())
       })
       if (seen?.metadata.name === name.nodename) status.put(name.nodename, nodeStatusOf(seen))
     },
   })
 }
 
-/** What of a node is told: not its heartbeats. */
+/** The published part of a Node: without its heartbeats. */
 export function nodeStatusOf(node: KubeObject): SpecOf<typeof NodeStatus> {
   const { podCIDRs = [], unschedulable = false } = (node.spec ?? {}) as { podCIDRs?: string[]; unschedulable?: boolean }
   const { conditions = [] } = (node.status ?? {}) as { conditions?: { type: string; status: string }[] }

@@ -23,7 +23,7 @@ export const configNodename = defineController({
   },
 })
 
-/** A hostname as Kubernetes lets a node be called: lower case, and only what a DNS name may hold. */
+/** A hostname as a valid node name: lower case, and only characters that a DNS name may have. */
 export function asNodename(hostname: string): string {
   return hostname
     .toLowerCase()

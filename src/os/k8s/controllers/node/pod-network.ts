@@ -15,12 +15,12 @@ import { serviceGuard, setServiceGuard } from '../../service-guard.ts'
 const folder = '/etc/cni/net.d'
 const file = `${folder}/10-flannel.conflist`
 
-/** What writing it takes. */
+/** The kernel calls that writing the configuration takes. */
 type Files = Pick<Kernel['files'], 'mkdirAll' | 'readTextIfThere' | 'writeAtomic' | 'removeFile'>
 
 /**
- * Tells the container runtime how to connect pods when the cluster's network is flannel: as soon as the node has its
- * share of the addresses. Another network brings its own file.
+ * Writes the CNI configuration when the cluster's network is flannel, as soon as the node has its pod CIDRs. Another network
+ * plugin brings its own file.
  */
 export function configurePodNetwork({ kernel: { files }, spawn }: Pick<Machine, 'spawn'> & { kernel: { files: Files } }): Controller {
   let guarded = ''
@@ -46,7 +46,9 @@ export function configurePodNetwork({ kernel: { files }, spawn }: Pick<Machine, 
       if (podCIDRs.length === 0) return
       const guard = serviceGuard(serviceSubnets(machineConfig.cluster))
       if (guard !== guarded) {
-        await setServiceGuard(spawn, guard).catch((error) => log.warn('pods may look for services where there are none', { error }))
+        await setServiceGuard(spawn, guard).catch((error) =>
+          log.warn('set service guard failed, early connections of pods may hang', { error }),
+        )
         guarded = guard
       }
       const own = nodeIP.get('kubelet')?.spec.addresses[0]
