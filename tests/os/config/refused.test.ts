@@ -206,7 +206,7 @@ describe('machine.files', () => {
     expect(file('/etc/a', 'create')).toEqual([
       expect.stringContaining('machine.files[0].path: "/etc/a" is read-only: files can be created only below /var/'),
     ])
-    expect(file('/var/../etc/a', 'create')).toEqual([expect.stringContaining('has to be absolute and plain')])
+    expect(file('/var/../etc/a', 'create')).toEqual([expect.stringContaining('must be an absolute path of a file')])
     expect(file('/var/a')).toEqual(['machine.files[0].op: one of create, append and overwrite is required'])
   })
 
