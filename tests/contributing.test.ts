@@ -8,8 +8,8 @@ describe('the example of the page', () => {
   let example: PageExample
   beforeAll(async () => {
     example = await writePageExample()
-  })
-  afterAll(() => example[Symbol.dispose]())
+  }, 60_000)
+  afterAll(() => example?.[Symbol.dispose]())
 
   test('has every part that the page describes', () => {
     const folders = ['resources', 'documents', 'controllers', 'api'].map((name) => `src/os/hello/${name}/`)
@@ -37,7 +37,7 @@ describe('the example of the page', () => {
       example.run(process.execPath, 'test', './tests/programs/apid/roles-walk.test.ts', '-t', 'the table names every method'),
     ]
     for (const { code, output } of await Promise.all(tests)) expect(code, output).toBe(0)
-  })
+  }, 60_000)
 })
 
 const git = (...args: string[]) =>

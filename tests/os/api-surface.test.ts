@@ -1,5 +1,8 @@
 /** Every method of the machine API: served with the roles of the contract, or named below with the reason why it is not. */
 import { describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Glob } from 'bun'
 import type { Mode } from '../../src/os/kernel.ts'
 import { methodShape } from '../../src/rpc/schema.ts'
 import { admits, type Method, type Role } from '../../src/rpc/server/method.ts'
@@ -93,4 +96,13 @@ describe('the machine API', () => {
       message: expect.stringMatching(/^[^\n]*: method is not supported in container mode: [^\n]*$/),
     })
   })
+})
+
+test('the roles of readers and operators are listed once', () => {
+  const source = join(import.meta.dir, '../../src')
+  const listing = [...new Glob('**/*.ts').scanSync(source)].filter((path) =>
+    /'os:admin',\s*'os:operator'/.test(readFileSync(join(source, path), 'utf8')),
+  )
+  // The configuration names all roles; documents may not open the server's.
+  expect(listing.sort()).toEqual(['os/config/documents/features.ts', 'rpc/server/method.ts'])
 })
