@@ -33,7 +33,7 @@ beforeAll(async () => {
   const here = await startNode()
   shape = await settledShape(here)
   written = new Map()
-  // Not through links: /var/run leads to that of the host, where not every file can be read.
+  // Not through links: what /var/run leads to is not kept.
   for (const folder of ['system/state', 'var', 'etc/kubernetes', 'system/etc'].filter((each) => existsSync(join(here.root, each))))
     for (const name of new Glob(`${folder}/**`).scanSync({ cwd: here.root, dot: true }))
       written.set(name, readFileSync(join(here.root, name)))

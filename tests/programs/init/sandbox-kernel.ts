@@ -80,7 +80,7 @@ const inMemory = (): Record<string, Module> => {
   }
 }
 
-/** The files of `linux/` with every path taken below `root`; owners are left out, which only root could give. */
+/** The files of `linux/` with every path taken below `root`; owners are left out, which only root could give, and links lead below it too. */
 function filesBelow(root: string): Module {
   const below = (arg: unknown) => (typeof arg === 'string' && arg.startsWith('/') ? `${root}${arg}` : withoutOwner(arg))
   const outside = (value: unknown) => (typeof value === 'string' && value.startsWith(root) ? value.slice(root.length) || '/' : value)
@@ -88,7 +88,8 @@ function filesBelow(root: string): Module {
   for (const [name, act] of Object.entries(real.files!)) {
     if (typeof act !== 'function') files[name] = act
     else if (['chown', 'lchown', 'mknod', 'syncAll'].includes(name)) files[name] = () => {}
-    else if (name === 'symlink') files[name] = (target: string, path: string) => (act as Any)(target, below(path))
+    else if (name === 'symlink') files[name] = (target: string, path: string) => (act as Any)(below(target), below(path))
+    else if (name === 'mkdirAll') files[name] = (path: string, owner: unknown) => (act as Any)(below(path), accessible(withoutOwner(owner)))
     else if (name === 'append' || name === 'writeInto' || name === 'writeAtomic')
       files[name] = (path: string, data: unknown, more: unknown) => (act as Any)(below(path), data, withoutOwner(more))
     else if (name === 'walk')
@@ -98,6 +99,11 @@ function filesBelow(root: string): Module {
     else files[name] = (...args: unknown[]) => outside((act as Any)(...args.map(below)))
   }
   return files
+}
+
+/** Options of a folder that its owner can open: root opens one of any mode, an ordinary user who runs the tests does not. */
+function accessible(value: unknown): unknown {
+  return typeof value === 'object' && value !== null && 'mode' in value ? { ...value, mode: Number(value.mode) | 0o700 } : value
 }
 
 function withoutOwner(value: unknown): unknown {
