@@ -16,7 +16,7 @@ import { type ClusterFlags, certificateTrouble, resolveTarget, type Target } fro
 
 /** How one call is made. */
 export interface CallOptions {
-  /** Milliseconds until the call fails; streams have none unless told. */
+  /** Milliseconds until the call fails; streams have no timeout by default. */
   readonly timeout?: number
   readonly signal?: AbortSignal
   /** Ask this one node (metadata `node`) instead of all chosen ones. */
@@ -27,7 +27,7 @@ export interface CallOptions {
   readonly failed?: (node: string, error: Error) => void
 }
 
-/** What a node's part of a reply says about itself. */
+/** The metadata of one node's part of a reply. */
 export interface ReplyMetadata {
   readonly hostname?: string
   readonly error?: string
@@ -58,18 +58,18 @@ export class Cluster {
     if (target) this.#target = Promise.resolve(target)
   }
 
-  /** Tells where the flags are once they are parsed. */
+  /** Registers where the parsed flags are. */
   bind(flags: () => ClusterFlags): void {
     this.#flags = flags
   }
 
-  /** Who is asked and as whom, from the flags and the client configuration. */
+  /** Target nodes and credentials, from the flags and the client configuration. */
   target(): Promise<Target> {
     this.#target ??= resolveTarget(this.#flags(), this.#io)
     return this.#target
   }
 
-  /** The nodes that were named; empty when the endpoint that answers is the one asked. */
+  /** The nodes that were named; empty when the endpoint itself is the target. */
   async nodes(): Promise<readonly string[]> {
     return (await this.target()).nodes
   }
@@ -119,7 +119,7 @@ export class Cluster {
     return new Cluster(this.#io, { endpoints: nodes, nodes: [], tls, source: '--nodes' })
   }
 
-  /** One reply merged from all nodes: what they said, and what failed where. All failing is thrown. */
+  /** One reply merged from all nodes: their messages, and their failures. Throws when all fail. */
   async ask<P extends Path<'unary'>>(path: P, request: Request<P>, options: CallOptions = {}): Promise<Part<P>[]> {
     const reply = await this.unary(path, request, options)
     const messages = 'messages' in reply ? (reply.messages as Part<P>[]) : []
@@ -140,7 +140,7 @@ export class Cluster {
     return this.#reaching((channel) => channel.unary(path, request, { metadata, deadline: timeout, signal }))
   }
 
-  /** The messages of a server stream. Where several nodes send, one that fails is told on stderr while the others go on. */
+  /** The messages of a server stream. With several nodes, a failure of one is reported on stderr while the others go on. */
   async *stream<P extends Path<'server'>>(path: P, request: Request<P>, options: CallOptions = {}): AsyncGenerator<Reply<P>, void> {
     const { timeout, signal = this.#io.signal } = options
     const metadata = await this.#metadata(path, options.node)
@@ -185,7 +185,7 @@ export class Cluster {
     yield* channel.bidi(path, requests, { metadata, deadline: timeout, signal })
   }
 
-  /** Runs a call that takes one node only on each of the named ones, in order; failures are collected until all were asked. */
+  /** Runs a call that takes one node only on each of the named ones, in order; failures are collected until all were called. */
   async *each<T>(act: (node: string | undefined, name: string) => AsyncIterable<T>): AsyncGenerator<T> {
     const nodes = await this.nodes()
     if (nodes.length <= 1) {
@@ -204,7 +204,7 @@ export class Cluster {
     if (failed.length > 0) throw new NodeErrors(failed)
   }
 
-  /** The node a message came from: what the reply says, else the endpoint asked. */
+  /** The node a message came from: its metadata, else the endpoint. */
   nodeOf(message: WithMetadata, peer: string): string {
     return message.metadata?.hostname || peer
   }
@@ -222,7 +222,8 @@ export class Cluster {
     if (node) metadata.node = [node]
     else if (nodes.length > 0 && fansOut(path)) metadata.nodes = nodes
     else if (nodes.length === 1) metadata.node = nodes
-    else if (nodes.length > 1) throw new UsageError(`${path} asks one node at a time: name one with --nodes, there are ${nodes.join(', ')}`)
+    else if (nodes.length > 1)
+      throw new UsageError(`${path} supports one node at a time: name one with --nodes, there are ${nodes.join(', ')}`)
     return metadata
   }
 

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 
-/** Host and port of an endpoint such as "10.5.0.2", "[fd00::2]:50000", "fd00::2" or "node:443"; the port is 50000 unless said. */
+/** Host and port of an endpoint such as "10.5.0.2", "[fd00::2]:50000", "fd00::2" or "node:443"; the default port is 50000. */
 export function parseEndpoint(endpoint: string): { host: string; port: number } {
   const text = endpoint.replace(/^https?:\/\//, '').replace(/\/$/, '')
   const bracketed = /^\[([^\]]+)\](?::(\d+))?$/.exec(text)

@@ -10,12 +10,12 @@ export interface EventText {
   readonly message: string
 }
 
-/** The stage a machine says it is in, when that is what an event tells. */
+/** The stage of a machine, when an event reports it. */
 export function machineStatus(data: google.protobuf.Any | undefined): machine.MachineStatusEvent | undefined {
   return data ? unpackAny<machine.MachineStatusEvent>('machine.MachineStatusEvent', data) : undefined
 }
 
-/** Why a sequence of the machine ended before its goal, when that is what an event tells. */
+/** Why a sequence of the machine ended before its goal, when an event reports it. */
 export function sequenceFailure(data: google.protobuf.Any | undefined): string | undefined {
   const event = data && unpackAny<machine.SequenceEvent>('machine.SequenceEvent', data)
   return event?.error ? `sequence ${event.sequence} failed: ${event.error.message}` : undefined
@@ -26,7 +26,7 @@ function stageName(stage: number): string {
   return nameOf(wire.MachineStatusEvent.MachineStage, stage)
 }
 
-/** Who an event is about and what it says. */
+/** The subject of an event and its message. */
 export function describeEvent(data: google.protobuf.Any | undefined): EventText {
   if (!data) return { source: '', message: '' }
   const kind = data.type_url.slice(data.type_url.lastIndexOf('/') + 1)

@@ -1,11 +1,11 @@
 import { describeRpcError, RpcError, type StatusName } from '../../rpc/status.ts'
 
-/** The command line was wrong: the message says what is missing and what to do. */
+/** An invalid command line: the message states what is missing and what to do. */
 export class UsageError extends Error {
   override name = 'UsageError'
 }
 
-/** A command that did its work and has to end with this exit code, having said why already. */
+/** A command that did its work, reported the reason, and ends with this exit code. */
 export class ExitCode extends Error {
   override name = 'ExitCode'
   constructor(readonly code: number) {

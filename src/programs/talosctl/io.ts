@@ -27,20 +27,20 @@ export interface Io {
   now(): Date
   /** Waits so many milliseconds, or until Ctrl-C; never rejects. */
   pause(milliseconds: number): Promise<void>
-  /** Asks on stderr and resolves to the trimmed answer. */
+  /** Prompts on stderr and resolves to the trimmed answer. */
   ask(question: string): Promise<string>
   /** Everything on standard input. */
   readStdin(): Promise<Uint8Array>
 }
 
-/** Says on stderr what a person wants to see of a command that went well; scripts, whose stderr is no terminal, see nothing. */
+/** Prints status of a successful command to stderr for a person; scripts, whose stderr is no terminal, see nothing. */
 export function remark(io: Pick<Io, 'stderr'>, text: string): void {
   if (io.stderr.isTTY) io.stderr.write(text)
 }
 
 const csi = '\u001b['
 
-/** Whether an output may be coloured: a terminal, and nobody said no (https://no-color.org). */
+/** Whether an output may be coloured: a terminal, and NO_COLOR is not set (https://no-color.org). */
 function mayColor(isTTY: boolean, env: Io['env']): boolean {
   return isTTY && !env.NO_COLOR && env.TERM !== 'dumb'
 }

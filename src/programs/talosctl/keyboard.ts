@@ -64,7 +64,7 @@ export function processKeyboard(): Keyboard {
       }
     },
     close() {
-      // Whoever reads may be waiting to hand on what was typed last; the program must not wait for more.
+      // A reader may be waiting to pass on the last input; the program must not wait for more.
       stdin.removeAllListeners('data').pause()
       stdin.unref?.()
       if (!taken) return

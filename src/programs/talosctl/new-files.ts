@@ -1,4 +1,4 @@
-/** Files that a command makes: never over one that is there, unless told; secrets only for their owner. */
+/** Files that a command creates: existing ones are overwritten only with --force; secrets are readable only by their owner. */
 import { access, mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { UsageError } from './failure.ts'

@@ -29,7 +29,7 @@ function operand(one: Argument): string {
   return one.required ? `<${name}>` : `[${name}]`
 }
 
-/** What the command's help says behind its flags: its examples, without their title. */
+/** The text of the command's help after its flags: its examples, without their title. */
 export function examples(command: Command): string {
   let text = ''
   const write = (part: string) => {

@@ -265,9 +265,9 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
     }
     let { name, args: rest } = hoist(args)
     if (name === 'help') {
-      const asked = hoist(rest)
-      name = asked.name
-      rest = [...asked.args, '--help']
+      const hoisted = hoist(rest)
+      name = hoisted.name
+      rest = [...hoisted.args, '--help']
     }
     const found = find(name)
     if (!found) {

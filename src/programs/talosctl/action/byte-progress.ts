@@ -4,7 +4,7 @@ import { humanSize } from '../output/units.ts'
 /** How far a transfer is, how quick, and how long it still takes, on stderr where that is a terminal. */
 export class ByteProgress {
   readonly #started = performance.now()
-  #told = 0
+  #lastUpdate = 0
   #shown = false
 
   constructor(
@@ -14,11 +14,11 @@ export class ByteProgress {
     readonly total?: number,
   ) {}
 
-  /** Says how many bytes are done. */
+  /** Reports how many bytes are done. */
   at(bytes: number): void {
     const passed = performance.now() - this.#started
-    if (!this.io.stderr.isTTY || passed - this.#told < 200) return
-    this.#told = passed
+    if (!this.io.stderr.isTTY || passed - this.#lastUpdate < 200) return
+    this.#lastUpdate = passed
     this.#shown = true
     this.io.stderr.write(`\r\u001b[K${this.what}: ${rate(bytes, passed, this.total)}`)
   }

@@ -26,7 +26,7 @@ export async function drainNodes(
   )
   return async () => {
     try {
-      await persistently(io, () => readmit(client, [...known.values()]))
+      await withRetries(io, () => readmit(client, [...known.values()]))
     } finally {
       client.close()
     }
@@ -40,7 +40,7 @@ async function readmit(client: KubeClient, names: readonly string[]): Promise<vo
 }
 
 /** The API server may be on the node that was rebooted: it is given time to come back. */
-async function persistently(io: Io, act: () => Promise<void>, limit = 180_000): Promise<void> {
+async function withRetries(io: Io, act: () => Promise<void>, limit = 180_000): Promise<void> {
   const end = performance.now() + limit
   for (;;) {
     try {

@@ -1,6 +1,6 @@
 /**
- * What becomes of a node after it was told to reboot, shut down or reset: its own events as long as it tells them, then
- * looks at it until it is gone, or back with a new life.
+ * Follows a node after a reboot, shutdown or reset was requested: its events as long as it sends them, then
+ * polls it until it is gone, or back with a new boot.
  */
 
 import { background } from '../../../cosi/background.ts'
@@ -15,8 +15,8 @@ import { specOf } from '../resource/definition.ts'
 /** When the wait is over. */
 export type Goal = 'back' | 'gone'
 
-/** A node's life: when its status came into being tells one boot from the next. */
-export interface Life {
+/** One boot of a node: the creation time of its status distinguishes it from the next. */
+export interface Boot {
   readonly began: string
   readonly stage: string
 }
@@ -25,14 +25,14 @@ export interface Life {
 export interface FollowOptions {
   readonly goal: Goal
   readonly actorId: string
-  readonly before: Life | undefined
+  readonly before: Boot | undefined
   readonly timeout: number
   readonly interval?: number
-  tell(state: string): void
+  report(state: string): void
 }
 
 /** The life a node is in; nothing when it does not answer. */
-export async function lifeOf(cluster: Cluster, node: string | undefined, signal?: AbortSignal): Promise<Life | undefined> {
+export async function bootOf(cluster: Cluster, node: string | undefined, signal?: AbortSignal): Promise<Boot | undefined> {
   try {
     const request = { namespace: 'runtime', type: 'MachineStatuses.runtime.talos.dev', id: 'machine' }
     const { resource } = await cluster.unary('cosi.resource.State/Get', request, { node, timeout: 3000, signal })
@@ -46,14 +46,14 @@ export async function lifeOf(cluster: Cluster, node: string | undefined, signal?
 
 /** Waits until the node is where the action takes it. Throws as soon as the node gives it up, or with the last thing seen when time is up. */
 export async function follow(io: Io, cluster: Cluster, node: string | undefined, options: FollowOptions): Promise<void> {
-  const { goal, before, timeout, tell, interval = 500 } = options
+  const { goal, before, timeout, report, interval = 500 } = options
   const end = performance.now() + timeout
   const watching = new AbortController()
   const signal = AbortSignal.any([io.signal, watching.signal])
   let last = 'waiting for events'
   const say = (state: string) => {
     last = state
-    tell(state)
+    report(state)
   }
   say(last)
   let failure: string | undefined
@@ -64,7 +64,7 @@ export async function follow(io: Io, cluster: Cluster, node: string | undefined,
   try {
     for (let missed = 0; ; ) {
       io.signal.throwIfAborted()
-      const life = await lifeOf(cluster, node, io.signal)
+      const life = await bootOf(cluster, node, io.signal)
       missed = life ? 0 : missed + 1
       const reborn = life !== undefined && life.began !== before?.began
       if (!life && missed === 2) say('unavailable')
@@ -99,6 +99,6 @@ async function events(
       if (message !== '') say(`${source}: ${message}`)
     }
   } catch {
-    // the node is on its way down: looking at it tells the rest
+    // the node is shutting down: polling it shows the rest
   }
 }

@@ -16,7 +16,7 @@ export class NodeProgress {
     this.#live = mode === 'auto' && io.stderr.colors
   }
 
-  /** Says what a node does now. */
+  /** Shows the current state of a node. */
   update(node: string, state: string): void {
     if (this.mode === 'none' || this.#states.get(node) === state) return
     this.#states.set(node, state)

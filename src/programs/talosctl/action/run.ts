@@ -3,7 +3,7 @@ import { silent } from '../../../cosi/log.ts'
 import type { Cluster, ReplyMetadata } from '../cluster.ts'
 import { NodeErrors } from '../failure.ts'
 import type { Io } from '../io.ts'
-import { follow, type Goal, lifeOf } from './follow.ts'
+import { bootOf, follow, type Goal } from './follow.ts'
 import { NodeProgress, type ProgressMode } from './progress.ts'
 
 /** The flags of commands that take nodes down. */
@@ -16,11 +16,11 @@ export interface ActionFlags {
 
 type Started = { metadata?: ReplyMetadata | null; actorId: string }
 
-/** Tells all named nodes to do something and, unless told otherwise, waits for each of them. */
+/** Sends an action to all named nodes and, unless waiting is disabled, waits for each of them. */
 export async function runAction(io: Io, cluster: Cluster, flags: ActionFlags, goal: Goal, start: () => Promise<Started[]>): Promise<void> {
   const nodes = await cluster.nodes()
-  const asked: (string | undefined)[] = nodes.length > 0 ? [...nodes] : [undefined]
-  const before = flags.wait ? await Promise.all(asked.map((node) => lifeOf(cluster, node))) : []
+  const targets: (string | undefined)[] = nodes.length > 0 ? [...nodes] : [undefined]
+  const before = flags.wait ? await Promise.all(targets.map((node) => bootOf(cluster, node))) : []
   const started = await start()
   if (!flags.wait) return
   const peer = await cluster.peer()
@@ -32,14 +32,14 @@ export async function runAction(io: Io, cluster: Cluster, flags: ActionFlags, go
     started.map(async (message) => {
       const name = cluster.nodeOf(message, peer)
       const node = nodes.length > 0 ? name : undefined
-      const index = Math.max(0, asked.indexOf(node))
+      const index = Math.max(0, targets.indexOf(node))
       try {
         await follow(io, cluster, node, {
           goal,
           actorId: message.actorId,
           before: before[index],
           timeout: flags.timeout,
-          tell: (state) => progress.update(name, state),
+          report: (state) => progress.update(name, state),
         })
         progress.update(name, goal === 'gone' ? 'down' : 'back and running')
       } catch (error) {

@@ -15,7 +15,7 @@ export interface TarEntry {
   readonly content: AsyncIterable<Uint8Array>
 }
 
-/** An archive that is damaged or says what this reader does not do. */
+/** A damaged archive, or a feature that this reader does not support. */
 export class TarError extends Error {
   override name = 'TarError'
 }
@@ -71,7 +71,7 @@ export async function* tarEntries(chunks: AsyncIterable<Uint8Array>): AsyncGener
   }
 }
 
-/** Bytes in the pieces one asks for. */
+/** Bytes in pieces of the requested size. */
 class Source {
   readonly #chunks: AsyncIterator<Uint8Array>
   #held: Uint8Array = new Uint8Array()

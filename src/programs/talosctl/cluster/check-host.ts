@@ -12,7 +12,7 @@ export function checkSameKind({ name, machines }: ClusterRecord, request: Cluste
   throw new UsageError(`cluster "${name}" consists of ${has}: say "talosctl cluster ${say}", or choose another name with --name`)
 }
 
-/** What this host lacks for the nodes that are to be made. */
+/** What this host lacks for the requested nodes. */
 export function checkHost(request: ClusterRequest, present: ClusterRecord | undefined, mesh = false): void {
   const { controlplanes, workers, machines, state, image } = request
   const added = Math.max(0, controlplanes.count + workers.count - (present?.nodes.length ?? 0))

@@ -1,4 +1,4 @@
-/** What is said when a cluster is there: where things are, and how to go on. */
+/** The summary when a cluster is ready: where its files are, and the next commands. */
 
 import type { ClusterRecord, NodeRecord } from '../../node-supervisor/layout.ts'
 import type { Io } from '../io.ts'

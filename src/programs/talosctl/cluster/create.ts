@@ -1,6 +1,6 @@
 /**
- * Makes a cluster what was asked for. Every step looks at what is there and does what is missing, so that the same way leads
- * from nothing to a cluster, from an interrupted attempt, from a host that was restarted, and from other counts of nodes.
+ * Brings a cluster to the requested state. Every step checks what exists and does what is missing, so that the same code
+ * creates a cluster, resumes an interrupted attempt, restarts a cluster after a reboot of the host, and changes node counts.
  */
 
 import { existsSync, writeFileSync } from 'node:fs'
@@ -32,21 +32,21 @@ import { API_PORT, awaitApi, bootstrap, configureIfNeeded, fetchKubeconfig, node
 import { type ConfigRequest, type Configs, checkConfigs, checkSameConfiguration, nodeConfig, provideConfigs } from './plan/configs.ts'
 import { checkKubernetesVersion } from './plan/kubernetes-version.ts'
 import { type ClusterRequest, planChange, planCluster } from './plan/plan.ts'
-import { type Asked, checkSettled } from './plan/settled.ts'
+import { checkSettled, type RequestedSettings } from './plan/settled.ts'
 import { Progress } from './progress.ts'
 import { nodeTrouble, provideCluster, provideNode } from './provision.ts'
 import { chooseAccelerator } from './qemu/accelerator.ts'
 import { holdCluster } from './run-destroy.ts'
 import { isRunning } from './show.ts'
 
-/** What `cluster create` was asked. */
+/** The request to `cluster create`. */
 export interface CreateOptions {
   request: ClusterRequest
   configs: ConfigRequest
   /** Counts that were given, rather than left to their defaults. */
   given: { controlplanes: boolean; workers: boolean }
-  /** What was asked for that an existing cluster cannot be given any more. */
-  asked: Asked
+  /** Requested settings that an existing cluster can no longer change. */
+  requested: RequestedSettings
   wait: boolean
   /** Milliseconds; by default as long as nodes of the kind may take. */
   waitTimeout?: number
@@ -56,9 +56,9 @@ export interface CreateOptions {
   yes: boolean
 }
 
-const PATIENCE = { state: 10_000, usual: 20 * 60_000, emulated: 90 * 60_000 }
+const TIMEOUTS = { state: 10_000, usual: 20 * 60_000, emulated: 90 * 60_000 }
 
-/** Creates a cluster, or brings one that exists to what was asked. */
+/** Creates a cluster, or brings an existing one to the requested state. */
 export async function createCluster(io: Io, options: CreateOptions): Promise<void> {
   const { request } = options
   const directory = join(request.state, request.name)
@@ -71,11 +71,11 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
   const unlock = holdCluster(directory)
   try {
     const progress = new Progress(io)
-    const waitTimeout = options.waitTimeout ?? (record.machines?.accelerator === 'tcg' ? PATIENCE.emulated : PATIENCE.usual)
+    const waitTimeout = options.waitTimeout ?? (record.machines?.accelerator === 'tcg' ? TIMEOUTS.emulated : TIMEOUTS.usual)
     const abort = AbortSignal.any([io.signal, AbortSignal.timeout(waitTimeout)])
     const change = present ? planChange(record, withPresentCounts(options, record)) : { added: [], removed: [] }
     if (present) {
-      checkSettled(record, request, options.asked, change.added)
+      checkSettled(record, request, options.requested, change.added)
       if (existsSync(join(directory, 'controlplane.yaml'))) await checkSameConfiguration(directory, record, options.configs)
     }
     if (present && change.added.length + change.removed.length === 0 && (await isComplete(record, options))) {
@@ -87,7 +87,7 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
     const wanted = { ...record, nodes: [...record.nodes, ...change.added] }
     writeCluster(directory, wanted)
     await checkConfigs(directory, wanted, options.configs).catch(async (error) => {
-      // Nothing was made of it yet: what was asked for can be corrected and asked for again.
+      // Nothing was created yet: the request can be corrected and repeated.
       if (!present) await destroyCluster(directory)
       throw error
     })
@@ -115,12 +115,12 @@ function withWayOut(error: Error, { name }: ClusterRequest): Error {
   return Object.assign(new Error(text, { cause: error }), { code: (error as NodeJS.ErrnoException).code })
 }
 
-async function newCluster(io: Io, { request, configs, asked }: CreateOptions): Promise<ClusterRecord> {
+async function newCluster(io: Io, { request, configs, requested }: CreateOptions): Promise<ClusterRecord> {
   await checkKubernetesVersion(
     request.kubernetesVersion,
     configs.mirrors.map(({ registry }) => registry),
   )
-  const cidr = checkNetwork(request.cidr, request.state, asked.cidr)
+  const cidr = checkNetwork(request.cidr, request.state, requested.cidr)
   await checkPorts(request.hostAddress, request.exposedPorts)
   const ports = { kubernetes: await freePort(request.hostAddress), machineApi: await freePort(request.hostAddress) }
   if (!request.machines) return planCluster({ ...request, cidr }, ports)
@@ -139,13 +139,13 @@ function withPresentCounts({ request, given }: CreateOptions, record: ClusterRec
   }
 }
 
-/** Whether there is nothing to do: asked of the nodes, for what was made once may have been reset or broken since. */
+/** Whether there is nothing to do: the nodes are queried, since an existing node may have been reset or broken. */
 async function isComplete(record: ClusterRecord, { request, kubeconfig, configs }: CreateOptions): Promise<boolean> {
   const directory = join(request.state, request.name)
   if (!isRunning(directory) || !existsSync(clusterPaths(directory).secrets)) return false
   if (kubeconfig && !hasMergedKubeconfig(directory)) return false
   const { credentials } = await provideConfigs(directory, record, configs)
-  const signal = AbortSignal.timeout(PATIENCE.state)
+  const signal = AbortSignal.timeout(TIMEOUTS.state)
   const states = await Promise.all(
     record.nodes.map(({ ip }) => nodeState({ address: `${ip}:${API_PORT}`, credentials, signal }).catch(() => undefined)),
   )
@@ -224,7 +224,7 @@ async function leave(
     current = await progress.phase(`remove ${node.name}`, async (detail) => {
       const { leaveCluster } = await import('./leave.ts')
       const { credentials } = configs
-      await leaveCluster({ directory: nodeDirectory(directory, node.name), node, credentials, kubeconfig, signal, tell: detail })
+      await leaveCluster({ directory: nodeDirectory(directory, node.name), node, credentials, kubeconfig, signal, report: detail })
       detail('destroy')
       const next = { ...current, nodes: current.nodes.filter(({ name }) => name !== node.name) }
       writeCluster(directory, next)
@@ -255,7 +255,7 @@ async function settle(
   }
 }
 
-/** The gateway reads the record anew, for the control planes may have changed. */
+/** Makes the gateway reload the record, since the control planes may have changed. */
 function reloadGateway(directory: string): void {
   const holder = holderOf(gatewayLock(directory))
   if (holder && isAlive(holder)) process.kill(holder.pid, 'SIGHUP')

@@ -50,7 +50,7 @@ function mark(file: string): void {
   }
 }
 
-/** Tells whether a directory is a cluster's, or what is left of one, so that no other is ever taken away. */
+/** Whether a directory is that of a cluster, or the rest of one, so that no other is ever removed. */
 export function isCluster(directory: string): boolean {
   const { record, journal, tombstone } = clusterPaths(directory)
   return [record, journal, tombstone].some((path) => existsSync(path))

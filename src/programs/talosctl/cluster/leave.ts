@@ -21,17 +21,17 @@ export interface Leaving {
   /** The administrator's kubeconfig. */
   kubeconfig: string
   signal: AbortSignal
-  tell(what: string): void
+  report(what: string): void
 }
 
 /** Lets a node leave and returns when it has shut down; one that does not run any more is only taken out of Kubernetes. */
-export async function leaveCluster({ directory, node, credentials, kubeconfig, signal, tell }: Leaving): Promise<void> {
+export async function leaveCluster({ directory, node, credentials, kubeconfig, signal, report }: Leaving): Promise<void> {
   const client = kubeClient(accessOf(parseKubeconfig(kubeconfig)))
   try {
     if (!isDown(directory)) {
-      tell('drain')
-      await moveAway(client, node.name, signal, tell)
-      tell('reset')
+      report('drain')
+      await moveAway(client, node.name, signal, report)
+      report('reset')
       await resetNode(`${node.ip}:${API_PORT}`, credentials, signal)
       while (!isDown(directory)) {
         if (signal.aborted) throw new Error(`node "${node.name}" was reset but does not shut down: look at ${nodePaths(directory).console}`)
@@ -49,13 +49,13 @@ function isDown(directory: string): boolean {
   return !status || status.state === 'stopped' || !isAlive(status.supervisor)
 }
 
-/** Pods that will not move in time do not keep a node: its removal was asked for. */
-async function moveAway(client: KubeClient, name: string, signal: AbortSignal, tell: (what: string) => void): Promise<void> {
+/** Pods that cannot be evicted in time do not keep a node: its removal was requested. */
+async function moveAway(client: KubeClient, name: string, signal: AbortSignal, report: (what: string) => void): Promise<void> {
   try {
     await absentIsFine(drain(client, name, { timeout: DRAIN_TIMEOUT, interval: 200, signal }))
   } catch (error) {
     if (signal.aborted) throw error
-    tell(`drain given up: ${(error as Error).message}`)
+    report(`drain given up: ${(error as Error).message}`)
   }
 }
 

@@ -8,7 +8,7 @@ import { sequenceFailure } from '../event.ts'
 /** Where the API of a machine listens. */
 export const API_PORT = 50_000
 const RETRY = 50
-/** Milliseconds in which a node that is up says what it is. */
+/** Milliseconds in which a running node answers its state. */
 const stateDeadline = 5_000
 
 /** What a client shows to the nodes, PEM. */
@@ -18,7 +18,7 @@ export interface Credentials {
   key: string
 }
 
-/** What a node says it is: in maintenance, with no configuration yet, or a member of this cluster in a stage of its life. */
+/** The state of a node: in maintenance, without a configuration, or a member of this cluster in a stage of its lifecycle. */
 export interface NodeState {
   readonly stage: string
   /** Whether all that makes the machine ready holds. */
@@ -37,7 +37,7 @@ export interface Configuring {
   readonly signal: AbortSignal
 }
 
-/** Waits until a node says what it is, and hands it its configuration if it has none; true when it had none. */
+/** Waits until a node answers, and sends its configuration if it has none; true when it had none. */
 export async function configureIfNeeded(ip: string, { credentials, config, installs, trouble, signal }: Configuring): Promise<boolean> {
   return insist(`node ${ip} takes no configuration`, signal, async () => {
     const why = trouble()
@@ -53,7 +53,7 @@ export async function configureIfNeeded(ip: string, { credentials, config, insta
   })
 }
 
-/** Asks a node what it is: first as its cluster's administrator, then as anybody may in maintenance. Throws when neither is answered. */
+/** Queries the state of a node: first as its cluster's administrator, then anonymously as in maintenance. Throws when neither is answered. */
 export async function nodeState(node: { address: string; credentials: Credentials; signal: AbortSignal }): Promise<NodeState> {
   const { address, credentials, signal } = node
   try {
@@ -81,7 +81,7 @@ export async function awaitApi(ip: string, credentials: Credentials, signal: Abo
   )
 }
 
-/** Tells a control plane to be the first of its cluster; one that is already is left alone. */
+/** Bootstraps a control plane as the first of its cluster; one that is already bootstrapped is left alone. */
 export async function bootstrap(ip: string, credentials: Credentials, signal: AbortSignal): Promise<void> {
   await insist(`node ${ip} does not bootstrap`, signal, () =>
     withNode(ip, credentials, async (channel) => {

@@ -1,6 +1,6 @@
 import type { Io } from '../io.ts'
 
-/** What a long command tells while it works: one line a step, rewritten in place on a terminal, and the time each phase took. */
+/** Progress output of a long command: one line per step, rewritten in place on a terminal, and the duration of each phase. */
 export class Progress {
   readonly phases: { name: string; milliseconds: number }[] = []
   readonly #started: number

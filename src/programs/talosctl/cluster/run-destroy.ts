@@ -10,7 +10,7 @@ import { destroyCluster, isCluster } from './destroy.ts'
 import { checkRoot, clusters } from './host/preflight.ts'
 import { checkName } from './plan/plan.ts'
 
-/** What `cluster destroy` was asked. */
+/** The request to `cluster destroy`. */
 export interface DestroyOptions {
   state: string
   name: string

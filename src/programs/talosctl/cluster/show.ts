@@ -35,7 +35,7 @@ export function showCluster(state: string, name: string): string {
   return `${head}\nNODES:\n\n${nodes}${remarks.length > 0 ? `\n${remarks.join('')}` : ''}`
 }
 
-/** What a node's supervisor says about it, or that there is none. */
+/** The state of a node as reported by its supervisor, or that there is none. */
 export function nodeState(directory: string): string {
   const status = readStatus(nodePaths(directory).status)
   if (!status) return 'not started'
@@ -44,7 +44,7 @@ export function nodeState(directory: string): string {
   return `${status.state}${restarts}${status.last ? ` (${status.last})` : ''}`
 }
 
-/** Tells whether the gateway's and all nodes' supervisors of a cluster live. */
+/** Whether the supervisors of a cluster's gateway and of all nodes are alive. */
 export function isRunning(directory: string): boolean {
   const cluster = readCluster(directory)
   if (!cluster) return false

@@ -3,14 +3,14 @@ import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import type { Io } from '../io.ts'
 
-/** Where clusters are kept unless said otherwise. */
+/** Where clusters are kept by default. */
 export function stateDirectory(flag: string | undefined, env: Io['env']): string {
   const base = env.TALOS_HOME || join(env.HOME || homedir(), '.talos')
   if (!flag) return join(base, 'clusters')
   return resolve(flag.startsWith('~/') ? join(env.HOME || homedir(), flag.slice(2)) : flag)
 }
 
-/** Where what `mkimage.sh` made is looked for: beside this binary unless said otherwise. */
+/** Where the output of `mkimage.sh` is looked for by default: beside this binary. */
 export function imagesFolder(flag: string | undefined): string {
   return flag ? resolve(flag) : besideThisProgram()
 }

@@ -1,5 +1,5 @@
 /**
- * Takes away what a journal says, whether or not it ever came to be: processes first, then what they used, directories last.
+ * Removes everything that a journal lists, whether or not it was created: processes first, then what they used, directories last.
  * Each step is safe to repeat. What could not be taken away is returned, so that nobody believes it is gone.
  */
 

@@ -1,6 +1,6 @@
 /**
  * What may come next on a command line, for the shells' completion: names from the same declarations that parse it,
- * values from the cluster where a declaration says so.
+ * values from the cluster where a declaration provides them.
  */
 
 import type { Command, Option } from 'commander'

@@ -9,7 +9,7 @@ export type Suggest = (
   word: string,
 ) => Promise<string[]>
 
-/** An argument whose values the cluster knows; completion asks for them. */
+/** An argument with values from the cluster, which completion queries. */
 export class LiveArgument extends Argument {
   constructor(
     argument: string,

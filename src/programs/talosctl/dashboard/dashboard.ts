@@ -78,7 +78,7 @@ export async function showDashboard({ cluster, terminal, interval, signal: outer
   clearTimeout(due)
 }
 
-/** What only one screen shows and is asked for only while it does: a log that is followed, a table of resources. */
+/** Data of a single screen, requested only while the screen is shown: a followed log, a table of resources. */
 class SideShow {
   #key = ''
   #stop = new AbortController()
@@ -88,10 +88,10 @@ class SideShow {
   constructor(
     readonly cluster: Cluster,
     readonly signal: AbortSignal,
-    readonly tell: (change: Partial<View>) => void,
+    readonly update: (change: Partial<View>) => void,
   ) {}
 
-  /** Looks at what the view needs; `tick` asks for a table anew. */
+  /** Loads what the view needs; `tick` reloads a table. */
   turn(view: View, node: string | undefined, tick = false): void {
     const chosen = view.tab === 'Logs' ? view.logs : view.tab === 'Resources' ? view.types : undefined
     const item = chosen?.items[chosen.at] ?? ''
@@ -109,15 +109,15 @@ class SideShow {
   }
 
   async #logs(view: View, node: string | undefined, signal: AbortSignal): Promise<void> {
-    await this.#telling(signal, 'log', async () => {
+    await this.#reportingFailures(signal, 'log', async () => {
       const { messages } = await this.cluster.unary('machine.MachineService/LogsContainers', {}, { node, timeout: 5000, signal })
       const items = messages.flatMap(({ ids }) => ids)
-      this.tell({ logs: { items, at: Math.min(view.logs.at, Math.max(0, items.length - 1)) } })
+      this.update({ logs: { items, at: Math.min(view.logs.at, Math.max(0, items.length - 1)) } })
     })
   }
 
   async #log(id: string, node: string | undefined, signal: AbortSignal): Promise<void> {
-    await this.#telling(signal, 'log', async () => {
+    await this.#reportingFailures(signal, 'log', async () => {
       const lines: string[] = []
       const decoder = new TextDecoder()
       let rest = ''
@@ -130,21 +130,21 @@ class SideShow {
         rest = whole.pop() ?? ''
         lines.push(...whole.map(harmless))
         lines.splice(0, Math.max(0, lines.length - keptLines))
-        if (!signal.aborted) this.tell({ log: [...lines] })
+        if (!signal.aborted) this.update({ log: [...lines] })
       }
     })
   }
 
   async #list(view: View, node: string | undefined, signal: AbortSignal): Promise<void> {
-    await this.#telling(signal, 'table', async () => {
+    await this.#reportingFailures(signal, 'table', async () => {
       const items = (await this.#definitions(node)).map(({ displayType, id }) => displayType || id).sort()
-      this.tell({ types: { items, at: Math.min(view.types.at, Math.max(0, items.length - 1)) } })
+      this.update({ types: { items, at: Math.min(view.types.at, Math.max(0, items.length - 1)) } })
     })
   }
 
   async #table(name: string, node: string | undefined, signal: AbortSignal): Promise<void> {
     this.#busy = true
-    await this.#telling(signal, 'table', async () => {
+    await this.#reportingFailures(signal, 'table', async () => {
       const type = (await this.#definitions(node)).find(({ displayType, id }) => (displayType || id) === name)
       if (!type) return
       const cells = cellsOf(type)
@@ -154,7 +154,7 @@ class SideShow {
         if (resource) rows.push([resource.metadata?.id ?? '', ...cells(specOf(resource))].map((cell) => harmless(cell).slice(0, 60)))
       const titles = ['ID', ...type.columns.map((column) => column.name.toUpperCase())]
       if (!signal.aborted)
-        this.tell({
+        this.update({
           table: table([titles, ...rows], 2)
             .trimEnd()
             .split('\n'),
@@ -170,11 +170,11 @@ class SideShow {
   }
 
   /** What fails is shown where the answer would be. */
-  async #telling(signal: AbortSignal, where: 'log' | 'table', act: () => Promise<void>): Promise<void> {
+  async #reportingFailures(signal: AbortSignal, where: 'log' | 'table', act: () => Promise<void>): Promise<void> {
     try {
       await act()
     } catch (error) {
-      if (!signal.aborted) this.tell({ [where]: describe(error).split('\n').map(harmless) })
+      if (!signal.aborted) this.update({ [where]: describe(error).split('\n').map(harmless) })
     }
   }
 }

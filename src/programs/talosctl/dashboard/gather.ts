@@ -20,11 +20,11 @@ export class NodeWatch {
   constructor(
     readonly cluster: Cluster,
     readonly state: NodeState,
-    /** The node's name in metadata; undefined asks the endpoint itself. */
+    /** The node's name in metadata; undefined targets the endpoint itself. */
     readonly node: string | undefined,
   ) {}
 
-  /** One look at all figures, at the processes only where they are shown: they cost the node most. What fails is told in the state. */
+  /** One reading of all figures; processes only where they are shown, since they cost the node most. Failures are part of the state. */
   async look(timeout: number, signal: AbortSignal, wanted: { processes: boolean }): Promise<void> {
     const { cluster, node, state } = this
     const options = { node, timeout, signal }
@@ -97,7 +97,7 @@ export class NodeWatch {
       for await (const _ of cluster.stream('cosi.resource.State/List', all, options)) members++
       state.members = members
     } catch {
-      // the figures tell that the node is away
+      // the figures show that the node is away
     }
   }
 
@@ -105,7 +105,7 @@ export class NodeWatch {
   async follow(signal: AbortSignal): Promise<void> {
     const { cluster, node, state } = this
     await Promise.all([
-      persistently(signal, async () => {
+      withRetries(signal, async () => {
         state.kernelLog.length = 0
         const decoder = new TextDecoder()
         let rest = ''
@@ -120,7 +120,7 @@ export class NodeWatch {
           for (const line of lines) if (line) push(state.kernelLog, line, keptLines)
         }
       }),
-      persistently(signal, async () => {
+      withRetries(signal, async () => {
         state.events.length = 0
         for await (const { id, data } of cluster.stream('machine.MachineService/Events', { tailEvents: 100 }, { node, signal })) {
           const { source, message } = describeEvent(data)
@@ -188,7 +188,7 @@ function push<T>(list: T[], item: T, most: number): void {
   if (list.length > most) list.splice(0, list.length - most)
 }
 
-async function persistently(signal: AbortSignal, act: () => Promise<void>): Promise<void> {
+async function withRetries(signal: AbortSignal, act: () => Promise<void>): Promise<void> {
   while (!signal.aborted) {
     await act().catch(() => {})
     await sleep(again, undefined, { signal }).catch(() => {})

@@ -56,7 +56,7 @@ export interface NodeState {
   disks: readonly RateLine[]
   kernelLog: string[]
   events: string[]
-  /** Why it could not be asked, when it could not. */
+  /** Why the node could not be queried, if so. */
   error: string
 }
 

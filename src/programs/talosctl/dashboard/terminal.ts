@@ -2,13 +2,13 @@
 
 const csi = '\u001b['
 
-/** A terminal that shows lines and tells keys. */
+/** A terminal that shows lines and reports keys. */
 export interface Terminal {
   size(): { columns: number; rows: number }
   /** Shows the lines; only those that differ from what is there are written. */
   show(lines: readonly string[]): void
-  onKeys(told: (text: string) => void): void
-  onResize(told: () => void): void
+  onKeys(listener: (text: string) => void): void
+  onResize(listener: () => void): void
   /** Gives the terminal back. */
   close(): void
 }
@@ -31,14 +31,14 @@ export function takeTerminal(input: NodeJS.ReadStream, output: NodeJS.WriteStrea
   return {
     size: () => ({ columns: output.columns || 80, rows: output.rows || 24 }),
     show: painter,
-    onKeys(told) {
-      input.on('data', (chunk) => told(chunk.toString()))
+    onKeys(listener) {
+      input.on('data', (chunk) => listener(chunk.toString()))
     },
-    onResize(told) {
+    onResize(listener) {
       output.on('resize', () => {
         shown = []
         output.write(`${csi}2J`)
-        told()
+        listener()
       })
     },
     close() {

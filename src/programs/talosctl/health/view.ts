@@ -11,7 +11,7 @@ const timeout = 10_000
 export interface Members {
   readonly controlPlanes: readonly string[]
   readonly workers: readonly string[]
-  /** Kubernetes is reached here instead of where the kubeconfig says. */
+  /** Kubernetes is reached here instead of at the server of the kubeconfig. */
   readonly kubernetesEndpoint?: string
 }
 

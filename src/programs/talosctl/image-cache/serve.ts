@@ -23,20 +23,20 @@ export function serveCache({ folder, hostname, port, domains, tls }: ServeOption
       if (request.method !== 'GET' && request.method !== 'HEAD') return refusal(405, 'UNSUPPORTED', 'this registry is read-only')
       const { pathname, search } = new URL(request.url)
       if (/^\/v2\/?$/.test(pathname)) return Response.json({})
-      const asked = parseRegistryPath(pathname + search)
-      if (!asked) return refusal(404, 'NAME_UNKNOWN', 'no such page')
-      for (const path of cacheFiles(asked, domains)) {
+      const requested = parseRegistryPath(pathname + search)
+      if (!requested) return refusal(404, 'NAME_UNKNOWN', 'no such page')
+      for (const path of cacheFiles(requested, domains)) {
         const file = Bun.file(join(folder, path))
         if (!(await file.exists())) continue
-        if (asked.kind === 'manifests') return manifest(readFileSync(join(folder, path)), request.method)
-        const headers = { 'content-type': 'application/octet-stream', 'docker-content-digest': asked.reference }
+        if (requested.kind === 'manifests') return manifest(readFileSync(join(folder, path)), request.method)
+        const headers = { 'content-type': 'application/octet-stream', 'docker-content-digest': requested.reference }
         // The server itself answers ranges of a file, and leaves its bytes out of the answer to HEAD.
         return new Response(file, { headers })
       }
       return refusal(
         404,
-        asked.kind === 'blobs' ? 'BLOB_UNKNOWN' : 'MANIFEST_UNKNOWN',
-        `${asked.reference} of "${asked.repository}" is not held here`,
+        requested.kind === 'blobs' ? 'BLOB_UNKNOWN' : 'MANIFEST_UNKNOWN',
+        `${requested.reference} of "${requested.repository}" is not held here`,
       )
     },
   })

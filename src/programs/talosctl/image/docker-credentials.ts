@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
 
-/** What `docker login` has kept in its file for a registry's host; credential helpers are not asked. */
+/** The credentials of `docker login` for a registry's host; credential helpers are not called. */
 export async function dockerCredentials(env: Io['env']): Promise<(host: string) => { username: string; password: string } | undefined> {
   const path = join(env.DOCKER_CONFIG ?? join(env.HOME ?? homedir(), '.docker'), 'config.json')
   const text = await readFile(path, 'utf8').catch(() => '{}')

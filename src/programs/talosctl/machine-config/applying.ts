@@ -7,7 +7,7 @@ import { type ApplyFlags, modeNumber } from './apply-mode.ts'
 import { answered, confirmReached, type Reached } from './reaching.ts'
 
 /** How long a node may take to judge and keep a configuration, in milliseconds. */
-const patience = 120_000
+const applyTimeout = 120_000
 
 /** What a node made of a configuration. */
 interface Answer {
@@ -22,7 +22,7 @@ export async function applyTo(io: Io, cluster: Cluster, data: Uint8Array, flags:
   await taken(io, cluster, flags, node, () => applied(cluster, data, flags, node))
 }
 
-/** Shows what the nodes answer, and confirms it. The answer of one node may be lost by what it was asked to do. */
+/** Shows the answers of the nodes, and confirms the change. The answer of one node may be lost because of the change itself. */
 async function taken(io: Io, cluster: Cluster, flags: ApplyFlags, node: string | undefined, take: () => Promise<Outcome>): Promise<void> {
   const nodes = await cluster.nodes()
   const one = node !== undefined || nodes.length <= 1
@@ -31,7 +31,7 @@ async function taken(io: Io, cluster: Cluster, flags: ApplyFlags, node: string |
     io.stderr.write('the answer was lost, and the configuration is in force\n')
     return
   }
-  tell(io, flags, outcome.answers)
+  printAnswers(io, flags, outcome.answers)
   await confirmReached(io, cluster, outcome.messages, node)
 }
 
@@ -42,8 +42,8 @@ interface Outcome {
 
 async function applied(cluster: Cluster, data: Uint8Array, flags: ApplyFlags, node?: string): Promise<Outcome> {
   const nodes = await cluster.nodes()
-  // One node is asked by itself: machines that do not have this service refuse to spread its calls before they say so.
-  const options = { node: node ?? (nodes.length === 1 ? nodes[0] : undefined), timeout: patience }
+  // A single node is called directly: machines without this service reject fan-out before they report it as unimplemented.
+  const options = { node: node ?? (nodes.length === 1 ? nodes[0] : undefined), timeout: applyTimeout }
   try {
     return await named(cluster, await cluster.ask('ichor.v1.ConfigService/Apply', { data, ...ways(flags) }, options), node)
   } catch (error) {
@@ -75,7 +75,7 @@ async function named<M extends Omit<Answer, 'node'> & Partial<Reached>>(
 /** Brings back a configuration of the nodes' history. */
 export async function restoreOn(io: Io, cluster: Cluster, id: number, flags: ApplyFlags): Promise<void> {
   await taken(io, cluster, flags, undefined, async () => {
-    const messages = await cluster.ask('ichor.v1.ConfigService/Restore', { id, ...ways(flags) }, { timeout: patience })
+    const messages = await cluster.ask('ichor.v1.ConfigService/Restore', { id, ...ways(flags) }, { timeout: applyTimeout })
     return named(cluster, messages)
   })
 }
@@ -90,7 +90,7 @@ const ways = ({ mode, dryRun, timeout, confirmWithin, force, confirm }: ApplyFla
   ...(confirmWithin === undefined ? {} : { confirmWithin: wireDuration(confirmWithin) }),
 })
 
-function tell(io: Io, { dryRun }: ApplyFlags, answers: readonly Answer[]): void {
+function printAnswers(io: Io, { dryRun }: ApplyFlags, answers: readonly Answer[]): void {
   const output = dryRun ? io.stdout : io.stderr
   for (const { node, warnings, details, confirmBy } of answers) {
     const prefix = answers.length > 1 ? `${node}: ` : ''

@@ -7,7 +7,7 @@ import type { Cluster, ReplyMetadata } from '../cluster.ts'
 import { describe, failedWith, NodeErrors } from '../failure.ts'
 import type { Io } from '../io.ts'
 
-/** A node's answer that asks for a second connection within so long. */
+/** A node's answer that requires a second connection within a time limit. */
 export interface Reached {
   readonly metadata?: ReplyMetadata | null | undefined
   /** Number of the configuration in the node's history. */
@@ -44,8 +44,8 @@ export async function confirmReached(io: Io, cluster: Cluster, messages: readonl
 }
 
 /**
- * Has one node take a configuration. One that gives up the address it was asked at may not get its answer through: then it is
- * asked over a new connection what became of the configuration. Undefined when the answer was lost and the configuration stays.
+ * Applies a configuration to one node. A node that gives up its current address may not get its answer through: then it is
+ * queried over a new connection for the outcome. Undefined when the answer was lost and the configuration stays.
  */
 export async function answered<T>(io: Io, cluster: Cluster, node: string | undefined, take: () => Promise<T>): Promise<T | undefined> {
   const before = await newestShown(cluster, { node, timeout: attemptTimeout })

@@ -22,7 +22,7 @@ type Part = { text: string } | { path: readonly Step[]; fromRoot: boolean } | { 
 /** A parsed template: values in, text out. */
 export type Template = (value: unknown) => string
 
-/** Parses a template; throws UsageError that says where it is wrong. */
+/** Parses a template; throws UsageError with the position of the error. */
 export function parseTemplate(template: string): Template {
   const parts = new Parser(template).template()
   return (value) =>

@@ -6,7 +6,7 @@ const week = 7 * day
 const month = 30 * day
 const year = 12 * month
 
-// up to which distance a unit is used, and how many milliseconds one of it has; 0 is said as one
+// up to which distance a unit is used, and its milliseconds; 0 is shown as one
 const steps: readonly [limit: number, unit: number, word: string][] = [
   [2 * second, 0, 'second'],
   [minute, second, 'seconds'],

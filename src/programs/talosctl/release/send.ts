@@ -24,14 +24,14 @@ export async function sendImage(io: Io, cluster: Cluster, node: string | undefin
   for await (const part of parts()) hash.update(part as Uint8Array)
   const sha256 = hash.digest('hex')
   let sent = 0
-  const told = (text: string) => io.stderr.isTTY && io.stderr.write(`\r\u001b[K${text}`)
+  const progress = (text: string) => io.stderr.isTTY && io.stderr.write(`\r\u001b[K${text}`)
   const requests = async function* () {
     // By itself, so that a node which has the archive answers before much of it is on the way.
     yield { data: new Uint8Array(), sha256 }
     for await (const part of parts()) {
       const data = part as Uint8Array
       sent += data.length
-      told(`${node ?? 'node'}: sent ${humanSize(sent)}`)
+      progress(`${node ?? 'node'}: sent ${humanSize(sent)}`)
       yield { data, sha256: '' }
     }
   }
@@ -39,7 +39,7 @@ export async function sendImage(io: Io, cluster: Cluster, node: string | undefin
     const { imageName } = await cluster.upload('ichor.v1.ReleaseService/Send', requests(), { node })
     return imageName
   } finally {
-    told('')
+    progress('')
   }
 }
 

@@ -1,6 +1,6 @@
-/** What becomes of a node that started anew with another release: marked good, or back to what it was. */
+/** The outcome of a node's restart with another release: marked good, or rolled back. */
 import { RpcError } from '../../../rpc/status.ts'
-import { lifeOf } from '../action/follow.ts'
+import { bootOf } from '../action/follow.ts'
 import type { Cluster } from '../cluster.ts'
 import type { Io } from '../io.ts'
 import { specOf } from '../resource/definition.ts'
@@ -19,7 +19,7 @@ export interface BeforeTrial {
 
 /** What to compare with after an upgrade; a node that does not say is taken for one without failures. */
 export async function beforeTrial(io: Io, cluster: Cluster, node: string | undefined): Promise<BeforeTrial> {
-  const life = await lifeOf(cluster, node, io.signal)
+  const life = await bootOf(cluster, node, io.signal)
   return { began: life?.began, failures: (await metaKey(cluster, node, failuresKey).catch(() => undefined)) ?? '' }
 }
 
@@ -27,23 +27,28 @@ export async function beforeTrial(io: Io, cluster: Cluster, node: string | undef
 export interface TrialWait {
   readonly before: BeforeTrial
   readonly timeout: number
-  tell(state: string): void
+  report(state: string): void
 }
 
-/** Waits until a node has started anew and its release is marked good. Throws when it went back, with the reason it gives. */
-export async function awaitTrial(io: Io, cluster: Cluster, node: string | undefined, { before, timeout, tell }: TrialWait): Promise<void> {
+/** Waits until a node has restarted and its release is marked good. Throws the reason when it was rolled back. */
+export async function awaitTrial(
+  io: Io,
+  cluster: Cluster,
+  node: string | undefined,
+  { before, timeout, report }: TrialWait,
+): Promise<void> {
   const end = performance.now() + timeout
   let last = 'restarting'
   for (;;) {
     io.signal.throwIfAborted()
-    const life = await lifeOf(cluster, node, io.signal)
+    const life = await bootOf(cluster, node, io.signal)
     if (life && life.began !== before.began) {
       last = `started, ${life.stage}`
       try {
         if ((await metaKey(cluster, node, trialKey)) === undefined) {
           const now = (await metaKey(cluster, node, failuresKey)) ?? ''
           if (now !== before.failures) throw new Error(`it went back: ${reason(now)}`)
-          tell('upgraded, marked good')
+          report('upgraded, marked good')
           return
         }
         last = `on trial, ${life.stage}`
@@ -51,7 +56,7 @@ export async function awaitTrial(io: Io, cluster: Cluster, node: string | undefi
         if (!(error instanceof RpcError)) throw error
       }
     }
-    tell(last)
+    report(last)
     if (performance.now() > end) throw new Error(`no end within ${Math.round(timeout / 1000)} s, last seen: ${last}`)
     await io.pause(1000)
   }

@@ -17,7 +17,7 @@ export interface Definition {
   readonly sensitive: boolean
 }
 
-/** The types that a node (the endpoint itself when not said) has. */
+/** The resource types of a node, by default the endpoint. */
 export async function definitions(cluster: Cluster, node?: string): Promise<Definition[]> {
   const found: Definition[] = []
   const request = { namespace: 'meta', type: 'ResourceDefinitions.meta.cosi.dev' }
@@ -63,7 +63,7 @@ export function resolveType(known: readonly Definition[], word: string): Definit
   return match
 }
 
-/** A resource's spec as the value its YAML says; a text when it is no YAML. */
+/** A resource's spec as the value of its YAML; a string when it is not YAML. */
 export function specOf({ spec }: cosi.resource.Resource): unknown {
   const yaml = spec?.yamlSpec ?? ''
   if (yaml === '') return undefined

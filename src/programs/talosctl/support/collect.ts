@@ -15,7 +15,7 @@ const logLines = 5000
 const mostBytes = 32 << 20
 const { ContainerDriver } = common
 
-/** What to get from one node; asks it for its services, containers and types of resources first. A list that cannot be had is a source that fails. */
+/** The sources to fetch from one node; its services, containers and resource types are listed first. A list that fails is a failed source. */
 export async function nodeSources(cluster: Cluster, node: string, signal: AbortSignal): Promise<Source[]> {
   const options = { node, timeout, signal }
   const json = (path: Parameters<Cluster['ask']>[0]) => async () =>
@@ -85,7 +85,7 @@ async function containerSources(cluster: Cluster, options: Options): Promise<Sou
   const containers = messages.flatMap((message) => message.containers)
   return [
     { name: 'containers.json', get: async () => `${JSON.stringify(messages, plain, 2)}\n` },
-    // A sandbox has no log of its own; logs of other namespaces may tell what their owners do not want told.
+    // A sandbox has no log of its own; logs of other namespaces may contain confidential data of their owners.
     ...containers
       .filter(({ id, podId }) => id !== podId && id.startsWith('kube-system/'))
       .map(({ id }) => ({

@@ -6,7 +6,7 @@ import type { Source } from './collect.ts'
 
 const timeout = 30_000
 
-/** What Kubernetes tells of the cluster: its nodes, and the pods of the system. */
+/** Kubernetes' view of the cluster: its nodes, and the pods of the system. */
 export function kubernetesSources(cluster: Cluster, nodes: readonly string[]): Source[] {
   const list = (kind: KubeKind, namespace?: string) => async () => {
     const client = kubeClient(accessOf(parseKubeconfig(await anyKubeconfig(cluster, nodes))))
@@ -25,7 +25,7 @@ export function kubernetesSources(cluster: Cluster, nodes: readonly string[]): S
 
 /** Only a control plane has one to give. */
 async function anyKubeconfig(cluster: Cluster, nodes: readonly string[]): Promise<string> {
-  let failure: unknown = new Error('no node was asked')
+  let failure: unknown = new Error('no node was queried')
   for (const node of nodes) {
     try {
       return await fetchKubeconfig(cluster, node)

@@ -7,7 +7,7 @@ import type { Io } from '../io.ts'
 import { podTalosconfig, talosconfigPaths } from './path.ts'
 import { type Context, parseTalosconfig, type Talosconfig } from './talosconfig.ts'
 
-/** An open client configuration; edits go into `document`, and `config` is what it said when it was opened. */
+/** An open client configuration; edits go into `document`, and `config` is its content when it was opened. */
 export interface TalosconfigFile {
   readonly path: string
   readonly config: Talosconfig

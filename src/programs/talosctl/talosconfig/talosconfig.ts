@@ -32,7 +32,7 @@ export async function parseTalosconfig(text: string, name = 'talosconfig'): Prom
   return { context: string(root.context, `${name}: context`) ?? '', contexts }
 }
 
-/** Every command begins with this, so the fast parser does it; the thorough one is asked only what is wrong. */
+/** Every command starts here, so the fast parser is used; the thorough one only for error messages. */
 async function yaml(text: string, name: string): Promise<unknown> {
   try {
     return Bun.YAML.parse(text)

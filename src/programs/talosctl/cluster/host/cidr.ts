@@ -33,13 +33,13 @@ export function sizeOf(cidr: Cidr): number {
   return 2 ** (32 - cidr.bits)
 }
 
-/** Tells whether two networks share an address. */
+/** Whether two networks share an address. */
 export function overlap(a: Cidr, b: Cidr): boolean {
   const bits = Math.min(a.bits, b.bits)
   return network(a.base, bits) === network(b.base, bits)
 }
 
-/** Tells whether an address lies in a network. */
+/** Whether an address lies in a network. */
 export function contains(cidr: Cidr, address: string): boolean {
   return net.isIPv4(address) && network(toNumber(address), cidr.bits) === cidr.base
 }

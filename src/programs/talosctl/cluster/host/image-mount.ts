@@ -32,7 +32,7 @@ function attach(image: string): AttachedLoop {
   } catch (error) {
     const reason = (error as Error).message
     throw new UsageError(
-      `no loop device is to be had for the nodes' root file system: ${reason}: free one ("losetup --list" shows their users) and try again`,
+      `no loop device is available for the nodes' root file system: ${reason}: free one ("losetup --list" shows their users) and try again`,
     )
   }
 }

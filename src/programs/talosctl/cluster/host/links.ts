@@ -52,7 +52,7 @@ export function plugNode({ network }: ClusterRecord, node: NodeRecord, netns: st
   inside.putRoute({ gateway: network.gateway, link })
 }
 
-/** Makes the link that a virtual machine's card is plugged into, on the bridge. */
+/** Creates the TAP link for a virtual machine's network interface, on the bridge. */
 export function plugMachine({ network }: ClusterRecord, node: NodeRecord, journal: Journal): void {
   using host = openNetwork()
   if (!host.link(node.link)) {

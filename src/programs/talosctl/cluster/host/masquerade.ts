@@ -1,4 +1,4 @@
-/** Lets nodes reach what lies beyond the host, through nftables where it is to be had: the host's own, or the one in the root file system. */
+/** Lets nodes reach networks beyond the host, through nftables where available: the host's own, or the one in the root file system. */
 
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'

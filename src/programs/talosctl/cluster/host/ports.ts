@@ -5,7 +5,7 @@ export function freePort(address: string): Promise<number> {
   return listen(address, 0)
 }
 
-/** Tells whether a TCP port of the host can be listened on. */
+/** Whether a TCP port of the host is free. */
 export function isFree(address: string, port: number): Promise<boolean> {
   return listen(address, port).then(
     () => true,

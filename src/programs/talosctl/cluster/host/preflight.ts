@@ -16,7 +16,7 @@ const GIB = 1024 ** 3
 // A node's first start writes under 1 GiB: images that were pulled, etcd, logs.
 const DISK_PER_NODE = 1 * GIB
 
-/** Whoever makes containers has to be root. */
+/** Containers need root. */
 export function checkRoot(uid = process.geteuid?.() ?? 0, platform: string = process.platform): void {
   if (platform !== 'linux') throw new UsageError(`the container provisioner runs on Linux only, this is ${platform}`)
   if (uid !== 0) throw new UsageError('container nodes need root: run the same command with sudo')
@@ -78,20 +78,20 @@ export function checkDisk(state: string, nodes: number): void {
   }
 }
 
-/** The network must not be another's; one that was not asked for gives way to a free one. */
-export function checkNetwork(wanted: Cidr, state: string, asked: boolean): Cidr {
+/** The network must not be in use; a default one that is in use is replaced by a free one. */
+export function checkNetwork(wanted: Cidr, state: string, requested: boolean): Cidr {
   const others = clusters(state).map((cluster) => ({ link: `cluster "${cluster.name}"`, cidr: parseCidr(cluster.network.cidr) }))
   const used = [...others, ...hostNetworks()]
   const taken = clash(wanted, used)
   if (!taken) return wanted
   const free = freeNetwork(used)
-  if (!asked && free) return parseCidr(free)
+  if (!requested && free) return parseCidr(free)
   throw new UsageError(
     `network ${formatCidr(wanted)} overlaps ${formatCidr(taken.cidr)} of ${taken.link}: choose another${free ? `, such as --cidr ${free}` : ' with --cidr'}`,
   )
 }
 
-/** The ports of the host that nodes are to be reached at must be free. */
+/** The host ports through which nodes are exposed must be free. */
 export async function checkPorts(address: string, ports: readonly ExposedPort[]): Promise<void> {
   for (const { hostPort, protocol } of ports) {
     if (protocol === 'tcp' && !(await isFree(address, hostPort))) {

@@ -10,7 +10,7 @@ import type { Context } from '../../talosconfig/talosconfig.ts'
 import type { Credentials } from '../node-api.ts'
 import { installDisk } from '../qemu/request.ts'
 
-/** What machine configurations are to say beyond what the cluster's record says. */
+/** Settings of machine configurations beyond those of the cluster's record. */
 export interface ConfigRequest {
   dnsDomain: string
   mirrors: { registry: string; endpoint: string }[]
@@ -21,8 +21,8 @@ export interface ConfigRequest {
   /** Where clients reach the machines, when not at their own addresses. */
   endpoint?: string
   patches: { all: string[]; controlplane: string[]; worker: string[] }
-  /** Whether any of it was asked for, rather than left to its default. */
-  asked: boolean
+  /** Whether any of it was requested, rather than left to its default. */
+  requested: boolean
 }
 
 /** A cluster's configurations by role, and who its administrator is. */
@@ -35,8 +35,8 @@ export interface Configs {
 }
 
 /**
- * Says what is wrong with what the configurations are to say, before anything is made: nodes start while the real secrets,
- * which take a while, are on their way.
+ * Validates the requested configurations before anything is created: nodes start while the real secrets,
+ * which take a while, are being generated.
  */
 export async function checkConfigs(directory: string, cluster: ClusterRecord, request: ConfigRequest): Promise<void> {
   const roles = (['controlplane', 'worker'] as const).filter((role) => !existsSync(join(directory, `${role}.yaml`)))
@@ -85,7 +85,7 @@ export async function provideConfigs(directory: string, cluster: ClusterRecord, 
 
 /** Refuses settings of configurations that were made with other ones: machines are changed by their own API. */
 export async function checkSameConfiguration(directory: string, cluster: ClusterRecord, request: ConfigRequest): Promise<void> {
-  if (!request.asked) return
+  if (!request.requested) return
   const { generate } = await import('../../../../os/config/generate/generate.ts')
   const { parseSecrets } = await import('../../../../os/config/generate/secrets.ts')
   const secrets = parseSecrets(readFileSync(clusterPaths(directory).secrets))
@@ -111,7 +111,7 @@ function roleConfig(
   return generate(role, options, { all, controlPlane: patches.controlplane, worker: patches.worker })
 }
 
-/** The configuration of a role. Throws with all that is wrong when the wishes make it invalid. */
+/** The configuration of a role. Throws with all errors when the requested settings make it invalid. */
 async function makeConfig(
   role: 'controlplane' | 'worker',
   cluster: ClusterRecord,

@@ -1,4 +1,4 @@
-/** Turns what was asked for into a cluster's record: names, addresses, links and who is added or removed. */
+/** Turns a request into a cluster's record: names, addresses, links, and which nodes are added or removed. */
 
 import { createHash, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ export interface RoleRequest {
   memory: number
 }
 
-/** What the user asked for, parsed. */
+/** The user's request, parsed. */
 export interface ClusterRequest {
   name: string
   state: string
@@ -88,7 +88,7 @@ export function planCluster(request: ClusterRequest, ports: Found): ClusterRecor
   return { ...empty, nodes: [{ ...first, ports: request.exposedPorts }, ...others] }
 }
 
-/** What has to be added to, and removed from, a cluster so that it has the counts asked for; the last come go first. */
+/** Which nodes to add and remove to reach the requested counts; the last ones are removed first. */
 export function planChange(cluster: ClusterRecord, request: ClusterRequest): { added: NodeRecord[]; removed: NodeRecord[] } {
   checkMemory(request)
   if (request.controlplanes.count < 1) throw new UsageError('--controlplanes: a cluster needs at least one control plane')

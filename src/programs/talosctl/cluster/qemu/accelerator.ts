@@ -6,7 +6,7 @@ import type { MachinesRecord } from '../../../node-supervisor/layout.ts'
 import { machineImages } from '../../../node-supervisor/machine/images.ts'
 
 const kvm = '/dev/kvm'
-const patience = 20_000
+const timeout = 20_000
 // A kernel that finds no root file system panics, which is all that is wanted of it here: it got that far.
 const proof = /Linux version [\s\S]*Kernel panic/
 
@@ -31,7 +31,7 @@ function tryKernel(kernel: string): Promise<string> {
   return new Promise((resolve) => {
     let output = ''
     const child = spawn('qemu-system-x86_64', [...machine, ...guest], { stdio: ['ignore', 'pipe', 'ignore'] })
-    const timer = setTimeout(() => child.kill('SIGKILL'), patience)
+    const timer = setTimeout(() => child.kill('SIGKILL'), timeout)
     child.stdout.setEncoding('latin1').on('data', (text: string) => {
       output = (output + text).slice(-256 * 1024)
       if (proof.test(output)) child.kill('SIGKILL')

@@ -24,7 +24,7 @@ export function checkMachines({ images, start, firmware, secureBoot }: MachinesR
   try {
     accessSync('/dev/net/tun', constants.R_OK | constants.W_OK)
   } catch {
-    throw new UsageError('there is no /dev/net/tun for the machines\' network cards: load the module with "modprobe tun"')
+    throw new UsageError('there is no /dev/net/tun for the machines\' network interfaces: load the module with "modprobe tun"')
   }
   for (const file of needed(images, start))
     if (!existsSync(file)) throw new UsageError(`"${file}" is not there: make it with "./mkimage.sh", or name another folder with --images`)

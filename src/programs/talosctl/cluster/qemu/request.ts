@@ -1,17 +1,17 @@
-/** What is asked for of virtual machines, from the flags of `cluster create qemu`. */
+/** The requested virtual machines, from the flags of `cluster create qemu`. */
 
 import type { MachinesRecord } from '../../../node-supervisor/layout.ts'
 import { type DiskBus, diskBuses } from '../../../node-supervisor/machine/qemu-arguments.ts'
 import { UsageError } from '../../failure.ts'
 import { parseMemory } from '../plan/quantity.ts'
 
-/** Virtual machines as they were asked for. */
+/** Virtual machines as requested. */
 export interface MachinesRequest {
   images: string
   start: MachinesRecord['start']
   firmware: MachinesRecord['firmware']
   secureBoot: boolean
-  /** Machines are left in maintenance for whoever wants to configure them. */
+  /** Machines stay in maintenance, to be configured by hand. */
   unconfigured: boolean
   disks: { bus: DiskBus; size: number }[]
 }

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { UsageError } from '../../failure.ts'
 import type { CommandFactory } from '../../talosctl.ts'
 
-/** A command of old that only says what to use now. */
+/** A deprecated command, which only names its replacement. */
 function gone(name: string, instead: string): CommandFactory {
   return () =>
     new Command()

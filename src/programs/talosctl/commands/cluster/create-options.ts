@@ -7,7 +7,7 @@ import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 import type { CommonFlags } from './group-flags.ts'
 
-/** The network of a cluster that asks for none. */
+/** The default network of a cluster. */
 export const DEFAULT_CIDR = '10.5.0.0/24'
 
 /** The flags of create as commander leaves them. */
@@ -62,7 +62,7 @@ const configurationFlags: (keyof CreateFlags)[] = [
 ]
 
 /** What the flags of create ask for, checked. */
-export async function options(io: Io, flags: CreateFlags, asked: (flag: keyof CreateFlags) => boolean): Promise<CreateOptions> {
+export async function options(io: Io, flags: CreateFlags, requested: (flag: keyof CreateFlags) => boolean): Promise<CreateOptions> {
   const { parseCidr } = await import('../../cluster/host/cidr.ts')
   const { parseExposedPorts } = await import('../../cluster/host/exposed-ports.ts')
   const { parseCpus, parseMemory } = await import('../../cluster/plan/quantity.ts')
@@ -110,7 +110,7 @@ export async function options(io: Io, flags: CreateFlags, asked: (flag: keyof Cr
       cniUrl: flags.customCniUrl,
       kubespan: flags.withKubespan === true,
       endpoint: flags.endpoint,
-      asked: configurationFlags.some(asked),
+      requested: configurationFlags.some(requested),
       patches: {
         all: readPatches(flags.configPatch ?? [], '--config-patch'),
         controlplane: readPatches(flags.configPatchControlplanes ?? [], '--config-patch-control-plane'),
@@ -121,13 +121,13 @@ export async function options(io: Io, flags: CreateFlags, asked: (flag: keyof Cr
       controlplanes: flags.controlplanes !== undefined,
       workers: flags.workers !== undefined,
     },
-    asked: {
-      cidr: asked('subnet'),
-      mtu: asked('mtu'),
-      kubernetesVersion: asked('kubernetesVersion'),
-      exposedPorts: asked('exposedPorts'),
-      controlplanes: { cpus: asked('cpusControlplanes'), memory: asked('memoryControlplanes') },
-      workers: { cpus: asked('cpusWorkers'), memory: asked('memoryWorkers') },
+    requested: {
+      cidr: requested('subnet'),
+      mtu: requested('mtu'),
+      kubernetesVersion: requested('kubernetesVersion'),
+      exposedPorts: requested('exposedPorts'),
+      controlplanes: { cpus: requested('cpusControlplanes'), memory: requested('memoryControlplanes') },
+      workers: { cpus: requested('cpusWorkers'), memory: requested('memoryWorkers') },
     },
     wait: flags.wait,
     waitTimeout: flags.waitTimeout,

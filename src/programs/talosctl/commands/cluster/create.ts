@@ -53,7 +53,7 @@ export function create(io: Io): Command {
     .option('--skip-k8s-node-readiness-check', 'do not wait for nodes to be ready')
     .option('--talosconfig, --talosconfig-destination <file>', 'client configuration to add the cluster to')
     .option('--image <file>', "the nodes' root file system (default: rootfs.sqsh beside this program)")
-    .option('-y, --yes', 'remove nodes without asking')
+    .option('-y, --yes', 'remove nodes without confirmation')
     .optionsGroup('Virtual machines (create qemu):')
     .option('--disks <disks>', 'disks of a machine: driver:size,…; the first is installed to', 'virtio:10GiB,virtio:6GiB')
     .option(

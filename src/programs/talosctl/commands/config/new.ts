@@ -12,7 +12,7 @@ export interface NewOptions {
   crtTtl: number
 }
 
-/** Asks for a new client certificate and writes it, with the endpoints and nodes of the current context. */
+/** Requests a new client certificate and writes it, with the endpoints and nodes of the current context. */
 export async function newConfig(io: Io, cluster: Cluster, path: string, options: NewOptions): Promise<void> {
   const roles = options.roles?.length ? options.roles : ['os:admin']
   const unknown = roles.find((role) => !roleNames.includes(role))

@@ -27,7 +27,7 @@ export async function removeContexts(io: Io, flags: ConfigFlags, pattern: string
     return
   }
   if (!noconfirm) {
-    if (!io.interactive) throw new UsageError('nobody is there to confirm: add --noconfirm to remove without asking')
+    if (!io.interactive) throw new UsageError('the confirmation needs a terminal: add --noconfirm to remove without confirmation')
     const answer = await io.ask(`remove ${going.map((name) => `"${name}"`).join(', ')} from "${file.path}"? (y/N): `)
     if (!/^y(es)?$/i.test(answer)) throw new UsageError('nothing was removed')
   }

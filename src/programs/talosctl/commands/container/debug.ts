@@ -72,7 +72,7 @@ export async function runDebug(io: Io, cluster: Cluster, image: string, options:
     abort.abort()
     keyboard.close()
   }
-  if (exitCode === undefined) throw new Error('the container ended without saying how')
+  if (exitCode === undefined) throw new Error('the container ended without an exit code')
   if (exitCode !== 0) throw new ExitCode(exitCode)
 }
 

@@ -21,9 +21,9 @@ export const dashboard = (io: Io, cluster: Cluster) =>
 /** Takes the terminal until the user quits. */
 export async function runDashboard(io: Io, cluster: Cluster, interval: number): Promise<void> {
   if (!io.stdout.isTTY || !io.interactive)
-    throw new UsageError('the dashboard needs a terminal: "talosctl health", "services", "memory" and "metrics" tell the same as text')
+    throw new UsageError('the dashboard needs a terminal: "talosctl health", "services", "memory" and "metrics" print the same as text')
   if (interval < 100) throw new UsageError('--update-interval is at least 100ms')
-  // Who is asked, and whether anybody answers, is found out before the terminal is taken.
+  // The target, and whether it answers, is determined before the terminal is taken over.
   await cluster.peer()
   const [{ takeTerminal }, { showDashboard }] = await Promise.all([
     import('../../dashboard/terminal.ts'),

@@ -27,7 +27,7 @@ export const health = (io: Io, cluster: Cluster) =>
     .option('--control-plane-nodes <node>', 'addresses of the control planes (default: what the cluster knows)', list())
     .option('--init-node <node>', 'one more control plane')
     .option('--worker-nodes <node>', 'addresses of the workers (default: what the cluster knows)', list())
-    .option('--k8s-endpoint <url>', 'reach Kubernetes here instead of where its configuration says')
+    .option('--k8s-endpoint <url>', 'reach Kubernetes here instead of at the server of its kubeconfig')
     .addOption(new Option('--server').default(true).hideHelp())
     .option('--no-server', 'check from here, not on a node')
     .option('--wait-timeout <duration>', 'how long to wait', duration, 20 * 60_000)
@@ -57,7 +57,7 @@ async function check(io: Io, cluster: Cluster, members: Members | undefined, fla
   await fromHere(io, cluster, members ?? (await discoverMembers(cluster)), flags)
 }
 
-/** What each node that is not healthy gives as the reason, one line a node; none of nodes that do not answer or cannot tell. */
+/** The reason of each unhealthy node, one line per node; none of nodes that do not answer or have no explanation. */
 async function causes(cluster: Cluster, members: Members | undefined): Promise<string[]> {
   const known = members ?? (await discoverMembers(cluster).catch(() => ({ controlPlanes: [], workers: [] })))
   const request = { namespace: '', type: '', id: '' }
@@ -66,7 +66,7 @@ async function causes(cluster: Cluster, members: Members | undefined): Promise<s
       const [found] = await cluster.ask('ichor.v1.ExplainService/Explain', request, { node, timeout: explainTimeout })
       return found && !found.well ? [`${node}: ${found.summary}`] : []
     } catch {
-      return [] // The check that failed has said what there is to say of it.
+      return [] // The failed check has already been reported.
     }
   })
   return (await Promise.all(lines)).flat()

@@ -29,7 +29,7 @@ export const support = (io: Io, cluster: Cluster) =>
     .description('Collect logs, resources and the state of nodes into a zip file for those who help. Secrets are taken out.')
     .option('-w, --num-workers <count>', 'how much to get from each node at the same time', integer(1, 64), 1)
     .option('-O, --output <file>', 'the zip file (default: support.zip)', '')
-    .option('-v, --verbose', 'tell each file as it is got')
+    .option('-v, --verbose', 'print each file as it is fetched')
     .addHelpText('after', examples)
     .action((options: SupportOptions) => runSupport(io, cluster, options))
 

@@ -21,7 +21,7 @@ Examples:
   talosctl wipe disk sdb --method ZEROES -n 10.5.0.2     every byte of it
 `
 
-/** Names of the disks and partitions of the node asked. */
+/** Names of the disks and partitions of the target node. */
 const devices: Suggest = async (cluster) => {
   const names: string[] = []
   const request = { namespace: 'runtime', type: 'DiscoveredVolumes.block.talos.dev' }

@@ -33,7 +33,7 @@ export const etcd = (io: Io, cluster: Cluster) => {
     .addCommand(
       leaf('downgrade', 'Take etcd back to an earlier version.')
         .addCommand(
-          leaf('validate', 'Tell whether it is possible.')
+          leaf('validate', 'Check whether it is possible.')
             .argument('<version>')
             .action((version) => runDowngrade(io, cluster, 'Validate', version)),
         )
@@ -60,7 +60,7 @@ export const etcd = (io: Io, cluster: Cluster) => {
       { hidden: true },
     )
     .addCommand(
-      leaf('remove-member', 'Take a member that is gone for good out of the cluster.')
+      leaf('remove-member', 'Remove a member that is permanently gone from the cluster.')
         .argument('<id>', 'its id, as "etcd members" shows it')
         .action((id: string) => runRemoveMember(cluster, id)),
     )
@@ -148,7 +148,7 @@ export async function runDefrag(cluster: Cluster): Promise<void> {
   await cluster.ask('machine.MachineService/EtcdDefragment', {}, { timeout: 10 * 60_000 })
 }
 
-/** Asks for, begins or gives up a downgrade. */
+/** Validates, starts or cancels a downgrade. */
 export async function runDowngrade(io: Io, cluster: Cluster, step: 'Validate' | 'Enable' | 'Cancel', version = ''): Promise<void> {
   if (step !== 'Validate') await cluster.named('the downgrade')
   const messages =

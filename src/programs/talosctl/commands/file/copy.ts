@@ -32,7 +32,7 @@ export async function runCopy(io: Io, cluster: Cluster, source: string, target: 
     target,
     (done) => progress.at(done),
   ).finally(() => progress.end())
-  // What could not be read is told behind the archive.
+  // Read errors follow the archive.
   for (let rest = await chunks.next(); !rest.done; ) rest = await chunks.next()
   for (const name of skipped) io.stderr.write(`WARNING: skipped "${name}": it is neither a file, a folder nor a link\n`)
   remark(io, `copied ${files} file${files === 1 ? '' : 's'}, ${humanSize(bytes)}, into "${target}"\n`)
@@ -50,7 +50,7 @@ async function* received(cluster: Cluster, rootPath: string, failures: Failures)
   try {
     for await (const { bytes } of cluster.stream('machine.MachineService/Copy', { rootPath }, { failed })) yield bytes
   } catch (error) {
-    // The failures are told with all they say; that there were some is no news.
+    // The failures are reported in full; a summary adds nothing.
     if (!(error instanceof ExitCode)) throw error
   }
 }

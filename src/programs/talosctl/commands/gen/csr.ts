@@ -8,7 +8,7 @@ import { writeNew } from '../../new-files.ts'
 import { readText } from '../../patches.ts'
 import type { GenFlags } from './gen.ts'
 
-/** What is asked for, with which key. */
+/** The request, and its key. */
 export interface CsrOptions {
   key: string
   ip: string

@@ -96,7 +96,7 @@ export function addConfigFlags(command: Command): Command {
     .option('--no-with-cluster-discovery', 'do not let the nodes find each other')
     .option('--with-docs', 'say in comments what the keys are for', true)
     .option('--no-with-docs', 'no comments about keys')
-    .option('--with-examples', 'show in comments what else could be said', true)
+    .option('--with-examples', 'show further settings in comments', true)
     .option('--no-with-examples', 'no examples')
     .option('--with-kubespan', 'connect the nodes by an encrypted mesh')
 }

@@ -22,7 +22,7 @@ interface DatabaseOptions {
 /** talosctl gen secureboot */
 export function secureboot(io: Io, flags: () => GenFlags): Command {
   const group = new Command('secureboot')
-    .description('Make keys with which images are signed, and what the firmware is told of them.')
+    .description('Generate keys that sign images, and their entries for the firmware.')
     .option('-o, --output <folder>', 'folder to write to', '_out')
   const write = (files: readonly NewFile[]) => {
     const { output } = group.opts<{ output: string }>()
@@ -76,12 +76,12 @@ async function database(options: DatabaseOptions, at: Date): Promise<NewFile[]> 
       parseCertificates(enrolled).map(({ raw }) => raw),
       owner,
     )
-    const keeper = writeSignatureLists([parseCertificate(signer.crt).raw], owner)
+    const owned = writeSignatureLists([parseCertificate(signer.crt).raw], owner)
     return Object.keys(secureBootVariables)
       .reverse()
       .map((name) => {
         const variable = name as keyof typeof secureBootVariables
-        const content = signVariable(variable, variable === 'db' ? trusted : keeper, signer, at)
+        const content = signVariable(variable, variable === 'db' ? trusted : owned, signer, at)
         return { path: `${variable}.auth`, content, mode: 0o644 }
       })
   } catch (error) {

@@ -54,7 +54,7 @@ export const cacheCreate = (io: Io) =>
     .addHelpText('after', createExamples)
     .action((options: CreateOptions) => runCacheCreate(io, options))
 
-/** Fetches every image, and packs them where one image was asked for. */
+/** Fetches every image, and packs them into one image if requested. */
 export async function runCacheCreate(io: Io, options: CreateOptions): Promise<void> {
   const { imageCachePath: target, layout, platform, force } = options
   const names = options.images.includes('-')
@@ -121,7 +121,7 @@ export const cacheServe = (io: Io) =>
     .option('--tls-key-file <file>', 'its key', '')
     .action((flags: ServeFlags) => runCacheServe(io, flags))
 
-/** Serves until interrupted, and says what a machine's configuration needs. */
+/** Serves until interrupted, and prints the settings that a machine's configuration needs. */
 export async function runCacheServe(
   io: Io,
   { address, imageCachePath: folder, mirror, tlsCertFile, tlsKeyFile }: ServeFlags,
@@ -134,7 +134,7 @@ export async function runCacheServe(
   const { serveCache } = await import('../../image-cache/serve.ts')
   const server = serveCache({ folder, hostname: host, port, domains: mirror, tls })
   io.stderr.write(
-    `serving ${mirror.join(', ')} at ${server.url}; machines are told by "machine.registries.mirrors" or RegistryMirrorConfig\n`,
+    `serving ${mirror.join(', ')} at ${server.url}; configure machines with "machine.registries.mirrors" or RegistryMirrorConfig\n`,
   )
   if (!io.signal.aborted) await new Promise<void>((resolve) => io.signal.addEventListener('abort', () => resolve()))
   await server.close()

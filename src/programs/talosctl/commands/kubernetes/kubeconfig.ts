@@ -25,7 +25,7 @@ export const kubeconfig = (io: Io, cluster: Cluster) =>
     .option('--no-merge', 'write the file alone instead of merging it')
     .action((path: string | undefined, options: KubeconfigOptions) => runKubeconfig(io, cluster, path, options))
 
-/** Fetches the kubeconfig of the cluster and puts it where it was asked for. */
+/** Fetches the kubeconfig of the cluster and writes it to the requested file. */
 export async function runKubeconfig(io: Io, cluster: Cluster, path: string | undefined, options: KubeconfigOptions): Promise<void> {
   await cluster.single('kubeconfig')
   const text = await fetchKubeconfig(cluster)

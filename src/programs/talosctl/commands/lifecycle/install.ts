@@ -25,19 +25,19 @@ export const install = (io: Io, cluster: Cluster) =>
     .option('--wipe', 'overwrite what is on the disk')
     .action((flags: InstallFlags) => runInstall(io, cluster, flags))
 
-/** Installs, or says what an installation would do. */
+/** Installs, or shows what an installation would do. */
 export async function runInstall(io: Io, cluster: Cluster, flags: InstallFlags): Promise<void> {
   if (!flags.insecure) await cluster.named('install')
   const server = flags.insecure ? await cluster.insecure() : cluster
-  const wish = { disk: flags.disk ?? '', wipe: flags.wipe === true }
+  const target = { disk: flags.disk ?? '', wipe: flags.wipe === true }
   const named = (node: string | undefined) => (flags.image ? sendImage(io, server, node, flags.image) : Promise.resolve(''))
   try {
     if (flags.plan) {
-      await showPlan(io, server, async (node) => ({ ...wish, install: true, imageName: await named(node) }))
+      await showPlan(io, server, async (node) => ({ ...target, install: true, imageName: await named(node) }))
       return
     }
     const all = server.each(async function* (node, name) {
-      const request = { ...wish, imageName: await named(node), reboot: flags.reboot }
+      const request = { ...target, imageName: await named(node), reboot: flags.reboot }
       for await (const { message } of server.stream('ichor.v1.ReleaseService/Install', request, { node })) yield `${name}: ${message}\n`
     })
     for await (const line of all) io.stderr.write(line)

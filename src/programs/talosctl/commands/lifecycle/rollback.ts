@@ -5,10 +5,10 @@ import { type Io, remark } from '../../io.ts'
 /** talosctl rollback */
 export const rollback = (io: Io, cluster: Cluster) =>
   new Command()
-    .description('Go back to the release that nodes had before; they start anew with it, and keep it when they are as well as before.')
+    .description('Go back to the previous release of nodes; they restart with it, and keep it when they are as healthy as before.')
     .action(() => runRollback(io, cluster))
 
-/** Tells the named nodes to go back. */
+/** Rolls the named nodes back. */
 export async function runRollback(io: Io, cluster: Cluster): Promise<void> {
   await cluster.named('rollback')
   const peer = await cluster.peer()

@@ -83,9 +83,9 @@ export async function runUpgrade(io: Io, cluster: Cluster, flags: UpgradeFlags):
     const started: string[][] = [['NODE', 'ACK', 'STARTED']]
     for (const [index, node] of nodes.entries()) {
       const name = node ?? (await server.peer())
-      const tell = (state: string) => progress.update(name, state)
+      const report = (state: string) => progress.update(name, state)
       try {
-        await upgradeNode(io, server, node, flags, tell)
+        await upgradeNode(io, server, node, flags, report)
         if (!flags.wait) started.push([name, 'Upgrade request received', new Date().toISOString()])
         if (flags.cluster === true && flags.wait && index < nodes.length - 1) await healthy(io, cluster, node)
       } catch (error) {
@@ -117,16 +117,16 @@ async function upgradeNode(
   cluster: Cluster,
   node: string | undefined,
   flags: UpgradeFlags,
-  tell: (state: string) => void,
+  report: (state: string) => void,
 ): Promise<void> {
   const before = await beforeTrial(io, cluster, node)
   const image = await sendImage(io, cluster, node, flags.image)
-  const wait = { before, timeout: flags.timeout, tell }
+  const wait = { before, timeout: flags.timeout, report }
   const done = new AbortController()
   if (flags.debug) background(kernelLog(io, cluster, node, done.signal), silent)
   try {
     if (flags.insecure) {
-      await written(cluster, node, image, flags, tell)
+      await written(cluster, node, image, flags, report)
       if (flags.wait && flags.reboot) await awaitTrial(io, cluster, node, wait)
       return
     }
@@ -135,7 +135,7 @@ async function upgradeNode(
       if (flags.wait) await awaitTrial(io, cluster, node, wait)
       return
     }
-    await written(cluster, node, image, flags, tell)
+    await written(cluster, node, image, flags, report)
     if (!flags.reboot) return
     const readmit = flags.drain && (await isRegistered(cluster, node)) ? await drained(io, cluster, node, flags) : undefined
     const { DEFAULT, POWERCYCLE, FORCE } = wire.RebootRequest.Mode
@@ -157,22 +157,22 @@ async function written(
   node: string | undefined,
   image: string,
   flags: UpgradeFlags,
-  tell: (state: string) => void,
+  report: (state: string) => void,
 ): Promise<void> {
   if (flags.force || flags.insecure) {
     // In maintenance nobody may reboot a machine, so it does it by itself.
     const request = { imageName: image, force: flags.force === true, reboot: flags.insecure === true && flags.reboot }
-    for await (const { message } of cluster.stream('ichor.v1.ReleaseService/Upgrade', request, { node })) tell(message)
+    for await (const { message } of cluster.stream('ichor.v1.ReleaseService/Upgrade', request, { node })) report(message)
     return
   }
   const request = { containerd: undefined, source: { imageName: image } }
   for await (const { progress } of cluster.stream('machine.LifecycleService/Upgrade', request, { node })) {
-    if (progress?.message) tell(progress.message)
+    if (progress?.message) report(progress.message)
     if (progress?.exitCode) throw new Error(`the upgrade ended with exit code ${progress.exitCode}`)
   }
 }
 
-/** Has the node do everything from pulling to starting anew. */
+/** Lets the node do everything from the pull to the restart. */
 async function byItself(cluster: Cluster, node: string | undefined, image: string, flags: UpgradeFlags): Promise<void> {
   const { DEFAULT, POWERCYCLE } = wire.UpgradeRequest.RebootMode
   const request = {

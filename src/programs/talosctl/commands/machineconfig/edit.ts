@@ -27,7 +27,7 @@ export const edit = (io: Io, cluster: Cluster) => {
 
 /**
  * Opens each named node's configuration and applies what was saved. What is refused is opened again with the reasons as
- * comments at their lines; what was written and not applied stays in its file, whose name is told.
+ * comments at their lines; text that was written and not applied stays in its file, whose name is printed.
  */
 export async function runEdit(io: Io, cluster: Cluster, type: string, id: string, flags: EditFlags): Promise<void> {
   checkChangeable(type)
@@ -105,7 +105,7 @@ class Session {
 /** Whether the node has looked at the configuration and refused it; anything else is not the author's to mend. */
 const judged = (error: unknown): boolean => error instanceof Error && /InvalidArgument/.test(describe(error))
 
-/** What the configuration's own reader finds wrong, before any node is asked. */
+/** Errors found by the configuration's own parser, before any node is called. */
 async function refusals(text: string): Promise<string[]> {
   const { parseConfig } = await import('../../../../os/config/parse.ts')
   try {

@@ -95,11 +95,11 @@ async function create(path: string): Promise<FileHandle> {
   }
 }
 
-/** Says on a terminal how much there is while packets go to a file, and the sum at the end. */
+/** Shows the amount on a terminal while packets go to a file, and the total at the end. */
 class Counter {
   #packets = 0
   #bytes = 0
-  #told = 0
+  #lastUpdate = 0
 
   constructor(
     readonly io: Io,
@@ -109,8 +109,8 @@ class Counter {
   add(packets: number, bytes: number): void {
     this.#packets += packets
     this.#bytes += bytes
-    if (!this.live || !this.io.stderr.isTTY || performance.now() - this.#told < 200) return
-    this.#told = performance.now()
+    if (!this.live || !this.io.stderr.isTTY || performance.now() - this.#lastUpdate < 200) return
+    this.#lastUpdate = performance.now()
     this.io.stderr.write(`\r\u001b[K${this.#text()}`)
   }
 

@@ -16,7 +16,7 @@ export const processes = (io: Io, cluster: Cluster) =>
   new Command()
     .description('List the processes of each node.')
     .addOption(new Option('-s, --sort <column>', 'order, largest first').choices(['rss', 'cpu']).default('rss'))
-    .option('-w, --watch', 'show them anew every second until interrupted')
+    .option('-w, --watch', 'refresh every second until interrupted')
     .addOption(outputOption())
     .action((options: ProcessesOptions) => runProcesses(io, cluster, options))
 

@@ -31,7 +31,7 @@ export const explain = (io: Io, cluster: Cluster) =>
       await runExplain(io, node, resource, id, flags).finally(() => node.close())
     })
 
-/** Asks every named node and writes what each knows. */
+/** Queries every named node and prints its explanation. */
 export async function runExplain(
   io: Io,
   cluster: Cluster,

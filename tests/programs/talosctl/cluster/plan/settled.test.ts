@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { parseCidr } from '../../../../../src/programs/talosctl/cluster/host/cidr.ts'
 import { type ClusterRequest, planChange, planCluster } from '../../../../../src/programs/talosctl/cluster/plan/plan.ts'
-import { type Asked, checkSettled } from '../../../../../src/programs/talosctl/cluster/plan/settled.ts'
+import { checkSettled, type RequestedSettings } from '../../../../../src/programs/talosctl/cluster/plan/settled.ts'
 
 const GIB = 1024 ** 3
 const request: ClusterRequest = {
@@ -22,19 +22,26 @@ const request: ClusterRequest = {
 }
 const cluster = planCluster(request, { kubernetes: 40001, machineApi: 40002 })
 const nothing = { cpus: false, memory: false }
-const asked: Asked = { cidr: false, mtu: false, kubernetesVersion: false, exposedPorts: false, controlplanes: nothing, workers: nothing }
+const requested: RequestedSettings = {
+  cidr: false,
+  mtu: false,
+  kubernetesVersion: false,
+  exposedPorts: false,
+  controlplanes: nothing,
+  workers: nothing,
+}
 
-function told(change: Partial<ClusterRequest>, what: Partial<Asked>): string | undefined {
+function told(change: Partial<ClusterRequest>, what: Partial<RequestedSettings>): string | undefined {
   const wanted = { ...request, ...change }
   try {
-    checkSettled(cluster, wanted, { ...asked, ...what }, planChange(cluster, wanted).added)
+    checkSettled(cluster, wanted, { ...requested, ...what }, planChange(cluster, wanted).added)
     return undefined
   } catch (error) {
     return (error as Error).message
   }
 }
 
-test('what was asked for again in the same words is fine', () => {
+test('what was requested for again in the same words is fine', () => {
   const all = { cpus: true, memory: true }
   expect(told({}, { cidr: true, mtu: true, kubernetesVersion: true, exposedPorts: true, controlplanes: all, workers: all })).toBeUndefined()
 })
@@ -49,7 +56,7 @@ test.each([
     { workers: { cpus: false, memory: true } },
     '--memory-workers: cluster "demo" was created with 2.00GiB: ',
   ],
-] as [Partial<ClusterRequest>, Partial<Asked>, string][])('%j is refused with the way out', (change, what, message) => {
+] as [Partial<ClusterRequest>, Partial<RequestedSettings>, string][])('%j is refused with the way out', (change, what, message) => {
   expect(told(change, what)).toBe(`${message}leave the flag out, or destroy the cluster and create it again`)
 })
 
