@@ -1,6 +1,6 @@
 /**
  * `bun run build:talosctl`: talosctl alone, for other computers than this one: `dist/talosctl-<os>-<arch>` for each of
- * `--target=<os>-<arch>` (repeatable; macOS on both processors unless told). The runtime for them comes from the package registry.
+ * `--target=<os>-<arch>` (repeatable; default: macOS on both processors). The runtime for them comes from the package registry.
  */
 import { parseArgs } from 'node:util'
 import { compileTalosctl, talosctlTargets } from './build/binary.ts'

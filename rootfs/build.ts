@@ -1,7 +1,7 @@
 /**
  * `bun run build:rootfs`: builds every part that is not in the cache and packs the root file system twice:
  * `dist/rootfs.sqsh`, which is shipped, and `dist/rootfs.node.sqsh`, the same tree for container nodes on this machine.
- * `--fast` packs only the second; `--lock` writes debian.lock anew from what the archive offers;
+ * `--fast` packs only the second; `--lock` rewrites debian.lock from the current archive;
  * `--binary=<file>` packs that binary instead of building one.
  */
 import { parseArgs } from 'node:util'

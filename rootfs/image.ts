@@ -1,4 +1,4 @@
-/** `./mkimage.sh`: everything a machine starts from, in dist/. `--help` says what can be chosen. */
+/** `./mkimage.sh`: builds all boot media in dist/. `--help` lists the options. */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hashFile } from './build/cache.ts'
@@ -40,7 +40,7 @@ async function make(options: ImageOptions, args: readonly string[]): Promise<voi
   await checkGiven(options)
   await prepareHost([...buildPackages, ...imagePackages, ...(secureBoot ? [signingPackage] : [])])
   const { key, path: keyPath, made } = imageKey(options.key)
-  if (made) console.error(`a key to sign with was made: "${keyPath}"; machines take upgrades only from whoever has it, so keep it`)
+  if (made) console.error(`a signing key was generated: "${keyPath}"; machines accept only upgrades signed with it, so keep it`)
   const starters = await takeStarters({ relock: options.relock, locked: options.locked })
   const stage0 = await buildStage0()
   sweep(output)
@@ -100,7 +100,7 @@ async function make(options: ImageOptions, args: readonly string[]): Promise<voi
   }
 }
 
-/** The sizes that a machine's owner asks for. */
+/** The sizes that the configuration requests. */
 function sizes(rows: readonly SizeRow[], release: Release): string {
   const stored = (parts: readonly string[]) => rows.filter(({ part }) => parts.includes(part)).reduce((sum, row) => sum + row.stored, 0)
   const root = sizeOf(release, 'root.sqsh')

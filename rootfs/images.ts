@@ -97,7 +97,7 @@ const component = (name: string): ImagePlan => ({
   entrypoint: [`/usr/local/bin/${name}`],
 })
 
-/** Every image inside, by the reference it is asked for. */
+/** Every image inside, by its reference. */
 export const imagePlans: readonly ImagePlan[] = [
   component('kube-apiserver'),
   component('kube-controller-manager'),

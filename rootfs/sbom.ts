@@ -8,7 +8,7 @@ export const sbomPath = '/usr/share/spdx/ichor.spdx.json'
 export interface SbomPart {
   name: string
   version: string
-  /** Package URL, which says where it is from (github.com/package-url/purl-spec). */
+  /** Package URL, which names the source of a package (github.com/package-url/purl-spec). */
   purl?: string
   /** What it was made from, in words. */
   source: string

@@ -10,7 +10,7 @@ import { run } from './build/run.ts'
 
 const source = join(import.meta.dir, 'settings/settings.go')
 
-/** In the module of the programs, whose packages it asks. */
+/** Inside the module of the programs, whose packages it inspects. */
 const recipe: GoRecipe = {
   ...kube,
   name: 'settings',

@@ -1,6 +1,6 @@
 /**
  * `bun run up`: from a fresh clone to a running cluster. Whatever follows is handed to `talosctl cluster create`, which
- * also finds a cluster that runs already and says so.
+ * also finds and reports a cluster that already runs.
  */
 import { join } from 'node:path'
 import { dist } from './build/binary.ts'
@@ -16,7 +16,7 @@ async function up(): Promise<number> {
   const child = Bun.spawn([join(dist, 'talosctl'), 'cluster', 'create', ...process.argv.slice(2)], {
     stdio: ['inherit', 'inherit', 'inherit'],
   })
-  // The terminal tells the whole group; what comes from elsewhere is passed on, and the child's own end is waited for.
+  // The terminal signals the whole process group; other signals are passed on, and the exit of the child is awaited.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => {
       if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)

@@ -32,11 +32,11 @@ const kubeNames = [
 
 /** How a tree is put together. */
 export interface AssembleOptions {
-  /** Write debian.lock anew from what the archive offers. */
+  /** Rewrite debian.lock from the current archive. */
   relock?: boolean
   /** Take exactly what debian.lock names, or nothing. */
   locked?: boolean
-  /** What the SBOM says besides. */
+  /** Additional contents of the SBOM. */
   also?: readonly SbomPart[]
 }
 
@@ -68,12 +68,12 @@ export async function assemble(
   const debian = await addDebianFiles(tree, lock, [binary])
   if (relock) writeFileSync(lockPath, formatLock(debian.packages))
   for (const { name, from, to } of relock ? [] : debian.moved) {
-    const said = `Debian package ${name}: ${from ? `the archive has moved on from ${from} to` : 'not in debian.lock, taken in'} ${to}`
+    const message = `Debian package ${name}: ${from ? `the archive has moved on from ${from} to` : 'not in debian.lock, taken in'} ${to}`
     if (locked)
       throw new MovedError(
-        `${said}: only what rootfs/debian.lock names is taken; --unlocked takes the newer one, --lock writes the file anew`,
+        `${message}: only packages in rootfs/debian.lock are accepted; --unlocked accepts the newer one, --lock rewrites the file`,
       )
-    console.error(said)
+    console.error(message)
   }
 
   const { images } = await addImages(tree, (path) => librariesOf(tree, path))

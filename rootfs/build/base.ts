@@ -1,4 +1,4 @@
-/** The parts of the root file system that are written here: its shape, names of users, and what says who it is. */
+/** The generated parts of the root file system: folders, user names, and os-release. */
 import { programs } from '../../src/program-table.ts'
 import type { Tree } from './tree.ts'
 

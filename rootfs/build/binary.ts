@@ -41,7 +41,7 @@ export async function bundledPackages(): Promise<string[]> {
   }
 }
 
-/** Builds `dist/ichor` unless its sources are as they were; says whether it did. */
+/** Builds `dist/ichor` unless its sources are unchanged; returns whether it did. */
 export async function buildBinary(): Promise<{ path: string; built: boolean }> {
   checkRuntime()
   const path = join(dist, 'ichor')

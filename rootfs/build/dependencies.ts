@@ -8,7 +8,7 @@ import { HostError } from './host.ts'
 import { task } from './progress.ts'
 import { run } from './run.ts'
 
-/** Makes sure that the pinned Bun runs this and that node_modules is what bun.lock says. */
+/** Checks that the pinned Bun runs this and that node_modules matches bun.lock. */
 export async function installDependencies(): Promise<void> {
   const pinned = packageJson.packageManager.replace('bun@', '')
   if (Bun.version !== pinned)

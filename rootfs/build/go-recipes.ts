@@ -1,4 +1,4 @@
-/** The Go programs of the root file system. Versions of modules are in each folder's go.mod; these repeat what linking must be told. */
+/** The Go programs of the root file system. Versions of modules are in each folder's go.mod; the linker flags repeat them. */
 import { readdirSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

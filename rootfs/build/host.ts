@@ -20,7 +20,7 @@ export const buildPackages: readonly HostPackage[] = [
   { name: 'xz-utils', why: 'packs the root file system that is shipped', shown: '/usr/bin/xz' },
 ]
 
-/** Something is missing that cannot be installed from here; the message says what to do. */
+/** A missing tool that cannot be installed from here; the message states what to do. */
 export class HostError extends Error {
   override name = 'HostError'
 }
@@ -29,16 +29,16 @@ export class HostError extends Error {
 export async function prepareHost(packages: readonly HostPackage[] = buildPackages): Promise<void> {
   if (process.arch !== 'x64') throw new HostError(`this machine is ${process.arch}: the root file system is built on x86-64 only`)
   const missing = packages.filter((each) => !existsSync(each.shown))
-  const said = missing.map(({ name, why }) => `  ${name} (${why})`).join('\n')
+  const list = missing.map(({ name, why }) => `  ${name} (${why})`).join('\n')
   if (missing.length && !existsSync('/etc/debian_version'))
-    throw new HostError(`missing, and this is not Debian; install what corresponds to:\n${said}`)
+    throw new HostError(`missing, and this is not Debian; install what corresponds to:\n${list}`)
   if (missing.length && process.getuid?.() !== 0) {
     throw new HostError(
-      `missing Debian packages; run this as root, or install them first:\n${said}\n  apt-get install ${missing.map(({ name }) => name).join(' ')}`,
+      `missing Debian packages; run this as root, or install them first:\n${list}\n  apt-get install ${missing.map(({ name }) => name).join(' ')}`,
     )
   }
   if (missing.length) {
-    console.error(`installing Debian packages:\n${said}`)
+    console.error(`installing Debian packages:\n${list}`)
     const shown = task('installing Debian packages')
     try {
       const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
@@ -67,7 +67,7 @@ async function findGo(): Promise<void> {
   if (!Bun.which('go') && existsSync(`${usual}/go`)) process.env.PATH = `${process.env.PATH}:${usual}`
   const what = 'install Go 1.21 or later from https://go.dev/dl (it fetches the version it needs by itself)'
   if (!Bun.which('go', { PATH: process.env.PATH })) throw new HostError(`Go is missing: ${what}`)
-  const said = await run(['go', 'env', 'GOVERSION'], { env: { ...process.env, GOTOOLCHAIN: 'local' } })
-  const minor = Number(said.match(/^go1\.(\d+)/)?.[1] ?? 99)
-  if (minor < 21) throw new HostError(`Go here is ${said.trim()}, too old to fetch the version it needs: ${what}`)
+  const version = await run(['go', 'env', 'GOVERSION'], { env: { ...process.env, GOTOOLCHAIN: 'local' } })
+  const minor = Number(version.match(/^go1\.(\d+)/)?.[1] ?? 99)
+  if (minor < 21) throw new HostError(`Go here is ${version.trim()}, too old to fetch the version it needs: ${what}`)
 }

@@ -1,4 +1,4 @@
-/** Every program that is built here, from the cache or anew. */
+/** Every program that is built here, from the cache or from source. */
 import { join } from 'node:path'
 import { exclusive } from './exclusive.ts'
 import { buildGo } from './go.ts'

@@ -5,7 +5,7 @@
 
 /** A piece of work being shown. */
 export interface Task {
-  /** Says how far it is, e.g. `812 of 1900 packages`. */
+  /** Shows progress, e.g. `812 of 1900 packages`. */
   at(how: string): void
   /** Ends the line with what came of it. */
   done(what?: string): void

@@ -23,7 +23,7 @@ const forNodes = { name: 'rootfs.node.sqsh', blockSize: 128 * 1024, level: 6 }
 export interface RootfsOptions {
   /** Only the image for container nodes. */
   nodesOnly?: boolean
-  /** Write debian.lock anew from what the archive offers. */
+  /** Rewrite debian.lock from the current archive. */
   relock?: boolean
   /** Pack this binary instead of building one. */
   binary?: string

@@ -1,9 +1,9 @@
-/** A command of the build ended badly; the message holds the end of what it said. */
+/** A command of the build failed; the message holds the end of its output. */
 export class CommandError extends Error {
   override name = 'CommandError'
 }
 
-/** Runs a command to its end and returns its output; `heard` gets each line it says on stderr. */
+/** Runs a command to its end and returns its output; `heard` receives each line of stderr. */
 export async function run(
   command: readonly string[],
   options: { cwd?: string; env?: Record<string, string | undefined>; heard?: (line: string) => void } = {},

@@ -67,7 +67,7 @@ export class Tree {
     return this.#entries.get(path)
   }
 
-  /** Says where paths lead: follows links, also in the middle of a path; undefined when it leads nowhere. */
+  /** Resolves paths: follows links, also in the middle of a path; undefined when a link is dangling. */
   follower(): (path: string) => TreeEntry | undefined {
     const all = new Map(this.entries().map((entry) => [entry.path, entry]))
     return (path) => {

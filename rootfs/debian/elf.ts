@@ -1,6 +1,6 @@
-/** Which shared libraries a program asks for (ELF-64 little endian; System V ABI, chapters 4 and 5). */
+/** The shared libraries that a program needs (ELF-64 little endian; System V ABI, sections 4 and 5). */
 
-/** What an ELF file says about its linking. */
+/** The dynamic linking information of an ELF file. */
 export interface ElfLinks {
   /** DT_NEEDED, in order. */
   needed: string[]

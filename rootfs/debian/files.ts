@@ -43,7 +43,7 @@ export async function addDebianFiles(
     return got
   }
   await takeAhead(lock.values(), (what) => shown().at(what))
-  const asked: string[] = [...programs]
+  const binaries: string[] = [...programs]
   for (const part of debianParts) {
     const { folder } = await take(part.package)
     for (const pattern of part.files) {
@@ -58,13 +58,13 @@ export async function addDebianFiles(
           continue
         }
         tree.file(part.package, path, source, statSync(source).mode & 0o755) // no set-user-id bits
-        asked.push(source)
+        binaries.push(source)
       }
     }
   }
   for (const [path, target] of Object.entries(debianLinks)) tree.link('links', path, target)
   tree.text(certificatePackage, certificateBundle, certificates((await take(certificatePackage)).folder))
-  await addLibraries(tree, asked, taken, take, lock)
+  await addLibraries(tree, binaries, taken, take, lock)
   fetching?.done(`${taken.size} packages`)
   const moved = [...taken.values()]
     .filter((each) => lock.get(each.name)?.sha256 !== each.sha256)
@@ -145,7 +145,7 @@ function certificates(folder: string): string {
   return files.map(({ source }) => `${readFileSync(source, 'utf8').trim()}\n`).join('')
 }
 
-/** The libraries that a file of the tree asks for directly, with the dynamic linker's two names. */
+/** The libraries that a file of the tree needs directly, with the dynamic linker's two names. */
 export function librariesOf(tree: Tree, path: string): string[] {
   const source = tree.get(path)?.source
   const links = source ? readElf(readFileSync(source)) : undefined

@@ -19,7 +19,7 @@ const always: readonly string[] = [
   'gpt',
 ]
 
-/** Somebody asks for a parameter that cannot stand on a kernel command line. */
+/** A parameter that cannot be on a kernel command line. */
 export class CommandLineError extends Error {
   override name = 'CommandLineError'
 }

@@ -20,7 +20,7 @@ export class EfiPartitionError extends Error {
   override name = 'EfiPartitionError'
 }
 
-/** Writes the partition to a file; says its size and where each file's bytes begin. Equal files give equal bytes. */
+/** Writes the partition to a file; returns its size and the offset of each file's data. Equal files give equal bytes. */
 export async function makeEfiPartition(
   path: string,
   files: readonly EfiFile[],

@@ -18,7 +18,7 @@ const loaderPackages = { systemd: 'systemd-boot-efi', grub: 'grub-pc-bin' } as c
 
 /** A kernel at hand. */
 export interface Kernel {
-  /** As `uname -r` says. */
+  /** The release, as printed by `uname -r`. */
   release: string
   /** The bootable file. */
   image: string
@@ -40,7 +40,7 @@ export interface Starters {
 
 /** How packages are taken. */
 export interface TakeOptions {
-  /** Take what the archive offers and write image.lock anew. */
+  /** Use the current archive and rewrite image.lock. */
   relock?: boolean
   /** Take exactly what image.lock names, or nothing. */
   locked?: boolean
@@ -55,12 +55,12 @@ export async function takeStarters({ relock = false, locked = false }: TakeOptio
     const one = await takePackage(name, lock.get(name), (what) => shown.at(what))
     const before = lock.get(name)
     if (lock.size && before?.sha256 !== one.sha256) {
-      const said = `Debian package ${name}: the archive has moved on${before ? ` from ${before.version}` : ''} to ${one.version}`
+      const message = `Debian package ${name}: the archive has moved on${before ? ` from ${before.version}` : ''} to ${one.version}`
       if (locked)
         throw new KernelError(
-          `${said}: only what rootfs/image.lock names is taken; --unlocked takes the newer one, --lock writes the file anew`,
+          `${message}: only packages in rootfs/image.lock are accepted; --unlocked accepts the newer one, --lock rewrites the file`,
         )
-      console.error(said)
+      console.error(message)
     }
     taken.push(one)
     return one

@@ -29,7 +29,7 @@ export function readKey(path: string): KeyObject {
   return key
 }
 
-/** The key at a path, or the user's own, which is made when there is none; says where it is. */
+/** The key at a path, or the user's own, which is generated when there is none; returns its path. */
 export function imageKey(given?: string): { key: KeyObject; path: string; made: boolean } {
   const path = given ?? ownKeyPath()
   if (given || existsSync(path)) return { key: readKey(path), path, made: false }

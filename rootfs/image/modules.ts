@@ -1,4 +1,4 @@
-/** Which of the kernel's modules an image has, which of them stage 0 needs, and which are loaded before the door is shut. */
+/** The kernel modules of an image, those that stage 0 needs, and those that are loaded before module loading is locked. */
 import { moduleName } from '../../src/wire/modules-dep.ts'
 
 /** The kernel package lacks something an image needs. */
@@ -6,7 +6,7 @@ export class KernelError extends Error {
   override name = 'KernelError'
 }
 
-/** Folders below the modules of a kernel that no machine of ours uses: sound, pictures, radio, toys, other file systems. */
+/** Folders below the modules of a kernel that no machine uses: sound, graphics, radio, toys, other file systems. */
 export const pruned: readonly string[] = [
   'kernel/sound',
   ...['accessibility', 'android', 'atm', 'bluetooth', 'comedi', 'cdx', 'extcon', 'firewire', 'gnss', 'gpu', 'greybus', 'iio', 'isdn'].map(
@@ -122,7 +122,7 @@ export const required: readonly string[] = [
 const onTheWay =
   /^kernel\/drivers\/(ata|cdrom|hv|message\/fusion|mmc|nvme\/host|pci\/controller|scsi|usb\/core|usb\/host|usb\/storage|virtio)\/|^kernel\/drivers\/block\/(virtio_blk|xen-blkfront)\.ko/
 
-/** Among them: what is reached through a network, tapes, ancient cards, and what is no disk. */
+/** Excluded from these: drivers that need a network, tapes, obsolete adapters, and devices that are no disks. */
 const notOnTheWay =
   /\/(fcoe|libfc|bnx2fc|bnx2i|cxgbi|qedf|qedi|qla4xxx|be2iscsi|bfa|csiostor|fnic|snic|elx|iscsi|libiscsi|libiscsi_tcp|iscsi_tcp|st|ch|osst|ses|sg|scsi_debug|virtio_balloon|virtio_input|virtio_mem|hv_balloon|hv_utils|mspro_block|nvme-tcp|nvme-rdma|nvme-fc|aic94xx|aic7xxx|pata_legacy|wd719x|esas2r|am53c974|esp_scsi|a100u2w|atp870u|dc395x|dmx3191d|g_NCR5380|imm|ppa|nsp32|sym53c8xx_2|qlogicfas408|advansys|aha\w*|fdomain\w*|initio|stex|ips|gdth|BusLogic)(\.ko|\/)/
 
@@ -143,15 +143,15 @@ export const early: readonly string[] = [
 /** Whether a module may be needed to reach the medium that holds the root. */
 export const mayHoldRoot = (path: string): boolean => onTheWay.test(path) && !notOnTheWay.test(path)
 
-/** What may be plugged in or asked for while a machine runs; nothing can be loaded once its hardware is up. */
+/** Modules for hot-plugged devices and later requests; nothing can be loaded once the hardware is up. */
 export const beforeLock: readonly string[] = [
   // Disks, sticks and what is on them.
   ...['usb-storage', 'uas', 'sd_mod', 'sr_mod', 'nvme', 'nvme-tcp', 'iscsi_tcp', 'nbd', 'loop', 'dm-mod', 'dm-crypt', 'dm-verity'],
   ...['dm-thin-pool', 'dm-snapshot', 'dm-mirror', 'dm-raid', 'dm-multipath', 'raid0', 'raid1', 'raid10', 'raid456'],
   ...['xfs', 'ext4', 'vfat', 'isofs', 'squashfs', 'overlay', 'fuse', 'nfs', 'nfsv4', 'cifs', 'nls_cp437', 'nls_ascii', 'nls_utf8'],
-  // Keyboards and network cards that are plugged in.
+  // Keyboards and network adapters that are plugged in.
   ...['usbhid', 'hid-generic', 'xhci-pci', 'cdc_ether', 'cdc_ncm', 'r8152', 'ax88179_178a', 'asix', 'smsc95xx'],
-  // Links and addresses that a configuration or a pod asks for.
+  // Links and addresses that a configuration or a pod requests.
   ...['wireguard', '8021q', 'bonding', 'bridge', 'br_netfilter', 'vxlan', 'geneve', 'ipip', 'sit', 'ip6_tunnel', 'ip_gre', 'dummy', 'veth'],
   ...['macvlan', 'macvtap', 'ipvlan', 'tun', 'tap', 'vrf', 'team', 'ifb', 'vhost_net', 'vhost_vsock', 'af_packet_diag', 'inet_diag'],
   ...[
@@ -177,7 +177,7 @@ export const beforeLock: readonly string[] = [
   ...['softdog', 'tpm_crb', 'tpm_tis', 'kvm_intel', 'kvm_amd', 'vfio-pci', 'configs', 'msr', 'cpuid'],
 ]
 
-/** Modules that would make links and disks of their own, which nobody asked for. */
+/** Modules that would create links and disks on load without a request. */
 const parameters: Readonly<Record<string, string>> = {
   bonding: 'max_bonds=0',
   dummy: 'numdummies=0',
@@ -198,7 +198,7 @@ export function loadedBeforeLock(paths: readonly string[]): string[] {
     .map((name) => (parameters[name] ? `${name} ${parameters[name]}` : name))
 }
 
-/** What a module says that it needs, from its `.modinfo` (include/linux/module.h): names, as in `depends=a,b`. */
+/** The dependencies of a module, from its `.modinfo` (include/linux/module.h): names, as in `depends=a,b`. */
 export function dependsOf(module: Buffer): string[] {
   const at = module.indexOf('\0depends=')
   if (at < 0) return []

@@ -1,4 +1,4 @@
-/** What `./mkimage.sh` can be told. */
+/** The options of `./mkimage.sh`. */
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -22,29 +22,29 @@ usage: ./mkimage.sh [flags]
   --output FOLDER            where the files go (dist/)
   --platform NAME            where the configuration comes from (metal)
   --extra-kernel-arg ARG     one more kernel parameter, or with "-" before its name one less; may be repeated
-  --embed-config FILE        a machine configuration that the image carries; whoever has the image can read it
+  --embed-config FILE        a machine configuration that the image carries; everyone who has the image can read it
   --firmware FOLDER          files for drivers that ask for firmware, as below /lib/firmware
   --key FILE                 Ed25519 key in PEM that signs (made on first use in ~/.config/ichor/image-key.pem)
   --secure-boot-key FILE     RSA key in PEM that signs boot loader and kernel image for Secure Boot
   --secure-boot-cert FILE    its certificate in PEM
   --sd-boot-enroll-keys HOW  if-safe: the boot menu offers to trust that certificate (default)
-                             force: a machine in setup mode trusts it without being asked; off: neither
+                             force: a machine in setup mode trusts it without confirmation; off: neither
   --disk-firmware uefi|bios  what the disk is started by (uefi)
   --only iso,pxe,…           only some of: iso, disk, pxe, installer
   --fast                     packed quickly and less tightly, for daily work
   --locked                   takes exactly the Debian packages that the lock files name, or nothing (default)
   --unlocked                 takes a newer version where the archive no longer has the one that is named
-  --lock                     takes what the archive has now and writes the lock files anew
+  --lock                     uses the current archive and rewrites the lock files
   --check-reproducible       makes everything a second time elsewhere, as another user and from nothing, and compares
   --help                     this text
 `
 
-/** Something is asked for that cannot be done; the message says what can. */
+/** An impossible request; the message states what is possible. */
 export class UsageError extends Error {
   override name = 'UsageError'
 }
 
-/** What is to be made. */
+/** What to build. */
 export interface ImageOptions {
   output: string
   platform: string
@@ -98,7 +98,7 @@ function joined(args: readonly string[]): string[] {
   return result
 }
 
-/** Reads the arguments; nothing when help is asked for. */
+/** Parses the arguments; undefined when help is requested. */
 export function imageOptions(args: string[]): ImageOptions | undefined {
   let values: ReturnType<typeof parseArgs<{ options: typeof flags; strict: true }>>['values']
   try {

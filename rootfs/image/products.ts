@@ -45,7 +45,7 @@ export interface Enrollment {
   files: readonly { name: string; content: Buffer }[]
 }
 
-// systemd-boot 252 knows no `if-safe`; asking is the safe way that it has.
+// systemd-boot 252 has no `if-safe`; the interactive mode is its safe alternative.
 const enrollModes = { 'if-safe': 'manual', force: 'force', off: 'off' } as const
 
 /** Settings of systemd-boot (loader.conf(5)). */

@@ -23,7 +23,7 @@ export function checkKeys({ key, certificate }: SecureBootKeys): void {
     try {
       return parse(readFileSync(path, 'utf8'))
     } catch {
-      throw new SecureBootKeyError(`"${path}": no ${what} in PEM (docs/images.md tells how one is made)`)
+      throw new SecureBootKeyError(`"${path}": no ${what} in PEM (docs/images.md describes how to generate one)`)
     }
   }
   const secret = read(key, 'private key without a passphrase', createPrivateKey)
@@ -45,7 +45,7 @@ export async function signProgram(program: Buffer, { key, certificate }: SecureB
   }
 }
 
-/** The variables of Secure Boot in the order in which they are to be set, and the file systemd-boot wants each in. */
+/** The variables of Secure Boot in the order in which they must be set, and the file systemd-boot expects for each. */
 const variables = ['db', 'KEK', 'PK'] as const
 
 /** `db.auth`, `KEK.auth` and `PK.auth`, each with this one certificate: who owns it, owns the machine. */

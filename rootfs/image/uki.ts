@@ -64,7 +64,7 @@ export function peSections(image: Buffer): PeSection[] {
   })
 }
 
-/** How much memory a program asks for. */
+/** How much memory a program needs. */
 export const peImageSize = (image: Buffer): number => image.readUInt32LE(headersOf(image).optional + 56)
 
 /**

@@ -8,7 +8,7 @@ const blockSize = 4096
 const digestSize = 32
 const perBlock = blockSize / digestSize
 
-/** What it takes to verify a file system; what stage 0 is told. */
+/** The parameters for verifying a file system, which stage 0 receives. */
 export interface Verity {
   /** Hex. */
   rootHash: string

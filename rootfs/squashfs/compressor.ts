@@ -5,7 +5,7 @@ import { run } from '../build/run.ts'
 export interface Compressor {
   /** The format's number (squashfs_fs.h). */
   id: number
-  /** Says everything that decides about the bytes; the cache of blocks goes by it. */
+  /** Everything that determines the compressed bytes; the key of the block cache. */
   name: string
   press(content: Uint8Array): Promise<Uint8Array>
   /** For metadata, of at most 8 KiB. */

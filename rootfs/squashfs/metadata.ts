@@ -3,7 +3,7 @@
 /** Bytes of a metadata block before compression. */
 export const metadataSize = 8192
 
-/** Bit of the length that says the block is stored as it is. */
+/** Bit of the length that marks an uncompressed block. */
 const stored = 0x8000
 
 /** Where something begins in a metadata stream: its block's place in the compressed table, and the place in the block. */

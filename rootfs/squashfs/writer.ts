@@ -25,7 +25,7 @@ export interface SquashfsOptions {
   /** A power of two from 4 KiB to 1 MiB. */
   blockSize: number
   press: BlockPress
-  /** Told after each block of data: bytes of content done, and of all. */
+  /** Called after each block of data: bytes of content done, and of all. */
   progress?: (done: number, total: number) => void
 }
 
@@ -348,7 +348,7 @@ function writeListing(children: { node: Directory; place: Place }[], directories
   return { place: directories.write(listing), size: listing.length }
 }
 
-/** A table of fixed-size records: metadata blocks, then the list of their places, which is where the table is said to be. */
+/** A table of fixed-size records: metadata blocks, then the list of their positions; the superblock points to that list. */
 async function appendIndexed(
   records: readonly Uint8Array[],
   size: number,
