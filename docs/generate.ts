@@ -1,12 +1,18 @@
-/** Writes what of docs/reference/ is made from declarations: `bun run docs`. */
+/** Writes docs/reference/ from the declarations in the code: `bun run docs`. */
 import { join } from 'node:path'
 import { configSchema, referencePage } from '../src/os/config/reference.ts'
+import { apiPage } from './generate/api-page.ts'
+import { commandsPage } from './generate/commands-page.ts'
+import { resourcesPage } from './generate/resources-page.ts'
 
-/** Name → content of every file that is made. */
-export const made = (): Record<string, string> => ({
+/** Name → content of every generated file. */
+export const made = async (): Promise<Record<string, string>> => ({
+  'api.md': await apiPage(),
+  'commands.md': await commandsPage(),
   'config.schema.json': `${JSON.stringify(configSchema(), undefined, 1)}\n`,
   'configuration.md': referencePage(),
+  'resources.md': await resourcesPage(),
 })
 
 if (import.meta.main)
-  for (const [name, content] of Object.entries(made())) await Bun.write(join(import.meta.dir, 'reference', name), content)
+  for (const [name, content] of Object.entries(await made())) await Bun.write(join(import.meta.dir, 'reference', name), content)

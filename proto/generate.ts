@@ -12,14 +12,20 @@ const left = /^(talos\/|resource\/|google\/api\/|cosi\/internal\/|ichor\/options
 /** Bytes of one request message at most, where the method does not declare its own limit. */
 const defaultLimits = { single: 64 * 1024, streamed: 4 * 1024 * 1024 }
 
-/** The generated files: path in the repository → text. */
-export async function generate(): Promise<Map<string, string>> {
+/** What the .proto files declare, those of resource specs left out. */
+export async function parseProtos(options?: protobuf.IParseOptions): Promise<protobuf.Root> {
   const files = (await Array.fromAsync(new Glob('**/*.proto').scan(here))).filter((file) => !left.test(file)).sort()
   const root = new protobuf.Root()
   for (const name of ['any', 'duration', 'empty', 'struct', 'timestamp'])
     root.addJSON(protobuf.common.get(`google/protobuf/${name}.proto`)!.nested!)
-  for (const file of files) protobuf.parse(await Bun.file(`${here}/${file}`).text(), root)
+  for (const file of files) protobuf.parse(await Bun.file(`${here}/${file}`).text(), root, options)
   root.resolveAll()
+  return root
+}
+
+/** The generated files: path in the repository → text. */
+export async function generate(): Promise<Map<string, string>> {
+  const root = await parseProtos()
   return new Map([
     ['src/rpc/schema.txt', schemaOf(root)],
     ['src/rpc/messages.ts', await formatted(messagesOf(root))],

@@ -87,7 +87,7 @@ export function* keys(schema: unknown, path: string): Generator<{ path: string; 
 }
 
 /** The type of a value in a few words. */
-function typeName(schema: unknown): string {
+export function typeName(schema: unknown): string {
   const inner = unwrap(schema)
   if (inner.type === 'picklist') return (inner.options ?? []).map((word) => `\`${word}\``).join(', ')
   if (inner.type === 'literal') return `\`${inner.literal}\``
@@ -96,8 +96,15 @@ function typeName(schema: unknown): string {
   if (inner.type === 'union') return (inner.options ?? []).map(typeName).join(' or ')
   const hint = notedAt(schema, 'pattern') ? ' of a form' : ''
   return (
-    ({ string: `text${hint}`, number: 'number', boolean: 'true or false', object: 'map', unknown: 'anything' } as Record<string, string>)[
-      inner.type
-    ] ?? inner.type
+    (
+      {
+        string: `text${hint}`,
+        number: 'number',
+        boolean: 'true or false',
+        object: 'map',
+        unknown: 'anything',
+        instance: 'bytes',
+      } as Record<string, string>
+    )[inner.type] ?? inner.type
   )
 }

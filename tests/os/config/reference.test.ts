@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
 import { parseAllDocuments } from 'yaml'
-import { made } from '../../../docs/generate.ts'
 import { hintsOf, type JsonSchema } from '../../../src/document/json-schema.ts'
 import { words, wordsFor } from '../../../src/os/config/documents/words.ts'
 import { documentKinds } from '../../../src/os/config/kinds.ts'
@@ -123,9 +122,4 @@ test('every key says what it is for, and no words are left over', () => {
     }
   expect(silent).toEqual([])
   expect(Object.keys(words).filter((key) => !used.has(words[key]))).toEqual([])
-})
-
-test('the pages in docs/reference are made of these declarations: bun run docs', async () => {
-  for (const [name, content] of Object.entries(made()))
-    expect(`${name}: ${(await Bun.file(`${import.meta.dir}/../../../docs/reference/${name}`).text()) === content}`).toBe(`${name}: true`)
 })
