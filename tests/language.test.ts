@@ -52,7 +52,6 @@ const notYet = [
   'src/os/config/',
   'src/os/kernel.ts',
   'src/os/namespaces.ts',
-  'src/os/runtime/',
   'src/programs/talosctl/',
   'src/wire/',
 ]

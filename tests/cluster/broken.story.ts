@@ -51,7 +51,7 @@ async function broken(component: string, section: string, { names, words }: { na
   expect((await on(first, 'health', '--wait-timeout', '60s')).stderr).toContain(`${first}: component ${component}: it does not start`)
   const [, restore] = /go back with "talosctl config-history restore (\d+)"/.exec(text) ?? []
   succeeded(await on(first, 'config-history', 'restore', restore ?? 'none named'))
-  await eventually(async () => expect((await on(first, 'explain', ...seenBy(component))).stdout).toEndWith(' is well\n'))
+  await eventually(async () => expect((await on(first, 'explain', ...seenBy(component))).stdout).toEndWith(' is healthy\n'))
 }
 
 describe('what is known to be wrong beforehand is refused with the setting and the reason:', () => {
@@ -136,7 +136,7 @@ describe('settings that do not start leave the component with the ones it ran wi
     const before = etcd()
     const mode = 'cluster: {etcd: {extraArgs: {auto-compaction-mode: nonsense}}}'
     expect(succeeded(await patch(first, mode)).stderr).toMatch(/takes effect later: cluster\.etcd\S* when service "etcd" next starts/)
-    expect(await explained(first)).toContain('well')
+    expect(await explained(first)).toContain('healthy')
     expect(etcd()).toBe(before)
     succeeded(await on(first, 'service', 'etcd', 'restart'))
     await broken('etcd', mode, {
@@ -171,5 +171,5 @@ test('an etcd without a majority is named with the member that does not answer',
   expect(health.code).toBe(1)
   expect(health.stderr).toContain(`${first}: etcd members: 1 of 2 answer`)
   process.kill(frozen.pop()!, 'SIGCONT')
-  await eventually(async () => expect(await explained(first)).toContain('the machine is well'), 90)
+  await eventually(async () => expect(await explained(first)).toContain('the machine is healthy'), 90)
 }, 240_000)

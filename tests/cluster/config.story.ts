@@ -111,16 +111,16 @@ const restore = async (node: string) => {
 describe('a node explains itself', () => {
   beforeAll(() => Promise.all([settled(cluster, worker, 1), settled(cluster, controlPlane, 5)]), 120_000)
 
-  test('when it is well', async () => {
-    await explained(worker, /^the machine is well$/m)
+  test('when it is healthy', async () => {
+    await explained(worker, /^the machine is healthy$/m)
   })
 
-  test('when an image cannot be had', async () => {
+  test('when an image cannot be pulled', async () => {
     succeeded(await patch(worker, 'machine: {kubelet: {image: registry.invalid/kubelet:v1.36.3}}'))
     const text = await explained(worker, /^ *1\. component kubelet: it does not start with its new settings \(machine\.kubelet\.image\)/m)
     expect(text).toContain('image "registry.invalid/kubelet:v1.36.3" cannot be pulled')
     await restore(worker)
-    await explained(worker, /^the machine is well$/m)
+    await explained(worker, /^the machine is healthy$/m)
   }, 240_000)
 
   test('when a static pod has an argument that its program refuses', async () => {
@@ -128,7 +128,7 @@ describe('a node explains itself', () => {
     const text = await explained(controlPlane, /^ *1\. component kube-scheduler: it does not start with its new settings/m)
     expect(text).toMatch(/unknown tls version/i)
     await restore(controlPlane)
-    await explained(controlPlane, /^the machine is well$/m)
+    await explained(controlPlane, /^the machine is healthy$/m)
   }, 240_000)
 
   test('when the endpoint of the cluster is wrong', async () => {
@@ -141,7 +141,7 @@ describe('a node explains itself', () => {
     const text = await explained(worker, /cluster endpoint https:\/\/127\.0\.0\.9:6443: nothing answers there/, 120)
     expect(text).toContain('check cluster.controlPlane.endpoint')
     await restore(worker)
-    await explained(worker, /^the machine is well$/m)
+    await explained(worker, /^the machine is healthy$/m)
   }, 300_000)
 
   test('when a disk is full', async () => {
@@ -155,7 +155,7 @@ describe('a node explains itself', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('ENOSPC')])
     await explained(worker, /^ *1\. file system \/system\/state: it is full/m)
     enter('umount', '/system/state')
-    await explained(worker, /^the machine is well$/m)
+    await explained(worker, /^the machine is healthy$/m)
   }, 120_000)
 
   test('when a secret is missing from what it kept', async () => {
@@ -168,6 +168,6 @@ describe('a node explains itself', () => {
     expect(text).toContain('cluster.etcd.ca')
     writeFileSync(kept.replace(/\/proc\/\d+/, `/proc/${cluster.initOf('config-controlplane-1')}`), whole)
     succeeded(await on(controlPlane, 'reboot', '--wait=false'))
-    await eventually(async () => expect((await on(controlPlane, 'explain')).stdout).toMatch(/^the machine is well$/m), 180)
+    await eventually(async () => expect((await on(controlPlane, 'explain')).stdout).toMatch(/^the machine is healthy$/m), 180)
   }, 400_000)
 })

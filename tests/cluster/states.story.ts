@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const on = (node: string, ...args: string[]) => cluster.talosctl(args[0] ?? '', '-n', node, ...args.slice(1))
 const explained = async (node: string) => succeeded(await on(node, 'explain')).stdout
-const well = (node: string) => eventually(async () => expect(await explained(node)).toMatch(/^the machine is well$/m))
+const well = (node: string) => eventually(async () => expect(await explained(node)).toMatch(/^the machine is healthy$/m))
 const newest = async (node: string) =>
   succeeded(await on(node, 'config-history'))
     .stdout.split('\n')[1]

@@ -84,7 +84,7 @@ async function configuration(file: string, ...names: Parameters<typeof volumes>)
 }
 
 /** Waits until the API has gone into its container: on the way there it is away for a moment. */
-const settled = () => machine.shows(/the API goes into its container[\s\S]*service=apid .*"Health check successful"/, 20 * minutes)
+const settled = () => machine.shows(/moving apid into its container[\s\S]*service=apid .*"Health check successful"/, 20 * minutes)
 
 /** Hands the configuration to the machine in maintenance. */
 async function applyFirst(): Promise<void> {

@@ -1,12 +1,12 @@
-/** Where the door of the node runs: in its container, or before there is a containerd as a plain process. */
+/** Where apid runs: in its container, or before there is a containerd as a plain process. */
 import type { Machine } from '../area.ts'
 
-type Parts = Pick<Machine, 'supervisor' | 'log'>
+type Dependencies = Pick<Machine, 'supervisor' | 'log'>
 
-const bare = new WeakSet<Parts['supervisor']>()
+const bare = new WeakSet<Dependencies['supervisor']>()
 
-/** Whether it can be put into its container by now; notes what follows from the answer. */
-export function isContainable({ supervisor }: Pick<Parts, 'supervisor'>): boolean {
+/** Whether apid can run in its container by now; records the consequences of the answer. */
+export function isContainable({ supervisor }: Pick<Dependencies, 'supervisor'>): boolean {
   const containerd = supervisor.get('containerd')
   const can = containerd?.state === 'Running' && containerd.health.healthy === true
   if (can) bare.delete(supervisor)
@@ -14,10 +14,10 @@ export function isContainable({ supervisor }: Pick<Parts, 'supervisor'>): boolea
   return can
 }
 
-/** Puts it into its container as soon as that can be. */
-export async function containApid({ supervisor, log }: Parts, signal: AbortSignal): Promise<void> {
+/** Moves apid into its container as soon as possible. */
+export async function containApid({ supervisor, log }: Dependencies, signal: AbortSignal): Promise<void> {
   await supervisor.until('containerd', 'up', signal)
   if (!bare.has(supervisor)) return
-  log.info('the API goes into its container')
+  log.info('moving apid into its container')
   await supervisor.restart('apid')
 }

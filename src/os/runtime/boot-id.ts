@@ -1,2 +1,2 @@
-/** What the kernel calls this start of it (random(4)): another start has another. */
+/** The kernel's boot id (random(4)), which changes with every start. */
 export const bootIdPath = '/proc/sys/kernel/random/boot_id'

@@ -1,19 +1,19 @@
-/** What happened on the machine, in order: a ring that subscribers read from any point of it. */
+/** The machine's events, in order: a ring that subscribers read from any point. */
 import { randomBytes } from 'node:crypto'
 
 /** One event: the full name of its message and its fields. */
 export interface MachineEvent {
-  /** 20 characters of base32hex that grow with time (xid). */
+  /** 20 characters of base32hex that increase with time (xid). */
   readonly id: string
   readonly time: Date
   /** Full message name, `machine.SequenceEvent`. */
   readonly type: string
   readonly payload: Readonly<Record<string, unknown>>
-  /** Which request caused it, if one did. */
+  /** The request that caused it, if any. */
   readonly actorId: string
 }
 
-/** Where a reader begins. */
+/** Where a reader starts. */
 export interface EventsFrom {
   /** The last so many events; negative for all that are kept. */
   tail?: number
@@ -48,7 +48,7 @@ export class Events {
     for (const wake of [...this.#waiting]) wake()
   }
 
-  /** The most recent event of a type that pleases. */
+  /** The most recent event of a type that matches. */
   last(type: string, pleases: (payload: Readonly<Record<string, unknown>>) => boolean = () => true): MachineEvent | undefined {
     for (let at = this.#next - 1; at >= this.#oldest; at--) {
       const event = this.#ring[at % capacity]!
@@ -57,7 +57,7 @@ export class Events {
     return undefined
   }
 
-  /** Events from a point of the past on, then as they come, until the signal fires; a reader too slow for the ring is told so. */
+  /** Events from a point of the past on, then new ones, until the signal. Throws when the reader is too slow for the ring. */
   async *follow(from: EventsFrom, signal: AbortSignal): AsyncGenerator<MachineEvent, void> {
     let position = this.#start(from)
     let wake = () => {}
@@ -103,7 +103,7 @@ export class Events {
   }
 }
 
-/** Ids of 4 bytes time, 5 bytes of this process and 3 bytes counter, as xid has them. */
+/** Ids in xid's format: 4 bytes of time, 5 bytes of this process and 3 bytes of counter. */
 function idSource(): (time: Date) => string {
   const own = randomBytes(5)
   let counter = randomBytes(3).readUIntBE(0, 3)

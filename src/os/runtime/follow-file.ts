@@ -1,6 +1,6 @@
 /**
- * A log file that is renamed and begun anew when it is large (`0.log`, then `0.log.20261122-101500`, compressed later):
- * each line once, in order, also of files that came and went between two looks.
+ * Follows a log file that is rotated when it is large (`0.log`, then `0.log.20261122-101500`, compressed later): yields each line
+ * once, in order, including files that came and went between two polls.
  */
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
@@ -13,10 +13,10 @@ type Handle = ReturnType<Files['openHandle']>
 const chunk = 64 * 1024
 const newline = 10
 const pause = 250
-/** The kubelet looks at sizes every ten seconds: a log is no larger than what a container writes in that time. */
+/** The kubelet checks sizes every ten seconds: the limit is what a container writes in that time. */
 const unpackedLimit = 1 << 30
 
-/** A file's bytes, from so many lines before its end, and what is added to it and to those that come in its place. */
+/** A file's bytes, from so many lines before its end, and what is appended to it and to its successors. */
 export async function* followFile(
   { files }: { files: Files },
   path: string,
@@ -36,7 +36,7 @@ export async function* followFile(
         await wait(signal)
         continue
       }
-      // Whoever writes has the new file open before the last bytes of the old one are there for all to see.
+      // The writer has opened the new file before the last bytes of the old one are visible.
       await wait(signal)
       yield* rest(handle, at, signal)
       const now = rotated(files, path)
@@ -53,7 +53,7 @@ export async function* followFile(
   }
 }
 
-/** What is behind this place; gives the place then reached. A file that has shrunk is read anew. */
+/** Reads from an offset; returns the offset reached. A file that has shrunk is read from its start. */
 async function* rest(handle: Handle, from: number, signal?: AbortSignal): AsyncGenerator<Uint8Array, number> {
   let at = from
   while (!signal?.aborted) {
@@ -67,7 +67,7 @@ async function* rest(handle: Handle, from: number, signal?: AbortSignal): AsyncG
   return at
 }
 
-/** All of a file that was put aside; of a compressed one at most `limit` bytes. */
+/** All of a rotated file; of a compressed one at most `limit` bytes. */
 async function* whole(open: (path: string) => Handle, path: string, limit: number, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
   const handle = open(path)
   try {
@@ -77,7 +77,7 @@ async function* whole(open: (path: string) => Handle, path: string, limit: numbe
   }
 }
 
-/** Unpacked by threads of the runtime, and only as fast as it is read. */
+/** Decompressed in threads of the runtime, and only as fast as it is read. */
 async function* unpacked(handle: Handle, path: string, limit: number, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
   const gunzip = createGunzip({ chunkSize: chunk })
   pipeline(Readable.from(rest(handle, 0, signal), { objectMode: false }), gunzip, () => {}) // errors come out of gunzip too
@@ -92,7 +92,7 @@ async function* unpacked(handle: Handle, path: string, limit: number, signal?: A
   }
 }
 
-/** Files put aside, by their names before they were compressed. */
+/** Rotated files, by their names before compression. */
 function rotated(files: Files, path: string): Map<string, string> {
   const slash = path.lastIndexOf('/')
   const [folder, base] = [path.slice(0, slash), path.slice(slash + 1)]
@@ -100,11 +100,11 @@ function rotated(files: Files, path: string): Map<string, string> {
   return new Map(names.toSorted().map((name) => [name.replace(/\.gz$/, ''), `${folder}/${name}`]))
 }
 
-/** Where the last so many lines begin; 0 once the signal has fired. Other work goes on between the pieces of a large file. */
+/** The offset of the last so many lines; 0 once the signal is aborted. Other work continues between the pieces of a large file. */
 async function tailOf(handle: Handle, lines: number, signal?: AbortSignal): Promise<number> {
   const size = handle.size()
   let left = lines
-  // The newline that ends the last line does not begin another one.
+  // The newline that ends the last line does not start another one.
   let end = size - 1
   while (end > 0 && left > 0) {
     const start = Math.max(0, end - chunk)

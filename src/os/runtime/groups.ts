@@ -1,4 +1,4 @@
-/** The control groups of the system's own parts and what each may use. */
+/** The control groups of the system's own services and their limits. */
 
 /** Memory in MiB, processor share in thousandths of a core; `noSwap` keeps the group out of swap. */
 export interface SystemGroup {
@@ -27,7 +27,7 @@ export const systemGroups: readonly SystemGroup[] = [
 
 const mebibyte = 1024 * 1024
 
-/** What a group may use: bytes, and the weight of cgroup version 2 (1 to 10000). */
+/** The limits of a group: bytes, and the weight of cgroup version 2 (1 to 10000). */
 export interface GroupLimits {
   readonly memoryMin?: number
   readonly memoryLow?: number
@@ -36,7 +36,7 @@ export interface GroupLimits {
   readonly cpuWeight?: number
 }
 
-/** A group's limits in bytes and in processor weight (1 to 10000), the share capped to what the machine has. */
+/** A group's limits in bytes and in processor weight (1 to 10000), the share capped to the machine's processors. */
 export function limitsOf({ min, low, max, millicores, noSwap }: SystemGroup, cores: number): GroupLimits {
   return {
     memoryMin: min && min * mebibyte,

@@ -6,18 +6,18 @@ const severities = 'emerg alert crit err warning notice info debug'.split(' ')
 /** What to read of the kernel's log. */
 interface KernelQuery {
   follow?: boolean
-  /** Only what is yet to come. */
+  /** Only new records. */
   tail?: boolean
   /** Only records after the one with this number. */
   after?: number
-  /** Is told the number of each record. */
+  /** Called with the number of each record. */
   seen?: (sequence: number) => void
   signal?: AbortSignal
 }
 
-/** The kernel's log, a record a line: who, how bad, when, what. */
+/** The kernel's log, one line per record: facility, severity, time, message. */
 export async function* kernelLines({ kmsg, time }: Pick<Kernel, 'kmsg' | 'time'>, query: KernelQuery): AsyncGenerator<Uint8Array> {
-  // Records carry time since boot; the sum with the moment of boot is only right while the clock does not jump, so it is taken anew.
+  // Records carry the time since boot. The boot time is only right while the clock is not stepped, so it is computed for each record.
   const bootedAt = Date.now() - Number(time.clock('boottime') / 1_000_000n)
   for await (const record of kmsg.readKernelLog(query)) {
     if (query.after !== undefined && record.sequence <= query.after) continue

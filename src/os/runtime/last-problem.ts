@@ -1,15 +1,15 @@
 import { type Clock, systemClock } from '../../cosi/clock.ts'
 import { formatEntry, type LogEntry } from '../../cosi/log.ts'
 
-/** The newest warning or error that has not been overtaken by its end: what the console shows beside the machine's stage. */
+/** The newest warning or error that is not resolved: the console shows it beside the machine's stage. */
 export class LastProblem {
   #entry?: LogEntry
   #noted = 0
-  #told = () => {}
+  #changed = () => {}
 
   constructor(readonly clock: Pick<Clock, 'elapsed'> = systemClock) {}
 
-  /** Takes note of everything that is logged. */
+  /** Receives every log entry. */
   note(entry: LogEntry): void {
     const { controller } = entry.fields
     if (entry.level === 'warn' || entry.level === 'error') {
@@ -17,13 +17,13 @@ export class LastProblem {
       this.#noted = this.clock.elapsed()
     } else if (entry.message === 'controller recovered' && controller === this.#entry?.fields.controller) this.#entry = undefined
     else return
-    this.#told()
+    this.#changed()
   }
 
-  /** The problem in one line, as the log has it. */
+  /** The problem in one line, in the format of the log. */
   get text(): string | undefined {
     if (!this.#entry) return undefined
-    // When it is tried again changes every time, and the problem stays the same.
+    // The retry delay changes every time, while the problem stays the same.
     const { retry_in: _, ...fields } = this.#entry.fields
     return formatEntry({ ...this.#entry, fields })
   }
@@ -33,8 +33,8 @@ export class LastProblem {
     return this.#entry && this.clock.elapsed() - this.#noted
   }
 
-  /** Calls back when there is another, or none any more. */
-  onChange(told: () => void): void {
-    this.#told = told
+  /** Calls back when the problem changes or is resolved. */
+  onChange(changed: () => void): void {
+    this.#changed = changed
   }
 }

@@ -1,16 +1,16 @@
-/** Loads modules of the running kernel with all they need. */
+/** Loads modules of the running kernel with their dependencies. */
 import { moduleName, moduleOrder, parseModulesDep } from '../../wire/modules-dep.ts'
 import type { Kernel } from '../kernel.ts'
 
-type Parts = Pick<Kernel, 'files' | 'modules' | 'uts'>
+type Dependencies = Pick<Kernel, 'files' | 'modules' | 'uts'>
 
-/** Bytes of modules.dep and modules.builtin that are read at most. */
+/** Limit of modules.dep and modules.builtin, in bytes. */
 const limit = 4 << 20
 
-/** While this is 1 the kernel takes no module any more, until it is started anew. */
+/** While this is 1 the kernel loads no more modules, until the next boot. */
 export const lock = 'kernel.modules_disabled'
 
-/** A module that cannot be loaded because the time for that is over. */
+/** A module that can no longer be loaded. */
 export class ModulesLocked extends Error {
   override name = 'ModulesLocked'
   constructor(name: string) {
@@ -18,8 +18,8 @@ export class ModulesLocked extends Error {
   }
 }
 
-/** Loads by name; a module that is built in or there already is no error. Gives the names of those loaded now. */
-export function moduleLoader({ files, modules, uts }: Parts): (name: string, parameters?: readonly string[]) => string[] {
+/** Loads by name; a built-in or loaded module is no error. Returns the names of the modules that were loaded now. */
+export function moduleLoader({ files, modules, uts }: Dependencies): (name: string, parameters?: readonly string[]) => string[] {
   const folder = `/usr/lib/modules/${uts.uname().release}`
   const dependencies = parseModulesDep(files.readText(`${folder}/modules.dep`, { limit }))
   const builtin = new Set(files.readText(`${folder}/modules.builtin`, { limit }).split('\n').filter(Boolean).map(moduleName))

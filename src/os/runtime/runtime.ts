@@ -11,13 +11,13 @@ import { serviceMethods } from './api/services.ts'
 import { systemMethods } from './api/system.ts'
 import { version } from './api/version.ts'
 import { configApiService, configMaintenance } from './controllers/api-service.ts'
-import { tellStatus } from './controllers/console-status.ts'
+import { reportStatus } from './controllers/console-status.ts'
 import { observeDevicesReady } from './controllers/devices.ts'
 import { configEnvironment } from './controllers/environment.ts'
 import { applyKernelModules, configKernelModules, observeKernelModules } from './controllers/kernel-module.ts'
 import { applyKernelParams, configKernelParams, defaultKernelParams } from './controllers/kernel-param.ts'
 import { observeMachineStatus } from './controllers/machine-status.ts'
-import { tellMaintenance } from './controllers/maintenance.ts'
+import { reportMaintenance } from './controllers/maintenance.ts'
 import { observeSecurityState } from './controllers/security-state.ts'
 import { observeServices } from './controllers/service.ts'
 import { observeMachineToken } from './controllers/unique-machine-token.ts'
@@ -30,7 +30,7 @@ import { machinedService } from './services/machined.ts'
 import { syslogdService } from './services/syslogd.ts'
 import { udevdService } from './services/udevd.ts'
 
-/** The machine as it runs: services, events, status. */
+/** The running machine: services, events, status. */
 export const runtime: Area = {
   name: 'runtime',
   resources,
@@ -56,8 +56,8 @@ export const runtime: Area = {
           configWatchdog,
           applyWatchdog(machine.kernel),
         ]),
-    tellMaintenance(),
-    tellStatus(machine.problem),
+    reportMaintenance(),
+    reportStatus(machine.problem),
   ],
   services: (machine) => [
     machinedService(),

@@ -1,12 +1,12 @@
 import type { StoreView } from '../../supervise/definition.ts'
 import { Environment } from './resources/environment.ts'
 
-/** What the operator gives to services, as `NAME=value`. */
+/** The operator's variables for services, as `NAME=value`. */
 export function operatorEnvironment(store: StoreView): string[] {
   return store.get(Environment, 'machined')?.spec.variables ?? []
 }
 
-/** The environment of a program of the image: where programs are, and what the operator gives. */
+/** The environment of a program of the image: its PATH, and the operator's variables. */
 export function programEnvironment(store: StoreView): Record<string, string> {
   const given = operatorEnvironment(store).map((variable): [string, string] => {
     const at = variable.indexOf('=')

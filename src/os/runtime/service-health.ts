@@ -1,11 +1,11 @@
 import type { ServiceEvent } from '../../supervise/snapshot.ts'
 
-/** A service's health as the API tells it. */
+/** A service's health in the API's form. */
 export function healthMessage({ unknown, healthy, lastMessage, lastChange }: ServiceEvent['health']) {
   return { unknown, healthy, lastMessage, lastChange: timestampOf(lastChange) }
 }
 
-/** A moment as seconds and nanoseconds. */
+/** A time as seconds and nanoseconds. */
 export function timestampOf(time: Date): { seconds: number; nanos: number } {
   const milliseconds = time.getTime()
   const seconds = Math.floor(milliseconds / 1000)

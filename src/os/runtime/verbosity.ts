@@ -2,5 +2,5 @@ import type { Store } from '../../cosi/store.ts'
 import { configOf } from '../config/parse.ts'
 import { MachineConfig } from '../config/resources/machine-config.ts'
 
-/** Whether the configuration in force asks for everything to be told on the console. */
+/** Whether the configuration in force requests verbose output on the console. */
 export const isVerbose = (store: Pick<Store, 'get'>): boolean => configOf(store.get(MachineConfig, 'v1alpha1'))?.v1alpha1?.debug === true

@@ -5,19 +5,19 @@ import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { HostnameStatus } from '../../../src/os/network/resources/hostname.ts'
 import { NodeAddress } from '../../../src/os/network/resources/node-address.ts'
-import { tellStatus } from '../../../src/os/runtime/controllers/console-status.ts'
+import { reportStatus } from '../../../src/os/runtime/controllers/console-status.ts'
 import { LastProblem } from '../../../src/os/runtime/last-problem.ts'
 import { MachineStatus } from '../../../src/os/runtime/resources/machine-status.ts'
 import { Version } from '../../../src/os/runtime/resources/version.ts'
 
-test('the console says version, stage, name, addresses, what is waited for and what went wrong, once for each change', async () => {
+test('the console shows version, stage, name, addresses, what is waited for and what went wrong, once for each change', async () => {
   const store = new Store()
   const lines: string[] = []
   const clock = { now: new Date('2026-11-22T09:00:00Z') }
   const problem = new LastProblem({ elapsed: () => clock.now.getTime() })
   const log = createLogger(({ message }) => void lines.push(message))
   const runtime = new Runtime(store, { log, clock: makeClock({ now: () => clock.now, elapsed: () => clock.now.getTime() }) })
-  runtime.register(tellStatus(problem))
+  runtime.register(reportStatus(problem))
   runtime.start()
   store.put(Version, 'version', { name: 'Ichor', version: 'v1.13.0' })
   const unmetConditions = [{ name: 'time', reason: 'time is not synced' }]

@@ -14,7 +14,7 @@ afterEach(() => {
 
 const [ours, theirs] = ['ours', 'theirs'].map((name) => newCA({ subject: { organizations: [name] }, kind: 'ecdsa' })) as [PemPair, PemPair]
 
-/** Asks about an endpoint as a node does whose kubelet accepts one authority. */
+/** Probes an endpoint as a node whose kubelet accepts one authority. */
 function ask(endpoint: string) {
   const store = new Store()
   store.put(MachineConfig, 'v1alpha1', config('worker').replace('https://10.0.0.1:6443', endpoint))

@@ -11,7 +11,7 @@ async function take(events: Events, from: EventsFrom, count: number): Promise<st
   return seen
 }
 
-test('a reader begins where it asks to: now, some events back, behind an id, or at the beginning', async () => {
+test('a reader starts where it requests to: now, some events back, after an id, or at the beginning', async () => {
   const events = new Events()
   for (let n = 0; n < 5; n++) events.publish('machine.TaskEvent', { n })
   expect(await take(events, { tail: 2 }, 2)).toEqual(['3', '4'])
@@ -23,7 +23,7 @@ test('a reader begins where it asks to: now, some events back, behind an id, or 
   expect(await live).toEqual(['new'])
 })
 
-test('ids grow with time and only one actor is shown when asked', async () => {
+test('ids grow with time and one actor can be selected', async () => {
   const events = new Events()
   events.publish('machine.TaskEvent', { n: 1 }, 'a')
   events.publish('machine.TaskEvent', { n: 2 }, 'b')

@@ -118,7 +118,7 @@ describe('finds the true cause of', () => {
     expect(causes[1]?.times).toBe(1)
   })
 
-  test('an unreachable image: the service that waits for it says which', async () => {
+  test('an unreachable image: the service that waits for it names it', async () => {
     const message = 'pull image "registry.invalid/kubelet:v1": failed to resolve reference: lookup registry.invalid: no such host'
     const prepare = async () => {
       throw new Error(message)
@@ -132,7 +132,7 @@ describe('finds the true cause of', () => {
     expect(causes[0]?.error).toContain(message)
   })
 
-  test('an image of a static pod that cannot be had', async () => {
+  test('an image of a static pod that cannot be pulled', async () => {
     const { store, runtime, machinery } = machine([configMachineType])
     well(store)
     store.put(MachineConfig, 'v1alpha1', config('controlplane'))
@@ -143,7 +143,7 @@ describe('finds the true cause of', () => {
     await runtime.settled()
     const { causes } = await explainMachine(machinery)
     const pod = causes.find(({ subject }) => subject.startsWith('StaticPodStatuses.'))
-    expect(pod).toMatchObject({ sentence: 'the image of container "kube-apiserver" cannot be had', error: waiting.message, because: [] })
+    expect(pod).toMatchObject({ sentence: 'the image of container "kube-apiserver" cannot be pulled', error: waiting.message, because: [] })
   })
 
   test('a missing secret: the place of the configuration that lacks it', async () => {
@@ -153,9 +153,7 @@ describe('finds the true cause of', () => {
     await runtime.settled()
     const { causes } = await explainResource(machinery, EtcdSecret, 'etcd')
     const root = causes.find(({ subject }) => subject.startsWith('EtcdRootSecrets.'))
-    expect(root?.sentence).toContain(
-      'secrets.RootEtcdController makes it of the machine configuration, which says nothing it could be made of',
-    )
+    expect(root?.sentence).toContain('secrets.RootEtcdController makes it from the machine configuration, which does not declare it')
     expect(root?.error).toContain('cluster.etcd.ca')
     expect(causes.at(-1)?.subject).toBe('EtcdSecrets.secrets.talos.dev/etcd')
   })
@@ -230,11 +228,11 @@ describe('finds the true cause of', () => {
   })
 
   test('a time source that does not answer', async () => {
-    const asked = Promise.withResolvers<void>()
+    const requested = Promise.withResolvers<void>()
     const source = (name: string) => ({
       name,
       async ask(): Promise<never> {
-        setImmediate(asked.resolve)
+        setImmediate(requested.resolve)
         throw new TimeServerError(name, 'timeout', 'no answer within 3 s')
       },
     })
@@ -243,7 +241,7 @@ describe('finds the true cause of', () => {
     store.put(NetworkStatus, 'status', online)
     store.put(MachineConfig, 'v1alpha1', config('worker'))
     store.put(TimeServerStatus, 'timeservers', { timeServers: ['127.0.0.1:1'] })
-    await asked.promise
+    await requested.promise
     await runtime.settled()
     const { causes, summary } = await explainResource(machinery, TimeStatus, 'node')
     expect(causes.map(({ subject }) => subject)).toEqual([
@@ -271,19 +269,19 @@ describe('finds the true cause of', () => {
   })
 })
 
-test('what is there and well needs no explanation', async () => {
+test('what exists and is healthy needs no explanation', async () => {
   const { store, runtime, machinery } = machine([])
   well(store)
   await runtime.settled()
   expect(await explainResource(machinery, TimeStatus, 'node')).toEqual({
     subject: 'TimeStatuses.v1alpha1.talos.dev/node',
     well: true,
-    summary: 'TimeStatuses.v1alpha1.talos.dev/node is well',
+    summary: 'TimeStatuses.v1alpha1.talos.dev/node is healthy',
     causes: [],
   })
 })
 
-test('a machine that waits for its configuration says that it does', async () => {
+test('a machine that waits for its configuration reports it', async () => {
   const { runtime, machinery } = machine([])
   await runtime.settled()
   const { well, causes } = await explainMachine(machinery)
@@ -292,18 +290,18 @@ test('a machine that waits for its configuration says that it does', async () =>
 })
 
 test('on a control plane whose etcd does not run, nobody is sent to look at the endpoint', async () => {
-  const asks = defineController({
+  const polling = defineController({
     name: 'k8s.NodeStatusController',
     inputs: {},
     outputs: { status: exclusive(NodeStatus) },
     reconcile: ({ background }) =>
-      background('watch', async (signal, _, tell) => {
-        tell(new Error('GET https://127.0.0.1:7445/api/v1/nodes: ECONNREFUSED'))
+      background('watch', async (signal, _, report) => {
+        report(new Error('GET https://127.0.0.1:7445/api/v1/nodes: ECONNREFUSED'))
         await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
       }),
   })
   const etcd = service('etcd', { wait: (view) => (view.get(EtcdSecret, 'etcd') ? [] : ['etcd certificates']) })
-  const { store, runtime, machinery } = machine([configMachineType, configRootEtcd, issueEtcdCertificates(), asks], [etcd])
+  const { store, runtime, machinery } = machine([configMachineType, configRootEtcd, issueEtcdCertificates(), polling], [etcd])
   well(store)
   store.put(Nodename, 'nodename', { nodename: 'cp', hostnameVersion: '1', skipNodeRegistration: false })
   const broken = 'cluster: {etcd: {ca: {$patch: delete}}, controlPlane: {endpoint: "https://127.0.0.1:1"}}'
@@ -333,7 +331,7 @@ test('a service that waits for another is explained by the other, and circles en
   expect(of('Nodenames.kubernetes.talos.dev/nodename')?.because).toEqual([])
 })
 
-test('a configuration that was reverted because it cut the machine off is told of, for as long as it is the newest', async () => {
+test('a configuration that was reverted because it cut the machine off is reported, for as long as it is the newest', async () => {
   const { store, machinery } = machine([])
   well(store)
   const by = { roles: ['os:admin'], peer: '10.0.0.9', actor: 'alice' }

@@ -48,7 +48,7 @@ test('a log that is put aside is read to its end, and the next one from its begi
   expect(await log.end()).toBe(lines(0, 8))
 })
 
-test('nothing is lost or told twice when it is put aside several times between two looks, compressed or not', async () => {
+test('nothing is lost or repeated when it is rotated several times between two polls, compressed or not', async () => {
   const log = followed(lines(0, 10), 1)
   await log.until('line 9\n')
   appendFileSync(log.path, lines(10, 20))
@@ -77,7 +77,7 @@ test('the writer may still end a line in the old file while the new one is there
   expect(await log.end()).toBe('one\ntwo\nthree\n')
 })
 
-test('one that is emptied in place begins anew, and one not followed ends', async () => {
+test('a file truncated in place is read from its start, and one not followed ends', async () => {
   const log = followed('a long first line\n')
   await log.until('line\n')
   writeFileSync(log.path, 'new\n')
@@ -111,7 +111,7 @@ test('a compressed log comes in pieces of 64 KiB, never as a whole', async () =>
   expect(Math.max(...sizes)).toBeLessThanOrEqual(64 << 10)
 })
 
-test('a compressed log that is larger than a container writes is cut, and says so', async () => {
+test('a compressed log that is larger than a container writes is cut, with a note', async () => {
   const { text } = await rotatedTwice(Bun.gzipSync(Buffer.alloc(8 << 20, 'line\n')), 1 << 20)
   expect(text.length).toBeLessThan((1 << 20) + 300)
   expect(text).toContain('holds more than 1048576 bytes')

@@ -24,10 +24,10 @@ test('a parameter that cannot be read before it is set is set, and holds up no o
   const sysctl = { sysctlPath: (name: string) => `/${name.replaceAll('.', '/')}` }
   runtime.register(applyKernelParams({ mode: 'metal', sysctl, files } as never))
   runtime.start()
-  const wish = (name: string, value: string) => store.put(KernelParamSpec, `proc.sys.${name}`, { value, ignoreErrors: false })
-  wish('z.secret', 'fd00::5')
-  wish('a.plain', '2')
-  wish('no.such', '3')
+  const desire = (name: string, value: string) => store.put(KernelParamSpec, `proc.sys.${name}`, { value, ignoreErrors: false })
+  desire('z.secret', 'fd00::5')
+  desire('a.plain', '2')
+  desire('no.such', '3')
   await runtime.settled()
   expect(values).toEqual(
     new Map([

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { lastWords, lastWordsOf } from '../../../src/os/runtime/explain/last-words.ts'
 import { LogRing } from '../../../src/supervise/log-ring.ts'
 
-test('the line that says why comes through a page of help', () => {
+test('the line with the reason is found in a page of help', () => {
   const help =
     '  --logging-format string   format of errors\nGlobal flags:\n  -h, --help   help for kube-scheduler\nError: unknown flag: --nope\n'
   expect(lastWords(help)).toBe('Error: unknown flag: --nope')
@@ -21,7 +21,7 @@ test('of a log the last errors are taken, in their order', () => {
   expect(lastWords(log.join('\n'))).toBe('E1121 21:24:09 two\nE1121 21:24:10 three\nF1121 21:24:11 four')
 })
 
-test('a line of JSON is told as its message and its error', () => {
+test('a line of JSON becomes its message and its error', () => {
   const line =
     '{"level":"warn","caller":"etcdmain/etcd.go:66","msg":"failed to verify flags","error":"--election-timeout[1ms] is too short"}'
   expect(lastWords(`{"level":"info","msg":"starting"}\n${line}`)).toBe('failed to verify flags: --election-timeout[1ms] is too short')
@@ -30,7 +30,7 @@ test('a line of JSON is told as its message and its error', () => {
   expect(lastWords('{"error": cut')).toBe('{"error": cut')
 })
 
-test('only what was said since the run began counts', async () => {
+test('only output since the start of the run counts', async () => {
   const log = new LogRing()
   log.line('error: of the run before')
   const { end } = log

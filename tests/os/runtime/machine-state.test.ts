@@ -49,7 +49,7 @@ describe('the state of security', () => {
     expect(plain.store.get(SecurityState, 'securitystate')?.spec).toEqual({ secureBoot: false })
   })
 
-  test('of a container tells nothing of its host', async () => {
+  test('of a container has nothing about its host', async () => {
     const { store } = await run(observeSecurityState({ mode: 'container', files: kernel(secure) }))
     expect(store.get(SecurityState, 'securitystate')?.spec).toEqual({ secureBoot: false })
   })

@@ -31,27 +31,27 @@ const crashed: [State, Step, string] = ['Waiting', 'retry', 'Task kubelet exited
 describe('a service with a health check', () => {
   const of = (...steps: Parameters<typeof after>) => serviceTrouble(after(...steps), true)
 
-  test('is not well before it passed it', () => {
+  test('is unhealthy before it has passed it', () => {
     expect(of(...started)?.sentence).toBe('it was started and has not passed its health check yet')
     expect(of(...started, ['Running', 'healthy'])).toBeUndefined()
   })
 
-  test('is not well again once it is told to restart', () => {
+  test('is unhealthy again once a restart is requested', () => {
     const restarted = [...started, ['Running', 'healthy'], ['Stopping', 'stop'], ['Finished', 'finish']] as Parameters<typeof after>
     expect(of(...restarted)?.sentence).toBe('it is finished: ')
     expect(of(...restarted, ...started)?.sentence).toBe('it was started and has not passed its health check yet')
   })
 
-  test('that keeps ending is named with how it ended and the log that says why, also while it runs', () => {
-    const told = { sentence: 'it does not stay up', error: 'Task kubelet exited with code 1', logOf: 'kubelet' }
-    expect(of(...started, crashed)).toMatchObject({ ...told, times: 1 })
-    expect(of(...started, crashed, ['Preparing', 'prepare'])).toMatchObject({ ...told, times: 1 })
-    expect(of(...started, crashed, ['Preparing', 'prepare'], ['Running', 'run'])).toMatchObject({ ...told, times: 1 })
-    expect(of(...started, crashed, ['Preparing', 'prepare'], ['Running', 'run'], crashed)).toMatchObject({ ...told, times: 2 })
+  test('that keeps exiting is reported with its exit and its log, also while it runs', () => {
+    const trouble = { sentence: 'it does not stay up', error: 'Task kubelet exited with code 1', logOf: 'kubelet' }
+    expect(of(...started, crashed)).toMatchObject({ ...trouble, times: 1 })
+    expect(of(...started, crashed, ['Preparing', 'prepare'])).toMatchObject({ ...trouble, times: 1 })
+    expect(of(...started, crashed, ['Preparing', 'prepare'], ['Running', 'run'])).toMatchObject({ ...trouble, times: 1 })
+    expect(of(...started, crashed, ['Preparing', 'prepare'], ['Running', 'run'], crashed)).toMatchObject({ ...trouble, times: 2 })
   })
 })
 
-test('a service without a health check is well while it runs, and after an end once it has run for a while', () => {
+test('a service without a health check is healthy while it runs, and after an exit once it has run for a while', () => {
   const again = after(...started, crashed, ['Preparing', 'prepare'], ['Running', 'run'])
   expect(serviceTrouble(after(...started), false)).toBeUndefined()
   expect(serviceTrouble(again, false)?.sentence).toBe('it does not stay up')

@@ -3,7 +3,7 @@ import { Store } from '../../../src/cosi/store.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { isVerbose } from '../../../src/os/runtime/verbosity.ts'
 
-test('"debug: true" makes the console tell everything, from the moment it is in force', () => {
+test('"debug: true" makes the console verbose, from the moment it is in force', () => {
   const store = new Store()
   expect(isVerbose(store)).toBe(false)
   store.put(MachineConfig, 'v1alpha1', 'version: v1alpha1\nmachine: {type: worker}\ncluster: {}\n')

@@ -3,7 +3,7 @@ import { callerPlace, Places } from '../../../rpc/server/places.ts'
 import type { Kernel } from '../../kernel.ts'
 import { kernelLines } from '../kernel-lines.ts'
 
-/** Each reader has the log made into lines for itself. */
+/** Each reader gets the log formatted for itself, so the number of readers is limited. */
 const places = new Places('readers of the kernel log', { each: 32, all: 256 })
 
 /** The kernel's log. */

@@ -3,7 +3,7 @@ import { messageType } from '../../../rpc/schema.ts'
 import { readers, serverStream } from '../../../rpc/server/method.ts'
 import type { Machine } from '../../area.ts'
 
-/** Events of the machine, from some point of the past on; the stream ends when the caller has had enough. */
+/** Events of the machine, from a point of the past on; the stream ends when the caller closes it. */
 export const eventsMethod = ({ events }: Pick<Machine, 'events'>) =>
   serverStream('machine.MachineService/Events', readers, async function* (request, { signal }) {
     const from = {

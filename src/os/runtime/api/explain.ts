@@ -15,7 +15,7 @@ import { type Explanation, explainMachine, explainResource, type Machinery } fro
 const { Kind } = ichor.v1.Cause
 const kinds = { absent: Kind.ABSENT, unwell: Kind.UNWELL, failing: Kind.FAILING, service: Kind.SERVICE, outside: Kind.OUTSIDE } as const
 
-/** Why a resource is not there or not well; without a name, why the machine is not. */
+/** Why a resource is missing or unhealthy; without a name, why the machine is not ready. */
 export const explain = (machine: Pick<Machine, 'store' | 'runtime' | 'supervisor' | 'service' | 'kernel' | 'log'>): Method => {
   const machinery: Machinery = {
     store: machine.store,
@@ -33,7 +33,7 @@ export const explain = (machine: Pick<Machine, 'store' | 'runtime' | 'supervisor
   })
 }
 
-/** Services that nobody has described are asked for too: what depends on them is told. */
+/** Services without a definition are looked up too: what depends on them is reported. */
 function described({ service }: Pick<Machine, 'service'>, id: string): ServiceDefinition | undefined {
   try {
     return service(id)

@@ -18,7 +18,7 @@ export function logMethods({ supervisor, kernel }: Pick<Machine, 'supervisor' | 
     serverStream('machine.MachineService/Logs', readers, async function* (request, { signal }) {
       const query: LogQuery = { tailLines: request.tailLines, follow: request.follow, signal }
       const pods = request.namespace === 'k8s.io' || (request.namespace === '' && request.driver === common.ContainerDriver.CRI)
-      // Whoever may mount /var/log into a pod can put links there.
+      // A pod that mounts /var/log can create links there.
       const source = pods
         ? followFile(kernel, await podLog(kernel, request.id), query, { below: podLogs })
         : ownLog({ supervisor, kernel }, request.id, query)
@@ -34,7 +34,7 @@ function ownLog({ supervisor, kernel }: Pick<Machine, 'supervisor' | 'kernel'>, 
   return ring.read(query)
 }
 
-/** The kernel's log as any other: all of it or its last lines, then what comes. */
+/** The kernel's log: all of it or its last lines, then new ones as they come. */
 async function* lastOfKernel(kernel: Kernel, { tailLines = -1, follow, signal }: LogQuery): AsyncGenerator<Uint8Array> {
   let last = -1
   const seen = (sequence: number) => {

@@ -1,7 +1,7 @@
 import { readers, unary } from '../../../rpc/server/method.ts'
 import type { Kernel } from '../../kernel.ts'
 
-/** What is mounted, and how full it is; what cannot be asked (a file system whose server is gone) counts as empty. */
+/** Mounted file systems and their usage; one that cannot be queried (its server is gone) counts as empty. */
 export const mounts = ({ mount, files }: Pick<Kernel, 'mount' | 'files'>) =>
   unary('machine.MachineService/Mounts', readers, () => ({
     messages: [

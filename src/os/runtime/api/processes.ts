@@ -2,10 +2,10 @@ import { readers, unary } from '../../../rpc/server/method.ts'
 import { parseCommandLine, parseProcessStat } from '../../../wire/proc/process.ts'
 import type { Kernel } from '../../kernel.ts'
 
-/** Bytes of a page of memory on the machines that are supported. */
+/** Page size in bytes on the supported machines. */
 const pageSize = 4096
 
-/** Every process of the node. One that ends while it is looked at is left out. */
+/** Every process of the node. One that exits while it is read is left out. */
 export const processes = ({ files }: Pick<Kernel, 'files'>) =>
   unary('machine.MachineService/Processes', readers, () => ({
     messages: [

@@ -6,7 +6,7 @@ import { SupervisorError } from '../../../supervise/supervisor.ts'
 import type { Machine } from '../../area.ts'
 import { healthMessage, timestampOf } from '../service-health.ts'
 
-/** What runs on the machine, and starting, stopping and restarting what may be. */
+/** The services of the machine, and starting, stopping and restarting those that allow it. */
 export function serviceMethods({ supervisor }: Pick<Machine, 'supervisor'>): Method[] {
   const operate = async (id: string, action: OperatorAction) => {
     try {

@@ -6,7 +6,7 @@ import { parseCpuinfo } from '../../../wire/proc/processors.ts'
 import { parseSystemStat } from '../../../wire/proc/system.ts'
 import type { Kernel } from '../../kernel.ts'
 
-/** Counters of the machine as /proc and /sys tell them: processors, load, disks, network devices. */
+/** Counters of the machine from /proc and /sys: processors, load, disks, network devices. */
 export function systemMethods({ files }: Pick<Kernel, 'files'>): Method[] {
   const text = (path: string) => files.readText(path)
   return [
@@ -28,7 +28,7 @@ export function systemMethods({ files }: Pick<Kernel, 'files'>): Method[] {
   ]
 }
 
-/** All numbers of all devices summed up. */
+/** The sums over all devices. */
 function total<T extends { name: string }>(devices: readonly T[], name: string): T | undefined {
   const [first] = devices
   if (!first) return undefined

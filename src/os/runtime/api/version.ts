@@ -1,7 +1,7 @@
 import { readers, unary } from '../../../rpc/server/method.ts'
 import type { Machine } from '../../area.ts'
 
-/** Which system this is, and on what it runs. */
+/** The version of the system, and the platform it runs on. */
 export const version = ({ version, kernel }: Pick<Machine, 'version' | 'kernel'>) =>
   unary('machine.MachineService/Version', readers, () => ({
     messages: [

@@ -4,10 +4,10 @@ import { ApiCertificate } from '../../secrets/resources/api-certificate.ts'
 import { APIServiceConfig } from '../resources/api-service-config.ts'
 import { MaintenanceServiceConfig, MaintenanceServiceRequest } from '../resources/maintenance-service.ts'
 
-/** Where the machine API listens, on every address. */
+/** The machine API listens on this port of every address. */
 const listenAddress = ':50000'
 
-/** Where the API can be reached while there is no configuration. */
+/** The addresses of the API while there is no configuration. */
 export const configMaintenance: Controller = defineController({
   name: 'runtime.MaintenanceConfigController',
   inputs: { addresses: weak(NodeAddress, { id: 'current' }) },
@@ -18,7 +18,7 @@ export const configMaintenance: Controller = defineController({
   },
 })
 
-/** How apid serves: in maintenance for anyone, to look and to hand in a configuration; else for holders of certificates. */
+/** apid's mode: in maintenance it serves all clients, read-only and for a configuration; otherwise holders of certificates. */
 export const configApiService: Controller = defineController({
   name: 'runtime.APIServiceConfigController',
   inputs: {

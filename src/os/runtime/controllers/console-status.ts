@@ -5,20 +5,20 @@ import type { LastProblem } from '../last-problem.ts'
 import { MachineStatus } from '../resources/machine-status.ts'
 import { Version } from '../resources/version.ts'
 
-/** Between two lines on the console, in milliseconds: a start changes much in little time. */
+/** Minimum interval of status lines on the console, in milliseconds: a start changes much in little time. */
 const pause = 5_000
 
-/** A machine that is ready has left its last problem behind after so many milliseconds. */
+/** A ready machine no longer shows its last problem after so many milliseconds. */
 const stale = 5 * 60_000
 
-/** A line on a serial console is not to wrap more than once or twice. */
+/** Limit of the line's length, so that it wraps only once or twice on a serial console. */
 const longest = 160
 
 /**
- * Who stands before the console, or reads it over a serial line, sees at its end how the machine is: version, stage, name
- * and addresses, what it waits for, and what went wrong last.
+ * Writes the machine's status as the last line of the console: version, stage, name and addresses, unmet conditions, and the
+ * last problem.
  */
-export const tellStatus = (problem: Pick<LastProblem, 'text' | 'age' | 'onChange'>, { wait = pause } = {}): Controller => {
+export const reportStatus = (problem: Pick<LastProblem, 'text' | 'age' | 'onChange'>, { wait = pause } = {}): Controller => {
   let shown = ''
   let next = Number.NEGATIVE_INFINITY
   return defineController({
@@ -38,7 +38,7 @@ export const tellStatus = (problem: Pick<LastProblem, 'text' | 'age' | 'onChange
       const system = version.get('version')?.spec
       if (!status || !system) return
       const { ready, unmetConditions } = status.status
-      // Those of pods are known for such only when there is a cluster.
+      // Addresses of pods are known as such only when there is a cluster.
       const found = addresses.get('routed-no-k8s') ?? addresses.get('routed') ?? addresses.get('current')
       const at = found?.spec.addresses.map((address) => address.split('/')[0]) ?? []
       const reasons = unmetConditions.map(({ name, reason }) => `${name} (${reason})`)

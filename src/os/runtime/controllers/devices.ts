@@ -3,7 +3,7 @@ import type { Kernel } from '../../kernel.ts'
 import { DevicesStatus } from '../resources/devices-status.ts'
 import { Service } from '../resources/service.ts'
 
-/** Whether devices have been found and named: a container is handed its own ready made, elsewhere udevd must have run. */
+/** Whether devices have been found and named: a container gets its own from the host, elsewhere udevd must have run. */
 export const observeDevicesReady = ({ mode }: Pick<Kernel, 'mode'>): Controller =>
   defineController({
     name: 'runtime.DevicesStatusController',

@@ -4,7 +4,7 @@ import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { EnvironmentConfig } from '../documents/environment.ts'
 import { Environment } from '../resources/environment.ts'
 
-/** The variables that the operator gives to services; later documents come last and win. */
+/** The variables that the operator sets for services; later documents take precedence. */
 export const configEnvironment: Controller = defineController({
   name: 'runtime.EnvironmentController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },

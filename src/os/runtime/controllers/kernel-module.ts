@@ -7,7 +7,7 @@ import { lock, ModulesLocked, moduleLoader } from '../module-loader.ts'
 import { DevicesStatus } from '../resources/devices-status.ts'
 import { KernelModuleSpec, LoadedKernelModule } from '../resources/kernel-module.ts'
 
-/** Modules by the operator's wish: `machine.kernel.modules`. */
+/** Desired modules from the configuration: `machine.kernel.modules`. */
 export const configKernelModules: Controller = defineController({
   name: 'runtime.KernelModuleConfigController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
@@ -18,7 +18,7 @@ export const configKernelModules: Controller = defineController({
   },
 })
 
-/** Loads modules with all they need. What is loaded stays: the kernel may be using it. */
+/** Loads modules with their dependencies. Loaded modules stay: the kernel may be using them. */
 export const applyKernelModules = (kernel: Pick<Kernel, 'files' | 'modules' | 'uts' | 'sysctl'>): Controller =>
   defineController({
     name: 'runtime.KernelModuleSpecController',
@@ -45,7 +45,7 @@ export const applyKernelModules = (kernel: Pick<Kernel, 'files' | 'modules' | 'u
 
 const interval = 30_000
 
-/** What is loaded: looked at when devices have got their drivers, and again from time to time. */
+/** The loaded modules: read after devices have got their drivers, and periodically. */
 export const observeKernelModules = (kernel: Pick<Kernel, 'files'>): Controller =>
   defineController({
     name: 'runtime.LoadedKernelModuleController',

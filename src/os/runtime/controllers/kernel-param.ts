@@ -4,7 +4,7 @@ import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { KernelParamDefaultSpec, KernelParamSpec, KernelParamStatus } from '../resources/kernel-param.ts'
 
-/** What a Kubernetes node needs, and what keeps its ports free. */
+/** Parameters that a Kubernetes node needs, and those that keep its ports free. */
 const needed: Readonly<Record<string, string>> = {
   'net.ipv4.ip_forward': '1',
   'net.ipv4.icmp_ignore_bogus_error_responses': '1',
@@ -21,7 +21,7 @@ const needed: Readonly<Record<string, string>> = {
   'fs.aio-max-nr': '1048576',
 }
 
-/** Only there once their module is: no reason to fail. */
+/** Exist only once their module is loaded: no reason to fail. */
 const optional: Readonly<Record<string, string>> = {
   'net.bridge.bridge-nf-call-iptables': '1',
   'net.bridge.bridge-nf-call-ip6tables': '1',
@@ -47,7 +47,7 @@ const hardening: Readonly<Record<string, string>> = {
   'vm.unprivileged_userfaultfd': '0',
 }
 
-/** What the kubelet insists on where it is told to protect the kernel's parameters, beside those above. */
+/** What the kubelet requires with `protectKernelDefaults`, beside those above. */
 const kubelet: Readonly<Record<string, string>> = {
   'vm.panic_on_oom': '0',
   'kernel.panic_on_oops': '1',
@@ -55,10 +55,10 @@ const kubelet: Readonly<Record<string, string>> = {
   'kernel.keys.root_maxbytes': '25000000',
 }
 
-/** Parameters that belong to a namespace of the container's own; all others are its host's. */
+/** Parameters in namespaces of the container; all others are its host's. */
 const namespaced = /^(net\.|kernel\.(shm|msg|sem|hostname|domainname)|fs\.mqueue\.)/
 
-/** Parameters by the system's own wish. */
+/** Default parameters of the system. */
 export const defaultKernelParams = ({ mode }: Pick<Kernel, 'mode'>): Controller =>
   defineController({
     name: 'runtime.KernelParamDefaultsController',
@@ -73,7 +73,7 @@ export const defaultKernelParams = ({ mode }: Pick<Kernel, 'mode'>): Controller 
     },
   })
 
-/** Parameters by the operator's wish: `sysctls`, and `sysfs` beside them. */
+/** Parameters from the configuration: `sysctls` and `sysfs`. */
 export const configKernelParams: Controller = defineController({
   name: 'runtime.KernelParamConfigController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
@@ -87,16 +87,16 @@ export const configKernelParams: Controller = defineController({
   },
 })
 
-/** Sets parameters and puts back what was there when a wish goes; what this kernel or container cannot set is told. */
+/** Sets parameters, and restores the previous value when one is removed. Parameters that cannot be set are reported. */
 export const applyKernelParams = ({ mode, sysctl, files }: Pick<Kernel, 'mode' | 'sysctl' | 'files'>): Controller => {
-  /** What was there; undefined where nothing was, or nothing that can be read. */
+  /** The previous values; undefined where there was none, or none that can be read. */
   const before = new Map<string, string | undefined>()
   const read = (id: string): string | undefined =>
     files
       .readTextIfThere(path(id), { limit: 1 << 16 })
       ?.trim()
       .replaceAll('\t', ' ')
-  /** Some parameters cannot be read, or not before they are set (net.ipv6.conf.*.stable_secret): that is no fault of theirs. */
+  /** Some parameters cannot be read, or not before they are set (net.ipv6.conf.*.stable_secret): this is not an error. */
   const look = (id: string): { there: boolean; value?: string } => {
     try {
       const value = read(id)
@@ -116,7 +116,7 @@ export const applyKernelParams = ({ mode, sysctl, files }: Pick<Kernel, 'mode' |
       const wanted = new Map([...defaults.list(), ...specs.list()].map(({ metadata, spec }) => [metadata.id, spec]))
       for (const [id, value] of before) {
         if (wanted.has(id)) continue
-        if (value === undefined) log.info('a kernel parameter cannot be unset, it stays until the next start', { name: id })
+        if (value === undefined) log.info('kernel parameter cannot be unset, it stays until the next boot', { name: id })
         else files.writeInto(path(id), value)
         before.delete(id)
       }
@@ -135,7 +135,7 @@ export const applyKernelParams = ({ mode, sysctl, files }: Pick<Kernel, 'mode' |
         } catch (error) {
           statuses.put(id, { current: present ?? '', default: before.get(id) ?? '', unsupported: true })
           if (ignoreErrors) continue
-          log.warn('kernel parameter was not set', { name: id, value, error })
+          log.warn('set kernel parameter failed', { name: id, value, error })
           failure ??= error
         }
       }

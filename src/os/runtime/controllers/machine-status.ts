@@ -27,7 +27,7 @@ const stages: Partial<Record<SequenceName, Stage>> = {
   maintenanceUpgrade: 'upgrading',
 }
 
-/** The stage the machine is in, and everything that keeps it from being ready. */
+/** The stage of the machine, and everything that keeps it from being ready. */
 export const observeMachineStatus = ({ events, sequencer }: Pick<Machine, 'events' | 'sequencer'>): Controller =>
   defineController({
     name: 'runtime.MachineStatusController',

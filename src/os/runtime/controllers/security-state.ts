@@ -2,11 +2,11 @@ import { type Controller, defineController, exclusive } from '../../../cosi/cont
 import type { Kernel } from '../../kernel.ts'
 import { SecurityState } from '../resources/security-state.ts'
 
-/** The firmware's word on Secure Boot: four bytes of attributes, then one that is 1 when it is on (UEFI 2.10, section 3.3). */
+/** The SecureBoot variable of the firmware: four bytes of attributes, then one that is 1 when it is on (UEFI 2.10, section 3.3). */
 const secureBootVariable = '/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c'
 const signedModulesOnly = '/sys/module/module/parameters/sig_enforce'
 
-/** How the machine was started and what its kernel enforces; of a container's host nothing is told. */
+/** How the machine was started and what its kernel enforces; a container reports nothing about its host. */
 export const observeSecurityState = ({
   mode,
   files,

@@ -7,7 +7,7 @@ import { healthMessage } from '../service-health.ts'
 
 const { Action } = enums.ServiceStateEvent
 
-/** Services that run, as resources; every change of a service also becomes an event of the machine. */
+/** Running services, as resources; every change of a service also becomes an event of the machine. */
 export const observeServices = ({ supervisor, events }: Pick<Machine, 'supervisor' | 'events'>): Controller =>
   defineController({
     name: 'v1alpha1.ServiceController',

@@ -5,10 +5,10 @@ import { SideroLinkConfig } from '../../siderolink/documents/siderolink.ts'
 import { MetaKey, MetaLoad } from '../resources/meta.ts'
 import { UniqueMachineToken } from '../resources/unique-machine-token.ts'
 
-/** META tag 16: what tells this machine from others. */
+/** META tag 16: the unique token of this machine. */
 const tag = '0x10'
 
-/** The token that tells this machine from others: of the configuration, or as META holds it; empty where nobody gave one. */
+/** The unique token of this machine, from the configuration or META; empty where none is set. */
 export const observeMachineToken: Controller = defineController({
   name: 'runtime.UniqueMachineTokenController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), load: weak(MetaLoad), key: weak(MetaKey, { id: tag }) },

@@ -2,7 +2,7 @@ import { type Controller, defineController, exclusive } from '../../../cosi/cont
 import type { Machine } from '../../area.ts'
 import { Version } from '../resources/version.ts'
 
-/** Which system this is. */
+/** The version of the system. */
 export const observeVersion = ({ version }: Pick<Machine, 'version'>): Controller =>
   defineController({
     name: 'runtime.VersionController',

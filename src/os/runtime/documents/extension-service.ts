@@ -1,10 +1,10 @@
 import { keyedListOf, listOf, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 
-/** Files and variables for a service that an extension brings. */
+/** Files and variables for a service of an extension. */
 export const ExtensionServiceConfig = defineDocument({
   kind: 'ExtensionServiceConfig',
-  description: 'Files and variables for a service that an extension brings.',
+  description: 'Files and variables for a service of an extension.',
   notYet: 'there are no system extensions, run the service as a pod',
   nameKey: 'name',
   schema: section({

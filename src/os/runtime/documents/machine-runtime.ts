@@ -5,7 +5,7 @@ import type { Reporter } from '../../../document/kind.ts'
 import { notYet } from '../../../document/unsupported.ts'
 import { runtimeSpecRules } from './runtime-spec.ts'
 
-/** Fields that lie directly in `machine`. */
+/** Fields directly in `machine`. */
 export const machineRuntimeFields = {
   sysctls: v.pipe(
     mapOf(text),

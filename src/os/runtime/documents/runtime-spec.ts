@@ -1,4 +1,4 @@
-/** `machine.baseRuntimeSpecOverrides` has to be a part of an OCI runtime specification: the types of what it sets are checked. */
+/** `machine.baseRuntimeSpecOverrides` must be part of an OCI runtime specification: the types of its fields are checked. */
 import type { Reporter } from '../../../document/kind.ts'
 
 type Type = 'a text' | 'a number' | 'true or false' | 'a list' | 'a map'
@@ -50,7 +50,7 @@ const shape: Shape = {
   },
 }
 
-/** Reports what no container could be started with. */
+/** Reports values with which no container could be started. */
 export function runtimeSpecRules(overrides: Readonly<Record<string, unknown>>, report: Reporter): void {
   check(overrides, shape, ['machine', 'baseRuntimeSpecOverrides'], report)
 }

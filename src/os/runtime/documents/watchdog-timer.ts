@@ -2,10 +2,10 @@ import { duration, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 import { milliseconds } from '../../../document/quantity.ts'
 
-/** The hardware that resets a machine which hangs. */
+/** The hardware watchdog, which resets a machine that hangs. */
 export const WatchdogTimerConfig = defineDocument({
   kind: 'WatchdogTimerConfig',
-  description: 'The hardware that resets a machine which hangs.',
+  description: 'The hardware watchdog, which resets a machine that hangs.',
   schema: section({ device: text, timeout: duration }),
   rules({ device, timeout }, report) {
     if (!device) report.error(['device'], 'a device is required, like "/dev/watchdog0"')

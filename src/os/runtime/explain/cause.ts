@@ -1,6 +1,6 @@
-/** Why something is not there, or not well: one step of the way from what was asked for to its root. */
+/** Why something is missing or unhealthy: one step on the way from the explained subject to the root cause. */
 
-/** What kind of thing stands in the way. */
+/** The kind of cause. */
 export type CauseKind = 'absent' | 'unwell' | 'failing' | 'service' | 'outside'
 
 /** One finding. */
@@ -8,26 +8,26 @@ export interface Cause {
   readonly kind: CauseKind
   /** Resource, controller or service, as users name it. */
   readonly subject: string
-  /** One sentence in plain words. */
+  /** One sentence. */
   readonly sentence: string
-  /** What it said itself. */
+  /** Its own error message. */
   error?: string
   readonly since?: Date
   /** Failures in a row. */
   readonly times?: number
-  /** Steps from what was asked for. */
+  /** Steps from the explained subject. */
   readonly depth: number
   /** Subjects of the causes behind this one. */
   readonly because: string[]
-  /** Nothing is wrong with it as such: it was simply not brought about. */
+  /** It does not fail by itself: it was only not created. */
   readonly quiet?: boolean
-  /** An operator has to decide something: it comes before all that may follow from it. */
+  /** It needs a decision of an operator, so it comes before everything that may follow from it. */
   readonly urgent?: boolean
-  /** The service whose log says why: one whose process ended. */
+  /** The service whose log has the reason: its process exited. */
   readonly logOf?: string
 }
 
-/** What needs a decision first, then the deepest: what fails before what is merely not there, and what only follows last. */
+/** Sorts urgent causes first, then the deepest: failures before missing things, and consequences last. */
 export function deepestFirst(causes: readonly Cause[]): Cause[] {
   const weight = ({ because, quiet, urgent }: Cause) => (urgent ? -1 : because.length > 0 ? 2 : quiet ? 1 : 0)
   return [...causes].sort((a, b) => weight(a) - weight(b) || b.depth - a.depth || (a.subject < b.subject ? -1 : 1))

@@ -1,4 +1,4 @@
-/** The endpoint of the cluster, asked now: whether anybody answers there, and with a certificate of which authority. */
+/** Probes the cluster's endpoint: whether it answers, and which authority signed its certificate. */
 import type { Store } from '../../../cosi/store.ts'
 import { encodePem, pemLabels } from '../../../wire/pem.ts'
 import { declared } from '../../config/declared.ts'
@@ -7,10 +7,10 @@ import { pemOf } from '../../k8s/rendered-files.ts'
 import { KubeletSecret } from '../../secrets/resources/kubelet-secret.ts'
 import { type Evidence, type Finding, foreignCertificate } from './findings.ts'
 
-/** Milliseconds for the answer. */
-const patience = 2_000
+/** Timeout of the probe, in milliseconds. */
+const timeout = 2_000
 
-/** Nobody there, or somebody of another cluster; nothing when all is well or no endpoint is known. */
+/** An endpoint that does not answer or belongs to another cluster; nothing when it is fine or unknown. */
 export async function endpointTrouble(evidence: Evidence, signal?: AbortSignal): Promise<Finding[]> {
   const { store } = evidence
   const endpoint = declared(store.get(MachineConfig, 'v1alpha1'))?.cluster.controlPlane?.endpoint as string | undefined
@@ -35,11 +35,11 @@ export async function endpointTrouble(evidence: Evidence, signal?: AbortSignal):
 
 const acceptedBy = (store: Store): string[] => (store.get(KubeletSecret, 'kubelet')?.spec.acceptedCAs ?? []).map(({ crt }) => pemOf(crt))
 
-/** The certificate that a TLS server shows, PEM. Only who it says it is is asked, nothing is believed. */
+/** The certificate that a TLS server presents, PEM. Only its issuer is read; nothing is trusted. */
 function serverCertificate(hostname: string, port: number, signal?: AbortSignal): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
-  const limit = AbortSignal.timeout(patience)
-  const late = () => reject(new Error(`no answer within ${patience} ms`))
+  const limit = AbortSignal.timeout(timeout)
+  const late = () => reject(new Error(`no answer within ${timeout} ms`))
   const gone = () => reject(signal?.reason)
   limit.addEventListener('abort', late)
   signal?.addEventListener('abort', gone)

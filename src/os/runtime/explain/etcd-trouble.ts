@@ -1,8 +1,8 @@
-/** Why etcd does not serve, as far as its members tell. */
+/** Why etcd does not serve, according to its members. */
 import { type EtcdView, majorityOf } from '../../etcd/view.ts'
 import type { Finding } from './findings.ts'
 
-/** What keeps etcd from serving, as far as its members tell. */
+/** The causes that keep etcd from serving, according to its members. */
 export function etcdTrouble({ leader, members }: EtcdView): Finding[] {
   const silent = members.filter((member) => !member.answers)
   const list = silent.map(({ name, address }) => `${name} (${address})`).join(', ')

@@ -13,7 +13,7 @@ import { lastWordsOf } from './last-words.ts'
 import { fullDisks, silentTimeServers, type World } from './outside.ts'
 import { service } from './wellness.ts'
 
-/** What was asked for and why it is as it is; causes deepest first. */
+/** The explained subject and its causes, deepest first. */
 export interface Explanation {
   readonly subject: string
   readonly well: boolean
@@ -21,13 +21,13 @@ export interface Explanation {
   readonly causes: readonly Cause[]
 }
 
-/** A machine to look at, its disks, its clock and the logs of its services. */
+/** The machine to explain, its disks, its clock and the logs of its services. */
 export interface Machinery extends Scene {
   readonly world: World & Scene['world']
   log?(service: string): LogRing | undefined
   /** Configurations that were applied, oldest first. */
   readonly history?: Pick<ConfigHistory, 'list'>
-  /** What etcd says of itself; rejects when this node's does not answer. */
+  /** etcd's own view of its members; rejects when this node's etcd does not answer. */
   etcd?(): Promise<EtcdView>
 }
 
@@ -46,7 +46,7 @@ export async function explainResource(
   })
 }
 
-/** Explains the machine as a whole: why it is not ready, and whatever else fails. */
+/** Explains the machine as a whole: why it is not ready, and everything else that fails. */
 export async function explainMachine(machinery: Machinery, { signal }: { signal?: AbortSignal } = {}): Promise<Explanation> {
   const { store, supervisor, runtime, world } = machinery
   const explainer = new Explainer(machinery)
@@ -70,7 +70,7 @@ function evidenceOf({ store, world, history = { list: () => [] } }: Machinery): 
   return { store, files: world.files, history }
 }
 
-/** The newest configuration where it is not in force because it cut the machine off: an operator may still take it for granted. */
+/** The newest configuration, if it was reverted because it cut the machine off: an operator may assume that it is in force. */
 function lostConfiguration(history: Pick<ConfigHistory, 'list'>): string | undefined {
   const { id, by, time, outcome, reason } = history.list().at(-1) ?? {}
   if (outcome !== 'reverted' || reason !== notReached) return undefined
@@ -80,7 +80,7 @@ function lostConfiguration(history: Pick<ConfigHistory, 'list'>): string | undef
 
 interface Question {
   readonly subject: string
-  /** Whether it is about the machine as a whole, so that also what nothing suffers from yet is looked for. */
+  /** Whether the subject is the machine as a whole, so that causes without consequences yet are included. */
   readonly whole: boolean
   readonly signal?: AbortSignal | undefined
 }
@@ -98,12 +98,12 @@ async function finish(
   await addOutside(machinery, evidence, causes, { whole, signal })
   const sorted = deepestFirst([...causes.values()])
   const [root] = sorted
-  if (!root) return { subject, well: true, summary: `${subject} is well`, causes: [] }
+  if (!root) return { subject, well: true, summary: `${subject} is healthy`, causes: [] }
   const error = root.error ? `: ${lastLine(root.error)}` : ''
   return { subject, well: false, summary: `${root.subject}: ${root.sentence}${error}`, causes: sorted }
 }
 
-/** A service that does not stay up has often said why, and something may have changed its settings. */
+/** Adds the last output of services that exited, and changes of their settings. */
 async function addWords({ log, supervisor }: Machinery, evidence: Evidence, causes: Map<string, Cause>): Promise<void> {
   for (const cause of [...causes.values()]) {
     const { logOf: id, subject, sentence, error } = cause
@@ -114,16 +114,16 @@ async function addWords({ log, supervisor }: Machinery, evidence: Evidence, caus
     causes.set(subject, {
       ...cause,
       sentence: [sentence, changed].filter(Boolean).join('; '),
-      // What is said last is the shortest reason.
+      // The last output is the shortest reason.
       error: [error, words].filter(Boolean).join('\n'),
     })
   }
 }
 
-/** Who asks the time servers. */
-const timeKeeper = 'time.SyncController'
+/** The controller that queries the time servers. */
+const timeController = 'time.SyncController'
 
-/** What lies outside is put behind those whose failures speak of it. */
+/** Adds causes outside of the store behind the failures that mention them. */
 async function addOutside(
   { world, store, etcd }: Machinery,
   evidence: Evidence,
@@ -131,32 +131,32 @@ async function addOutside(
   { whole, signal }: Pick<Question, 'whole' | 'signal'>,
 ): Promise<void> {
   if (causes.size === 0 && !whole) return
-  const behind = (finding: Omit<Cause, 'depth' | 'because'>, speaksOfIt: (cause: Cause) => boolean) => {
-    const above = [...causes.values()].filter(speaksOfIt)
+  const behind = (finding: Omit<Cause, 'depth' | 'because'>, mentionsIt: (cause: Cause) => boolean) => {
+    const above = [...causes.values()].filter(mentionsIt)
     const depth = Math.max(0, ...above.map((cause) => cause.depth + 1))
     for (const cause of above) cause.because.push(finding.subject)
     causes.set(finding.subject, { ...finding, depth, because: [] })
   }
   for (const disk of fullDisks(world)) behind(disk, ({ error = '' }) => /ENOSPC|EDQUOT|no space left|disk quota/i.test(error))
-  const troubled = causes.has(`controller ${timeKeeper}`)
+  const troubled = causes.has(`controller ${timeController}`)
   for (const server of await silentTimeServers(world, store, troubled, signal))
-    behind(server, ({ subject }) => subject === `controller ${timeKeeper}` || /^TimeStatuses\./.test(subject))
+    behind(server, ({ subject }) => subject === `controller ${timeController}` || /^TimeStatuses\./.test(subject))
   if (etcd && causes.has('service etcd')) {
-    // One that does not answer at all has its own cause.
+    // An etcd that does not answer at all has its own cause.
     const found = await etcd().then(etcdTrouble, () => [])
     for (const finding of found) behind(finding, ({ subject }) => subject === 'service etcd')
   }
   if (!whole && ![...causes.values()].some(concernsCluster)) return
   const kept = [...causes.keys()].filter((subject) => subject === 'service etcd' || /^StaticPodStatuses\..*\/kube-apiserver-/.test(subject))
   if (kept.length > 0) {
-    // This node is to answer there itself, and what keeps it from that is known.
+    // This node serves the endpoint itself, and the cause of that is known.
     for (const cause of causes.values()) if (concernsCluster(cause)) cause.because.push(...kept)
     return
   }
   for (const trouble of await endpointTrouble(evidence, signal)) behind(trouble, concernsCluster)
 }
 
-/** Whether a cause may have to do with the control plane being out of reach: a leaf that talks to it or waits for it. */
+/** Whether an unreachable control plane may be the reason: a leaf that connects to it or waits for it. */
 function concernsCluster({ subject, because, kind }: Cause): boolean {
   return (
     because.length === 0 &&

@@ -1,7 +1,7 @@
 /**
- * Walks from a resource backwards to what keeps it from being there or being well: a resource that is missing is asked of
- * the controllers that make it, a controller of what its last round asked for in vain and of its errors, a service of the
- * conditions it waits for and of how it ended. Everything is read from memory, so it works on a machine that is not ready.
+ * Walks from a resource back to what keeps it from existing or being healthy: from a missing resource to the controllers that
+ * make it, from a controller to the missing inputs and the errors of its last round, from a service to its conditions and its
+ * exits. Everything is read from memory, so it works on a machine that is not ready.
  */
 import type { Controller, Input, Output } from '../../../cosi/controller.ts'
 import type { Resource, ResourceType } from '../../../cosi/resource.ts'
@@ -18,30 +18,30 @@ import type { Cause } from './cause.ts'
 import { serviceTrouble } from './service-trouble.ts'
 import { complaintsOf, type Target } from './wellness.ts'
 
-/** What is looked at. */
+/** The state that is explained. */
 export interface Scene {
   readonly store: Store
   readonly world: Pick<Kernel, 'mode'>
   readonly runtime: Pick<Runtime, 'clock' | 'controllers'>
   readonly supervisor: { get(id: string): ServiceSnapshot | undefined; list(): ServiceSnapshot[] }
-  /** How a service is described, if there is such a one. */
+  /** The definition of a service, if there is one. */
   definition(id: string): ServiceDefinition | undefined
 }
 
-/** A round that takes longer than this is told of, in milliseconds. */
+/** A longer round is reported, in milliseconds. */
 const longRound = 5_000
 
-/** The controller that starts a service which the boot sequence leaves to it. */
+/** The controller that starts a service which the boot sequence does not start. */
 const starters: Readonly<Record<string, string>> = { kubelet: 'k8s.KubeletServiceController' }
 
-/** One explanation in the making. */
+/** One explanation under construction. */
 export class Explainer {
   readonly causes = new Map<string, Cause>()
   readonly #seen = new Set<string>()
 
   constructor(readonly scene: Scene) {}
 
-  /** Looks at a resource; the keys of the causes that explain it, none when it is there and well. */
+  /** Examines a resource; returns the keys of the causes that explain it, none when it exists and is healthy. */
   resource({ type, namespace = type.namespace, id }: Target, depth = 0): string[] {
     if (type.type === Service.type && id !== '') return this.service(id, depth)
     const subject = nameOf(type, namespace, id)
@@ -57,7 +57,7 @@ export class Explainer {
     return this.#present(found, type, subject, depth)
   }
 
-  /** Looks at a service. */
+  /** Examines a service. */
   service(id: string, depth = 0): string[] {
     const subject = `service ${id}`
     if (this.#seen.has(subject)) return this.causes.has(subject) ? [subject] : []
@@ -66,18 +66,18 @@ export class Explainer {
     if (!snapshot) return this.#unloaded(id, subject, depth)
     const trouble = serviceTrouble(snapshot, this.scene.definition(id)?.health !== undefined)
     if (!trouble) return []
-    const { hangsOnOthers = false, ...told } = trouble
-    const because = hangsOnOthers ? this.#conditions(id, depth) : []
-    return this.#note({ kind: 'service', subject, depth, because, ...told })
+    const { dependsOnOthers = false, ...cause } = trouble
+    const because = dependsOnOthers ? this.#conditions(id, depth) : []
+    return this.#note({ kind: 'service', subject, depth, because, ...cause })
   }
 
-  /** Looks at a controller; nothing when its last round went well and it found all it asked for. */
+  /** Examines a controller; nothing when its last round succeeded and found all inputs. */
   controller(name: string, depth = 0): string[] {
     const entry = this.scene.runtime.controllers().find(({ controller }) => controller.name === name)
     return entry ? this.#maker(entry, depth) : []
   }
 
-  /** Leaves only what can be reached from these. */
+  /** Removes everything that cannot be reached from these. */
   keep(roots: readonly string[]): void {
     const reached = new Set<string>()
     const reach = (key: string) => {
@@ -90,33 +90,33 @@ export class Explainer {
   }
 
   /**
-   * Of what may be behind something, those ways that end at something that fails; when none does, all of them. Controllers
-   * also ask for what need not be there, and that is no cause while there is a better one.
+   * The possible causes that lead to a failure; when none does, all of them. Controllers also query optional inputs, which are no
+   * cause while there is a better one.
    */
-  #loudest(keys: readonly string[]): string[] {
+  #mostRelevant(keys: readonly string[]): string[] {
     const all = [...new Set(keys)]
-    const loud = all.filter((key) => this.#isLoud(key, new Set()))
-    return loud.length > 0 ? loud : all
+    const failing = all.filter((key) => this.#isFailing(key, new Set()))
+    return failing.length > 0 ? failing : all
   }
 
-  #isLoud(key: string, seen: Set<string>): boolean {
+  #isFailing(key: string, seen: Set<string>): boolean {
     if (seen.has(key)) return false
     seen.add(key)
     const cause = this.causes.get(key)
     if (!cause) return false
     if (cause.because.length === 0) return !cause.quiet || cause.error !== undefined
-    return cause.kind === 'failing' || cause.because.some((next) => this.#isLoud(next, seen))
+    return cause.kind === 'failing' || cause.because.some((next) => this.#isFailing(next, seen))
   }
 
   #present(found: Resource, type: ResourceType, subject: string, depth: number): string[] {
     const complaints = complaintsOf(found)
     if (complaints.length === 0) return []
     const { metadata } = found
-    // What a resource hangs on by its own word says more than how it is made.
+    // The dependencies that a resource names itself say more than its controllers.
     const error = [...new Set(complaints.flatMap((complaint) => complaint.error ?? []))].join('; ') || undefined
-    const hangsOn = complaints.flatMap((complaint) => complaint.behind.flatMap((target) => this.resource(target, depth + 1)))
-    // One that gives a reason of its own hangs only on what fails.
-    const behind = error ? hangsOn.filter((key) => this.#isLoud(key, new Set())) : hangsOn
+    const dependencies = complaints.flatMap((complaint) => complaint.behind.flatMap((target) => this.resource(target, depth + 1)))
+    // If it has a reason of its own, only failing dependencies count.
+    const behind = error ? dependencies.filter((key) => this.#isFailing(key, new Set())) : dependencies
     const made = behind.length > 0 ? [] : this.#makers(type, metadata.namespace).flatMap((maker) => this.#maker(maker, depth + 1))
     const [first] = complaints
     return this.#note({
@@ -127,7 +127,7 @@ export class Explainer {
       times: first?.times,
       since: metadata.updated,
       depth,
-      because: this.#loudest([...behind, ...made]),
+      because: this.#mostRelevant([...behind, ...made]),
     })
   }
 
@@ -136,24 +136,24 @@ export class Explainer {
     const there = id === '' ? 'there is none' : 'it is not there'
     if (makers.length === 0)
       return this.#note({ kind: 'absent', subject, sentence: `${there}, and no controller here makes it`, depth, because: [], quiet: true })
-    const because = this.#loudest(makers.flatMap((maker) => this.#maker(maker, depth + 1)))
+    const because = this.#mostRelevant(makers.flatMap((maker) => this.#maker(maker, depth + 1)))
     const names = makers.map(({ controller }) => controller.name).join(' or ')
     if (because.length > 0) return this.#note({ kind: 'absent', subject, sentence: `${there}, ${names} makes it`, depth, because })
     return this.#note({ kind: 'absent', subject, ...this.#unmade(makers, there, names), depth, because: [], quiet: true })
   }
 
-  /** Nobody is in trouble and yet it was not made: what that leaves. */
+  /** The explanation of a missing resource whose controllers have no trouble. */
   #unmade(makers: readonly Entry[], there: string, names: string): { sentence: string; error?: string } {
     const { store, world } = this.scene
     const busy = makers.find(({ state }) => state.rounds === 0 || state.due)
-    if (busy) return { sentence: `${there}, ${busy.controller.name} has not looked yet` }
+    if (busy) return { sentence: `${there}, ${busy.controller.name} has not run yet` }
     const reads = makers.some(({ controller }) => inputsOf(controller).some(({ type }) => type.type === MachineConfig.type))
     const config = reads ? configOf(store.get(MachineConfig, 'v1alpha1')) : undefined
-    if (!config) return { sentence: `${there}: ${names} found all it asked for, and none follows from it` }
+    if (!config) return { sentence: `${there}: ${names} found all its inputs, and they do not produce it` }
     const { errors } = config.validate(world.mode)
     const error = errors.map(({ path, message }) => `${path}: ${message}`).join('; ')
     return {
-      sentence: `${there}: ${names} makes it of the machine configuration, which says nothing it could be made of`,
+      sentence: `${there}: ${names} makes it from the machine configuration, which does not declare it`,
       ...(error ? { error } : {}),
     }
   }
@@ -165,11 +165,11 @@ export class Explainer {
       return known ? [subject] : []
     }
     this.#seen.add(subject)
-    const waits = [...this.#vain(controller, state, depth + 1), ...this.#unwellInputs(controller, depth + 1)]
-    const behind = this.#loudest(waits)
-    // One that fails by its own word has found what it cannot do without.
-    const loud = behind.filter((key) => this.#isLoud(key, new Set()))
-    const own = this.#ownTroubles(subject, state, depth, loud)
+    const waits = [...this.#missingInputs(controller, state, depth + 1), ...this.#unwellInputs(controller, depth + 1)]
+    const behind = this.#mostRelevant(waits)
+    // If the controller fails by itself, only failing inputs count.
+    const failing = behind.filter((key) => this.#isFailing(key, new Set()))
+    const own = this.#ownTroubles(subject, state, depth, failing)
     return own.length > 0 ? own : behind
   }
 
@@ -177,20 +177,20 @@ export class Explainer {
     const failing = (sentence: string, rest: Partial<Cause>) => this.#note({ kind: 'failing', subject, sentence, depth, because, ...rest })
     if (lastError) return failing('its last round failed', { error: lastError.message, since: lastError.since, times: lastError.inRow })
     const [task, trouble] = [...troubles][0] ?? []
-    if (trouble) return failing(`it goes on trying${named(task)}`, { error: trouble.message, since: trouble.since, times: trouble.inRow })
+    if (trouble) return failing(`it keeps retrying${named(task)}`, { error: trouble.message, since: trouble.since, times: trouble.inRow })
     if (roundSince && this.scene.runtime.clock.elapsed() - roundSince.elapsed > longRound)
-      return failing('it has been at one round for long: something it asks does not answer', { since: roundSince.time })
+      return failing('its round takes too long: something it calls does not answer', { since: roundSince.time })
     return []
   }
 
-  /** What the last round asked for in vain. */
-  #vain(controller: Controller, { missing }: ControllerState, depth: number): string[] {
+  /** The missing inputs of the last round. */
+  #missingInputs(controller: Controller, { missing }: ControllerState, depth: number): string[] {
     return missing.flatMap(({ type, namespace, id }) =>
       this.resource({ type, namespace, id: id || (onlyId(controller, type) ?? '') }, depth),
     )
   }
 
-  /** Inputs that are there and say themselves that something is wrong. */
+  /** Existing inputs that report a problem themselves. */
   #unwellInputs(controller: Controller, depth: number): string[] {
     return inputsOf(controller).flatMap(({ type, namespace, id }) => {
       if (type.type === Service.type && id !== undefined) return this.service(id, depth)
@@ -201,14 +201,14 @@ export class Explainer {
     })
   }
 
-  /** What a service waits for: other services, and whatever its own condition looks for in vain. */
+  /** What a service waits for: other services, and the missing resources of its own condition. */
   #conditions(id: string, depth: number): string[] {
     const definition = this.scene.definition(id)
     if (!definition) return []
     const services = definition.dependsOn.flatMap((other) => this.service(other, depth + 1))
     const vain: Target[] = []
     definition.wait?.(noting(this.scene.store, vain))
-    return this.#loudest([...services, ...vain.flatMap((target) => this.resource(target, depth + 1))])
+    return this.#mostRelevant([...services, ...vain.flatMap((target) => this.resource(target, depth + 1))])
   }
 
   #unloaded(id: string, subject: string, depth: number): string[] {
@@ -232,7 +232,7 @@ export class Explainer {
   }
 }
 
-/** What a task is called, without the digests that tell it from others of its kind. */
+/** The name of a task, without digests. */
 function named(task = ''): string {
   const words = task.split(' ').filter((word) => !/^(?=.*\d)[0-9a-z]{9,}$/.test(word))
   return words.length > 0 ? ` "${words.join(' ').slice(0, 80)}"` : ''
@@ -249,7 +249,7 @@ function onlyId(controller: Controller, type: ResourceType): string | undefined 
   return inputsOf(controller).find((input) => input.type.type === type.type)?.id
 }
 
-/** A view of the store that notes what it is asked for: what is not there, or is there and unwell. */
+/** A view of the store that records the missing and unhealthy resources that were queried. */
 function noting(store: Store, vain: Target[]): StoreView {
   return {
     get: (type, id, scope) => {
@@ -265,7 +265,7 @@ function noting(store: Store, vain: Target[]): StoreView {
   }
 }
 
-/** A resource as users name it. */
+/** The user-visible name of a resource. */
 export function nameOf(type: Pick<ResourceType, 'type' | 'namespace'>, namespace: string, id: string): string {
   const where = namespace === type.namespace ? '' : ` in namespace "${namespace}"`
   return `${type.type}${id ? `/${id}` : ''}${where}`

@@ -1,4 +1,4 @@
-/** What several resources together reveal: settings that do not start, two members of one name, certificates of an authority no longer accepted. */
+/** Causes that several resources reveal together: settings that do not start, two members of one name, certificates of an authority no longer accepted. */
 import type { Store } from '../../../cosi/store.ts'
 import { parseCertificate, signedBy } from '../../../pki/certificate.ts'
 import type { Name } from '../../../wire/x509/name.ts'
@@ -19,10 +19,10 @@ import { KubeletSecret } from '../../secrets/resources/kubelet-secret.ts'
 import { Diagnostic } from '../resources/diagnostic.ts'
 import type { Cause } from './cause.ts'
 
-/** A cause before it has a place among the others. */
+/** A cause before its place among the others is known. */
 export type Finding = Omit<Cause, 'depth' | 'because'>
 
-/** What is looked at. */
+/** The state that is examined. */
 export interface Evidence {
   readonly store: Store
   readonly files: Pick<Kernel['files'], 'readTextIfThere'>
@@ -82,7 +82,7 @@ function settingsOnTrial(evidence: Evidence): Finding[] {
     }))
 }
 
-/** Which configuration brought the changed settings, and the one to go back to. */
+/** The configuration that brought the changed settings, and the one to go back to. */
 const wayBack = (changed: readonly string[], evidence: Evidence): string =>
   changedBy(changed, 'them', evidence) ?? 'correct them and apply the configuration again'
 
@@ -91,7 +91,7 @@ function changedBy(paths: readonly string[], what: string, evidence: Evidence): 
   return change && `${change.by} changed ${what}: correct ${what}, or ${change.back}`
 }
 
-/** The configuration that last changed one of these settings, and how to go back; undefined when none of those remembered did. */
+/** The configuration that last changed one of these settings, and how to go back; undefined when none in the history did. */
 function lastChange(paths: readonly string[], { store, history }: Evidence): { by: string; back: string; time: Date } | undefined {
   const inForce = store.get(MachineConfig, 'v1alpha1')?.spec
   const found = paths.map((path) => lastChangeOf(path, history, inForce)).find((change) => change !== undefined)
@@ -104,10 +104,10 @@ function lastChange(paths: readonly string[], { store, history }: Evidence): { b
   }
 }
 
-/** Where the settings are of services that take them at their next start only. */
+/** The sections of services that take their settings only at their next start. */
 const sections: Readonly<Record<string, string>> = { etcd: 'cluster.etcd' }
 
-/** Which configuration last changed the settings of a service that does not start, unless it was well after that. */
+/** The configuration that last changed the settings of a service that does not start, unless it was healthy after that. */
 export function settingsOf(service: string, wellUntil: Date | undefined, evidence: Evidence): string | undefined {
   const section = sections[service]
   const change = section && lastChange([section], evidence)
@@ -115,7 +115,7 @@ export function settingsOf(service: string, wellUntil: Date | undefined, evidenc
   return `its settings (${section}) were last changed by ${change.by}: correct them, or ${change.back}`
 }
 
-/** Another member that has this machine's host name: each takes the other's node, certificates and etcd membership for its own. */
+/** Another member with this machine's host name: each mistakes the other's node, certificates and etcd membership for its own. */
 function sameHostname(store: Store): Finding[] {
   const own = store.get(HostnameStatus, 'hostname')?.spec.hostname
   const { nodeId } = store.list(Identity)[0]?.spec ?? {}
@@ -129,7 +129,7 @@ function sameHostname(store: Store): Finding[] {
   }))
 }
 
-/** Certificates in use that none of the authorities accepted now has signed: peers refuse them as unauthorized. */
+/** Certificates in use that were signed by no accepted authority: peers refuse them as unauthorized. */
 function foreignCertificates(evidence: Evidence): Finding[] {
   const { store, files } = evidence
   const api = store.get(ApiCertificate, 'api')?.spec
@@ -152,7 +152,7 @@ function foreignCertificates(evidence: Evidence): Finding[] {
   ]
 }
 
-/** A certificate that none of the authorities signed; `keys` is where they are in the configuration. */
+/** A certificate signed by none of the authorities; `keys` is where they are in the configuration. */
 export function foreignCertificate(
   whose: string,
   pem: string,
@@ -183,7 +183,7 @@ function named({ commonName = '', organizations = [] }: Name): string {
   return name ? `another authority "${name}"` : 'another authority'
 }
 
-/** Steps of this start that failed, such as files of the configuration that could not be written. */
+/** Failed steps of this boot, such as files of the configuration that could not be written. */
 function failedPhases(store: Store): Finding[] {
   return store
     .list(BootPhase)

@@ -1,20 +1,20 @@
 import type { LogRing } from '../../../supervise/log-ring.ts'
 
-/** How programs begin the lines that say why they end. */
+/** How lines start in which programs state why they exit. */
 const certain = /^([EF]\d{4} |error\b|fatal\b|panic\b|failed\b)|"level":"(error|fatal|panic)"|level=(error|fatal|panic)/i
 const likely = /\b(error|fatal|panic|failed|unknown|invalid|cannot|denied|refused)\b/i
 const most = 3
-/** Lines of a log in which the reason for an end is looked for. */
+/** Number of lines of a log that are searched for the reason. */
 const logLines = 30
 
-/** What a program's log, from an offset on, last said of why it ended; nothing when there is no log. */
+/** The last output of a program in its log, from an offset on, about its exit; nothing when there is no log. */
 export async function lastWordsOf(log: Pick<LogRing, 'read'> | undefined, from: number): Promise<string> {
   const chunks: Uint8Array[] = []
   if (log) for await (const chunk of log.read({ tailLines: logLines, from })) chunks.push(chunk)
   return lastWords(Buffer.concat(chunks).toString())
 }
 
-/** The few lines of a program's last output that say why it ended, as far as that can be told. */
+/** The few lines of a program's last output that state why it exited, as far as they can be recognized. */
 export function lastWords(text: string): string {
   const lines = text
     .split('\n')
@@ -27,7 +27,7 @@ export function lastWords(text: string): string {
   return lines.slice(-most).map(plain).join('\n')
 }
 
-/** A line of JSON as its message and the error with it, which zap calls `error` and klog `err`; any other as it is. */
+/** The message of a JSON line with its error, which zap calls `error` and klog `err`; any other line as it is. */
 function plain(line: string): string {
   if (!line.startsWith('{')) return line
   try {

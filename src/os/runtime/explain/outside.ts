@@ -1,4 +1,4 @@
-/** What lies outside of the store and is behind many a failure: full disks and time servers. */
+/** Causes outside of the store: full disks and time servers. */
 import type { Store } from '../../../cosi/store.ts'
 import type { Kernel } from '../../kernel.ts'
 import { TimeServerStatus } from '../../network/resources/time-server.ts'
@@ -6,15 +6,15 @@ import { TimeStatus } from '../../time/resources/time-status.ts'
 import { queryTimeServer } from '../../time/time-server.ts'
 import type { Finding } from './findings.ts'
 
-/** What is asked of the world. */
+/** The external state that is queried. */
 export interface World {
   readonly files: Pick<Kernel['files'], 'statfs' | 'readTextIfThere'>
   readonly time: Pick<Kernel['time'], 'clock'>
 }
 
-/** Milliseconds for one answer. */
-const patience = 2_000
-/** Below this share of free bytes or files a file system counts as full. */
+/** Timeout of one answer, in milliseconds. */
+const answerTimeout = 2_000
+/** A file system with a smaller share of free bytes or files counts as full. */
 const tight = 0.01
 const places = ['/var', '/system/state', '/run']
 
@@ -29,12 +29,12 @@ export function fullDisks({ files }: { files: Pick<Kernel['files'], 'statfs'> })
       const left = bytes ? `${mebibytes(available)} of ${mebibytes(size)} MiB are left` : `${filesFree} of ${most} files can still be made`
       return [{ kind: 'outside' as const, subject: `file system ${place}`, sentence: `it is full: ${left}; make room in it` }]
     } catch {
-      return [] // a place that this machine does not have is not full
+      return [] // this machine does not have the path
     }
   })
 }
 
-/** Time servers that do not answer, asked now, while the clock is not in step or who keeps it is in trouble. */
+/** Time servers that do not answer; queried while the clock is not in step or its controller fails. */
 export async function silentTimeServers(
   { time }: Pick<World, 'time'>,
   store: Store,
@@ -46,25 +46,25 @@ export async function silentTimeServers(
   const servers = store.list(TimeServerStatus).flatMap(({ spec }) => spec.timeServers)
   if (servers.length === 0)
     return [{ kind: 'outside', subject: 'time servers', sentence: 'none is known: set machine.time.servers or machine.time.disabled' }]
-  const asked = await Promise.all(
+  const findings = await Promise.all(
     servers.slice(0, 8).map(async (server): Promise<Finding[]> => {
       try {
-        await queryTimeServer(server, { now: () => time.clock('realtime'), timeout: patience, signal })
+        await queryTimeServer(server, { now: () => time.clock('realtime'), timeout: answerTimeout, signal })
         return []
       } catch (error) {
         return [
           {
             kind: 'outside',
             subject: `time server ${server}`,
-            sentence: 'it does not answer: check machine.time.servers and the way there',
-            error: said(error),
+            sentence: 'it does not answer: check machine.time.servers and the route to it',
+            error: messageOf(error),
           },
         ]
       }
     }),
   )
-  return asked.flat()
+  return findings.flat()
 }
 
 const mebibytes = (bytes: number) => Math.floor(bytes / 2 ** 20)
-const said = (error: unknown) => (error instanceof Error ? error.message : String(error))
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

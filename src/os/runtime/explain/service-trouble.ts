@@ -1,18 +1,18 @@
-/** What a service's own state says is wrong with it. */
+/** Problems that a service's own state reveals. */
 import type { ServiceEvent, ServiceSnapshot } from '../../../supervise/snapshot.ts'
 import type { Cause } from './cause.ts'
 
-/** Why a service is not well. */
+/** Why a service is unhealthy. */
 export interface ServiceTrouble extends Pick<Cause, 'sentence' | 'error' | 'times' | 'since' | 'quiet' | 'logOf'> {
-  /** What it waits for, or runs on, may say more. */
-  readonly hangsOnOthers?: boolean
+  /** What it waits for, or depends on, may be the reason. */
+  readonly dependsOnOthers?: boolean
 }
 
-/** Why a service is not well; nothing when it is. `watched` says whether it has a health check, without an answer of which it is not well. */
+/** Why a service is unhealthy; nothing when it is not. With a health check (`watched`) it is unhealthy until the check has passed. */
 export function serviceTrouble({ id, state, health, steady, events }: ServiceSnapshot, watched: boolean): ServiceTrouble | undefined {
   const last = events.at(-1)
   const trouble = (sentence: string, rest: Partial<ServiceTrouble> = {}): ServiceTrouble => ({ sentence, since: last?.time, ...rest })
-  // Ends since it was healthy last: one that is restarted again and again is not well in the moments in which it runs.
+  // Exits since it was last healthy: a service that is restarted again and again is unhealthy also while it runs.
   const ends = endsSinceHealthy(events)
   const unstable = () =>
     trouble('it does not stay up', {
@@ -25,18 +25,18 @@ export function serviceTrouble({ id, state, health, steady, events }: ServiceSna
     case 'Running':
       if (health.healthy) return undefined
       if (!health.unknown)
-        return trouble('it runs and is not well', { error: health.lastMessage, since: health.lastChange, hangsOnOthers: true })
+        return trouble('it runs and is not healthy', { error: health.lastMessage, since: health.lastChange, dependsOnOthers: true })
       if (!watched && steady) return undefined
       if (ends.length > 0) return unstable()
       return watched ? trouble('it was started and has not passed its health check yet', { quiet: true }) : undefined
     case 'Waiting':
       if (last?.step === 'retry') return unstable()
-      return trouble(last?.message ? lower(last.message) : 'it waits', { quiet: true, hangsOnOthers: true })
+      return trouble(last?.message ? lower(last.message) : 'it waits', { quiet: true, dependsOnOthers: true })
     case 'Preparing':
     case 'Starting':
       if (ends.length > 0) return unstable()
-      // Remarks within a state say what it is at; steps only name the state.
-      return trouble(`it is being prepared${last && !last.step ? `: ${lower(last.message)}` : ''}`, { hangsOnOthers: true })
+      // Remarks within a state describe its progress; steps only name the state.
+      return trouble(`it is being prepared${last && !last.step ? `: ${lower(last.message)}` : ''}`, { dependsOnOthers: true })
     case 'Failed':
       return trouble('it ended and is not restarted by itself', { error: last?.message, logOf: id })
     default:
@@ -48,7 +48,7 @@ export function serviceTrouble({ id, state, health, steady, events }: ServiceSna
 export interface End {
   readonly message: string
   readonly time: Date
-  /** Whether a process ended, rather than that none could be started. */
+  /** Whether a process exited, rather than that none could be started. */
   readonly ran: boolean
 }
 
@@ -59,7 +59,7 @@ export function endsIn(events: readonly ServiceEvent[]): End[] {
   )
 }
 
-/** Those since it was last healthy or was told to start. */
+/** Those since it was last healthy or was requested to start. */
 function endsSinceHealthy(events: readonly ServiceEvent[]): End[] {
   const last = events.findLastIndex(({ health, step }) => health.healthy || step === 'start')
   return endsIn(events.slice(Math.max(0, last)))

@@ -1,4 +1,4 @@
-/** What resources say about themselves: which of them tell that something is wrong, in which words, and what that hangs on. */
+/** The health that resources report themselves: which of them have a problem, its description, and what it depends on. */
 import type { AnyResourceType, Resource } from '../../../cosi/resource.ts'
 import { NodeStatus } from '../../k8s/resources/node.ts'
 import { StaticPodStatus } from '../../k8s/resources/static-pod.ts'
@@ -8,14 +8,14 @@ import { MachineStatus } from '../resources/machine-status.ts'
 import { Service } from '../resources/service.ts'
 import { lastWords } from './last-words.ts'
 
-/** Something to look at next. */
+/** A resource to examine next. */
 export interface Target {
   readonly type: AnyResourceType
   readonly namespace?: string
   readonly id: string
 }
 
-/** One complaint of a resource. */
+/** One problem of a resource. */
 export interface Complaint {
   readonly sentence: string
   readonly error?: string
@@ -36,7 +36,7 @@ const judges: Readonly<Record<string, Judge>> = {
   [NetworkStatus.type]: (spec) =>
     (
       [
-        ['addressReady', 'no address is set that the network knows the way to'],
+        ['addressReady', 'no routed address is set'],
         ['connectivityReady', 'there is no default route, or a probe fails'],
         ['hostnameReady', 'there is no host name'],
         ['etcFilesReady', 'the files of the network (/etc/hosts, /etc/resolv.conf) are not written'],
@@ -45,9 +45,9 @@ const judges: Readonly<Record<string, Judge>> = {
       .filter(([key]) => !spec[key])
       .map(([, sentence]) => complaint(sentence)),
   [NodeStatus.type]: ({ nodeReady }, id) =>
-    nodeReady ? [] : [complaint(`Kubernetes says that node "${id}" is not ready`, [service('kubelet')])],
+    nodeReady ? [] : [complaint(`Kubernetes reports that node "${id}" is not ready`, [service('kubelet')])],
   [Service.type]: ({ running, healthy, unknown }, id) =>
-    running && (healthy || unknown) ? [] : [complaint(`service "${id}" is not well`)],
+    running && (healthy || unknown) ? [] : [complaint(`service "${id}" is not healthy`)],
   [StaticPodStatus.type]: (status, id) => podComplaints(status, id).map((one) => ({ ...one, behind: neededBy(id) })),
   [MachineStatus.type]: ({ status, stage }) =>
     status.ready
@@ -55,21 +55,23 @@ const judges: Readonly<Record<string, Judge>> = {
       : status.unmetConditions.map((unmet: Unmet, at: number) => machineComplaint(unmet, at === 0 ? `it is ${stage} and not ready: ` : '')),
 }
 
-/** What is wrong by a resource's own word; nothing when all is well or it does not tell. */
+/** The problems that a resource reports; nothing when it is healthy or does not report its health. */
 export function complaintsOf({ metadata, spec }: Resource): Complaint[] {
   const judge = judges[metadata.type]
   if (judge) return judge(spec, metadata.id)
-  const told = spec as Record<string, unknown> | null
-  if (typeof told !== 'object' || told === null) return []
+  const fields = spec as Record<string, unknown> | null
+  if (typeof fields !== 'object' || fields === null) return []
   return ['ready', 'healthy', 'synced']
-    .filter((key) => told[key] === false)
-    .map((key) => complaint(`it says "${key}: false"${typeof told.lastError === 'string' && told.lastError ? `: ${told.lastError}` : ''}`))
+    .filter((key) => fields[key] === false)
+    .map((key) =>
+      complaint(`it reports "${key}: false"${typeof fields.lastError === 'string' && fields.lastError ? `: ${fields.lastError}` : ''}`),
+    )
 }
 
 /** A service, named as a resource. */
 export const service = (id: string): Target => ({ type: Service, id })
 
-/** What a pod of the control plane cannot run without: its node's API server and etcd, whose end the others may notice first. */
+/** What a pod of the control plane depends on: its node's API server and etcd, whose failure the others may notice first. */
 function neededBy(id: string): Target[] {
   const [, component, node] = /^kube-system\/kube-(apiserver|controller-manager|scheduler)-(.+)$/.exec(id) ?? []
   if (component === undefined) return []
@@ -109,8 +111,8 @@ interface ContainerStatus {
   name: string
   ready?: boolean
   restartCount?: number
-  state?: { waiting?: Reason; terminated?: Ending }
-  lastState?: { terminated?: Ending }
+  state?: { waiting?: Reason; terminated?: Terminated }
+  lastState?: { terminated?: Terminated }
 }
 
 interface Reason {
@@ -118,7 +120,7 @@ interface Reason {
   message?: string
 }
 
-interface Ending extends Reason {
+interface Terminated extends Reason {
   exitCode?: number
 }
 
@@ -131,15 +133,15 @@ interface PodStatus {
   initContainerStatuses?: ContainerStatus[]
 }
 
-/** Each container that keeps a pod from being ready, with the words of the kubelet or the last of its own. */
+/** Each container that keeps a pod from being ready, with the kubelet's message or its own last output. */
 function podComplaints(status: PodStatus, id: string): Complaint[] {
   const ready = status.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True')
   if (ready) return []
   const containers = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
-  const told = containers
+  const waiting = containers
     .filter((one) => !one.ready && (one.state?.waiting || one.state?.terminated || one.lastState?.terminated))
     .map(containerComplaint)
-  if (told.length > 0) return told
+  if (waiting.length > 0) return waiting
   const { message, reason } = status.conditions?.find(({ status: value, message: text }) => value === 'False' && text) ?? status
   return [complaint(`pod "${id}" is not ready`, [], { error: message ?? reason })]
 }
@@ -154,7 +156,7 @@ function containerComplaint({ name, state = {}, lastState = {}, restartCount = 0
     return complaint(`container "${name}" is started and ${how}`, [], { error, ...times })
   }
   const why = /^(ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull)$/.test(reason)
-    ? `the image of container "${name}" cannot be had`
+    ? `the image of container "${name}" cannot be pulled`
     : `container "${name}" is not started yet (${reason})`
   return complaint(why, [], { error: message, ...times })
 }

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** What the kernel was started with. */
+/** The kernel's command line. */
 export const KernelCmdline = defineResource({
   type: 'KernelCmdlines.runtime.talos.dev',
   namespace: 'runtime',

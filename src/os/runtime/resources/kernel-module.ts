@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { integer } from '../../values.ts'
 
-/** A kernel module that should be loaded. */
+/** A desired kernel module. */
 export const KernelModuleSpec = defineResource({
   type: 'KernelModuleSpecs.runtime.talos.dev',
   namespace: 'runtime',

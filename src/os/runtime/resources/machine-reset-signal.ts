@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** Says that the machine is being reset. */
+/** States that the machine is being reset. */
 export const MachineResetSignal = defineResource({
   type: 'MachineResetSignals.runtime.talos.dev',
   namespace: 'runtime',

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** The stage the machine is in, and what keeps it from being ready. */
+/** The stage of the machine, and what keeps it from being ready. */
 export const MachineStatus = defineResource({
   type: 'MachineStatuses.runtime.talos.dev',
   namespace: 'runtime',

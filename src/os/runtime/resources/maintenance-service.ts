@@ -10,7 +10,7 @@ export const MaintenanceServiceConfig = defineResource({
   spec: v.object({ listenAddress: v.string(), reachableAddresses: v.optional(v.array(ip), []) }),
 })
 
-/** Asks for the API to run without a configuration. */
+/** Requests the API without a configuration. */
 export const MaintenanceServiceRequest = defineResource({
   type: 'MaintenanceServiceRequests.runtime.talos.dev',
   namespace: 'runtime',

@@ -11,7 +11,7 @@ export const MetaKey = defineResource({
   spec: v.object({ value: v.string() }),
 })
 
-/** Says that META has been read. */
+/** States that META has been read. */
 export const MetaLoad = defineResource({
   type: 'MetaLoads.runtime.talos.dev',
   namespace: 'runtime',

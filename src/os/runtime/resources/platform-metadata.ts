@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** What the platform says of the machine. */
+/** The platform's metadata of the machine. */
 export const PlatformMetadata = defineResource({
   type: 'PlatformMetadatas.talos.dev',
   namespace: 'runtime',

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** A token that tells this machine from others. */
+/** A unique token of this machine. */
 export const UniqueMachineToken = defineResource({
   type: 'UniqueMachineTokens.runtime.talos.dev',
   namespace: 'runtime',

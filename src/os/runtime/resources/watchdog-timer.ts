@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { duration } from '../../values.ts'
 
-/** How the hardware watchdog should run. */
+/** Desired settings of the hardware watchdog. */
 export const WatchdogTimerConfig = defineResource({
   type: 'WatchdogTimerConfigs.runtime.talos.dev',
   namespace: 'runtime',
@@ -11,7 +11,7 @@ export const WatchdogTimerConfig = defineResource({
   spec: v.object({ device: v.string(), timeout: duration }),
 })
 
-/** How the hardware watchdog runs. */
+/** The hardware watchdog in use. */
 export const WatchdogTimerStatus = defineResource({
   type: 'WatchdogTimerStatuses.runtime.talos.dev',
   namespace: 'runtime',

@@ -13,7 +13,7 @@ import { APIServiceConfig } from '../resources/api-service-config.ts'
 const uid = 50
 const port = 50000
 
-/** Sockets of apid's view of the store and of machined: all that apid reaches on its node. */
+/** Sockets of apid's view of the store and of machined: apid reaches nothing else on its node. */
 const sockets = ['/system/run/apid', '/system/run/machined']
 
 function wait(store: StoreView): string[] {
@@ -22,7 +22,7 @@ function wait(store: StoreView): string[] {
   return [...certificates, ...config]
 }
 
-/** The door of the node: ends TLS, knows who calls, and passes requests on. */
+/** apid: terminates TLS, authenticates callers, and forwards requests. */
 export const apidService = (machine: Machine): ServiceDefinition => ({
   id: 'apid',
   // A machine of its own answers before its containerd does.
@@ -53,7 +53,7 @@ const inContainer = (machine: Machine): Runner =>
     mounts: [...hiddenMounts, ...sockets.map((folder) => bindMount(folder)), ...namesMounts(machine)],
   }))
 
-/** As confined as the container, but for a process namespace of its own: for as long as there is no containerd. */
+/** As confined as the container, but without its own process namespace: used while there is no containerd. */
 const asProcess = ({ spawn }: Machine): Runner =>
   program(
     ({ definition }) => ({
@@ -69,12 +69,12 @@ const asProcess = ({ spawn }: Machine): Runner =>
     spawn,
   )
 
-/** What a program of user space expects in /dev. */
+/** The devices that user-space programs expect in /dev. */
 const devices = ['null', 'zero', 'full', 'random', 'urandom'].map((name) => `/dev/${name}`)
 
 const variables = (words: readonly string[]) => Object.fromEntries(words.map((word) => word.split('=', 2) as [string, string]))
 
-/** The generated files that names are resolved with, as far as they are shown in /etc by now. */
+/** The generated files for name resolution that exist in /etc by now. */
 function namesMounts({ kernel }: Machine) {
   return ['/etc/hosts', '/etc/resolv.conf'].filter((path) => kernel.mount.mountAt(path)).map((path) => bindMount(path))
 }

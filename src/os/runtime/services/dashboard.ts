@@ -6,7 +6,7 @@ import { machineSocket } from './machined.ts'
 
 const uid = 50
 
-/** The machine's own screen: whoever stands before it sees how the machine is and where it is reached. */
+/** The machine's own screen: its status and its addresses. */
 export const dashboardService = ({ kernel: { files, console }, spawn }: Machine): ServiceDefinition => {
   let named: string | undefined
   const terminal = () => {

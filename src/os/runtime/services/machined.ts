@@ -2,10 +2,10 @@ import type { ServiceDefinition } from '../../../supervise/definition.ts'
 import { unixProbe } from '../../../supervise/probe.ts'
 import { task } from '../../../supervise/runner/task.ts'
 
-/** Where init answers the machine API. */
+/** The socket of the machine API in init. */
 export const machineSocket = '/system/run/machined/machine.sock'
 
-/** Init itself: its API is opened before any service starts, and lives as long as init. */
+/** Init itself: its API starts before any service, and lives as long as init. */
 export const machinedService = (): ServiceDefinition => ({
   id: 'machined',
   dependsOn: [],

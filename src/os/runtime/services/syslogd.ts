@@ -4,10 +4,10 @@ import { task } from '../../../supervise/runner/task.ts'
 import { parseSyslog } from '../../../wire/syslog.ts'
 import type { Machine } from '../../area.ts'
 
-/** Where programs of the machine send what they have to say. */
+/** The syslog socket of the machine. */
 const socketPath = '/dev/log'
 
-/** Hears programs that know only syslog; what they say is kept in memory, a JSON object a line. */
+/** Receives messages of programs that only support syslog; they are kept in memory, one JSON object per line. */
 export const syslogdService = ({ kernel }: Pick<Machine, 'kernel'>): ServiceDefinition => ({
   id: 'syslogd',
   dependsOn: ['machined'],
@@ -20,7 +20,7 @@ export const syslogdService = ({ kernel }: Pick<Machine, 'kernel'>): ServiceDefi
   cgroup: '/init',
 })
 
-/** One message as a line; what it does not say is left out, when it came is added. */
+/** One message as a line; absent fields are left out, the time of arrival is added. */
 export function keep(output: Pick<LogRing, 'line'>, datagram: Uint8Array, received: Date): void {
   output.line(JSON.stringify({ received: received.toISOString(), ...parseSyslog(datagram) }))
 }

@@ -5,10 +5,10 @@ import { udevadm } from '../udevadm.ts'
 
 const control = '/run/udev/control'
 
-/** Buses and classes of what carries data: the network, disks, keyboards. Nothing can begin before these have their drivers. */
+/** Buses and classes of data devices: network, disks, keyboards. Nothing can start before these have their drivers. */
 const first = ['pci', 'virtio', 'vmbus', 'xen', 'usb', 'hid', 'scsi', 'nvme', 'net', 'block', 'tpm', 'watchdog']
 
-/** Events of what is there already, in this order. */
+/** Events of existing devices, in this order. */
 const questions: readonly string[][] = [
   ['control', '--reload'],
   ['trigger', '--type=subsystems', '--action=add'],
@@ -16,10 +16,10 @@ const questions: readonly string[][] = [
   ['settle', '--timeout=50'],
 ]
 
-/** Events of all the rest, which nobody waits for. */
+/** Events of all other devices, which nothing waits for. */
 const rest: readonly string[] = ['trigger', '--type=devices', '--action=add', ...first.map((name) => `--subsystem-nomatch=${name}`)]
 
-/** Names devices, sets their permissions and loads the drivers they ask for. Well once the devices that carry data are seen to. */
+/** udevd: names devices, sets their permissions and loads their drivers. Healthy once the events of data devices are processed. */
 export const udevdService = ({ kernel: { files }, spawn }: Machine): ServiceDefinition => {
   let settled = false
   return {

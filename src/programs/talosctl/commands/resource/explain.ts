@@ -19,7 +19,7 @@ interface ExplainFlags {
 export const explain = (io: Io, cluster: Cluster) =>
   new Command()
     .description(
-      'Say in plain words why a resource is not there or not well: deepest cause first, and what follows from it. Without a resource, why the machine is not ready.',
+      'Explain why a resource is missing or unhealthy: deepest cause first, and what follows from it. Without a resource, why the machine is not ready.',
     )
     .argument('[resource]', 'TYPE/ID, or a type and an id')
     .argument('[id]', 'the id, when it is given apart')
@@ -61,7 +61,7 @@ function shown(io: Io, { subject, well, summary, causes }: ichor.v1.Explanation)
   if (well) return paint(io.stdout, green, summary)
   const width = String(causes.length).length
   return [
-    `${subject} is not well. ${paint(io.stdout, red, summary)}`,
+    `${subject} is not healthy. ${paint(io.stdout, red, summary)}`,
     '',
     ...causes.flatMap((cause, index) => lines(io, cause, index, width)),
   ].join('\n')

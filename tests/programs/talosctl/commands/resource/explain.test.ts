@@ -34,7 +34,7 @@ test('why a resource is not there is said in plain words', async () => {
   expect(code).toBe(0)
   expect(stdout).toBe(
     [
-      'EtcdRootSecrets.secrets.talos.dev/etcd is not well. MachineConfigs.config.talos.dev/v1alpha1: it is not there, and no controller here makes it',
+      'EtcdRootSecrets.secrets.talos.dev/etcd is not healthy. MachineConfigs.config.talos.dev/v1alpha1: it is not there, and no controller here makes it',
       '',
       '1. MachineConfigs.config.talos.dev/v1alpha1: it is not there, and no controller here makes it',
       '2. EtcdRootSecrets.secrets.talos.dev/etcd: it is not there, secrets.RootEtcdController makes it',
@@ -47,8 +47,8 @@ test('why a resource is not there is said in plain words', async () => {
 test('what is there is told to be well, by either way to name it', async () => {
   store.put(MachineConfig, 'v1alpha1', config('controlplane'))
   await runtime.settled()
-  expect((await run('OSRootSecrets.secrets.talos.dev', 'os')).stdout).toBe('OSRootSecrets.secrets.talos.dev/os is well\n')
-  expect((await run('osrootsecret/os')).stdout).toBe('OSRootSecrets.secrets.talos.dev/os is well\n')
+  expect((await run('OSRootSecrets.secrets.talos.dev', 'os')).stdout).toBe('OSRootSecrets.secrets.talos.dev/os is healthy\n')
+  expect((await run('osrootsecret/os')).stdout).toBe('OSRootSecrets.secrets.talos.dev/os is healthy\n')
 })
 
 test('unknown kinds are told with the nearest', async () => {
@@ -62,5 +62,5 @@ test('a node without certificates is asked without them', async () => {
     maintenance: true,
     env: { TALOSCONFIG: '/nonexistent' },
   })
-  expect([code, stdout]).toEqual([0, 'OSRootSecrets.secrets.talos.dev/os is well\n'])
+  expect([code, stdout]).toEqual([0, 'OSRootSecrets.secrets.talos.dev/os is healthy\n'])
 })
