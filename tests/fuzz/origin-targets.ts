@@ -13,7 +13,7 @@ import { decodeSpec, encodeSpec } from '../../src/rpc/resource-codec.ts'
 import { readStruct, writeStruct } from '../../src/rpc/struct.ts'
 import { Reader, Writer } from '../../src/rpc/wire.ts'
 import { FatVolume, formatFat } from '../../src/wire/fat/volume.ts'
-import { platformIn, type Said, said } from '../os/network/platform/said.ts'
+import { platformIn, type Recording, recordings } from '../os/network/platform/recordings.ts'
 import { memoryDisk } from '../support/memory-disk.ts'
 import { bytes, type Target } from './target.ts'
 
@@ -21,7 +21,7 @@ const utf8 = (input: Uint8Array) => Buffer.from(input).toString('utf8')
 
 interface Place {
   readonly name: string
-  readonly each: Said
+  readonly each: Recording
   /** A URL, a key of the hypervisor or a file of a disk. */
   readonly place: string
   readonly text: string
@@ -61,7 +61,7 @@ async function ask(name: string, door: ReturnType<typeof doorOf>): Promise<void>
 
 /** Every place at which a platform is asked, with what it says there. */
 const places: Place[] = []
-for (const [name, each] of Object.entries(said))
+for (const [name, each] of Object.entries(recordings))
   await ask(
     name,
     doorOf({ name, each }, { text: '' }, (place) => places.push(place)),

@@ -1,14 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Network } from '../../src/linux/net/rtnetlink.ts'
-import { cards, inWords, said, userData, wanted } from '../os/network/platform/said.ts'
+import { expected, nics, recordings, summaryOf, userData } from '../os/network/platform/recordings.ts'
 import { dnsmasq, dnsmasqServing } from './lab/dnsmasq.ts'
 import { eventually, Namespaces } from './lab/namespaces.ts'
 
 if (!dnsmasq) console.log('skipped: needs dnsmasq: bun tests/network/prepare.ts installs it')
 
 /** Those whose metadata is at a link-local address. */
-const overHttp = Object.keys(said).filter((name) => Object.keys(said[name]!.answers ?? {}).some((url) => url.startsWith('http://169.254.')))
+const overHttp = Object.keys(recordings).filter((name) =>
+  Object.keys(recordings[name]!.answers ?? {}).some((url) => url.startsWith('http://169.254.')),
+)
 
 let spaces: Namespaces
 let node: Network
@@ -40,7 +42,7 @@ beforeEach(() => {
   node = spaces.network(path)
   const cloud = spaces.network(around)
   cloud.addBridge({ name: 'br0', up: true })
-  for (const { name, hardwareAddress } of cards)
+  for (const { name, hardwareAddress } of nics)
     cloud.addVeth({ name: `port-${name}`, master: cloud.indexOf('br0'), up: true, peer: { name, hardwareAddress }, peerNetns: path })
   for (const address of ['10.8.0.1/24', '169.254.169.254/32', '169.254.42.42/32', '168.63.129.16/32'])
     cloud.addAddress({ link: cloud.indexOf('br0'), address })
@@ -65,18 +67,18 @@ describe.skipIf(!dnsmasq)('a machine reads of its platform, over the address tha
       const machine = linesOf(
         start(join(spaces.folder, 'node'), [process.execPath, join(import.meta.dir, 'lab/platform-machine.ts'), name]),
       )
-      expect(inWords(JSON.parse((await machine.next()).value))).toEqual(wanted(said[name]!))
+      expect(summaryOf(JSON.parse((await machine.next()).value))).toEqual(expected(recordings[name]!))
       expect(JSON.parse((await machine.next()).value)).toBe(userData)
-      if (said[name]!.told) expect((await server.next()).value).toContain(said[name]!.told!)
-      // What is said of cards that are there is in the kernel.
-      const expected = wanted(said[name]!).addresses.filter((line) => /^eth\d /.test(line))
+      if (recordings[name]!.reports) expect((await server.next()).value).toContain(recordings[name]!.reports!)
+      // Addresses of existing links must be in the kernel.
+      const assigned = expected(recordings[name]!).addresses.filter((line) => /^eth\d /.test(line))
       await eventually(
         () => {
           const names = new Map(node.links().map(({ index, name: link }) => [index, link]))
           const present = node.addresses().map(({ link, address }) => `${names.get(link)} ${address}`)
-          return expected.every((line) => present.includes(line))
+          return assigned.every((line) => present.includes(line))
         },
-        `addresses ${expected.join(', ')}`,
+        `addresses ${assigned.join(', ')}`,
       )
     },
     300_000,

@@ -1,8 +1,8 @@
 /** A platform's metadata over HTTP on all addresses of its namespace: `metadata-server.ts <platform>`. */
-import { said } from '../../os/network/platform/said.ts'
+import { recordings } from '../../os/network/platform/recordings.ts'
 
 const [name = ''] = process.argv.slice(2)
-const { answers = {} } = said[name]!
+const { answers = {} } = recordings[name]!
 
 const server = Bun.serve({
   hostname: '0.0.0.0',

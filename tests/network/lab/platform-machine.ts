@@ -19,7 +19,7 @@ import { openPlatform } from '../../../src/os/network/platform/transport.ts'
 import { NetworkStatus } from '../../../src/os/network/resources/network-status.ts'
 import { PlatformConfig } from '../../../src/os/network/resources/platform-config.ts'
 import { DevicesStatus } from '../../../src/os/runtime/resources/devices-status.ts'
-import { platformIn, said } from '../../os/network/platform/said.ts'
+import { platformIn, recordings } from '../../os/network/platform/recordings.ts'
 import { addressing, leasing } from './controllers.ts'
 import { withCards } from './namespaces.ts'
 
@@ -31,7 +31,7 @@ const store = new Store()
 const log = createLogger(({ level, message, fields }) => process.env.SHOW && console.error(level, message, JSON.stringify(fields)))
 const runtime = new Runtime(store, { log })
 store.put(DevicesStatus, 'devices', { ready: true })
-store.put(SystemInformation, 'systeminformation', { serialnumber: said[name]!.serial ?? '' })
+store.put(SystemInformation, 'systeminformation', { serialnumber: recordings[name]!.serial ?? '' })
 const onPlatform = {
   platform: platforms[platform],
   store,

@@ -5,7 +5,7 @@ import { Store } from '../../../src/cosi/store.ts'
 import { observeContainerVolumes } from '../../../src/os/block/controllers/container-volumes.ts'
 import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
 
-test('a container’s volumes are folders, made parents first, each with its mode and owner', async () => {
+test('the volumes of a container are directories, created parents first with mode and owner', async () => {
   const made: string[] = []
   const owned: string[] = []
   const links: string[] = []

@@ -92,7 +92,7 @@ const recorded: SysFiles = {
 describe('a machine’s block devices', async () => {
   const store = await observed(recorded)
 
-  test('are disks and partitions, each with its place in the machine', () => {
+  test('are disks and partitions with their bus paths', () => {
     expect(
       store
         .list(BlockDevice)
@@ -112,7 +112,7 @@ describe('a machine’s block devices', async () => {
     expect(store.get(BlockDevice, 'dm-0')?.spec.secondaries).toEqual(['sda'])
   })
 
-  test('that are disks with something on them are told of whole', () => {
+  test('that are non-empty disks are published completely', () => {
     expect(
       store
         .list(Disk)
@@ -145,7 +145,7 @@ describe('a machine’s block devices', async () => {
     expect(store.get(Disk, 'dm-0')?.spec).toMatchObject({ pretty_size: '8.2 kB', secondary_disks: ['sda'] })
   })
 
-  test('hold the system where the partition META is', () => {
+  test('hold the system on the disk with META', () => {
     expect(store.get(SystemDisk, 'system-disk')?.spec).toEqual({ diskID: 'nvme0n1', devPath: '/dev/nvme0n1' })
   })
 
@@ -161,7 +161,7 @@ describe('a machine’s block devices', async () => {
   })
 })
 
-test('the disks of this machine are found', async () => {
+test('the disks of the test machine are found', async () => {
   const store = await observed(files)
   const here = readdirSync('/sys/class/block').sort()
   expect(
@@ -176,7 +176,7 @@ test('the disks of this machine are found', async () => {
   }
 })
 
-test('a container node wipes nothing: the disks are its host’s', () => {
+test('a container node refuses to wipe the disks of its host', () => {
   const ask = () => wipeRefused.handle({ devices: [{ device: 'vda' }] } as never, {} as never)
   expect(ask).toThrow('wipe "vda": method is not supported in container mode')
 })

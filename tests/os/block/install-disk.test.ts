@@ -31,10 +31,10 @@ const machine: KnownDisk[] = [
   disk('vda', { transport: 'virtio', symlinks: ['/dev/disk/by-id/virtio-root'] }),
   disk('sr0', { cdrom: true, readonly: true, size: gigabyte, pretty_size: '1.0 GB' }),
 ]
-const chosen = (wish: Parameters<typeof chooseInstallDisk>[1]) => chooseInstallDisk(machine, wish).id
+const chosen = (settings: Parameters<typeof chooseInstallDisk>[1]) => chooseInstallDisk(machine, settings).id
 
-describe('the disk to install on', () => {
-  test('is the one that is named, by any of its names', () => {
+describe('the install disk', () => {
+  test('is the named one, by any of its names', () => {
     expect(chosen({ disk: '/dev/vda' })).toBe('vda')
     expect(chosen({ disk: '/dev/disk/by-id/virtio-root' })).toBe('vda')
   })
@@ -56,10 +56,10 @@ describe('the disk to install on', () => {
     [{ match: 'disk.rotational', serial: 'S2' }, 'sda'],
   ] as const)('is the only one that %o fits', (diskSelector, id) => expect(chosen({ diskSelector })).toBe(id))
 
-  test('is not guessed: what fits none or several is refused with a list of all', () => {
-    const refused = (wish: Parameters<typeof chooseInstallDisk>[1]) => {
+  test('is not guessed: no or several matches fail with a list of all disks', () => {
+    const refused = (settings: Parameters<typeof chooseInstallDisk>[1]) => {
       try {
-        return chosen(wish)
+        return chosen(settings)
       } catch (error) {
         expect(error).toBeInstanceOf(InstallDiskError)
         return (error as Error).message

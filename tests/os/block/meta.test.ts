@@ -26,7 +26,7 @@ const kept = async (disk: MemoryDisk) =>
   Object.fromEntries([...(await readMetaPartition(disk)).values].map(([tag, value]) => [tag, Buffer.from(value).toString()]))
 
 describe('META', () => {
-  test('is in memory until there is a partition, and written to it then', async () => {
+  test('is in memory until the partition exists, then written to it', async () => {
     const { meta, disk, keys } = machine()
     meta.set(0x0a, 'addresses: []')
     expect(await meta.flush()).toBe(false)
@@ -40,7 +40,7 @@ describe('META', () => {
     expect(keys()).toEqual({ '0x0b': 'code' })
   })
 
-  test('what the partition holds is known; what was set before it was found counts more', async () => {
+  test('values of the partition are read; values set earlier take precedence', async () => {
     const disk = memoryDisk(mebibyte)
     const text = (value: string) => new Uint8Array(Buffer.from(value))
     await writeMetaPartition(disk, {
@@ -60,7 +60,7 @@ describe('META', () => {
     expect(await kept(disk)).toEqual({ 12: 'new', 13: 'stays' })
   })
 
-  test('a value of the legacy area is found where the new one has none, and stays away once it is deleted', async () => {
+  test('a legacy value is used if there is no new one, and does not return after deletion', async () => {
     const disk = memoryDisk(mebibyte)
     const legacy = writeAdv(
       new Map([
@@ -80,7 +80,7 @@ describe('META', () => {
     expect([again.get(6), again.get(7)]).toEqual([undefined, 'image'])
   })
 
-  test('a second copy that is broken is mended before the first one is touched', async () => {
+  test('a damaged second copy is restored before the first is written', async () => {
     const { meta, disk } = machine()
     await meta.use('/dev/vda3')
     meta.set(12, 'one')
@@ -92,7 +92,7 @@ describe('META', () => {
     expect(disk.writes.map((call) => (call === 'flush' ? call : call.offset))).toEqual([262144, 'flush', 0, 'flush', 262144, 'flush'])
   })
 
-  test('reading it waits until it is known whether there is a partition', async () => {
+  test('reading waits until the state of the partition is known', async () => {
     const { meta, store } = machine()
     const status = { type: 'partition' as const, phase: 'waiting' as const }
     store.put(VolumeStatus, 'META', status)
@@ -110,7 +110,7 @@ describe('over the API', () => {
     return (method as unknown as { handle(request: object): Promise<unknown> }).handle(request)
   }
 
-  test('keys are written and deleted; those out of range and those that are not there are refused', async () => {
+  test('keys are written and deleted; invalid and missing ones are rejected', async () => {
     const { meta, keys } = machine()
     await call(meta, 'MetaWrite', { key: 12, value: Buffer.from('hello') })
     expect(keys()).toEqual({ '0x0c': 'hello' })
@@ -119,7 +119,7 @@ describe('over the API', () => {
     await expect(call(meta, 'MetaWrite', { key: 256, value: Buffer.from('x') })).rejects.toThrow('from 1 to 255')
   })
 
-  test.each([...upgradeTags])('the memory of upgrades is out of reach: key %d', async (key) => {
+  test.each([...upgradeTags])('upgrade state is protected: key %d', async (key) => {
     const { meta, keys } = machine()
     meta.set(key, '{"slot":"b"}')
     const before = keys()
@@ -132,7 +132,7 @@ describe('over the API', () => {
     expect(keys()).toEqual(before)
   })
 
-  test('a value that does not fit is refused and leaves the old one', async () => {
+  test('a value that does not fit is rejected and the old one kept', async () => {
     const { meta } = machine()
     await meta.use('/dev/vda3')
     await call(meta, 'MetaWrite', { key: 12, value: Buffer.from('old') })
@@ -142,7 +142,7 @@ describe('over the API', () => {
   })
 })
 
-test('a partition that cannot be read leaves META in memory, and the start goes on', async () => {
+test('with an unreadable partition META stays in memory, and the boot continues', async () => {
   const store = new Store()
   const openDevice = () => Promise.reject(new Error('read "/dev/vda3": EIO'))
   const meta = new Meta({ store, log: silent, kernel: { block: { openDevice } } })
@@ -153,7 +153,7 @@ test('a partition that cannot be read leaves META in memory, and the start goes 
   expect(await meta.flush()).toBe(false)
 })
 
-test('the token that tells a machine from others is META’s as soon as META is known', async () => {
+test('the unique machine token comes from META as soon as META is known', async () => {
   const { meta, store } = machine()
   const runtime = new Runtime(store, { log: silent })
   runtime.register(observeMachineToken)

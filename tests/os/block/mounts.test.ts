@@ -16,34 +16,34 @@ const notHere = () => {
   throw new Error('no program is started here')
 }
 
-/** A machine with EPHEMERAL, a folder on it, an overlay and a swap area; what the kernel is told is written down. */
+/** A machine with EPHEMERAL, a directory on it, an overlay and a swap area; calls to the kernel are recorded. */
 function machine() {
-  const told: string[] = []
+  const recorded: string[] = []
   let busy = ''
   const store = new Store()
   const runtime = new Runtime(store, { log: silent })
-  const doors = {
+  const kernels = {
     files: {
       mkdirAll: (path: string, { mode }: { mode?: number } = {}) =>
-        void told.push(`mkdir ${path}${mode === undefined ? '' : ` ${mode.toString(8)}`}`),
-      chmod: (path: string, mode: number) => void told.push(`chmod ${path} ${mode.toString(8)}`),
+        void recorded.push(`mkdir ${path}${mode === undefined ? '' : ` ${mode.toString(8)}`}`),
+      chmod: (path: string, mode: number) => void recorded.push(`chmod ${path} ${mode.toString(8)}`),
       chown: () => {},
       exists: (path: string) => path !== '/opt',
     },
     mount: {
       mountAt: () => undefined,
       mount: ({ source, target, type, flags = [] }: { source: string; target: string; type?: string; flags?: readonly string[] }) =>
-        void told.push(`mount ${source} ${target} ${type} ${flags.join()}`),
-      remount: (target: string, flags: readonly string[]) => void told.push(`remount ${target} ${flags.join()}`),
+        void recorded.push(`mount ${source} ${target} ${type} ${flags.join()}`),
+      remount: (target: string, flags: readonly string[]) => void recorded.push(`remount ${target} ${flags.join()}`),
       umountTree: (target: string) => {
         if (target === busy) throw new Error(`umount "${target}": EBUSY`)
-        told.push(`umount ${target}`)
+        recorded.push(`umount ${target}`)
         return [target]
       },
     },
     block: {
-      swapOn: (path: string) => void told.push(`swapon ${path}`),
-      swapOff: (path: string) => void told.push(`swapoff ${path}`),
+      swapOn: (path: string) => void recorded.push(`swapon ${path}`),
+      swapOff: (path: string) => void recorded.push(`swapoff ${path}`),
       growXfs: () => true,
       openDevice: async () => ({
         path: '',
@@ -58,7 +58,7 @@ function machine() {
   }
   runtime.register(
     mergeMountRequests,
-    mountVolumes({ kernel: doors, spawn: notHere } as unknown as Parameters<typeof mountVolumes>[0]),
+    mountVolumes({ kernel: kernels, spawn: notHere } as unknown as Parameters<typeof mountVolumes>[0]),
     publishMounts,
   )
   const disk = { type: 'partition' as const, phase: 'ready' as const }
@@ -95,24 +95,24 @@ function machine() {
     if (store.teardown(VolumeMountRequest, id)) store.destroy(VolumeMountRequest, id)
   }
   store.put(VolumeLifecycle, 'lifecycle', {})
-  return { store, runtime, told, ask, drop, hold: (target: string) => (busy = target), settled: () => runtime.settled() }
+  return { store, runtime, recorded, ask, drop, hold: (target: string) => (busy = target), settled: () => runtime.settled() }
 }
 
 const answered = (store: Store) => store.list(VolumeMountStatus).map(({ metadata, spec }) => `${metadata.id} ${spec.target}`)
 
 describe('volumes', () => {
-  test('are mounted parents first, and everybody who asked is told', async () => {
-    const { store, runtime, told, ask, settled } = machine()
+  test('are mounted parents first, with a status for each requester', async () => {
+    const { store, runtime, recorded, ask, settled } = machine()
     ask('a', '/var/lib')
     ask('b', '/etc/cni')
     runtime.start()
     await settled()
-    expect(told).toEqual([])
+    expect(recorded).toEqual([])
     ask('c', 'EPHEMERAL', { secure: true })
     ask('d', 'EPHEMERAL', { readOnly: true })
     ask('e', 's-spare')
     await settled()
-    expect(told).toEqual([
+    expect(recorded).toEqual([
       'mkdir /var',
       'mount /dev/vda4 /var xfs nosuid,nodev',
       'chmod /var 755',
@@ -135,27 +135,27 @@ describe('volumes', () => {
     runtime.stop()
   })
 
-  test('follow who asks: less is asked for when one goes, and the last to go unmounts before it is let go', async () => {
-    const { store, runtime, told, ask, drop, settled } = machine()
+  test('follow their requests: options are merged again when one is removed, and the last one unmounts before it is released', async () => {
+    const { store, runtime, recorded, ask, drop, settled } = machine()
     runtime.start()
     ask('c', 'EPHEMERAL', { secure: true })
     ask('d', 'EPHEMERAL', { readOnly: true })
     await settled()
-    told.length = 0
+    recorded.length = 0
     drop('c')
     await settled()
-    expect(told).toEqual(['remount /var ro'])
+    expect(recorded).toEqual(['remount /var ro'])
     expect(answered(store)).toEqual(['d /var'])
     drop('d')
     await settled()
-    expect(told.at(-1)).toBe('umount /var')
+    expect(recorded.at(-1)).toBe('umount /var')
     expect(store.get(MountStatus, 'EPHEMERAL')).toBeUndefined()
     expect(store.get(VolumeMountRequest, 'd')?.metadata.finalizers ?? []).toEqual([])
     runtime.stop()
   })
 
-  test('are all unmounted, last first, when volumes are given up; one that is in use holds that up', async () => {
-    const { store, runtime, told, ask, hold, settled } = machine()
+  test('are all unmounted in reverse order when released; one in use delays that', async () => {
+    const { store, runtime, recorded, ask, hold, settled } = machine()
     runtime.start()
     for (const [id, volume] of [
       ['c', 'EPHEMERAL'],
@@ -164,17 +164,17 @@ describe('volumes', () => {
     ] as const)
       ask(id, volume)
     await settled()
-    told.length = 0
+    recorded.length = 0
     hold('/var')
     store.teardown(VolumeLifecycle, 'lifecycle')
     await settled()
-    expect(told).toEqual(['umount /etc/cni', 'swapoff /dev/vdb1'])
+    expect(recorded).toEqual(['umount /etc/cni', 'swapoff /dev/vdb1'])
     expect(store.get(VolumeLifecycle, 'lifecycle')?.metadata.finalizers).toEqual(['block.MountController'])
     runtime.stop()
   })
 
-  test('whose mount fails are tried again and hold nobody up', async () => {
-    const { store, runtime, told, ask, settled } = machine()
+  test('whose mount fails are retried and block no others', async () => {
+    const { store, runtime, recorded, ask, settled } = machine()
     store.put(VolumeStatus, '/opt', {
       type: 'overlay',
       phase: 'ready',
@@ -190,7 +190,7 @@ describe('volumes', () => {
       ask(id, volume)
     await settled()
     expect(answered(store)).toEqual(['a /var/lib', 'c /var'])
-    expect(told.some((line) => line.includes('/opt '))).toBe(false)
+    expect(recorded.some((line) => line.includes('/opt '))).toBe(false)
     runtime.stop()
   })
 })

@@ -55,7 +55,7 @@ async function tableWith(...names: string[]): Promise<{ image: Uint8Array; table
 }
 
 describe('a partition table', () => {
-  test('that is written on an empty disk is there or is not', async () => {
+  test('on an empty disk is either written or not', async () => {
     const empty = new Uint8Array(8 * mebibyte)
     const table = newTable({ sectorSize: 512, size: empty.length, diskGuid: crypto.randomUUID() })
     addPartition(table, { label: 'META', type: 'linux', size: mebibyte })
@@ -68,7 +68,7 @@ describe('a partition table', () => {
     expect(count).toBeGreaterThan(50)
   })
 
-  test('that is changed, time after time, is the old or the new; its first copy is whole unless a sector was torn', async () => {
+  test('after repeated changes is the old or the new one; its first copy is valid unless a sector was torn', async () => {
     let { image: before, table } = await tableWith('EFI', 'META')
     for (const added of ['STATE', 'EPHEMERAL', 'u-data']) {
       const old = labels(before)
@@ -84,7 +84,7 @@ describe('a partition table', () => {
     }
   })
 
-  test('that was cut off is changed again, and cut off again', async () => {
+  test('survives a second power cut after an interrupted change', async () => {
     const { image: before, table } = await tableWith('EFI', 'META')
     const next = { ...table, partitions: [...table.partitions] }
     addPartition(next, { label: 'STATE', type: 'linux', size: mebibyte })
@@ -99,12 +99,12 @@ describe('a partition table', () => {
   })
 })
 
-describe('laying out a disk', () => {
+describe('partitioning a disk', () => {
   const plan = { partitions: ['EFI', 'META', 'STATE'].map((label) => ({ label, type: 'linux' as const, size: mebibyte })) }
 
   const empty = new Uint8Array(3 * mebibyte)
 
-  test('leaves what was there, an empty disk, or the new partitions without anything of old in them', async () => {
+  test('leaves the old content, an empty disk, or clean new partitions', async () => {
     const { image: before } = await tableWith('theirs', 'more')
     before.set(bytes('LUKS\xba\xbe'), mebibyte)
     const planned = planDisk({ path: '/dev/vda', size: before.length, sectorSize: 512 }, plan)
@@ -116,7 +116,7 @@ describe('laying out a disk', () => {
     }
   })
 
-  test('of something that is no table leaves it, or no more than what can be told from it', async () => {
+  test('leaves foreign content intact or unrecognizable', async () => {
     const before = new Uint8Array(8 * mebibyte)
     before.set(bytes('hsqs'), 0)
     const planned = planDisk({ path: '/dev/vda', size: before.length, sectorSize: 512 }, plan)
@@ -135,7 +135,7 @@ describe('META', () => {
     return JSON.stringify([...legacy, ...values].map(([tag, value]) => [tag, Buffer.from(value).toString()]))
   }
 
-  test('holds the old values or the new ones, time after time', async () => {
+  test('holds the old or the new values after every cut', async () => {
     let before: Uint8Array = new Uint8Array(mebibyte)
     const values = new Map<number, Uint8Array>()
     for (const [tag, value] of [
@@ -153,7 +153,7 @@ describe('META', () => {
     }
   })
 
-  test('that was cut off is written again, and cut off again', async () => {
+  test('survives a second power cut after an interrupted write', async () => {
     const first = await recorded(new Uint8Array(mebibyte), (target) =>
       writeMetaPartition(target, { values: new Map([[12, bytes('one')]]), legacy: new Map() }),
     )
@@ -169,7 +169,7 @@ describe('META', () => {
     }
   })
 
-  test('keeps its legacy area whole as well', async () => {
+  test('keeps its legacy area intact as well', async () => {
     const before = new Uint8Array(mebibyte)
     const legacy = writeAdv(
       new Map([
@@ -187,7 +187,7 @@ describe('META', () => {
   })
 })
 
-test('a wipe that is cut off leaves a table that leads to its partitions, or none', async () => {
+test('an interrupted wipe leaves either the table with its partitions, or no table', async () => {
   const { image: before, table } = await tableWith('STATE', 'EPHEMERAL')
   const { calls } = await recorded(before, async (target) => {
     for (const { first, last } of table.partitions) await wipeSignatures(target, first * 512, (last + 1 - first) * 512)

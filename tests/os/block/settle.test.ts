@@ -22,7 +22,7 @@ function found(name?: string) {
   return { disks: store.list(Disk), volumes: store.list(DiscoveredVolume), system: 'vda' }
 }
 
-test('a STATE that is wiped before it is used is missing, one whose partition is gone is a failure', async () => {
+test('STATE is missing if wiped before use, and failed if its partition disappeared', async () => {
   const settling = new Settling({ log: silent } as unknown as Machine)
   const config = stateVolume(undefined)
   const settle = (name?: string) => settling.settle('STATE', config, { found: found(name), inUse: false, mayMake: false })

@@ -19,13 +19,13 @@ function machine(...partitions: { id: string; label: string }[]): Found {
 
 const archive = { type: 'partition', locator: { match: 'volume.partition_label == "ARCHIVE"' }, provisioning: {} } as unknown as Config
 
-describe('a volume that is there already', () => {
+describe('an existing volume', () => {
   test('is the one on the first disk', () => {
     const found = machine({ id: 'vdc1', label: 'ARCHIVE' }, { id: 'vdb2', label: 'ARCHIVE' }, { id: 'vdb1', label: 'other' })
     expect(locate(archive, found)?.metadata.id).toBe('vdb2')
   })
 
-  test('stays where it was found when another of its kind is plugged in', () => {
+  test('stays located when a similar disk is attached', () => {
     const found = machine({ id: 'vdc1', label: 'ARCHIVE' }, { id: 'sda1', label: 'ARCHIVE' })
     expect(locate(archive, found, '/dev/vdc1')?.metadata.id).toBe('vdc1')
     expect(locate(archive, machine({ id: 'sda1', label: 'ARCHIVE' }), '/dev/vdc1')?.metadata.id).toBe('sda1')

@@ -48,7 +48,7 @@ async function settled(text?: string, prepare = (_: Store) => {}) {
 const ids = (store: Store) => store.list(VolumeConfig).map(({ metadata }) => metadata.id)
 
 describe('the volumes of a machine', () => {
-  test('without a configuration are only looked for', async () => {
+  test('without a configuration are only located', async () => {
     const store = await settled()
     expect(ids(store)).toEqual(['META', 'STATE'])
     expect(store.get(VolumeConfig, 'STATE')?.spec.provisioning.partitionSpec).toBeUndefined()
@@ -56,7 +56,7 @@ describe('the volumes of a machine', () => {
     expect(store.get(VolumeConfig, 'STATE')?.spec.locator.match).toContain('volume.name != ""')
   })
 
-  test('of its own are STATE of 100 MiB, EPHEMERAL with the rest, folders and overlays on it', async () => {
+  test('are STATE of 100 MiB, EPHEMERAL with the remaining space, directories and overlays on it', async () => {
     const store = await settled(config(''))
     expect(store.get(VolumeConfig, 'STATE')?.spec.provisioning).toMatchObject({
       diskSelector: { match: 'system_disk' },
@@ -84,7 +84,7 @@ describe('the volumes of a machine', () => {
     expect(locator).toEqual({ match: 'volume.partition_label == "EPHEMERAL"', diskMatch: 'disk.transport == "nvme"' })
   })
 
-  test('for workloads have a letter in front, and those that are mounted are asked for', async () => {
+  test('for workloads have a letter in front, and mounted ones are requested', async () => {
     const on = 'provisioning:\n  diskSelector:\n    match: "!system_disk"\n  maxSize: 10GiB\n'
     const store = await settled(
       config(
@@ -115,7 +115,7 @@ describe('the volumes of a machine', () => {
     })
   })
 
-  test('the old way are partitions of a disk by their number', async () => {
+  test('in the older form are partitions of a disk by number', async () => {
     const store = await settled(
       config(
         '  disks:\n    - device: /dev/sdb\n      partitions:\n        - mountpoint: /var/mnt/extra\n          size: 10GB\n        - mountpoint: /srv\n',
@@ -136,7 +136,7 @@ describe('sizes', () => {
   const most = (maxSize: string, disk: number) =>
     mostOf({ relativeMaxSize: 0, negativeMaxSize: false, ...provisioningOf({ maxSize }, usual) }, disk)
 
-  test('are bytes, a share of the disk, or what is to stay free', () => {
+  test('are bytes, percent of the disk, or space to leave free', () => {
     expect(most('1000', 5000)).toBe(1000)
     expect(most('50%', 5000)).toBe(2500)
     expect(most('-1000', 5000)).toBe(4000)
@@ -144,7 +144,7 @@ describe('sizes', () => {
     expect(mostOf({ relativeMaxSize: 0, negativeMaxSize: false, ...provisioningOf({}, usual) }, 5000)).toBe(Number.MAX_SAFE_INTEGER)
   })
 
-  test('need no more at first than they may become', () => {
+  test('have a minimum no larger than the maximum', () => {
     expect(provisioningOf({ maxSize: '64' }, usual).minSize).toBe(64)
     expect(provisioningOf({ minSize: '32', maxSize: '64' }, usual).minSize).toBe(32)
     expect(provisioningOf({ maxSize: '-64' }, usual).minSize).toBe(100)
@@ -163,7 +163,7 @@ describe('expressions', () => {
     transport: 'nvme',
   }
 
-  test('pick disks by what is known of them', () => {
+  test('select disks by their properties', () => {
     for (const text of [
       'disk.transport == "nvme" && !system_disk',
       'disk.size > 10u * GiB && disk.size < 1u * TB',
@@ -180,24 +180,24 @@ describe('expressions', () => {
     for (const line of lines) expect([line, expressionProblem(line, 'disk')]).toEqual([line, undefined])
   })
 
-  test('that are wrong are told with the configuration', () => {
-    const told = (text: string) =>
+  test('that are invalid fail validation', () => {
+    const recorded = (text: string) =>
       ConfigContainer.parse(config('', text))
         .validate('metal')
         .errors.map(({ message }) => message)
     const raw = (match: string) =>
-      told(`kind: RawVolumeConfig\nname: a\nprovisioning:\n  diskSelector:\n    match: ${JSON.stringify(match)}\n  minSize: 1GiB\n`)
+      recorded(`kind: RawVolumeConfig\nname: a\nprovisioning:\n  diskSelector:\n    match: ${JSON.stringify(match)}\n  minSize: 1GiB\n`)
     expect(raw('disk.sise > 5').join()).toContain('"disk.sise > 5" does not select a disk: character 6: no such key: sise')
     expect(raw('disk.size >').join()).toContain('does not select a disk')
     expect(raw('volume.name == "x"').join()).toContain('character 1: unknown variable: volume')
     expect(raw('"/dev/disk/by-id/x" in disk.symlinks || disk.symlinks[0] == "y"').join()).not.toContain('does not select')
-    expect(told('kind: ExistingVolumeConfig\nname: a\ndiscovery:\n  volumeSelector:\n    match: volume.lable == "x"\n').join()).toContain(
-      'character 8: no such key: lable',
-    )
+    expect(
+      recorded('kind: ExistingVolumeConfig\nname: a\ndiscovery:\n  volumeSelector:\n    match: volume.lable == "x"\n').join(),
+    ).toContain('character 8: no such key: lable')
   })
 })
 
-test('swap areas are told of with their use, compressed swap once it is on', async () => {
+test('swap areas are published with their usage, zswap once enabled', async () => {
   const store = await settled(config('', 'kind: ZswapConfig\nmaxPoolPercent: 30\nshrinkerEnabled: false\n'), (store) =>
     store.put(KernelParamStatus, 'sys.module.zswap.parameters.enabled', { current: 'Y', default: 'N', unsupported: false }),
   )

@@ -61,7 +61,7 @@ test('the system disk itself is never wiped', async () => {
   expect(touched).toEqual([])
 })
 
-test('a partition for workloads may be wiped on any disk, once no volume uses it or the caller skips that check', async () => {
+test('a workload partition may be wiped on any disk if no volume uses it or the caller skips that check', async () => {
   const { wipe, touched, store } = machine()
   expect(await wipe('sda9')).toBe('opened')
   expect(await wipe('sdb2')).toBe('opened')
@@ -71,7 +71,7 @@ test('a partition for workloads may be wiped on any disk, once no volume uses it
   expect(touched).toEqual(['/dev/sda9', '/dev/sdb2', '/dev/sda9'])
 })
 
-test('a system volume on another disk is not wiped, also when the check of volumes is skipped', async () => {
+test('a system volume on another disk is not wiped, even if the volume check is skipped', async () => {
   const { wipe, touched, store } = machine()
   store.put(VolumeStatus, 'r-raw', { phase: 'ready', type: 'partition', location: '/dev/sdb2', parentLocation: '/dev/sdb' })
   store.put(VolumeStatus, 'EPHEMERAL', { phase: 'ready', type: 'partition', location: '/dev/sdb1', parentLocation: '/dev/sdb' })

@@ -12,7 +12,7 @@ import type { common } from '../../../src/rpc/messages.ts'
 const folder = mkdtempSync(join(tmpdir(), 'archive-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-test('what is packed comes out of tar as it was: contents, modes, times, links, long names', async () => {
+test('tar extracts identical contents, modes, times, links and long names', async () => {
   const source = join(folder, 'source')
   const long = `${'d'.repeat(90)}/${'f'.repeat(120)}`
   mkdirSync(join(source, 'd'.repeat(90)), { recursive: true })
@@ -38,7 +38,7 @@ test('what is packed comes out of tar as it was: contents, modes, times, links, 
 const namesIn = (tar: Uint8Array): string[] =>
   Bun.spawnSync(['tar', '-t'], { stdin: tar }).stdout.toString().split('\n').filter(Boolean).toSorted()
 
-test('the folder itself is no entry, and a file alone is one by its name', async () => {
+test('the directory itself is no entry, and a single file is one by its name', async () => {
   const source = join(folder, 'tree')
   mkdirSync(join(source, 'sub'), { recursive: true })
   writeFileSync(join(source, 'sub/file'), 'x')
@@ -47,7 +47,7 @@ test('the folder itself is no entry, and a file alone is one by its name', async
   expect(await pack(join(source, 'sub/file'))).toEqual(['file'])
 })
 
-test('a copy with files that cannot be read is whole but for them, and says so in its last message', async () => {
+test('a copy with unreadable files is complete without them, and reports them in its last message', async () => {
   const source = join(folder, 'half')
   mkdirSync(source)
   for (const name of ['a', 'b', 'c']) writeFileSync(join(source, name), `${name}`.repeat(600))

@@ -38,27 +38,27 @@ const usage = async (request: object) =>
   call<machine.DiskUsageInfo>('machine.MachineService/DiskUsage', { recursionDepth: 0, all: false, threshold: 0, ...request })
 
 describe('a list', () => {
-  test('of a folder begins with itself, of a file or a link to one is its name', async () => {
+  test('of a directory begins with itself, of a file or a link to one is its name', async () => {
     expect(await list({ root: join(root, 'a') })).toEqual(['.', 'b', 'one'])
     expect(await list({ root: join(root, 'a/one') })).toEqual(['one'])
     expect(await list({ root: join(root, 'alias') })).toEqual(['one'])
   })
 
-  test('of a link to a folder is of the folder', async () => {
+  test('of a link to a directory is that of the directory', async () => {
     expect(await list({ root: join(root, 'link') })).toEqual(['.', 'b', 'one'])
   })
 
-  test('goes down as far as asked, and without limit for zero and less', async () => {
+  test('recurses to the requested depth, without limit for zero and less', async () => {
     const all = ['.', 'b', 'b/c', 'b/c/three', 'b/two', 'one']
     expect(await list({ root: join(root, 'a'), recurse: true, recursionDepth: 2 })).toEqual(['.', 'b', 'b/c', 'b/two', 'one'])
     for (const recursionDepth of [0, -1]) expect(await list({ root: join(root, 'a'), recurse: true, recursionDepth })).toEqual(all)
   })
 
-  test('stays in the folder when it is not to go down, whatever the depth', async () => {
+  test('stays in the directory without recursion, whatever the depth', async () => {
     for (const recursionDepth of [-1, 0, 1]) expect(await list({ root: join(root, 'a'), recursionDepth })).toEqual(['.', 'b', 'one'])
   })
 
-  test('takes a path that does not begin at the root as if it did', async () => {
+  test('takes a relative path relative to the root', async () => {
     expect(await list({ root: join(root, 'a').slice(1) })).toEqual(['.', 'b', 'one'])
   })
 })
@@ -66,27 +66,27 @@ describe('a list', () => {
 describe('usage', () => {
   const names = async (request: object) => (await usage({ paths: [join(root, 'a')], ...request })).map(({ relativeName }) => relativeName)
 
-  test('is of so many levels, the path itself being the first', async () => {
+  test('covers the requested levels, the path itself being the first', async () => {
     expect(await names({ recursionDepth: 1 })).toEqual(['.'])
     expect(await names({ recursionDepth: 2 })).toEqual(['b', '.'])
     expect(await names({ recursionDepth: 3 })).toEqual(['b/c', 'b', '.'])
     expect(await names({ recursionDepth: 0 })).toEqual(['b/c', 'b', '.'])
   })
 
-  test('is of files too when asked for all', async () => {
+  test('includes files on request', async () => {
     expect(await names({ recursionDepth: 2, all: true })).toEqual(['b', 'one', '.'])
     expect((await usage({ paths: [join(root, 'a/one')], all: true })).map(({ relativeName, size }) => [relativeName, size])).toEqual([
       ['one', 1000],
     ])
   })
 
-  test('leaves out what is smaller than a threshold, or larger than a negative one', async () => {
+  test('omits sizes below a threshold, or above a negative one', async () => {
     const sizes = Object.fromEntries((await usage({ paths: [join(root, 'a')] })).map(({ relativeName, size }) => [relativeName, size]))
     expect(await names({ threshold: sizes.b! + 1 })).toEqual(['.'])
     expect(await names({ threshold: -sizes.b! })).toEqual(['b/c', 'b'])
   })
 
-  test('of a path that is not there is a row with the reason, and the other paths are measured', async () => {
+  test('of a missing path is a row with the reason, and other paths are measured', async () => {
     const rows = await usage({ paths: [join(root, 'none'), join(root, 'a/b/c')] })
     expect(rows.map(({ relativeName, error }) => [relativeName, error ?? ''])).toEqual([
       [join(root, 'none'), `measure "${join(root, 'none')}": no such file or directory`],

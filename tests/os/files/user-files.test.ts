@@ -2,10 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import type { UserFile } from '../../../src/os/files/documents/machine-files.ts'
 import { UserFileError, writeUserFiles } from '../../../src/os/files/user-files.ts'
 
-/** A node's files in memory, and what was told to its kernel. */
+/** A node with files in memory and recorded kernel calls. */
 function node(before: Record<string, string> = {}) {
   const content = new Map(Object.entries(before))
-  const told: string[] = []
+  const recorded: string[] = []
   const mounted = new Set<string>()
   const kernel = {
     files: {
@@ -14,7 +14,7 @@ function node(before: Record<string, string> = {}) {
       readTextIfThere: (path: string) => content.get(path),
       async writeAtomic(path: string, text: string | Uint8Array, { mode = 0 } = {}) {
         content.set(path, String(text))
-        told.push(`write ${path} ${mode.toString(8)}`)
+        recorded.push(`write ${path} ${mode.toString(8)}`)
       },
       writeInto: (path: string, text: string) => void content.set(path, text),
     },
@@ -22,38 +22,38 @@ function node(before: Record<string, string> = {}) {
       bind(source: string, target: string) {
         mounted.add(target)
         content.set(target, content.get(source)!)
-        told.push(`bind ${source} ${target}`)
+        recorded.push(`bind ${source} ${target}`)
       },
       mountAt: (path: string) => (mounted.has(path) ? ({} as never) : undefined),
     },
   }
-  return { content, told, write: (...files: UserFile[]) => writeUserFiles(kernel, files) }
+  return { content, recorded, write: (...files: UserFile[]) => writeUserFiles(kernel, files) }
 }
 
 describe('a file of the configuration', () => {
-  test('is made below /var with its mode', async () => {
-    const { content, told, write } = node()
+  test('is created below /var with its mode', async () => {
+    const { content, recorded, write } = node()
     await write({ path: '/var/etc/a.conf', content: 'a', permissions: '0o600', op: 'create' })
     expect(content.get('/var/etc/a.conf')).toBe('a')
-    expect(told).toEqual(['write /var/etc/a.conf 600'])
+    expect(recorded).toEqual(['write /var/etc/a.conf 600'])
   })
 
-  test('of the image is changed by showing another in its place', async () => {
-    const { content, told, write } = node({ '/etc/profile': 'old\n' })
+  test('of the image is replaced by a bind mount', async () => {
+    const { content, recorded, write } = node({ '/etc/profile': 'old\n' })
     await write({ path: '/etc/profile', content: 'new\n', op: 'overwrite' })
     expect(content.get('/etc/profile')).toBe('new\n')
-    expect(told).toEqual(['write /system/files/etc/profile 644', 'bind /system/files/etc/profile /etc/profile'])
+    expect(recorded).toEqual(['write /system/files/etc/profile 644', 'bind /system/files/etc/profile /etc/profile'])
     await write({ path: '/etc/profile', content: 'more\n', op: 'append' })
     expect(content.get('/etc/profile')).toBe('new\nmore\n')
   })
 
-  test('that was appended to at an earlier start is left as it is', async () => {
+  test('that was appended to at an earlier boot is left as it is', async () => {
     const { content, write } = node({ '/var/log/x': 'a\n' })
     for (let start = 0; start < 2; start++) await write({ path: '/var/log/x', content: 'b\n', op: 'append' })
     expect(content.get('/var/log/x')).toBe('a\nb\n')
   })
 
-  test('that cannot be put where it is wanted is told, and the others are written all the same', async () => {
+  test('that cannot be written is reported, and the others are written anyway', async () => {
     const { content, write } = node()
     const wrong = write(
       { path: '/etc/new', content: '', op: 'create' },

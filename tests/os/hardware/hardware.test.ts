@@ -43,7 +43,7 @@ async function run(files: object, fill: (store: Store) => void = () => {}) {
 
 const firmware = { exists: (path: string) => path.startsWith('/sys/firmware'), read: () => table }
 
-test('the machine, its processors and its memory are what the firmware says', async () => {
+test('machine, processors and memory are read from SMBIOS', async () => {
   const store = await run(firmware)
   expect(store.get(SystemInformation, 'systeminformation')?.spec).toMatchObject({
     manufacturer: 'QEMU',
@@ -58,7 +58,7 @@ test('the machine, its processors and its memory are what the firmware says', as
   expect(store.list(MemoryModule).map(({ metadata, spec }) => [metadata.id, spec.sizeMiB])).toEqual([['DIMM-0', 65_536]])
 })
 
-test('a UUID in META is stronger than the firmware’s', async () => {
+test('a UUID in META overrides that of the firmware', async () => {
   const store = await run(firmware, (each) => each.put(MetaKey, '0x0f', { value: 'aaaaaaaa-0000-0000-0000-000000000000' }))
   expect(store.get(SystemInformation, 'systeminformation')?.spec).toMatchObject({
     manufacturer: 'QEMU',
@@ -66,7 +66,7 @@ test('a UUID in META is stronger than the firmware’s', async () => {
   })
 })
 
-test('PCI devices are shown with what they are and who drives them, once udevd has been through', async () => {
+test('PCI devices are published with class and driver, once udevd has settled', async () => {
   const at = '/sys/bus/pci/devices'
   const texts: Record<string, string> = { class: '0x020000\n', vendor: '0x1af4\n', device: '0x1041\n' }
   const files = {

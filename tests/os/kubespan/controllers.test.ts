@@ -28,7 +28,7 @@ import { RouteSpec } from '../../../src/os/network/resources/route.ts'
 import { RoutingRuleSpec } from '../../../src/os/network/resources/routing-rule.ts'
 import { Diagnostic } from '../../../src/os/runtime/resources/diagnostic.ts'
 
-/** A machine whose kernel tells of these peers, with a folder of its own for STATE. */
+/** A machine whose kernel reports these peers, with a directory for STATE. */
 function machine({ hasWireguard = true, folder = new Map<string, string>(), state = 'missing' as 'missing' | 'ready' } = {}) {
   const store = new Store()
   const entries: LogEntry[] = []
@@ -78,7 +78,7 @@ const affiliate = (nodeId: string, more: object = {}, address = '10.0.0.5') => (
   },
 })
 
-test('key and address are made once and kept; another cluster gives another address', async () => {
+test('key and address are generated once and kept; another cluster changes the address', async () => {
   const { store, os, folder } = machine()
   store.put(MachineConfig, 'v1alpha1', mesh())
   await os.settled()
@@ -93,14 +93,14 @@ test('key and address are made once and kept; another cluster gives another addr
   expect(second.subnet.endsWith('/64')).toBe(true)
 })
 
-test('no key is made while the STATE that may hold one is not there', async () => {
+test('no key is generated while STATE may contain one but is not mounted', async () => {
   const { store, os, folder } = machine({ state: 'ready' })
   store.put(MachineConfig, 'v1alpha1', mesh())
   await os.settled()
   expect([store.get(KubeSpanIdentity, 'local'), folder.size]).toEqual([undefined, 0])
 })
 
-test('both forms of the configuration say the same', async () => {
+test('both forms of the configuration are equivalent', async () => {
   const { store, os } = machine()
   store.put(
     MachineConfig,
@@ -121,7 +121,7 @@ test('both forms of the configuration say the same', async () => {
   })
 })
 
-test('a mesh without discovery is refused by name', async () => {
+test('a mesh without discovery fails with the missing settings', async () => {
   const { store, os, entries } = machine()
   store.put(MachineConfig, 'v1alpha1', mesh().replace('discovery: {enabled: true}', 'discovery: {enabled: false}'))
   await os.settled()
@@ -131,7 +131,7 @@ test('a mesh without discovery is refused by name', async () => {
   )
 })
 
-test('no peer takes the networks of all pods, however it is called', async () => {
+test('no peer takes the whole pod network, whatever its name', async () => {
   const { store, os, entries } = machine()
   const small = 'network: {podSubnets: [10.244.0.0/16, 10.200.7.0/24, "fd00:10::/56"]}, id'
   store.put(MachineConfig, 'v1alpha1', mesh().replace('id', small))
@@ -146,7 +146,7 @@ test('no peer takes the networks of all pods, however it is called', async () =>
   expect(store.get(KubeSpanPeerSpec, 'key of a')?.spec.allowedIPs).not.toContain('10.244.0.0/16')
 })
 
-test('peers are affiliates with a key; what they leave out and what another has is not sent to them', async () => {
+test('peers are affiliates with a key; excluded networks and those of other peers are not routed to them', async () => {
   const { store, os, entries } = machine()
   store.put(MachineConfig, 'v1alpha1', mesh())
   store.put(Affiliate, 'us', affiliate('us'))
@@ -162,7 +162,7 @@ test('peers are affiliates with a key; what they leave out and what another has 
   expect(entries.some(({ message }) => message === 'peers claim overlapping addresses')).toBe(true)
 })
 
-test('what a node is comes before what others advertise, and nobody advertises half the Internet', async () => {
+test("a node's own addresses precede advertised networks, and no node advertises half the Internet", async () => {
   const { store, os } = machine()
   store.put(MachineConfig, 'v1alpha1', mesh())
   const thief = affiliate('a')
@@ -178,13 +178,13 @@ test('what a node is comes before what others advertise, and nobody advertises h
   expect(allowed('key of a').filter((network) => network === `${address}/32` || /\/[0-7]$/.test(network))).toEqual([])
 })
 
-test('the kernel is given link, address, routes, rules and marks; peers that are down are bypassed where it is wished', async () => {
+test('link, address, routes, rules and marks are declared; peers that are down are bypassed if configured', async () => {
   const { store, os, peers, at } = machine()
   store.put(Affiliate, 'a', affiliate('a'))
   store.put(MachineConfig, 'v1alpha1', mesh())
   await os.settled()
-  const wish = (type: any, id: string) => store.get<any>(type, id, { namespace: 'network-config' })?.spec
-  expect(wish(LinkSpec, 'operator/kubespan')).toMatchObject({
+  const settings = (type: any, id: string) => store.get<any>(type, id, { namespace: 'network-config' })?.spec
+  expect(settings(LinkSpec, 'operator/kubespan')).toMatchObject({
     kind: 'wireguard',
     mtu: 1420,
     wireguard: {
@@ -196,8 +196,8 @@ test('the kernel is given link, address, routes, rules and marks; peers that are
   expect(store.list(AddressSpec, { namespace: 'network-config' }).map(({ spec }) => spec.address)).toEqual([
     expect.stringMatching(/^fd.*\/64$/),
   ])
-  expect(wish(RouteSpec, 'operator/180/inet4')).toMatchObject({ dst: '', table: '180', outLinkName: 'kubespan' })
-  expect(wish(RoutingRuleSpec, 'operator/inet6/32500')).toMatchObject({ table: '180', priority: 32500, fwMark: 0x40, fwMask: 0x60 })
+  expect(settings(RouteSpec, 'operator/180/inet4')).toMatchObject({ dst: '', table: '180', outLinkName: 'kubespan' })
+  expect(settings(RoutingRuleSpec, 'operator/inet6/32500')).toMatchObject({ table: '180', priority: 32500, fwMark: 0x40, fwMask: 0x60 })
   const targets = () => store.get(NfTablesChain, 'kubespan_outgoing')!.spec.rules.at(-1)?.matchDestinationAddress?.includeSubnets
   expect(targets()).toEqual(['10.0.0.5/32', '10.244.5.0/24', 'fd00::5/128'])
   expect(store.get(KubeSpanPeerStatus, 'key of a')!.spec).toMatchObject({
@@ -223,7 +223,7 @@ test('the kernel is given link, address, routes, rules and marks; peers that are
   expect(store.list(NfTablesChain)).toEqual([])
 })
 
-test('a kernel without WireGuard says so, and nothing is sent into the void', async () => {
+test('a kernel without WireGuard is reported, and no key is published', async () => {
   const { store, os, at } = machine({ hasWireguard: false })
   store.put(Affiliate, 'a', affiliate('a'))
   store.put(MachineConfig, 'v1alpha1', mesh())
@@ -237,11 +237,11 @@ test('a kernel without WireGuard says so, and nothing is sent into the void', as
   expect(store.get(Diagnostic, 'kubespan-wireguard')!.spec.message).toContain('this kernel has no WireGuard')
   expect(store.list(NfTablesChain)).toEqual([])
   expect(store.list(LinkSpec, { namespace: 'network-config' })).toEqual([])
-  // The others are not told to send here.
+  // No key is published, so peers do not send here.
   expect(store.list(KubeSpanIdentity)).toEqual([])
 })
 
-test('this node tells its key, its filtered endpoints, those it is seen at, and its pods where it is wished', async () => {
+test('this node publishes its key, filtered and observed endpoints, and its pod networks if configured', async () => {
   const { store, os } = machine()
   store.put(DiscoveryConfig, 'cluster', {
     discoveryEnabled: true,

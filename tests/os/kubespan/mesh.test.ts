@@ -5,7 +5,7 @@ import { meshChains } from '../../../src/os/kubespan/packet-filter.ts'
 import { PeerTracker, timeouts } from '../../../src/os/kubespan/peer-tracker.ts'
 import { nftScript } from '../../../src/os/network/firewall/nft-script.ts'
 
-test('the address follows from the id of the cluster and the network card', () => {
+test('the address is derived from cluster id and hardware address', () => {
   // The pair that the field's own tests use.
   expect(meshAddress('8XuV9TZHW08DOk3bVxQjH9ih_TBKjnh-j44tsCLSBzo=', 'ea:71:1b:b2:cc:ee')).toEqual({
     address: 'fd7f:175a:b97c:5602:e871:1bff:feb2:ccee/128',
@@ -14,7 +14,7 @@ test('the address follows from the id of the cluster and the network card', () =
   expect(() => meshAddress('c', '00:11')).toThrow('is not a hardware address of six bytes')
 })
 
-test('keys are those of Curve25519', () => {
+test('keys are Curve25519 keys', () => {
   // RFC 7748 6.1
   const alice = Buffer.from('77076d0a7318a57d3c16c17251b26645c6c2f29f5e2e2a1a0c4b0b1d3cd1e6e3', 'hex').toString('base64')
   expect(Buffer.from(publicKeyOf(alice), 'base64')).toHaveLength(32)
@@ -24,7 +24,7 @@ test('keys are those of Curve25519', () => {
   expect(() => publicKeyOf('short')).toThrow(RangeError)
 })
 
-test('packets to peers are marked for the link, those of WireGuard itself are left alone', () => {
+test("packets to peers are marked for the link, WireGuard's own packets are not", () => {
   const script = nftScript(meshChains(['10.2.0.0/16', 'fd00::1/128'], 1420))
   const lines = script.text.split('\n').map((line) => line.replace(/ comment ".*"/, '').trim())
   expect(lines).toContain('type filter hook prerouting priority 0; policy accept;')
@@ -48,7 +48,7 @@ const peer = (more: object) => ({
   ...more,
 })
 
-test('a peer never heard of is tried everywhere at once, then slowly', () => {
+test('a peer never heard of is tried at each endpoint quickly, then slowly', () => {
   const tracker = new PeerTracker()
   const endpoints = ['a:1', 'b:1', 'c:1']
   const tried = [0, 1, 2, 3].map((step) => tracker.update('k', endpoints, peer({}), step * timeouts.first).endpoint)
@@ -63,7 +63,7 @@ test('a peer never heard of is tried everywhere at once, then slowly', () => {
   expect(tracker.update('k', [...endpoints, 'd:1'], peer({}), late + timeouts.lost + timeouts.first).endpoint).toBe('d:1')
 })
 
-test('a peer that answers is followed where it goes, and looked for when it falls silent', () => {
+test('a responding peer is followed when it roams, and searched when it falls silent', () => {
   const tracker = new PeerTracker()
   const endpoints = ['a:1', 'b:1']
   let now = 1_000_000
@@ -79,13 +79,13 @@ test('a peer that answers is followed where it goes, and looked for when it fall
   now += 1
   expect(tracker.update('k', endpoints, peer(roamed), now)).toMatchObject({ state: 'up', endpoint: 'a:1' })
   expect(tracker.next(now)).toBe(timeouts.lost)
-  // Made anew the kernel knows of no handshake; we do.
+  // A recreated peer has no handshake in the kernel, but has one here.
   now += timeouts.handshake
   expect(tracker.update('k', endpoints, peer({ endpoint: 'a:1' }), now)).toMatchObject({ state: 'down', endpoint: 'b:1' })
   expect(tracker.update('k', endpoints, peer({ endpoint: 'b:1', lastHandshake: now / 1000, receivedBytes: 7 }), now).state).toBe('up')
 })
 
-test('a peer that tells of a new endpoint and falls silent has moved: it is looked for at once', () => {
+test('a peer with a new endpoint that falls silent has moved and is searched at once', () => {
   const tracker = new PeerTracker()
   const there = peer({ endpoint: 'a:1', lastHandshake: 1000, receivedBytes: 90 })
   let now = 1_000_000
@@ -101,7 +101,7 @@ test('a peer that tells of a new endpoint and falls silent has moved: it is look
   expect(tracker.next(now + timeouts.first)).toBe(timeouts.silent + 1)
 })
 
-test('a peer without endpoints is waited for', () => {
+test('a peer without endpoints is awaited', () => {
   const tracker = new PeerTracker()
   expect(tracker.update('k', [], peer({}), 0)).toMatchObject({ state: 'unknown', endpoint: '' })
   expect(tracker.next(5)).toBeUndefined()

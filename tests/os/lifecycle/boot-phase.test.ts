@@ -8,7 +8,7 @@ import { BootPhase } from '../../../src/os/lifecycle/resources/boot-phase.ts'
 import { Sequencer } from '../../../src/os/lifecycle/sequencer.ts'
 import { Events } from '../../../src/os/runtime/events.ts'
 
-test('every phase of a start is a resource with its times and what went wrong', async () => {
+test('every boot phase is a resource with its times and error', async () => {
   let clock = 3_500
   const phases = new PhaseLog(() => clock)
   phases.before('start', 'kernel', ['kernel'])

@@ -29,7 +29,7 @@ async function withdrawing({ machine, store, state }: { machine: Machine; store:
   return { withdrawn }
 }
 
-test('a configuration is withdrawn when nobody sees it in force any more', async () => {
+test('a configuration is withdrawn once no controller sees it', async () => {
   const node = await configured()
   const { withdrawn } = await withdrawing(node)
   node.store.destroy(AcquireConfigStatus, acquireId)
@@ -39,7 +39,7 @@ test('a configuration is withdrawn when nobody sees it in force any more', async
   expect(node.outcome()).toMatchObject({ outcome: 'reverted', reason: 'the machine could not be installed with it' })
 })
 
-test('one that comes before that was seen is gone on with', async () => {
+test('a configuration applied before that is kept', async () => {
   const node = await configured()
   const { withdrawn } = await withdrawing(node)
   await node.state.step('apply', { text })
@@ -47,7 +47,7 @@ test('one that comes before that was seen is gone on with', async () => {
   expect([node.state.inForce, node.disk.get(statePath)]).toEqual([text, text])
 })
 
-test('what there is of it in memory is carried to the disk, the configuration last', async () => {
+test('data in memory is copied to the disk, the configuration last', async () => {
   const { disk, state } = await configured()
   const known = state.files()
   expect([...known.keys()].toSorted()).toEqual(configPaths.filter((path) => disk.has(path)).toSorted())

@@ -8,12 +8,12 @@ const start = (commandLine: string) => () =>
     signal: new AbortController().signal,
   })
 
-test('a machine whose kernel was started with its protection starts', () => {
+test('a kernel with hardening parameters boots', () => {
   expect(start('console=ttyS0 slab_nomerge pti=on')).not.toThrow()
   expect(start('pti=off slab_nomerge= pti=on')).not.toThrow()
 })
 
-test('one without it is refused, and told what is missing', () => {
+test('a kernel without hardening parameters is refused with the missing ones', () => {
   expect(start('slab_nomerge pti=off')).toThrow('kernel parameter "pti=on" is missing: the machine starts only with it on')
   expect(start('pti=on pti=auto slab_nomerge')).toThrow('"pti=on"')
   expect(start('console=ttyS0')).toThrow('kernel parameter "slab_nomerge" and "pti=on" are missing: the machine starts only with them on')

@@ -30,8 +30,8 @@ function installed(): Store {
   return store
 }
 
-const wish = (given: Partial<ResetRequest> = {}): ResetRequest => ({ mode: 'all', labels: [], disks: [], ...given })
-const onMetal = (given: Partial<ResetRequest>) => resetTarget({ store: installed(), mode: 'metal' }, wish(given))
+const settings = (given: Partial<ResetRequest> = {}): ResetRequest => ({ mode: 'all', labels: [], disks: [], ...given })
+const onMetal = (given: Partial<ResetRequest>) => resetTarget({ store: installed(), mode: 'metal' }, settings(given))
 
 describe('a reset of a machine', () => {
   test('wipes the whole system disk unless partitions are named', () => {
@@ -39,21 +39,21 @@ describe('a reset of a machine', () => {
     expect(onMetal({ labels: ['STATE', 'EPHEMERAL'] })).toEqual({ system: ['STATE', 'EPHEMERAL'], disks: [] })
   })
 
-  test('wipes disks for workloads by any of their names, and only them when that is asked for', () => {
+  test('wipes user disks by any of their names, and only these on request', () => {
     expect(onMetal({ disks: ['/dev/vdb'] })).toEqual({ system: 'all', disks: ['/dev/vdb'] })
     expect(onMetal({ mode: 'user-disks', disks: ['/dev/disk/by-id/vdb'] })).toEqual({ system: [], disks: ['/dev/vdb'] })
     expect(onMetal({ mode: 'system-disk', disks: ['vdb'] })).toEqual({ system: 'all', disks: [] })
   })
 
-  test('of what it does not have is refused with what it has', () => {
+  test('of an unknown target is refused with the list of targets', () => {
     expect(() => onMetal({ labels: ['BOOT'] })).toThrow('no partition "BOOT" to wipe, this node has EFI, META, STATE, EPHEMERAL')
     expect(() => onMetal({ disks: ['/dev/vda'] })).toThrow('no disk "/dev/vda" for workloads to wipe, this node has /dev/vdb')
     expect(() => onMetal({ disks: ['sr0'] })).toThrow(NothingSuch)
   })
 })
 
-test('a container has two folders to empty and no disks', () => {
-  const inContainer = (given: Partial<ResetRequest>) => resetTarget({ store: installed(), mode: 'container' }, wish(given))
+test('a container has two directories to empty and no disks', () => {
+  const inContainer = (given: Partial<ResetRequest>) => resetTarget({ store: installed(), mode: 'container' }, settings(given))
   expect(inContainer({ labels: ['STATE'] })).toEqual({ system: ['STATE'], disks: [] })
   expect(() => inContainer({ labels: ['META'] })).toThrow('this node has STATE, EPHEMERAL')
   expect(() => inContainer({ disks: ['/dev/vdb'] })).toThrow('this node has no user disks to wipe (requested: /dev/vdb)')

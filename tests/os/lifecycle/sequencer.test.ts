@@ -5,7 +5,7 @@ import { Events } from '../../../src/os/runtime/events.ts'
 
 const sequencer = () => new Sequencer(new Events(), silent)
 
-test('phases run in order, the tasks of one side by side', async () => {
+test('phases run in order, the tasks of a phase concurrently', async () => {
   const order: string[] = []
   const both = Promise.withResolvers<void>()
   await sequencer().run('boot', [
@@ -21,7 +21,7 @@ test('phases run in order, the tasks of one side by side', async () => {
   expect(order).toEqual(['a', 'c'])
 })
 
-test('a failing task ends the sequence, which says which it was', async () => {
+test('a failed task ends the sequence, whose error names it', async () => {
   const never: string[] = []
   const broken = { name: 'one', tasks: [{ name: 'wipe', run: () => Promise.reject(new Error('disk is gone')) }] }
   const run = sequencer().run('reset', [broken, { name: 'two', tasks: [{ name: 'x', run: () => void never.push('x') }] }])
@@ -29,7 +29,7 @@ test('a failing task ends the sequence, which says which it was', async () => {
   expect(never).toEqual([])
 })
 
-test('a reboot pushes a boot aside, a boot does not push a reboot aside', async () => {
+test('a reboot preempts a boot, a boot does not preempt a reboot', async () => {
   const machine = sequencer()
   let aborted = false
   const untilAborted = (signal: AbortSignal) =>

@@ -6,7 +6,7 @@ import { putUserFiles } from '../../../src/os/lifecycle/start/user-files.ts'
 import { Diagnostic } from '../../../src/os/runtime/resources/diagnostic.ts'
 import { config } from '../config/machine.ts'
 
-/** Runs the task with these files on a machine where one place is a folder; what was written, and what is told. */
+/** Runs the task with these files on a machine where one path is a directory. Returns the written files and the diagnostic. */
 async function put(...paths: string[]) {
   const files = paths.map((path) => ({ path, op: 'create', permissions: '0o644', content: 'x' }))
   const store = new Store()
@@ -24,19 +24,19 @@ async function put(...paths: string[]) {
     mount: {},
   }
   await putUserFiles({ kernel, store } as never).run({ log: silent, signal: new AbortController().signal } as never)
-  return { written, told: store.get(Diagnostic, 'machine-files')?.spec }
+  return { written, recorded: store.get(Diagnostic, 'machine-files')?.spec }
 }
 
-test('a file that cannot be written is told and keeps neither the others nor the start', async () => {
+test('an unwritable file is reported and blocks neither the others nor the boot', async () => {
   expect(await put('/var/a', '/var/folder', '/var/b')).toEqual({
     written: ['/var/a', '/var/b'],
-    told: {
+    recorded: {
       message: 'not all files of the configuration could be written at this start: correct machine.files',
       details: ['file "/var/folder": write "/var/folder": EISDIR'],
     },
   })
 })
 
-test('nothing is told where all are written', async () => {
-  expect(await put('/var/a')).toEqual({ written: ['/var/a'], told: undefined })
+test('nothing is reported if all files are written', async () => {
+  expect(await put('/var/a')).toEqual({ written: ['/var/a'], recorded: undefined })
 })

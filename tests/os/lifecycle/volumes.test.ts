@@ -27,7 +27,7 @@ const mounted = (volumeID: string) => ({
   secure: false,
 })
 
-test('STATE is asked for while volumes are in use and it is there; who needs it waits for it', async () => {
+test('STATE is requested while it exists and volumes are in use; its users wait for it', async () => {
   const store = new Store()
   const runtime = new Runtime(store, { log: silent })
   runtime.register(requestState)
@@ -47,16 +47,16 @@ test('STATE is asked for while volumes are in use and it is there; who needs it 
   runtime.stop()
 })
 
-test('a volume is asked for, waited for with what is wrong told once, and let go of when nobody holds it any more', async () => {
+test('a volume is requested, awaited with each error logged once, and released after its last finalizer', async () => {
   const store = new Store()
-  const told: unknown[] = []
-  const log = { ...silent, error: (_: string, fields?: Record<string, unknown>) => void told.push(fields?.error) }
+  const recorded: unknown[] = []
+  const log = { ...silent, error: (_: string, fields?: Record<string, unknown>) => void recorded.push(fields?.error) }
   const waiting = mountVolume(store, 'EPHEMERAL', { log, signal: forever.signal })
   for (const errorMessage of ['no room', 'no room'])
     store.put(VolumeStatus, 'EPHEMERAL', { phase: 'failed', type: 'partition', errorMessage })
   store.put(VolumeMountStatus, mountId('EPHEMERAL'), mounted('EPHEMERAL'))
   await waiting
-  expect(told).toEqual(['no room'])
+  expect(recorded).toEqual(['no room'])
   store.addFinalizer(VolumeMountRequest, mountId('EPHEMERAL'), 'user')
   let gone = false
   const leaving = unmountVolume(store, 'EPHEMERAL', forever.signal).then(() => {
@@ -70,12 +70,12 @@ test('a volume is asked for, waited for with what is wrong told once, and let go
   expect(store.get(VolumeMountRequest, mountId('EPHEMERAL'))).toBeUndefined()
 })
 
-test('volumes that are held on to are waited for no longer than allowed', async () => {
+test('the release of volumes in use times out', async () => {
   const store = new Store()
   beginVolumes(store)
   store.addFinalizer(VolumeLifecycle, volumeLifecycleId, 'user')
-  const impatient = new AbortController()
-  const leaving = endVolumes(store, impatient.signal)
-  impatient.abort(new Error('time is over'))
+  const aborted = new AbortController()
+  const leaving = endVolumes(store, aborted.signal)
+  aborted.abort(new Error('time is over'))
   await expect(leaving).rejects.toThrow('time is over')
 })

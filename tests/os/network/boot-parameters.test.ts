@@ -33,7 +33,7 @@ const read = (text: string) => {
   return { ...boot, found: boot.links(store.list(LinkStatus)) }
 }
 
-test('ip= in its forms', () => {
+test('all forms of ip=', () => {
   expect(read('ip=dhcp').found).toMatchObject([{ name: 'eth0', dhcp4: { routeMetric: 1024 } }])
   expect(read('ip=eth1:dhcp ip=off').found).toMatchObject([{ name: 'eth1', dhcp4: {} }])
   const whole = read('ip=172.20.0.2::172.20.0.1:255.255.255.0:node-1:eth1::10.5.0.1:10.5.0.2:10.5.0.3')
@@ -49,7 +49,7 @@ test('ip= in its forms', () => {
   expect(read('ip=:::::eth1:dhcp').found).toMatchObject([{ name: 'eth1', dhcp4: {} }])
 })
 
-test('names and servers of their own parameters', () => {
+test('hostname, name and time servers from separate parameters', () => {
   expect(read('ip=::::from-ip talos.hostname=node-2 nameserver=10.0.0.9 talos.network.interface.ignore=eth1')).toMatchObject({
     hostname: 'node-2',
     nameServers: ['10.0.0.9'],
@@ -78,7 +78,7 @@ test('bond=, vlan= and bridge=', () => {
   expect(read('bridge=br0:eth0,eth1').found).toMatchObject([{ name: 'br0', kind: 'bridge', members: ['eth0', 'eth1'] }])
 })
 
-test('what is wrong is told of and passed over', () => {
+test('invalid parameters are reported and skipped', () => {
   expect(read('bond=bond0:eth0:colour=red ip=10.0.0.300 vlan=eth0:eth1 ip=10.0.0.1:::255.0.255.0 ip=dhcp')).toMatchObject({
     complaints: [
       'kernel parameter "bond=bond0:eth0:colour=red": "colour=red" is not a bond option',
@@ -90,7 +90,7 @@ test('what is wrong is told of and passed over', () => {
   })
 })
 
-test('any line is read', () => {
+test('any command line is parsed', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.constantFrom('ip', 'bond', 'vlan', 'bridge', 'nameserver'), fc.string())), (words) => {
       read(words.map(([name, value]) => `${name}=${value}`).join(' '))

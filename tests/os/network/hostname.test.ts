@@ -9,31 +9,31 @@ import { applyPlatformConfig } from '../../../src/os/network/controllers/platfor
 import { HostnameSpec, HostnameStatus } from '../../../src/os/network/resources/hostname.ts'
 
 function machine(given = '') {
-  const told: string[] = []
+  const recorded: string[] = []
   const store = new Store()
   const os = new Runtime(store, { log: silent })
-  const uts = { sethostname: (name: string) => void told.push(name), setdomainname: () => {} }
+  const uts = { sethostname: (name: string) => void recorded.push(name), setdomainname: () => {} }
   os.register(configHostname(), mergeHostname, applyHostname({ uts }))
   os.register(applyPlatformConfig({ mode: 'container', uts: { ...uts, gethostname: () => given } as never }))
   os.start()
-  return { store, os, told }
+  return { store, os, recorded }
 }
 
 const config = (network: string) => `version: v1alpha1\nmachine:\n  type: worker\n  network:\n    ${network}\ncluster: {}\n`
 
-test('the configured name beats the name from DHCP, and DHCP is back when it goes', async () => {
-  const { store, os, told } = machine()
+test('the configured hostname overrides that of DHCP, which returns when it is removed', async () => {
+  const { store, os, recorded } = machine()
   store.put(HostnameSpec, 'operator/hostname', { hostname: 'eth-0', domainname: '', layer: 'operator' }, { namespace: 'network-config' })
   store.put(MachineConfig, 'v1alpha1', config('hostname: bar.com'))
   await os.settled()
   expect(store.get(HostnameStatus, 'hostname')?.spec).toEqual({ hostname: 'bar', domainname: 'com' })
   store.destroy(MachineConfig, 'v1alpha1')
   await os.settled()
-  expect(told.at(-1)).toBe('eth-0')
-  expect(told.filter((name) => name === 'bar')).toEqual(['bar'])
+  expect(recorded.at(-1)).toBe('eth-0')
+  expect(recorded.filter((name) => name === 'bar')).toEqual(['bar'])
 })
 
-test('a node that is told nothing is called after its identity, the same at every start', async () => {
+test('a node without a configured hostname derives a stable one from its identity', async () => {
   const names = await Promise.all(
     [1, 2].map(async () => {
       const { store, os } = machine()
@@ -46,7 +46,7 @@ test('a node that is told nothing is called after its identity, the same at ever
   expect(names[0]).toBe(names[1]!)
 })
 
-test('a container keeps the name it was started with', async () => {
+test('a container keeps its initial hostname', async () => {
   const { store, os } = machine('node-1')
   store.put(Identity, 'local', { nodeId: 'x' })
   await os.settled()

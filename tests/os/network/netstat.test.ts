@@ -23,19 +23,19 @@ describe('on this machine', async () => {
   const port = (server.address() as { port: number }).port
   const here = (records: machine.ConnectRecord[]) => records.filter(({ localport }) => localport === port)
 
-  test('a socket that listens is listed with its process', async () => {
+  test('a listening socket is listed with its process', async () => {
     const [record] = here(await ask({ filter: 2, feature: { pid: true } }))
     expect(record).toMatchObject({ l4proto: 'tcp', localip: '127.0.0.1', remoteip: '0.0.0.0', remoteport: 0, state: 10, netns: '' })
     expect(record?.process?.pid).toBe(process.pid)
     expect(record?.process?.name).not.toBe('')
   })
 
-  test('it is none of those that are connected, and its process is empty, not absent, when none is asked for', async () => {
+  test('a listening socket is not a connected one, and its process is empty, not absent, unless requested', async () => {
     expect(here(await ask({ filter: 1 }))).toEqual([])
     expect(here(await ask({}))[0]?.process).toEqual({ pid: 0, name: '' })
   })
 
-  test('only the protocols asked for are looked at', async () => {
+  test('only the requested protocols are read', async () => {
     expect(here(await ask({ l4proto: { ...everything, tcp: false } }))).toEqual([])
     expect(here(await ask({ l4proto: everything }))).toHaveLength(1)
     expect(await ask({ l4proto: Object.fromEntries(Object.keys(everything).map((name) => [name, false])) })).toEqual([])
@@ -56,18 +56,18 @@ describe('pods', () => {
   })
   const places = (records: machine.ConnectRecord[]) => records.map(({ netns, localport }) => `${netns}:${localport}`)
 
-  test('are looked into only when asked for, by name or all of them', async () => {
+  test('are read only on request, by name or all of them', async () => {
     expect(places(await ask({}, [pod], recorded))).toEqual([':7445'])
     expect(places(await ask(request({ hostnetwork: true }), [pod], recorded))).toEqual([':7445'])
     expect(places(await ask(request({ netns: ['cni-1'] }), [pod], recorded))).toEqual(['cni-1:50000'])
     expect(places(await ask(request({ allnetns: true }), [pod], recorded))).toEqual([':7445', 'cni-1:50000'])
   })
 
-  test('that are not here are told of', async () => {
+  test('an unknown namespace is an error', async () => {
     await expect(ask(request({ netns: ['cni-2'] }), [pod], recorded)).rejects.toMatchObject({ status: 'NotFound' })
   })
 
-  test('a socket is told with all the kernel says, an IPv4 peer as what it is', async () => {
+  test("a socket has all the kernel's fields, with an unmapped IPv4 peer", async () => {
     const [record] = await ask(request({ netns: ['cni-1'] }), [pod], recorded)
     expect(record).toMatchObject({
       l4proto: 'tcp6',

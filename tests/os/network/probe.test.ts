@@ -6,7 +6,7 @@ import { MachineConfig } from '../../../src/os/config/resources/machine-config.t
 import { configProbes, connectTcp, mergeProbes, runProbes } from '../../../src/os/network/controllers/probe.ts'
 import { ProbeStatus } from '../../../src/os/network/resources/probe.ts'
 
-test('an endpoint counts as failed after as many failures as it may have, and is well at once', async () => {
+test('an endpoint fails after its failure threshold, and recovers at once', async () => {
   const answers = [true, false, false, false, true]
   const seen: boolean[] = []
   const done = Promise.withResolvers<void>()
@@ -50,7 +50,7 @@ failureThreshold: 1
   os.stop()
 })
 
-test('a connection is made or told why not', async () => {
+test('a connection succeeds or fails with the reason', async () => {
   const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
   const { signal } = new AbortController()
   await connectTcp(`127.0.0.1:${server.port}`, 5000, signal)

@@ -18,7 +18,7 @@ async function observed(kernel: Parameters<typeof observeRoutingRules>[0]['net']
 
 async function* never() {}
 
-test('the rules of this machine are those of routing: local first, then main', async () => {
+test('the routing rules of this machine: local first, then main', async () => {
   const store = await observed({ ...net, watchNetwork: never as never })
   expect(store.get(RoutingRuleStatus, 'inet4/00000')?.spec).toEqual({
     family: 'inet4',
@@ -31,7 +31,7 @@ test('the rules of this machine are those of routing: local first, then main', a
   expect(store.get(RoutingRuleStatus, 'inet4/32766')?.spec.table).toBe('main')
 })
 
-test('rules that share a priority are told apart, and what they ask for is told', async () => {
+test('rules with the same priority are distinguished, with all their selectors', async () => {
   const rule = { family: 2, table: 254, priority: 7, action: 1, tos: 0, flags: 0 }
   const rules = [rule, { ...rule, source: '10.0.0.0/8', action: 7, inputLink: 'eth0', mark: 3 }]
   const store = await observed({

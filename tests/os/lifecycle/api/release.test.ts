@@ -6,7 +6,7 @@ import { SystemDisk } from '../../../../src/os/block/resources/system-disk.ts'
 import { releaseMethods } from '../../../../src/os/lifecycle/api/release.ts'
 import { admits, type Role } from '../../../../src/rpc/server/method.ts'
 
-/** A machine started from a medium that carries no release; anything else that it is asked for ends the test. */
+/** A machine booted from a medium without a release; any other request fails the test. */
 function machine({ installed }: { installed: boolean }): Machine {
   const store = new Store()
   if (installed) store.put(SystemDisk, 'system-disk', { diskID: 'vda', devPath: '/dev/vda' })
@@ -45,13 +45,13 @@ test.each([
   await expect(answers(path, request, installed, 'os:reader')).rejects.toMatchObject(refusal)
 })
 
-test('the plan of an installation says that it would be refused', async () => {
+test('an installation plan lists why it would be refused', async () => {
   expect(await answers('ichor.v1.ReleaseService/Plan', { imageName: registry, install: true }, false, 'os:reader')).toMatchObject([
     { items: [{ subject: 'install', verdict: expect.anything(), text: refusal.message }] },
   ])
 })
 
-test('who may upgrade with its own program only in maintenance may not at all with that of the field', () => {
+test("a caller that may upgrade only in maintenance through our API may not through the field's", () => {
   const anonymous = new Set<Role>(['os:reader'])
   const open = (maintenance: boolean) =>
     releaseMethods(machine({ installed: false }))

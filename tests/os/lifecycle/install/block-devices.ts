@@ -2,7 +2,7 @@ import type { KernelPartition } from '../../../../src/linux/block/device.ts'
 import type { Device } from '../../../../src/os/block/device.ts'
 import type { SparseDisk } from '../../../support/sparse-disk.ts'
 
-/** The kernel's block devices: one disk under a path, and the partitions it was told of. */
+/** Fake block devices: one disk, and the partitions reported to the kernel. */
 export function blockDevices(path: string, disk: SparseDisk) {
   let partitions: readonly KernelPartition[] = []
   return {

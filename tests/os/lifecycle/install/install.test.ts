@@ -28,7 +28,7 @@ const open = (name: string) => openRelease(folderFiles({ files }, join(folder, n
 const gibibyte = 2 ** 30
 const silence = { signal: new AbortController().signal, report: () => {} }
 
-/** A machine with one disk; what it is asked for beyond that is not there. */
+/** A machine with one disk; nothing else exists on it. */
 function machine({ uefi, size = 8 * gibibyte, sectorSize = 512 }: { uefi: boolean; size?: number; sectorSize?: number }) {
   const disk = new SparseDisk(size, sectorSize)
   const block = blockDevices('/dev/vda', disk)
@@ -45,18 +45,18 @@ function machine({ uefi, size = 8 * gibibyte, sectorSize = 512 }: { uefi: boolea
     serial: 'S1',
   })
   const used: string[] = []
-  const told: string[] = []
+  const recorded: string[] = []
   const kernel = {
     mode: 'metal',
     block,
     files: {
       exists: (path: string) => uefi && path === '/sys/firmware/efi',
-      writeInto: (path: string, text: string) => void told.push(`${path} ${text}`),
+      writeInto: (path: string, text: string) => void recorded.push(`${path} ${text}`),
       readTextIfThere: () => 'console=ttyS0 talos.config=http://10.0.0.1/config quiet',
     },
   }
   const parts = { kernel, store, log: silent, meta: { use: async (device: string) => void used.push(device) } }
-  return { disk, block, store, used, told, parts: parts as unknown as Parameters<typeof installOn>[0] }
+  return { disk, block, store, used, recorded, parts: parts as unknown as Parameters<typeof installOn>[0] }
 }
 
 /** The code of a first sector that hands the start on to the next disk. */
@@ -81,12 +81,12 @@ describe.each([
   { uefi: true, labels: ['EFI', 'META'], meta: '/dev/vda2', kind: 'systemd-boot' },
   { uefi: false, labels: ['EFI', 'BIOS', 'BOOT', 'META'], meta: '/dev/vda4', kind: 'grub' },
 ] as const)('with UEFI: $uefi', ({ uefi, labels, meta, kind }) => {
-  test('an empty disk is laid out, and what starts from it is the release in slot A', async () => {
-    const { parts, store, used, told, disk, block } = machine({ uefi })
+  test('an empty disk is partitioned, and boots the release in slot A', async () => {
+    const { parts, store, used, recorded, disk, block } = machine({ uefi })
     const plan = await installOn(parts, { disk: '/dev/vda' }, await open('one'), silence)
     expect(plan.partitions.map(({ label }) => label)).toEqual([...labels])
     expect(used).toEqual([meta])
-    expect(told).toEqual(['/sys/class/block/vda/uevent change'])
+    expect(recorded).toEqual(['/sys/class/block/vda/uevent change'])
     const device = await parts.kernel.block.openDevice('/dev/vda')
     expect((await readDiskTable(device))?.partitions.map(({ name }) => name)).toEqual([...labels])
     store.put(SystemDisk, 'system-disk', { diskID: 'vda', devPath: '/dev/vda' })
@@ -100,13 +100,13 @@ describe.each([
     expect(Buffer.from(disk.read(510, 2)).toString('hex')).toBe('55aa')
   })
 
-  test('the other slot takes an upgrade, and the machine’s own parameters stay', async () => {
+  test("an upgrade goes to the other slot and keeps the machine's own parameters", async () => {
     const { parts, store } = machine({ uefi })
     await installOn(parts, { disk: '/dev/vda', extraKernelArgs: ['quiet=1'] }, await open('one'), silence)
     await takesAnUpgrade(parts, store)
   })
 
-  test('a disk that holds something is left alone unless it may be wiped', async () => {
+  test('a non-empty disk is left alone unless wiping is allowed', async () => {
     const { parts, block } = machine({ uefi })
     await installOn(parts, { disk: '/dev/vda' }, await open('one'), silence)
     block.writes = 0
@@ -119,7 +119,7 @@ describe.each([
   })
 })
 
-test('a disk with sectors of 4 KiB is laid out in its own sectors, for UEFI', async () => {
+test('a disk with 4 KiB sectors is partitioned in its own sectors, for UEFI', async () => {
   const { parts, store, disk } = machine({ uefi: true, sectorSize: 4096 })
   await installOn(parts, { disk: '/dev/vda' }, await open('one'), silence)
   const table = await readDiskTable(await parts.kernel.block.openDevice('/dev/vda'))
@@ -130,7 +130,7 @@ test('a disk with sectors of 4 KiB is laid out in its own sectors, for UEFI', as
   await takesAnUpgrade(parts, store)
 })
 
-test('a BIOS does not start from sectors of 4 KiB: such a disk is refused', async () => {
+test('a disk with 4 KiB sectors is refused with BIOS, which cannot boot from it', async () => {
   const { parts } = machine({ uefi: false, sectorSize: 4096 })
   expect(await refuseInstall(parts, { disk: '/dev/vda' })).toContain('start this machine by UEFI, or choose another disk')
 })
@@ -139,7 +139,7 @@ const namesOn = async (block: Parameters<typeof startsByUefi>[0]) =>
   (await readDiskTable(await block.openDevice('/dev/vda')))?.partitions.map(({ name }) => name)
 
 test.each([{ uefi: true }, { uefi: false }])(
-  'an installation that was cut off is no installation: nothing starts, and it is done again without being told to wipe ($uefi)',
+  'an interrupted installation does not boot, and is repeated without requiring wipe ($uefi)',
   async ({ uefi }) => {
     const { parts, block, disk } = machine({ uefi })
     const tired = { ...parts, meta: { use: () => Promise.reject(new Error('the power is gone')) } } as unknown as typeof parts
@@ -152,7 +152,7 @@ test.each([{ uefi: true }, { uefi: false }])(
   },
 )
 
-test('an installation that was cut off before its last step is completed by the machine that starts from it, and by no other', async () => {
+test('an installation interrupted before its last step is completed only by the machine that boots from it', async () => {
   const { parts, block } = machine({ uefi: true })
   await installOn(parts, { disk: '/dev/vda' }, await open('one'), silence)
   const device = await block.openDevice('/dev/vda')
@@ -194,7 +194,7 @@ test('a damaged release is refused before a byte is written', async () => {
   expect(block.writes).toBe(0)
 })
 
-test('a configuration that names no disk of this machine is refused with the list of disks', async () => {
+test('a configuration without a matching disk is refused with the list of disks', async () => {
   const { parts } = machine({ uefi: true })
   expect(await refuseInstall(parts, { disk: '/dev/sdz' })).toMatch(
     /there is no disk "\/dev\/sdz".*\/dev\/vda \(model "Test disk", serial "S1", 8 GiB, holds nothing\)/,
@@ -203,7 +203,7 @@ test('a configuration that names no disk of this machine is refused with the lis
   expect(await refuseInstall(parts, { disk: '/dev/vda' })).toBeUndefined()
 })
 
-test('a disk that cannot be read is refused: it may hold anything', async () => {
+test('an unreadable disk is refused: it may hold anything', async () => {
   const { parts, disk } = machine({ uefi: true })
   const block = { openDevice: () => Promise.reject(new Error('read "/dev/vda": EIO')) }
   const blind = { ...parts, kernel: { ...parts.kernel, block } } as unknown as typeof parts
@@ -216,7 +216,7 @@ test('a disk that is too small is refused', async () => {
   expect(await refuseInstall(parts, { disk: '/dev/vda' })).toContain('6.0 GiB are needed')
 })
 
-test('parameters that make the machine what it is are carried over, others are not', () => {
+test('machine-specific parameters are carried over, others are not', () => {
   expect(ownParameters('console=ttyS0 quiet talos.config=http://a/b net.ifnames=0', ['extra=1'])).toEqual([
     'console=ttyS0',
     'talos.config=http://a/b',

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { isOlder } from '../../../../src/os/lifecycle/release/floor.ts'
 
-test('versions are compared by their numbers, not as texts', () => {
+test('versions are compared numerically, not as strings', () => {
   expect(isOlder('v1.13.99', 'v1.13.100')).toBe(true)
   expect(isOlder('v1.9.0', 'v1.13.0')).toBe(true)
   expect(isOlder('v1.13.100', 'v1.13.100')).toBe(false)

@@ -20,7 +20,7 @@ function archive(name: string, content: Buffer) {
 
 const text = async (parts: AsyncIterable<Uint8Array>) => Buffer.concat(await Array.fromAsync(parts)).toString()
 
-test('a release is read out of an archive of an OCI layout, where its files lie', async () => {
+test('a release is read in place from an OCI layout archive', async () => {
   const content = releaseFiles('v1.13.1', key)
   const release = await openRelease(await archive('good.tar', tarOf(installerLayout(content))), key.publicKey, 'amd64')
   expect(release.manifest.version).toBe('v1.13.1')
@@ -33,13 +33,13 @@ test('a release is read out of an archive of an OCI layout, where its files lie'
   )
 })
 
-test('and out of a folder, as on a medium', async () => {
+test('a release is read from a directory, as on a medium', async () => {
   writeTree(join(folder, 'medium'), releaseFiles('v1.13.1', key))
   const release = await openRelease(folderFiles(kernel, join(folder, 'medium')), key.publicKey, 'amd64')
   expect(await text(release.open('grub/boot.img'))).toBe('b'.repeat(512))
 })
 
-test('what is not signed by whom the system trusts is refused', async () => {
+test('a release without a trusted signature is refused', async () => {
   const other = releaseFiles('v1.13.1', signingKey())
   await expect(openRelease(await archive('other.tar', tarOf(installerLayout(other))), key.publicKey, 'amd64')).rejects.toThrow(
     'not signed with the key that this system trusts',
@@ -66,7 +66,7 @@ test('a changed byte is found before anything is written', async () => {
   await expect(verifyFiles(release, ['cmdline', 'root.sqsh'])).rejects.toThrow('"root.sqsh" is damaged; nothing was changed')
 })
 
-test('wherever an archive is cut off, it is refused in one line', async () => {
+test('a truncated archive fails with a one-line error, wherever it ends', async () => {
   const whole = tarOf(installerLayout(releaseFiles('v1.13.1', key, { size: 600 })))
   for (let length = 0; length < whole.length - 1024; length += 1999) {
     const opened = archive('cut.tar', whole.subarray(0, length)).then((found) => openRelease(found, key.publicKey, 'amd64'))
@@ -76,13 +76,13 @@ test('wherever an archive is cut off, it is refused in one line', async () => {
   }
 })
 
-test('what is no archive of an image is refused', async () => {
+test('anything but an image archive is refused', async () => {
   await expect(archive('text.tar', Buffer.alloc(2048, 'x'))).rejects.toThrow('tar archive: ')
   await expect(archive('other-tar.tar', tarOf(new Map([['a', Buffer.from('b')]])))).rejects.toThrow('"index.json" is missing')
   const compressed = installerLayout(releaseFiles('v1.13.1', key))
   for (const [name, bytes] of compressed) {
     if (!name.startsWith('blobs/') || !bytes.toString().includes('layer.v1.tar')) continue
-    // Its digest is now another: it is told that first.
+    // Its digest differs now, which is reported first.
     compressed.set(name, Buffer.from(bytes.toString().replace('layer.v1.tar', 'layer.v1.tar+gzip')))
   }
   await expect(archive('gzip.tar', tarOf(compressed))).rejects.toThrow('is damaged')
@@ -94,7 +94,7 @@ test('parameters of the machine are added once', () => {
   )
 })
 
-test('every reading of a file is checked: what was swapped after the check breaks off', async () => {
+test('every read of a file is verified: a file replaced after the check fails', async () => {
   const content = releaseFiles('v1.13.1', key)
   writeTree(join(folder, 'swapped'), content)
   const release = await openRelease(folderFiles(kernel, join(folder, 'swapped')), key.publicKey, 'amd64')

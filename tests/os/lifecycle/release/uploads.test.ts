@@ -7,7 +7,7 @@ const folder = '/run/ichor/uploads'
 const memory = { onDisk: false }
 
 /** Files that are kept in a map, by their paths. */
-function doors() {
+function kernels() {
   const kept = new Map<string, string>()
   const files = {
     mkdirAll: () => {},
@@ -33,21 +33,21 @@ function doors() {
   return { kept, parts: { files } as unknown as Parameters<typeof takeUpload>[0] }
 }
 
-/** An archive in pieces, and how many of them were asked for. */
+/** An archive in chunks, and the number of chunks read. */
 function sending(text: string, promised = sha256(text)) {
-  const asked = { pieces: 0 }
+  const requested = { pieces: 0 }
   const pieces = async function* () {
     yield { data: new Uint8Array(), sha256: promised }
     for (const letter of text) {
-      asked.pieces++
+      requested.pieces++
       yield { data: Buffer.from(letter), sha256: '' }
     }
   }
-  return { asked, pieces: pieces() }
+  return { requested, pieces: pieces() }
 }
 
-test('an archive is kept under its hash, and what was sent before goes', async () => {
-  const { kept, parts } = doors()
+test('an archive is stored by its hash and replaces the previous one', async () => {
+  const { kept, parts } = kernels()
   for (const text of ['one release', 'another']) {
     const name = await takeUpload(parts, sending(text).pieces, memory)
     expect(name).toBe(`upload:${sha256(text)}`)
@@ -56,28 +56,28 @@ test('an archive is kept under its hash, and what was sent before goes', async (
   }
 })
 
-test('one that is here is not taken again', async () => {
-  const { kept, parts } = doors()
+test('an existing archive is not received again', async () => {
+  const { kept, parts } = kernels()
   const name = await takeUpload(parts, sending('one release').pieces, memory)
   const again = sending('one release')
   expect(await takeUpload(parts, again.pieces, memory)).toBe(name)
-  expect(again.asked.pieces).toBe(0)
+  expect(again.requested.pieces).toBe(0)
   expect(kept.size).toBe(1)
 })
 
-test('one that does not say its hash is taken all the same', async () => {
-  expect(await takeUpload(doors().parts, sending('one release', '').pieces, memory)).toBe(`upload:${sha256('one release')}`)
+test('an archive without a declared hash is accepted', async () => {
+  expect(await takeUpload(kernels().parts, sending('one release', '').pieces, memory)).toBe(`upload:${sha256('one release')}`)
 })
 
-test('one that is not what it said is not kept', async () => {
-  const { kept, parts } = doors()
+test('an archive with a wrong hash is discarded', async () => {
+  const { kept, parts } = kernels()
   await expect(takeUpload(parts, sending('half of it', sha256('all of it')).pieces, memory)).rejects.toThrow('modified or truncated')
   await expect(takeUpload(parts, sending('text', '../../etc/passwd').pieces, memory)).rejects.toThrow('64 digits')
   expect(kept.size).toBe(0)
 })
 
-test('one at a time is taken, so that no draft is removed while it is written', async () => {
-  const { kept, parts } = doors()
+test('uploads are exclusive, so that no temporary file is removed while it is written', async () => {
+  const { kept, parts } = kernels()
   const { promise: gate, resolve: open } = Promise.withResolvers<void>()
   const slow = (async function* () {
     yield { data: Buffer.from('slow'), sha256: '' }
@@ -90,8 +90,8 @@ test('one at a time is taken, so that no draft is removed while it is written', 
   expect(kept.size).toBe(1)
 })
 
-test('in memory it takes a quarter at most, and nothing of it stays', async () => {
-  const { kept, parts } = doors()
+test('in memory an upload takes a quarter at most, and leaves nothing on failure', async () => {
+  const { kept, parts } = kernels()
   const large = (async function* () {
     for (let index = 0; index < 5; index++) yield { data: Buffer.alloc(256 << 10), sha256: '' }
   })()
@@ -99,8 +99,8 @@ test('in memory it takes a quarter at most, and nothing of it stays', async () =
   expect(kept.size).toBe(0)
 })
 
-test('a sender that falls silent does not keep others waiting', async () => {
-  const { kept, parts } = doors()
+test('a silent sender does not block others', async () => {
+  const { kept, parts } = kernels()
   const silent = {
     [Symbol.asyncIterator]: () => ({ next: () => new Promise<never>(() => {}), return: async () => ({ done: true, value: undefined }) }),
   }
@@ -109,8 +109,8 @@ test('a sender that falls silent does not keep others waiting', async () => {
   expect(kept.size).toBe(1)
 })
 
-test('a sender that never falls silent does not keep others waiting for ever', async () => {
-  const { kept, parts } = doors()
+test('an endlessly slow sender does not block others', async () => {
+  const { kept, parts } = kernels()
   const dribble = (async function* () {
     for (;;) {
       yield { data: new Uint8Array(0), sha256: '' }

@@ -8,7 +8,7 @@ import {
   slotOfEntryId,
 } from '../../../../src/os/lifecycle/slots/boot-entry.ts'
 
-test('names carry generation, slot and count, as systemd-boot renames them', () => {
+test('names contain generation, slot and boot counters, as systemd-boot renames them', () => {
   for (const [file, name] of [
     ['ichor-000001-a.conf', { generation: 1, slot: 'a' }],
     ['ichor-000012-b+3.conf', { generation: 12, slot: 'b', left: 3, done: 0 }],
@@ -22,7 +22,7 @@ test('names carry generation, slot and count, as systemd-boot renames them', () 
     expect(parseEntryName(file)).toBeUndefined()
 })
 
-test('the newest that is not used up starts first', () => {
+test('the newest entry that is not exhausted boots first', () => {
   const order = inBootOrder([
     { generation: 3, slot: 'a' },
     { generation: 5, slot: 'b', left: 0, done: 3 },
@@ -31,7 +31,7 @@ test('the newest that is not used up starts first', () => {
   expect(order.map(({ generation }) => generation)).toEqual([4, 3, 5])
 })
 
-test('an entry is read as it was written, and one that is cut off is none', () => {
+test('entries round-trip, and truncated ones are ignored', () => {
   const entry = {
     generation: 2,
     slot: 'b' as const,
@@ -48,7 +48,7 @@ test('an entry is read as it was written, and one that is cut off is none', () =
   for (let length = 0; length < text.length - 1; length++) expect(parseEntry(file, text.slice(0, length))).toBeUndefined()
 })
 
-test('the name that systemd-boot reports leads to the slot', () => {
+test('the entry reported by systemd-boot identifies the slot', () => {
   expect(slotOfEntryId('ichor-000012-b+3.conf')).toBe('b')
   expect(slotOfEntryId('ichor-000012-a')).toBe('a')
   expect(slotOfEntryId('auto-reboot-to-firmware-setup')).toBeUndefined()

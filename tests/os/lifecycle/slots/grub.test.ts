@@ -16,7 +16,7 @@ function inFolder<T>(work: (folder: string) => T): T {
 
 const content = { version: 'v1.13.0', rootHash: 'cd'.repeat(32), image: '0123456789abcdef' }
 
-test('variables come back, and all of them stand in the first sector', () => {
+test('variables round-trip, all within the first sector', () => {
   const variables = new Map([
     ['good', 'a'],
     ['next', 'b'],
@@ -30,12 +30,12 @@ test('variables come back, and all of them stand in the first sector', () => {
   expect(() => formatEnvironment(new Map([['good', 'a'.repeat(600)]]))).toThrow('one sector')
 })
 
-test('what is no block is not taken for one', () => {
+test('foreign content is not taken for a block', () => {
   expect(parseEnvironment(new Uint8Array(1024))).toBeUndefined()
   expect(parseEnvironment(Buffer.from('# GRUB Environment Block\n'))).toBeUndefined()
 })
 
-test('grub-editenv reads ours and we read what it writes', () => {
+test('blocks are compatible with grub-editenv', () => {
   const editor = Bun.which('grub-editenv')
   if (!editor) return
   inFolder((folder) => {
@@ -47,7 +47,7 @@ test('grub-editenv reads ours and we read what it writes', () => {
   })
 })
 
-test('grub-script-check finds nothing wrong', () => {
+test('grub-script-check accepts the configuration', () => {
   const check = Bun.which('grub-script-check')
   if (!check) return
   inFolder((folder) => {
@@ -62,7 +62,7 @@ test('grub-script-check finds nothing wrong', () => {
   })
 })
 
-test('a slot says what lies in it once it is whole', () => {
+test('the content of a slot is known once its file is complete', () => {
   const text = slotConfig('a', content, 'console=ttyS0')
   expect(parseSlotConfig(text)).toEqual(content)
   for (let length = 0; length < text.length; length++) expect(parseSlotConfig(text.slice(0, length))).toBeUndefined()

@@ -39,7 +39,7 @@ async function whole(kind: keyof typeof loaders, disk: BlockAccess, slot: Slot, 
 }
 
 describe.each(['systemd-boot', 'grub'] as const)('%s', (kind) => {
-  test('what is installed is good, and next', async () => {
+  test('an installed release is good, and boots next', async () => {
     const { loader } = await installed(kind)
     expect(await loader.state()).toEqual({
       slots: { a: { version: 'v1.13.0', rootHash: one.rootHash, image: one.image } },
@@ -48,7 +48,7 @@ describe.each(['systemd-boot', 'grub'] as const)('%s', (kind) => {
     })
   })
 
-  test('a new release is on trial until it is kept', async () => {
+  test('a new release is on trial until marked good', async () => {
     const { disk, loader } = await installed(kind)
     await loader.write('b', two)
     expect((await loader.state()).next).toBe('a')
@@ -60,7 +60,7 @@ describe.each(['systemd-boot', 'grub'] as const)('%s', (kind) => {
     expect(again.trial).toBeUndefined()
   })
 
-  test('a release that is written is tried by whoever opens the disk then', async () => {
+  test('the trial of a written release can begin after the disk is opened again', async () => {
     const { disk, loader } = await installed(kind)
     await loader.write('b', two)
     const later = await opened(kind, disk)
@@ -85,7 +85,7 @@ describe.each(['systemd-boot', 'grub'] as const)('%s', (kind) => {
     expect(await loader.state()).toMatchObject({ good: 'a', next: 'a' })
   })
 
-  test('a trial that is given up leads back at once, and the slot can be written again', async () => {
+  test('an aborted trial falls back at once, and the slot can be written again', async () => {
     const { loader } = await installed(kind)
     await loader.write('b', two)
     await loader.try('b')
@@ -103,13 +103,13 @@ describe.each(['systemd-boot', 'grub'] as const)('%s', (kind) => {
     expect(disk.digest()).toBe(before)
   })
 
-  test('a slot without a release is neither tried nor kept', async () => {
+  test('an empty slot is neither tried nor marked good', async () => {
     const { loader } = await installed(kind)
     await expect(loader.try('b')).rejects.toThrow('slot B holds no release')
     await expect(loader.keep('b')).rejects.toThrow('slot B holds no release')
   })
 
-  test('a file that is not what the manifest says ends the writing, and nothing starts it', async () => {
+  test('a file that differs from the manifest aborts the write, and is never booted', async () => {
     const { loader } = await installed(kind)
     const damaged: SlotRelease = { ...two, open: () => testRelease('v6.6.6').open('root.sqsh') }
     await expect(loader.write('b', damaged)).rejects.toThrow('is damaged')
@@ -117,7 +117,7 @@ describe.each(['systemd-boot', 'grub'] as const)('%s', (kind) => {
     expect((await loader.state()).slots.b).toBeUndefined()
   })
 
-  test('an image without room changes nothing: the other release stays as well', async () => {
+  test('an image that does not fit changes nothing, and the other release is kept', async () => {
     const { disk, loader } = await installed(kind)
     await loader.write('b', two)
     await loader.try('b')
@@ -129,7 +129,7 @@ describe.each(['systemd-boot', 'grub'] as const)('%s', (kind) => {
     expect(disk.digest()).toBe(before)
   })
 
-  test('room that the release before leaves is room', async () => {
+  test('space of the replaced release is available', async () => {
     const { loader } = await installed(kind)
     const size = kind === 'grub' ? 9 << 20 : 12 << 20
     await loader.write('b', testRelease('v1.13.1', size))
@@ -138,7 +138,7 @@ describe.each(['systemd-boot', 'grub'] as const)('%s', (kind) => {
     expect(await loader.state()).toMatchObject({ good: 'a', next: 'b', slots: { b: { version: 'v1.13.2' } } })
   })
 
-  test('root file systems stay as long as a slot names them', async () => {
+  test('root file systems are kept as long as a slot uses them', async () => {
     const { disk, loader } = await installed(kind)
     for (const [index, version] of ['v1.13.1', 'v1.13.2', 'v1.13.3'].entries()) {
       const slot = index % 2 === 0 ? 'b' : 'a'
@@ -158,7 +158,7 @@ describe.each(['systemd-boot', 'grub'] as const)('%s', (kind) => {
     expect(await whole(kind, disk, 'b', one)).toBe(true)
   })
 
-  test('a power cut at any write of an upgrade leaves a slot that starts', async () => {
+  test('a power cut at any write of an upgrade leaves a bootable slot', async () => {
     const { disk, loader } = await installed(kind)
     const before = disk.copy()
     const from = disk.writes.length
@@ -177,7 +177,7 @@ describe.each(['systemd-boot', 'grub'] as const)('%s', (kind) => {
     expect([...seen].sort()).toEqual(['a', 'b'])
   })
 
-  test('a power cut at any write of marking good or rolling back leaves the one or the other', async () => {
+  test('a power cut at any write of marking good or rolling back leaves one of both states', async () => {
     const { disk, loader } = await installed(kind)
     await loader.write('b', two)
     await loader.try('b')
@@ -198,7 +198,7 @@ describe.each(['systemd-boot', 'grub'] as const)('%s', (kind) => {
     }
   })
 
-  test('a writing that was cut off is done again over what is left', async () => {
+  test('an interrupted write is repeated over its remains', async () => {
     const { disk, loader } = await installed(kind)
     const before = disk.copy()
     const from = disk.writes.length

@@ -84,7 +84,7 @@ afterEach(() => setSystemTime())
 
 const state = ({ parts }: { parts: Parameters<typeof watchTrial>[0] }) => withBootLoader(parts, (loader) => loader.state())
 
-test('a release that is as well as before is marked good', async () => {
+test('a release as healthy as the previous one is marked good', async () => {
   const here = await machine('b')
   expect(await watchTrial(here.parts, never, 10)).toBe('good')
   const after = await state(here)
@@ -94,7 +94,7 @@ test('a release that is as well as before is marked good', async () => {
   expect(failuresOf(here)).toEqual([])
 })
 
-test('one that is not in time is given up and remembered', async () => {
+test('a release that is not healthy in time is rolled back and recorded', async () => {
   const here = await machine('b', { up: ['machined', 'containerd'], minutes: 0.001 })
   expect(await watchTrial(here.parts, never, 10)).toBe('back')
   expect(await state(here)).toMatchObject({ good: 'a', next: 'a' })
@@ -134,7 +134,7 @@ test.each([86_400_000, -86_400_000])('a step of the wall clock by %d ms ends no 
   expect(await watchTrial(down.parts, never, 5)).toBe('back')
 })
 
-test('one that never came up is remembered by the release before it', async () => {
+test('a release that never came up is recorded by the previous one', async () => {
   const here = await machine('a')
   expect(await watchTrial(here.parts, never, 10)).toBe('none')
   expect((await state(here)).trial).toBeUndefined()
@@ -148,18 +148,18 @@ test('without a trial nothing happens', async () => {
   expect(failuresOf(here)).toEqual([])
 })
 
-test('what was well before must be again: services that still exist, and the node in Kubernetes', async () => {
+test('services that still exist and the Kubernetes node must be healthy as before', async () => {
   const { parts, store } = await machine('b', { up: ['machined', 'apid', 'containerd', 'etcd'] })
   const before = { services: ['etcd', 'kubelet', 'gone-service'], nodeReady: true, reachable: false }
   expect(unmetConditions(parts, before)).toEqual(['service kubelet', 'the node is not ready in Kubernetes'])
   store.put(Nodename, 'nodename', { nodename: 'n1', hostnameVersion: '1', skipNodeRegistration: false })
   store.put(NodeStatus, 'n1', { nodename: 'n1', nodeReady: true, unschedulable: false, labels: {}, annotations: {}, podCIDRs: [] })
   expect(unmetConditions(parts, before)).toEqual(['service kubelet'])
-  // A machine that waits for its cluster had no etcd that was well: nothing is missing.
+  // A machine that waits for its cluster had no healthy etcd: nothing is missing.
   expect(unmetConditions(parts, { services: [], nodeReady: false, reachable: false })).toEqual([])
 })
 
-test('a machine that was reached must have an address again that others know', async () => {
+test('a machine that was reachable must have a routable address again', async () => {
   const { parts, store } = await machine('b')
   const before = { services: [], nodeReady: false, reachable: true }
   const address = (...addresses: string[]) => store.put(NodeAddress, 'current', { addresses, sortAlgorithm: 'v1' })
@@ -177,7 +177,7 @@ test('rolling back puts the other slot on trial', async () => {
   expect(trialOf(here)).toMatchObject({ slot: 'a', version: 'v1.13.0' })
 })
 
-test('a release that failed here is not gone back to', async () => {
+test('a release that failed here is no rollback target', async () => {
   const { rollback, ...here } = await upgraded()
   const { a } = (await state(here)).slots
   await recordFailure(here, { version: 'v1.13.0', image: a!.image, why: 'it did not come up' })

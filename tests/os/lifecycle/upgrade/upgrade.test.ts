@@ -81,7 +81,7 @@ async function installed(uefi: boolean) {
     disk,
     store,
     machine,
-    /** What an administrator's upgrade does before the machine starts anew. */
+    /** The steps of an administrator's upgrade before the reboot. */
     async upgrade(release: Map<string, Buffer>, { force = false, trusted = true } = {}) {
       const archive = tarOf(installerLayout(release))
       const pieces = async function* () {
@@ -105,7 +105,7 @@ describe.each([
   ['systemd-boot', true],
   ['grub', false],
 ] as const)('%s', (_, uefi) => {
-  test('a release is sent, written, tried, proven, and gone back from', async () => {
+  test('a release is uploaded, written, tried, marked good, and rolled back', async () => {
     const here = await installed(uefi)
     expect(await here.upgrade(releaseFiles('v1.13.1', key))).toBe('b')
     expect(trialOf(here.machine)).toMatchObject({ slot: 'b', version: 'v1.13.1', services: up, reachable: true })
@@ -125,7 +125,7 @@ describe.each([
     expect(await here.state()).toMatchObject({ good: 'b', slots: { a: { version: 'v1.13.0' }, b: { version: 'v1.13.2' } } })
   })
 
-  test('one that does not come up is left, remembered, and refused unless it is forced', async () => {
+  test('a release that does not come up is rolled back, recorded, and refused unless forced', async () => {
     const here = await installed(uefi)
     const bad = releaseFiles('v1.13.1', key)
     await here.upgrade(bad)
@@ -142,7 +142,7 @@ describe.each([
     expect(failuresOf(here.machine)).toEqual([])
   })
 
-  test('one that nobody trusts, or that is not what was signed, changes nothing', async () => {
+  test('an untrusted or modified release changes nothing', async () => {
     const here = await installed(uefi)
     const before = await here.state()
     await expect(here.upgrade(releaseFiles('v1.13.1', signingKey()))).rejects.toThrow('nothing was changed')
@@ -154,7 +154,7 @@ describe.each([
     await expect(examine(here.machine, `upload:${'0'.repeat(64)}`, options)).rejects.toThrow('upload it again')
   })
 
-  test('a release older than the newest that proved itself is taken by force of an administrator only', async () => {
+  test("a release older than the newest proven one requires an administrator's force", async () => {
     const here = await installed(uefi)
     await here.upgrade(releaseFiles('v1.13.2', key))
     expect(floorOf(here.machine)).toBeUndefined()
@@ -172,7 +172,7 @@ describe.each([
     expect(floorOf(here.machine)).toBe('v1.13.2')
   })
 
-  test('whoever has no certificate brings back nothing older than what runs', async () => {
+  test('a caller without a certificate cannot install a release older than the running one', async () => {
     const here = await installed(uefi)
     await expect(here.upgrade(releaseFiles('v1.12.9', key), { force: true, trusted: false })).rejects.toThrow(
       'v1.12.9 is older than v1.13.0, the running release',

@@ -7,7 +7,7 @@ import { HostnameStatus } from '../../../../src/os/network/resources/hostname.ts
 import { NodeAddress } from '../../../../src/os/network/resources/node-address.ts'
 import { Events } from '../../../../src/os/runtime/events.ts'
 
-test('name and addresses are told when they are known and whenever they change, and not again', async () => {
+test('hostname and addresses are published once known and on each change, without repetition', async () => {
   const events = new Events()
   const store = new Store()
   const runtime = new Runtime(store, { log: silent })

@@ -52,7 +52,7 @@ function node() {
   return { store, os, set }
 }
 
-test("pods' addresses are not the node's own", async () => {
+test('pod addresses are not node addresses', async () => {
   const { store, os, set } = node()
   store.put(MachineConfig, 'v1alpha1', 'version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n')
   await os.settled()
@@ -61,7 +61,7 @@ test("pods' addresses are not the node's own", async () => {
   expect(set('routed-only-k8s')).toEqual(['10.244.0.1/24'])
 })
 
-test('the default address stays while it is there, the accumulated ones for ever', async () => {
+test('the default address is stable while it exists, accumulated ones are kept forever', async () => {
   const { store, os, set } = node()
   await os.settled()
   store.put(LinkStatus, 'eth1', link(1))

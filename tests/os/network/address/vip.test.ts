@@ -10,8 +10,8 @@ import { type Elect, vipOperator } from '../../../../src/os/network/operators/vi
 import { OperatorSpec } from '../../../../src/os/network/resources/operator-spec.ts'
 import { sharedAddresses } from '../../../../src/os/network/shared-addresses.ts'
 
-test('the address is there while the election holds, announced, and gone before it is lost', async () => {
-  const told: (string | undefined)[] = []
+test('the address is assigned and announced while elected, and removed before the election is lost', async () => {
+  const recorded: (string | undefined)[] = []
   const announced: string[] = []
   const stop = new AbortController()
   const elected = Promise.withResolvers<AbortController>()
@@ -43,19 +43,19 @@ test('the address is there while the election holds, announced, and gone before 
     taken: () => undefined,
     linkLocal: () => undefined,
     memory: new Map(),
-    report: (findings: Findings | undefined) => void told.push(findings?.addresses[0]?.address),
+    report: (findings: Findings | undefined) => void recorded.push(findings?.addresses[0]?.address),
   })
   const holding = await elected.promise
   while (announced.length < 3) await Promise.resolve()
-  expect(told).toEqual([undefined, '10.5.0.50/32'])
+  expect(recorded).toEqual([undefined, '10.5.0.50/32'])
   stop.abort()
   holding.abort()
   await run
-  expect(told).toEqual([undefined, '10.5.0.50/32', undefined])
+  expect(recorded).toEqual([undefined, '10.5.0.50/32', undefined])
   expect(announced).toEqual(['10.5.0.50', '10.5.0.50', '10.5.0.50'])
 })
 
-test('both forms ask for a shared address, and no node is known by one', async () => {
+test('both forms declare a shared address, which identifies no node', async () => {
   const store = new Store()
   const os = new Runtime(store, { log: silent })
   os.register(configVips())

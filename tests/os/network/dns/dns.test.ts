@@ -28,10 +28,10 @@ const answer = Buffer.from(
   'hex',
 )
 
-test('a question is equal to the same question in other letters', () => {
-  const loud = Buffer.from(query)
-  loud.write('EXAMPLE', 13)
-  expect(readQuestion(loud).key).toBe(readQuestion(query).key)
+test('questions that differ in letter case are equal', () => {
+  const upper = Buffer.from(query)
+  upper.write('EXAMPLE', 13)
+  expect(readQuestion(upper).key).toBe(readQuestion(query).key)
   expect(readQuestion(query)).toMatchObject({ id: 0x1234, end: 29 })
   const typed = (type: number) => {
     const copy = Buffer.from(query)
@@ -41,21 +41,21 @@ test('a question is equal to the same question in other letters', () => {
   expect(typed(65)).not.toBe(typed(97))
 })
 
-test('an answer is kept as long as its shortest record says, and grows old', () => {
+test('an answer is cached for its shortest TTL, and ages', () => {
   expect(readLifetime(answer)).toBe(60)
   const old = aged(answer, 7, 20)
   expect(old.readUInt16BE(0)).toBe(7)
   expect(readLifetime(old)).toBe(40)
 })
 
-test('what the asker can take is what its OPT record says', () => {
+test("the OPT record holds the client's payload size", () => {
   expect(readExtension(query)).toEqual({ payload: 1232, version: 0, flags: 0 })
   expect(readExtension(answer)).toBeUndefined()
   expect(truncated(answer).readUInt8(2) & 2).toBe(2)
   expect(answerWith(query, 2).readUInt8(3) & 15).toBe(2)
 })
 
-test('no message makes the parser do more than refuse', () => {
+test('the parser rejects any malformed message', () => {
   fc.assert(
     fc.property(
       fc.oneof(
@@ -81,13 +81,13 @@ test('no message makes the parser do more than refuse', () => {
   )
 })
 
-test('an unanswerable query gets a code, never silence', async () => {
+test('an unanswerable query gets a response code, never silence', async () => {
   const resolver = new Resolver()
   expect((await resolver.answer(Buffer.from('junk'))).readUInt8(3) & 15).toBe(1)
   expect((await resolver.answer(query)).readUInt8(3) & 15).toBe(2) // there is no server to ask
 })
 
-test('names that are known here are answered here, for every kind of address', async () => {
+test('known names are answered locally, for every address type', async () => {
   expect(readQueryName(query)).toEqual({ name: 'example.com', type: 1, class: 1 })
   expect(readLifetime(answerAddresses(query, [Uint8Array.of(10, 0, 0, 5)], 10))).toBe(10)
   const resolver = new Resolver()
@@ -101,7 +101,7 @@ test('names that are known here are answered here, for every kind of address', a
   expect((await resolver.answer(query)).readUInt8(3) & 15).toBe(2)
 })
 
-/** A server of ours: answers with what `respond` makes of a query; nothing is silence. TCP gets `stream`'s. */
+/** A test server: answers with the result of `respond`; undefined is silence. TCP queries go to `stream`. */
 async function upstream(respond: (query: Buffer) => Uint8Array | undefined, stream?: (query: Buffer) => Uint8Array) {
   const heard: Buffer[] = []
   let came = Promise.withResolvers<void>()
@@ -131,10 +131,10 @@ async function upstream(respond: (query: Buffer) => Uint8Array | undefined, stre
     tcp?.stop(true)
   }
   /** Resolves once so many questions have come. */
-  const asked = async (count: number) => {
+  const requested = async (count: number) => {
     while (heard.length < count) await came.promise
   }
-  return { server: `127.0.0.1:${udp.port}`, heard, asked, close }
+  return { server: `127.0.0.1:${udp.port}`, heard, requested, close }
 }
 
 const address =
@@ -143,15 +143,15 @@ const address =
     answerAddresses(query, [Uint8Array.of(10, 0, 0, last)], lifetime)
 const plain = (name: string, { id = 7, type = 1, flags = 0x0100 } = {}) => {
   const labels = name.split('.').map((label) => Buffer.concat([Buffer.of(label.length), Buffer.from(label)]))
-  const asked = Buffer.concat([Buffer.alloc(12), ...labels, Buffer.of(0, type >> 8, type & 255, 0, 1)])
-  asked.writeUInt16BE(id, 0)
-  asked.writeUInt16BE(flags, 2)
-  asked.writeUInt16BE(1, 4)
-  return asked
+  const requested = Buffer.concat([Buffer.alloc(12), ...labels, Buffer.of(0, type >> 8, type & 255, 0, 1)])
+  requested.writeUInt16BE(id, 0)
+  requested.writeUInt16BE(flags, 2)
+  requested.writeUInt16BE(1, 4)
+  return requested
 }
-const withOpt = (asked: Buffer, { flags = 0, version = 0, options = '' } = {}) => {
+const withOpt = (requested: Buffer, { flags = 0, version = 0, options = '' } = {}) => {
   const extended = Buffer.concat([
-    asked,
+    requested,
     Buffer.from('0000291000', 'hex'),
     Buffer.of(0, version, flags >> 8, flags & 255, 0, options.length / 2),
     Buffer.from(options, 'hex'),
@@ -163,7 +163,7 @@ const withOpt = (asked: Buffer, { flags = 0, version = 0, options = '' } = {}) =
 describe('the resolver', () => {
   afterEach(() => void jest.useRealTimers())
 
-  test('asks once for what is asked again, and every asker gets its own id and letters', async () => {
+  test('sends equal queries upstream once, and each client gets its own id and letter case', async () => {
     let now = 0
     const up = await upstream(address(1))
     const resolver = new Resolver(() => now)
@@ -188,7 +188,7 @@ describe('the resolver', () => {
     up.close()
   })
 
-  test('keeps that a name does not exist for as long as the zone allows', async () => {
+  test('caches negative answers for as long as the zone allows', async () => {
     let now = 0
     const soa = Buffer.from('c00c0006000100000e1000160000' + '00000001000000020000000300000004' + '0000003c', 'hex')
     const up = await upstream((query) => {
@@ -206,14 +206,14 @@ describe('the resolver', () => {
     up.close()
   })
 
-  test('hands on the bits of DNSSEC, keeps the answers apart, and other options of EDNS to itself', async () => {
+  test('forwards DNSSEC bits, caches such answers separately, and drops other EDNS options', async () => {
     const up = await upstream(address(1))
     const resolver = new Resolver()
     resolver.use([up.server])
     await resolver.answer(plain('sec.example'))
     await resolver.answer(withOpt(plain('sec.example', { flags: 0x0130 }), { flags: 0x8000, options: '000a00080102030405060708' }))
     await resolver.answer(withOpt(plain('sec.example', { flags: 0x0130 }), { flags: 0x8000, options: '000a00081112131415161718' }))
-    expect(up.heard.map((asked) => [asked.readUInt16BE(2), readExtension(asked)])).toEqual([
+    expect(up.heard.map((requested) => [requested.readUInt16BE(2), readExtension(requested)])).toEqual([
       [0x0100, undefined],
       [0x0130, { payload: 1232, version: 0, flags: 0x8000 }],
     ])
@@ -222,8 +222,8 @@ describe('the resolver', () => {
     up.close()
   })
 
-  test('goes to the next server when one is silent, forged or refuses, and tells who is ill', async () => {
-    let told = 0
+  test('falls back to the next server after silence, forgery or an error, and reports unhealthy servers', async () => {
+    let recorded = 0
     const forged = await upstream((query) => {
       const other = Buffer.from(address(66)(query))
       other.writeUInt16BE(other.readUInt16BE(0) ^ 1, 0)
@@ -232,24 +232,24 @@ describe('the resolver', () => {
     const refusing = await upstream((query) => answerWith(query, 5))
     const good = await upstream(address(1))
     const resolver = new Resolver()
-    resolver.onHealth(() => told++)
+    resolver.onHealth(() => recorded++)
     resolver.use([forged.server, refusing.server, good.server])
     const well = new Resolver()
     well.use([good.server])
     jest.useFakeTimers()
     const replies = Promise.all(['a', 'b', 'c'].map((name) => resolver.answer(plain(name))))
-    await forged.asked(3)
+    await forged.requested(3)
     await well.answer(plain('d')) // what was forged is there by now
     jest.advanceTimersByTime(2_000)
     expect((await replies).map((reply) => reply.at(-1))).toEqual([1, 1, 1])
-    expect([resolver.healthy(forged.server), resolver.healthy(good.server), told]).toEqual([false, true, 1])
+    expect([resolver.healthy(forged.server), resolver.healthy(good.server), recorded]).toEqual([false, true, 1])
     good.close()
     resolver.use([refusing.server])
     expect(readCode(await resolver.answer(plain('two.example')))).toBe(5)
     for (const each of [forged, refusing]) each.close()
   })
 
-  test('passes over a server that died, and asks it again when it lives again', async () => {
+  test('skips a dead server, and uses it again after recovery', async () => {
     let dead = false
     let changes = Promise.withResolvers<void>()
     const first = await upstream((query) => (dead ? undefined : address(1)(query)))
@@ -258,28 +258,28 @@ describe('the resolver', () => {
     resolver.onHealth(() => changes.resolve())
     resolver.use([first.server, second.server])
     let name = 0
-    const asked = async () => (await resolver.answer(plain(`n${name++}.example`))).at(-1)
-    expect(await asked()).toBe(1)
+    const requested = async () => (await resolver.answer(plain(`n${name++}.example`))).at(-1)
+    expect(await requested()).toBe(1)
     dead = true
     jest.useFakeTimers()
-    const replies = Promise.all([asked(), asked(), asked()])
-    await first.asked(4)
+    const replies = Promise.all([requested(), requested(), requested()])
+    await first.requested(4)
     jest.advanceTimersByTime(2_000)
     expect(await replies).toEqual([2, 2, 2])
     expect(resolver.healthy(first.server)).toBe(false)
-    expect(await asked()).toBe(2)
+    expect(await requested()).toBe(2)
     changes = Promise.withResolvers<void>()
     dead = false
     jest.advanceTimersByTime(5_000)
-    await changes.promise // a question of its own tells
+    await changes.promise // its own probe reports this
     expect(resolver.healthy(first.server)).toBe(true)
-    expect(await asked()).toBe(1)
+    expect(await requested()).toBe(1)
     resolver.use([])
     first.close()
     second.close()
   })
 
-  test('asks over TCP what did not fit, and tells its own askers when it does not', async () => {
+  test('retries truncated answers over TCP, and truncates its own', async () => {
     const many = (query: Buffer) =>
       answerAddresses(
         query,
@@ -311,7 +311,7 @@ describe('the resolver', () => {
     up.close()
   })
 
-  test('lives through whatever servers say', async () => {
+  test('survives any response of a server', async () => {
     const lies: Uint8Array[] = []
     const up = await upstream((query) => {
       const lie = lies.shift() ?? new Uint8Array()
@@ -324,7 +324,7 @@ describe('the resolver', () => {
       return answer
     })
     const cut = await upstream((query) => {
-      // It says that there is one more record than there is.
+      // The record count is one too large.
       const answer = Buffer.from(address(1)(query))
       answer.writeUInt16BE(1, 10)
       return answer
@@ -348,7 +348,7 @@ describe('the resolver', () => {
   })
 })
 
-test('the resolver answers on its address over UDP', async () => {
+test('the resolver answers over UDP on its address', async () => {
   const resolver = new Resolver()
   const port = await freePort()
   await resolver.listen([`127.0.0.1:${port}`])

@@ -17,8 +17,8 @@ const lines = (...rules: object[]) =>
     .slice(5, -3)
     .map((line) => line.replace(/ comment "[0-9a-f]{12} \d+ of \d+"$/, '').trim())
 
-describe('a rule as nft reads it', () => {
-  test('addresses part by family, overlapping ones fall together', () => {
+describe('a rule in nft syntax', () => {
+  test('addresses are split by family, overlapping ones are merged', () => {
     expect(
       lines({
         matchSourceAddress: { includeSubnets: ['10.0.0.0/8', '10.1.0.0/16', 'fd00::/8'], excludeSubnets: ['10.2.0.0/16'] },
@@ -27,7 +27,7 @@ describe('a rule as nft reads it', () => {
     ).toEqual(['ip saddr { 10.0.0.0/8 } ip saddr != { 10.2.0.0/16 } accept', 'ip6 saddr { fd00::/8 } accept'])
   })
 
-  test('what is not in a set is also what the set leaves out, and every address of a family it does not name', () => {
+  test('an inverted set matches its exceptions and every address of other families', () => {
     expect(
       lines({ matchSourceAddress: { includeSubnets: ['10.0.0.0/8'], excludeSubnets: ['10.2.0.0/16'], invert: true }, verdict: 'drop' }),
     ).toEqual(['ip saddr != { 10.0.0.0/8 } drop', 'ip saddr { 10.2.0.0/16 } drop', 'meta nfproto ipv6 drop'])
@@ -87,7 +87,7 @@ function kernel() {
   const state = { chains: [] as FilterChain[], rules: [] as FilterRule[] }
   const changes: (() => void)[] = []
   const changed = () => {
-    for (const tell of changes.splice(0)) tell()
+    for (const notify of changes.splice(0)) notify()
   }
   const take = (script: string) => {
     scripts.push(script)
@@ -134,7 +134,7 @@ function machine() {
   return { ...rest, store, os }
 }
 
-test('the table is set once for a change, goes with the last document, and only ever was there when something was said', async () => {
+test('the table is written once per change, removed with the last document, and never created without one', async () => {
   const { store, os, scripts } = machine()
   store.put(MachineConfig, 'v1alpha1', head)
   await os.settled()
@@ -155,7 +155,7 @@ test('the table is set once for a change, goes with the last document, and only 
   expect(store.list(NfTablesChain)).toEqual([])
 })
 
-test('what another hand takes out, changes or puts in is set right, and what stands is left alone', async () => {
+test('foreign changes are reverted, and a correct table is left alone', async () => {
   const { store, os, scripts, state, changed } = machine()
   store.put(MachineConfig, 'v1alpha1', head + block + rule)
   await os.settled()

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Ethernet } from '../../../../src/linux/net/ethtool.ts'
 import { changeOf, statusOf } from '../../../../src/os/network/link/ethernet.ts'
 
-const card: Ethernet = {
+const nic: Ethernet = {
   linkUp: true,
   port: 0,
   speed: 10_000,
@@ -24,8 +24,8 @@ const card: Ethernet = {
   featureNames: ['rx-gro', 'highdma', 'tx-gso', 'rx-lro', 'loopback'],
 }
 
-test('a card is shown as ethtool shows it', () => {
-  expect(statusOf(card)).toEqual({
+test('the status agrees with ethtool', () => {
+  expect(statusOf(nic)).toEqual({
     linkState: true,
     speedMbit: 10_000,
     port: 'TwistedPair',
@@ -44,18 +44,18 @@ test('a card is shown as ethtool shows it', () => {
   })
 })
 
-test('a link that has none of it is shown with nothing', () => {
+test('a link without ethtool data has an empty status', () => {
   expect(statusOf({ ours: [], peer: [], featureNames: [] })).toEqual({ port: 'Other', duplex: 'Unknown' })
 })
 
-describe('a card is told', () => {
-  const told = (spec: Parameters<typeof changeOf>[0], present = card) => {
+describe('changes of a network interface', () => {
+  const recorded = (spec: Parameters<typeof changeOf>[0], present = nic) => {
     const problems: string[] = []
     return { change: changeOf(spec, present, problems), problems }
   }
 
-  test('just what differs', () => {
-    const { change, problems } = told({
+  test('are limited to differences', () => {
+    const { change, problems } = recorded({
       features: { 'rx-gro': false, 'tx-gso': false },
       rings: { rx: 512, tx: 256, 'tx-push': true },
       channels: { combined: 4 },
@@ -65,15 +65,15 @@ describe('a card is told', () => {
     expect(change).toEqual({ features: { 'rx-gro': false }, rings: { rx: 512, txPush: true }, wake: ['phy'] })
   })
 
-  test('nothing when it is so already', () => {
-    expect(told({ features: { 'rx-gro': true, highdma: true }, rings: { rx: 256 }, wakeOnLan: ['arp', 'magic'] }).change).toEqual({})
+  test('are empty without differences', () => {
+    expect(recorded({ features: { 'rx-gro': true, highdma: true }, rings: { rx: 256 }, wakeOnLan: ['arp', 'magic'] }).change).toEqual({})
   })
 
-  test('and what it can never do is said', () => {
-    const { change, problems } = told(
+  test('list unsupported settings', () => {
+    const { change, problems } = recorded(
       { features: { loopback: true, 'no-such': true }, rings: { rx: 1 }, wakeOnLan: ['magic'] },
       {
-        ...card,
+        ...nic,
         rings: undefined,
         wake: undefined,
       },

@@ -11,11 +11,11 @@ const document = (name: string, match: string) =>
   `---\napiVersion: v1alpha1\nkind: LinkAliasConfig\nname: ${name}\nselector: {match: '${match}'}\n`
 const config = (...documents: string[]) => `version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n${documents.join('')}`
 
-test('links are named by what they are, and lose the name with the document', async () => {
+test('links get the alias of a matching document, and lose it with the document', async () => {
   const kernel = new Map(['eth0', 'eth1', 'eth2'].map((name) => [name, { name, alias: '' }]))
-  const said: string[] = []
+  const logged: string[] = []
   const store = new Store()
-  const os = new Runtime(store, { log: createLogger(({ level, message }) => level === 'warn' && said.push(message)) })
+  const os = new Runtime(store, { log: createLogger(({ level, message }) => level === 'warn' && logged.push(message)) })
   const network = {
     links: () => [...kernel.values()],
     setLink: (name: string, { alias = '' }) => void kernel.set(name, { name, alias }),
@@ -53,10 +53,10 @@ test('links are named by what they are, and lose the name with the document', as
   store.put(MachineConfig, 'v1alpha1', config(document('both', 'link.driver == "e1000"')))
   await os.settled()
   expect(aliases()).toEqual(['', '', ''])
-  expect([...new Set(said)]).toEqual(['link alias matches several links, expected one'])
+  expect([...new Set(logged)]).toEqual(['link alias matches several links, expected one'])
 })
 
-test('an expression that cannot be read is refused with the configuration', () => {
+test('an invalid expression fails validation', () => {
   const { errors } = parseConfig(config(document('x', 'link.driver =='))).validate('metal')
   expect(errors.map(({ message }) => message)).toContain('character 15: unexpected token: the end')
 })

@@ -60,11 +60,11 @@ function specsOf(documents: Parameters<typeof document>[0][], devices: NetworkIn
   ]
 }
 
-describe('links that are made', () => {
+describe('virtual links', () => {
   const bond = { kind: 'BondConfig', name: 'bond0', links: ['eth0', 'eth1'], bondMode: '802.3ad', lacpRate: 'fast', miimon: 100 }
   const vlan = { kind: 'VLANConfig', name: 'bond0.5', vlanID: 5, parent: 'bond0', mtu: 1400 }
 
-  test('come in their order: a bond, its members while they are down, the VLAN upon it', () => {
+  test('are created in order: a bond, its members while they are down, the VLAN on it', () => {
     const kernel = new Links('eth0', 'eth1')
     kernel.setLink('eth0', { up: true })
     kernel.calls.length = 0
@@ -83,7 +83,7 @@ describe('links that are made', () => {
     ])
   })
 
-  test('are changed by no more than it takes, and a second round does nothing', () => {
+  test('are changed minimally, and a second pass does nothing', () => {
     const kernel = new Links('eth0', 'eth1')
     const reconciler = new LinkReconciler()
     reconciler.converge(kernel, specsOf([bond]), silent)
@@ -106,7 +106,7 @@ describe('links that are made', () => {
     expect(kernel.all.filter(({ master }) => master === 3).map(({ name }) => name)).toEqual(['eth0', 'eth1'])
   })
 
-  test('go when nobody specsOf them, and only what we made', () => {
+  test('are removed without a spec, but only those created here', () => {
     const kernel = new Links('eth0')
     const reconciler = new LinkReconciler()
     kernel.addLink({ name: 'cni0', kind: 'bridge' })
@@ -125,7 +125,7 @@ describe('links that are made', () => {
     expect(kernel.all.map(({ name }) => name)).toEqual(['eth0', 'cni0'])
   })
 
-  test('do not take the name of one of another kind', () => {
+  test('do not replace a link of another kind', () => {
     const kernel = new Links('eth0')
     kernel.addLink({ name: 'br0', kind: 'vxlan' })
     expect(() => new LinkReconciler().converge(kernel, specsOf([{ kind: 'BridgeConfig', name: 'br0' }]), silent)).toThrow(
@@ -133,7 +133,7 @@ describe('links that are made', () => {
     )
   })
 
-  test('a VLAN of another number is another VLAN', () => {
+  test('a changed VLAN ID recreates the VLAN', () => {
     const kernel = new Links('eth0')
     const reconciler = new LinkReconciler()
     reconciler.converge(kernel, specsOf([{ ...vlan, parent: 'eth0', name: 'v' }]), silent)
@@ -162,7 +162,7 @@ const status = (index: number, more: Partial<SpecOf<typeof LinkStatus>> = {}): S
   ...more,
 })
 
-test('selectors pick by every condition, aliases are names, and what is made is not physical', () => {
+test('selectors require every condition, aliases are names, and virtual links are not physical', () => {
   const store = new Store()
   store.put(LinkStatus, 'eth0', status(1, { driver: 'virtio_net', busPath: '0000:00:04.0' }))
   store.put(LinkStatus, 'eth1', status(2, { driver: 'e1000', alias: 'uplink' }))
@@ -177,7 +177,7 @@ test('selectors pick by every condition, aliases are names, and what is made is 
   expect(linkNames(links)('eth7')).toBe('eth7')
 })
 
-test('fields of a link come from the strongest layer that speaks of them', async () => {
+test('fields of a link come from the strongest layer that sets them', async () => {
   const store = new Store()
   const os = new Runtime(store, { log: silent })
   os.register(mergeLinks)
@@ -199,7 +199,7 @@ test('fields of a link come from the strongest layer that speaks of them', async
   expect(store.get(LinkSpec, 'eth0')?.spec).toMatchObject({ mtu: 9000, up: false })
 })
 
-test('the old form and the documents say the same', () => {
+test('the old form and the documents are equivalent', () => {
   const [old] = declaredLinks(
     [
       {
@@ -233,7 +233,7 @@ test('the old form and the documents say the same', () => {
   expect(canonicalDestination('::/0')).toBe('')
 })
 
-test('a WireGuard link is configured just what differs, and unknown peers go', () => {
+test('only differences of a WireGuard link are applied, and unknown peers are removed', () => {
   const key = (letter: string) => Buffer.alloc(32, letter).toString('base64')
   const peer = {
     publicKey: key('p'),
@@ -242,7 +242,7 @@ test('a WireGuard link is configured just what differs, and unknown peers go', (
     persistentKeepaliveInterval: '25s',
     allowedIPs: ['10.2.0.0/16'],
   }
-  const wish = { privateKey: key('a'), listenPort: 51820, firewallMark: 0, peers: [peer] }
+  const settings = { privateKey: key('a'), listenPort: 51820, firewallMark: 0, peers: [peer] }
   const device = { index: 4, privateKey: key('a'), publicKey: '', listenPort: 51820, firewallMark: 0 }
   const present = {
     publicKey: key('p'),
@@ -253,11 +253,13 @@ test('a WireGuard link is configured just what differs, and unknown peers go', (
     lastHandshake: 9,
   }
   const counters = { receivedBytes: 0, sentBytes: 0 }
-  expect(wireguardChange(wish, { ...device, peers: [{ ...present, ...counters }] })).toBeUndefined()
+  expect(wireguardChange(settings, { ...device, peers: [{ ...present, ...counters }] })).toBeUndefined()
   const clamped = Buffer.from(key('a'), 'base64')
   clamped[0]! &= 248
-  expect(wireguardChange(wish, { ...device, privateKey: clamped.toString('base64'), peers: [{ ...present, ...counters }] })).toBeUndefined()
-  expect(wireguardChange(wish, { ...device, listenPort: 1, peers: [{ ...present, ...counters, publicKey: key('o') }] })).toEqual({
+  expect(
+    wireguardChange(settings, { ...device, privateKey: clamped.toString('base64'), peers: [{ ...present, ...counters }] }),
+  ).toBeUndefined()
+  expect(wireguardChange(settings, { ...device, listenPort: 1, peers: [{ ...present, ...counters, publicKey: key('o') }] })).toEqual({
     index: 4,
     listenPort: 51820,
     peers: [
@@ -267,10 +269,10 @@ test('a WireGuard link is configured just what differs, and unknown peers go', (
   })
 })
 
-test('a WireGuard peer is configured another endpoint when the wish names another, and sends to it at once', () => {
+test('a changed endpoint in the spec is applied to the WireGuard peer, which sends to it at once', () => {
   const publicKey = Buffer.alloc(32, 'p').toString('base64')
   const peer = { publicKey, presharedKey: '', endpoint: '10.0.0.2:51820', persistentKeepaliveInterval: '25s', allowedIPs: ['10.2.0.0/16'] }
-  const wish = { listenPort: 51820, firewallMark: 0, peers: [peer] }
+  const settings = { listenPort: 51820, firewallMark: 0, peers: [peer] }
   const configured = new Map([[publicKey, '10.0.0.1:51820']])
   const whole = { publicKey, presharedKey: '', keepalive: 25, allowedIPs: ['10.2.0.0/16'], endpoint: '10.0.0.2:51820' }
   const changes = (endpoint: string, lastHandshake: number) => {
@@ -285,16 +287,16 @@ test('a WireGuard peer is configured another endpoint when the wish names anothe
       lastHandshake,
     }
     const device = { index: 4, privateKey: '', publicKey: '', listenPort: 51820, firewallMark: 0, peers: [present] }
-    return wireguardChange(wish, device, { configured, now: 1000 })?.peers
+    return wireguardChange(settings, device, { configured, now: 1000 })?.peers
   }
-  // With a session a keepalive that begins anew goes out at once; without one the peer is made anew.
+  // With a session, re-enabling the keepalive sends a packet at once; without one the peer is recreated.
   expect(changes('10.0.0.1:51820', 900)).toEqual([{ publicKey, keepalive: 0 }, whole])
   expect(changes('10.0.0.1:51820', 100)).toEqual([{ publicKey, remove: true }, whole])
   expect(changes('10.0.0.1:51820', 990)).toBeUndefined() // it was heard of this moment
   expect(changes('10.0.0.2:51820', 900)).toBeUndefined() // it went there by itself
 })
 
-test('a move that waits, for the peer was heard of this moment, is made later', () => {
+test('an endpoint change postponed by a recent handshake is applied later', () => {
   const publicKey = Buffer.alloc(32, 'p').toString('base64')
   const link = { name: 'wg0', index: 4, kind: 'wireguard', flags: 1, mtu: 1420, hardwareAddress: '', data: {} }
   const peer = {
@@ -320,10 +322,10 @@ test('a move that waits, for the peer was heard of this moment, is made later', 
   } as never)
   const converge = (endpoint: string) => {
     const peers = [{ publicKey, presharedKey: '', endpoint, persistentKeepaliveInterval: '25s', allowedIPs: [] }]
-    const wish = { name: 'wg0', logical: true, up: true, mtu: 1420, kind: 'wireguard', type: 'nohdr', layer: 'operator' as const }
+    const settings = { name: 'wg0', logical: true, up: true, mtu: 1420, kind: 'wireguard', type: 'nohdr', layer: 'operator' as const }
     return reconciler.converge(
       { links: () => [link] } as never,
-      [{ ...wish, wireguard: { listenPort: 1, firewallMark: 0, peers } }],
+      [{ ...settings, wireguard: { listenPort: 1, firewallMark: 0, peers } }],
       silent,
     )
   }

@@ -13,7 +13,7 @@ type Answer = { type: number; address?: string; more?: [number, Uint8Array][] } 
 function link(answer: (type: number, message: Dhcp4Message, to: Recipient, now: number) => Answer, taken: string[] = []) {
   let now = 0
   const heard: string[] = []
-  const told: (string | undefined)[] = []
+  const recorded: (string | undefined)[] = []
   const inbox: { message: Dhcp4Message; station: string }[] = []
   const stop = new AbortController()
   const clock = {
@@ -26,8 +26,8 @@ function link(answer: (type: number, message: Dhcp4Message, to: Recipient, now: 
   const transport: Dhcp4Transport = {
     send(message, to) {
       const options = new Dhcp4Options(message.options)
-      const asked = selectedAddresses(message.options.get(dhcp4Option.requestedAddress)) || message.clientAddress
-      heard.push(`${Math.round(now / 1000)}s ${names[options.type ?? 0]} ${asked} ${to === 'everybody' ? 'everybody' : to.address}`)
+      const requested = selectedAddresses(message.options.get(dhcp4Option.requestedAddress)) || message.clientAddress
+      heard.push(`${Math.round(now / 1000)}s ${names[options.type ?? 0]} ${requested} ${to === 'everybody' ? 'everybody' : to.address}`)
       const reply = answer(options.type ?? 0, message, to, now)
       if (!reply) return
       const given: [number, Uint8Array][] = [
@@ -61,14 +61,14 @@ function link(answer: (type: number, message: Dhcp4Message, to: Recipient, now: 
   const run = async (count: number, previous?: Dhcp4Lease) => {
     await client.run(
       (lease) => {
-        told.push(lease?.address)
+        recorded.push(lease?.address)
         if (lease) leases.push(lease)
-        if (told.length === count) stop.abort()
+        if (recorded.length === count) stop.abort()
       },
       stop.signal,
       previous,
     )
-    return { heard, told, leases, now }
+    return { heard, recorded, leases, now }
   }
   return { run }
 }
@@ -79,9 +79,9 @@ const grant =
   (type: number): Answer =>
     type === discover ? { type: offer, address } : type === request ? { type: ack, address } : undefined
 
-test('discover, request, and the lease is renewed at half its time with its server', async () => {
-  const { heard, told } = await link(grant('10.0.0.5')).run(3)
-  expect(told).toEqual(['10.0.0.5/24', '10.0.0.5/24', '10.0.0.5/24'])
+test('a lease is discovered, requested, and renewed with its server at half its lifetime', async () => {
+  const { heard, recorded } = await link(grant('10.0.0.5')).run(3)
+  expect(recorded).toEqual(['10.0.0.5/24', '10.0.0.5/24', '10.0.0.5/24'])
   expect(heard).toEqual([
     '0s discover 0.0.0.0 everybody',
     '0s request 10.0.0.5 everybody',
@@ -90,17 +90,17 @@ test('discover, request, and the lease is renewed at half its time with its serv
   ])
 })
 
-test('a silent server is asked ever more rarely', async () => {
+test('requests to a silent server back off', async () => {
   let count = 0
   const { heard } = await link((type) => (++count > 9 ? grant('10.0.0.5')(type) : undefined)).run(1)
   expect(heard.slice(0, 9).map((line) => Number.parseInt(line, 10))).toEqual([0, 1, 2, 4, 8, 16, 32, 64, 128])
 })
 
-test('a lease that its server does not renew is asked of everybody, and given up at its end', async () => {
-  const { heard, told, now } = await link((type, _message, _to, at) =>
+test('a lease that its server does not renew is rebound by broadcast, and dropped when it expires', async () => {
+  const { heard, recorded, now } = await link((type, _message, _to, at) =>
     at < 1000 ? grant('10.0.0.5')(type) : at > 3_600_000 ? grant('10.0.0.9')(type) : undefined,
   ).run(3)
-  expect(told).toEqual(['10.0.0.5/24', undefined, '10.0.0.9/24'])
+  expect(recorded).toEqual(['10.0.0.5/24', undefined, '10.0.0.9/24'])
   const renewals = heard.filter((line) => line.endsWith(' 10.0.0.1')).map((line) => Number.parseInt(line, 10))
   const rebinds = heard
     .filter((line) => line.endsWith('request 10.0.0.5 everybody'))
@@ -112,40 +112,40 @@ test('a lease that its server does not renew is asked of everybody, and given up
   expect(now).toBeGreaterThanOrEqual(3_600_000)
 })
 
-test('a refusal leads back to the beginning, and what the server takes back is gone', async () => {
+test('a NAK restarts at discover, and a revoked lease is dropped', async () => {
   const refused = await link((type, _m, _t, now) => (type === request && now < 100 ? { type: nak } : grant('10.0.0.5')(type))).run(1)
   expect(refused.heard.map((line) => line.split(' ')[1])).toEqual(['discover', 'request', 'discover', 'request'])
   const back = await link((type, _m, to) => (to !== 'everybody' ? { type: nak } : grant('10.0.0.5')(type))).run(2)
-  expect(back.told).toEqual(['10.0.0.5/24', undefined])
+  expect(back.recorded).toEqual(['10.0.0.5/24', undefined])
 })
 
-test('an address that another station has is declined', async () => {
+test('an address held by another station is declined', async () => {
   let given = 4
-  const { heard, told } = await link(
+  const { heard, recorded } = await link(
     (type, message) => {
       if (type === discover) return { type: offer, address: `10.0.0.${++given}` }
       return type === request ? { type: ack, address: selectedAddresses(message.options.get(dhcp4Option.requestedAddress)) } : undefined
     },
     ['10.0.0.5'],
   ).run(1)
-  expect(told).toEqual(['10.0.0.6/24'])
+  expect(recorded).toEqual(['10.0.0.6/24'])
   expect(heard[2]).toBe('0s decline 10.0.0.5 everybody')
   expect(Number.parseInt(heard[3]!, 10)).toBeGreaterThanOrEqual(10)
 })
 
-test('a lease from before is asked for first, and kept when nobody answers', async () => {
+test('a previous lease is requested first, and kept without an answer', async () => {
   const previous = { ...(await link(grant('10.0.0.5')).run(1)).leases[0]!, renewAt: 5000, rebindAt: 6000, expiresAt: 9000 }
   const confirmed = await link(grant('10.0.0.5')).run(1, previous)
   expect(confirmed.heard).toEqual(['0s request 10.0.0.5 everybody'])
-  expect((await link(() => undefined).run(1, previous)).told).toEqual(['10.0.0.5/24'])
+  expect((await link(() => undefined).run(1, previous)).recorded).toEqual(['10.0.0.5/24'])
   const moved = await link((type, _m, _t, now) => (now === 0 && type === request ? { type: nak } : grant('10.9.0.5')(type))).run(
     2,
     previous,
   )
-  expect(moved.told).toEqual([undefined, '10.9.0.5/24'])
+  expect(moved.recorded).toEqual([undefined, '10.9.0.5/24'])
 })
 
-test('what a lease says becomes addresses, routes, names and servers', async () => {
+test('a lease becomes addresses, routes, names and servers', async () => {
   const more: [number, Uint8Array][] = [
     [dhcp4Option.routers, optionAddresses('10.0.0.254')],
     [dhcp4Option.routes, Buffer.from([0, 10, 9, 9, 9, 16, 172, 16, 10, 0, 0, 254])],

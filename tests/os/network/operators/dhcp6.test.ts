@@ -24,7 +24,7 @@ const numbers = (...values: number[]) => {
 function link(answer: (type: number, message: Dhcp6Message, now: number) => Answer[], { others = [] as string[] } = {}) {
   let now = 0
   const heard: string[] = []
-  const told: (string | undefined)[] = []
+  const recorded: (string | undefined)[] = []
   const leases: Dhcp6Lease[] = []
   const inbox: Dhcp6Message[] = []
   const stop = new AbortController()
@@ -73,27 +73,27 @@ function link(answer: (type: number, message: Dhcp6Message, now: number) => Answ
     async run(count: number, previous?: Dhcp6Lease) {
       await client.run(
         (lease) => {
-          told.push(lease?.addresses.join())
+          recorded.push(lease?.addresses.join())
           if (lease) leases.push(lease)
-          if (told.length === count) stop.abort()
+          if (recorded.length === count) stop.abort()
         },
         stop.signal,
         previous,
       )
-      return { heard, told, leases }
+      return { heard, recorded, leases }
     },
   }
 }
 
 const { solicit, advertise, request, confirm, renew, reply } = dhcp6Type
 
-test('a server that commits at once is taken at its word, and renewed at T1', async () => {
-  const { heard, told } = await link((type) => [{ type: reply, address: 'fd00::5', rapid: type === solicit }]).run(2)
-  expect(told).toEqual(['fd00::5', 'fd00::5'])
+test('a rapid commit is accepted, and renewed at T1', async () => {
+  const { heard, recorded } = await link((type) => [{ type: reply, address: 'fd00::5', rapid: type === solicit }]).run(2)
+  expect(recorded).toEqual(['fd00::5', 'fd00::5'])
   expect(heard).toEqual(['0s solicit', '50s renew 1'])
 })
 
-test('of several servers the most preferred is asked', async () => {
+test('of several servers the one with the highest preference is used', async () => {
   const { heard } = await link((type) =>
     type === solicit
       ? [
@@ -105,7 +105,7 @@ test('of several servers the most preferred is asked', async () => {
   expect(heard).toEqual(['0s solicit', '1s request 2'])
 })
 
-test('a server without addresses is not one, and silence is asked ever more rarely', async () => {
+test('a server without addresses is ignored, and requests back off', async () => {
   const { heard } = await link((type, _m, now) => {
     if (now > 30_000) return [{ type: reply, address: 'fd00::5', rapid: true }]
     return type === solicit && now < 1 ? [{ type: advertise, refuse: dhcp6Status.noAddresses }] : []
@@ -113,17 +113,17 @@ test('a server without addresses is not one, and silence is asked ever more rare
   expect(heard.map((line) => Number.parseInt(line, 10))).toEqual([0, 1, 3, 6, 12, 22, 41])
 })
 
-test('what its server does not renew is asked of all, and given up at its end', async () => {
-  const { heard, told } = await link((type, _m, now) =>
+test('a lease that its server does not renew is rebound, and dropped when it expires', async () => {
+  const { heard, recorded } = await link((type, _m, now) =>
     type === solicit && (now < 1 || now > 900_000) ? [{ type: reply, address: now < 1 ? 'fd00::5' : 'fd00::9', rapid: true }] : [],
   ).run(3)
-  expect(told).toEqual(['fd00::5', undefined, 'fd00::9'])
+  expect(recorded).toEqual(['fd00::5', undefined, 'fd00::9'])
   expect(heard.filter((line) => line.includes('renew'))[0]).toBe('50s renew 1')
   expect(heard.filter((line) => line.includes('rebind'))[0]).toBe('80s rebind')
   expect(heard.find((line) => line.includes('solicit') && line !== '0s solicit')).toBe('1000s solicit')
 })
 
-test('a lease from before is confirmed; a link that changed loses it', async () => {
+test('a previous lease is confirmed, and dropped on a different link', async () => {
   const [before] = (await link(() => [{ type: reply, address: 'fd00::5', rapid: true }]).run(1)).leases
   const previous = { ...before!, renewAt: 500_000, rebindAt: 600_000, expiresAt: 900_000 }
   expect((await link(() => [{ type: reply }]).run(1, previous)).heard).toEqual(['0s confirm'])
@@ -134,20 +134,20 @@ test('a lease from before is confirmed; a link that changed loses it', async () 
         ? [{ type: reply, refuse: dhcp6Status.noBinding }]
         : [{ type: reply, address: 'fd00:9::5', rapid: type === solicit }],
   ).run(3, previous)
-  expect(moved.told).toEqual(['fd00::5', undefined, 'fd00:9::5'])
+  expect(moved.recorded).toEqual(['fd00::5', undefined, 'fd00:9::5'])
   expect(request).toBe(3)
 })
 
-test('an address that another station has is declined, and another asked for', async () => {
+test('an address held by another station is declined, and another one requested', async () => {
   const { decline } = dhcp6Type
   let offered = 4
-  const { heard, told } = await link(
+  const { heard, recorded } = await link(
     (type) => {
       if (type === solicit) offered++
       return [{ type: reply, address: type === decline ? undefined : `fd00::${offered}`, rapid: type === solicit }]
     },
     { others: ['fd00::5'] },
   ).run(3)
-  expect(told).toEqual(['fd00::5', undefined, 'fd00::6'])
+  expect(recorded).toEqual(['fd00::5', undefined, 'fd00::6'])
   expect(heard).toEqual(['0s solicit', '0s decline 1', '10s solicit'])
 })

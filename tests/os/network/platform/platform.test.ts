@@ -26,7 +26,7 @@ operators:
   - {operator: dhcp4, linkName: eth1, dhcp4: {routeMetric: 512}}
 `
 
-test('META key 10 is the platform layer, and goes with the key', async () => {
+test('META key 10 becomes the platform layer, and is removed with the key', async () => {
   const store = new Store()
   const os = new Runtime(store, { log: silent })
   const open = () => {
@@ -45,7 +45,7 @@ test('META key 10 is the platform layer, and goes with the key', async () => {
   expect(store.list(AddressSpec, layered)).toEqual([])
 })
 
-test('what is wrong in META is told in one line', () => {
+test('invalid META content fails with a one-line error', () => {
   expect(() => readPlatformConfig('[1]')).toThrow('META key 10: expected a mapping')
   expect(() => readPlatformConfig('addresses: [{linkName: eth0}]')).toThrow(/^META key 10: addresses\.0\.address: /)
   expect(() => readPlatformConfig('links: 5')).toThrow('"links" must be a list of mappings')
@@ -55,7 +55,7 @@ const known = [
   { name: 'eth0', hardwareAddress: '02:00:00:00:00:01', index: 2 },
   { name: 'eth1', hardwareAddress: '02:00:00:00:00:02', index: 3 },
 ]
-const told = (config: ReturnType<typeof readNetworkConfig>) => ({
+const recorded = (config: ReturnType<typeof readNetworkConfig>) => ({
   links: config.links.map(({ name, kind, mtu, masterName }) => [name, kind, mtu, masterName].filter(Boolean).join(' ')),
   addresses: config.addresses.map(({ linkName, address }) => `${linkName} ${address}`),
   routes: config.routes.map(({ outLinkName, dst, gateway, priority }) => `${outLinkName} ${dst || 'default'} ${gateway} ${priority}`),
@@ -64,7 +64,7 @@ const told = (config: ReturnType<typeof readNetworkConfig>) => ({
 })
 
 describe('network-config', () => {
-  test('of version 1', () => {
+  test('version 1', () => {
     const config = readNetworkConfig(
       `version: 1
 config:
@@ -85,7 +85,7 @@ config:
       known,
       'node-1.example.org',
     )
-    expect(told(config)).toEqual({
+    expect(recorded(config)).toEqual({
       links: ['eth1 1400', 'nic.5 vlan', 'bond0 bond', 'eth0 bond0'],
       addresses: ['eth1 10.0.0.2/24', 'eth1 fd00::2/64'],
       routes: ['eth1 default 10.0.0.1 1024', 'eth1 fd01::/32 fd00::1 7'],
@@ -96,7 +96,7 @@ config:
     expect(config.links.find(({ name }) => name === 'nic.5')?.parentName).toBe('eth1')
   })
 
-  test('of version 2, also as netplan wraps it', () => {
+  test('version 2, also wrapped as in netplan', () => {
     const config = readNetworkConfig(
       `network:
   version: 2
@@ -117,7 +117,7 @@ config:
 `,
       known,
     )
-    expect(told(config)).toEqual({
+    expect(recorded(config)).toEqual({
       links: ['eth0', 'eth1', 'br0 bridge', 'v7 vlan'],
       addresses: ['eth1 10.1.0.2/24'],
       routes: ['eth1 10.9.0.0/16 10.1.0.9 3', 'eth1 default 10.1.0.1 1024'],
@@ -127,14 +127,14 @@ config:
     expect(config.operators[0]?.dhcp4?.routeMetric).toBe(50)
   })
 
-  test('of another version, or of none, is refused in one line', () => {
+  test('another version, or none, fails with a one-line error', () => {
     expect(() => readNetworkConfig('version: 3', known)).toThrow('version 3 is not supported: use 1 or 2')
     expect(() => readNetworkConfig('a: &a [1]\nb: *a\n', known)).toThrow(PlatformConfigError)
     expect(() => readNetworkConfig('version: 1\nconfig: [{type: tunnel}]', known)).toThrow('config.0: type "tunnel" is not known')
     expect(() => readNetworkConfig('version: 2\nvlans: {v: {id: 5000, link: eth0}}', known)).toThrow('VLAN "v": a number from 1 to 4094')
   })
 
-  test('any text is read or refused', () => {
+  test('any text is parsed or rejected', () => {
     const any = fc.oneof(
       fc.string(),
       fc.json().map((json) => `version: 2\nethernets: ${json}`),

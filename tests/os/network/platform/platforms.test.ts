@@ -4,10 +4,10 @@ import type { PlatformTransport } from '../../../../src/os/network/platform/plat
 import { PlatformConfigError } from '../../../../src/os/network/platform/platform-config.ts'
 import { platforms } from '../../../../src/os/network/platform/platforms.ts'
 import { runs } from '../../../support/runs.ts'
-import { cards, inWords, platformIn, type Said, said, userData, wanted } from './said.ts'
+import { expected, nics, platformIn, type Recording, recordings, summaryOf, userData } from './recordings.ts'
 
-/** A machine on a platform that says so. */
-function on({ answers = {}, disks = {}, guestinfo = {}, serial = '' }: Omit<Said, 'want'>): PlatformTransport {
+/** The transport of a machine on a recorded platform. */
+function on({ answers = {}, disks = {}, guestinfo = {}, serial = '' }: Omit<Recording, 'want'>): PlatformTransport {
   return {
     async fetch(url, { method = 'GET', headers = {}, body } = {}) {
       const answer = answers[url]
@@ -18,41 +18,41 @@ function on({ answers = {}, disks = {}, guestinfo = {}, serial = '' }: Omit<Said
       return label && new Map(files.flatMap((name) => (disks[label]![name] === undefined ? [] : [[name, disks[label]![name]!]])))
     },
     guestinfo: async (key) => guestinfo[key],
-    links: cards,
+    links: nics,
     serial,
     commandLine: '',
   } as PlatformTransport
 }
 
-describe('what a platform says', () => {
-  for (const [name, one] of Object.entries(said)) {
+describe('the metadata of a platform', () => {
+  for (const [name, one] of Object.entries(recordings)) {
     const platform = platforms[platformIn(name)]!
     test(`${name}: becomes its layer`, async () => {
-      expect(inWords(await platform.network(on(one)))).toEqual(wanted(one))
+      expect(summaryOf(await platform.network(on(one)))).toEqual(expected(one))
     })
     test(`${name}: holds the machine configuration`, async () => {
       expect(await platform.userData(on(one))).toBe(userData)
     })
     test(`${name}: may be nearly nothing`, async () => {
       if (Object.keys(one.answers ?? {}).length === 0) return
-      const found = inWords(await platform.network(on({ serial: one.serial })))
+      const found = summaryOf(await platform.network(on({ serial: one.serial })))
       expect(found.addresses).toEqual([])
       expect(found.metadata).toEqual({ platform: platformIn(name) })
       expect(await platform.userData(on({ serial: one.serial }))).toBeUndefined()
     })
   }
 
-  test('and is told that the machine has started, where it waits for that', async () => {
-    expect(Object.keys(said).filter((name) => platforms[platformIn(name)]?.ready)).toEqual(['azure'])
+  test('receives a readiness report, if it waits for one', async () => {
+    expect(Object.keys(recordings).filter((name) => platforms[platformIn(name)]?.ready)).toEqual(['azure'])
     const { ready } = platforms.azure!
-    await ready!(on(said.azure!))
+    await ready!(on(recordings.azure!))
     await expect(ready!(on({ answers: {} }))).rejects.toThrow('read azure goal state: missing')
-    const deaf = Object.fromEntries(Object.entries(said.azure!.answers!).filter(([url]) => !url.endsWith('health')))
+    const deaf = Object.fromEntries(Object.entries(recordings.azure!.answers!).filter(([url]) => !url.endsWith('health')))
     await expect(ready!(on({ answers: deaf }))).rejects.toThrow('accepts no reports')
   })
 
-  test('every platform that is known is told of here', () => {
-    expect(Object.keys(platforms).toSorted()).toEqual([...new Set(Object.keys(said).map(platformIn))].toSorted())
+  test('every platform has a recording here', () => {
+    expect(Object.keys(platforms).toSorted()).toEqual([...new Set(Object.keys(recordings).map(platformIn))].toSorted())
   })
 })
 
@@ -67,8 +67,8 @@ const bent = (text: string) =>
     fc.constant('x'.repeat(2 << 20)),
   )
 
-describe('a platform that lies', () => {
-  for (const [name, one] of Object.entries(said))
+describe('invalid platform metadata', () => {
+  for (const [name, one] of Object.entries(recordings))
     test(`${name}: is refused in one line, or believed, and never more`, async () => {
       const platform = platforms[platformIn(name)]!
       const twisted = fc.record({
@@ -108,7 +108,7 @@ describe('a platform that lies', () => {
 })
 
 /** What a platform's own requests carry: the answers of the real ones ask for it. */
-function headersOf(_url: string, { answers = {} }: Said): Record<string, string> {
+function headersOf(_url: string, { answers = {} }: Recording): Record<string, string> {
   const all = {
     'x-aws-ec2-metadata-token': 'token-1',
     metadata: 'true',

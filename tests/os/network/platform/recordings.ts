@@ -1,24 +1,24 @@
 /**
- * What each platform says of a machine with two cards, as its documentation describes it, and what should follow. Used
- * by the unit tests over a map and by the story over HTTP.
+ * Recorded metadata of each platform for a machine with two links, after its documentation, and the expected result. Unit tests
+ * read it from a map, the story over HTTP.
  */
-interface Asked {
+interface Request {
   readonly method: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
 }
 
-type Answer = string | ((asked: Asked) => string | undefined)
+type Answer = string | ((request: Request) => string | undefined)
 
-export interface Said {
+export interface Recording {
   /** By address. */
   readonly answers?: Readonly<Record<string, Answer>>
   /** Files by label of a disk. */
   readonly disks?: Readonly<Record<string, Readonly<Record<string, string>>>>
   readonly guestinfo?: Readonly<Record<string, string>>
   readonly serial?: string
-  /** What the platform is to hear when the machine has started. */
-  readonly told?: string
+  /** The expected readiness report. */
+  readonly reports?: string
   readonly want: {
     readonly links?: readonly string[]
     readonly addresses?: readonly string[]
@@ -32,11 +32,11 @@ export interface Said {
   }
 }
 
-export const cards = [
+export const nics = [
   { name: 'eth0', hardwareAddress: '02:00:00:00:00:01', index: 2 },
   { name: 'eth1', hardwareAddress: '02:00:00:00:00:02', index: 3 },
 ] as const
-const [mac0, mac1] = cards.map(({ hardwareAddress }) => hardwareAddress) as [string, string]
+const [mac0, mac1] = nics.map(({ hardwareAddress }) => hardwareAddress) as [string, string]
 
 /** What every platform is given as user data, packed in its way. */
 export const userData = 'version: v1alpha1\nmachine:\n  type: worker\n'
@@ -52,7 +52,7 @@ const withHeader =
 const below = (base: string, condition: [string, string], paths: Readonly<Record<string, string>>): Record<string, Answer> =>
   Object.fromEntries(Object.entries(paths).map(([path, text]) => [`${base}/${path}`, withHeader(...condition, text)]))
 
-const aws: Said = {
+const aws: Recording = {
   answers: {
     [`${meta}/latest/api/token`]: ({ method, headers }) =>
       method === 'PUT' && headers['x-aws-ec2-metadata-token-ttl-seconds'] ? 'token-1' : undefined,
@@ -102,8 +102,8 @@ const resourceId = '/subscriptions/s1/resourceGroups/g1/providers/Microsoft.Comp
 const fabric = 'http://168.63.129.16/machine'
 const started =
   '<GoalStateIncarnation>3</GoalStateIncarnation><Container><ContainerId>c-1</ContainerId><RoleInstanceList><Role><InstanceId>i-1._node</InstanceId><Health><State>Ready</State></Health></Role></RoleInstanceList></Container>'
-const azure: Said = {
-  told: started,
+const azure: Recording = {
+  reports: started,
   answers: {
     [`${fabric}/?comp=goalstate`]: withHeader(
       'x-ms-version',
@@ -159,7 +159,7 @@ const azure: Said = {
   },
 }
 
-const gcp: Said = {
+const gcp: Recording = {
   answers: below(`${meta}/computeMetadata/v1`, ['metadata-flavor', 'Google'], {
     'instance/?recursive=true&alt=json': JSON.stringify({
       id: 1234567890123,
@@ -200,7 +200,7 @@ const gcp: Said = {
   },
 }
 
-const digitalOcean: Said = {
+const digitalOcean: Recording = {
   answers: {
     [`${meta}/metadata/v1.json`]: JSON.stringify({
       droplet_id: 271828,
@@ -234,7 +234,7 @@ const digitalOcean: Said = {
   },
 }
 
-const hcloud: Said = {
+const hcloud: Recording = {
   answers: {
     [`${meta}/hetzner/v1/metadata/hostname`]: 'node-5',
     [`${meta}/hetzner/v1/metadata/instance-id`]: '31415926',
@@ -301,7 +301,7 @@ const openstackNetwork = JSON.stringify({
   ],
   services: [{ type: 'dns', address: '9.9.9.9' }],
 })
-const openstackWant: Said['want'] = {
+const openstackWant: Recording['want'] = {
   links: ['eth0 1500 bond0', 'eth1 1500 bond0', 'bond0 bond', 'bond0.101 vlan 1450'],
   addresses: ['bond0.101 10.3.0.5/24', 'bond0.101 fd00:3::5/64'],
   routes: ['bond0.101 default 10.3.0.1 1024', 'bond0.101 10.9.0.0/16 10.3.0.9 1024', 'bond0.101 default fd00:3::1 1024'],
@@ -316,7 +316,7 @@ const openstackWant: Said['want'] = {
     providerId: 'openstack:///11111111-2222-3333-4444-555555555555',
   },
 }
-const openstack: Said = {
+const openstack: Recording = {
   answers: {
     [`${meta}/openstack/latest/meta_data.json`]: openstackMeta,
     [`${meta}/openstack/latest/network_data.json`]: openstackNetwork,
@@ -324,7 +324,7 @@ const openstack: Said = {
   },
   want: openstackWant,
 }
-const openstackDisk: Said = {
+const openstackDisk: Recording = {
   disks: {
     'config-2': {
       'openstack/latest/meta_data.json': openstackMeta,
@@ -335,7 +335,7 @@ const openstackDisk: Said = {
   want: openstackWant,
 }
 
-const oracle: Said = {
+const oracle: Recording = {
   answers: below(`${meta}/opc/v2`, ['authorization', 'Bearer Oracle'], {
     'instance/': JSON.stringify({
       id: 'ocid1.instance.oc1.x',
@@ -376,7 +376,7 @@ const oracle: Said = {
   },
 }
 
-const vultr: Said = {
+const vultr: Recording = {
   answers: {
     [`${meta}/v1.json`]: JSON.stringify({
       hostname: 'node-5',
@@ -400,7 +400,7 @@ const vultr: Said = {
   },
 }
 
-const scaleway: Said = {
+const scaleway: Recording = {
   answers: {
     'http://169.254.42.42/conf?format=json': JSON.stringify({
       id: '5b7b3c4d',
@@ -435,7 +435,7 @@ const scaleway: Said = {
   },
 }
 
-const upcloud: Said = {
+const upcloud: Recording = {
   answers: {
     [`${meta}/metadata/v1.json`]: JSON.stringify({
       instance_id: '0082c083',
@@ -498,7 +498,7 @@ ethernets:
     routes: [{to: default, via: 10.6.0.1}]
     nameservers: {addresses: [10.6.0.2], search: [example.org]}
 `
-const nocloudWant: Said['want'] = {
+const nocloudWant: Recording['want'] = {
   links: ['eth0'],
   addresses: ['eth0 10.6.0.5/24'],
   routes: ['eth0 default 10.6.0.1 1024'],
@@ -511,14 +511,14 @@ const nocloudFiles = {
   'network-config': netplan,
   'user-data': userData,
 }
-const nocloudDisk: Said = { disks: { cidata: nocloudFiles }, want: nocloudWant }
-const nocloud: Said = {
+const nocloudDisk: Recording = { disks: { cidata: nocloudFiles }, want: nocloudWant }
+const nocloud: Recording = {
   serial: 'ds=nocloud;s=http://169.254.169.254/seed/',
   answers: Object.fromEntries(Object.entries(nocloudFiles).map(([name, text]) => [`${meta}/seed/${name}`, text])),
   want: nocloudWant,
 }
 
-const vmware: Said = {
+const vmware: Recording = {
   guestinfo: {
     'guestinfo.metadata': Buffer.from(`local-hostname: node-5\ninstance-id: i-5\nnetwork:\n${netplan.replaceAll(/^/gm, '  ')}`).toString(
       'base64',
@@ -530,7 +530,7 @@ const vmware: Said = {
   want: { ...nocloudWant, metadata: { platform: 'vmware', hostname: 'node-5', instanceId: 'i-5' } },
 }
 
-const equinixMetal: Said = {
+const equinixMetal: Recording = {
   answers: {
     'https://metadata.platformequinix.com/metadata': JSON.stringify({
       id: 'e1',
@@ -587,7 +587,7 @@ const plainPaths = (base: string) => ({
   [`${base}/meta-data/public-ipv4`]: '198.51.100.14',
   [`${base}/user-data`]: userData,
 })
-const plainWant = (platform: string): Said['want'] => ({
+const plainWant = (platform: string): Recording['want'] => ({
   hostname: 'node-5',
   external: ['198.51.100.14'],
   metadata: {
@@ -601,7 +601,7 @@ const plainWant = (platform: string): Said['want'] => ({
   },
 })
 
-const akamai: Said = {
+const akamai: Recording = {
   answers: {
     [`${meta}/v1/token`]: ({ method, headers }) => (method === 'PUT' && headers['metadata-token-expiry-seconds'] ? 'token-2' : undefined),
     ...below(`${meta}/v1`, ['metadata-token', 'token-2'], {
@@ -624,7 +624,7 @@ const akamai: Said = {
   },
 }
 
-const opennebula: Said = {
+const opennebula: Recording = {
   disks: {
     CONTEXT: {
       'context.sh': `# Context variables generated by OpenNebula
@@ -654,8 +654,8 @@ USER_DATA='${packed}'
   },
 }
 
-/** Platform → how it says it. A name in brackets tells several ways apart. */
-export const said: Readonly<Record<string, Said>> = {
+/** Recordings by platform. Variants have a name in brackets. */
+export const recordings: Readonly<Record<string, Recording>> = {
   aws,
   azure,
   gcp,
@@ -677,10 +677,10 @@ export const said: Readonly<Record<string, Said>> = {
   opennebula,
 }
 
-/** A way told apart by brackets is the same platform. */
+/** The platform of a recording, without the variant in brackets. */
 export const platformIn = (name: string): string => name.replace(/ \(.*\)$/, '')
 
-interface Told {
+interface Observed {
   links: readonly { name: string; kind: string; mtu: number; masterName?: string }[]
   addresses: readonly { linkName: string; address: string }[]
   routes: readonly { outLinkName?: string; dst: string; gateway: string; priority?: number }[]
@@ -692,23 +692,23 @@ interface Told {
   metadata?: object
 }
 
-/** A platform's network in words, to be held against `want`. */
-export function inWords(told: Told): Required<Said['want']> {
+/** Summarizes a platform's network for comparison with `want`. */
+export function summaryOf(observed: Observed): Required<Recording['want']> {
   return {
-    links: told.links.map(({ name, kind, mtu, masterName }) => [name, kind, mtu, masterName].filter(Boolean).join(' ')),
-    addresses: told.addresses.map(({ linkName, address }) => `${linkName} ${address}`),
-    routes: told.routes.map(({ outLinkName, dst, gateway, priority }) => `${outLinkName} ${dst || 'default'} ${gateway} ${priority}`),
-    operators: told.operators.map(({ operator, linkName, dhcp4, dhcp6 }) => `${operator} ${linkName} ${(dhcp4 ?? dhcp6)?.routeMetric}`),
-    resolvers: told.resolvers.map(({ dnsServers, searchDomains = [] }) => [...dnsServers, ...searchDomains].join(' ')),
-    timeServers: told.timeServers.flatMap(({ timeServers }) => timeServers),
-    hostname: told.hostnames.map(({ hostname, domainname }) => `${hostname} ${domainname}`.trim()).join(),
-    external: told.externalIPs,
-    metadata: { ...told.metadata },
+    links: observed.links.map(({ name, kind, mtu, masterName }) => [name, kind, mtu, masterName].filter(Boolean).join(' ')),
+    addresses: observed.addresses.map(({ linkName, address }) => `${linkName} ${address}`),
+    routes: observed.routes.map(({ outLinkName, dst, gateway, priority }) => `${outLinkName} ${dst || 'default'} ${gateway} ${priority}`),
+    operators: observed.operators.map(({ operator, linkName, dhcp4, dhcp6 }) => `${operator} ${linkName} ${(dhcp4 ?? dhcp6)?.routeMetric}`),
+    resolvers: observed.resolvers.map(({ dnsServers, searchDomains = [] }) => [...dnsServers, ...searchDomains].join(' ')),
+    timeServers: observed.timeServers.flatMap(({ timeServers }) => timeServers),
+    hostname: observed.hostnames.map(({ hostname, domainname }) => `${hostname} ${domainname}`.trim()).join(),
+    external: observed.externalIPs,
+    metadata: { ...observed.metadata },
   }
 }
 
-/** What should follow, with what is left out filled in. */
-export const wanted = ({ want }: Said): Required<Said['want']> => ({
+/** The expected result, completed with defaults. */
+export const expected = ({ want }: Recording): Required<Recording['want']> => ({
   links: [],
   addresses: [],
   routes: [],
