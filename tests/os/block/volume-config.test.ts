@@ -172,9 +172,9 @@ describe('expressions', () => {
       expect([text, diskCondition(text)({ disk, systemDisk: false })]).toEqual([text, true])
   })
 
-  test('of the manual are accepted', async () => {
+  test('in the documentation are accepted', async () => {
     const manual = await Bun.file(join(import.meta.dir, '../../../docs/disks.md')).text()
-    const [, examples = ''] = /## Expressions that pick disks.*?```\n(.*?)```/s.exec(manual) ?? []
+    const [, examples = ''] = /## Disk selector expressions.*?```\n(.*?)```/s.exec(manual) ?? []
     const lines = examples.split('\n').filter((line) => line !== '')
     expect(lines.length).toBeGreaterThan(3)
     for (const line of lines) expect([line, expressionProblem(line, 'disk')]).toEqual([line, undefined])
