@@ -121,14 +121,14 @@ describe('routing metadata', () => {
     )
   })
 
-  test('tells this node how old the last connection is, whatever the caller says, and no other node', () => {
+  test('adds the age of the last connection for this node, whatever the caller sends, and for no other node', () => {
     const headers = { ':path': '/x', 'ichor-connection-age': '0' }
     const client = { roles: ['os:admin' as const], impersonator: true, since: systemClock.elapsed() - 5000 }
     expect(Number(forwardedHeaders(headers, client, false)['ichor-connection-age'])).toBeGreaterThanOrEqual(5000)
     expect(forwardedHeaders(headers, client, true)['ichor-connection-age']).toBeUndefined()
   })
 
-  test('names the authority of the first caller, whatever the caller says, and as another node says it', () => {
+  test('names the authority of the first caller, whatever the caller sends, and the one forwarded by another node', () => {
     const headers = { ':path': '/x', 'ichor-caller-authority': 'claimed' }
     const of = (impersonator: boolean, authority?: string) =>
       forwardedHeaders(headers, { roles: ['os:admin'], impersonator, ...(authority && { authority }) }, false)['ichor-caller-authority']

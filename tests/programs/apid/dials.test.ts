@@ -40,7 +40,7 @@ test('a client has few dials at a time, the others wait for their turn, and othe
   expect(open).toHaveLength(1000)
 })
 
-test('whoever waits for too long is refused, and whoever has gone dials nowhere', async () => {
+test('a caller that waits too long is refused, and one that is gone dials nothing', async () => {
   const { dials: all, pass } = dials()
   const first = Promise.withResolvers<void>()
   const begun = Array.from({ length: dialLimits.atOnce }, () => all.run('reader', here, () => first.promise))

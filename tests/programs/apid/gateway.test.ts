@@ -39,7 +39,7 @@ async function collect<T>(stream: AsyncIterable<T>): Promise<T[]> {
   return Array.fromAsync(stream)
 }
 
-test('a node hears how old the last connection on the way to it is, and of a new one where it is asked for', async () => {
+test('a node receives the age of the last connection on the way to it, and of a new one where requested', async () => {
   const caller = first.channel(clientCertificate(['os:admin']))
   const age = async (node: Node, metadata: Record<string, string> = {}) => {
     await hostname(caller, metadata)
@@ -205,7 +205,7 @@ describe('a call to several nodes', () => {
     expect(messages[1]?.metadata?.error).toStartWith('rpc error: code = Unavailable desc = connect to "127.0.0.99"')
   })
 
-  test('keeps what the methods said of themselves', async () => {
+  test('keeps the metadata of the methods', async () => {
     const reply = await admin.unary('machine.MachineService/Restart', { id: 'y' }, { metadata: { nodes: ['127.0.0.1', '127.0.0.2'] } })
     expect(reply.messages.map(({ metadata }) => metadata?.status?.message)).toEqual([
       'no container "y" on 127.0.0.1',
@@ -213,7 +213,7 @@ describe('a call to several nodes', () => {
     ])
   })
 
-  test('streams the messages of all, each marked, and says whose stream broke', async () => {
+  test('streams the messages of all, each marked, and names the node whose stream broke', async () => {
     const replies = await collect(
       admin.serverStream('machine.MachineService/Logs', { id: 'broken' }, { metadata: { nodes: ['127.0.0.1', '127.0.0.2'] } }),
     )
@@ -257,7 +257,7 @@ describe('a worker', () => {
 })
 
 describe('in maintenance', () => {
-  test('anyone is a reader, whatever the certificate says', async () => {
+  test('anyone is a reader, whatever the certificate contains', async () => {
     for (const certificate of [undefined, clientCertificate(['os:admin']), clientCertificate(['os:impersonator'])]) {
       await hostname(maintenance.channel(certificate), { 'talos-role': 'os:admin' })
       expect(maintenance.seen.roles).toEqual(['os:reader'])

@@ -121,7 +121,7 @@ describe('a request to several nodes', () => {
 })
 
 describe('a call to many nodes', () => {
-  /** Takes connections and says nothing. */
+  /** Accepts connections and sends nothing. */
   let silent: Bun.TCPSocketListener
   let came = 0
   let dialing: Node

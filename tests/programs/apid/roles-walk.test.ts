@@ -90,7 +90,7 @@ async function outcome(channel: Channel, { path, kind }: Right, metadata: Record
   return typeof ended === 'string' ? ended : `${ended[0]}: ${ended[1]}`
 }
 
-/** What the table says of callers with these roles. */
+/** What the table grants to callers with these roles. */
 function expected(right: Right, roles: readonly Role[]): string {
   const may = right.roles.some((role) => roles.includes(role)) || (machine.waits && right.maintenance && roles.includes('os:reader'))
   return may ? inside : refused
@@ -155,7 +155,7 @@ for (const waits of [false, true])
       machine.waits = waits
     })
 
-    test.each([...allRoles])('opens to the role %s what the table says', async (role) => {
+    test.each([...allRoles])('grants the role %s what the table lists', async (role) => {
       await walk(channelOf(clientCertificate([role])), [role])
     })
 

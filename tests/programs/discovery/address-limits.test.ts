@@ -4,7 +4,7 @@ import { AddressLimits, addressLimits } from '../../../src/programs/discovery/ad
 const one = Uint8Array.of(10, 0, 0, 1)
 const other = Uint8Array.of(10, 0, 0, 2)
 
-test('an address that asks too much is refused, the others are not, and it may ask again later', () => {
+test('an address with too many requests is refused, others are not, and it may request again later', () => {
   let now = 0
   const limits = new AddressLimits(() => now)
   for (let n = 0; n < addressLimits.burst; n++) limits.take(one, 'c')

@@ -28,7 +28,7 @@ afterEach(async () => {
 const say = (affiliateId: string, data: string, seconds = 60) =>
   channel.unary(`${service}/AffiliateUpdate`, { clusterId: 'c', affiliateId, affiliateData: Buffer.from(data), ttl: { seconds, nanos: 0 } })
 
-test('whoever says hello learns its address', async () => {
+test('a client that sends Hello receives its address', async () => {
   const { clientIp } = await channel.unary(`${service}/Hello`, { clusterId: 'c', clientVersion: 'v1' })
   expect([...clientIp]).toEqual([127, 0, 0, 1])
 })
@@ -87,7 +87,7 @@ test('bad requests are refused by name', async () => {
   await expect(channel.unary(`${service}/Hello`, { clusterId: '', clientVersion: '' })).rejects.toMatchObject({ status: 'InvalidArgument' })
 })
 
-test('whatever is said is taken within bounds or refused by name, and the service lives on', async () => {
+test('any request is accepted within bounds or rejected by name, and the service survives', async () => {
   const saying = fc.record({
     clusterId: fc.string({ maxLength: 300 }),
     affiliateId: fc.string({ maxLength: 300 }),
@@ -112,7 +112,7 @@ test('whatever is said is taken within bounds or refused by name, and the servic
   await say('n1', 'one')
 })
 
-test('a service that has moved says where to, and hands out nothing', async () => {
+test('a service that has moved redirects, and serves no data', async () => {
   const methods = discoveryMethods(registry, { redirect: 'discovery.example:443' })
   const moved = await servePlain(
     { host: '127.0.0.1', port: 0 },

@@ -30,7 +30,7 @@ test('data left out stays, endpoints add up', () => {
   expect(all.list('a')).toEqual([{ id: 'n1', data: bytes('x'), endpoints: [bytes('2'), bytes('1')] }])
 })
 
-test('a member that falls silent is forgotten and the others are told', () => {
+test('a silent member expires and the others are notified', () => {
   const { clock, registry: all } = registry()
   const heard: Change[] = []
   all.update('a', 'n1', { data: bytes('x'), ttl: minute })
@@ -44,7 +44,7 @@ test('a member that falls silent is forgotten and the others are told', () => {
   expect(heard).toEqual([{ affiliate: { id: 'n1', data: bytes('x'), endpoints: [] }, deleted: true }])
 })
 
-test('only changes are told, and nothing after the end of the subscription', () => {
+test('only changes are published, and nothing after the end of the subscription', () => {
   const { registry: all } = registry()
   const heard: Change[] = []
   const stop = all.subscribe('a', watcher(heard))
@@ -98,7 +98,7 @@ test('an address that fills the registry gives way to others, its longest unchan
   expect(all.list('new')).toHaveLength(1)
   expect(['c0', 'c1', 'c4', 'c5', 'new', 'new 2'].filter((id) => all.list(id).length > 0)).toEqual(['c0', 'c5', 'new', 'new 2'])
   expect(gone.map(({ deleted }) => deleted)).toEqual([true])
-  // Whoever gave way cannot take the place back: it would be the greediest again.
+  // The evicted address cannot take the place back: it would be the largest again.
   expect(() => all.update('c4', 'n1', { ttl: limits.ttl }, 'greedy0')).toThrow(`${limits.clusters} clusters are kept already`)
   all.remove('c9', 'n1')
   all.update('c4', 'n1', { ttl: limits.ttl }, 'greedy0')

@@ -1,4 +1,4 @@
-/** A real process behind the filter: the kernel is asked what it may do. */
+/** A real process behind the filter: the kernel shows what it may do. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { parseProcessStatus } from '../../../src/wire/proc/process.ts'
@@ -69,7 +69,7 @@ test.skipIf(!asRoot)('a capability that is kept brings its calls', async () => {
   expect((await run(['--caps-keep', 'none', '--no-new-privs', '--seccomp'], tried)).tried).toEqual(['EPERM', 'EPERM'])
 })
 
-test.skipIf(!onLinux)('nothing is filtered where nothing is said', async () => {
+test.skipIf(!onLinux)('nothing is filtered by default', async () => {
   const { status, tried } = await run([], [['keyctl', '99999']])
   expect(status.get('Seccomp')).toBe('0')
   expect(tried).toEqual(['EOPNOTSUPP'])

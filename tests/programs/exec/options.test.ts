@@ -37,7 +37,7 @@ describe('exec', () => {
     })
   })
 
-  test('keeps no capability when told none, and all when told nothing', () => {
+  test('keeps no capability for "none", and all without the option', () => {
     expect(parseExecOptions(['--caps-keep', 'none', '--', 'x']).keep).toEqual([])
     expect(parseExecOptions(['--', 'x']).keep).toBeUndefined()
   })

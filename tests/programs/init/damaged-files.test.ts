@@ -71,7 +71,7 @@ describe('a node whose files are', () => {
 
 describe('a node whose configuration is', () => {
   // Half of a configuration may be one.
-  test.each(Object.keys(damages).filter((name) => name !== 'cut short'))('%s waits in maintenance and says so', async (name) => {
+  test.each(Object.keys(damages).filter((name) => name !== 'cut short'))('%s waits in maintenance and reports it', async (name) => {
     const here = await startNode(undefined, (root) => {
       const path = join(root, 'system/state/config.yaml')
       writeFileSync(path, damages[name]!(readFileSync(path)))

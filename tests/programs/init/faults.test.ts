@@ -25,7 +25,7 @@ function change({ machine: { store } }: SandboxNode): void {
   store.put(MachineConfig, 'v1alpha1', changedConfiguration)
 }
 
-/** Starts a node and changes it, with its calls failing on the way; counts begin anew with the change. */
+/** Starts a node and changes it, with its calls failing on the way; counts start again with the change. */
 async function lives(fails: (call: string, use: number) => boolean): Promise<SandboxNode> {
   const here = await startNode(fails)
   await becomes(here, shapes.started)

@@ -53,7 +53,7 @@ describe.each([
     expect(here.machine.kernel.mount.mounts().filter(({ source }) => source.startsWith('/dev/vda'))).toEqual([])
   })
 
-  test('comes up from its disk with what it was told, and keeps it over a shutdown', async () => {
+  test('comes up from its disk with its configuration, and keeps it over a shutdown', async () => {
     const first = await startMachine(hardware, { from: 'disk' })
     await until(first, 'EPHEMERAL', () => hasVar(first))
     const { machine } = first
@@ -117,7 +117,7 @@ describe('a machine', () => {
     await here.stop()
   })
 
-  test('that is told to wipe its disk at its start does, and begins again without it', async () => {
+  test('with the kernel parameter to wipe its disk does so at its start, and begins again without it', async () => {
     const hardware = await installed()
     const here = await startMachine(hardware, {
       from: 'disk',

@@ -36,7 +36,7 @@ function blockOf(hardware: Hardware): Module {
   return {
     async openDevice(path: string, { write = false } = {}) {
       const device = hardware.open(path)
-      // udevd looks at a device anew when one who could have written lets go.
+      // udevd rescans a device when a process closes it that could have written.
       return { ...device, close: async () => void (write && hardware.changed(path.slice('/dev/'.length))) }
     },
     async syncPartitions(_: string, wanted: readonly KernelPartition[]) {

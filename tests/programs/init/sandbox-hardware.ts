@@ -70,7 +70,7 @@ export class Hardware {
     }
   }
 
-  /** The kernel is told of partitions. Their names it knows of a table that it has read itself. */
+  /** The kernel learns of partitions. It knows their names only from a table that it has read itself. */
   sync(wanted: Hardware['partitions']): void {
     const names = new Set([...this.partitions, ...wanted].map(({ index }) => `vda${index}`))
     this.partitions = [...wanted]
@@ -92,12 +92,12 @@ export class Hardware {
     )
   }
 
-  /** The kernel tells of devices. */
+  /** The kernel announces devices. */
   changed(...names: string[]): void {
     for (const listener of this.#listeners) listener(names)
   }
 
-  /** What the kernel tells, until the signal. */
+  /** The uevents of the kernel, until the signal. */
   async *events(signal?: AbortSignal): AsyncGenerator<string[]> {
     const waiting: string[][] = []
     let wake = () => {}

@@ -112,7 +112,7 @@ function withoutOwner(value: unknown): unknown {
   return rest
 }
 
-/** The kernel below `root`; `fault` is asked before each call, by its name (`files.writeAtomic`). A machine has modules of its own. */
+/** The kernel below `root`; `fault` is called before each call with its name (`files.writeAtomic`). A machine has its own modules. */
 export function sandboxKernel(root: string, fault: Fault, machine?: Modules): Kernel {
   const kinds: Modules = { ...inMemory(), ...machine, files: { ...filesBelow(root), ...machine?.files } }
   const kernel: Record<string, unknown> = { mode: machine ? 'metal' : 'container' }

@@ -16,7 +16,7 @@ import { begin, type Fails, never, problems, type SandboxNode } from './sandbox-
 const key = signingKey()
 const medium = releaseFiles(release.tag, key)
 
-/** What a machine is to be, beyond what a container is: a disk, a watchdog, modules, rules for udevd. */
+/** What a machine has beyond a container: a disk, a watchdog, modules, rules for udevd. */
 export const machineConfig = (disk = '/dev/vda') => `${config(
   'controlplane',
   `

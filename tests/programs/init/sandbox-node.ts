@@ -39,7 +39,7 @@ const realTimeout = globalThis.setTimeout
 const shortened = (run: () => void, delay = 0, ...rest: []) =>
   realTimeout(run, delay >= 1_000 && delay <= 20_000 ? delay / 100 : delay, ...rest)
 
-/** What each file of tests with such nodes says first: they have a folder until its end, and what nobody handles is noted. */
+/** The preamble of each file of tests with such nodes: a folder until its end, and a record of unhandled rejections. */
 export function useSandbox(): void {
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'ichor-init-'))
@@ -92,7 +92,7 @@ const usual = ['proc/self', 'system/state', 'system/run/machined', 'etc', 'run',
 const errnoOf = (call: string): number => ({ block: 5, mount: 16, spawn: 11 })[call.split(/[. ]/)[0] ?? ''] ?? 4
 
 let nodes = 0
-/** A container node that starts; `fails` says which use of which call fails, `disk` puts files there beforehand. */
+/** A container node that starts; `fails` selects which use of which call fails, `disk` puts files there beforehand. */
 export const startNode = (fails?: Fails, disk?: (root: string) => void): Promise<SandboxNode> =>
   begin({
     fails,
@@ -159,7 +159,7 @@ const failing = ({ machine }: SandboxNode) =>
 export const problems = ({ entries }: Pick<SandboxNode, 'entries'>): string[] =>
   entries.filter(({ level }) => level === 'warn' || level === 'error').map(formatEntry)
 
-/** Waits until the node is what it is to be; throws what it lacks when that takes too long. */
+/** Waits until the node has the expected state; throws what is missing on timeout. */
 export async function becomes(here: SandboxNode, shape: readonly string[]): Promise<void> {
   const end = clock.deadline(40_000)
   for (;;) {

@@ -1,4 +1,4 @@
-/** Programs in a test: daemons run until they are told to end, tools do at once what they are for. Each can fail to start, or end badly. */
+/** Programs in a test: daemons run until they are stopped, tools finish immediately. Each can fail to start, or exit with an error. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Child, ExitStatus, Spawn } from '../../../src/supervise/spawn.ts'
@@ -9,7 +9,7 @@ const daemons = new Set(['containerd', 'apid', 'trustd', 'dashboard', 'systemd-u
 const nothing = () => new Blob([]).stream()
 let pids = 2 ** 22
 
-/** Starts programs; `fault` is asked for `spawn NAME`, and for `exit NAME` of one that started. */
+/** Starts programs; `fault` is called for `spawn NAME`, and for `exit NAME` of one that started. */
 export function sandboxPrograms(root: string, fault: Fault, hardware?: Hardware): Spawn {
   return ({ argv }) => {
     const [path = '', ...args] = argv[0] === '/usr/bin/exec' ? argv.slice(argv.indexOf('--') + 1) : argv

@@ -66,7 +66,7 @@ test('a machine that restarted is started again, one that was switched off is no
   expect(machineStopReason(null, 'SIGKILL', undefined).again).toBe(true)
 })
 
-test('only a line that tells of an end is taken for one', () => {
+test('only a SHUTDOWN event is taken for the end of a machine', () => {
   expect(shutdownOf('{"timestamp": {}, "event": "SHUTDOWN", "data": {"guest": true, "reason": "guest-reset"}}')).toEqual({
     guest: true,
     reason: 'guest-reset',

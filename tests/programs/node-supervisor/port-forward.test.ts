@@ -42,7 +42,7 @@ test('bytes go both ways and the end of one direction leaves the other open', as
   target.close()
 })
 
-test('a target that refuses is passed over for the next one', async () => {
+test('a target that refuses is skipped for the next one', async () => {
   const target = await echo('b')
   const hostPort = await freePort()
   const targets = [
@@ -62,7 +62,7 @@ test('a port that is taken is refused', async () => {
   target.close()
 })
 
-test('datagrams find their way back to whoever asked', async () => {
+test('datagrams find their way back to the client', async () => {
   const server = dgram.createSocket('udp4')
   server.on('message', (bytes, from) => server.send(`re:${bytes}`, from.port, from.address))
   server.bind(0, '127.0.0.1')

@@ -133,7 +133,7 @@ describe('names of other members', () => {
     member('worker-8', 'worker', '10.5.0.8', 'fd00::8')
   })
 
-  test('are not to be had, whoever has the token', async () => {
+  test('are denied to every holder of the token', async () => {
     expect(await heard(of('worker-9', ['controlplane-1'], ['10.5.0.2', '127.0.0.1']))).toBe(
       'the request is for names of other members of the cluster: controlplane-1, 10.5.0.2',
     )
@@ -141,7 +141,7 @@ describe('names of other members', () => {
     expect((await failure(ask(of('ControlPlane-1.', [], ['10.5.0.2']), token)))[0]).toBe('PermissionDenied')
   })
 
-  test('are left out where a machine asks for its own as well', async () => {
+  test('are left out where a machine requests its own as well', async () => {
     expect(
       await altNames(of('worker-9', ['worker-9', 'controlplane-1', 'api.example.org'], ['10.5.0.9', '10.5.0.2', '::ffff:10.5.0.7'])),
     ).toEqual({
@@ -162,7 +162,7 @@ describe('names of other members', () => {
     store.put(OSRootSecret, 'os', { ...root, certSANIPs: ['10.5.0.100', '10.5.0.9'], certSANDNSNames: ['Api.Cluster.example', 'worker-9'] })
     expect(await heard(of('worker-9', [], ['10.5.0.100']))).toContain('10.5.0.100')
     const wanted = of('worker-9', ['worker-9', 'api.cluster.example', '*.cluster.example', 'api'], ['10.5.0.19', '10.5.0.100'])
-    // A list of all nodes' names may be everywhere: a machine that is no member yet has a certificate all the same.
+    // A list of all nodes' names may be everywhere: a machine that is not a member yet gets a certificate anyway.
     expect(await altNames(wanted)).toEqual({ dns: ['api'], ips: ['10.5.0.19'] })
     member('worker-9', 'worker', '10.5.0.9')
     const both = of('worker-9', ['worker-9', 'api.cluster.example'], ['10.5.0.9'])
@@ -172,7 +172,7 @@ describe('names of other members', () => {
     store.put(OSRootSecret, 'os', root)
   })
 
-  test('are told by the address that somebody asks from, when it is a member’s', async () => {
+  test('are recognized by the source address, when it is a member’s', async () => {
     member('worker-here', 'worker', '127.0.0.1', '10.5.0.20')
     await heard(of('worker-8', ['worker-8'], ['10.5.0.8']))
     expect(await altNames(of('worker-here', ['worker-here'], ['10.5.0.20', '10.5.0.21']))).toEqual({
