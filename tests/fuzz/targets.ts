@@ -132,7 +132,7 @@ const [get, list, watch] = stateMethods(() => undefined, 'anyone')
 async function query(input: Uint8Array): Promise<void> {
   const methods = [get!, list!, watch!]
   const method = methods[(input[0] ?? 0) % 3]!
-  const context = { store, roles: new Set(), signal: AbortSignal.abort(), peer: '', client: {}, metadata: {} }
+  const context = { store, roles: new Set(), signal: AbortSignal.abort(), peer: '', client: {}, hold() {}, metadata: {} }
   const message = decode(methodShape(method.path).request, input.subarray(1)) as Record<string, unknown>
   const answer = method.handle({ ...message, type: kind.type, namespace: 'test' } as never, context as never)
   if (method === get) return

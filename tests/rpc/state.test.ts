@@ -135,7 +135,7 @@ describe('what all calls of a client compare', () => {
     const watching = (options: object) => busy.serverStream('cosi.resource.State/Watch', { ...hostnames, apiVersion: 1, options })
     const simple = watching({})
     await simple.next()
-    const watches = Array.from({ length: 50 }, () => watching({ idQuery: { regexp: worst } }))
+    const watches = Array.from({ length: 40 }, () => watching({ idQuery: { regexp: worst } }))
     for (const each of watches) await each.next()
     const id = 'b'.repeat(250)
     const ended = watches.map((each) => failure(each.next()))
@@ -148,10 +148,20 @@ describe('what all calls of a client compare', () => {
       }),
     ).toBeLessThan(1000)
     const outcomes = await Promise.all(ended.map((each) => Promise.race([each, Bun.sleep(100)])))
-    expect(outcomes.filter((each) => each !== undefined).length).toBeGreaterThan(40)
+    expect(outcomes.filter((each) => each !== undefined).length).toBeGreaterThan(30)
     for (const each of outcomes) if (each !== undefined) expect(each).toEqual(tooLong)
     store.destroy(HostnameStatus, id)
     await simple.return()
+  })
+
+  test('is charged for the memory of its patterns for as long as its watches last', async () => {
+    const busy = await open('programs', stateMethods(roleAccess), 'os:reader')
+    const watching = () =>
+      busy.serverStream('cosi.resource.State/Watch', { ...hostnames, apiVersion: 1, options: { idQuery: { regexp: worst } } })
+    const watches = Array.from({ length: 60 }, watching)
+    const established = await Promise.all(watches.map((each) => failure(each.next())))
+    const ended = watches.map(async (each, at) => (established[at] === 'no failure' ? failure(each.next()) : established[at]))
+    expect(await Promise.race(ended)).toEqual(['ResourceExhausted', expect.stringContaining('waits for more than')])
   })
 
   test('counts conditions on labels, of which one query has few', async () => {

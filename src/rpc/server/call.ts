@@ -221,6 +221,10 @@ class Call implements Context, AdmittedCall {
     return this.stream.share ?? this.stream.connection
   }
 
+  hold(bytes: number): void {
+    this.stream.charge(bytes)
+  }
+
   /** Throws unless one of the caller's roles opens the method now. */
   admit(): void {
     if (!admits(this.method.access, this.roles, this.#inMaintenance)) throw new RpcError('PermissionDenied', 'not authorized')

@@ -61,6 +61,8 @@ export interface Context {
   readonly peer: string
   /** Who calls, as limits know it: the same object for all calls of a client. */
   readonly client: object
+  /** Charges the client for memory that the call holds until it ends, beyond its request. */
+  hold(bytes: number): void
   readonly log: Logger
   readonly metadata: Metadata
 }

@@ -19,6 +19,9 @@ const stepBudget = 4_000_000
 /** Cost of compiling a pattern, per step of its program. */
 const compileSteps = 16
 
+/** Bytes of memory that each step of a compiled pattern takes. */
+const stepMemory = 64
+
 /** Cost of one label term; plus one step per value, and one per `charactersPerStep` characters. */
 const termSteps = 16
 const charactersPerStep = 16
@@ -45,6 +48,8 @@ class Steps {
   }
 }
 
+type QueryContext = Pick<Context, 'client' | 'hold'>
+
 /** The budgets of clients that have connections or calls. */
 const steps = new WeakMap<object, Steps>()
 
@@ -60,15 +65,15 @@ function stepsOf(client: object): Steps {
 /** The query of a client. Throws RpcError when it is invalid, and when the client has used up its budget. */
 export function queryOf(
   options: Pick<cosi.resource.ListOptions, 'labelQuery' | 'idQuery'> | undefined,
-  { client }: Pick<Context, 'client'>,
+  context: QueryContext,
 ): Pick<Query, 'labels' | 'id'> {
   const labels = labelsOf(options?.labelQuery ?? [])
   const pattern = options?.idQuery?.regexp
   if (labels.length === 0 && !pattern) return {}
-  const budget = stepsOf(client)
+  const budget = stepsOf(context.client)
   return {
     ...(labels.length > 0 && { labels }),
-    id: matcherOf(budget, stepsOfLabels(labels), pattern ? compiled(pattern, budget) : undefined),
+    id: matcherOf(budget, stepsOfLabels(labels), pattern ? compiled(pattern, budget, context) : undefined),
   }
 }
 
@@ -119,12 +124,13 @@ function matcherOf(budget: Steps, labelSteps: number, pattern: Re2 | undefined):
   }
 }
 
-function compiled(pattern: string, budget: Steps): Re2 {
+function compiled(pattern: string, budget: Steps, context: QueryContext): Re2 {
   budget.require()
   let size = longestProgram
   try {
     const program = new Re2(pattern)
     size = program.size
+    context.hold(size * stepMemory)
     return program
   } catch (error) {
     if (error instanceof PatternError) throw new RpcError('InvalidArgument', `pattern for ids: ${error.message}`)
