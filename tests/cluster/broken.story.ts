@@ -48,7 +48,7 @@ async function broken(component: string, section: string, { names, words }: { na
   })
   expect(text.split('\n')[0]).toContain(`component ${component}: it does not start with its new settings (${names}`)
   expect(text).toMatch(words)
-  expect((await on(first, 'health', '--wait-timeout', '60s')).stderr).toContain(`${first}: component ${component}: it does not start`)
+  expect((await on(first, 'health', '--wait-timeout', '3s')).stderr).toContain(`${first}: component ${component}: it does not start`)
   const [, restore] = /go back with "talosctl config-history restore (\d+)"/.exec(text) ?? []
   succeeded(await on(first, 'config-history', 'restore', restore ?? 'none named'))
   await eventually(async () => expect((await on(first, 'explain', ...seenBy(component))).stdout).toEndWith(' is healthy\n'))

@@ -141,7 +141,8 @@ async function addOutside(
   const troubled = causes.has(`controller ${timeController}`)
   for (const server of await silentTimeServers(world, store, troubled, signal))
     behind(server, ({ subject }) => subject === `controller ${timeController}` || /^TimeStatuses\./.test(subject))
-  if (etcd && causes.has('service etcd')) {
+  // Where etcd's own settings keep it from starting, what its members miss is the consequence.
+  if (etcd && causes.has('service etcd') && !causes.has('component etcd')) {
     // An etcd that does not answer at all has its own cause.
     const found = await etcd().then(etcdTrouble, () => [])
     for (const finding of found) behind(finding, ({ subject }) => subject === 'service etcd')
