@@ -1,13 +1,13 @@
 /**
- * Reads a bbolt database, which is how etcd keeps its data: a B+ tree of pages for each bucket, buckets being values of the
- * root's tree. Numbers are little-endian (go.etcd.io/bbolt, internal/common: page.go, meta.go, inode.go, bucket.go).
+ * Reads a bbolt database, the storage of etcd: a B+ tree of pages for each bucket; buckets are values of the root tree. Numbers
+ * are little-endian (go.etcd.io/bbolt, internal/common: page.go, meta.go, inode.go, bucket.go).
  */
 import { DecodeError } from './decode-error.ts'
 
-/** Bytes of a file; fewer than requested at its end. */
+/** Reads bytes of a file; fewer than requested at its end. */
 export type ReadAt = (offset: number, length: number) => Uint8Array
 
-/** An entry of a bucket. What it holds is valid until the next one. */
+/** Visits an entry of a bucket, which is valid until the next call. */
 export type Visit = (key: Uint8Array, value: Uint8Array) => void
 
 const magic = 0xed0cdaed
@@ -15,13 +15,13 @@ const version = 2
 const headerSize = 16
 const elementSize = 16
 const bucketHeaderSize = 16
-/** Bytes of a meta page's content before its sum. */
+/** Size of a meta page's content before its checksum. */
 const metaSize = 56
 const flags = { branch: 0x01, leaf: 0x02 }
 const isBucket = 0x01
-/** Deeper than any tree whose pages lie in one file. */
+/** Deeper than any tree whose pages fit in one file. */
 const deepest = 32
-/** Where the second meta page may lie, if the first does not tell. */
+/** Possible offsets of the second meta page, if the first is damaged. */
 const pageSizes = [4096, 8192, 16_384, 32_768, 65_536]
 
 interface Meta {
@@ -37,7 +37,7 @@ export class BoltDatabase {
   readonly #meta: Meta
   #visited = 0
 
-  /** Throws DecodeError for what is none. */
+  /** Throws DecodeError for a file that is not a database. */
   constructor(read: ReadAt) {
     this.#read = read
     const first = metaAt(read, 0)
@@ -47,12 +47,12 @@ export class BoltDatabase {
     this.#meta = meta
   }
 
-  /** Bytes of all pages that are in use or were. */
+  /** Size in bytes of all pages, used and free. */
   get size(): number {
     return this.#meta.pages * this.#meta.pageSize
   }
 
-  /** Calls `enter` for each bucket in the order of their names, and what it returns for each entry of that bucket. */
+  /** Calls `enter` for each bucket, sorted by name, and the function it returns for each entry of that bucket. */
   eachEntry(enter: (name: Uint8Array) => Visit): void {
     this.#visited = 0
     this.#walk(this.#meta.root, 0, (name, header, kind) => {
@@ -60,7 +60,7 @@ export class BoltDatabase {
       const visit = enter(name)
       const own = (key: Uint8Array, value: Uint8Array, inner: number) => visit(key, inner === isBucket ? empty : value)
       const root = Number(view(header).getBigUint64(0, true))
-      // A small bucket lies in its own value, as one leaf.
+      // A small bucket is stored inline in its value, as one leaf.
       if (root === 0) this.#elements(header.subarray(bucketHeaderSize), 0, 0, own)
       else this.#walk(root, 0, own)
     })
@@ -112,7 +112,7 @@ const empty = new Uint8Array(0)
 
 const view = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** The meta page at an offset, unless it is none or was not written to its end. */
+/** The meta page at an offset, unless it is invalid or was not written completely. */
 function metaAt(read: ReadAt, offset: number): Meta | undefined {
   const page = read(offset, headerSize + metaSize + 8)
   if (page.length < headerSize + metaSize + 8) return undefined
@@ -130,7 +130,7 @@ function metaAt(read: ReadAt, offset: number): Meta | undefined {
   return pageSizes.includes(pageSize) && Number.isSafeInteger(meta.pages * pageSize) ? meta : undefined
 }
 
-/** FNV-1a with 64 bits. */
+/** 64-bit FNV-1a. */
 function fnv1a(bytes: Uint8Array): bigint {
   let sum = 0xcbf29ce484222325n
   for (const byte of bytes) sum = BigInt.asUintN(64, (sum ^ BigInt(byte)) * 0x100000001b3n)

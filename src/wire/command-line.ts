@@ -1,13 +1,13 @@
-/** The kernel's command line: words apart by blanks, `name` or `name=value`, with double quotes around what has blanks. */
+/** The kernel's command line: words separated by blanks, `name` or `name=value`, with double quotes around blanks. */
 
-/** One word of it. */
+/** One parameter. */
 export interface Parameter {
   readonly name: string
-  /** Empty for a word without `=`. */
+  /** Empty for a parameter without `=`. */
   readonly value: string
 }
 
-/** Parameters before the `--` that begins init's own arguments (Documentation/admin-guide/kernel-parameters). */
+/** Parameters before the `--` that separates init's arguments (Documentation/admin-guide/kernel-parameters). */
 export function parseCommandLine(text: string): Parameter[] {
   const parameters: Parameter[] = []
   for (const [word] of text.slice(0, 1 << 16).matchAll(/(?=\S)(?:"[^"]*"|[^\s"])*(?:"[^"]*)?/g)) {

@@ -1,19 +1,19 @@
-/** Archives of the kernel's initramfs (Documentation/driver-api/early-userspace/buffer-format.rst): cpio in the form `newc`. */
+/** Archives of the kernel's initramfs (Documentation/driver-api/early-userspace/buffer-format.rst): cpio in the format `newc`. */
 import { DecodeError } from './decode-error.ts'
 
-/** One entry; a file's bytes follow its header. */
+/** One entry; a file's contents follow its header. */
 export interface CpioHeader {
   /** Relative path, without a leading slash. */
   name: string
   /** Type and permissions as in stat(2). */
   mode: number
-  /** Bytes of content. */
+  /** Size of the contents in bytes. */
   size: number
-  /** Of a device. */
+  /** Device number. */
   device?: { major: number; minor: number }
 }
 
-/** An entry with its bytes. */
+/** An entry with its contents. */
 export interface CpioEntry extends CpioHeader {
   content: Uint8Array
 }
@@ -24,13 +24,13 @@ const headerSize = 110
 const nameLimit = 4096 // PATH_MAX of the kernel
 const fileType = { mask: 0o170000, dir: 0o040000, file: 0o100000, symlink: 0o120000, character: 0o020000, block: 0o060000 } as const
 
-/** Types of entries, for modes. */
+/** File types, for modes. */
 export const cpioTypes: Readonly<Record<'dir' | 'file' | 'symlink' | 'character' | 'block', number>> = fileType
 
 const hex = (value: number) => value.toString(16).padStart(8, '0')
 const padding = (size: number) => (4 - (size % 4)) % 4
 
-/** The header of entry number `inode`, with its name, up to where its content begins. All belong to root, no times. */
+/** The header of entry number `inode`, with its name and padding. The owner is root, there are no times. */
 export function cpioHeader({ name, mode, size, device }: CpioHeader, inode: number): Uint8Array {
   const bytes = Buffer.from(`${name}\0`)
   const links = (mode & fileType.mask) === fileType.dir ? 2 : 1
@@ -39,17 +39,17 @@ export function cpioHeader({ name, mode, size, device }: CpioHeader, inode: numb
   return Buffer.concat([head, bytes, Buffer.alloc(padding(headerSize + bytes.length))])
 }
 
-/** The zeros after content of that size. */
+/** The padding after contents of this size. */
 export function cpioPadding(size: number): Uint8Array {
   return new Uint8Array(padding(size))
 }
 
-/** What ends an archive. */
+/** The end of an archive. */
 export function cpioTrailer(): Uint8Array {
   return cpioHeader({ name: trailer, mode: 0, size: 0 }, 0)
 }
 
-/** Reads one archive up to its trailer. */
+/** Parses one archive up to its trailer. */
 export function parseCpio(bytes: Uint8Array): CpioEntry[] {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const entries: CpioEntry[] = []

@@ -1,9 +1,9 @@
-/** CRC-32C (Castagnoli, RFC 9260 appendix B) over any number of pieces; the runtime has only the other polynomial. */
+/** CRC-32C (Castagnoli, RFC 9260 appendix B), incremental; the runtime only has the other polynomial. */
 
 const polynomial = 0x82f63b78 // reflected
 const mask = -1
 
-/** Eight tables of 256 sums, one behind the other: table k has the sums of a byte that k zero bytes follow. */
+/** Eight tables of 256 values, concatenated: table k is for a byte followed by k zero bytes. */
 const tables = new Int32Array(8 * 256)
 for (let byte = 0; byte < 256; byte++) {
   let sum = byte
@@ -15,7 +15,7 @@ for (let at = 256; at < tables.length; at++) {
   tables[at] = (before >>> 8) ^ tables[before & 0xff]!
 }
 
-/** A sum that grows with each piece. */
+/** An incremental checksum. */
 export class Crc32c {
   #sum = mask
 
@@ -38,7 +38,7 @@ export class Crc32c {
     this.#sum = sum
   }
 
-  /** The sum of all pieces, unsigned. */
+  /** The checksum of all pieces, unsigned. */
   get value(): number {
     return (this.#sum ^ mask) >>> 0
   }

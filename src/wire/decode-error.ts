@@ -1,4 +1,4 @@
-/** Bytes or text from outside that are not what they should be: what was being read, and where. */
+/** Malformed input: what was being decoded, and at which offset. */
 export class DecodeError extends Error {
   override readonly name = 'DecodeError'
   readonly what: string

@@ -1,12 +1,12 @@
 /**
- * DER (ITU-T X.690), the part of it that keys and certificates use.
+ * DER (ITU-T X.690), the subset that keys and certificates use.
  *
- * Writing is a tree of function calls, each returning finished bytes. Reading is a cursor over definite lengths only;
- * it never recurses by itself, so hostile nesting costs nothing.
+ * Encoding is a tree of function calls, each returning finished bytes. Decoding is a cursor over definite lengths only; it never
+ * recurses by itself, so hostile nesting costs nothing.
  */
 import { DecodeError } from './decode-error.ts'
 
-/** Universal tags, with the constructed bit where DER demands it. */
+/** Universal tags, with the constructed bit where DER requires it. */
 export const tags = {
   boolean: 0x01,
   integer: 0x02,
@@ -39,7 +39,7 @@ function lengthOctets(length: number): Buffer {
 /** SEQUENCE of finished elements. */
 export const sequence = (...contents: Uint8Array[]): Uint8Array => element(tags.sequence, ...contents)
 
-/** SET OF finished elements, in the order DER wants (X.690 §11.6). */
+/** SET OF finished elements, in the order DER requires (X.690 §11.6). */
 export const setOf = (...contents: Uint8Array[]): Uint8Array => element(tags.set, ...contents.sort(Buffer.compare))
 
 /** INTEGER, not negative, from big-endian bytes or a small number. */
@@ -91,17 +91,17 @@ export function time(at: Date): Uint8Array {
 /** Context tag [n] around a whole element. */
 export const explicit = (n: number, ...contents: Uint8Array[]): Uint8Array => element(0xa0 | n, ...contents)
 
-/** Context tag [n] in the place of a primitive's own tag. */
+/** Context tag [n] instead of a primitive's own tag. */
 export const implicit = (n: number, content: Uint8Array): Uint8Array => element(0x80 | n, content)
 
-/** One element as it was read. */
+/** A decoded element. */
 export interface Element {
   tag: number
   /** The value alone. */
   content: Uint8Array
   /** Tag, length and value. */
   raw: Uint8Array
-  /** Where `content` begins in the outermost input. */
+  /** Offset of `content` in the outermost input. */
   offset: number
 }
 
@@ -127,7 +127,7 @@ export class DerReader {
     throw new DecodeError(this.what, this.base + this.#at, detail)
   }
 
-  /** Reads one element, of this tag if one is given. */
+  /** Reads one element, which must have the tag if one is given. */
   next(tag?: number): Element {
     const start = this.#at
     const found = this.bytes[start]
@@ -153,7 +153,7 @@ export class DerReader {
     return { tag: found, content, raw: this.bytes.subarray(start, end), offset: this.base + start + head }
   }
 
-  /** Reads one element and returns a cursor over what is inside. */
+  /** Reads one element and returns a cursor over its contents. */
   enter(tag: number = tags.sequence): DerReader {
     const { content, offset } = this.next(tag)
     return new DerReader(this.what, content, offset)
@@ -164,7 +164,7 @@ export class DerReader {
     return this.peek === tag ? this.next(tag) : undefined
   }
 
-  /** Refuses bytes left over. */
+  /** Refuses trailing bytes. */
   end(): void {
     if (!this.done) this.fail('bytes left over')
   }
@@ -216,7 +216,7 @@ export class DerReader {
     return new Date(Date.UTC(full, month - 1, day, hour, minute, second))
   }
 
-  /** Any of the string types a name may use. */
+  /** Any of the string types allowed in a name. */
   text(): string {
     const { tag, content } = this.next()
     if (tag !== tags.utf8String && tag !== tags.printableString && tag !== tags.ia5String && tag !== 0x14) this.fail('not a string')

@@ -1,7 +1,6 @@
 /**
- * What exec tells its parent: one JSON object a line on a descriptor that execve closes.
- * So: lines `clamped` as they happen; then the end of the stream means the program runs, unless
- * a line `failed` came before it.
+ * The report of exec to its parent: one JSON object per line on a descriptor that execve closes. Lines `clamped` are sent as they
+ * occur. The end of the stream then means that the program runs, unless a line `failed` precedes it.
  */
 
 /** One line of the report. */
@@ -9,18 +8,18 @@ export type ExecReport =
   | { kind: 'clamped'; what: string; wanted: number; got: number; reason: string }
   | { kind: 'failed'; message: string; code: number }
 
-/** A report as its line. */
+/** Formats a report as its line. */
 export function formatExecReport(report: ExecReport): string {
   return `${JSON.stringify(report)}\n`
 }
 
-/** A report in words. */
+/** Describes a report for a message. */
 export function describeExecReport(report: ExecReport): string {
   if (report.kind === 'failed') return report.message
   return `${report.what} ${report.wanted} clamped to ${report.got}: ${report.reason}`
 }
 
-/** Reads what exec wrote; lines that are no reports (cut ones, say) are passed over. */
+/** Parses the output of exec; lines that are not reports (truncated ones, for example) are skipped. */
 export function parseExecReports(text: string): ExecReport[] {
   return text
     .slice(0, 1 << 16)

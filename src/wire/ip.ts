@@ -25,7 +25,7 @@ function parseGroups(text: string): number[] | undefined {
   return bytes
 }
 
-/** The 4 or 16 bytes of an IP address in text; undefined when it is none (a zone is none of its business). */
+/** The 4 or 16 bytes of an IP address; undefined when it is malformed (or has a zone). */
 export function parseIp(text: string): Uint8Array | undefined {
   if (text.length > 45) return undefined
   if (!text.includes(':')) {
@@ -45,7 +45,7 @@ export function parseIp(text: string): Uint8Array | undefined {
   return bytes
 }
 
-/** An IP address in its canonical text (RFC 5952). */
+/** The canonical string of an IP address (RFC 5952). */
 export function formatIp(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.')
   if (bytes.length !== 16) throw new DecodeError('IP address', 0, `${bytes.length} bytes`)
@@ -63,7 +63,7 @@ export function formatIp(bytes: Uint8Array): string {
   return `${text(groups.slice(0, best.start))}::${text(groups.slice(best.start + best.length))}`
 }
 
-/** A prefix such as 10.0.0.0/8 as address bytes and length; undefined when it is none. */
+/** Address bytes and length of a prefix such as 10.0.0.0/8; undefined when it is malformed. */
 export function parsePrefix(text: string): { address: Uint8Array; length: number } | undefined {
   const [, ip = '', bits = ''] = /^([^/]+)\/(0|[1-9]\d{0,2})$/.exec(text) ?? []
   const address = parseIp(ip)
@@ -71,12 +71,12 @@ export function parsePrefix(text: string): { address: Uint8Array; length: number
   return address && length <= address.length * 8 ? { address, length } : undefined
 }
 
-/** A hardware address as colon-parted hexadecimal. */
+/** A hardware address in colon-separated hexadecimal. */
 export function formatMac(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join(':')
 }
 
-/** The bytes of a hardware address in text; undefined when it is none. */
+/** The bytes of a hardware address; undefined when it is malformed. */
 export function parseMac(text: string): Uint8Array | undefined {
   if (!/^[0-9a-f]{2}([:-][0-9a-f]{2}){0,31}$/i.test(text)) return undefined
   return Uint8Array.from(text.split(/[:-]/), (part) => Number.parseInt(part, 16))

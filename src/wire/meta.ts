@@ -1,14 +1,14 @@
 /**
- * What a machine keeps in its META partition: small values under tags. Two copies of 256 KiB stand at its beginning; a
- * reader takes the first that is whole. The last 1024 bytes hold the area boot loaders of old used (syslinux' ADV), also
- * twice; a value that is not in the new area is looked for there.
+ * The META partition: small values under numeric tags. It starts with two copies of 256 KiB each; a reader takes the first
+ * valid one. Its last 1024 bytes hold the legacy area (the ADV of syslinux), also twice; it is searched for values that the
+ * new area does not contain.
  */
 import { createHash } from 'node:crypto'
 import { DecodeError } from './decode-error.ts'
 
-/** Bytes of one copy. */
+/** Size of one copy in bytes. */
 export const metaCopySize = 256 << 10
-/** Bytes the values of a copy may take together, each with 8 for its tag and length. */
+/** Maximum total size of the values of a copy, each with 8 bytes for its tag and length. */
 export const metaCapacity = metaCopySize - 40
 
 const firstMagic = 0x5a4b3c2d
@@ -19,10 +19,10 @@ const hashAt = metaCopySize - 4 - hashSize
 /** Values by tag, 1 to 255. */
 export type MetaValues = ReadonlyMap<number, Uint8Array>
 
-/** Bytes that values take. */
+/** Total size of values in bytes. */
 export const metaSize = (values: MetaValues): number => [...values.values()].reduce((sum, value) => sum + 8 + value.length, 0)
 
-/** One copy. Throws DecodeError when the values do not fit. */
+/** Encodes one copy. Throws DecodeError when the values do not fit. */
 export function writeMeta(values: MetaValues): Uint8Array {
   if (metaSize(values) > metaCapacity) throw new DecodeError('META', 0, `its values take more than ${metaCapacity} bytes`)
   const copy = Buffer.alloc(metaCopySize)
@@ -39,7 +39,7 @@ export function writeMeta(values: MetaValues): Uint8Array {
   return new Uint8Array(copy)
 }
 
-/** The values of one copy. Throws DecodeError when it is not whole. */
+/** Decodes one copy. Throws DecodeError when it is damaged. */
 export function readMeta(bytes: Uint8Array): Map<number, Uint8Array> {
   if (bytes.length < metaCopySize) throw new DecodeError('META', bytes.length, 'it ends too soon')
   const copy = Buffer.from(bytes.subarray(0, metaCopySize))
@@ -61,12 +61,12 @@ export function readMeta(bytes: Uint8Array): Map<number, Uint8Array> {
   return values
 }
 
-/** Bytes of one copy of the legacy area, of which there are two. */
+/** Size of one copy of the legacy area, of which there are two. */
 export const advSize = 512
 
 const adv = { head: 0x5a2d2fa5, sum: 0xa3041767, tail: 0xdd28bf64, data: 8, end: advSize - 4 }
 
-/** One copy of the legacy area. Throws DecodeError when the values do not fit: each takes 2 bytes more than its own. */
+/** Encodes one copy of the legacy area. Throws DecodeError when the values do not fit: each takes 2 bytes besides its own. */
 export function writeAdv(values: MetaValues): Uint8Array {
   const copy = Buffer.alloc(advSize)
   let at = adv.data
@@ -81,14 +81,14 @@ export function writeAdv(values: MetaValues): Uint8Array {
   return new Uint8Array(copy)
 }
 
-/** What the sum of the words of the data has to be filled up with. */
+/** The value that completes the checksum over the words of the data. */
 function advSum(copy: Buffer): number {
   let sum = adv.sum
   for (let at = adv.data; at < adv.end; at += 4) sum = (sum - copy.readUInt32LE(at)) >>> 0
   return sum
 }
 
-/** The values of one copy of the legacy area. Throws DecodeError when it is not whole. */
+/** Decodes one copy of the legacy area. Throws DecodeError when it is damaged. */
 export function readAdv(bytes: Uint8Array): Map<number, Uint8Array> {
   if (bytes.length < advSize) throw new DecodeError('ADV', bytes.length, 'it ends too soon')
   const copy = Buffer.from(bytes.buffer, bytes.byteOffset, advSize)

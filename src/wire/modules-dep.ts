@@ -1,12 +1,12 @@
-/** `modules.dep` (modules.dep(5)): which modules of a kernel must be there before which. */
+/** `modules.dep` (modules.dep(5)): the dependencies of kernel modules. */
 import { DecodeError } from './decode-error.ts'
 
 const limit = 100_000
 
-/** Modules by the path of their file: the paths of all modules they need. */
+/** Modules by the path of their file: the paths of all modules they depend on. */
 export type ModuleDependencies = ReadonlyMap<string, readonly string[]>
 
-/** Reads `path: path path …` lines. */
+/** Parses `path: path path …` lines. */
 export function parseModulesDep(text: string): ModuleDependencies {
   const found = new Map<string, string[]>()
   let offset = 0
@@ -29,7 +29,7 @@ export function parseModulesDep(text: string): ModuleDependencies {
   return found
 }
 
-/** A module's name as the kernel shows it: of `kernel/fs/nls/nls-utf8.ko.xz` it is `nls_utf8`. */
+/** A module's name in the kernel: `nls_utf8` for `kernel/fs/nls/nls-utf8.ko.xz`. */
 export function moduleName(path: string): string {
   return path
     .slice(path.lastIndexOf('/') + 1)
@@ -37,12 +37,12 @@ export function moduleName(path: string): string {
     .replaceAll('-', '_')
 }
 
-/** A module is asked for that is not there, or modules need each other in a circle. */
+/** A requested module does not exist, or modules depend on each other in a cycle. */
 export class ModuleOrderError extends Error {
   override name = 'ModuleOrderError'
 }
 
-/** Paths of the named modules and of all they need, each after those it needs. */
+/** Paths of the named modules and all their dependencies, dependencies first. */
 export function moduleOrder(dependencies: ModuleDependencies, names: readonly string[]): string[] {
   const paths = new Map([...dependencies.keys()].map((path) => [moduleName(path), path]))
   const ordered = new Set<string>()

@@ -1,26 +1,26 @@
 /**
- * Packets of the Network Time Protocol, version 4 (RFC 5905 section 7.3), as a simple client and server exchange them.
- * Moments are kept as the 64-bit numbers of the wire, seconds of an era and their fraction: differences between two of
- * them are right also when one is before and one after an era's end, as long as they are less than 68 years apart.
+ * Packets of the Network Time Protocol, version 4 (RFC 5905 section 7.3), between a simple client and a server. Times are the
+ * 64-bit numbers of the protocol, seconds of an era and their fraction: differences are correct across the end of an era, as
+ * long as they are less than 68 years.
  */
 import { DecodeError } from './decode-error.ts'
 
-/** A packet's header; what follows it (extensions, a digest) is left alone. */
+/** A packet header; extensions and digests after it are ignored. */
 export interface NtpPacket {
-  /** 0 none, 1 and 2 a second is added or left out today, 3 the clock is not set. */
+  /** Leap indicator: 0 none, 1 and 2 a second is inserted or deleted today, 3 the clock is not synchronized. */
   leap: number
   version: number
   /** 3 client, 4 server. */
   mode: number
-  /** 1 has a clock of its own, 2 to 15 asks others, 0 refuses and says why in `reference`, 16 is not set. */
+  /** Stratum: 1 has a reference clock, 2 to 15 are synchronized over NTP, 0 is a kiss-o'-death with its code in `reference`, 16 is unsynchronized. */
   stratum: number
-  /** Seconds between questions, and the clock's precision in seconds, both as a power of two. */
+  /** Poll interval and precision of the clock in seconds, both as a power of two. */
   poll: number
   precision: number
-  /** Seconds to the clock that all ask in the end, and how far off that may be. */
+  /** Root delay and root dispersion in seconds. */
   rootDelay: number
   rootDispersion: number
-  /** Four letters or an address. */
+  /** Reference id: four letters or an address. */
   reference: Uint8Array
   referenceTime: bigint
   originTime: bigint
@@ -28,7 +28,7 @@ export interface NtpPacket {
   transmitTime: bigint
 }
 
-/** What `mode` says. */
+/** Values of `mode`. */
 export const ntpMode = { client: 3, server: 4 } as const
 
 const length = 48
@@ -36,7 +36,7 @@ const length = 48
 const epoch = 2_208_988_800n
 const second = 1_000_000_000n
 
-/** Writes a packet; what is left out is zero. */
+/** Encodes a packet; omitted fields are zero. */
 export function writeNtp(packet: Partial<NtpPacket>): Uint8Array {
   const bytes = Buffer.alloc(length)
   bytes[0] = ((packet.leap ?? 0) << 6) | ((packet.version ?? 4) << 3) | (packet.mode ?? ntpMode.client)
@@ -53,7 +53,7 @@ export function writeNtp(packet: Partial<NtpPacket>): Uint8Array {
   return bytes
 }
 
-/** Reads a packet. Throws DecodeError when it is too short. */
+/** Decodes a packet. Throws DecodeError when it is too short. */
 export function readNtp(packet: Uint8Array): NtpPacket {
   if (packet.length < length) throw new DecodeError('NTP packet', packet.length, `${packet.length} bytes, want at least ${length}`)
   const bytes = Buffer.from(packet.buffer, packet.byteOffset, length)
@@ -75,20 +75,20 @@ export function readNtp(packet: Uint8Array): NtpPacket {
   }
 }
 
-/** Nanoseconds since 1970 as a moment of NTP, whichever era it falls in. */
+/** Converts nanoseconds since 1970 to NTP time, in whichever era it falls. */
 export function toNtpTime(nanoseconds: bigint): bigint {
   const seconds = nanoseconds / second - (nanoseconds % second < 0n ? 1n : 0n)
   const fraction = ((nanoseconds - seconds * second) << 32n) / second
   return BigInt.asUintN(64, ((seconds + epoch) << 32n) | fraction)
 }
 
-/** Nanoseconds from one moment to another, negative when the second is earlier. */
+/** Nanoseconds from one NTP time to another, negative when the second is earlier. */
 export function ntpDifference(from: bigint, to: bigint): bigint {
   const difference = BigInt.asIntN(64, to - from)
   return (difference * second) >> 32n
 }
 
-/** How far a server's clock is ahead of ours, and how long the exchange took on the way, in nanoseconds (RFC 5905 section 8). */
+/** Offset of the server's clock and round-trip delay, in nanoseconds (RFC 5905 section 8). */
 export function clockOffset(times: { sent: bigint; received: bigint; transmitted: bigint; arrived: bigint }): {
   offset: bigint
   delay: bigint

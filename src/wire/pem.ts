@@ -7,7 +7,7 @@ export interface PemBlock {
   der: Uint8Array
 }
 
-/** The labels this system writes; a private Ed25519 key has one of its own around ordinary PKCS#8. */
+/** The labels used here; a private Ed25519 key has a label of its own around ordinary PKCS#8. */
 export const pemLabels = {
   certificate: 'CERTIFICATE',
   request: 'CERTIFICATE REQUEST',
@@ -18,7 +18,7 @@ export const pemLabels = {
   pkcs8: 'PRIVATE KEY',
 } as const
 
-/** Writes one block, lines of 64 characters. */
+/** Encodes one block, with lines of 64 characters. */
 export function encodePem(label: string, der: Uint8Array): string {
   const lines =
     Buffer.from(der)
@@ -27,7 +27,7 @@ export function encodePem(label: string, der: Uint8Array): string {
   return `-----BEGIN ${label}-----\n${lines.map((line) => `${line}\n`).join('')}-----END ${label}-----\n`
 }
 
-/** Reads every block; text between blocks is skipped, as RFC 7468 §2 allows. */
+/** Decodes every block; text between blocks is skipped, as RFC 7468 §2 allows. */
 export function decodePem(text: string): PemBlock[] {
   const blocks: PemBlock[] = []
   let at = 0
@@ -48,7 +48,7 @@ export function decodePem(text: string): PemBlock[] {
   }
 }
 
-/** Reads the first block whose label is one of these. */
+/** Decodes the first block with one of these labels. */
 export function pemBlock(text: string, ...labels: string[]): PemBlock {
   const block = decodePem(text).find(({ label }) => labels.includes(label))
   if (!block) throw new DecodeError('PEM', 0, `no block labelled ${labels.map((label) => `"${label}"`).join(' or ')}`)

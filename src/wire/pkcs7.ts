@@ -1,11 +1,11 @@
-/** A detached signature in PKCS#7's SignedData (RFC 2315, 9), by one signer, over SHA-256, without attributes. */
+/** A detached PKCS#7 SignedData (RFC 2315, 9) of one signer, over SHA-256, without attributes. */
 import { DerReader, element, integer, nothing, octetString, oid, sequence, tags } from './der.ts'
 
 const data = '1.2.840.113549.1.7.1'
 const sha256 = '2.16.840.1.101.3.4.2.1'
 const rsa = '1.2.840.113549.1.1.1'
 
-/** Puts an RSA signature and its signer's certificate (DER) together; no ContentInfo around it. */
+/** Combines an RSA signature and its signer's certificate (DER); without a ContentInfo. */
 export function writeSignedData(certificate: Uint8Array, signature: Uint8Array): Uint8Array {
   const digest = sequence(oid(sha256), nothing())
   const signer = sequence(integer(1), issuerAndSerial(certificate), digest, sequence(oid(rsa), nothing()), octetString(signature))
@@ -18,7 +18,7 @@ export function writeSignedData(certificate: Uint8Array, signature: Uint8Array):
   )
 }
 
-/** Who issued a certificate, and its number, exactly as they stand in it. */
+/** Issuer and serial number of a certificate, byte for byte. */
 function issuerAndSerial(certificate: Uint8Array): Uint8Array {
   const body = new DerReader('certificate', certificate).enter().enter()
   body.next() // version

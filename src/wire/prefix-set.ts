@@ -1,8 +1,8 @@
-/** Sets of addresses, of both families: networks added and taken away, told again as the fewest networks. */
+/** Sets of addresses of both families: unions and differences of networks, returned as the minimal list of networks. */
 import { formatIp } from './ip.ts'
 import { parsePrefix } from './prefix.ts'
 
-/** First and last address of a run. */
+/** First and last address of a range. */
 interface Range {
   readonly first: bigint
   readonly last: bigint
@@ -11,11 +11,11 @@ interface Range {
 const families = [4, 16] as const
 type Length = (typeof families)[number]
 
-/** A set of addresses. Networks are texts such as `10.0.0.0/8`; an address alone is the network of just itself. */
+/** A set of addresses. Networks are strings such as `10.0.0.0/8`; a single address is a network of its own. */
 export class PrefixSet {
   readonly #ranges: Record<Length, readonly Range[]> = { 4: [], 16: [] }
 
-  /** The set of all these networks. Throws DecodeError at a text that is none. */
+  /** The union of networks. Throws DecodeError for a malformed one. */
   static of(networks: readonly string[]): PrefixSet {
     const set = new PrefixSet()
     for (const length of families) {
@@ -25,14 +25,14 @@ export class PrefixSet {
     return set
   }
 
-  /** What is in either. */
+  /** The union with another set. */
   with(other: PrefixSet): PrefixSet {
     const set = new PrefixSet()
     for (const length of families) set.#ranges[length] = joined([...this.#ranges[length], ...other.#ranges[length]])
     return set
   }
 
-  /** What is in this one and not in the other. */
+  /** The difference to another set. */
   without(other: PrefixSet): PrefixSet {
     const set = new PrefixSet()
     for (const length of families) {
@@ -43,14 +43,14 @@ export class PrefixSet {
     return set
   }
 
-  /** Whether there is an address that is in both. */
+  /** Whether both sets share an address. */
   overlaps(other: PrefixSet): boolean {
     return families.some((length) =>
       this.#ranges[length].some(({ first, last }) => other.#ranges[length].some((range) => range.first <= last && first <= range.last)),
     )
   }
 
-  /** The fewest networks that make up the set, IPv4 first, in their order. */
+  /** The minimal list of networks of the set, IPv4 first, sorted. */
   networks(): string[] {
     return families.flatMap((length) => this.#ranges[length].flatMap((range) => networksOf(range, length)))
   }
@@ -63,7 +63,7 @@ function rangeOf(text: string): Range & { length: Length } {
   return { first, last: first + (1n << low) - 1n, length: bytes.length === 4 ? 4 : 16 }
 }
 
-/** Ranges in their order, those that touch made one. */
+/** Sorted ranges, with adjacent ones merged. */
 function joined(ranges: readonly Range[]): Range[] {
   const result: { first: bigint; last: bigint }[] = []
   for (const { first, last } of ranges.toSorted((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0))) {
@@ -86,7 +86,7 @@ function networksOf({ first, last }: Range, length: Length): string[] {
   const size = length * 8
   const networks: string[] = []
   for (let at = first; at <= last; ) {
-    // The largest network that begins here and does not reach beyond the end.
+    // The largest network that begins here and does not exceed the end.
     let low = 0
     while (low < size && (at >> BigInt(low)) % 2n === 0n && at + (1n << BigInt(low + 1)) - 1n <= last) low++
     networks.push(`${formatIp(bytesOf(at, length))}/${size - low}`)

@@ -1,14 +1,14 @@
-/** Networks and addresses as text, compared by their bits; both families. */
+/** Networks and addresses as strings, compared by their bits; both families. */
 import { DecodeError } from './decode-error.ts'
 import { formatIp, parseIp } from './ip.ts'
 
-/** A network: an address and how many of its leading bits count. */
+/** A network: an address and the length of its prefix. */
 export interface Prefix {
   bytes: Uint8Array
   bits: number
 }
 
-/** Reads `10.0.0.0/8`, or an address alone as the network of just itself. Throws DecodeError. */
+/** Parses `10.0.0.0/8`, or a single address as a network of its own. Throws DecodeError. */
 export function parsePrefix(text: string): Prefix {
   const slash = text.indexOf('/')
   const bytes = parseIp(slash < 0 ? text : text.slice(0, slash))
@@ -18,7 +18,7 @@ export function parsePrefix(text: string): Prefix {
   return { bytes, bits: Number(length) }
 }
 
-/** Whether an address (its own prefix length does not matter) lies in a network. */
+/** Whether an address is in a network; a prefix length of the address is ignored. */
 export function containsAddress({ bytes, bits }: Prefix, address: string): boolean {
   const other = parsePrefix(address).bytes
   if (other.length !== bytes.length) return false
@@ -28,7 +28,7 @@ export function containsAddress({ bytes, bits }: Prefix, address: string): boole
   return mask === 0 || ((bytes[whole] ?? 0) & mask) === ((other[whole] ?? 0) & mask)
 }
 
-/** The n-th address of a network, 0 being the network's own. Throws DecodeError when the network has no such one. */
+/** The n-th address of a network, 0 being the network address. Throws DecodeError when it is outside of the network. */
 export function nthAddress(prefix: Prefix, n: number): string {
   const size = prefix.bytes.length * 8
   const low = BigInt(size - prefix.bits)
@@ -43,10 +43,10 @@ export function nthAddress(prefix: Prefix, n: number): string {
 /** The address of `10.0.0.1/24`. */
 export const addressOnly = (text: string): string => text.split('/')[0] ?? text
 
-/** Whether an address, with or without a prefix length, is an IPv6 one. */
+/** Whether an address, with or without a prefix length, is IPv6. */
 export const isIPv6 = (text: string): boolean => text.includes(':')
 
-/** Whether subnets select an address: `!` in front takes out, whatever its place; with nothing but those, the rest is in. */
+/** Whether subnets select an address: `!` excludes, in any position; with exclusions only, everything else is included. */
 export function selects(subnets: readonly string[], address: string): boolean {
   const holds = (subnet: string) => containsAddress(parsePrefix(subnet), address)
   const [out, into] = [subnets.filter((subnet) => subnet.startsWith('!')), subnets.filter((subnet) => !subnet.startsWith('!'))]

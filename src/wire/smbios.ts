@@ -1,7 +1,7 @@
 /** The firmware's description of the machine: SMBIOS structures (DMTF DSP0134), as the kernel shows them in /sys/firmware/dmi/tables/DMI. */
 import { DecodeError } from './decode-error.ts'
 
-/** One structure: its type, its bytes, header included, and the strings behind it. */
+/** One structure: its type, its bytes including the header, and its strings. */
 export interface SmbiosStructure {
   readonly type: number
   readonly bytes: Uint8Array
@@ -10,10 +10,10 @@ export interface SmbiosStructure {
 
 const headerLength = 4
 const endOfTable = 127
-/** No firmware describes more than this. */
+/** No firmware has a larger table. */
 const most = 4096
 
-/** All structures of a table up to its end mark (section 6.1). Throws DecodeError where one reaches over the end. */
+/** All structures of a table up to its end-of-table structure (section 6.1). Throws DecodeError where one exceeds the table. */
 export function parseSmbios(table: Uint8Array): SmbiosStructure[] {
   const found: SmbiosStructure[] = []
   let at = 0
@@ -23,7 +23,7 @@ export function parseSmbios(table: Uint8Array): SmbiosStructure[] {
       throw new DecodeError('SMBIOS table', at, `a structure of ${length} bytes does not fit`)
     const strings: string[] = []
     let end = at + length
-    // Strings end with a zero each, all of them with one more; where there are none there are two zeros.
+    // Each string ends with a zero, and the set with another one; a structure without strings has two zeros.
     while (end < table.length && table[end] !== 0) {
       const zero = table.indexOf(0, end)
       if (zero < 0) throw new DecodeError('SMBIOS table', end, 'a string has no end')
@@ -37,7 +37,7 @@ export function parseSmbios(table: Uint8Array): SmbiosStructure[] {
   return found
 }
 
-/** Reads fields of a structure; what it is too short for is undefined. */
+/** Reads fields of a structure; those beyond its length are undefined. */
 export function smbiosFields({ bytes, strings }: SmbiosStructure) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
   const fits = (offset: number, size: number) => offset + size <= bytes.length
@@ -46,7 +46,7 @@ export function smbiosFields({ bytes, strings }: SmbiosStructure) {
     word: (offset: number) => (fits(offset, 2) ? view.getUint16(offset, true) : undefined),
     double: (offset: number) => (fits(offset, 4) ? view.getUint32(offset, true) : undefined),
     text: (offset: number) => (fits(offset, 1) ? strings[view.getUint8(offset) - 1] : undefined),
-    /** The first three parts are little endian (section 7.2.1); undefined when the machine has none. */
+    /** The first three fields are little endian (section 7.2.1); undefined when the machine has none. */
     uuid(offset: number): string | undefined {
       if (!fits(offset, 16)) return undefined
       const raw = bytes.subarray(offset, offset + 16)

@@ -1,10 +1,10 @@
 /** The first page of a swap area (include/linux/swap.h, union swap_header). */
 const page = 4096
 
-/** The page of an area of so many bytes; undefined where that is too small. */
+/** The header page of an area of `size` bytes; undefined when that is too small. */
 export function swapHeader({ size, uuid, label = '' }: { size: number; uuid: string; label?: string }): Uint8Array | undefined {
   const pages = Math.floor(size / page)
-  if (pages < 10) return undefined // the kernel takes none that is smaller
+  if (pages < 10) return undefined // the kernel refuses smaller areas
   const header = Buffer.alloc(page)
   header.writeUInt32LE(1, 1024)
   header.writeUInt32LE(Math.min(pages - 1, 0xfffffffe), 1028)

@@ -1,10 +1,10 @@
-/** Messages that programs send to /dev/log: RFC 5424, and what RFC 3164 describes of the usage before. */
+/** Messages sent to /dev/log: RFC 5424, and the older format described in RFC 3164. */
 
-/** One message; what it does not say is absent. */
+/** One message; fields that it does not contain are absent. */
 export interface SyslogMessage {
   readonly facility: number
   readonly severity: number
-  /** As it was said: RFC 3339 in the newer form, "Jan _2 15:04:05" without a year in the older. */
+  /** As sent: RFC 3339 in the newer format, "Jan _2 15:04:05" without a year in the older one. */
   readonly timestamp?: string
   readonly hostname?: string
   readonly tag?: string
@@ -17,7 +17,7 @@ export interface SyslogMessage {
 
 const none = { facility: 1, severity: 5 } // RFC 3164 section 4.3.3: user, notice
 
-/** Reads one datagram; text that follows neither form is all content. Never throws. */
+/** Parses one datagram; a message in neither format is all content. Never throws. */
 export function parseSyslog(datagram: Uint8Array): SyslogMessage {
   const text = new TextDecoder().decode(datagram).replace(/[\0\n]+$/, '')
   const priority = /^<(\d{1,3})>/.exec(text)
@@ -38,17 +38,17 @@ function parseNew(text: string): Body | undefined {
   const data = structured(text.slice(all.length))
   if (!data) return undefined
   return {
-    timestamp: said(timestamp),
-    hostname: said(hostname),
-    tag: said(tag),
-    pid: said(pid),
-    messageId: said(messageId),
+    timestamp: valueOf(timestamp),
+    hostname: valueOf(hostname),
+    tag: valueOf(tag),
+    pid: valueOf(pid),
+    messageId: valueOf(messageId),
     ...(Object.keys(data.elements).length > 0 && { structuredData: data.elements }),
     content: data.rest.replace(/^ /, '').replace(/^\ufeff/, ''),
   }
 }
 
-/** RFC 5424 section 6.3; undefined when it is broken. */
+/** RFC 5424 section 6.3; undefined when it is malformed. */
 function structured(text: string): { elements: Record<string, Record<string, string>>; rest: string } | undefined {
   const elements: Record<string, Record<string, string>> = {}
   if (text.startsWith('-')) return { elements, rest: text.slice(1) }
@@ -71,7 +71,7 @@ function structured(text: string): { elements: Record<string, Record<string, str
   return rest === text ? undefined : { elements, rest }
 }
 
-/** RFC 3164 section 4.1; on a machine's own socket the host's name is mostly left out. */
+/** RFC 3164 section 4.1; on a local socket the host name is usually absent. */
 function parseOld(text: string): Body {
   const stamp = /^((?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:\d\d:\d\d) /.exec(text)
   const rest = text.slice(stamp?.[0].length ?? 0)
@@ -85,6 +85,6 @@ function parseOld(text: string): Body {
   }
 }
 
-function said(field: string | undefined): string | undefined {
+function valueOf(field: string | undefined): string | undefined {
   return field === '-' ? undefined : field
 }

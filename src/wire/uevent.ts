@@ -2,7 +2,7 @@
 
 const most = 1024
 
-/** The names of the devices of a subsystem that a message is about; none for a message of another subsystem. */
+/** The device names in a message of a subsystem; empty for a message of another subsystem. */
 export function readUevent(message: Uint8Array, subsystem: string): string[] {
   const words = Buffer.from(message.buffer, message.byteOffset, message.byteLength).toString('latin1').split('\0', most)
   if (!words.includes(`SUBSYSTEM=${subsystem}`)) return []

@@ -1,7 +1,7 @@
 /**
- * Patterns in which `*` stands for any characters and `?` for one. With a separator neither of them matches it, and `**`
- * matches anything. All places in the pattern that the text so far can have reached are kept at once, so the time is the
- * product of both lengths at most, whatever the pattern.
+ * Matches patterns in which `*` stands for any characters and `?` for one. With a separator neither of them matches it, and
+ * `**` matches anything. All pattern positions reachable by the text so far are tracked at once, so the time is at most the
+ * product of both lengths.
  */
 export function matchesWildcard(pattern: string, text: string, separator = ''): boolean {
   const parts = partsOf(pattern, separator)
@@ -26,7 +26,7 @@ export function matchesWildcard(pattern: string, text: string, separator = ''): 
   return places[parts.length] === 1
 }
 
-/** What a pattern is made of; of stars in a row the most general one stands for all. */
+/** The elements of a pattern; adjacent stars are merged into the most general one. */
 function partsOf(pattern: string, separator: string): string[] {
   const parts: string[] = []
   for (const part of pattern.match(separator ? /\*\*|[\s\S]/g : /[\s\S]/g) ?? []) {
@@ -37,7 +37,7 @@ function partsOf(pattern: string, separator: string): string[] {
   return parts
 }
 
-/** Patterns in which only `*` is special: it stands for any characters. */
+/** Matches patterns in which only `*` is special: it stands for any characters. */
 export function matchesStars(pattern: string, text: string): boolean {
   const [first = '', ...rest] = pattern.split('*')
   const last = rest.pop()

@@ -31,7 +31,7 @@ describe('a database of etcd', () => {
     expect(snapshotInfo(reading(snapshot))).toEqual({ hash: '13bb3e4e', revision: 302, keys: 299, size: 57_344 })
   })
 
-  test('is read by its other meta page when one was not written to its end', () => {
+  test('is read from its other meta page when one was not written completely', () => {
     for (const damaged of [0, 4096]) {
       const bytes = Buffer.from(snapshot)
       bytes.fill(0, damaged, damaged + 100)
@@ -41,7 +41,7 @@ describe('a database of etcd', () => {
     expect(() => new BoltDatabase(reading(neither))).toThrow('decode bolt database at 0: no valid meta page')
   })
 
-  test('that is cut or changed at random is read or refused in its own words', () => {
+  test('that is truncated or changed at random is read or refused with a DecodeError', () => {
     expect(() => snapshotInfo(reading(snapshot.subarray(0, 20_000)))).toThrow('the file is cut')
     const pick = numbers(1)
     for (let times = 0; times < 300; times++) {

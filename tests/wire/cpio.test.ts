@@ -14,7 +14,7 @@ function archive(entries: readonly Pick<CpioEntry, 'name' | 'mode' | 'content' |
   ])
 }
 
-test('a header is what the kernel reads', () => {
+test('a header has the format of the kernel', () => {
   const bytes = Buffer.from(cpioHeader({ name: 'init', mode: cpioTypes.file | 0o755, size: 258 }, 7))
   const words = ['00000007', '000081ed', '00000000', '00000000', '00000001', '00000000', '00000102']
   const rest = ['00000000', '00000000', '00000000', '00000000', '00000005', '00000000']
@@ -22,7 +22,7 @@ test('a header is what the kernel reads', () => {
   expect(bytes.length % 4).toBe(0)
 })
 
-test('cpio itself lists what is written', async () => {
+test('cpio lists a written archive', async () => {
   if (!Bun.which('cpio')) return
   const bytes = archive([
     { name: 'dev', mode: cpioTypes.dir | 0o755, content: new Uint8Array() },
@@ -36,7 +36,7 @@ test('cpio itself lists what is written', async () => {
   expect(lines.map((line) => line.split(/\s+/).at(-1))).toEqual(['dev', 'dev/console', 'init'])
 })
 
-test('what is written is read', () => {
+test('an archive round-trips', () => {
   const entry = fc.record({
     name: fc.stringMatching(/^[a-z][a-z/.]{0,30}$/),
     mode: fc.integer({ min: 0, max: 0o7777 }).map((mode) => cpioTypes.file | mode),
@@ -50,7 +50,7 @@ test('what is written is read', () => {
   )
 })
 
-test('what is cut off or changed is refused, and nothing else is thrown', () => {
+test('a truncated or modified archive throws a DecodeError only', () => {
   const whole = archive([{ name: 'a', mode: cpioTypes.file | 0o644, content: Buffer.from('hello') }])
   for (let end = 0; end < whole.length - 4; end++) expect(() => parseCpio(whole.subarray(0, end))).toThrow(DecodeError)
   fc.assert(

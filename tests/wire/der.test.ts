@@ -20,7 +20,7 @@ test('numbers, identifiers, strings and times are written as X.690 and RFC 5280 
   expect(Buffer.from(time(new Date('2050-01-01T00:00:00Z'))).toString('latin1', 2)).toBe('20500101000000Z')
 })
 
-test('every value comes back from its own encoding', () => {
+test('every value round-trips', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 70_000, size: 'max' }), (bytes) => {
       expect(new DerReader('test', element(tags.octetString, bytes)).next().content).toEqual(Buffer.from(bytes))
@@ -69,7 +69,7 @@ test('arbitrary bytes never make the readers throw anything but DecodeError', ()
   )
 })
 
-test('PEM keeps bytes and labels, skips what is between blocks and refuses what is cut off', () => {
+test('PEM keeps bytes and labels, skips what is between blocks and refuses truncated blocks', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (der) => {
       expect(decodePem(`some text\n${encodePem('X Y', der)}more\n${encodePem('Z', der)}`)).toEqual([

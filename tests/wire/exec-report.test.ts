@@ -5,13 +5,13 @@ import { describeExecReport, type ExecReport, formatExecReport, parseExecReports
 const clamped: ExecReport = { kind: 'clamped', what: 'oom score', wanted: -998, got: 0, reason: 'it may not be lowered here' }
 const failed: ExecReport = { kind: 'failed', message: 'execve "/nope": ENOENT', code: 127 }
 
-test('reports come back as they went, and a cut or foreign line is passed over', () => {
+test('reports round-trip, and truncated or foreign lines are skipped', () => {
   const text = `${formatExecReport(clamped)}noise\n{"kind":"clamped"}\nnull\n${formatExecReport(failed)}{"kind":"fai`
   expect(parseExecReports(text)).toEqual([clamped, failed])
   expect(describeExecReport(clamped)).toBe('oom score -998 clamped to 0: it may not be lowered here')
 })
 
-test('any text is read without complaint', () => {
+test('any text parses', () => {
   fc.assert(fc.property(fc.string(), (text) => void parseExecReports(text)))
   fc.assert(fc.property(fc.json(), (text) => void parseExecReports(text)))
 })

@@ -43,13 +43,13 @@ test('a GUID is stored half in little and half in big endian', () => {
 })
 
 describe.each([512, 4096])('a table on sectors of %i bytes', (sectorSize) => {
-  test('is read as it was written', () => {
+  test('round-trips', () => {
     const table = tableWith(5, { sectorSize })
     const image = put(new Uint8Array(64 * mebibyte), writeTable(table, { protective: true }))
     expect(readTable(seen(image), sectorSize)).toEqual({ ...table, entriesAt: 2 })
   })
 
-  test('is read from its backup when the first header is gone, and tells so', () => {
+  test('is read from its backup when the first header is damaged, and reports it', () => {
     const table = tableWith(3, { sectorSize })
     const image = put(new Uint8Array(64 * mebibyte), writeTable(table, { protective: true }))
     image.fill(0, sectorSize, 2 * sectorSize)
@@ -58,7 +58,7 @@ describe.each([512, 4096])('a table on sectors of %i bytes', (sectorSize) => {
     expect(partitions).toEqual(table.partitions)
   })
 
-  test('goes beside the array in use, and back again', () => {
+  test('is written next to the array in use, and back again', () => {
     const image = put(new Uint8Array(64 * mebibyte), writeTable(tableWith(2, { sectorSize }), { protective: true }))
     const second = readTable(seen(image), sectorSize)
     put(image, writeTable({ ...second, partitions: second.partitions.slice(1) }, { protective: false }))
@@ -82,7 +82,7 @@ test('a disk that has grown has its backup at the new end after the next write',
   expect(readTable(seen(image), 512).damaged).toBeUndefined()
 })
 
-test('free room begins at mebibytes and ends before the backup', () => {
+test('free space begins at mebibytes and ends before the backup', () => {
   const table = tableWith(1)
   table.partitions.push({ ...table.partitions[0]!, index: 3, first: 10 * 2048 + 5, last: 12 * 2048, guid: crypto.randomUUID() })
   expect(gaps(table)).toEqual([
@@ -103,7 +103,7 @@ test('partitions that overlap, lie outside or have too long a name are refused',
   expect(() => newTable({ sectorSize: 512, size: mebibyte, diskGuid })).toThrow('no room')
 })
 
-test('whatever is changed in a table, it is read as it was, from its backup, or not at all', () => {
+test('with any byte changed, a table is read unchanged, from its backup, or refused', () => {
   const table = tableWith(4)
   const steps = writeTable(table, { protective: true })
   const image = put(new Uint8Array(64 * mebibyte), steps)

@@ -38,7 +38,7 @@ describe('IP addresses', () => {
     expect(parseIp(text)).toBeUndefined()
   })
 
-  test('come back from text as they went', () => {
+  test('round-trip through their string form', () => {
     fc.assert(
       fc.property(fc.oneof(fc.uint8Array({ minLength: 4, maxLength: 4 }), fc.uint8Array({ minLength: 16, maxLength: 16 })), (bytes) => {
         expect(parseIp(formatIp(bytes))).toEqual(bytes)
@@ -46,7 +46,7 @@ describe('IP addresses', () => {
     )
   })
 
-  test('never upset the parser', () => {
+  test('never crash the parser', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'0123456789abcdef:./') }), (text) => {
         parseIp(text)
@@ -62,7 +62,7 @@ test('a prefix has an address and a length that fits it', () => {
   for (const text of ['10.0.0.0', '10.0.0.0/33', '10.0.0.0/08', '::/129', '/8', '10.0.0.0/']) expect(parsePrefix(text)).toBeUndefined()
 })
 
-test('hardware addresses are colon-parted, of any length', () => {
+test('hardware addresses are colon-separated, of any length', () => {
   expect(formatMac(Uint8Array.of(2, 0, 0xfc, 0, 0, 1))).toBe('02:00:fc:00:00:01')
   expect(parseMac('02-00-FC-00-00-01')).toEqual(Uint8Array.of(2, 0, 0xfc, 0, 0, 1))
   expect(parseMac('02:0:1')).toBeUndefined()

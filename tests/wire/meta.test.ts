@@ -7,7 +7,7 @@ import { runs } from '../support/runs.ts'
 
 const bytes = (text: string) => new Uint8Array(Buffer.from(text))
 
-test('a copy has magics at both ends, values between, and its own sum', () => {
+test('a copy has magics at both ends, values between, and a checksum', () => {
   const copy = Buffer.from(writeMeta(new Map([[0x0a, bytes('net')]])))
   expect(copy.length).toBe(262144)
   expect(copy.toString('hex', 0, 19)).toBe('5a4b3c2d0000000a000000036e657400000000')
@@ -17,7 +17,7 @@ test('a copy has magics at both ends, values between, and its own sum', () => {
   expect(copy.subarray(metaCopySize - 36, metaCopySize - 4)).toEqual(createHash('sha256').update(summed).digest())
 })
 
-test('values come back, the largest that fits too, and one byte more is refused', () => {
+test('values round-trip, also the largest that fits, and one byte more is refused', () => {
   const full = new Map([[6, new Uint8Array(metaCapacity - 8).fill(7)]])
   expect(readMeta(writeMeta(full))).toEqual(full)
   expect(() => writeMeta(new Map([[6, new Uint8Array(metaCapacity - 7)]]))).toThrow(DecodeError)
@@ -28,7 +28,7 @@ const values = fc.uniqueArray(fc.tuple(fc.integer({ min: 1, max: 255 }), fc.uint
   maxLength: 9,
 })
 
-test('any values come back, and a copy that was changed anywhere is refused or means the same', () => {
+test('any values round-trip, and a copy with any byte changed is refused or equal', () => {
   fc.assert(
     fc.property(values, fc.nat(metaCopySize - 1), fc.integer({ min: 1, max: 255 }), (list, place, change) => {
       const copy = writeMeta(new Map(list))
@@ -61,7 +61,7 @@ test('the legacy area holds small values, twice 512 bytes', () => {
   ).toThrow(DecodeError)
 })
 
-test('what is no META is refused: nothing, zeros, noise, a piece', () => {
+test('anything but META is refused: nothing, zeros, noise, a part', () => {
   for (const wrong of [new Uint8Array(), new Uint8Array(metaCopySize), writeMeta(new Map()).slice(0, 1000)])
     expect(() => readMeta(wrong)).toThrow(DecodeError)
   for (const wrong of [new Uint8Array(), new Uint8Array(advSize)]) expect(() => readAdv(wrong)).toThrow(DecodeError)

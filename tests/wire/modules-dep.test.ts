@@ -11,14 +11,14 @@ kernel/net/core/failover.ko:
 kernel/fs/nls/nls-utf8.ko.xz:
 `
 
-test('a module is called by its file, with underscores', () => {
+test('a module is named after its file, with underscores', () => {
   expect(['kernel/fs/nls/nls-utf8.ko.xz', 'loop.ko', 'a/dm_mod.ko.zst'].map(moduleName)).toEqual(['nls_utf8', 'loop', 'dm_mod'])
 })
 
 describe('order', () => {
   const dependencies = parseModulesDep(text)
 
-  test('each module stands after all it needs, once', () => {
+  test('each module follows all its dependencies, once', () => {
     expect(moduleOrder(dependencies, ['loop', 'virtio-net', 'failover', 'nls-utf8'])).toEqual([
       'kernel/drivers/block/loop.ko',
       'kernel/net/core/failover.ko',
@@ -28,16 +28,16 @@ describe('order', () => {
     ])
   })
 
-  test('what is not there is named', () => {
+  test('a missing module is named', () => {
     expect(() => moduleOrder(dependencies, ['zfs'])).toThrow(new ModuleOrderError('module "zfs" is not in modules.dep'))
     expect(() => moduleOrder(parseModulesDep('a.ko: b.ko\n'), ['a'])).toThrow(/module "b\.ko", needed by "a\.ko"/)
   })
 
-  test('a circle is told', () => {
+  test('a cycle is reported', () => {
     expect(() => moduleOrder(parseModulesDep('a.ko: b.ko\nb.ko: a.ko\n'), ['a'])).toThrow(/circle: a\.ko → b\.ko → a\.ko/)
   })
 
-  test('whatever needs whatever, nothing stands before what it needs', () => {
+  test('in any graph no module precedes its dependencies', () => {
     const graph = fc.array(fc.array(fc.nat({ max: 29 }), { maxLength: 4 }), { minLength: 1, maxLength: 30 })
     fc.assert(
       fc.property(graph, (needs) => {
@@ -58,6 +58,6 @@ describe('order', () => {
   })
 })
 
-test('text that is no modules.dep is refused', () => {
+test('a malformed modules.dep is refused', () => {
   for (const wrong of ['loop.ko', ': a.ko', 'a b.ko: c.ko']) expect(() => parseModulesDep(wrong)).toThrow(DecodeError)
 })

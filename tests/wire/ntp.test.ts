@@ -5,7 +5,7 @@ import { clockOffset, ntpDifference, ntpMode, readNtp, toNtpTime, writeNtp } fro
 const second = 1_000_000_000n
 
 describe('a packet', () => {
-  test('comes back as it was written', () => {
+  test('round-trips', () => {
     fc.assert(
       fc.property(
         fc.record({
@@ -42,15 +42,15 @@ describe('a packet', () => {
   })
 })
 
-describe('a moment', () => {
-  test('counts from 1900, and begins anew in February 2036', () => {
+describe('an NTP time', () => {
+  test('counts from 1900, and wraps in February 2036', () => {
     expect(toNtpTime(0n)).toBe(2_208_988_800n << 32n)
     expect(toNtpTime(500_000_000n)).toBe((2_208_988_800n << 32n) | 0x80000000n)
     expect(toNtpTime(BigInt(Date.UTC(2036, 1, 7, 6, 28, 16)) * 1_000_000n)).toBe(0n)
     expect(toNtpTime(BigInt(Date.UTC(1900, 0, 1)) * 1_000_000n)).toBe(0n)
   })
 
-  test('is as far from another as the clocks say, within a nanosecond, across the eras too', () => {
+  test('has the correct difference to another, within a nanosecond, also across eras', () => {
     const around = BigInt(Date.UTC(2036, 1, 7)) * 1_000_000n
     fc.assert(
       fc.property(fc.bigInt(0n, 2_000_000n * second), fc.bigInt(0n, 2_000_000n * second), (a, b) => {
@@ -60,7 +60,7 @@ describe('a moment', () => {
     )
   })
 
-  test('of four tells how far off a clock is, and how long the way was', () => {
+  test('of four gives clock offset and round-trip delay', () => {
     const at = (milliseconds: number) => toNtpTime(1_795_292_960n * second + BigInt(milliseconds) * 1_000_000n)
     // The server is 5 s ahead; 30 ms there, 10 ms inside, 30 ms back.
     const { offset, delay } = clockOffset({ sent: at(0), received: at(5_030), transmitted: at(5_040), arrived: at(70) })

@@ -10,7 +10,7 @@ const network = fc
 const holds = (networks: readonly string[], address: string) => networks.some((one) => containsAddress(parsePrefix(one), address))
 
 describe('a set of networks', () => {
-  test('joins what touches and leaves what is taken away', () => {
+  test('merges adjacent ranges and removes subtracted ones', () => {
     expect(PrefixSet.of(['10.0.1.0/24', '10.0.0.0/24', 'fd00::1', '10.0.0.7']).networks()).toEqual(['10.0.0.0/23', 'fd00::1/128'])
     const rest = PrefixSet.of(['10.0.0.0/30', 'fd00::/127']).without(PrefixSet.of(['10.0.0.1', 'fd00::/64']))
     expect(rest.networks()).toEqual(['10.0.0.0/32', '10.0.0.2/31'])
@@ -18,7 +18,7 @@ describe('a set of networks', () => {
     expect(() => PrefixSet.of(['10.0.0.0/33'])).toThrow(DecodeError)
   })
 
-  test('holds an address exactly when the networks it was made of say so', () => {
+  test('contains an address exactly when its networks do', () => {
     fc.assert(
       fc.property(
         fc.array(network, { maxLength: 6 }),

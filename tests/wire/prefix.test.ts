@@ -27,7 +27,7 @@ test.each(['', '10.0.0.0/33', '10.0.0/8', 'x', '10.0.0.0/', '10.0.0.0/-1', 'fd00
   expect(() => parsePrefix(text)).toThrow(DecodeError)
 })
 
-test('subnets with ! take out, whatever their place', () => {
+test('subnets with ! exclude, in any position', () => {
   expect(selects([], '10.0.0.1')).toBe(true)
   expect(selects(['10.0.0.0/8'], '192.168.0.1')).toBe(false)
   expect(selects(['!10.0.0.0/8'], '192.168.0.1')).toBe(true)

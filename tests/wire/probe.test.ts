@@ -38,7 +38,7 @@ const magics: readonly [offset: number, text: string][] = [
 ]
 
 describe('probing', () => {
-  test('finds nothing on nothing, on zeros and on less than a sector', () => {
+  test('finds nothing on an empty device, on zeros and on less than a sector', () => {
     for (const size of [0, 1, 511, 512, 4096, mebibyte]) expect(probe(guarded(new Uint8Array(size)), 512)).toBeUndefined()
   })
 
@@ -62,7 +62,7 @@ describe('probing', () => {
     )
   })
 
-  test('tells a guarded table that cannot be read from an empty disk', () => {
+  test('distinguishes a protected, damaged GPT from an empty disk', () => {
     const table = newTable({ sectorSize: 512, size: 8 * mebibyte, diskGuid: crypto.randomUUID() })
     const image = new Uint8Array(8 * mebibyte)
     for (const { offset, bytes } of writeTable(table, { protective: true }).flat()) image.set(bytes, offset)
@@ -76,7 +76,7 @@ describe('probing', () => {
     expect(probe(whole(image), 512)).toBeUndefined()
   })
 
-  test('knows a table of old, and takes no boot sector for one', () => {
+  test('detects an MBR, and does not mistake a boot sector for one', () => {
     const image = new Uint8Array(mebibyte)
     image.set([0x55, 0xaa], 510)
     expect(probe(whole(image), 512)).toBeUndefined()
@@ -86,7 +86,7 @@ describe('probing', () => {
     expect(probe(whole(image), 512)).toBeUndefined()
   })
 
-  test('sees only what is at hand', () => {
+  test('reads only what is in memory', () => {
     const bytes = new Uint8Array(100).fill(7)
     const view = viewOf(1000, [
       { offset: 0, bytes },
@@ -105,7 +105,7 @@ describe('probing', () => {
   })
 })
 
-test('a swap area says its size in pages, and one that is too small is none', () => {
+test('a swap area has its size in pages, and one that is too small is not created', () => {
   const header = Buffer.from(swapHeader({ size: 10 * mebibyte, uuid: crypto.randomUUID(), label: 's-a' })!)
   expect(header.readUInt32LE(1028)).toBe(2559)
   expect(swapHeader({ size: 4096 * 9, uuid: crypto.randomUUID() })).toBeUndefined()

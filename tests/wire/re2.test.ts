@@ -42,7 +42,7 @@ const known: [pattern: string, matching: string[], others: string[]][] = [
 ]
 
 describe('patterns', () => {
-  test.each(known)('%s match what Go says they match', (pattern, matching, others) => {
+  test.each(known)('%s match as in Go', (pattern, matching, others) => {
     expect(matching.filter((text) => !matches(pattern, text))).toEqual([])
     expect(others.filter((text) => matches(pattern, text))).toEqual([])
   })
@@ -90,7 +90,7 @@ const pattern = fc.letrec<{ node: string; sequence: string; group: string }>((ti
     .map((parts) => parts.map(([node, times]) => (/^(\^|\$|\\b|\\B)$/.test(node) ? node : node + times)).join('')),
 })).sequence
 
-test('a pattern that JavaScript understands in the same way finds the same texts', () => {
+test('a pattern with the same meaning in JavaScript matches the same texts', () => {
   fc.assert(
     fc.property(pattern, fc.array(letter, { maxLength: 8 }), (expression, letters) => {
       const text = letters.join('')

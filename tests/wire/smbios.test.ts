@@ -19,7 +19,7 @@ describe('the firmware’s table', () => {
     ])
   })
 
-  test('gives the UUID with its first three parts turned around', () => {
+  test('decodes the UUID with its first three fields little endian', () => {
     const uuid = [0x33, 0x22, 0x11, 0x00, 0x55, 0x44, 0x77, 0x66, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff]
     const [system] = parseSmbios(structure(1, [0, 0, 0, 0, ...uuid], []))
     expect(smbiosFields(system!).uuid(8)).toBe('00112233-4455-6677-8899-aabbccddeeff')
@@ -27,7 +27,7 @@ describe('the firmware’s table', () => {
     expect(smbiosFields(blank!).uuid(8)).toBeUndefined()
   })
 
-  test('that is cut off is refused, and fields that are not there are undefined', () => {
+  test('that is truncated is refused, and missing fields are undefined', () => {
     const whole = structure(1, [1], ['QEMU'])
     expect(() => parseSmbios(whole.subarray(0, 7))).toThrow(DecodeError)
     expect(() => parseSmbios(Uint8Array.of(1, 200, 0, 0, 0))).toThrow(DecodeError)
@@ -36,7 +36,7 @@ describe('the firmware’s table', () => {
     expect([fields.text(4), fields.text(5), fields.word(4), fields.uuid(4)]).toEqual(['QEMU', undefined, undefined, undefined])
   })
 
-  test('of any bytes is read or refused, never more', () => {
+  test('of any bytes decodes or is refused', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
         try {

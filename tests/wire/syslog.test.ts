@@ -5,7 +5,7 @@ import { parseSyslog } from '../../src/wire/syslog.ts'
 const read = (text: string) => JSON.parse(JSON.stringify(parseSyslog(Buffer.from(text))))
 
 // The first three are the examples of RFC 5424 section 6.5, the next two those of RFC 3164 section 5.4.
-describe('what programs send to /dev/log', () => {
+describe('messages to /dev/log', () => {
   test.each([
     [
       "<34>1 2003-10-11T22:14:15.003Z mymachine.example.com su - ID47 - \ufeff'su root' failed for lonvick on /dev/pts/8",
@@ -67,7 +67,7 @@ describe('what programs send to /dev/log', () => {
     ['', { facility: 1, severity: 5, content: '' }],
   ])('%s', (text, wanted) => expect(read(text)).toEqual(wanted as object))
 
-  test('anything at all is read without failing, and nothing of a plain text is lost', () => {
+  test('any datagram parses, and no plain text is lost', () => {
     fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => typeof parseSyslog(bytes).content === 'string'))
     fc.assert(
       fc.property(

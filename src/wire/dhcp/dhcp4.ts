@@ -2,7 +2,7 @@
 import { DecodeError } from '../decode-error.ts'
 import { formatIp, formatMac, parseIp, parseMac } from '../ip.ts'
 
-/** What a message is for (option 53). */
+/** Message types (option 53). */
 export const dhcp4Type = { discover: 1, offer: 2, request: 3, decline: 4, ack: 5, nak: 6, release: 7, inform: 8 } as const
 
 /** Options by number. */
@@ -35,11 +35,11 @@ export const dhcp4Ports = { server: 67, client: 68 } as const
 /** A message. */
 export interface Dhcp4Message {
   operation: 'request' | 'reply'
-  /** Chosen by the client; the answer has the same. */
+  /** Chosen by the client; the response repeats it. */
   transaction: number
-  /** Since the client began. */
+  /** Seconds since the client started. */
   seconds: number
-  /** Whether the answer must be sent to everybody. */
+  /** Whether the response must be broadcast. */
   broadcast: boolean
   clientAddress: string
   yourAddress: string
@@ -54,7 +54,7 @@ const fixedLength = 236
 const cookie = Buffer.from([99, 130, 83, 99])
 const pad = 0
 const end = 255
-/** Servers and relays may drop what is shorter than BOOTP's (RFC 1542 2.1). */
+/** Servers and relays may drop messages shorter than BOOTP's (RFC 1542 2.1). */
 const shortest = 300
 const mostOptionBytes = 4096
 
@@ -64,7 +64,7 @@ export function newRequest(transaction: number, hardwareAddress: string, options
   return { operation: 'request', transaction, seconds: 0, broadcast: false, ...none, hardwareAddress, options: new Map(options) }
 }
 
-/** Writes a message. */
+/** Encodes a message. */
 export function writeDhcp4(message: Dhcp4Message): Uint8Array {
   const fixed = Buffer.alloc(fixedLength)
   const mac = parseMac(message.hardwareAddress)
@@ -83,14 +83,14 @@ export function writeDhcp4(message: Dhcp4Message): Uint8Array {
   const options: Uint8Array[] = []
   for (const [number, value] of message.options)
     for (let at = 0; at === 0 || at < value.length; at += 255) {
-      const part = value.subarray(at, at + 255) // RFC 3396: what is longer comes in several
+      const part = value.subarray(at, at + 255) // RFC 3396: longer values are split
       options.push(Buffer.from([number, part.length]), part)
     }
   const bytes = Buffer.concat([fixed, cookie, ...options, Buffer.from([end])])
   return bytes.length < shortest ? Buffer.concat([bytes, Buffer.alloc(shortest - bytes.length)]) : bytes
 }
 
-/** Reads a message. Throws DecodeError. */
+/** Decodes a message. Throws DecodeError. */
 export function readDhcp4(bytes: Uint8Array): Dhcp4Message {
   if (bytes.length < fixedLength + 4) throw new DecodeError('DHCPv4 message', bytes.length, 'too short')
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -117,7 +117,7 @@ export function readDhcp4(bytes: Uint8Array): Dhcp4Message {
 function readAllOptions(bytes: Uint8Array): Map<number, Uint8Array> {
   const options = new Map<number, Uint8Array>()
   readOptions(bytes.subarray(fixedLength + 4), fixedLength + 4, options)
-  const overload = options.get(dhcp4Option.overload)?.[0] ?? 0 // RFC 2132 9.3: more options where names would be
+  const overload = options.get(dhcp4Option.overload)?.[0] ?? 0 // RFC 2132 9.3: more options in the name fields
   options.delete(dhcp4Option.overload)
   if (overload & 1) readOptions(bytes.subarray(108, 236), 108, options)
   if (overload & 2) readOptions(bytes.subarray(44, 108), 44, options)
@@ -148,11 +148,11 @@ function readOptions(bytes: Uint8Array, base: number, into: Map<number, Uint8Arr
 export interface Dhcp4Route {
   /** With prefix length; '' is the default route. */
   destination: string
-  /** '' for a network on the link itself. */
+  /** '' for an on-link network. */
   gateway: string
 }
 
-/** The options of a message as what they mean; one that is malformed is as if it were not there. */
+/** The decoded options of a message; malformed ones are treated as absent. */
 export class Dhcp4Options {
   constructor(private readonly options: ReadonlyMap<number, Uint8Array>) {}
 
@@ -181,7 +181,7 @@ export class Dhcp4Options {
     return this.#addresses(dhcp4Option.server)[0]
   }
 
-  /** Bits of the netmask; undefined for a mask with holes. */
+  /** Prefix length of the netmask; undefined for a non-contiguous mask. */
   get prefixLength(): number | undefined {
     const mask = this.#number(dhcp4Option.subnetMask, 4)
     if (mask === undefined) return undefined
@@ -189,7 +189,7 @@ export class Dhcp4Options {
     return /^1*0*$/.test(bits) ? bits.lastIndexOf('1') + 1 : undefined
   }
 
-  /** Seconds; Infinity is for ever. */
+  /** Seconds; Infinity means forever. */
   get leaseTime(): number | undefined {
     return forever(this.#number(dhcp4Option.leaseTime, 4))
   }
@@ -236,7 +236,7 @@ export class Dhcp4Options {
     return readSearchList(this.options.get(dhcp4Option.search) ?? new Uint8Array())
   }
 
-  /** Undefined when the server says nothing of routes: then its routers count (RFC 3442). */
+  /** Undefined when the server sends no routes: then its routers apply (RFC 3442). */
   get routes(): Dhcp4Route[] | undefined {
     const bytes = this.options.get(dhcp4Option.routes)
     if (!bytes) return undefined
@@ -257,7 +257,7 @@ export class Dhcp4Options {
 
 const forever = (seconds: number | undefined) => (seconds === 0xffffffff ? Number.POSITIVE_INFINITY : seconds)
 
-/** A name as DNS allows it, without the dot at its end; '' for any other text. */
+/** A valid DNS name without its trailing dot; '' for any other string. */
 export function nameOf(text: string): string {
   const name = text.endsWith('.') ? text.slice(0, -1) : text
   const labels = name.split('.')
@@ -265,7 +265,7 @@ export function nameOf(text: string): string {
   return valid ? name : ''
 }
 
-/** Reads names of DNS one after another, shortened by pointers as in RFC 1035 4.1.4 or not; malformed ones end the list. */
+/** Decodes consecutive DNS names, with or without compression (RFC 1035 4.1.4); a malformed name ends the list. */
 export function readSearchList(bytes: Uint8Array): string[] {
   const names: string[] = []
   for (let at = 0; at < bytes.length && names.length < 64; ) {
@@ -282,7 +282,7 @@ export function readSearchList(bytes: Uint8Array): string[] {
       if ((length & 0xc0) === 0xc0) {
         const target = ((length & 0x3f) << 8) | (bytes[place + 1] ?? 0)
         if (next < 0) next = place + 2
-        if (target >= place || ++jumps > 16) return names // a pointer only leads back, so there is no ring
+        if (target >= place || ++jumps > 16) return names // pointers only point back, so there is no loop
         place = target
         continue
       }
@@ -297,13 +297,13 @@ export function readSearchList(bytes: Uint8Array): string[] {
   return names
 }
 
-/** A number as an option holds it. */
+/** A number as an option value. */
 export function optionNumber(value: number, size: 1 | 2 | 4): Uint8Array {
   const bytes = Buffer.alloc(size)
   bytes.writeUIntBE(value, 0, size)
   return bytes
 }
 
-/** Addresses as an option holds them. */
+/** Addresses as an option value. */
 export const optionAddresses = (...addresses: string[]): Uint8Array =>
   Buffer.concat(addresses.map((text) => parseIp(text) ?? new Uint8Array()))

@@ -3,7 +3,7 @@ import { DecodeError } from '../decode-error.ts'
 import { formatIp, parseIp } from '../ip.ts'
 import { readSearchList } from './dhcp4.ts'
 
-/** What a message is for. */
+/** Message types. */
 export const dhcp6Type = {
   solicit: 1,
   advertise: 2,
@@ -36,10 +36,10 @@ export const dhcp6Option = {
   ntpServer: 56,
 } as const
 
-/** What a server says went wrong; 0 is that nothing did. */
+/** Status codes of a server; 0 is success. */
 export const dhcp6Status = { success: 0, unspecFail: 1, noAddresses: 2, noBinding: 3, notOnLink: 4, useMulticast: 5 } as const
 
-/** The ports of servers and clients, and where servers and relays listen. */
+/** The ports of servers and clients; the multicast address of servers and relays. */
 export const dhcp6Ports = { server: 547, client: 546 } as const
 export const allServers = 'ff02::1:2'
 
@@ -59,7 +59,7 @@ export interface Dhcp6Message {
 
 const mostOptions = 256
 
-/** Writes an option. */
+/** Encodes an option. */
 export function writeOption(number: number, value: Uint8Array): Uint8Array {
   const head = Buffer.alloc(4)
   head.writeUInt16BE(number, 0)
@@ -67,21 +67,21 @@ export function writeOption(number: number, value: Uint8Array): Uint8Array {
   return Buffer.concat([head, value])
 }
 
-/** Writes a message. */
+/** Encodes a message. */
 export function writeDhcp6({ type, transaction, options }: Dhcp6Message): Uint8Array {
   const head = Buffer.alloc(4)
   head.writeUInt32BE(((type << 24) | (transaction & 0xffffff)) >>> 0)
   return Buffer.concat([head, ...options.map(({ number, value }) => writeOption(number, value))])
 }
 
-/** Reads a message. Throws DecodeError. */
+/** Decodes a message. Throws DecodeError. */
 export function readDhcp6(bytes: Uint8Array): Dhcp6Message {
   if (bytes.length < 4) throw new DecodeError('DHCPv6 message', bytes.length, 'too short')
   const head = new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0)
   return { type: head >>> 24, transaction: head & 0xffffff, options: readDhcp6Options(bytes.subarray(4), 4) }
 }
 
-/** Reads options one after another. Throws DecodeError. */
+/** Decodes consecutive options. Throws DecodeError. */
 function readDhcp6Options(bytes: Uint8Array, base = 0): Dhcp6OptionValue[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const options: Dhcp6OptionValue[] = []
@@ -95,17 +95,17 @@ function readDhcp6Options(bytes: Uint8Array, base = 0): Dhcp6OptionValue[] {
   return options
 }
 
-/** An address of an association, its lifetimes in seconds (Infinity for ever). */
+/** An address of an association; lifetimes in seconds (Infinity means forever). */
 export interface Dhcp6Address {
   address: string
   preferred: number
   valid: number
 }
 
-/** An association of addresses (IA_NA) as a server tells of it. */
+/** An association of addresses (IA_NA) as sent by a server. */
 export interface Dhcp6Association {
   id: number
-  /** Seconds; 0 leaves it to the client. */
+  /** Seconds; 0 leaves the choice to the client. */
   t1: number
   t2: number
   addresses: Dhcp6Address[]
@@ -115,7 +115,7 @@ export interface Dhcp6Association {
 const forever = (seconds: number) => (seconds === 0xffffffff ? Number.POSITIVE_INFINITY : seconds)
 const success = { code: 0, message: '' }
 
-/** Writes an association with the addresses that are asked for. */
+/** Encodes an association with the requested addresses. */
 export function writeAssociation(id: number, addresses: readonly string[]): Uint8Array {
   const head = Buffer.alloc(12)
   head.writeUInt32BE(id >>> 0)
@@ -145,14 +145,14 @@ function readAssociation(bytes: Uint8Array): Dhcp6Association {
     const life = new DataView(value.buffer, value.byteOffset, value.byteLength)
     const [preferred, valid] = [forever(life.getUint32(16)), forever(life.getUint32(20))]
     const status = readStatus(readDhcp6Options(value.subarray(24)).find((option) => option.number === dhcp6Option.status)?.value)
-    // RFC 8415 21.6: such lifetimes make no sense, the address is passed over
+    // RFC 8415 21.6: the address is discarded when its preferred lifetime exceeds its valid lifetime
     return status.code !== 0 || preferred > valid ? [] : [{ address: formatIp(value.subarray(0, 16)), preferred, valid }]
   })
   const status = readStatus(options.find(({ number }) => number === dhcp6Option.status)?.value)
   return { id: view.getUint32(0), t1: forever(view.getUint32(4)), t2: forever(view.getUint32(8)), addresses, status }
 }
 
-/** A message as what its options mean; those that are malformed are as if they were not there. */
+/** The decoded options of a message; malformed ones are treated as absent. */
 export class Dhcp6Meaning {
   constructor(private readonly message: Dhcp6Message) {}
 

@@ -1,37 +1,37 @@
-/** Directories of FAT32: entries of 32 bytes, long names in front of the short one they belong to. */
+/** Directories of FAT32: entries of 32 bytes, long names before the short name they belong to. */
 import { DecodeError } from '../decode-error.ts'
 
-/** Bytes of one slot of a directory. */
+/** Size of one slot of a directory in bytes. */
 export const slotSize = 32
 
-/** What lies in a directory. */
+/** An entry of a directory. */
 export interface DirectoryEntry {
   readonly name: string
   readonly directory: boolean
   /** 0 for an empty file. */
   readonly cluster: number
-  /** Bytes of a file. */
+  /** Size of a file in bytes. */
   readonly size: number
   /** The short name, as its 11 bytes. */
   readonly short: string
-  /** Slots in the directory: the first, and how many. */
+  /** Its slots in the directory: the first, and how many. */
   readonly slot: number
   readonly slots: number
 }
 
 const attribute = { label: 0x08, directory: 0x10, archive: 0x20, long: 0x0f } as const
 const deleted = 0xe5
-/** Where the 13 characters of a long-name slot lie. */
+/** Offsets of the 13 characters in a long-name slot. */
 const longPlaces = [1, 3, 5, 7, 9, 14, 16, 18, 20, 22, 24, 28, 30] as const
 
-/** The sum that ties long names to the short name behind them. */
+/** The checksum that ties long-name slots to their short name. */
 function checksum(short: string): number {
   let sum = 0
   for (let at = 0; at < 11; at++) sum = (((sum & 1) << 7) + (sum >> 1) + short.charCodeAt(at)) & 0xff
   return sum
 }
 
-/** Every entry of a directory but the label, `.` and `..`. Throws DecodeError on names that are no names. */
+/** Every entry of a directory except the label, `.` and `..`. Throws DecodeError for malformed names. */
 export function parseDirectory(bytes: Uint8Array): DirectoryEntry[] {
   const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const entries: DirectoryEntry[] = []
@@ -67,7 +67,7 @@ export function parseDirectory(bytes: Uint8Array): DirectoryEntry[] {
   return entries
 }
 
-/** Bits 3 and 4 of the reserved byte say that base and extension are meant in lower case. */
+/** Bits 3 and 4 of the reserved byte mark base and extension as lower case. */
 function shortToName(short: string, flags: number): string {
   const base = short.slice(0, 8).trimEnd()
   const extension = short.slice(8).trimEnd()
@@ -77,7 +77,7 @@ function shortToName(short: string, flags: number): string {
 
 const plain = /^[A-Z0-9_-]{1,8}(\.[A-Z0-9_-]{1,3})?$/
 
-/** What a new entry says. */
+/** The fields of a new entry. */
 export interface NewEntry {
   readonly name: string
   readonly directory: boolean
@@ -85,7 +85,7 @@ export interface NewEntry {
   readonly size: number
 }
 
-/** The slots of a new entry among those that are there. */
+/** Encodes the slots of a new entry; its short name differs from those of the other entries. */
 export function encodeEntry({ name, directory, cluster, size }: NewEntry, others: readonly DirectoryEntry[]): Uint8Array {
   if (name === '' || name.length > 255 || /["*/:<>?\\|\0]/.test(name) || /[. ]$/.test(name)) {
     throw new RangeError(`file name ${JSON.stringify(name)} is not one of FAT32`)
@@ -100,7 +100,7 @@ export function encodeEntry({ name, directory, cluster, size }: NewEntry, others
     entry[11] = attribute.long
     entry[13] = checksum(short)
     for (const [index, at] of longPlaces.entries()) {
-      // A name shorter than its slot ends with 0 and is filled with ones.
+      // A name that ends within its slot is terminated by 0 and filled with 0xffff.
       entry.writeUInt16LE(index < part.length ? part.charCodeAt(index) : index === part.length ? 0 : 0xffff, at)
     }
   }
@@ -113,7 +113,7 @@ export function shortSlot(slot: Uint8Array, short: string, directory: boolean, c
   const entry = Buffer.from(slot.buffer, slot.byteOffset, slotSize)
   entry.write(short, 0, 'latin1')
   entry[11] = directory ? attribute.directory : attribute.archive
-  entry.writeUInt16LE(0x21, 16) // the first of January 1980, so that equal content gives equal bytes
+  entry.writeUInt16LE(0x21, 16) // 1 January 1980, so that equal content gives equal bytes
   entry.writeUInt16LE(0x21, 18)
   entry.writeUInt16LE(cluster >>> 16, 20)
   entry.writeUInt16LE(0x21, 24)
@@ -121,7 +121,7 @@ export function shortSlot(slot: Uint8Array, short: string, directory: boolean, c
   entry.writeUInt32LE(size, 28)
 }
 
-/** The slot that names the whole file system. */
+/** The slot of the volume label. */
 export function labelSlot(label: string): Uint8Array {
   const entry = Buffer.alloc(slotSize)
   entry.write(label.toUpperCase().padEnd(11).slice(0, 11), 0, 'latin1')
@@ -130,14 +130,14 @@ export function labelSlot(label: string): Uint8Array {
   return entry
 }
 
-/** The slots as they are when their entry is gone. */
+/** The slots of a deleted entry. */
 export function deletedSlots(slots: Uint8Array): Uint8Array {
   const gone = Uint8Array.from(slots)
   for (let at = 0; at < gone.length; at += slotSize) gone[at] = deleted
   return gone
 }
 
-/** Whether a slot can be taken. */
+/** Whether a slot is free. */
 export function isFree(slots: Uint8Array, slot: number): boolean {
   const first = slots[slot * slotSize]
   return first === 0 || first === deleted

@@ -1,28 +1,28 @@
 /**
- * Where things lie in a FAT32 file system (Microsoft, "FAT32 File System Specification" 1.03): reserved sectors with the
- * boot sector, two copies of the allocation table, then clusters of data counted from 2.
+ * The layout of a FAT32 file system (Microsoft, "FAT32 File System Specification" 1.03): reserved sectors with the boot sector,
+ * two copies of the allocation table, then data clusters, numbered from 2.
  */
 import { DecodeError } from '../decode-error.ts'
 
-/** What a boot sector and FSInfo say lies in so many bytes, however long the sectors are. */
+/** Bytes of the boot sector and of FSInfo that are used, whatever the sector size. */
 export const headerSize = 512
 
-/** Entries of the table from this value on end a chain. */
+/** Table entries from this value on end a chain. */
 export const endOfChain = 0x0ffffff8
 
-/** The measures of one file system, in sectors unless said otherwise. */
+/** The layout of one file system, in sectors unless noted otherwise. */
 export interface Geometry {
-  /** Bytes; at least what the disk writes at once, or nobody mounts it. */
+  /** Bytes; at least the logical sector size of the disk, or it cannot be mounted. */
   readonly sectorSize: number
   readonly sectors: number
   readonly reserved: number
   readonly tables: number
   readonly tableSectors: number
   readonly perCluster: number
-  /** How many clusters hold data; their numbers are 2 to `clusters + 1`. */
+  /** Number of data clusters; they are numbered from 2 to `clusters + 1`. */
   readonly clusters: number
   readonly rootCluster: number
-  /** Sector of FSInfo, where the count of free clusters is written down. */
+  /** Sector of FSInfo, which stores the count of free clusters. */
   readonly info: number
   readonly label: string
 }
@@ -32,20 +32,20 @@ export function clusterOffset({ sectorSize, reserved, tables, tableSectors, perC
   return (reserved + tables * tableSectors + (cluster - 2) * perCluster) * sectorSize
 }
 
-/** Bytes of a cluster. */
+/** Size of a cluster in bytes. */
 export function clusterSize({ sectorSize, perCluster }: Geometry): number {
   return perCluster * sectorSize
 }
 
-/** FAT32 has at least so many clusters; with fewer, readers take it for FAT16. */
+/** The minimum number of clusters of FAT32; with fewer, readers assume FAT16. */
 const leastClusters = 65_525
 
-/** A size that FAT32 cannot have. */
+/** A size that FAT32 does not support. */
 class FatSizeError extends Error {
   override name = 'FatSizeError'
 }
 
-/** How a disk is to be divided, when it matters: bytes of a sector, sectors of a cluster. */
+/** Optional layout parameters: bytes per sector, sectors per cluster. */
 export interface Division {
   sectorSize?: number
   perCluster?: number
@@ -53,7 +53,7 @@ export interface Division {
 
 const isSectorSize = (bytes: number) => [512, 1024, 2048, 4096].includes(bytes)
 
-/** The measures of a new file system of so many bytes. Throws FatSizeError. */
+/** The layout of a new file system of `bytes`. Throws FatSizeError. */
 export function geometryFor(bytes: number, label: string, { sectorSize = 512, perCluster }: Division = {}): Geometry {
   if (!isSectorSize(sectorSize)) throw new FatSizeError(`FAT32 knows sectors of 512 to 4096 bytes, the disk has ${sectorSize}`)
   return measured(bytes, label, sectorSize, perCluster ?? (bytes <= 260 << 20 ? 1 : Math.max(1, 4096 / sectorSize)))
@@ -63,7 +63,7 @@ function measured(bytes: number, label: string, sectorSize: number, perCluster: 
   const sectors = Math.floor(bytes / sectorSize)
   const reserved = 32
   const tables = 2
-  // Each table needs 4 bytes a cluster and two entries more; growing it leaves fewer clusters, so this converges.
+  // Each table needs 4 bytes per cluster and two more entries; growing it leaves fewer clusters, so this converges.
   let tableSectors = 4
   for (;;) {
     const clusters = Math.floor((sectors - reserved - tables * tableSectors) / perCluster)
@@ -75,12 +75,12 @@ function measured(bytes: number, label: string, sectorSize: number, perCluster: 
       }
       return { sectorSize, sectors, reserved, tables, tableSectors, perCluster, clusters, rootCluster: 2, info: 1, label }
     }
-    // Tables of 2 KiB each time keep the clusters behind them aligned to 4 KiB.
+    // Growing tables in steps of 2 KiB keeps the clusters after them aligned to 4 KiB.
     tableSectors = Math.ceil(needed / 4) * 4
   }
 }
 
-/** The beginning of the boot sector. `hidden` is where the partition begins on its disk, in sectors. */
+/** The start of the boot sector. `hidden` is the first sector of the partition on its disk. */
 export function bootSector(geometry: Geometry, { serial, hidden }: { serial: number; hidden: number }): Uint8Array {
   const sector = Buffer.alloc(headerSize)
   sector.set([0xeb, 0x58, 0x90], 0) // jump over the parameters
@@ -89,26 +89,26 @@ export function bootSector(geometry: Geometry, { serial, hidden }: { serial: num
   sector[13] = geometry.perCluster
   sector.writeUInt16LE(geometry.reserved, 14)
   sector[16] = geometry.tables
-  sector[21] = 0xf8 // a disk that stays
-  sector.writeUInt16LE(63, 24) // a geometry nobody uses, but some readers want one
+  sector[21] = 0xf8 // fixed disk
+  sector.writeUInt16LE(63, 24) // an unused disk geometry, which some readers require
   sector.writeUInt16LE(255, 26)
   sector.writeUInt32LE(hidden >>> 0, 28)
   sector.writeUInt32LE(geometry.sectors, 32)
   sector.writeUInt32LE(geometry.tableSectors, 36)
   sector.writeUInt32LE(geometry.rootCluster, 44)
   sector.writeUInt16LE(geometry.info, 48)
-  sector.writeUInt16LE(6, 50) // the copy of this sector
+  sector.writeUInt16LE(6, 50) // the backup boot sector
   sector[64] = 0x80
   sector[66] = 0x29
   sector.writeUInt32LE(serial >>> 0, 67)
   sector.write(geometry.label.toUpperCase().padEnd(11).slice(0, 11), 71, 'latin1')
   sector.write('FAT32   ', 82, 'latin1')
-  sector.set([0xf4, 0xeb, 0xfd], 90) // whoever starts it stands still
+  sector.set([0xf4, 0xeb, 0xfd], 90) // halts when it is booted
   sector.set([0x55, 0xaa], 510)
   return sector
 }
 
-/** Reads a boot sector; throws DecodeError when it is not one of FAT32, or its measures do not fit together. */
+/** Decodes a boot sector; throws DecodeError when it is not FAT32, or its layout is inconsistent. */
 export function parseBootSector(bytes: Uint8Array, size: number): Geometry {
   const sector = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const wrong = (offset: number, why: string) => new DecodeError('FAT32 boot sector', offset, why)
@@ -133,7 +133,7 @@ export function parseBootSector(bytes: Uint8Array, size: number): Geometry {
   return { sectorSize, sectors, reserved, tables, tableSectors, perCluster, clusters, rootCluster, info: info < reserved ? info : 1, label }
 }
 
-/** The beginning of FSInfo: how many clusters are free, which is only a hint to readers. */
+/** The start of FSInfo: the number of free clusters, which is only a hint. */
 export function infoSector(free: number, next: number): Uint8Array {
   const sector = Buffer.alloc(headerSize)
   sector.writeUInt32LE(0x41615252, 0)

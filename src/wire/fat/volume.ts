@@ -1,8 +1,8 @@
 /**
- * A FAT32 file system on anything that reads, writes and flushes. The order of writes makes every change survive a power
- * cut: a file's bytes reach the disk before the table that chains them, the table before the one sector that names the
- * file; what is cut off before that is clusters nobody names, which the next writer takes back. Nothing named is ever
- * written over, but for `overwrite`, which changes the bytes of a file in place, sector by sector.
+ * A FAT32 file system on anything that reads, writes and flushes. The order of writes makes every change survive a power cut: a
+ * file's contents reach the disk before the table that chains them, and the table before the one sector that names the file. What
+ * is interrupted before that leaves unreferenced clusters, which the next writer reclaims. Referenced data is never overwritten,
+ * except by `overwrite`, which changes the contents of a file in place, sector by sector.
  */
 import { DecodeError } from '../decode-error.ts'
 import {
@@ -31,15 +31,15 @@ import {
 
 /** A disk, partition or image file. */
 export interface BlockAccess {
-  /** Bytes it holds. */
+  /** Size in bytes. */
   readonly size: number
   read(offset: number, length: number): Promise<Uint8Array>
   write(offset: number, bytes: Uint8Array): Promise<void>
-  /** What was written before is on the disk when this is done. */
+  /** Flushes everything written before. */
   flush(): Promise<void>
 }
 
-/** Something the file system does not let be done. */
+/** An operation that the file system does not allow. */
 export class FatError extends Error {
   override name = 'FatError'
 
@@ -51,27 +51,27 @@ export class FatError extends Error {
   }
 }
 
-/** Bytes of a file to be written, in pieces of any length. */
+/** Contents of a file to write, in pieces of any length. */
 export type Content = Uint8Array | AsyncIterable<Uint8Array>
 
-/** A directory of more clusters than this is not one of ours. */
+/** Limit of clusters per directory: larger ones were not written here. */
 const directoryLimit = 256
 const chunk = 1 << 20
 
-/** How a file system is made. */
+/** Options of a new file system. */
 export interface FatFormat extends Division {
   label: string
   serial: number
-  /** Where its partition begins on the disk, in sectors. */
+  /** First sector of its partition on the disk. */
   hidden?: number
 }
 
-/** Makes an empty file system, whatever was there before. */
+/** Creates an empty file system, regardless of previous contents. */
 export async function formatFat(device: BlockAccess, { label, serial, hidden = 0, ...division }: FatFormat): Promise<void> {
   const geometry = geometryFor(device.size, label, division)
   const { sectorSize } = geometry
   const tables = geometry.tables * geometry.tableSectors * sectorSize
-  // The boot sector comes last: until then nobody takes it for a file system.
+  // The boot sector comes last: until then the device is not recognised as a file system.
   const start = Buffer.alloc(geometry.reserved * sectorSize)
   await device.write(0, start)
   await device.flush()
@@ -94,14 +94,14 @@ export async function formatFat(device: BlockAccess, { label, serial, hidden = 0
   await device.flush()
 }
 
-/** A file system that is read and written. One writer at a time. */
+/** An open file system. One writer at a time. */
 export class FatVolume {
   readonly #device: BlockAccess
   readonly #table: Uint32Array
   /** Sectors of the table that differ from the disk. */
   readonly #dirty = new Set<number>()
   #hint = 2
-  /** Clusters that nobody uses. */
+  /** Free clusters. */
   #free = 0
 
   private constructor(
@@ -113,7 +113,7 @@ export class FatVolume {
     this.#table = table
   }
 
-  /** Opens a file system; clusters that nobody names, left by a cut, count as free. Throws DecodeError when it is none. */
+  /** Opens a file system; unreferenced clusters, left by a power cut, count as free. Throws DecodeError when it is malformed. */
   static async open(device: BlockAccess): Promise<FatVolume> {
     const geometry = parseBootSector(await device.read(0, headerSize), device.size)
     const { sectorSize } = geometry
@@ -130,23 +130,23 @@ export class FatVolume {
     return this.geometry.sectorSize / slotSize
   }
 
-  /** Bytes that new files may take. */
+  /** Free bytes for new files. */
   get free(): number {
     return this.#free * clusterSize(this.geometry)
   }
 
-  /** What a directory holds; nothing when it is not there. */
+  /** The entries of a directory; empty when it does not exist. */
   async list(path: string): Promise<DirectoryEntry[]> {
     const cluster = await this.#directory(path)
     return cluster === undefined ? [] : parseDirectory(await this.#readChain(cluster, directoryLimit))
   }
 
-  /** Whether there is a file or directory of this name, in whatever case. */
+  /** Whether a file or directory exists; names are case-insensitive. */
   async has(path: string): Promise<boolean> {
     return (await this.#find(path)) !== undefined
   }
 
-  /** A file's bytes, refused beyond `limit`. */
+  /** The contents of a file, refused beyond `limit`. */
   async read(path: string, limit = 16 << 20): Promise<Uint8Array> {
     const parts: Uint8Array[] = []
     const entry = await this.#file(path)
@@ -155,7 +155,7 @@ export class FatVolume {
     return Buffer.concat(parts)
   }
 
-  /** A file's bytes, piece by piece. */
+  /** The contents of a file, piece by piece. */
   async *stream(path: string): AsyncGenerator<Uint8Array> {
     const { cluster, size } = await this.#file(path)
     const clusters = size === 0 ? [] : this.#chain(cluster, this.geometry.clusters)
@@ -171,7 +171,7 @@ export class FatVolume {
     }
   }
 
-  /** Writes a new file of exactly `size` bytes. Throws FatError when it is there or there is no room; then nothing changed. */
+  /** Writes a new file of exactly `size` bytes. Throws FatError when it exists or there is no space; then nothing has changed. */
   async create(path: string, content: Content, size = content instanceof Uint8Array ? content.length : -1): Promise<void> {
     if (size < 0 || size > 0xffffffff) throw new RangeError(`file "${path}": a size of ${size} bytes`)
     const { parent, name } = await this.#place(path)
@@ -184,12 +184,12 @@ export class FatVolume {
       await this.#add(parent, { name, directory: false, cluster: clusters[0] ?? 0, size })
     } catch (error) {
       for (const cluster of clusters) this.#set(cluster, 0)
-      await this.#writeTable().catch(() => {}) // a disk that fails to write is told of by the first error
+      await this.#writeTable().catch(() => {}) // the first error is the one to report
       throw error
     }
   }
 
-  /** Makes a directory and those above it. */
+  /** Creates a directory and its parents. */
   async mkdirAll(path: string): Promise<void> {
     const parts = partsOf(path)
     for (let depth = 1; depth <= parts.length; depth++) {
@@ -198,7 +198,7 @@ export class FatVolume {
     }
   }
 
-  /** Takes a file away; absent is fine. The name goes first, then the bytes are free. */
+  /** Removes a file, if it exists. The name is removed first, then its clusters are freed. */
   async remove(path: string): Promise<void> {
     const found = await this.#find(path)
     if (!found) return
@@ -206,7 +206,7 @@ export class FatVolume {
     if (entry.directory) throw new FatError('kind', `"${path}" is a directory`)
     const clusters = this.#chain(parent, directoryLimit)
     const offset = this.#slotOffset(clusters, entry.slot)
-    // The slots of one entry lie in one sector where we made them; a stranger's may not, and go from the last on.
+    // Entries written here have all slots in one sector; those of other writers may not, and are removed from the last on.
     const places = Array.from({ length: entry.slots }, (_, index) => this.#slotOffset(clusters, entry.slot + index))
     if (sameSector(places, this.geometry.sectorSize)) {
       await this.#patch(offset, (sector, at) => sector.set(deletedSlots(sector.subarray(at, at + entry.slots * slotSize)), at))
@@ -220,7 +220,7 @@ export class FatVolume {
     await this.#writeTable()
   }
 
-  /** Writes over the beginning of a file that keeps its length; only what differs, sector by sector. */
+  /** Overwrites the start of a file without changing its length; writes only sectors that differ. */
   async overwrite(path: string, bytes: Uint8Array): Promise<void> {
     const { cluster, size } = await this.#file(path)
     if (bytes.length > size) throw new FatError('kind', `file "${path}" has ${size} bytes, not ${bytes.length}`)
@@ -268,7 +268,7 @@ export class FatVolume {
     return found?.entry.cluster
   }
 
-  /** Where a new name goes. */
+  /** The directory and the name of a new entry. */
   async #place(path: string): Promise<{ parent: number; name: string }> {
     const parts = partsOf(path)
     const name = parts.pop()
@@ -293,7 +293,7 @@ export class FatVolume {
     await this.#add(parent, { name, directory: true, cluster, size: 0 })
   }
 
-  /** Names something in a directory with one write of one sector. */
+  /** Adds an entry to a directory with a single write of one sector. */
   async #add(directory: number, entry: NewEntry): Promise<void> {
     const bytes = await this.#readChain(directory, directoryLimit)
     const slots = encodeEntry(entry, parseDirectory(bytes))
@@ -308,7 +308,7 @@ export class FatVolume {
     await this.#device.flush()
   }
 
-  /** A slot that was never used ends a directory: those between the end and a new entry are marked as left instead. */
+  /** A never-used slot ends a directory: slots between the end and a new entry are marked as deleted instead. */
   async #closeGap(directory: number, bytes: Uint8Array, at: number): Promise<void> {
     const clusters = this.#chain(directory, directoryLimit)
     let changed = false
@@ -362,7 +362,7 @@ export class FatVolume {
     return chain
   }
 
-  /** Frees, in memory, what no directory leads to. */
+  /** Frees, in memory, clusters that no directory references. */
   async #reclaim(): Promise<void> {
     const named = new Uint8Array(this.#table.length)
     const waiting = [this.geometry.rootCluster]
@@ -432,7 +432,7 @@ export class FatVolume {
     let written = 0
     let pending: Uint8Array[] = []
     let held = 0
-    /** Writes whole clusters of what is held; with `all` the rest too, filled up with zeros. */
+    /** Writes whole clusters of the buffer; with `all` also the remainder, padded with zeros. */
     const put = async (all: boolean) => {
       let bytes: Uint8Array = Buffer.concat(pending)
       if (all && bytes.length % unit) bytes = Buffer.concat([bytes, new Uint8Array(unit - (bytes.length % unit))])
@@ -466,7 +466,7 @@ function partsOf(path: string): string[] {
   return path.split('/').filter((part) => part !== '')
 }
 
-/** Numbers that follow each other, as runs. */
+/** Consecutive numbers, as runs. */
 function runs(numbers: readonly number[]): { first: number; count: number }[] {
   const found: { first: number; count: number }[] = []
   for (const number of numbers) {
@@ -481,7 +481,7 @@ function sameSector(offsets: readonly number[], sectorSize: number): boolean {
   return new Set(offsets.map((offset) => Math.floor(offset / sectorSize))).size === 1
 }
 
-/** The first slot of a run of free ones that lies in one sector. */
+/** The first slot of a run of free ones within one sector. */
 function roomFor(bytes: Uint8Array, needed: number, slotsPerSector: number): number | undefined {
   const total = bytes.length / slotSize
   for (let sector = 0; sector < total; sector += slotsPerSector) {

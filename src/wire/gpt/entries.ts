@@ -1,12 +1,12 @@
-/** The array of entries of a GUID partition table (UEFI 2.10, 5.3.3). */
+/** The entry array of a GUID partition table (UEFI 2.10, 5.3.3). */
 import { DecodeError } from '../decode-error.ts'
 import { noGuid, readGuid, writeGuid } from './guid.ts'
 import { entrySize, type GptHeader } from './header.ts'
 
-/** UTF-16 units a name has room for. */
+/** Maximum length of a name in UTF-16 code units. */
 export const longestName = 36
 
-/** A partition as its entry says it. Sectors, the last one belongs to it. */
+/** A partition entry. Sectors, both ends inclusive. */
 export interface GptPartition {
   /** Its number, from 1. */
   index: number
@@ -18,7 +18,7 @@ export interface GptPartition {
   name: string
 }
 
-/** The partitions of an array. Throws DecodeError where the array is not the one its header means, or one lies outside or in another. */
+/** Decodes an entry array. Throws DecodeError when its checksum does not match the header, or partitions overlap or exceed the disk. */
 export function readEntries(bytes: Uint8Array, { entries, entriesCrc, firstUsable, lastUsable }: GptHeader): GptPartition[] {
   const fail = (offset: number, detail: string): never => {
     throw new DecodeError('GPT entries', offset, detail)
@@ -51,7 +51,7 @@ export function readEntries(bytes: Uint8Array, { entries, entriesCrc, firstUsabl
   return partitions
 }
 
-/** The array of so many entries. Throws DecodeError for a partition that has no place in it. */
+/** Encodes the array. Throws DecodeError for a partition that does not fit in it. */
 export function writeEntries(partitions: readonly GptPartition[], entries: number): Uint8Array {
   const array = Buffer.alloc(entries * entrySize)
   checkOverlap(partitions)

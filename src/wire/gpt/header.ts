@@ -1,6 +1,6 @@
 /**
- * The header of a GUID partition table (UEFI 2.10, 5.3.2): one sector that says where the array of entries lies and
- * carries the sum of both. It stands in sector 1, and again in the last sector of the disk.
+ * The header of a GUID partition table (UEFI 2.10, 5.3.2): one sector with the place of the entry array and the checksums of
+ * both. It is stored in sector 1, and again in the last sector of the disk.
  */
 import { DecodeError } from '../decode-error.ts'
 import { readGuid, writeGuid } from './guid.ts'
@@ -8,21 +8,21 @@ import { readGuid, writeGuid } from './guid.ts'
 const signature = 'EFI PART'
 const revision = 0x00010000
 const headerSize = 92
-/** More entries than any tool writes; a bound on what is read for a header that lies. */
+/** More entries than any tool writes; an upper bound for malformed headers. */
 const mostEntries = 1024
 
-/** Bytes of one entry: the only size the kernel takes. */
+/** Size of one entry in bytes: the only size the kernel accepts. */
 export const entrySize = 128
 
-/** A header. Places are in sectors. */
+/** A header. Offsets are in sectors. */
 export interface GptHeader {
-  /** Where this header lies, and where the other one does. */
+  /** The sector of this header, and of the other one. */
   own: number
   other: number
   firstUsable: number
   lastUsable: number
   diskGuid: string
-  /** Where its array of entries begins, how many it holds, and their sum. */
+  /** First sector of the entry array, number of entries, and checksum. */
   entriesAt: number
   entries: number
   entriesCrc: number
@@ -30,7 +30,7 @@ export interface GptHeader {
 
 const crc32 = (bytes: Uint8Array): number => Bun.hash.crc32(bytes)
 
-/** Reads the header in the sector numbered `own` of a disk of `sectors`. Throws DecodeError for one that is not whole. */
+/** Parses the header in sector `own` of a disk with `sectors`. Throws DecodeError for a damaged one. */
 export function readHeader(sector: Uint8Array, own: number, sectors: number): GptHeader {
   const bytes = Buffer.from(sector.buffer, sector.byteOffset, sector.byteLength)
   const fail = (offset: number, detail: string): never => {
@@ -51,7 +51,7 @@ export function readHeader(sector: Uint8Array, own: number, sectors: number): Gp
   if (bytes.readUInt32LE(84) !== entrySize) fail(84, `entries of ${bytes.readUInt32LE(84)} bytes`)
   const entries = bytes.readUInt32LE(80)
   if (entries === 0 || entries > mostEntries) fail(80, `${entries} entries`)
-  // The backup may lie behind the end of a disk that has shrunk, and is then simply not there.
+  // The backup may be past the end of a disk that has shrunk; it is then missing.
   const other = bytes.readBigUInt64LE(32)
   const header = {
     own,
@@ -67,7 +67,7 @@ export function readHeader(sector: Uint8Array, own: number, sectors: number): Gp
   return header
 }
 
-/** The sector with this header; `crc` is the sum of the array of entries. */
+/** Encodes the header sector; `crc` is the checksum of the entry array. */
 export function writeHeader(header: GptHeader, sectorSize: number): Uint8Array {
   const sector = Buffer.alloc(sectorSize)
   sector.write(signature, 'latin1')

@@ -1,19 +1,19 @@
-/** Where on a disk there is room for a partition. */
+/** Finds free space for partitions. */
 import type { GptTable } from './table.ts'
 
 const alignment = 1 << 20
 
-/** A stretch of free sectors, both ends belonging to it, the first one aligned to a mebibyte. */
+/** A range of free sectors, both ends inclusive, its start aligned to a mebibyte. */
 export interface Gap {
   first: number
   last: number
 }
 
-/** The free stretches, in order. */
+/** The free ranges, in order. */
 export function gaps({ sectorSize, sectors, entries, firstUsable, partitions }: GptTable): Gap[] {
   const step = alignment / sectorSize
   const aligned = (sector: number) => Math.ceil(sector / step) * step
-  // The end as it will be written: the backup is always laid at the end of the disk.
+  // The end as it will be written: the backup is always at the end of the disk.
   const end = sectors - 2 - Math.ceil((entries * 128) / sectorSize)
   const found: Gap[] = []
   let first = aligned(firstUsable)
@@ -22,13 +22,13 @@ export function gaps({ sectorSize, sectors, entries, firstUsable, partitions }: 
     first = Math.max(first, aligned(partition.last + 1))
   }
   if (first <= end) found.push({ first, last: end })
-  // Whole steps, so that what follows is aligned too.
+  // Whole steps, so that the next range is aligned too.
   return found
     .map((gap) => ({ first: gap.first, last: gap.first + Math.floor((gap.last + 1 - gap.first) / step) * step - 1 }))
     .filter((gap) => gap.last >= gap.first)
 }
 
-/** The widest free stretch. */
+/** The largest free range. */
 export function widestGap(table: GptTable): Gap | undefined {
   return gaps(table).reduce<Gap | undefined>(
     (best, gap) => (best && best.last - best.first >= gap.last - gap.first ? best : gap),
@@ -36,17 +36,17 @@ export function widestGap(table: GptTable): Gap | undefined {
   )
 }
 
-/** Bytes of a stretch. */
+/** Size of a range in bytes. */
 export const gapSize = (gap: Gap, sectorSize: number): number => (gap.last + 1 - gap.first) * sectorSize
 
-/** The lowest number no partition has. */
+/** The lowest unused partition number. */
 export function freeIndex({ partitions, entries }: GptTable): number | undefined {
   const taken = new Set(partitions.map(({ index }) => index))
   for (let index = 1; index <= entries; index++) if (!taken.has(index)) return index
   return undefined
 }
 
-/** The last sector a partition could grow to: up to what follows it, or the end of the disk. */
+/** The last sector a partition can grow to: before the next one, or at the end of the disk. */
 export function growthLimit(table: GptTable, index: number): number {
   const partition = table.partitions.find((each) => each.index === index)
   if (!partition) return 0

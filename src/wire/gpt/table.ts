@@ -1,10 +1,10 @@
 /**
- * A GUID partition table as a whole: read from its first header or, where that is broken, from the backup, and written so
- * that a power cut leaves the old table or the new one.
+ * A complete GUID partition table: read from its primary header or, where that is damaged, from the backup, and written so that
+ * a power cut leaves the old table or the new one.
  *
- * A write goes to the backup first; then a new array of entries is laid beside the one in use, and at last one sector, the
- * first header, turns from the old array to the new. At every moment the first header and its array are whole, unless that
- * one sector itself is torn: then the backup is read, and it is the new table.
+ * A write updates the backup first. Then the new entry array is written next to the one in use, and finally a single sector,
+ * the primary header, switches to the new array. The primary header and its array are valid at any time, unless that single
+ * sector is torn: then the backup is read, which holds the new table.
  */
 import { DecodeError } from '../decode-error.ts'
 import { type DeviceView, within } from '../probe/view.ts'
@@ -14,24 +14,24 @@ import { entrySize, type GptHeader, readHeader, writeHeader } from './header.ts'
 const usualEntries = 128
 const mebibyte = 1 << 20
 
-/** A partition table. Places and lengths are in sectors. */
+/** A partition table. Offsets and lengths are in sectors. */
 export interface GptTable {
   sectorSize: number
-  /** Of the whole disk. */
+  /** Size of the whole disk. */
   sectors: number
   diskGuid: string
   firstUsable: number
   lastUsable: number
   entries: number
   partitions: GptPartition[]
-  /** Where the array of the first header lies now; absent for a table not on the disk yet. */
+  /** Current place of the primary entry array; absent for a table that is not on the disk yet. */
   entriesAt?: number
 }
 
-/** What is to be written where, in bytes. The parts of a step may be written in any order, the steps only one after the other. */
+/** Bytes to write, with their offsets. The writes of a step may happen in any order; steps must be flushed one after the other. */
 export type WriteStep = readonly { readonly offset: number; readonly bytes: Uint8Array }[]
 
-/** A table without partitions, which leaves the first mebibyte free. */
+/** A table without partitions, with the first mebibyte free. */
 export function newTable(disk: { sectorSize: number; size: number; diskGuid: string }): GptTable {
   const sectors = Math.floor(disk.size / disk.sectorSize)
   const arraySectors = (usualEntries * entrySize) / disk.sectorSize
@@ -48,7 +48,7 @@ export function newTable(disk: { sectorSize: number; size: number; diskGuid: str
   return table
 }
 
-/** The table of a disk that is seen through a view. Throws DecodeError when neither copy is whole. */
+/** The table of a disk. Throws DecodeError when neither copy is valid. */
 export function readTable(view: DeviceView, sectorSize: number): GptTable & { damaged?: 'first' | 'backup' } {
   const sectors = Math.floor(view.size / sectorSize)
   const read = (own: number): GptTable | DecodeError => {
@@ -63,7 +63,7 @@ export function readTable(view: DeviceView, sectorSize: number): GptTable & { da
   const backup = read(sectors - 1)
   if (!(first instanceof DecodeError)) return { ...first, ...(backup instanceof DecodeError && { damaged: 'backup' as const }) }
   if (backup instanceof DecodeError) throw first
-  const { entriesAt: _, ...table } = backup // the array in front cannot be trusted to be whole: any place may be written
+  const { entriesAt: _, ...table } = backup // the primary array may be damaged: any place may be written
   return { ...table, damaged: 'first' }
 }
 
@@ -74,19 +74,19 @@ function readCopy(view: DeviceView, sectorSize: number, sectors: number, own: nu
   return { sectorSize, sectors, diskGuid, firstUsable, lastUsable, entries, entriesAt, partitions: readEntries(array, header) }
 }
 
-/** Where the array goes: beside the one in use where there is room for two, and over it where there is not. */
+/** The place of the new array: next to the one in use where there is space for two, otherwise over it. */
 function placeOfArray({ entriesAt, firstUsable, partitions }: GptTable, length: number): number {
   const lowest = Math.min(firstUsable, ...partitions.map(({ first }) => first))
   return entriesAt === 2 && 2 + 2 * length <= lowest ? 2 + length : 2
 }
 
-/** What to write for a table; with `protective` the sector in front too, which a disk without a table needs. */
+/** The writes for a table; with `protective` also the protective MBR, which a disk without a table needs. */
 export function writeTable(table: GptTable, { protective }: { protective: boolean }): WriteStep[] {
   const { sectorSize, sectors, diskGuid, firstUsable, entries } = table
   const array = writeEntries(table.partitions, entries)
   const length = Math.ceil(array.length / sectorSize)
   const last = sectors - 1
-  // A disk that has grown since has its backup in the middle: it moves to the new end.
+  // On a disk that has grown the backup is not at the end: it moves to the new end.
   const lastUsable = last - length - 1
   const entriesAt = placeOfArray(table, length)
   const common = { firstUsable, lastUsable, diskGuid, entries, entriesCrc: Bun.hash.crc32(array) }
@@ -103,10 +103,10 @@ export function writeTable(table: GptTable, { protective }: { protective: boolea
   ]
 }
 
-/** Interrupt 18h: a BIOS that starts this disk goes on to the next; should it come back, the processor stays where it is. */
+/** Interrupt 18h: a BIOS that boots this disk continues with the next one; if it returns, the processor halts. */
 const startsNothing = [0xcd, 0x18, 0xeb, 0xfe] as const
 
-/** The sector that tells those who know nothing of GPT to keep off (UEFI 2.10, 5.2.3). Its code only says that nothing starts here. */
+/** The protective MBR for software without GPT support (UEFI 2.10, 5.2.3). Its code only passes control back to the BIOS. */
 function protectiveMbr(sectors: number, sectorSize: number): Uint8Array {
   const sector = Buffer.alloc(sectorSize)
   const entry = 446

@@ -1,4 +1,4 @@
-/** What a partition is for, as its type GUID says. */
+/** Partition types by GUID. */
 export const partitionTypes = {
   efi: 'c12a7328-f81f-11d2-ba4b-00a0c93ec93b',
   bios: '21686148-6449-6e6f-744e-656564454649',
@@ -6,5 +6,5 @@ export const partitionTypes = {
   swap: '0657fd6d-a4ab-43c4-84e5-0933c84b4f4f',
 } as const
 
-/** One of the types by name. */
+/** The name of a partition type. */
 export type PartitionType = keyof typeof partitionTypes

@@ -1,4 +1,4 @@
-/** What one side of an HTTP/2 connection tells the other about an end that was none of its wishes. RFC 9113, section 7. */
+/** HTTP/2 error codes. RFC 9113, section 7. */
 export const errorCode = {
   NO_ERROR: 0x0,
   PROTOCOL_ERROR: 0x1,
@@ -16,17 +16,17 @@ export const errorCode = {
   HTTP_1_1_REQUIRED: 0xd,
 } as const
 
-/** An error code by its name. */
+/** The name of an error code. */
 export type ErrorName = keyof typeof errorCode
 
 const names = Object.keys(errorCode) as ErrorName[]
 
-/** The name of a code; one that nobody declared means the same as an internal error. */
+/** The name of a code; an unknown one is treated as an internal error. */
 export function errorName(code: number): ErrorName {
   return names[code] ?? 'INTERNAL_ERROR'
 }
 
-/** The other side broke the rules in a way that ends the whole connection. */
+/** A protocol violation of the peer that ends the whole connection. */
 export class ConnectionError extends Error {
   constructor(
     readonly code: ErrorName,

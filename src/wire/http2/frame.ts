@@ -1,6 +1,6 @@
 /**
  * Frames of HTTP/2: nine bytes of header, then the payload. RFC 9113, sections 4 and 6.
- * Payloads of DATA are handed on in the pieces they come in; all others are collected, and are bounded by the frame size.
+ * Payloads of DATA are passed on in pieces as they arrive; all others are collected, and are bounded by the frame size.
  */
 import { ConnectionError } from './error.ts'
 
@@ -21,30 +21,30 @@ export const frameType = {
 /** Flags; ACK and END_STREAM share a bit. */
 export const flag = { ACK: 0x1, END_STREAM: 0x1, END_HEADERS: 0x4, PADDED: 0x8, PRIORITY: 0x20 } as const
 
-/** Bytes before each payload. */
+/** Size of a frame header in bytes. */
 export const headerSize = 9
 
-/** What every endpoint takes without having said so. */
+/** SETTINGS_MAX_FRAME_SIZE before any SETTINGS frame. */
 export const defaultFrameSize = 16_384
 
-/** What a client says first. */
+/** The client connection preface. */
 export const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
 
-/** Is told of frames as they come; may throw ConnectionError. */
+/** Receives frames as they arrive; may throw ConnectionError. */
 export interface FrameSink {
   /** A frame's header, before any of its payload. */
   begin(type: number, flags: number, stream: number, length: number): void
   /** A piece of an unpadded DATA frame, of which `left` bytes are still to come. */
   data(stream: number, piece: Buffer, left: number, flags: number): void
-  /** Any other frame, whole. */
+  /** Any other frame, complete. */
   frame(type: number, flags: number, stream: number, payload: Buffer): void
-  /** Whether no more is wanted for now; looked at after each frame. */
+  /** Whether to stop for now; checked after each frame. */
   readonly sated?: boolean
 }
 
 const empty = Buffer.alloc(0)
 
-/** Cuts a byte stream into frames, whatever the pieces it comes in. */
+/** Splits a byte stream into frames. */
 export class FrameReader {
   readonly #sink: FrameSink
   readonly #limit: number
@@ -55,17 +55,17 @@ export class FrameReader {
   #flags = 0
   #stream = 0
   #left = 0
-  /** The payload that is being collected. */
+  /** The payload being collected. */
   #payload: Buffer = empty
 
-  /** `limit` is the largest payload that was allowed to the other side. */
+  /** `limit` is the maximum frame size that was announced to the peer. */
   constructor(sink: FrameSink, limit: number) {
     this.#sink = sink
     this.#limit = limit
   }
 
   /**
-   * Gives how many bytes were taken: all, unless the sink had enough. Throws ConnectionError for a frame that is too large,
+   * Returns how many bytes were consumed: all, unless the sink is sated. Throws ConnectionError for a frame that is too large,
    * and whatever the sink throws.
    */
   push(chunk: Buffer): number {
@@ -97,7 +97,7 @@ export class FrameReader {
     const length = (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!
     this.#type = bytes[at + 3]!
     this.#flags = bytes[at + 4]!
-    // The highest bit is reserved and has no meaning.
+    // The highest bit is reserved and ignored.
     this.#stream = ((bytes[at + 5]! & 0x7f) << 24) | (bytes[at + 6]! << 16) | (bytes[at + 7]! << 8) | bytes[at + 8]!
     if (length > this.#limit)
       throw new ConnectionError('FRAME_SIZE_ERROR', `frame of ${length} bytes is larger than the limit of ${this.#limit}`)
@@ -132,7 +132,7 @@ export class FrameReader {
   }
 }
 
-/** Writes a frame's header; gives the offset behind it. */
+/** Writes a frame header; returns the offset after it. */
 export function writeHeader(out: Buffer, at: number, length: number, type: number, flags: number, stream: number): number {
   out[at] = length >>> 16
   out[at + 1] = length >>> 8
@@ -146,7 +146,7 @@ export function writeHeader(out: Buffer, at: number, length: number, type: numbe
   return at + headerSize
 }
 
-/** The content of a padded or prioritised frame. Throws ConnectionError for padding longer than the frame. */
+/** The content of a frame without padding and priority. Throws ConnectionError for padding longer than the frame. */
 export function content(type: number, flags: number, payload: Buffer): Buffer {
   let from = 0
   let padding = 0

@@ -1,36 +1,36 @@
 /**
- * HPACK: headers as indices into a table that both sides of a connection grow alike. RFC 7541.
- * Each direction of a connection has one encoder and one decoder, which see every header block in its order.
+ * HPACK: headers as indices into a table that both sides of a connection update in the same way. RFC 7541.
+ * Each direction of a connection has one encoder and one decoder, which process every header block in order.
  */
 import { ConnectionError } from './error.ts'
 import { decodeHuffman } from './huffman.ts'
 import { type HeaderEntry, staticTable } from './static-table.ts'
 
-/** Headers by their lower-case name; a name that comes more than once has a list. Pseudo headers begin with a colon. */
+/** Headers by their lower-case name; a repeated name has a list. Pseudo-headers begin with a colon. */
 export type Headers = Record<string, string | string[]>
 
-/** Headers to be sent; what is undefined is not. */
+/** Headers to send; undefined values are omitted. */
 export type OutgoingHeaders = Readonly<Record<string, string | number | readonly string[] | undefined>>
 
-/** What an entry takes of a table, beyond its texts. RFC 7541, section 4.1. */
+/** The overhead of a table entry besides its name and value. RFC 7541, section 4.1. */
 const overhead = 32
 
-/** Bytes of a table when nobody said otherwise. */
+/** The default size of a table. */
 const defaultTableSize = 4096
 
 function sizeOf({ name, value }: HeaderEntry): number {
   return name.length + value.length + overhead
 }
 
-/** The newest entries, no more of them than fit. */
+/** The most recent entries that fit. */
 class Table {
-  /** Oldest first; those before `#first` are gone. */
+  /** Oldest first; those before `#first` were evicted. */
   #entries: HeaderEntry[] = []
   #first = 0
   #size = 0
   #limit = defaultTableSize
   readonly #evicted: ((entry: HeaderEntry, number: number) => void) | undefined
-  /** How many were dropped from the array, so that numbers stay. */
+  /** How many were removed from the array, so that numbers stay stable. */
   #dropped = 0
 
   constructor(evicted?: (entry: HeaderEntry, number: number) => void) {
@@ -41,18 +41,18 @@ class Table {
     return this.#entries.length - this.#first
   }
 
-  /** The entry by its age: 0 is the newest. */
+  /** The entry by age: 0 is the newest. */
   at(age: number): HeaderEntry | undefined {
     const index = this.#entries.length - 1 - age
     return index >= this.#first ? this.#entries[index] : undefined
   }
 
-  /** The age of the entry that was the n-th ever added. */
+  /** The age of the n-th entry ever added. */
   age(number: number): number {
     return this.#dropped + this.#entries.length - 1 - number
   }
 
-  /** Gives the entry's number, or -1 when it is larger than the table, which is then empty. */
+  /** Returns the entry's number, or -1 when it is larger than the table, which is then empty. */
   add(entry: HeaderEntry): number {
     const size = sizeOf(entry)
     this.#evict(this.#limit - size)
@@ -85,19 +85,19 @@ class Table {
   }
 }
 
-/** Reads header blocks. Anything that it throws is a ConnectionError: the tables are no longer alike. */
+/** Decodes header blocks. It only throws ConnectionError, since the tables are then no longer equal. */
 export class HpackDecoder {
   readonly #table = new Table()
   readonly #tableLimit: number
   #block: Buffer = Buffer.alloc(0)
   #at = 0
 
-  /** `tableLimit` is the size of table that the other side was allowed. */
+  /** `tableLimit` is the table size that was announced to the peer. */
   constructor(tableLimit = defaultTableSize) {
     this.#tableLimit = tableLimit
   }
 
-  /** Hands on each header of a block, in order. */
+  /** Yields each header of a block, in order. */
   decode(block: Buffer, take: (name: string, value: string) => void): void {
     this.#block = block
     this.#at = 0
@@ -156,7 +156,7 @@ export class HpackDecoder {
   }
 }
 
-/** Names whose values change from call to call: no place of the table is spent on them. */
+/** Names whose values differ from call to call: they are not added to the table. */
 const changing = new Set([
   ':authority',
   'grpc-timeout',
@@ -167,7 +167,7 @@ const changing = new Set([
   'ichor-connection-age',
 ])
 
-/** Names whose values nobody may keep in a table, here or further on. RFC 7541, section 7.1.3. */
+/** Names whose values no hop may add to a table. RFC 7541, section 7.1.3. */
 const secret = new Set(['authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'token', 'grpc-metadata-token'])
 
 const staticNames = new Map<string, number>()
@@ -178,12 +178,12 @@ for (let index = staticTable.length - 1; index > 0; index--) {
   staticPairs.set(`${name}\0${value}`, index)
 }
 
-/** Values longer than this are seldom sent twice. */
+/** Longer values are rarely repeated. */
 const longestKept = 512
 
-/** Writes header blocks; texts are sent as they are, which costs less time than Huffman's code saves. */
+/** Encodes header blocks; strings are sent unencoded, since Huffman coding costs more time than it saves. */
 export class HpackEncoder {
-  /** The numbers of the table's entries, by name and value. */
+  /** The numbers of table entries, by name and value. */
   readonly #known = new Map<string, Map<string, number>>()
   readonly #table = new Table(({ name, value }, number) => {
     const values = this.#known.get(name)
@@ -193,10 +193,10 @@ export class HpackEncoder {
   })
   #out: Buffer = Buffer.allocUnsafe(512)
   #at = 0
-  /** The smallest limit set since the last block, and the last; -1 when there is nothing to tell. */
+  /** The smallest limit since the last block, and the last; -1 when there is no update to send. */
   #smallest = -1
 
-  /** The size of table that the other side allows; no more than the usual is used. */
+  /** The table size that the peer allows; no more than the default is used. */
   set tableLimit(limit: number) {
     const used = Math.min(limit, defaultTableSize)
     if (used === this.#table.limit && this.#smallest < 0) return
@@ -204,7 +204,7 @@ export class HpackEncoder {
     this.#table.limit = used
   }
 
-  /** The block of these headers; valid until the next one is encoded. */
+  /** Encodes headers; the result is valid until the next call. */
   encode(headers: OutgoingHeaders): Buffer {
     this.#at = 0
     if (this.#smallest >= 0) {

@@ -1,10 +1,10 @@
 /**
  * The Huffman code of HPACK. RFC 7541, appendix B.
- * The code is canonical: codes of one length follow one another in the order of their symbols, so the lengths tell all of it.
+ * The code is canonical: codes of equal length are consecutive in symbol order, so the lengths define it completely.
  */
 import { ConnectionError } from './error.ts'
 
-/** Bits of the code of each byte, and of the end of a string. */
+/** Code length in bits of each byte, and of the end-of-string symbol. */
 // biome-ignore format: a table of numbers
 const lengths = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -28,20 +28,20 @@ const lengths = [
 
 const endOfString = 256
 
-/** What a nibble does in a state: the next state in the low bits, then the byte it completes. */
+/** The transition for a nibble: the next state in the low bits, then the byte it completes. */
 const emits = 0x1_0000
 const fails = 0x2_0000
 
 interface Machine {
   /** By state and nibble: `next | emits | byte << 8`, or `fails`. */
   readonly steps: Int32Array
-  /** States in which a text may end: less than eight bits, all ones, of a code begun. */
+  /** States in which a string may end: fewer than eight bits of padding, all ones. */
   readonly ends: Uint8Array
 }
 
 let built: Machine | undefined
 
-/** The text behind a Huffman code, as Latin-1. Throws ConnectionError for what is none. */
+/** Decodes a Huffman-coded string as Latin-1. Throws ConnectionError when it is invalid. */
 export function decodeHuffman(bytes: Uint8Array): string {
   built ??= build()
   const { steps, ends } = built
@@ -64,7 +64,7 @@ export function decodeHuffman(bytes: Uint8Array): string {
   return out.toString('latin1', 0, size)
 }
 
-/** A tree of the codes, walked four bits at a time. The inner nodes are the states; there are just 256 of them. */
+/** Builds the code tree, walked four bits at a time. Its inner nodes are the states; there are 256 of them. */
 function build(): Machine {
   const tree: [number, number][] = [[0, 0]] // positive: inner node; negative: -1 - symbol; 0: nothing yet
   const symbols = lengths.map((_, symbol) => symbol).sort((a, b) => lengths[a]! - lengths[b]! || a - b)

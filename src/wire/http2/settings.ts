@@ -1,8 +1,8 @@
-/** What each side says of itself when a connection begins. RFC 9113, section 6.5. */
+/** SETTINGS of both sides of a connection. RFC 9113, section 6.5. */
 import { ConnectionError } from './error.ts'
 import { defaultFrameSize, frameType, headerSize, writeHeader } from './frame.ts'
 
-/** Settings by name; what was never said has the standard's default. */
+/** Settings by name; those that were not sent have the standard's default. */
 export interface Settings {
   headerTableSize: number
   enablePush: boolean
@@ -15,7 +15,7 @@ export interface Settings {
 /** The largest window, and the largest stream id. */
 export const maxInt31 = 0x7fff_ffff
 
-/** What holds until the other side says otherwise. */
+/** The settings before any SETTINGS frame. */
 export function defaultSettings(): Settings {
   return {
     headerTableSize: 4096,
@@ -37,10 +37,10 @@ const identifiers: readonly (keyof Settings | undefined)[] = [
   'maxHeaderListSize',
 ]
 
-/** The most settings that one frame may hold: there are six. */
+/** The maximum number of settings in one frame: there are six. */
 const maxEntries = 64
 
-/** Takes over what a SETTINGS frame says; unknown settings are skipped. Throws ConnectionError. */
+/** Applies a SETTINGS frame; unknown settings are skipped. Throws ConnectionError. */
 export function applySettings(settings: Settings, payload: Buffer): void {
   if (payload.length % 6 !== 0) throw new ConnectionError('FRAME_SIZE_ERROR', `settings of ${payload.length} bytes`)
   if (payload.length > maxEntries * 6) throw new ConnectionError('ENHANCE_YOUR_CALM', `${payload.length / 6} settings in one frame`)
@@ -60,7 +60,7 @@ export function applySettings(settings: Settings, payload: Buffer): void {
   }
 }
 
-/** A SETTINGS frame that says these. */
+/** Encodes a SETTINGS frame. */
 export function settingsFrame(settings: Partial<Settings>): Buffer {
   const entries = identifiers.flatMap((name, id) =>
     name !== undefined && settings[name] !== undefined ? [[id, Number(settings[name])]] : [],

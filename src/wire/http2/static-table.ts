@@ -1,6 +1,6 @@
-/** Headers that need no telling: an index stands for each. RFC 7541, appendix A. */
+/** The static table of HPACK: predefined headers by index. RFC 7541, appendix A. */
 
-/** A header, as tables hold it. */
+/** A header as stored in tables. */
 export interface HeaderEntry {
   readonly name: string
   readonly value: string

@@ -12,7 +12,7 @@ export interface Address {
   family: number
   /** With prefix length: 10.0.0.5/24. */
   address: string
-  /** This end, where it differs (point to point) or is told. */
+  /** The local address, where it differs from `address` (point to point) or is given. */
   local?: string
   broadcast?: string
   anycast?: string
@@ -22,7 +22,7 @@ export interface Address {
   flags: number
   scope: number
   priority: number
-  /** Seconds; Infinity is for ever. */
+  /** Seconds; Infinity means forever. */
   validLifetime: number
   preferredLifetime: number
 }
@@ -31,7 +31,7 @@ const IFA = { address: 1, local: 2, label: 3, broadcast: 4, anycast: 5, cacheinf
 const headerLength = 8
 const forever = 0xffffffff
 
-/** Reads an address message. */
+/** Decodes an address message. */
 export function readAddress(body: Uint8Array): Address {
   if (body.length < headerLength) throw new DecodeError('address', 0, `${body.length} bytes`)
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength)
@@ -64,24 +64,24 @@ export function readAddress(body: Uint8Array): Address {
   }
 }
 
-/** What is needed to add or remove an address. */
+/** The fields for adding or removing an address. */
 export interface AddressChange {
   /** With prefix length. */
   address: string
   link: number
-  /** The other end of a point-to-point link. */
+  /** The peer address of a point-to-point link. */
   peer?: string
   broadcast?: string
   label?: string
   flags?: number
   scope?: number
   priority?: number
-  /** Seconds; left out is for ever. */
+  /** Seconds. Default: forever. */
   validLifetime?: number
   preferredLifetime?: number
 }
 
-/** Writes an address message. */
+/** Encodes an address message. */
 export function writeAddress(change: AddressChange): Uint8Array {
   const prefix = parsePrefix(change.address)
   if (!prefix) throw new RangeError(`"${change.address}" is no address with prefix length`)

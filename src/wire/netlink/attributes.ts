@@ -1,11 +1,11 @@
 /** Attributes of netlink messages: length, type, payload, padded to four bytes (linux/netlink.h). */
 import { DecodeError } from '../decode-error.ts'
 
-/** One attribute; the flags "nested" and "network byte order" are taken off its type. */
+/** One attribute; the flags "nested" and "network byte order" are removed from its type. */
 export interface Attribute {
   type: number
   value: Uint8Array
-  /** Where the value began in what was decoded. */
+  /** Offset of the value in the decoded bytes. */
   offset: number
 }
 
@@ -15,7 +15,7 @@ const maxAttributes = 8192
 
 const align = (length: number) => (length + 3) & ~3
 
-/** Splits attributes; `base` is the offset of the bytes in what they were cut from. */
+/** Splits attributes; `base` is the offset of the bytes in their message. */
 export function readAttributes(bytes: Uint8Array, what = 'netlink attribute', base = 0): Attribute[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const found: Attribute[] = []
@@ -31,7 +31,7 @@ export function readAttributes(bytes: Uint8Array, what = 'netlink attribute', ba
   return found
 }
 
-/** Reads attributes by type; of a type given twice the last counts, as in the kernel. */
+/** Reads attributes by type; of a repeated type the last counts, as in the kernel. */
 export class AttributeReader {
   readonly #found = new Map<number, Attribute>()
   readonly #what: string
@@ -102,7 +102,7 @@ export class AttributeReader {
   }
 }
 
-/** Writes one attribute. */
+/** Encodes one attribute. */
 export function attribute(type: number, value: Uint8Array): Uint8Array {
   const length = value.length + 4
   if (length > 0xffff) throw new RangeError(`netlink attribute ${type}: ${value.length} bytes do not fit`)
@@ -113,34 +113,34 @@ export function attribute(type: number, value: Uint8Array): Uint8Array {
   return bytes
 }
 
-/** Writes an attribute that holds attributes. */
+/** Encodes an attribute that contains attributes. */
 export function nested(type: number, attributes: readonly Uint8Array[]): Uint8Array {
   return attribute(type | nestedFlag, Buffer.concat(attributes))
 }
 
-/** Writes a one-byte number. */
+/** Encodes a one-byte number. */
 export const u8 = (type: number, value: number): Uint8Array => attribute(type, Uint8Array.of(value))
 
-/** Writes a two-byte number. */
+/** Encodes a two-byte number. */
 export const u16 = (type: number, value: number): Uint8Array => {
   const bytes = Buffer.alloc(2)
   bytes.writeUInt16LE(value)
   return attribute(type, bytes)
 }
 
-/** Writes a two-byte number in network byte order. */
+/** Encodes a two-byte number in network byte order. */
 export const be16 = (type: number, value: number): Uint8Array => {
   const bytes = Buffer.alloc(2)
   bytes.writeUInt16BE(value)
   return attribute(type, bytes)
 }
 
-/** Writes a four-byte number. */
+/** Encodes a four-byte number. */
 export const u32 = (type: number, value: number): Uint8Array => {
   const bytes = Buffer.alloc(4)
   bytes.writeUInt32LE(value >>> 0)
   return attribute(type, bytes)
 }
 
-/** Writes a NUL-terminated text. */
+/** Encodes a NUL-terminated string. */
 export const text = (type: number, value: string): Uint8Array => attribute(type, Buffer.from(`${value}\0`))

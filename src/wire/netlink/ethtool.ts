@@ -1,6 +1,6 @@
 /**
- * What network cards can be asked and told over generic netlink (linux/ethtool_netlink.h): link, speed, rings, channels,
- * features, wake-on-LAN. A card that lacks one of them refuses just that.
+ * Settings of network interfaces over generic netlink (linux/ethtool_netlink.h): link, speed, rings, channels, features,
+ * wake-on-LAN. An interface that lacks one of them refuses only that request.
  */
 import { AttributeReader, attribute, nested, readAttributes, text, u8, u32 } from './attributes.ts'
 import { readGeneric, writeGeneric } from './generic.ts'
@@ -39,7 +39,7 @@ export interface NamedBit {
   on: boolean
 }
 
-/** Rings as the kernel tells them; what a card does not have is undefined. */
+/** Rings as reported by the kernel; undefined where the interface has none. */
 export interface EthernetRings {
   rxMax?: number
   rxMiniMax?: number
@@ -58,7 +58,7 @@ export interface EthernetRings {
   txPushBufLenMax?: number
 }
 
-/** Channels as the kernel tells them. */
+/** Channels as reported by the kernel. */
 export interface EthernetChannels {
   rxMax?: number
   txMax?: number
@@ -70,7 +70,7 @@ export interface EthernetChannels {
   combined?: number
 }
 
-/** Numbers of attributes; a change writes those that can be changed. */
+/** Attribute numbers; a change writes the writable ones. */
 const ringNumbers = {
   rxMax: 2,
   rxMiniMax: 3,
@@ -89,7 +89,7 @@ const ringFlags = { txPush: 13, rxPush: 14 } as const
 const tcpDataSplit = 11 // 1 off, 2 on
 const channelNumbers = { rxMax: 2, txMax: 3, otherMax: 4, combinedMax: 5, rx: 6, tx: 7, other: 8, combined: 9 } as const
 
-/** Asks about a link. */
+/** Encodes a query about a link. */
 export function writeEthtoolQuery(message: number, index: number): Uint8Array {
   return writeGeneric(message, version, [header(index)])
 }
@@ -98,12 +98,12 @@ const header = (index: number) => nested(HEADER, [u32(DEVICE_INDEX, index)])
 
 const reading = (body: Uint8Array) => readGeneric(body, 'ethtool').attributes
 
-/** Asks for the names of all features, in the order of their bits. */
+/** Encodes a query for the names of all features, in the order of their bits. */
 export function writeFeatureNamesQuery(): Uint8Array {
   return writeGeneric(ethtoolMessage.strings, version, [nested(HEADER, []), nested(2, [nested(1, [u32(1, featureStrings)])])])
 }
 
-/** Reads them. */
+/** Decodes the names of all features. */
 export function readFeatureNames(body: Uint8Array): string[] {
   const names: string[] = []
   for (const { value } of reading(body).list(2)) {
@@ -118,10 +118,10 @@ export function readFeatureNames(body: Uint8Array): string[] {
   return Array.from(names, (name) => name ?? '')
 }
 
-/** Reads the port's kind (PORT_…). */
+/** Decodes the port type (PORT_…). */
 export const readLinkInfo = (body: Uint8Array): { port?: number } => ({ port: reading(body).u8(2) })
 
-/** Reads what the link can do, what its other end can, and how fast they go; of what is not known nothing. */
+/** Decodes the supported link modes, those of the peer, speed and duplex; unknown values are absent. */
 export function readLinkModes(body: Uint8Array): { ours: NamedBit[]; peer: NamedBit[]; speed?: number; duplex?: number } {
   const attributes = reading(body)
   const speed = attributes.u32(5)
@@ -133,13 +133,13 @@ export function readLinkModes(body: Uint8Array): { ours: NamedBit[]; peer: Named
   }
 }
 
-/** Reads whether there is a link. */
+/** Decodes whether the link is up. */
 export const readLinkState = (body: Uint8Array): { up?: boolean } => {
   const up = reading(body).u8(2)
   return { up: up === undefined ? undefined : up !== 0 }
 }
 
-/** Features: which can be changed, which are requested, which are on, and which never change. */
+/** Features: changeable, requested, active, and fixed ones. */
 export interface EthernetFeatures {
   changeable: Set<string>
   requested: Set<string>
@@ -147,14 +147,14 @@ export interface EthernetFeatures {
   fixed: Set<string>
 }
 
-/** Reads features. */
+/** Decodes features. */
 export function readFeatures(body: Uint8Array): EthernetFeatures {
   const attributes = reading(body)
   const set = (type: number) => new Set(bitsOf(attributes, type).flatMap(({ name, on }) => (on ? [name] : [])))
   return { changeable: set(2), requested: set(3), active: set(4), fixed: set(5) }
 }
 
-/** Wishes features on or off; those that are not named stay. */
+/** Requests features on or off; those that are not named stay. */
 export function writeFeatures(index: number, requested: Readonly<Record<string, boolean>>): Uint8Array {
   const bits = Object.entries(requested).map(([name, on]) =>
     nested(1, [text(BIT.name, name), ...(on ? [attribute(BIT.value, new Uint8Array())] : [])]),
@@ -162,7 +162,7 @@ export function writeFeatures(index: number, requested: Readonly<Record<string, 
   return writeGeneric(ethtoolMessage.setFeatures, version, [header(index), nested(3, [nested(BITSET.bits, bits)])])
 }
 
-/** Reads rings. */
+/** Decodes rings. */
 export function readRings(body: Uint8Array): EthernetRings {
   const attributes = reading(body)
   const rings: Record<string, number | boolean> = {}
@@ -197,7 +197,7 @@ function numbersOf(numbers: Readonly<Record<string, number>>, values: object): U
   })
 }
 
-/** Reads channels. */
+/** Decodes channels. */
 export function readChannels(body: Uint8Array): EthernetChannels {
   const attributes = reading(body)
   const channels: Record<string, number | boolean> = {}
@@ -210,26 +210,26 @@ export function writeChannels(index: number, channels: EthernetChannels): Uint8A
   return writeGeneric(ethtoolMessage.setChannels, version, [header(index), ...numbersOf(channelNumbers, channels)])
 }
 
-/** What can wake a machine, by the bits of WAKE_…; `arp` has no name outside. */
+/** Wake-up sources, by the bits of WAKE_…; `arp` has no name in the configuration. */
 const wakeModes = ['phy', 'unicast', 'multicast', 'broadcast', 'arp', 'magic', 'magicsecure', 'filter'] as const
 
-/** Reads what wakes the machine. */
+/** Decodes the active wake-up sources. */
 export const readWake = (body: Uint8Array): string[] =>
   bitsOf(reading(body), 2).flatMap(({ index, on }) => (on && wakeModes[index] ? [wakeModes[index]] : []))
 
-/** Lets just these wake the machine. */
+/** Sets the active wake-up sources. */
 export function writeWake(index: number, modes: readonly string[]): Uint8Array {
   const bits = modes.map((mode) => {
     const bit = wakeModes.indexOf(mode as (typeof wakeModes)[number])
     if (bit < 0) throw new RangeError(`"${mode}" cannot wake a machine: use one of ${wakeModes.join(', ')}`)
     return nested(1, [u32(BIT.index, bit)])
   })
-  // Without a mask the named bits are all that are on.
+  // Without a mask the named bits replace all others.
   const set = nested(2, [attribute(BITSET.noMask, new Uint8Array()), u32(BITSET.size, wakeModes.length), nested(BITSET.bits, bits)])
   return writeGeneric(ethtoolMessage.setWake, version, [header(index), set])
 }
 
-/** The bits of a set in its long form: with a mask those in it, on or off; without one those that are on. */
+/** The bits of a bit set in its verbose form: with a mask those in it, on or off; without one those that are on. */
 function bitsOf(attributes: AttributeReader, type: number): NamedBit[] {
   const set = attributes.nested(type)
   if (!set) return []

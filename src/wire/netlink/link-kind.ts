@@ -1,4 +1,4 @@
-/** What a link of each kind can be told and tells (IFLA_INFO_DATA in linux/if_link.h). */
+/** The settings of each kind of link (IFLA_INFO_DATA in linux/if_link.h). */
 import { formatIp, formatMac, parseIp, parseMac } from '../ip.ts'
 import { type AttributeReader, attribute, be16, nested, u8, u16, u32 } from './attributes.ts'
 
@@ -83,7 +83,7 @@ const tables: Record<string, Table> = {
   ipvlan: { mode: [1, 'u16'] },
   dummy: {},
   veth: {},
-  wireguard: {}, // its settings travel over generic netlink
+  wireguard: {}, // its settings are set over generic netlink
 }
 
 function readOne(reader: AttributeReader, number: number, shape: Shape): number | string | string[] | undefined {
@@ -94,7 +94,7 @@ function readOne(reader: AttributeReader, number: number, shape: Shape): number 
   return bytes && (shape === 'ip' ? formatIp(bytes) : formatMac(bytes))
 }
 
-/** Reads IFLA_INFO_DATA of a kind; unknown kinds and settings are passed over. */
+/** Decodes IFLA_INFO_DATA of a kind; unknown kinds and settings are skipped. */
 export function readLinkData(kind: string, reader: AttributeReader): LinkData {
   const data: LinkData = {}
   const table = Object.hasOwn(tables, kind) ? tables[kind] : undefined
@@ -136,7 +136,7 @@ function writeOne(name: string, number: number, shape: Shape, value: number | st
   return { u8, u16, u32, be16 }[shape](number, amount)
 }
 
-/** Writes the settings of a kind; a setting the kind does not have is refused. */
+/** Encodes the settings of a kind; unknown settings are refused. */
 export function writeLinkData(kind: string, data: LinkData): Uint8Array[] {
   const table = Object.hasOwn(tables, kind) ? tables[kind] : undefined
   return Object.entries(data).map(([name, value]) => {

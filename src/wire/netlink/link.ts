@@ -37,7 +37,7 @@ export interface LinkCounters {
   collisions: number
 }
 
-/** A link as the kernel tells it. */
+/** A link as reported by the kernel. */
 export interface Link {
   index: number
   name: string
@@ -55,7 +55,7 @@ export interface Link {
   txQueueLength: number
   alias: string
   alternativeNames: string[]
-  /** Index of the link below (the other end of a veth), in namespace `linkNamespace` when that is set. */
+  /** Index of the link below (or of the peer of a veth), in namespace `linkNamespace` when that is set. */
   parent?: number
   linkNamespace?: number
   master?: number
@@ -107,7 +107,7 @@ function readCounters(bytes: Uint8Array | undefined): LinkCounters | undefined {
   }
 }
 
-/** Reads a link message. */
+/** Decodes a link message. */
 export function readLink(body: Uint8Array): Link {
   if (body.length < headerLength) throw new DecodeError('link', 0, `${body.length} bytes`)
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength)
@@ -144,7 +144,7 @@ export function readLink(body: Uint8Array): Link {
   }
 }
 
-/** What a link is asked to be; what is left out stays as it is. */
+/** A change of a link; omitted fields stay as they are. */
 export interface LinkChange {
   index?: number
   name?: string
@@ -156,22 +156,22 @@ export interface LinkChange {
   txQueueLength?: number
   hardwareAddress?: string
   alias?: string
-  /** Index of the link it becomes part of, 0 for none. */
+  /** Index of its master, 0 for none. */
   master?: number
-  /** Index of the link it is made upon. */
+  /** Index of its parent link. */
   parent?: number
-  /** Descriptor or pid of the network namespace it goes to. */
+  /** Descriptor or pid of the network namespace to move it to. */
   namespaceFd?: number
   namespacePid?: number
   kind?: string
   data?: LinkData
-  /** The other end of a veth pair. */
+  /** The peer of a veth pair. */
   peer?: LinkChange
 }
 
 const VETH_INFO_PEER = 1
 
-/** Writes a link message; it also asks for one link, by index or name. */
+/** Encodes a link message; also used to query one link by index or name. */
 export function writeLink(change: LinkChange): Uint8Array {
   const header = Buffer.alloc(headerLength)
   let flags = 0
@@ -220,7 +220,7 @@ function linkAttributes(change: LinkChange): Uint8Array[] {
   return attributes
 }
 
-/** Refuses a name no link can have. */
+/** Refuses an invalid link name. */
 export function linkName(name: string): string {
   if (!/^[^\s/:]{1,15}$/.test(name) || Buffer.byteLength(name) > 15 || name === '.' || name === '..')
     throw new RangeError(`"${name}" is no link name`)

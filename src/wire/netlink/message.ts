@@ -14,11 +14,11 @@ export const flag = {
   excl: 0x200,
   create: 0x400,
   append: 0x800,
-  /** Root and match: the whole table. */
+  /** Root and match: dumps the whole table. */
   dump: 0x300,
 } as const
 
-/** Message types every protocol shares. */
+/** Message types shared by all protocols. */
 export const control = { noop: 1, error: 2, done: 3, overrun: 4 } as const
 
 /** One message without its header. */
@@ -30,19 +30,19 @@ export interface NetlinkMessage {
   body: Uint8Array
 }
 
-/** What the kernel answered: 0, or why not, in its own words where it has some. */
+/** The kernel's response: 0, or an error, with a message where it has one. */
 export interface Acknowledgement {
   /** Positive errno, 0 for success. */
   errno: number
   message?: string
-  /** Where in the request the offending attribute begins. */
+  /** Offset of the offending attribute in the request. */
   offset?: number
 }
 
 const headerLength = 16
 const maxMessages = 65536
 
-/** Splits what one read gave into messages. */
+/** Splits the result of one read into messages. */
 export function readMessages(bytes: Uint8Array): NetlinkMessage[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const found: NetlinkMessage[] = []
@@ -64,7 +64,7 @@ export function readMessages(bytes: Uint8Array): NetlinkMessage[] {
   return found
 }
 
-/** Writes one message. */
+/** Encodes one message. */
 export function writeMessage({ type, flags, sequence, port = 0, body }: Omit<NetlinkMessage, 'port'> & { port?: number }): Uint8Array {
   const bytes = Buffer.alloc(headerLength + body.length)
   bytes.writeUInt32LE(bytes.length, 0)
@@ -76,7 +76,7 @@ export function writeMessage({ type, flags, sequence, port = 0, body }: Omit<Net
   return bytes
 }
 
-/** Reads the body of an error message (which with errno 0 is the acknowledgement) or of the end of a dump. */
+/** Decodes the body of an error message (an acknowledgement when errno is 0) or of the end of a dump. */
 export function readAcknowledgement({ type, flags, body }: NetlinkMessage): Acknowledgement {
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength)
   if (body.length < 4) {

@@ -6,10 +6,10 @@ import { AttributeReader, attribute } from './attributes.ts'
 /** Message types of neighbours. */
 export const neighbourMessage = { new: 28, del: 29, get: 30 } as const
 
-/** How sure the kernel is of a neighbour. */
+/** The states of a neighbour entry. */
 const neighbourState = { incomplete: 1, reachable: 2, stale: 4, delay: 8, probe: 16, failed: 32, noArp: 64, permanent: 128 } as const
 
-/** Who answers for an address on a link, or (family 7) where a bridge or VXLAN sends a hardware address. */
+/** The hardware address for an address on a link or, for family 7, a forwarding entry of a bridge or VXLAN. */
 export interface Neighbour {
   family: number
   link: number
@@ -23,7 +23,7 @@ export interface Neighbour {
 const NDA = { dst: 1, lladdr: 2 } as const
 const headerLength = 12
 
-/** Reads a neighbour message. */
+/** Decodes a neighbour message. */
 export function readNeighbour(body: Uint8Array): Neighbour {
   if (body.length < headerLength) throw new DecodeError('neighbour', 0, `${body.length} bytes`)
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength)
@@ -41,7 +41,7 @@ export function readNeighbour(body: Uint8Array): Neighbour {
   }
 }
 
-/** Writes a neighbour message. */
+/** Encodes a neighbour message. */
 export function writeNeighbour(neighbour: Partial<Neighbour> & { link: number }): Uint8Array {
   const address = neighbour.address === undefined ? undefined : parseIp(neighbour.address)
   if (neighbour.address !== undefined && !address) throw new RangeError(`"${neighbour.address}" is no IP address`)

@@ -1,15 +1,15 @@
-/** What nftables has, over nfnetlink (linux/netfilter/nf_tables.h): chains of a table, and the comments of its rules. */
+/** Decodes nftables over nfnetlink (linux/netfilter/nf_tables.h): chains of a table, and the comments of its rules. */
 import { DecodeError } from '../decode-error.ts'
 import { AttributeReader, text } from './attributes.ts'
 
-/** Message types: the subsystem's number above, the message's below. */
+/** Message types: the subsystem in the upper byte, the message in the lower one. */
 const subsystem = 10
 export const nftablesMessage = { newChain: 0xa03, getChain: 0xa04, newRule: 0xa06, getRule: 0xa07 } as const
 
 /** The multicast group of all changes. */
 export const nftablesGroup = 7
 
-/** A chain of a table; those without a hook are only jumped to. */
+/** A chain of a table; one without a hook is only jumped to. */
 export interface FilterChain {
   readonly table: string
   readonly name: string
@@ -20,7 +20,7 @@ export interface FilterChain {
   readonly policy?: number
 }
 
-/** A rule, known by its comment. */
+/** A rule, identified by its comment. */
 export interface FilterRule {
   readonly table: string
   readonly chain: string
@@ -35,7 +35,7 @@ const HOOK = { number: 1, priority: 2 } as const
 const RULE = { chain: 2, userData: 7 } as const
 const commentData = 0
 
-/** Asks for what a table of both families has. */
+/** Encodes a query for the contents of a table of family inet. */
 export const writeTableQuery = (table: string): Uint8Array => Buffer.concat([Buffer.of(inet, 0, 0, 0), text(tableName, table)])
 
 function attributesOf(body: Uint8Array, what: string): AttributeReader {
@@ -43,7 +43,7 @@ function attributesOf(body: Uint8Array, what: string): AttributeReader {
   return new AttributeReader(body.subarray(headerLength), what, headerLength)
 }
 
-/** Reads a chain. */
+/** Decodes a chain. */
 export function readFilterChain(body: Uint8Array): FilterChain {
   const chain = attributesOf(body, 'nftables chain')
   const hook = chain.nested(CHAIN.hook)
@@ -58,19 +58,19 @@ export function readFilterChain(body: Uint8Array): FilterChain {
   }
 }
 
-/** Reads a rule. */
+/** Decodes a rule. */
 export function readFilterRule(body: Uint8Array): FilterRule {
   const rule = attributesOf(body, 'nftables rule')
   return { table: rule.text(tableName) ?? '', chain: rule.text(RULE.chain) ?? '', comment: commentOf(rule.bytes(RULE.userData)) }
 }
 
-/** The table that a message about a change speaks of; undefined when it is of no table. */
+/** The table of a change notification; undefined when it has none. */
 export function changedTable({ type, body }: { type: number; body: Uint8Array }): string | undefined {
   if (type >> 8 !== subsystem || body[0] !== inet) return undefined
   return attributesOf(body, 'nftables change').text(tableName)
 }
 
-/** User data is pieces of kind, length and bytes; nft(8) keeps its comment there. */
+/** User data is a list of type, length and bytes; nft(8) stores its comment there. */
 function commentOf(data: Uint8Array | undefined): string {
   for (let at = 0; data && at + 2 <= data.length; ) {
     const [kind, length] = [data[at]!, data[at + 1]!]

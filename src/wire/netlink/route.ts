@@ -36,7 +36,7 @@ export interface Route {
   family: number
   /** With prefix length; undefined is the default route. */
   destination?: string
-  /** Only packets from here. */
+  /** Only for packets from this source. */
   source?: string
   preferredSource?: string
   gateway?: string
@@ -82,7 +82,7 @@ function readHops(bytes: Uint8Array, offset: number): NextHop[] {
   return hops
 }
 
-/** Reads a route message. */
+/** Decodes a route message. */
 export function readRoute(body: Uint8Array): Route {
   if (body.length < headerLength) throw new DecodeError('route', 0, `${body.length} bytes`)
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength)
@@ -113,10 +113,10 @@ export function readRoute(body: Uint8Array): Route {
   }
 }
 
-/** What is needed to add or remove a route. */
+/** The fields for adding or removing a route. */
 export type RouteChange = Partial<Omit<Route, 'hops'>>
 
-/** Writes a route message; the family is told by the addresses when not given. */
+/** Encodes a route message; the default family is that of its addresses. */
 export function writeRoute(change: RouteChange): Uint8Array {
   const destination = change.destination === undefined ? undefined : parsePrefix(change.destination)
   if (change.destination !== undefined && !destination) throw new RangeError(`"${change.destination}" is no prefix`)

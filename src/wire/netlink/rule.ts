@@ -6,7 +6,7 @@ import { AttributeReader, attribute, text, u8, u32 } from './attributes.ts'
 /** Message types of rules. */
 export const ruleMessage = { new: 32, del: 33, get: 34 } as const
 
-/** What a rule does with a packet. */
+/** The actions of a rule. */
 const ruleAction = { toTable: 1, goto: 2, nop: 3, blackhole: 6, unreachable: 7, prohibit: 8 } as const
 
 /** A routing rule. */
@@ -41,7 +41,7 @@ const FRA = {
 } as const
 const headerLength = 12
 
-/** Reads a rule message. */
+/** Decodes a rule message. */
 export function readRule(body: Uint8Array): Rule {
   if (body.length < headerLength) throw new DecodeError('rule', 0, `${body.length} bytes`)
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength)
@@ -68,7 +68,7 @@ export function readRule(body: Uint8Array): Rule {
   }
 }
 
-/** Writes a rule message; the family is told by the prefixes when not given. */
+/** Encodes a rule message; the default family is that of its prefixes. */
 export function writeRule(rule: Partial<Rule>): Uint8Array {
   const prefix = (given: string | undefined) => {
     const parsed = given === undefined ? undefined : parsePrefix(given)

@@ -8,14 +8,14 @@ import { readGeneric, writeGeneric } from './generic.ts'
 export const wireguardFamily = 'wireguard'
 const wireguardCommand = { get: 0, set: 1 } as const
 
-/** A peer as the kernel tells of it; keys are base64. */
+/** A peer as reported by the kernel; keys are base64. */
 export interface WireguardPeer {
   publicKey: string
   /** '' when there is none. */
   presharedKey: string
-  /** `10.0.0.1:51820`, `[fd00::1]:51820`; '' while it is not known. */
+  /** `10.0.0.1:51820`, `[fd00::1]:51820`; '' while it is unknown. */
   endpoint: string
-  /** Seconds; 0 is off. */
+  /** Seconds; 0 disables it. */
   keepalive: number
   allowedIPs: string[]
   /** Seconds since 1970, 0 before the first. */
@@ -24,7 +24,7 @@ export interface WireguardPeer {
   sentBytes: number
 }
 
-/** A WireGuard link as the kernel tells of it. */
+/** A WireGuard link as reported by the kernel. */
 export interface WireguardDevice {
   index: number
   privateKey: string
@@ -34,18 +34,18 @@ export interface WireguardDevice {
   peers: WireguardPeer[]
 }
 
-/** A change of a peer; what is left out stays. */
+/** A change of a peer; omitted fields stay as they are. */
 export interface WireguardPeerChange {
   publicKey: string
   remove?: boolean
   presharedKey?: string
   endpoint?: string
   keepalive?: number
-  /** All of them: those it had are replaced. */
+  /** The complete list: it replaces the previous one. */
   allowedIPs?: readonly string[]
 }
 
-/** A change of a link; what is left out stays, and so do peers that are not named. */
+/** A change of a link; omitted fields, and peers that are not named, stay as they are. */
 export interface WireguardChange {
   index: number
   privateKey?: string
@@ -69,10 +69,10 @@ function keyBytes(key: string): Uint8Array {
   return bytes
 }
 
-/** Asks for a link's settings (a dump: many peers come in several messages). */
+/** Encodes a query for a link's settings (a dump: many peers come in several messages). */
 export const writeWireguardQuery = (index: number): Uint8Array => writeGeneric(wireguardCommand.get, 1, [u32(DEVICE.index, index)])
 
-/** Reads the messages of one link. */
+/** Decodes the messages of one link. */
 export function readWireguard(bodies: readonly Uint8Array[]): WireguardDevice {
   const device: WireguardDevice = { index: 0, privateKey: '', publicKey: '', listenPort: 0, firewallMark: 0, peers: [] }
   for (const body of bodies) {
@@ -86,7 +86,7 @@ export function readWireguard(bodies: readonly Uint8Array[]): WireguardDevice {
       const peer = readPeer(new AttributeReader(value, 'wireguard peer', offset))
       const last = device.peers.at(-1)
       if (last?.publicKey === peer.publicKey)
-        last.allowedIPs.push(...peer.allowedIPs) // the rest of one cut by a message's end
+        last.allowedIPs.push(...peer.allowedIPs) // the remaining ones of a peer that was split between messages
       else device.peers.push(peer)
     }
   }
@@ -154,7 +154,7 @@ function writeAllowed(text: string): Uint8Array {
   return nested(0, [u16(ALLOWED.family, family), attribute(ALLOWED.address, prefix.address), u8(ALLOWED.mask, prefix.length)])
 }
 
-/** Writes a change as the messages that it takes: an attribute holds 64 KiB, so many peers come in several. */
+/** Encodes a change in as many messages as needed: an attribute holds 64 KiB, so many peers come in several. */
 export function writeWireguard({ index, privateKey, listenPort, firewallMark, peers = [] }: WireguardChange): Uint8Array[] {
   const head = [u32(DEVICE.index, index)]
   if (privateKey !== undefined) head.push(attribute(DEVICE.privateKey, keyBytes(privateKey)))

@@ -1,10 +1,10 @@
-/** ARP for IPv4 over Ethernet (RFC 826, RFC 5227), and the unsolicited advertisement that does the same for IPv6 (RFC 4861). */
+/** ARP for IPv4 over Ethernet (RFC 826, RFC 5227), and the unsolicited neighbour advertisement for IPv6 (RFC 4861). */
 
 import { DecodeError } from '../decode-error.ts'
 import { formatIp, formatMac, parseIp, parseMac } from '../ip.ts'
 import { internetChecksum } from './datagram.ts'
 
-/** Who says to have, or asks for, which address. */
+/** An ARP request or reply. */
 export interface Arp {
   operation: 'request' | 'reply'
   senderMac: string
@@ -22,13 +22,13 @@ function bytesOf(mac: string, ip: string): Uint8Array {
   return Buffer.concat([hardware, address])
 }
 
-/** Writes an ARP packet. */
+/** Encodes an ARP packet. */
 function writeArp({ operation, senderMac, senderIp, targetMac, targetIp }: Arp): Uint8Array {
   const head = Buffer.from([0, 1, 8, 0, 6, 4, 0, operation === 'request' ? 1 : 2])
   return Buffer.concat([head, bytesOf(senderMac, senderIp), bytesOf(targetMac, targetIp)])
 }
 
-/** Reads an ARP packet of Ethernet and IPv4. */
+/** Decodes an ARP packet of Ethernet and IPv4. */
 export function readArp(bytes: Uint8Array): Arp {
   if (bytes.length < length) throw new DecodeError('ARP', bytes.length, 'too short')
   if (!Buffer.from(bytes.subarray(0, 6)).equals(Buffer.from([0, 1, 8, 0, 6, 4])))
@@ -44,15 +44,15 @@ export function readArp(bytes: Uint8Array): Arp {
   }
 }
 
-/** Asks whether anybody has an address, without saying that we do (RFC 5227 2.1.1). */
+/** A probe: queries for an address without claiming it (RFC 5227 2.1.1). */
 export const arpProbe = (mac: string, ip: string): Uint8Array =>
   writeArp({ operation: 'request', senderMac: mac, senderIp: '0.0.0.0', targetMac: noMac, targetIp: ip })
 
-/** Says that we have an address now (RFC 5227 2.3). */
+/** An announcement: claims an address (RFC 5227 2.3). */
 export const arpAnnouncement = (mac: string, ip: string): Uint8Array =>
   writeArp({ operation: 'request', senderMac: mac, senderIp: ip, targetMac: noMac, targetIp: ip })
 
-/** An IPv6 packet to all nodes that says that we have an address now (RFC 4861 7.2.6). */
+/** An unsolicited neighbour advertisement to all nodes: claims an address (RFC 4861 7.2.6). */
 export function neighbourAdvertisement(mac: string, ip: string): Uint8Array {
   const [hardware, address] = [parseMac(mac), parseIp(ip)]
   if (hardware?.length !== 6 || address?.length !== 16) throw new RangeError(`"${mac}", "${ip}": no Ethernet and IPv6 address`)

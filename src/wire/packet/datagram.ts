@@ -1,9 +1,9 @@
-/** UDP in IPv4 (RFC 791, RFC 768) and IPv6 (RFC 8200), for those who send before they have an address. */
+/** UDP in IPv4 (RFC 791, RFC 768) and IPv6 (RFC 8200), for senders without an address. */
 
 import { DecodeError } from '../decode-error.ts'
 import { formatIp, parseIp } from '../ip.ts'
 
-/** A datagram and who speaks to whom. */
+/** A datagram with its source and destination. */
 export interface Datagram {
   source: string
   destination: string
@@ -17,7 +17,7 @@ const ip4Header = 20
 const ip6Header = 40
 const udpHeader = 8
 
-/** The one's complement sum of RFC 1071. */
+/** The ones' complement sum of RFC 1071. */
 export function internetChecksum(...parts: readonly Uint8Array[]): number {
   let sum = 0
   for (const part of parts) {
@@ -46,7 +46,7 @@ function udp(source: Uint8Array, destination: Uint8Array, { sourcePort, destinat
   return bytes
 }
 
-/** Writes an IP packet that holds a datagram; the addresses tell the family. */
+/** Encodes an IP packet with a datagram; the addresses determine the family. */
 export function writeDatagram(datagram: Datagram, { hops = 64 } = {}): Uint8Array {
   const six = datagram.destination.includes(':')
   const source = addressOf(datagram.source, six ? 16 : 4)
@@ -70,7 +70,7 @@ export function writeDatagram(datagram: Datagram, { hops = 64 } = {}): Uint8Arra
   return Buffer.concat([header, body])
 }
 
-/** Reads an IP packet that holds a whole datagram. Throws DecodeError for any other. */
+/** Decodes an IP packet with a complete datagram. Throws DecodeError for any other. */
 export function readDatagram(bytes: Uint8Array): Datagram {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const version = bytes.length > 0 ? bytes[0]! >> 4 : 0

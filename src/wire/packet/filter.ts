@@ -1,22 +1,22 @@
 /**
- * Filters of packets with Ethernet headers, as instructions of the classic packet filter (linux/filter.h): read from
- * what `tcpdump -dd` and `-ddd` print, or compiled from a plain expression. The expressions are the common part of
- * pcap-filter(7): ip, ip6, arp, tcp, udp, sctp, icmp, icmp6; [src|dst] host ADDRESS, net PREFIX, port NUMBER; not, and,
- * or, parentheses. Ports are looked for behind the IPv6 header itself only, not behind extension headers.
+ * Filters for packets with Ethernet headers, as classic BPF instructions (linux/filter.h): parsed from the output of
+ * `tcpdump -dd` and `-ddd`, or compiled from an expression. Expressions are the common part of pcap-filter(7): ip, ip6, arp,
+ * tcp, udp, sctp, icmp, icmp6; [src|dst] host ADDRESS, net PREFIX, port NUMBER; not, and, or, parentheses. For IPv6 ports are
+ * matched directly after the IPv6 header only, not after extension headers.
  */
 import { parseIp, parsePrefix } from '../ip.ts'
 
 /** Operation, jump when true, jump when false, value. */
 export type FilterInstruction = readonly [op: number, jt: number, jf: number, k: number]
 
-/** A filter that cannot be read; the message says what would be. */
+/** A malformed filter; the message names what is expected. */
 export class FilterError extends Error {
   override readonly name = 'FilterError'
 }
 
 const maxInstructions = 4096
 
-/** The instructions of a filter, however it is written. Throws FilterError. */
+/** Parses a filter in any of the forms. Throws FilterError. */
 export function packetFilter(text: string): FilterInstruction[] {
   const trimmed = text.trim()
   if (trimmed === '') return []
@@ -25,7 +25,7 @@ export function packetFilter(text: string): FilterInstruction[] {
   return compile(new Parser(trimmed).all())
 }
 
-/** `{ 0x28, 0, 0, 0x0000000c },` again and again. */
+/** Parses a sequence of `{ 0x28, 0, 0, 0x0000000c },`. */
 function printed(text: string): FilterInstruction[] {
   const one = /\{\s*(0x[0-9a-f]+|\d+)\s*,\s*(0x[0-9a-f]+|\d+)\s*,\s*(0x[0-9a-f]+|\d+)\s*,\s*(0x[0-9a-f]+|\d+)\s*\}\s*(?:,\s*)?/giy
   const found: FilterInstruction[] = []
@@ -38,7 +38,7 @@ function printed(text: string): FilterInstruction[] {
   return limited(found)
 }
 
-/** The number of instructions, then each in decimal. */
+/** Parses the number of instructions, then each in decimal. */
 function counted(text: string): FilterInstruction[] {
   const [count = 0, ...rest] = text.split(/\s+/).map(Number)
   if (rest.length !== count * 4 || rest.some(Number.isNaN))

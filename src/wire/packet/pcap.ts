@@ -1,4 +1,4 @@
-/** Captured packets in a file: the classic format of libpcap, little endian, with microseconds (pcap-savefile(5)). */
+/** Capture files: the classic format of libpcap, little endian, with microseconds (pcap-savefile(5)). */
 import { DecodeError } from '../decode-error.ts'
 
 const magic = 0xa1b2c3d4
@@ -6,19 +6,19 @@ const headerLength = 24
 const recordLength = 16
 const largest = 1 << 18
 
-/** What a packet begins with: an Ethernet header, or the IP header itself (LINKTYPE_ numbers). */
+/** The link type: packets start with an Ethernet header, or with the IP header (LINKTYPE_ numbers). */
 export const linkType = { ethernet: 1, raw: 101 } as const
 
 /** One captured packet. */
 export interface PcapRecord {
   /** Microseconds since 1970. */
   readonly time: number
-  /** How long it was, of which `bytes` may be the beginning only. */
+  /** Original length, of which `bytes` may be only the beginning. */
   readonly length: number
   readonly bytes: Uint8Array
 }
 
-/** The head of a file. */
+/** The file header. */
 export function pcapHeader(type: number, snapLength: number): Uint8Array {
   const bytes = Buffer.alloc(headerLength)
   bytes.writeUInt32LE(magic, 0)
@@ -29,7 +29,7 @@ export function pcapHeader(type: number, snapLength: number): Uint8Array {
   return bytes
 }
 
-/** A packet behind the head. */
+/** A packet record. */
 export function pcapRecord({ time, length, bytes }: PcapRecord): Uint8Array {
   const record = Buffer.alloc(recordLength + bytes.length)
   record.writeUInt32LE(Math.floor(time / 1e6), 0)
@@ -45,7 +45,7 @@ export class PcapReader {
   #held: Buffer = Buffer.alloc(0)
   #type?: number
 
-  /** LINKTYPE_ of the packets, once the head is there. */
+  /** LINKTYPE_ of the packets, once the file header has arrived. */
   get type(): number | undefined {
     return this.#type
   }

@@ -1,8 +1,8 @@
-/** A packet in one line, for people: who sends what to whom. */
+/** Formats a packet in one line: source, destination and contents. */
 import { formatIp, formatMac } from '../ip.ts'
 import { linkType, type PcapRecord } from './pcap.ts'
 
-/** The line: time of day in UTC, then addresses, protocol and length. Whatever is cut off is told as far as it is there. */
+/** Time of day in UTC, then addresses, protocol and length. A truncated packet is shown as far as possible. */
 export function packetSummary({ time, bytes, length }: PcapRecord, type: number): string {
   const clock = `${new Date(Math.floor(time / 1000)).toISOString().slice(11, 23)}${String(Math.floor(time % 1000)).padStart(3, '0')}`
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)

@@ -1,6 +1,6 @@
 /**
- * File systems by their superblocks. Recognising is generous: one with a wrong sum is still somebody's file system, and
- * whoever asks whether a device is empty must hear of it.
+ * File systems by their superblocks. Detection is lenient: a superblock with a wrong checksum may still belong to a file
+ * system in use, and a check whether a device is empty must find it.
  */
 import { isPower, labelText, type Signature, signature, uuidText } from './signature.ts'
 import type { DeviceView } from './view.ts'
@@ -9,7 +9,7 @@ type Probe = (view: DeviceView) => Signature | undefined
 
 const buffer = (bytes: Uint8Array | undefined): Buffer | undefined => bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** XFS (xfs_format.h, struct xfs_dsb), big endian. One that is still being made, or whose making broke off, is none (sb_inprogress). */
+/** XFS (xfs_format.h, struct xfs_dsb), big endian. An unfinished one does not count (sb_inprogress). */
 const xfs: Probe = (view) => {
   const block = buffer(view.bytes(0, 512))
   if (block?.toString('latin1', 0, 4) !== 'XFSB' || block[126] !== 0) return undefined
@@ -102,7 +102,7 @@ const iso9660: Probe = (view) => {
   })
 }
 
-/** Swap areas (include/linux/swap.h, union swap_header): the magic stands at the end of a page. */
+/** Swap areas (include/linux/swap.h, union swap_header): the magic is at the end of a page. */
 const swap: Probe = (view) => {
   for (const page of [4096, 16384, 65536]) {
     if (buffer(view.bytes(page - 10, 10))?.toString('latin1') !== 'SWAPSPACE2') continue
@@ -120,7 +120,7 @@ const swap: Probe = (view) => {
   return undefined
 }
 
-/** btrfs (fs/btrfs/accessors.h): its superblock lies at 64 KiB. */
+/** btrfs (fs/btrfs/accessors.h): its superblock is at 64 KiB. */
 const btrfs: Probe = (view) => {
   const block = buffer(view.bytes(65536, 4096))
   if (block?.toString('latin1', 0x40, 0x48) !== '_BHRfS_M') return undefined
@@ -134,5 +134,5 @@ const btrfs: Probe = (view) => {
   })
 }
 
-/** All of them. FAT is last: what tells it is the least peculiar. */
+/** All of them. FAT is last, because its signature is the least specific. */
 export const fileSystems: readonly Probe[] = [xfs, ext, btrfs, squashfs, iso9660, swap, vfat]

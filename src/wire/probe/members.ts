@@ -1,4 +1,4 @@
-/** Devices that are a part of something else: encrypted ones, members of volume groups, arrays and pools, and META. */
+/** Devices that are part of something else: encrypted ones, members of volume groups, arrays and pools, and META. */
 import { labelText, type Signature, signature, uuidText } from './signature.ts'
 import type { DeviceView } from './view.ts'
 
@@ -19,7 +19,7 @@ const luks: Probe = (view) => {
   })
 }
 
-/** Physical volumes of LVM 2: a label in one of the first four sectors, 32 characters of id behind it. */
+/** Physical volumes of LVM 2: a label in one of the first four sectors, followed by an id of 32 characters. */
 const lvm: Probe = (view) => {
   for (let sector = 0; sector < 4; sector++) {
     const header = buffer(view.bytes(sector * 512, 512))
@@ -34,7 +34,7 @@ const lvm: Probe = (view) => {
 
 const mdMagic = 0xa92b4efc
 
-/** Members of Linux' software RAID, by superblocks of version 1 (drivers/md, md_p.h) and of version 0.90 at the end. */
+/** Members of Linux software RAID, by superblocks of version 1 (drivers/md, md_p.h) and of version 0.90 at the end. */
 const raid: Probe = (view) => {
   const nearEnd = Math.floor((view.size - 8192) / 4096) * 4096
   for (const at of [0, 4096, nearEnd]) {
@@ -47,7 +47,7 @@ const raid: Probe = (view) => {
   return signature({ name: 'linux_raid_member' })
 }
 
-/** Members of a ZFS pool: the magic of an uberblock, in either order of bytes, in the ring of the first label. */
+/** Members of a ZFS pool: the magic of an uberblock, in either byte order, in the ring of the first label. */
 const zfs: Probe = (view) => {
   for (let at = 128 << 10; at < 256 << 10; at += 1024) {
     const word = buffer(view.bytes(at, 8))
@@ -60,7 +60,7 @@ const zfs: Probe = (view) => {
 const bluestore: Probe = (view) =>
   buffer(view.bytes(0, 22))?.toString('latin1') === 'bluestore block device' ? signature({ name: 'bluestore' }) : undefined
 
-/** What the machine keeps about itself. */
+/** The META partition. */
 const meta: Probe = (view) => (buffer(view.bytes(0, 4))?.readUInt32BE() === 0x5a4b3c2d ? signature({ name: 'talosmeta' }) : undefined)
 
 /** All of them. */

@@ -1,4 +1,4 @@
-/** What a device holds, told by its signatures. Nothing is read past the end of what is at hand. */
+/** Detects the contents of a device by signatures. Nothing is read outside of the ranges in memory. */
 import { DecodeError } from '../decode-error.ts'
 import { type GptTable, readTable } from '../gpt/table.ts'
 import { fileSystems } from './file-systems.ts'
@@ -7,15 +7,15 @@ import { members } from './members.ts'
 import { type Signature, signature } from './signature.ts'
 import type { DeviceView } from './view.ts'
 
-/** Bytes in front and at the end of a device that hold every signature known here. */
+/** Bytes at the start and at the end of a device that contain every known signature. */
 export const probedStretch = 256 << 10
 
-/** What was found; a table too when it is a GPT that can be read. */
+/** What was found; includes the table for a valid GPT. */
 export interface Probed extends Signature {
   table?: GptTable
 }
 
-/** What is on a device with sectors of that size; undefined when there is nothing that is known. */
+/** The contents of a device with this sector size; undefined when no known signature was found. */
 export function probe(view: DeviceView, sectorSize: number): Probed | undefined {
   for (const recognise of [...members, ...fileSystems]) {
     const found = recognise(view)
@@ -28,7 +28,7 @@ export function probe(view: DeviceView, sectorSize: number): Probed | undefined 
     return { ...signature({ name: 'gpt', uuid: table.diskGuid, blockSize: sectorSize, size: view.size }), table }
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error
-    // Somebody guards a table that cannot be read: that is not an empty disk.
+    // A protective MBR with a damaged GPT: the disk is not empty.
     return mbr === 'protective' ? signature({ name: 'gpt', blockSize: sectorSize }) : undefined
   }
 }

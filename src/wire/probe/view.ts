@@ -1,21 +1,21 @@
-/** A device of which only some stretches are at hand: what is asked for beyond them is not read, and nothing is read past the end. */
+/** A device of which only some ranges are in memory: nothing outside of them is read, and nothing past the end. */
 import { DecodeError } from '../decode-error.ts'
 
-/** A stretch of a device. */
+/** A range of a device. */
 export interface Stretch {
   offset: number
   bytes: Uint8Array
 }
 
-/** How a device is seen. */
+/** Read access to a device. */
 export interface DeviceView {
-  /** Bytes of the whole device. */
+  /** Size of the whole device in bytes. */
   readonly size: number
-  /** So many bytes from there; undefined where they are not at hand. */
+  /** The bytes of a range; undefined where they are not in memory. */
   bytes(offset: number, length: number): Uint8Array | undefined
 }
 
-/** A view of these stretches. */
+/** A view of these ranges. */
 export function viewOf(size: number, stretches: readonly Stretch[]): DeviceView {
   return {
     size,
@@ -27,7 +27,7 @@ export function viewOf(size: number, stretches: readonly Stretch[]): DeviceView 
   }
 }
 
-/** As `bytes`, and DecodeError where they are not at hand. */
+/** As `bytes`; throws DecodeError where they are not in memory. */
 export function within(view: DeviceView, offset: number, length: number, what: string): Uint8Array {
   const bytes = view.bytes(offset, length)
   if (!bytes) throw new DecodeError(what, offset, 'outside of what is at hand')

@@ -12,7 +12,7 @@ export interface KernelRecord {
 
 const unescaped = (text: string) => text.replace(/\\x([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 
-/** Parses what one read(2) of /dev/kmsg gives (dev-kmsg in the kernel's ABI documents); undefined when it is no record. */
+/** Parses the result of one read(2) of /dev/kmsg (dev-kmsg in the kernel's ABI documents); undefined when it is malformed. */
 export function parseKernelRecord(text: string): KernelRecord | undefined {
   const [, priority, sequence, timestamp, body] = /^(\d{1,10}),(\d{1,20}),(\d{1,20}),[^;\n]*;(.*)$/s.exec(text.slice(0, 1 << 16)) ?? []
   if (priority === undefined || body === undefined) return undefined

@@ -1,9 +1,9 @@
 import { DecodeError } from '../decode-error.ts'
 
-/** Largest text any parser of this room accepts. */
+/** The largest input of any parser in this folder. */
 const maxText = 16 << 20
 
-/** A line of a kernel text file with the offset it starts at. */
+/** A line of a kernel text file with its offset. */
 export interface Line {
   text: string
   offset: number
@@ -24,20 +24,20 @@ export function lines(what: string, text: string, limit = 1 << 18): Line[] {
   return found
 }
 
-/** A decimal number of a kernel text file; rejects anything else. */
+/** A decimal number; anything else is refused. */
 export function decimal(what: string, text: string | undefined, offset: number): number {
   if (text === undefined || !/^-?\d{1,20}$/.test(text)) throw new DecodeError(what, offset, `"${text ?? ''}" is no number`)
   return Number(text)
 }
 
-/** A hexadecimal number of a kernel text file without prefix. */
+/** A hexadecimal number without prefix. */
 export function hexadecimal(what: string, text: string | undefined, offset: number): number {
   if (text === undefined || !/^[0-9a-fA-F]{1,16}$/.test(text))
     throw new DecodeError(what, offset, `"${text ?? ''}" is no hexadecimal number`)
   return Number.parseInt(text, 16)
 }
 
-/** The fields of a line, parted by blanks. */
+/** The fields of a line, separated by blanks. */
 export function fields(text: string): string[] {
   return text.trim().split(/\s+/)
 }

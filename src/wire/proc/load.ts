@@ -1,6 +1,6 @@
 import { DecodeError } from '../decode-error.ts'
 
-/** How many processes wanted to run, on average over 1, 5 and 15 minutes. */
+/** Average number of runnable processes over 1, 5 and 15 minutes. */
 export interface LoadAverage {
   load1: number
   load5: number

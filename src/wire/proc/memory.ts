@@ -1,6 +1,6 @@
 import { decimal, fields, lines } from './lines.ts'
 
-/** Parses /proc/meminfo; keys are its names in lower case without marks (`memtotal`, `activeanon`, `hugepagestotal`), values kB or plain counts. */
+/** Parses /proc/meminfo; keys are lower case without punctuation (`memtotal`, `activeanon`, `hugepagestotal`), values kB or plain counts. */
 export function parseMeminfo(text: string): Record<string, number> {
   const found: Record<string, number> = {}
   for (const { text: line, offset } of lines('meminfo', text, 1024)) {

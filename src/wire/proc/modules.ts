@@ -1,7 +1,7 @@
 import { DecodeError } from '../decode-error.ts'
 import { decimal, fields, lines } from './lines.ts'
 
-/** A module as the kernel lists it. */
+/** A module as listed by the kernel. */
 export interface LoadedModule {
   name: string
   /** Bytes. */
@@ -14,7 +14,7 @@ export interface LoadedModule {
   address: string
 }
 
-/** Parses /proc/modules: name, size, uses, users, state, address, and marks of taint that are left out. */
+/** Parses /proc/modules: name, size, uses, users, state and address; taint flags are ignored. */
 export function parseModules(text: string): LoadedModule[] {
   return lines('modules', text, 65536).map(({ text: line, offset }) => {
     const [name, size, uses, users, state, address] = fields(line)

@@ -7,7 +7,7 @@ export interface MountEntry {
   parent: number
   /** Device number as `major:minor`. */
   device: string
-  /** Which part of the file system is shown. */
+  /** The directory of the file system that is mounted. */
   root: string
   target: string
   /** Per-mount options (`ro`, `nosuid`, …). */

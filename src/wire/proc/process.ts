@@ -2,7 +2,7 @@ import { DecodeError } from '../decode-error.ts'
 import { decimal, fields, lines } from './lines.ts'
 import { ticksPerSecond } from './system.ts'
 
-/** What /proc/[pid]/stat tells. */
+/** The contents of /proc/[pid]/stat. */
 export interface ProcessStat {
   pid: number
   command: string
@@ -26,7 +26,7 @@ export interface ProcessStat {
 
 /** Parses /proc/[pid]/stat (proc_pid_stat(5)). */
 export function parseProcessStat(text: string): ProcessStat {
-  // The command may hold anything, also ") ": what counts is the last parenthesis.
+  // The command may contain anything, also ") ": the last parenthesis counts.
   const line = text.slice(0, 8192)
   const end = line.lastIndexOf(') ')
   const [before, pid] = /^(\d{1,10}) \(/.exec(line) ?? ['']
@@ -50,7 +50,7 @@ export function parseProcessStat(text: string): ProcessStat {
   }
 }
 
-/** Parses /proc/[pid]/status into its names and values (`Uid` → `0 0 0 0`), inner blanks made single. */
+/** Parses /proc/[pid]/status into names and values (`Uid` → `0 0 0 0`), with inner blanks collapsed. */
 export function parseProcessStatus(text: string): Map<string, string> {
   const found = new Map<string, string>()
   for (const { text: line } of lines('process status', text, 4096)) {

@@ -1,6 +1,6 @@
 import { lines } from './lines.ts'
 
-/** One processor as /proc/cpuinfo shows it; what a machine does not tell is 0, '' or empty. */
+/** One processor of /proc/cpuinfo; values that the machine does not report are 0, '' or empty. */
 export interface Processor {
   processor: number
   vendorId: string

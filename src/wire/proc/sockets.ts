@@ -2,7 +2,7 @@ import { DecodeError } from '../decode-error.ts'
 import { formatIp } from '../ip.ts'
 import { decimal, fields, hexadecimal, lines } from './lines.ts'
 
-/** One socket of /proc/net/tcp, udp, raw and their IPv6 kin. */
+/** One socket of /proc/net/tcp, udp, raw and their IPv6 variants. */
 export interface SocketEntry {
   localIp: string
   localPort: number
@@ -23,7 +23,7 @@ export interface SocketEntry {
   pointer: string
 }
 
-// Words of four bytes in the machine's order (little endian on both of ours).
+// 32-bit words in host byte order (little endian on both supported machines).
 function address(text: string | undefined, offset: number): { ip: string; port: number } {
   const [, hex = '', port] = /^([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4})$/i.exec(text ?? '') ?? []
   if (port === undefined) throw new DecodeError('net socket', offset, `"${text ?? ''}" is no address`)

@@ -1,6 +1,6 @@
-/** /proc/swaps: what is swapped to. */
+/** /proc/swaps: the active swap areas. */
 
-/** An area in use. Sizes in bytes. */
+/** An active swap area. Sizes in bytes. */
 export interface SwapArea {
   device: string
   type: string
@@ -9,7 +9,7 @@ export interface SwapArea {
   priority: number
 }
 
-/** Reads the file; its first line names the columns, sizes are in KiB. */
+/** Parses the file; its first line has the column names, sizes are in KiB. */
 export function parseSwaps(text: string): SwapArea[] {
   return text
     .trim()

@@ -1,10 +1,10 @@
 import { DecodeError } from '../decode-error.ts'
 import { decimal, fields, lines } from './lines.ts'
 
-/** Clock ticks a second in /proc, the same on every machine we run on (USER_HZ). */
+/** Clock ticks per second in /proc (USER_HZ), the same on every supported machine. */
 export const ticksPerSecond = 100
 
-/** Where a processor's time went, in seconds. */
+/** The time of a processor by state, in seconds. */
 export interface CpuTimes {
   user: number
   nice: number
@@ -32,7 +32,7 @@ export interface SoftIrqs {
   rcu: number
 }
 
-/** What /proc/stat tells. */
+/** The contents of /proc/stat. */
 export interface SystemStat {
   /** Seconds since 1970. */
   bootTime: number

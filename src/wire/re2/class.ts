@@ -1,11 +1,11 @@
-/** Sets of code points, as ranges in order that do not touch. */
+/** Sets of code points, as sorted ranges that are not adjacent. */
 
-/** First and last code point of each range, one after the other. */
+/** First and last code point of each range, concatenated. */
 export type Ranges = readonly number[]
 
 export const largest = 0x10ffff
 
-/** The ranges in order, joined where they touch. */
+/** The ranges sorted, with adjacent ones merged. */
 export function normal(ranges: Ranges): Ranges {
   const pairs: [number, number][] = []
   for (let at = 0; at < ranges.length; at += 2) pairs.push([ranges[at]!, ranges[at + 1]!])
@@ -19,7 +19,7 @@ export function normal(ranges: Ranges): Ranges {
   return out
 }
 
-/** Everything else. */
+/** The complement. */
 export function inverse(ranges: Ranges): Ranges {
   const out: number[] = []
   let next = 0
@@ -31,7 +31,7 @@ export function inverse(ranges: Ranges): Ranges {
   return out
 }
 
-/** With the letters of the other case. Beyond the first planes' letters ranges are left alone: none of them has two cases in RE2's tables that we need. */
+/** Adds the other case of letters. Code points beyond the alphabets with two cases are not folded: the patterns here do not need them. */
 export function folded(ranges: Ranges): Ranges {
   const out = [...ranges]
   for (let at = 0; at < ranges.length; at += 2) {
@@ -49,7 +49,7 @@ function casesOf(code: number): number[] {
   return [text.toLowerCase(), text.toUpperCase()].filter((other) => other.length === 1).map((other) => other.charCodeAt(0))
 }
 
-/** Whether a set has a code point. */
+/** Whether a set contains a code point. */
 export function includes(ranges: Ranges, code: number): boolean {
   let low = 0
   let high = ranges.length / 2 - 1
@@ -67,14 +67,14 @@ const upper = [0x41, 0x5a]
 const lower = [0x61, 0x7a]
 const space = [0x09, 0x0a, 0x0c, 0x0d, 0x20, 0x20]
 
-/** Classes that are one letter behind a backslash; the capital letter stands for everything else. */
+/** Classes of one letter after a backslash; the capital letter is the complement. */
 export const perlClasses: Readonly<Record<string, Ranges>> = {
   d: digit,
   w: [...digit, ...upper, 0x5f, 0x5f, ...lower],
   s: space,
 }
 
-/** Classes by name, within brackets: `[[:alpha:]]`. */
+/** Named classes within brackets: `[[:alpha:]]`. */
 export const posixClasses: Readonly<Record<string, Ranges>> = {
   alnum: [...digit, ...upper, ...lower],
   alpha: [...upper, ...lower],

@@ -1,10 +1,10 @@
-/** Reads the syntax of RE2 as Go's package regexp has it, without Unicode's named classes. https://pkg.go.dev/regexp/syntax */
+/** Parses RE2 syntax as in Go's package regexp, without Unicode's named classes. https://pkg.go.dev/regexp/syntax */
 import { folded, inverse, largest, normal, perlClasses, posixClasses, type Ranges } from './class.ts'
 
-/** What holds at a place between two characters. */
+/** A condition between two characters. */
 export type Assertion = 'begin' | 'end' | 'line-begin' | 'line-end' | 'word' | 'no-word'
 
-/** A part of a pattern. */
+/** A node of a pattern. */
 export type Node =
   | { readonly kind: 'set'; readonly ranges: Ranges }
   | { readonly kind: 'assert'; readonly what: Assertion }
@@ -13,7 +13,7 @@ export type Node =
   /** `most` is -1 for any number. */
   | { readonly kind: 'repeat'; readonly part: Node; readonly least: number; readonly most: number }
 
-/** A pattern that cannot be used; the message says which part and why. */
+/** An invalid pattern; the message names the part and the reason. */
 export class PatternError extends Error {
   override name = 'PatternError'
   constructor(what: string, part: string) {
@@ -21,7 +21,7 @@ export class PatternError extends Error {
   }
 }
 
-/** The most that something may be repeated by number, also when such repetitions are nested. */
+/** Upper limit of a counted repetition, also of the product of nested ones. */
 const mostRepeats = 1000
 const deepest = 250
 
@@ -44,7 +44,7 @@ const assertions: Readonly<Record<string, Assertion>> = { A: 'begin', z: 'end', 
 
 class Parser {
   #at = 0
-  /** Changed by `(?i)` up to the end of the group it is in. */
+  /** Set by `(?i)` until the end of its group. */
   #flags!: Flags
 
   constructor(readonly pattern: string) {}
@@ -77,7 +77,7 @@ class Parser {
     const operator = this.#at
     const range = this.#operator()
     if (!range) return part
-    this.#take('?') // the same strings match, only shorter ones first
+    this.#take('?') // non-greedy: the same strings match
     const node: Node = { kind: 'repeat', part, ...range }
     if (!fits(node, mostRepeats)) throw new PatternError('invalid repeat count', this.pattern.slice(start, this.#at))
     const next = this.#at
@@ -98,7 +98,7 @@ class Parser {
     return { least, most }
   }
 
-  /** Undefined for what is no part, as a change of flags. */
+  /** Undefined for an element without a match of its own, such as a change of flags. */
   #atom(depth: number): Node | undefined {
     const start = this.#at
     if (this.#operator()) throw new PatternError('missing argument to repetition operator', this.pattern.slice(start, this.#at))
@@ -153,7 +153,7 @@ class Parser {
     return match[1] === match[1]!.toLowerCase() ? ranges : inverse(ranges)
   }
 
-  /** A character behind a backslash. */
+  /** An escaped character. */
   #escape(): number {
     const start = this.#at
     const match = this.#match(
@@ -236,7 +236,7 @@ class Parser {
   }
 }
 
-/** Whether nested counted repetitions multiply to no more than this. */
+/** Whether the product of nested counted repetitions is within a limit. */
 function fits(node: Node, most: number): boolean {
   if (node.kind === 'repeat') {
     const counted = node.least > 1 || node.most > 1

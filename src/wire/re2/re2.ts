@@ -1,19 +1,19 @@
 /**
- * Regular expressions from outside, in time linear in the text: all ways through the pattern are followed side by side,
- * none is tried again. The syntax is that of RE2; what is found is whether a text holds a match anywhere.
+ * Regular expressions from untrusted sources, in time linear in the text: all alternatives are followed in parallel, without
+ * backtracking. The syntax is that of RE2; the result is whether a text contains a match.
  */
 import { includes, type Ranges } from './class.ts'
 import { type Assertion, type Node, PatternError, parse } from './parse.ts'
 
 const longestPattern = 1024
-/** Steps of a compiled pattern; each character of a text costs at most as many. */
+/** Maximum steps of a compiled pattern; each character of a text costs at most as many. */
 export const longestProgram = 4000
 
 const op = { set: 0, split: 1, jump: 2, assert: 3, match: 4 } as const
 
 interface Program {
   readonly ops: number[]
-  /** The next step, of a split the first. */
+  /** The next step; for a split the first one. */
   readonly next: number[]
   readonly other: number[]
   readonly sets: (Ranges | undefined)[]
@@ -26,10 +26,10 @@ export class Re2 {
   readonly #current: ThreadList
   readonly #following: ThreadList
   readonly #stack: number[] = []
-  /** Steps taken by all texts so far: what it has cost. */
+  /** Total steps of all texts so far: its cost. */
   steps = 0
 
-  /** Throws PatternError for what is not a pattern, or too large. */
+  /** Throws PatternError for an invalid pattern, or one that is too large. */
   constructor(readonly pattern: string) {
     if (pattern.length > longestPattern)
       throw new PatternError(`expression is longer than ${longestPattern} characters`, pattern.slice(0, 32))
@@ -43,7 +43,7 @@ export class Re2 {
     return this.#program.ops.length
   }
 
-  /** Whether the text holds a match. */
+  /** Whether the text contains a match. */
   test(text: string): boolean {
     const { ops, next, sets } = this.#program
     let current = this.#current
@@ -68,7 +68,7 @@ export class Re2 {
     }
   }
 
-  /** Adds a step, with all that are reached from it without a character; true when one of them is the end. */
+  /** Adds a step, and all that are reachable from it without a character; returns true when the end is among them. */
   #follow(list: ThreadList, start: number, before: number, after: number): boolean {
     const { ops, next, other, asserts } = this.#program
     const stack = this.#stack
@@ -88,7 +88,7 @@ export class Re2 {
   }
 }
 
-/** Steps that are reached at one place of the text, each once. */
+/** The steps reached at one position of the text, each once. */
 class ThreadList {
   readonly #dense: Uint16Array
   readonly #sparse: Uint16Array
@@ -103,7 +103,7 @@ class ThreadList {
     return this.#dense[index]!
   }
 
-  /** False when it is there already. */
+  /** False when it is already in the list. */
   add(step: number): boolean {
     const index = this.#sparse[step]!
     if (index < this.size && this.#dense[index] === step) return false
@@ -117,7 +117,7 @@ class ThreadList {
   }
 }
 
-/** `before` and `after` are the characters around the place, -1 where there is none. */
+/** `before` and `after` are the characters around the position, -1 where there is none. */
 function holds(what: Assertion, before: number, after: number): boolean {
   switch (what) {
     case 'begin':

@@ -1,7 +1,7 @@
 /**
- * A profile of system calls as instructions of the classic packet filter, which the kernel runs on `struct seccomp_data` at every
- * call (Documentation/userspace-api/seccomp_filter.rst). It answers as runc does with the same profile: what no rule names fails
- * with EPERM, what came with a newer kernel with ENOSYS, a call of another machine's numbering ends the process.
+ * Compiles a system call profile to classic BPF, which the kernel runs on `struct seccomp_data` at every call
+ * (Documentation/userspace-api/seccomp_filter.rst). The results are those of runc with the same profile: calls without a rule
+ * fail with EPERM, calls of newer kernels with ENOSYS, and calls of another architecture kill the process.
  */
 import type { FilterInstruction } from '../packet/filter.ts'
 import type { SeccompProfile } from './profile.ts'
@@ -10,7 +10,7 @@ import { lastSystemCall, type SystemCallMachine, systemCallNumbers } from './sys
 type Rule = SeccompProfile['syscalls'][number]
 type Comparison = NonNullable<Rule['args']>[number]
 
-/** Offsets in `struct seccomp_data`; both machines keep the low half of an argument first. */
+/** Offsets in `struct seccomp_data`; both architectures store the low half of an argument first. */
 const offset = { number: 0, machine: 4, low: (argument: number) => 16 + argument * 8, high: (argument: number) => 20 + argument * 8 }
 
 /** AUDIT_ARCH_X86_64 and AUDIT_ARCH_AARCH64. */
@@ -25,19 +25,19 @@ const ENOSYS = 38
 const load = (at: number): FilterInstruction => [0x20, 0, 0, at]
 const and = (mask: number): FilterInstruction => [0x54, 0, 0, mask]
 const answer = (value: number): FilterInstruction => [0x06, 0, 0, value]
-/** Instructions to skip where the comparison holds and where it does not. */
+/** Instructions to skip when the comparison matches and when it does not. */
 const equal = (k: number, yes: number, no: number): FilterInstruction => [0x15, yes, no, k]
 const above = (k: number, yes: number, no: number): FilterInstruction => [0x25, yes, no, k]
 const atLeast = (k: number, yes: number, no: number): FilterInstruction => [0x35, yes, no, k]
 
-/** The filter of a profile. Throws when a machine or comparison is not known, or when a rule is too long for its jumps. */
+/** Compiles a profile. Throws for an unknown architecture or comparison, and when a rule is too long for its jumps. */
 export function seccompFilter(profile: SeccompProfile, machine: string = process.arch): FilterInstruction[] {
   const numbers = systemCallNumbers(machine)
   const rules = new Map<number, Rule[]>()
   for (const rule of profile.syscalls)
     for (const name of rule.names) {
       const number = numbers.get(name)
-      // A machine does not have every call.
+      // Not every architecture has every call.
       if (number !== undefined) rules.set(number, [...(rules.get(number) ?? []), rule])
     }
   const always = [...rules].filter(([, own]) => own.some(isUnconditional)).map(([number]) => number)
@@ -60,7 +60,7 @@ export function seccompFilter(profile: SeccompProfile, machine: string = process
 
 const isUnconditional = ({ action, args = [] }: Rule) => action === 'SCMP_ACT_ALLOW' && args.length === 0
 
-/** Numbers in a row, as first and last. */
+/** Consecutive numbers, as first and last. */
 function ranges(numbers: readonly number[]): [first: number, last: number][] {
   const found: [number, number][] = []
   for (const number of numbers.toSorted((a, b) => a - b)) {
@@ -71,14 +71,14 @@ function ranges(numbers: readonly number[]): [first: number, last: number][] {
   return found
 }
 
-/** One rule: answers where all its comparisons hold, else goes on behind it. */
+/** One rule: returns its action when all comparisons match, otherwise continues after it. */
 function instructionsOf({ action, errnoRet = EPERM, args = [] }: Rule): FilterInstruction[] {
   const instructions = [answer(action === 'SCMP_ACT_ALLOW' ? allow : fail(errnoRet))]
   for (const comparison of args.toReversed()) instructions.unshift(...comparing(comparison, instructions.length))
   return instructions
 }
 
-/** Goes on with the next instruction where an argument, all 64 bits of it, compares as wanted, else skips so many behind it. */
+/** Continues with the next instruction when an argument (all 64 bits) matches, otherwise skips `behind` instructions. */
 function comparing({ index, value, valueTwo = 0, op }: Comparison, behind: number): FilterInstruction[] {
   const skip = checkedJump(behind)
   const [high, low] = [load(offset.high(index)), load(offset.low(index))]

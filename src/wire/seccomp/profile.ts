@@ -1,10 +1,10 @@
 /**
- * The system calls that a service without privileges may make (linux.seccomp of the runtime specification). It is a list of what is
- * allowed: whatever a program of user space needs on a 64-bit machine, and nothing that reconfigures the kernel, loads code
- * into it, makes namespaces or looks into other processes. A capability adds the calls that it stands for.
+ * The system calls of an unprivileged service (linux.seccomp of the runtime specification). It is an allow list: everything that
+ * user space programs need on a 64-bit machine, and nothing that reconfigures the kernel, loads code into it, creates namespaces
+ * or inspects other processes. A capability adds its calls.
  */
 
-/** An argument, all 64 bits of it, equal to or less than a value of 32 bits; or with `value` as the mask equal to `valueTwo`. */
+/** Compares all 64 bits of an argument with a 32-bit value: equal, less or equal; or masked with `value`, equal to `valueTwo`. */
 interface Comparison {
   readonly index: number
   readonly value: number
@@ -12,7 +12,7 @@ interface Comparison {
   readonly op: 'SCMP_CMP_EQ' | 'SCMP_CMP_LT' | 'SCMP_CMP_MASKED_EQ'
 }
 
-/** One rule: these calls, if all arguments compare as given. */
+/** One rule: the action for these calls if all comparisons match. */
 interface Rule {
   readonly names: readonly string[]
   readonly action: 'SCMP_ACT_ALLOW' | 'SCMP_ACT_ERRNO'
@@ -63,7 +63,7 @@ const signals = `
   pause restart_syscall rt_sigaction rt_sigpending rt_sigprocmask rt_sigqueueinfo rt_sigreturn rt_sigsuspend rt_sigtimedwait
   rt_tgsigqueueinfo sigaltstack signalfd signalfd4`
 
-/** Reading clocks and timers; setting the clock takes CAP_SYS_TIME besides (adjtimex(2) reads without it). */
+/** Reading clocks and timers; setting the clock also takes CAP_SYS_TIME (adjtimex(2) reads without it). */
 const clocks = `
   adjtimex alarm clock_adjtime clock_getres clock_gettime clock_nanosleep getitimer gettimeofday nanosleep setitimer time
   timer_create timer_delete timer_getoverrun timer_gettime timer_settime timerfd_create timerfd_gettime timerfd_settime`
@@ -83,7 +83,7 @@ const ownSecurity = `
 
 const always = words([files, waiting, memory, processes, threads, signals, clocks, network, sharing, ownSecurity].join(' '))
 
-/** What a capability is for is of no use without the calls. */
+/** A capability is useless without its calls. */
 const byCapability: Readonly<Record<string, string>> = {
   CAP_BPF: 'bpf',
   CAP_DAC_READ_SEARCH: 'open_by_handle_at',
@@ -104,10 +104,10 @@ const byCapability: Readonly<Record<string, string>> = {
 
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET of clone(2). */
 const newNamespaces = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
-/** Of errno(3), and of the address families of socket(2). */
+/** From errno(3), and from the address families of socket(2). */
 const ENOSYS = 38
 const AF_ALG = 38
-/** personality(2): the standard one, with 32-bit addresses, as an older kernel, both, and the question which it is. */
+/** personality(2): the default, with 32-bit addresses, as an older kernel, both, and the query. */
 const personalities = [0x0, 0x0008, 0x20000, 0x20008, 0xffffffff]
 
 const architectures: Readonly<Record<string, string>> = { x64: 'SCMP_ARCH_X86_64', arm64: 'SCMP_ARCH_AARCH64' }
@@ -122,15 +122,15 @@ export function seccompProfile(capabilities: readonly string[], arch: string = p
     architectures: architecture ? [architecture] : [],
     syscalls: [
       allow([...new Set([...always, ...added])]),
-      // The kernel's own cryptography, the hypervisor's sockets and what came later reach code that no service uses. The kernel takes
-      // the low half of the family, a filter sees all of it: what is "greater than AF_VSOCK" could be AF_ALG to the kernel.
+      // AF_ALG, AF_VSOCK and newer families reach kernel code that no service uses. The kernel takes the low half of the family, a
+      // filter sees all of it: a value "greater than AF_VSOCK" could be AF_ALG to the kernel.
       allow(['socket'], [{ index: 0, value: AF_ALG, op: 'SCMP_CMP_LT' }]),
       ...personalities.map((value) => allow(['personality'], [{ index: 0, value, op: 'SCMP_CMP_EQ' }])),
       ...(added.includes('clone')
         ? []
         : [
             allow(['clone'], [{ index: 0, value: newNamespaces, valueTwo: 0, op: 'SCMP_CMP_MASKED_EQ' }]),
-            // Its flags lie in memory, where a filter cannot read them; C libraries then fall back to clone.
+            // The flags of clone3 are in memory, which a filter cannot read; C libraries then fall back to clone.
             { names: ['clone3'], action: 'SCMP_ACT_ERRNO', errnoRet: ENOSYS } as const,
           ]),
     ],

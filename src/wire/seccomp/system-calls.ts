@@ -1,9 +1,9 @@
 /**
- * Numbers of the kernel's system calls (arch/x86/entry/syscalls/syscall_64.tbl, scripts/syscall.tbl). A list has the names in the
- * order of their numbers, `-` where a number is not in use. From 424 on all machines share their numbers.
+ * System call numbers of the kernel (arch/x86/entry/syscalls/syscall_64.tbl, scripts/syscall.tbl). A list has names in order of
+ * their numbers, `-` where a number is unused. From 424 on all architectures share the numbers.
  */
 
-/** A machine whose numbers are known, as the runtime names it. */
+/** An architecture with known numbers, as named by the runtime. */
 export type SystemCallMachine = 'x64' | 'arm64'
 
 const firstShared = 424
@@ -73,16 +73,16 @@ const numbered = (text: string, first: number) => words(text).flatMap((name, at)
 
 const machines: Readonly<Record<SystemCallMachine, string>> = { x64, arm64 }
 
-/** The highest number there is a name for: what is above came with a newer kernel. */
+/** The highest known number: higher ones belong to newer kernels. */
 export const lastSystemCall = firstShared + words(shared).length - 1
 
-/** The numbers by name. Throws for a machine that is not known. */
+/** Numbers by name. Throws for an unknown architecture. */
 export function systemCallNumbers(machine: string = process.arch): ReadonlyMap<string, number> {
   if (!Object.hasOwn(machines, machine)) throw new Error(`no numbers of system calls for machine "${machine}"`)
   return new Map([...numbered(machines[machine as SystemCallMachine], 0), ...numbered(shared, firstShared)])
 }
 
-/** The number of one call. Throws when this machine has none of that name. */
+/** The number of a call. Throws when the architecture has no such call. */
 export function systemCallNumber(name: string, machine: string = process.arch): number {
   const number = systemCallNumbers(machine).get(name)
   if (number === undefined) throw new Error(`no system call "${name}" on machine "${machine}"`)

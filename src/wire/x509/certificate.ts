@@ -1,4 +1,4 @@
-/** X.509 v3 certificates (RFC 5280 §4.1): what is signed, how it is put together, how it is read back. */
+/** X.509 v3 certificates (RFC 5280 §4.1): encoding of the signed part, signing and decoding. */
 import { bitString, DerReader, explicit, integer, nothing, oid, sequence, tags, time } from '../der.ts'
 import { decodeExtensions, type Extensions, encodeExtensions } from './extensions.ts'
 import { decodeName, encodeName, type Name } from './name.ts'
@@ -12,25 +12,25 @@ const signatureAlgorithms = {
   'rsa-sha384': '1.2.840.113549.1.1.12',
   'rsa-sha512': '1.2.840.113549.1.1.13',
 } as const
-/** How a certificate or request was signed. */
+/** The signature algorithm of a certificate or request. */
 export type SignatureAlgorithm = keyof typeof signatureAlgorithms
 
-/** AlgorithmIdentifier; only RSA carries a NULL parameter. */
+/** AlgorithmIdentifier; only RSA has a NULL parameter. */
 const algorithmIdentifier = (algorithm: SignatureAlgorithm): Uint8Array =>
   sequence(oid(signatureAlgorithms[algorithm]), ...(algorithm.startsWith('rsa') ? [nothing()] : []))
 
-/** Reads an AlgorithmIdentifier; an algorithm not listed keeps its dotted identifier. */
+/** Decodes an AlgorithmIdentifier; an unknown algorithm stays a dotted identifier. */
 export function decodeAlgorithm(reader: DerReader): SignatureAlgorithm | (string & {}) {
   const id = reader.oid()
   return Object.entries(signatureAlgorithms).find(([, known]) => known === id)?.[0] ?? id
 }
 
-/** What goes into a certificate. */
+/** The fields of a certificate. */
 export interface CertificateFields {
   /** Big endian, positive. */
   serial: Uint8Array
   algorithm: SignatureAlgorithm
-  /** The issuer's subject exactly as its certificate holds it. */
+  /** The issuer's subject, byte for byte as in its certificate. */
   issuer: Uint8Array
   subject: Name
   notBefore: Date
@@ -40,7 +40,7 @@ export interface CertificateFields {
   extensions: Extensions
 }
 
-/** The part that gets signed. */
+/** Encodes the part that is signed. */
 export function encodeTbsCertificate(fields: CertificateFields): Uint8Array {
   const subject = encodeName(fields.subject)
   return sequence(
@@ -55,11 +55,11 @@ export function encodeTbsCertificate(fields: CertificateFields): Uint8Array {
   )
 }
 
-/** Joins what was signed with its signature; certificates and requests share the form. */
+/** Combines the signed part with its signature; certificates and requests share this form. */
 export const encodeSigned = (signed: Uint8Array, algorithm: SignatureAlgorithm, signature: Uint8Array): Uint8Array =>
   sequence(signed, algorithmIdentifier(algorithm), bitString(signature))
 
-/** A certificate as it was read. */
+/** A decoded certificate. */
 export interface DecodedCertificate {
   raw: Uint8Array
   /** The signed part. */
@@ -78,7 +78,7 @@ export interface DecodedCertificate {
   extensions: Extensions
 }
 
-/** Reads a DER certificate. */
+/** Decodes a DER certificate. */
 export function decodeCertificate(der: Uint8Array): DecodedCertificate {
   const file = new DerReader('certificate', der)
   const whole = file.enter()

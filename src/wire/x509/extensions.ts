@@ -1,4 +1,4 @@
-/** Certificate extensions (RFC 5280 §4.2): the six that are written here, the same six understood when read. */
+/** Certificate extensions (RFC 5280 §4.2): the six that are encoded and decoded here. */
 import { DecodeError } from '../decode-error.ts'
 import { bitString, boolean, DerReader, element, implicit, octetString, oid, sequence, tags } from '../der.ts'
 import { formatIp, parseIp } from '../ip.ts'
@@ -13,7 +13,7 @@ const keyUsages = [
   'certSign',
   'crlSign',
 ] as const
-/** What the key may do. */
+/** What the key may be used for. */
 export type KeyUsage = (typeof keyUsages)[number]
 
 /** Purposes of extKeyUsage by name. */
@@ -22,13 +22,13 @@ const extendedKeyUsages = {
   clientAuth: '1.3.6.1.5.5.7.3.2',
   codeSigning: '1.3.6.1.5.5.7.3.3',
 } as const
-/** What the certificate may be shown for; an unknown purpose stays a dotted identifier. */
+/** What the certificate may be used for; an unknown purpose stays a dotted identifier. */
 export type ExtendedKeyUsage = keyof typeof extendedKeyUsages | (string & {})
 
-/** Names a server answers to. */
+/** Subject alternative names. */
 export interface AltNames {
   dns?: string[]
-  /** In text form; written in their canonical form when read back. */
+  /** As strings; in canonical form after decoding. */
   ips?: string[]
 }
 
@@ -55,7 +55,7 @@ const ids = {
 const extension = (id: string, critical: boolean, value: Uint8Array) =>
   sequence(oid(id), ...(critical ? [boolean(true)] : []), octetString(value))
 
-/** Writes the list; alternative names are critical only when the subject is empty (§4.2.1.6). */
+/** Encodes the list; alternative names are critical only when the subject is empty (§4.2.1.6). */
 export function encodeExtensions(extensions: Extensions, emptySubject = false): Uint8Array {
   const { keyUsage, extendedKeyUsage, isCA, subjectKeyId, authorityKeyId, altNames } = extensions
   const list: Uint8Array[] = []
@@ -88,7 +88,7 @@ function usageBits(usages: KeyUsage[]): Uint8Array {
   return bitString(Buffer.from([byte]), 7 - highest)
 }
 
-/** Reads the list; extensions not known here are passed over. */
+/** Decodes the list; unknown extensions are skipped. */
 export function decodeExtensions(reader: DerReader): Extensions {
   const found: Extensions = {}
   while (!reader.done) {
@@ -136,6 +136,6 @@ function decodeAltNames(names: DerReader): AltNames {
   return { ...(dns.length ? { dns } : {}), ...(ips.length ? { ips } : {}) }
 }
 
-/** A whole extensions attribute of a certificate request (RFC 2985 §5.4.2). */
+/** The extensions attribute of a certificate request (RFC 2985 §5.4.2). */
 export const extensionRequest = (extensions: Extensions): Uint8Array =>
   sequence(oid('1.2.840.113549.1.9.14'), element(tags.set, encodeExtensions(extensions)))

@@ -1,7 +1,7 @@
-/** Distinguished names (RFC 5280 §4.1.2.4), with the two attributes that mean something here. */
+/** Distinguished names (RFC 5280 §4.1.2.4), with the two attributes that are used here. */
 import { type DerReader, oid, sequence, setOf, tags, text } from '../der.ts'
 
-/** Who a certificate speaks of. */
+/** The subject of a certificate. */
 export interface Name {
   commonName?: string
   /** Roles or groups; each is one attribute. */
@@ -13,7 +13,7 @@ const organization = '2.5.4.10'
 
 const attribute = (type: string, value: string) => sequence(oid(type), text(value))
 
-/** Writes a name: organizations first, then the common name. */
+/** Encodes a name: organizations first, then the common name. */
 export function encodeName(name: Name): Uint8Array {
   const parts: Uint8Array[] = []
   if (name.organizations?.length) parts.push(setOf(...name.organizations.map((value) => attribute(organization, value))))
@@ -21,7 +21,7 @@ export function encodeName(name: Name): Uint8Array {
   return sequence(...parts)
 }
 
-/** Reads a name; attributes of other types are passed over. */
+/** Decodes a name; attributes of other types are skipped. */
 export function decodeName(reader: DerReader): Name {
   const organizations: string[] = []
   let common: string | undefined

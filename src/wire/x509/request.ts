@@ -4,7 +4,7 @@ import { decodeAlgorithm, type SignatureAlgorithm } from './certificate.ts'
 import { decodeExtensions, type Extensions, extensionRequest } from './extensions.ts'
 import { decodeName, encodeName, type Name } from './name.ts'
 
-/** A request as it was read. */
+/** A decoded request. */
 export interface DecodedRequest {
   /** The signed part. */
   signed: Uint8Array
@@ -13,15 +13,15 @@ export interface DecodedRequest {
   subject: Name
   /** SubjectPublicKeyInfo. */
   publicKey: Uint8Array
-  /** What was asked for; a signer decides for itself. */
+  /** The requested extensions; the signer decides on its own. */
   extensions: Extensions
 }
 
-/** The part of a request that its own key signs. */
+/** Encodes the part of a request that its own key signs. */
 export const encodeRequestInfo = (subject: Name, publicKey: Uint8Array, extensions: Extensions): Uint8Array =>
   sequence(integer(0), encodeName(subject), publicKey, explicit(0, extensionRequest(extensions)))
 
-/** Reads a DER request. */
+/** Decodes a DER request. */
 export function decodeRequest(der: Uint8Array): DecodedRequest {
   const file = new DerReader('certificate request', der)
   const whole = file.enter()

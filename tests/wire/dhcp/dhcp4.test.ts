@@ -16,7 +16,7 @@ import {
 const mac = '02:00:00:00:00:01'
 const options = (entries: [number, Uint8Array][]) => new Dhcp4Options(new Map(entries))
 
-test('a message is read as it was written, options longer than 255 bytes in several', () => {
+test('a message round-trips, options longer than 255 bytes split into several', () => {
   fc.assert(
     fc.property(
       fc.nat(0xffffffff),
@@ -42,14 +42,14 @@ test('a message is read as it was written, options longer than 255 bytes in seve
   )
 })
 
-describe('what is not a message is refused', () => {
+describe('a malformed message is refused', () => {
   const good = Buffer.from(writeDhcp4(newRequest(1, mac, [[dhcp4Option.messageType, optionNumber(1, 1)]])))
 
-  test('cut anywhere in its fixed part', () => {
+  test('truncated anywhere in its fixed part', () => {
     for (let length = 0; length < 240; length++) expect(() => readDhcp4(good.subarray(0, length))).toThrow(DecodeError)
   })
 
-  test('lying in its lengths', () => {
+  test('with wrong lengths', () => {
     const lying = Buffer.from(good)
     lying[241] = 200
     expect(() => readDhcp4(lying.subarray(0, 300))).toThrow('option 53 is cut')
@@ -80,14 +80,14 @@ describe('what is not a message is refused', () => {
   })
 })
 
-test('options may continue where names would be', () => {
+test('options may continue in the name fields', () => {
   const bytes = Buffer.from(writeDhcp4(newRequest(1, mac, [[dhcp4Option.overload, Buffer.from([3])]])))
   bytes.set([dhcp4Option.hostname, 2, 0x61, 0x62, 255], 108)
   bytes.set([dhcp4Option.hostname, 1, 0x63, 255], 44)
   expect(new Dhcp4Options(readDhcp4(bytes).options).hostname).toBe('abc')
 })
 
-test('options mean what they say, malformed ones nothing', () => {
+test('options are decoded, malformed ones ignored', () => {
   const read = options([
     [dhcp4Option.subnetMask, optionAddresses('255.255.240.0')],
     [dhcp4Option.leaseTime, optionNumber(0xffffffff, 4)],
@@ -121,13 +121,13 @@ test('options mean what they say, malformed ones nothing', () => {
   ])
 })
 
-test('names that point in rings end', () => {
+test('names with pointer loops end', () => {
   expect(readSearchList(Buffer.from([0xc0, 0]))).toEqual([])
   expect(readSearchList(Buffer.from([1, 0x61, 0xc0, 0]))).toEqual([])
   fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => readSearchList(bytes).length <= 64))
 })
 
-test('a name is judged in linear time, whatever makes it invalid', () => {
+test('a name is validated in linear time, also an invalid one', () => {
   const names = Array.from({ length: 64 }, (_, index) => `${'a'.repeat(40 + index * 3)}!`)
   const options = new Dhcp4Options(
     new Map([

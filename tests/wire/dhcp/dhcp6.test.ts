@@ -11,7 +11,7 @@ const address = (text: string, preferred: number, valid: number) => {
   return writeOption(dhcp6Option.iaAddress, Buffer.concat([parseIp(text)!, life]))
 }
 
-test('a message is read as it was written', () => {
+test('a message round-trips', () => {
   fc.assert(
     fc.property(
       fc.nat(255),
@@ -26,7 +26,7 @@ test('a message is read as it was written', () => {
   )
 })
 
-test('other bytes are refused, whatever they claim', () => {
+test('other bytes are refused, whatever their lengths', () => {
   const good = writeDhcp6({ type: 7, transaction: 5, options: [{ number: dhcp6Option.iaNa, value: writeAssociation(1, ['fd00::1']) }] })
   for (const length of [0, 1, 2, 3, 5, 6, 7, 8, 20, good.length - 1]) expect(() => readDhcp6(good.subarray(0, length))).toThrow(DecodeError)
   fc.assert(
@@ -44,7 +44,7 @@ test('other bytes are refused, whatever they claim', () => {
   expect(() => readDhcp6(Buffer.concat([Buffer.from([7, 0, 0, 1]), flood]))).toThrow('too many')
 })
 
-test('an association is told by its id, senseless lifetimes are passed over', () => {
+test('an association is found by its id, invalid lifetimes are skipped', () => {
   const head = Buffer.alloc(12)
   head.writeUInt32BE(9, 0)
   head.writeUInt32BE(100, 4)

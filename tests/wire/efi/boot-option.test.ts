@@ -5,7 +5,7 @@ import { bootOptionName, bootOptionTitle, formatBootOption, formatBootOrder, par
 const partition = { index: 1, uuid: '6f0ba7ce-2a49-4e5c-9a36-0c2b8c8ac0de', firstSector: 2048, sectors: 4_302_848 }
 const option = { title: 'Ichor', partition, file: '\\EFI\\BOOT\\BOOTX64.EFI' }
 
-test('an option names the partition and the file as the specification lays them out', () => {
+test('an option has partition and file in the layout of the specification', () => {
   const bytes = Buffer.from(formatBootOption(option))
   expect(bytes.readUInt32LE(0)).toBe(1)
   expect(bootOptionTitle(bytes)).toBe('Ichor')
@@ -17,14 +17,14 @@ test('an option names the partition and the file as the specification lays them 
   expect(bytes.subarray(-4).toString('hex')).toBe('7fff0400')
 })
 
-test('orders and names are read as they are written', () => {
+test('orders and names round-trip', () => {
   expect(parseBootOrder(formatBootOrder([0x10, 0, 0xabc]))).toEqual([0x10, 0, 0xabc])
   expect(bootOptionName(0xabc)).toBe('Boot0ABC')
   expect(() => parseBootOrder(new Uint8Array(3))).toThrow('an odd number')
   expect(() => bootOptionTitle(Buffer.from('01000000', 'hex'))).toThrow('does not end')
 })
 
-test('the system comes first, and has one option however often it is installed', () => {
+test('the system is first, and has one option however often it is installed', () => {
   const held = new Map<string, Uint8Array>([
     ['Boot0000', formatBootOption({ ...option, title: 'Another' })],
     ['Boot0001', Uint8Array.of(1)],

@@ -34,14 +34,14 @@ function judged(disk: MemoryDisk): string {
 
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString()
 
-test('a new file system is empty, and right in the eyes of fsck', async () => {
+test('a new file system is empty, and passes fsck', async () => {
   const { disk, volume } = await fresh()
   expect(await volume.list('/')).toEqual([])
   expect(volume.geometry.label).toBe('EFI')
   expect(judged(disk)).toBe('')
 })
 
-test.each([512, 4096])('files of every size come back from a file system opened anew, with sectors of %d bytes', async (sectorSize) => {
+test.each([512, 4096])('files of every size are read back after reopening, with sectors of %d bytes', async (sectorSize) => {
   const { disk, volume } = await fresh(sectorSize === 512 ? 34 * megabytes : 260 * megabytes, sectorSize)
   expect(volume.geometry.sectorSize).toBe(sectorSize)
   await volume.mkdirAll('/EFI/BOOT')
@@ -56,7 +56,7 @@ test.each([512, 4096])('files of every size come back from a file system opened 
   expect(judged(disk)).toBe('')
 })
 
-test('with sectors of 4 KiB every write is one of whole sectors but for what the headers say', async () => {
+test('with sectors of 4 KiB every write is of whole sectors, except headers', async () => {
   const { disk, volume } = await fresh(260 * megabytes, 4096)
   const wrote = disk.writes.length
   await volume.mkdirAll('/loader')
@@ -71,13 +71,13 @@ test('with sectors of 4 KiB every write is one of whole sectors but for what the
   expect(judged(disk)).toBe('')
 })
 
-test('a disk that is too small for FAT32 is refused with what it takes', async () => {
+test('a disk that is too small for FAT32 is refused with the minimum', async () => {
   await expect(fresh(200 * megabytes, 4096)).rejects.toThrow('FAT32 needs 258 MiB or more here, this is 200 MiB')
   await expect(fresh(20 * megabytes)).rejects.toThrow('FAT32 needs 34 MiB or more here, this is 20 MiB')
   await expect(fresh(34 * megabytes, 8192)).rejects.toThrow('the disk has 8192')
 })
 
-test('a file that comes in pieces is whole, one that ends early is not there', async () => {
+test('a file written in pieces is complete, one that ends early does not exist', async () => {
   const { volume } = await fresh()
   const pieces = async function* () {
     for (let index = 0; index < 5; index++) yield Buffer.alloc(300_007, index)
@@ -91,7 +91,7 @@ test('a file that comes in pieces is whole, one that ends early is not there', a
   expect(volume.free).toBe(free)
 })
 
-test('without room nothing changes', async () => {
+test('without space nothing changes', async () => {
   const { disk, volume } = await fresh()
   await volume.create('/kept', Buffer.from('kept'))
   const before = disk.digest()
@@ -99,7 +99,7 @@ test('without room nothing changes', async () => {
   expect(disk.digest()).toBe(before)
 })
 
-test('what is there is not made twice, what is not there is not read', async () => {
+test('an existing file is not created again, a missing one is not read', async () => {
   const { volume } = await fresh()
   await volume.create('/file', Buffer.from('1'))
   await expect(volume.create('/FILE', Buffer.from('2'))).rejects.toThrow('is there already')
@@ -118,7 +118,7 @@ test('bytes are changed in place, only where they differ', async () => {
   expect(text(await volume.read('/env'))).toBe('#'.repeat(512) + 'x'.repeat(512))
 })
 
-test('any order of creating and removing gives what a map gives', async () => {
+test('any sequence of creating and removing agrees with a map', async () => {
   const name = fc.constantFrom('A.TXT', 'a-long-name.conf', 'ichor-000001-a+3.conf', 'ichor-000002-b+2-1.conf', 'NOTE', 'x.efi')
   const step = fc.record({ name, size: fc.integer({ min: 0, max: 3000 }), remove: fc.boolean() })
   await fc.assert(
@@ -144,7 +144,7 @@ test('any order of creating and removing gives what a map gives', async () => {
   )
 })
 
-test('bytes that are no file system are refused in one line', () => {
+test('a malformed file system is refused with a one-line error', () => {
   expect(() => parseBootSector(new Uint8Array(100), 1000)).toThrow('too short')
   expect(() => parseBootSector(new Uint8Array(512), 1 << 30)).toThrow('no signature')
   fc.assert(

@@ -53,7 +53,7 @@ const frame = fc.record({
 })
 
 describe('frames', () => {
-  test('are what they were, whatever the pieces they come in', () => {
+  test('round-trip in pieces of any size', () => {
     fc.assert(
       fc.property(fc.array(frame, { maxLength: 10 }), fc.array(fc.nat(5000), { maxLength: 30 }), (frames, places) => {
         expect(read(cut(Buffer.concat(frames.map(write)), places))).toEqual(frames)
@@ -84,7 +84,7 @@ describe('frames', () => {
 })
 
 describe('settings', () => {
-  test('are read as they were written', () => {
+  test('round-trip', () => {
     const settings = fc.record<Partial<Settings>>(
       {
         headerTableSize: fc.nat(),
@@ -116,7 +116,7 @@ describe('settings', () => {
     expect(() => applySettings(defaultSettings(), payload)).toThrow(expect.objectContaining({ code }))
   })
 
-  test('that nobody knows are skipped', () => {
+  test('that are unknown are skipped', () => {
     const heard = defaultSettings()
     applySettings(heard, Buffer.from('ffff00000001', 'hex'))
     expect(heard).toEqual(defaultSettings())

@@ -88,7 +88,7 @@ describe('a header block', () => {
     fc.string({ minLength: 0, maxLength: 5000, unit: fc.constantFrom('a', 'b') }),
   )
 
-  test('is read as it was written, however the table changes', () => {
+  test('round-trips, however the table changes', () => {
     const block = fc.array(fc.tuple(name, fc.oneof(value, fc.array(value, { minLength: 1, maxLength: 3 }))), { maxLength: 12 })
     const limit = fc.option(fc.constantFrom(0, 64, 500, 4096, 100_000), { nil: undefined })
     fc.assert(
@@ -105,7 +105,7 @@ describe('a header block', () => {
     )
   })
 
-  test('that says the same again is short, and never keeps a secret', () => {
+  test('that repeats headers is short, and never stores a secret', () => {
     const encoder = new HpackEncoder()
     const headers = { ':path': '/machine.MachineService/Version', 'content-type': 'application/grpc', token: 'abc' }
     const first = encoder.encode(headers).length
@@ -115,7 +115,7 @@ describe('a header block', () => {
     expect([...second].filter((byte) => (byte & 0xf0) === 0x10)).not.toBeEmpty()
   })
 
-  test('of any bytes is read or refused, and what it holds is no more than a table and the block', () => {
+  test('of any bytes is decoded or refused, with memory bounded by the table and the block', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 200 }), { maxLength: 10 }), (blocks) => {
         const decoder = new HpackDecoder()

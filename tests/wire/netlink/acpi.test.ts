@@ -14,12 +14,12 @@ function event(deviceClass: string, bus: string, type: number, data: number): Ui
   return bytes
 }
 
-test('a press of the power button is read', () => {
+test('a press of the power button is decoded', () => {
   const body = writeGeneric(1, 1, [attribute(1, event('button/power', 'PWRF', 0x80, 1))])
   expect(readAcpiEvent(body)).toEqual({ deviceClass: 'button/power', bus: 'PWRF', type: 0x80, data: 1 })
 })
 
-test('an event that is cut off, or none, is refused', () => {
+test('a truncated or malformed event is refused', () => {
   expect(() => readAcpiEvent(writeGeneric(1, 1, [attribute(1, new Uint8Array(40))]))).toThrow(DecodeError)
   expect(() => readAcpiEvent(writeGeneric(1, 1, []))).toThrow(DecodeError)
 })

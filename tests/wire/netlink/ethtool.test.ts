@@ -26,8 +26,8 @@ const bit = (index: number, name: string, on: boolean) =>
 const set = (type: number, all: boolean, ...bits: Uint8Array[]) =>
   nested(type, [...(all ? [attribute(1, new Uint8Array())] : []), u32(2, 64), nested(3, bits)])
 
-describe('what a card says', () => {
-  test('rings and channels: just those it has', () => {
+describe('what an interface reports', () => {
+  test('rings and channels: only those it has', () => {
     expect(readRings(answer(u32(2, 4096), u32(6, 256), u8(11, 2), u8(13, 1)))).toEqual({
       rxMax: 4096,
       rx: 256,
@@ -54,7 +54,7 @@ describe('what a card says', () => {
     expect([...found.active]).toEqual(['a'])
   })
 
-  test('what is written is what is read', () => {
+  test('encoded settings decode to the same values', () => {
     expect(readRings(writeRings(2, { rx: 512, txPush: false, tcpDataSplit: false }))).toEqual({
       rx: 512,
       txPush: false,
@@ -68,7 +68,7 @@ describe('what a card says', () => {
   })
 })
 
-test('any bytes are read or refused, and nothing grows without bound', () => {
+test('any bytes decode or are refused, with bounded memory', () => {
   const readers = [readRings, readChannels, readWake, readFeatures, readFeatureNames, readLinkInfo, readLinkModes, readLinkState]
   const true_ = answer(set(2, true, bit(0, 'a', true)), set(3, false, bit(1, 'b', true)), u32(5, 7))
   const bytes = fc.oneof(

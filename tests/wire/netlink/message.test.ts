@@ -5,7 +5,7 @@ import { control, readAcknowledgement, readMessages, writeMessage } from '../../
 import { capturedBytes } from './captured.ts'
 
 describe('netlink messages', () => {
-  test('come back as they went, several in one read', () => {
+  test('round-trip, several in one read', () => {
     fc.assert(
       fc.property(
         fc.array(
@@ -24,7 +24,7 @@ describe('netlink messages', () => {
     )
   })
 
-  test('are refused when they end too early or say so', () => {
+  test('are refused when they are truncated or report it', () => {
     const message = writeMessage({ type: 16, flags: 0, sequence: 1, body: new Uint8Array(8) })
     for (let length = 1; length < message.length; length++) expect(() => readMessages(message.subarray(0, length))).toThrow(DecodeError)
     const short = Buffer.from(message)
@@ -32,7 +32,7 @@ describe('netlink messages', () => {
     expect(() => readMessages(short)).toThrow('decode netlink message at 0: length 3 of 24 bytes')
   })
 
-  test('of garbage either parse or fail with a DecodeError', () => {
+  test('of any bytes parse or fail with a DecodeError', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         try {
@@ -51,7 +51,7 @@ describe('acknowledgements', () => {
     return message && readAcknowledgement(message)
   }
 
-  test('say that it is done', () => {
+  test('report success', () => {
     expect(answer('agreed')?.errno).toBe(0)
   })
 
@@ -59,7 +59,7 @@ describe('acknowledgements', () => {
     expect(answer('refused')).toEqual({ errno: 95, message: 'Unknown device type', offset: undefined })
   })
 
-  test('cut anywhere fail with a DecodeError or lose the words', () => {
+  test('truncated anywhere fail with a DecodeError or lose the message', () => {
     const [whole] = readMessages(capturedBytes('refused'))
     if (!whole) throw new Error('no message')
     for (let length = 0; length < whole.body.length; length++) {

@@ -11,7 +11,7 @@ const be32 = (type: number, value: number) =>
   attribute(type, Buffer.of(value >>> 24, (value >>> 16) & 255, (value >>> 8) & 255, value & 255))
 
 describe('nftables', () => {
-  test('a chain tells its hook, priority and policy', () => {
+  test('a chain has its hook, priority and policy', () => {
     const body = Buffer.concat([
       head,
       text(1, 'talos'),
@@ -24,7 +24,7 @@ describe('nftables', () => {
     expect(readFilterChain(Buffer.concat([head, text(1, 'x'), text(3, 'y')])).hook).toBeUndefined()
   })
 
-  test('a rule is known by its comment, whatever else lies beside it', () => {
+  test('a rule is identified by its comment, next to other user data', () => {
     const data = Buffer.concat([Buffer.of(9, 2, 1, 2), Buffer.of(0, 3), Buffer.from('ab\0')])
     expect(readFilterRule(Buffer.concat([head, text(1, 'talos'), text(2, 'ingress'), attribute(7, data)]))).toEqual({
       table: 'talos',
@@ -34,13 +34,13 @@ describe('nftables', () => {
     expect(readFilterRule(Buffer.concat([head, text(1, 'talos'), text(2, 'ingress')])).comment).toBe('')
   })
 
-  test('a change tells of which table it is', () => {
+  test('a change has its table', () => {
     expect(changedTable({ type: 0xa06, body: writeTableQuery('talos') })).toBe('talos')
     expect(changedTable({ type: 0x306, body: writeTableQuery('talos') })).toBeUndefined()
     expect(changedTable({ type: 0xa0f, body: Buffer.of(0, 0, 0, 1) })).toBeUndefined()
   })
 
-  test('bytes of any kind are read or refused', () => {
+  test('any bytes decode or are refused', () => {
     const lying = fc.tuple(fc.constant(head), fc.uint8Array({ maxLength: 120 })).map((parts) => Buffer.concat(parts))
     fc.assert(
       fc.property(fc.oneof(lying, fc.uint8Array({ maxLength: 40 })), (body) => {
@@ -55,7 +55,7 @@ describe('nftables', () => {
   })
 })
 
-test('what a kernel said is read, and cut short it is refused', () => {
+test('messages of a kernel decode, and are refused when truncated', () => {
   const bytes = (name: keyof typeof vectors) => new Uint8Array(Buffer.from(vectors[name], 'base64'))
   expect(readMessages(bytes('chains')).map(({ body }) => readFilterChain(body))).toEqual([
     { table: 'talos', name: 'ingress', type: 'filter', hook: 1, priority: -150, policy: 0 },

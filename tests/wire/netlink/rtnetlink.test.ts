@@ -17,7 +17,7 @@ const readers: Record<string, (body: Uint8Array) => unknown> = {
   neighbours: readNeighbour,
 }
 
-describe('what a kernel told', () => {
+describe('messages of a kernel', () => {
   const links = captured('links').map(({ body }) => readLink(body))
   const index = (name: string) => links.find((link) => link.name === name)?.index ?? -1
 
@@ -76,7 +76,7 @@ describe('what a kernel told', () => {
     expect(neighbours.find(({ address }) => address === '10.1.0.1')).toMatchObject({ hardwareAddress: '02:00:00:00:00:09', state: 128 })
   })
 
-  test.each(Object.keys(readers))('of %s, cut anywhere or with any byte changed, parses or fails with a DecodeError', (name) => {
+  test.each(Object.keys(readers))('of %s, truncated anywhere or with any byte changed, parses or fails with a DecodeError', (name) => {
     const read = readers[name]
     const bodies = captured(name as Captured).map(({ body }) => body)
     const attempt = (body: Uint8Array) => {
@@ -99,7 +99,7 @@ describe('what a kernel told', () => {
 })
 
 describe('requests', () => {
-  test('for a link hold what was asked', () => {
+  test('for a link contain what was requested', () => {
     expect(
       readLink(writeLink({ name: 'eth0', mtu: 1400, up: true, master: 3, hardwareAddress: '02:00:00:00:00:05', alias: 'first' })),
     ).toMatchObject({
@@ -118,14 +118,14 @@ describe('requests', () => {
     })
   })
 
-  test('for a link are refused when no kernel could take them', () => {
+  test('for a link are refused when they are invalid for any kernel', () => {
     expect(() => writeLink({ name: 'a-name-far-too-long' })).toThrow('"a-name-far-too-long" is no link name')
     expect(() => writeLink({ kind: 'bridge', data: { colour: 1 } })).toThrow('link kind "bridge" has no setting "colour"')
     expect(() => writeLink({ hardwareAddress: 'x' })).toThrow('"x" is no hardware address')
     for (const name of ['', '.', '..', 'a b', 'a/b', 'a:b', 'é23456789012345']) expect(() => linkName(name)).toThrow(RangeError)
   })
 
-  test('for addresses hold what was asked', () => {
+  test('for addresses contain what was requested', () => {
     const asked = {
       address: '10.0.0.5/24',
       link: 4,
@@ -142,7 +142,7 @@ describe('requests', () => {
     expect(() => writeAddress({ address: '10.0.0.5/24', link: 1, peer: 'fd00::1' })).toThrow('no address of the same family')
   })
 
-  test('for routes hold what was asked, of the family the addresses are of', () => {
+  test('for routes contain what was requested, in the family of the addresses', () => {
     const asked = { destination: 'fd00::/8', gateway: 'fe80::1', link: 2, table: 4000, priority: 100, mtu: 1280, advmss: 1220 }
     expect(readRoute(writeRoute(asked))).toMatchObject({ ...asked, family: 10, protocol: 4, type: 1 })
     expect(readRoute(writeRoute({ gateway: '10.0.0.1' }))).toMatchObject({ family: 2, destination: undefined, table: 254, scope: 0 })
@@ -150,14 +150,14 @@ describe('requests', () => {
     expect(() => writeRoute({ destination: '10.0.0.0/40' })).toThrow('"10.0.0.0/40" is no prefix')
   })
 
-  test('for an IPv4 route by an IPv6 gateway say so', () => {
+  test('for an IPv4 route with an IPv6 gateway use RTA_VIA', () => {
     expect(readRoute(writeRoute({ destination: '10.0.0.0/8', gateway: 'fe80::1', link: 2 }))).toMatchObject({
       family: 2,
       gateway: 'fe80::1',
     })
   })
 
-  test('for rules and neighbours hold what was asked', () => {
+  test('for rules and neighbours contain what was requested', () => {
     const rule = { source: '10.0.0.0/8', priority: 100, table: 1000, mark: 5, mask: 255, outputLink: 'eth0', suppressPrefixLength: 0 }
     expect(readRule(writeRule(rule))).toMatchObject({ ...rule, family: 2, action: 1 })
     const neighbour = { link: 3, family: 7, hardwareAddress: '02:00:00:00:00:08', address: '10.0.0.9', flags: 2, state: 128 }

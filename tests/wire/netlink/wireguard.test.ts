@@ -5,7 +5,7 @@ import { readWireguard, writeWireguard } from '../../../src/wire/netlink/wiregua
 
 const key = (byte: number) => Buffer.alloc(32, byte).toString('base64')
 
-test('what is written is read again, many peers in several messages', () => {
+test('settings round-trip, many peers in several messages', () => {
   const peers = Array.from({ length: 900 }, (_, n) => ({
     publicKey: Buffer.from(`${n}`.padStart(32)).toString('base64'),
     presharedKey: n % 2 ? key(n & 255 || 1) : '',
@@ -28,7 +28,7 @@ test('what is written is read again, many peers in several messages', () => {
   ).toEqual(peers)
 })
 
-test('bytes of any kind are read or refused', () => {
+test('any bytes decode or are refused', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 200 }), { maxLength: 3 }), (bodies) => {
       try {

@@ -5,7 +5,7 @@ import { arpAnnouncement, arpProbe, neighbourAdvertisement, readArp } from '../.
 
 const mac = '02:00:00:00:00:05'
 
-test('a probe asks for an address without claiming one, an announcement claims it', () => {
+test('a probe queries for an address without claiming one, an announcement claims it', () => {
   expect(readArp(arpProbe(mac, '10.5.0.2'))).toMatchObject({ senderMac: mac, senderIp: '0.0.0.0', targetIp: '10.5.0.2' })
   expect(readArp(arpAnnouncement(mac, '10.5.0.2'))).toMatchObject({ senderMac: mac, senderIp: '10.5.0.2', targetIp: '10.5.0.2' })
 })
@@ -24,7 +24,7 @@ test('an unsolicited advertisement is ICMPv6 with hop limit 255 and a checksum t
   expect(sum).toBe(0xffff)
 })
 
-test('any bytes are read or refused', () => {
+test('any bytes decode or are refused', () => {
   const real = arpProbe(mac, '10.5.0.2')
   const bytes = fc.oneof(
     fc.uint8Array({ maxLength: 64 }),

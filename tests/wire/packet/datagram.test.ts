@@ -7,7 +7,7 @@ import { internetChecksum, readDatagram, writeDatagram } from '../../../src/wire
 const four = { source: '0.0.0.0', destination: '255.255.255.255', sourcePort: 68, destinationPort: 67 }
 const six = { source: 'fe80::1', destination: 'ff02::1:2', sourcePort: 546, destinationPort: 547 }
 
-test('datagrams of both families are read as they were written, with right sums', () => {
+test('datagrams of both families round-trip, with correct checksums', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 600 }), fc.boolean(), (payload, isFour) => {
       const datagram = { ...(isFour ? four : six), payload }
@@ -34,7 +34,7 @@ test('other bytes are refused', () => {
   )
 })
 
-test('a probe asks in nobody’s name', () => {
+test('a probe has no sender address', () => {
   expect(readArp(arpProbe('02:00:00:00:00:01', '10.0.0.9'))).toEqual({
     operation: 'request',
     senderMac: '02:00:00:00:00:01',
@@ -44,7 +44,7 @@ test('a probe asks in nobody’s name', () => {
   })
 })
 
-test('an advertisement overrides and sums up', () => {
+test('an advertisement sets the override flag and has a correct checksum', () => {
   const bytes = Buffer.from(neighbourAdvertisement('02:00:00:00:00:01', 'fd00::9'))
   const pseudo = Buffer.concat([bytes.subarray(8, 40), Buffer.from([0, 0, 0, bytes.length - 40, 0, 0, 0, 58])])
   expect(internetChecksum(pseudo, bytes.subarray(40))).toBe(0)

@@ -46,7 +46,7 @@ const tcp6 = Buffer.concat([
 ])
 const packets = { tcp4, udp4, later, icmp, arp, tcp6 }
 
-describe('an expression lets pass what it says', () => {
+describe('an expression passes what it describes', () => {
   test.each([
     ['ip', ['tcp4', 'udp4', 'later', 'icmp']],
     ['ip6', ['tcp6']],
@@ -78,7 +78,7 @@ describe('an expression lets pass what it says', () => {
   })
 })
 
-test('what tcpdump prints is taken as it is', () => {
+test('the output of tcpdump is accepted', () => {
   const arpOnly = [
     [0x28, 0, 0, 12],
     [0x15, 0, 1, 0x806],
@@ -105,7 +105,7 @@ test.each([
   expect(() => packetFilter(text)).toThrow(message)
 })
 
-test('any text gives instructions or a FilterError', () => {
+test('any text compiles or throws a FilterError', () => {
   const words = fc.array(
     fc.constantFrom(
       'tcp',

@@ -6,11 +6,11 @@ import { packetSummary } from '../../../src/wire/packet/summary.ts'
 
 const time = Date.parse('2026-11-21T12:00:00.123Z') * 1000 + 456
 
-test('a file has the head that other programs know', () => {
+test('a file has the standard header', () => {
   expect(Buffer.from(pcapHeader(linkType.ethernet, 4096)).toString('hex')).toBe('d4c3b2a1020004000000000000000000' + '0010000001000000')
 })
 
-test('packets come back whole from pieces of any size', () => {
+test('packets round-trip in pieces of any size', () => {
   const record = fc.record({
     time: fc.integer({ min: 0, max: 4_000_000_000_000_000 }),
     bytes: fc.uint8Array({ maxLength: 200 }),
@@ -64,7 +64,7 @@ test.each([
   expect(packetSummary({ time, bytes, length: 99 }, linkType.ethernet)).toBe(`12:00:00.123456 ${text}, length 99`)
 })
 
-test('any bytes have a line', () => {
+test('any bytes can be summarized', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 100 }), fc.constantFrom(1, 101), (bytes, type) => {
       expect(packetSummary({ time, bytes, length: bytes.length }, type)).not.toContain('\n')

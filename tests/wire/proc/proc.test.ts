@@ -109,7 +109,7 @@ describe('files of /proc', () => {
     expect(parsed('tcp6')).toMatchObject([{ localIp: '2001:db8::1', localPort: 50000, remoteIp: '::', uid: 50 }])
   })
 
-  test('tell processes apart, whatever they call themselves', () => {
+  test('identify processes by any name', () => {
     expect(parsed('process stat')).toMatchObject({
       pid: 42,
       command: 'a) b',
@@ -131,7 +131,7 @@ describe('files of /proc', () => {
     expect(parseCommandLine('')).toEqual([])
   })
 
-  test('name mounts with blanks and the kernel log with marks', () => {
+  test('unescape blanks in mounts and control characters in the kernel log', () => {
     expect(parsed('mountinfo')).toEqual([
       {
         id: 63,
@@ -168,7 +168,7 @@ describe('files of /proc', () => {
     })
   })
 
-  test.each(Object.keys(samples))('%s, cut or garbled, parses or fails with a DecodeError', (name) => {
+  test.each(Object.keys(samples))('%s, truncated or modified, parses or fails with a DecodeError', (name) => {
     const { parse, text } = samples[name] ?? { parse: String, text: '' }
     const attempt = (input: string) => {
       try {

@@ -71,7 +71,7 @@ describe.each(machines)('on %s', (machine, audit) => {
       }
   })
 
-  test('calls of newer kernels and of other numberings are not there', () => {
+  test('calls of newer kernels and of other architectures are refused', () => {
     const filter = seccompFilter(seccompProfile([], machine), machine)
     expect(answer(filter, audit, lastSystemCall + 1)).toBe('errno 38')
     // x32 calls have bit 30.
@@ -97,13 +97,13 @@ describe.each(machines)('on %s', (machine, audit) => {
   })
 })
 
-test('every name of a profile is that of a call', () => {
+test('every name in a profile is a system call', () => {
   const known = new Set(machines.flatMap(([machine]) => [...systemCallNumbers(machine).keys()]))
   const named = seccompProfile(['CAP_BPF', 'CAP_SYS_ADMIN', 'CAP_SYS_BOOT', 'CAP_SYS_NICE', 'CAP_SYS_PTRACE', 'CAP_SYS_RAWIO'])
   expect(named.syscalls.flatMap(({ names }) => names).filter((name) => !known.has(name))).toEqual([])
 })
 
-test('a machine that is not known gets no filter', () => {
+test('an unknown architecture gets no filter', () => {
   expect(() => seccompFilter(seccompProfile([]), 'riscv64')).toThrow('"riscv64"')
   expect(() => systemCallNumber('fly')).toThrow('no system call "fly"')
 })

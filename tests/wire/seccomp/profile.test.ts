@@ -7,7 +7,7 @@ const profileOf = (more: object) =>
 const allowed = ({ syscalls }: SeccompProfile) =>
   new Set(syscalls.filter(({ action, args }) => action === 'SCMP_ACT_ALLOW' && !args).flatMap(({ names }) => names))
 
-test('a container without privileges has a list of what it may call, a privileged one has none', () => {
+test('an unprivileged container has an allow list of system calls, a privileged one has no profile', () => {
   expect(profileOf({})).toMatchObject({ defaultAction: 'SCMP_ACT_ERRNO' })
   expect(profileOf({})?.architectures).toHaveLength(1)
   expect(profileOf({ privileged: true })).toBeUndefined()
@@ -22,7 +22,7 @@ test.each(
   expect(allowed(seccompProfile([]))).not.toContain(name)
 })
 
-test('a capability brings the calls that it is of no use without', () => {
+test('a capability adds the calls it needs', () => {
   expect(allowed(seccompProfile(['CAP_NET_ADMIN']))).toEqual(allowed(seccompProfile([])))
   expect(allowed(seccompProfile(['CAP_SYS_TIME']))).toContain('clock_settime')
   expect(allowed(seccompProfile(['CAP_SYS_PTRACE']))).toContain('process_vm_readv')
@@ -31,7 +31,7 @@ test('a capability brings the calls that it is of no use without', () => {
   expect(admin.syscalls.filter(({ names }) => names.includes('clone3'))).toEqual([expect.objectContaining({ action: 'SCMP_ACT_ALLOW' })])
 })
 
-test('threads may be made, namespaces may not', () => {
+test('threads may be created, namespaces may not', () => {
   const { syscalls } = seccompProfile([])
   expect(syscalls.find(({ names }) => names.includes('clone'))?.args).toEqual([
     { index: 0, value: 0x7e020000, valueTwo: 0, op: 'SCMP_CMP_MASKED_EQ' },
@@ -39,7 +39,7 @@ test('threads may be made, namespaces may not', () => {
   expect(syscalls.find(({ names }) => names.includes('clone3'))).toMatchObject({ action: 'SCMP_ACT_ERRNO', errnoRet: 38 })
 })
 
-test('each machine has its own architecture and no other', () => {
+test('each machine allows its own architecture only', () => {
   expect(seccompProfile([], 'x64').architectures).toEqual(['SCMP_ARCH_X86_64'])
   expect(seccompProfile([], 'arm64').architectures).toEqual(['SCMP_ARCH_AARCH64'])
 })
