@@ -15,7 +15,7 @@ import type { Events } from './runtime/events.ts'
 import type { LastProblem } from './runtime/last-problem.ts'
 import type { Calls } from './telemetry/calls.ts'
 
-/** One subject of the operating system: what it knows, does, runs and answers. */
+/** One subject of the operating system: its resources, controllers, services and API methods. */
 export interface Area {
   readonly name: string
   readonly resources: readonly AnyResourceType[]
@@ -24,34 +24,34 @@ export interface Area {
   methods?(machine: Machine): Method[]
 }
 
-/** How the machine ends or begins anew. */
+/** Whether the machine restarts or powers off. */
 export type StopReason = 'reboot' | 'shutdown'
 
-/** What init hands to every area. */
+/** What init passes to every area. */
 export interface Machine {
   readonly kernel: Kernel
   readonly store: Store
   readonly runtime: Runtime
   readonly log: Logger
-  /** The machine's time: what is decided by a duration never asks the wall clock. */
+  /** The machine's clock: durations never use the wall clock. */
   readonly clock: Clock
   readonly supervisor: Supervisor
-  /** The lowest OOM score this machine may give to a process; -1000 where nothing holds it back. */
+  /** The lowest OOM score this machine may set; -1000 where there is no restriction. */
   readonly oomFloor: number
-  /** Starts a program of the image; the reaper knows such children for init's own. */
+  /** Starts a program of the image; the reaper recognizes such children as init's own. */
   readonly spawn: Spawn
-  /** What went wrong last, for the console. */
+  /** The most recent problem, for the console. */
   readonly problem: LastProblem
   readonly events: Events
   readonly sequencer: Sequencer
-  /** What is kept beside the configuration, on the META partition once there is one. */
+  /** Values stored besides the configuration, on the META partition once it exists. */
   readonly meta: Meta
-  /** What is kept of the calls of the machine API. */
+  /** Records of API calls. */
   readonly calls: Calls
-  /** The service with this id, as its area describes it. */
+  /** The definition of a service, by id. */
   service(id: string): ServiceDefinition
   /** Name and tag of this build. */
   readonly version: { readonly name: string; readonly tag: string; readonly sha: string; readonly built: string; readonly arch: string }
-  /** Ends this process, and the machine where it is one; called when nothing is left to be done. */
+  /** Ends this process, and the machine where it is one; called when everything has stopped. */
   end(reason: StopReason): void
 }

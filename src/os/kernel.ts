@@ -1,12 +1,12 @@
 /**
- * The kernel as the areas see it: modules of linux/ handed in by init. Types only, so that naming one opens nothing;
- * a test hands in an object of the few calls it expects.
+ * The kernel as the areas see it: modules of linux/ passed in by init. Types only, so that an import opens nothing; tests pass an
+ * object with the few calls they expect.
  */
 
-/** Where this node runs: in a container of another machine, or on a machine of its own. */
+/** Where this node runs: in a container on another machine, or on a machine of its own. */
 export type Mode = 'container' | 'metal'
 
-/** The kernel's doors, one a subject. */
+/** The kernel's interfaces, one per subject. */
 export interface Kernel {
   readonly mode: Mode
   readonly files: typeof import('../linux/fs/files.ts')

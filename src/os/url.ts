@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 
-/** A URL taken apart, as specs hold it. */
+/** A parsed URL, as specs store it. */
 export const urlParts = v.object({
   scheme: v.string(),
   opaque: v.string(),
@@ -15,10 +15,10 @@ export const urlParts = v.object({
   omithost: v.boolean(),
 })
 
-/** A URL taken apart. */
+/** A parsed URL. */
 export type UrlParts = v.InferOutput<typeof urlParts>
 
-/** Takes a URL apart. Throws TypeError when it is none. */
+/** Parses a URL. Throws TypeError when it is malformed. */
 export function splitUrl(text: string): UrlParts {
   const { protocol, host, pathname, search, hash } = new URL(text)
   return {
@@ -35,7 +35,7 @@ export function splitUrl(text: string): UrlParts {
   }
 }
 
-/** Puts a URL together again. */
+/** Formats a URL. */
 export function joinUrl({ scheme, host, path, rawquery }: UrlParts): string {
   return `${scheme}://${host}${path}${rawquery ? `?${rawquery}` : ''}`
 }

@@ -1,4 +1,4 @@
-/** Values that specs are made of, in the form their YAML shows them. */
+/** Values of specs, in their YAML form. */
 import * as v from 'valibot'
 
 /** A whole number. */
@@ -7,7 +7,7 @@ export const integer = v.pipe(v.number(), v.integer())
 /** An IPv4 or IPv6 address; empty when there is none. */
 export const ip = v.string()
 
-/** An address with its prefix length; empty when there is none. */
+/** An address with prefix length; empty when there is none. */
 export const cidr = v.string()
 
 /** Address and port: `10.0.0.1:6443`, `[fd00::1]:6443`. */
@@ -16,10 +16,10 @@ export const hostPort = v.string()
 /** A hardware address, lower-case hexadecimal with colons. */
 export const mac = v.string()
 
-/** A time span as Go prints it: `1m30s`. */
+/** A duration as Go prints it: `1m30s`. */
 export const duration = v.string()
 
-/** A moment, RFC 3339. */
+/** A date, RFC 3339. */
 export const timestamp = v.string()
 
 /** Raw bytes. */
