@@ -38,11 +38,11 @@ function parseNew(text: string): Body | undefined {
   const data = structured(text.slice(all.length))
   if (!data) return undefined
   return {
-    timestamp: valueOf(timestamp),
-    hostname: valueOf(hostname),
-    tag: valueOf(tag),
-    pid: valueOf(pid),
-    messageId: valueOf(messageId),
+    timestamp: present(timestamp),
+    hostname: present(hostname),
+    tag: present(tag),
+    pid: present(pid),
+    messageId: present(messageId),
     ...(Object.keys(data.elements).length > 0 && { structuredData: data.elements }),
     content: data.rest.replace(/^ /, '').replace(/^\ufeff/, ''),
   }
@@ -85,6 +85,6 @@ function parseOld(text: string): Body {
   }
 }
 
-function valueOf(field: string | undefined): string | undefined {
+function present(field: string | undefined): string | undefined {
   return field === '-' ? undefined : field
 }

@@ -57,7 +57,7 @@ export function attachLoop(path: string, options: LoopOptions = {}): AttachedLoo
           ioctl(fd, LOOP_CONFIGURE, configuration(file, options), `LOOP_CONFIGURE "${device}" with "${path}"`)
         } catch (error) {
           closeSync(fd)
-          if (failedWith(error, 'EBUSY')) continue // somebody else was faster
+          if (failedWith(error, 'EBUSY')) continue // another process was faster
           throw error
         }
         let held = true
@@ -73,5 +73,5 @@ export function attachLoop(path: string, options: LoopOptions = {}): AttachedLoo
   } finally {
     closeSync(file)
   }
-  throw new SystemError('attach loop device', 16, JSON.stringify(path), 'every free device was taken by somebody else')
+  throw new SystemError('attach loop device', 16, JSON.stringify(path), 'every free device was taken by another process')
 }

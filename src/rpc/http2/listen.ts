@@ -118,7 +118,7 @@ class ListeningSocket {
     this.#place = 'unix' in place ? place : { ...place, port: this.port }
   }
 
-  /** Certificates belong to the listening socket: it is replaced within this turn, so nobody is refused meanwhile. */
+  /** Certificates belong to the listening socket: it is replaced within this turn, so no client is refused meanwhile. */
   renew(tls: ServerTls): void {
     this.#place = { ...(this.#place as Exclude<Place, { unix: string }>), tls }
     if (this.#pause !== undefined) return
@@ -126,7 +126,7 @@ class ListeningSocket {
     this.#server = open(this.#place, this.acceptor)
   }
 
-  /** Accepts nobody for a moment, which ends the runtime's accepting too; those that wait are reset. A path stays, as it would be gone. */
+  /** Pauses accepting, which interrupts the runtime too; pending connections are reset. A unix socket stays open, as its path would be removed. */
   pause(): void {
     if ('unix' in this.#place || this.#pause !== undefined) return
     this.#server.stop(false)

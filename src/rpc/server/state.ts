@@ -78,7 +78,7 @@ async function* watch(
   const { store, signal } = context
   const view = viewOf(type, context)
   const options = watchOptions(request, namespace, context)
-  const nobody = tombstone(namespace, type.type, '')
+  const absent = tombstone(namespace, type.type, '')
   const events = store.watch(type, { ...options, signal })
   // The generator takes its position at the first call of next(), so that is called before the contents are read.
   let next = events.next()
@@ -96,9 +96,9 @@ async function* watch(
       const value = eventFor(view, event)
       next = events.next()
       next.catch(() => {})
-      gathered?.push(eventMessage(value, nobody))
+      gathered?.push(eventMessage(value, absent))
       if (gathered && value.type !== 'bootstrapped') continue
-      yield gathered ? { event: gathered } : responseOf(value, nobody)
+      yield gathered ? { event: gathered } : responseOf(value, absent)
       gathered = undefined
     }
   } catch (error) {
@@ -180,17 +180,17 @@ function remembered<T extends object>(known: WeakMap<T, T>, key: T, make: (key: 
 const responses = new WeakMap<StoreEvent, Response>()
 
 /** The response with an event: all watchers of its type get the same. */
-function responseOf(event: StoreEvent, nobody: Event['resource']): Response {
+function responseOf(event: StoreEvent, absent: Event['resource']): Response {
   let response = responses.get(event)
   if (!response) {
-    response = forMany({ event: [eventMessage(event, nobody)] })
+    response = forMany({ event: [eventMessage(event, absent)] })
     responses.set(event, response)
   }
   return response
 }
 
-/** Initial contents have no bookmark of their own: only their end, the event `nobody`, is a position to resume from. */
-function eventMessage(event: StoreEvent, nobody: Event['resource']): Event {
+/** Initial contents have no bookmark of their own: only their end, the event `absent`, is a position to resume from. */
+function eventMessage(event: StoreEvent, absent: Event['resource']): Event {
   const bookmark = writeBookmark(event.bookmark)
   switch (event.type) {
     case 'created':
@@ -200,7 +200,7 @@ function eventMessage(event: StoreEvent, nobody: Event['resource']): Event {
     case 'destroyed':
       return { eventType: EventType.DESTROYED, resource: toMessage(event.resource), bookmark }
     case 'bootstrapped':
-      return { eventType: EventType.BOOTSTRAPPED, resource: nobody, bookmark }
+      return { eventType: EventType.BOOTSTRAPPED, resource: absent, bookmark }
   }
 }
 

@@ -49,7 +49,7 @@ export interface Dhcp4Message {
   options: Map<number, Uint8Array>
 }
 
-const nobody = '0.0.0.0'
+const unspecified = '0.0.0.0'
 const fixedLength = 236
 const cookie = Buffer.from([99, 130, 83, 99])
 const pad = 0
@@ -60,7 +60,7 @@ const mostOptionBytes = 4096
 
 /** A message of a client that has no address yet. */
 export function newRequest(transaction: number, hardwareAddress: string, options: Iterable<readonly [number, Uint8Array]>): Dhcp4Message {
-  const none = { clientAddress: nobody, yourAddress: nobody, nextServer: nobody, relay: nobody }
+  const none = { clientAddress: unspecified, yourAddress: unspecified, nextServer: unspecified, relay: unspecified }
   return { operation: 'request', transaction, seconds: 0, broadcast: false, ...none, hardwareAddress, options: new Map(options) }
 }
 
@@ -248,7 +248,7 @@ export class Dhcp4Options {
       const destination = new Uint8Array(4)
       destination.set(bytes.subarray(at + 1, at + 1 + significant))
       const gateway = formatIp(bytes.subarray(at + 1 + significant, at + 5 + significant))
-      routes.push({ destination: bits === 0 ? '' : `${formatIp(destination)}/${bits}`, gateway: gateway === nobody ? '' : gateway })
+      routes.push({ destination: bits === 0 ? '' : `${formatIp(destination)}/${bits}`, gateway: gateway === unspecified ? '' : gateway })
       at += 5 + significant
     }
     return routes

@@ -57,7 +57,7 @@ export function parseDirectory(bytes: Uint8Array): DirectoryEntry[] {
       long = undefined
       if (kind & attribute.label || short.startsWith('.')) continue
       const name = named ? (named.parts.join('').split('\0')[0] ?? '') : shortToName(short, entry[12] ?? 0)
-      if (name === '' || name.includes('/')) throw new DecodeError('FAT32 directory', slot * slotSize, 'a name that is none')
+      if (name === '' || name.includes('/')) throw new DecodeError('FAT32 directory', slot * slotSize, 'a malformed name')
       const cluster = (entry.readUInt16LE(20) << 16) | entry.readUInt16LE(26)
       const size = entry.readUInt32LE(28)
       const begin = named?.first ?? slot

@@ -18,7 +18,7 @@ export function readGuid(bytes: Uint8Array, at = 0): string {
 /** Parses a GUID in either case to 16 bytes. */
 export function writeGuid(text: string): Uint8Array {
   const plain = text.toLowerCase()
-  if (!form.test(plain)) throw new DecodeError('GUID', 0, `${JSON.stringify(text)} is none`)
+  if (!form.test(plain)) throw new DecodeError('GUID', 0, `${JSON.stringify(text)} is not a GUID`)
   const read = Buffer.from(plain.replaceAll('-', ''), 'hex')
   const bytes = new Uint8Array(size)
   for (const [index, place] of order.entries()) bytes[place] = read[index]!
