@@ -78,7 +78,7 @@ describe('a problem is reported with its position, its value and a suggestion', 
     [
       'a document without kind',
       'machin:\n  type: x\n',
-      'line 1, column 1: a document needs "machine" and "cluster", or "apiVersion" and "kind"; did you mean "machine" where it says "machin"?',
+      'line 1, column 1: a document needs "machine" and "cluster", or "apiVersion" and "kind"; did you mean "machine" instead of "machin"?',
     ],
     ['a text', 'hello', 'line 1, column 1: a configuration document is a map, not a text'],
     ['nothing', '', 'the configuration is empty'],

@@ -1,6 +1,6 @@
 /**
- * The configuration on disk and in the resources `v1alpha1` (in force) and `persistent` (kept), and the trial between them.
- * Nothing else writes any of the three, nor the history and the marker beside them. What may follow what is the table in trial/state.ts.
+ * The configuration on disk and in the resources `v1alpha1` (in force) and `persistent` (kept), and the trial between them. This is
+ * the only writer of the three, and of the history and the marker beside them. The table of transitions is in trial/state.ts.
  */
 import type { Machine } from '../area.ts'
 import { ConfigContainer } from './container.ts'
@@ -11,26 +11,26 @@ import { isWhole } from './sources/search.ts'
 import { digest, noteInterval, readTrial, removeTrial, resumed, type Trial, trialPath, writeTrial } from './trial/marker.ts'
 import { type Step, type TrialState, transition, type Which } from './trial/state.ts'
 
-/** A trial, the configuration on trial, when it began and ends by the monotonic clock, and what was in force before it. */
+/** A trial, the configuration on trial, its start and end by the monotonic clock, and what was in force before it. */
 interface Running {
   readonly trial: Trial
   readonly text: string
   readonly began: number
   readonly ends: number
   readonly before?: string
-  /** When the time that is left was last noted. */
+  /** When the remaining time was last recorded. */
   readonly noted: number
 }
 
-/** What a step is about. */
+/** The arguments of a step. */
 export interface StepOptions {
-  /** The configuration that is handed in. */
+  /** The submitted configuration. */
   readonly text?: string
   /** It takes effect with the next start only. */
   readonly deferred?: boolean
-  /** The trial that begins. */
+  /** The trial that starts. */
   readonly trial?: Trial
-  /** Why the trial that is on ends. */
+  /** Why the current trial ends. */
   readonly reason?: string
 }
 
@@ -54,16 +54,16 @@ export class ConfigState {
   constructor(
     readonly machine: Dependencies,
     readonly history: ConfigHistory,
-    /** Milliseconds by a clock that nobody sets. */
+    /** Monotonic milliseconds. */
     readonly elapsed: () => number,
   ) {}
 
-  /** Which trial is on. */
+  /** The kind of the current trial. */
   get state(): TrialState {
     return this.#running?.trial.kind ?? 'none'
   }
 
-  /** The trial that is on. */
+  /** The current trial. */
   get trial(): Trial | undefined {
     return this.#running?.trial
   }
@@ -73,12 +73,12 @@ export class ConfigState {
     return this.machine.store.get(MachineConfig, 'v1alpha1')?.spec
   }
 
-  /** The last configuration that was meant to stay; through a chain of trials always the one before the first of them. */
+  /** The last permanent configuration; through a chain of trials always the one before the first of them. */
   get stays(): string | undefined {
     return this.#running?.trial.before ?? this.machine.store.get(MachineConfig, 'persistent')?.spec ?? this.inForce
   }
 
-  /** Milliseconds the trial still has; undefined when none is on, or when its time begins with the next start. */
+  /** Milliseconds left of the trial; undefined when there is none, or when its time starts with the next boot. */
   left(): number | undefined {
     const running = this.#running
     return running && !running.trial.waits ? Math.max(0, Math.ceil(running.ends - this.elapsed())) : undefined
@@ -90,13 +90,13 @@ export class ConfigState {
     return running && !running.trial.waits ? this.elapsed() - running.began : undefined
   }
 
-  /** Milliseconds until `tick` has something to do. */
+  /** Milliseconds until `tick` is due. */
   nextTick(): number | undefined {
     const left = this.left()
     return left === undefined || this.state === 'try' ? left : Math.min(left, noteInterval(this.#running!.trial))
   }
 
-  /** Calls back whenever a trial begins. */
+  /** Calls back whenever a trial starts. */
   onTrial(callback: () => void): void {
     this.#onTrial.add(callback)
   }
@@ -108,13 +108,13 @@ export class ConfigState {
     return done
   }
 
-  /** Puts a configuration in force that the machine found itself; a whole one is kept. */
+  /** Applies a configuration that the machine found itself; a whole one is kept. */
   found(text: string): void {
     this.machine.store.put(MachineConfig, 'v1alpha1', text)
     if (isWhole(ConfigContainer.parse(text))) this.machine.store.put(MachineConfig, 'persistent', text)
   }
 
-  /** Writes what is to be kept: STATE may have been mounted over what was written before. */
+  /** Writes the configuration to keep: STATE may have been mounted over what was written before. */
   keep(): Promise<void> {
     return this.inTurn(async () => {
       const kept = this.machine.store.get(MachineConfig, 'persistent')?.spec
@@ -123,7 +123,7 @@ export class ConfigState {
     })
   }
 
-  /** Everything there is on STATE, or in its place while there is none yet. */
+  /** Everything on STATE, or in its folder while it is not mounted yet. */
   files(): ReadonlyMap<string, string> {
     const { files } = this.machine.kernel
     return new Map(
@@ -131,7 +131,7 @@ export class ConfigState {
     )
   }
 
-  /** Writes what there was in memory to the STATE that has been mounted over it. */
+  /** Writes the previous content, from memory, to the STATE that has been mounted over it. */
   carry(known: ReadonlyMap<string, string>): Promise<void> {
     return this.inTurn(async () => {
       // The configuration comes last: where the machine stops in between, it has none.
@@ -142,7 +142,7 @@ export class ConfigState {
     })
   }
 
-  /** Gives up the configuration that the machine could not be installed with: none is in force, and none is kept. */
+  /** Removes the configuration that the machine could not be installed with: none is in force, and none is kept. */
   withdraw(): Promise<void> {
     return this.inTurn(async () => {
       const { kernel, store, runtime } = this.machine
@@ -157,8 +157,8 @@ export class ConfigState {
   }
 
   /**
-   * Decides at a start what the marker left open. Called before any configuration is read; resolves to the configuration to
-   * start with where the disk could not be brought to hold it.
+   * Decides at boot what the marker left open. Called before any configuration is read; resolves to the configuration to start with
+   * if the disk could not be updated.
    */
   restart(): Promise<string | undefined> {
     return this.inTurn(async () => {
@@ -186,7 +186,7 @@ export class ConfigState {
     })
   }
 
-  /** Ends the trial when its time is over, and notes what is left of it when it is not; true when it takes a reboot to go back. */
+  /** Ends the trial when it has expired, else records the remaining time; returns true when the revert takes a reboot. */
   tick(): Promise<boolean> {
     return this.inTurn(async () => {
       const running = this.#running
@@ -205,7 +205,7 @@ export class ConfigState {
     })
   }
 
-  /** Takes one step of the table, on disk and then in the resources. When the disk fails it throws, and all is as it was. */
+  /** Takes one step of the table, on disk and then in the resources. If writing the disk fails, it throws and nothing has changed. */
   async step(step: Step, { text, deferred = false, trial, reason }: StepOptions = {}): Promise<void> {
     const { store, log, runtime } = this.machine
     const next = transition(this.state, step)
@@ -245,7 +245,7 @@ export class ConfigState {
     }
   }
 
-  /** A disk that fails keeps no machine from its start; whether it was written. */
+  /** Writes the disk; a failure does not keep the machine from starting. Returns whether it was written. */
   async #attempt(write: () => Promise<void>): Promise<boolean> {
     try {
       await write()
@@ -261,12 +261,12 @@ export class ConfigState {
     for (const callback of this.#onTrial) callback()
   }
 
-  /** The history is for people: what cannot be noted there stops nothing. */
+  /** The history is only informative: a failure to write it stops nothing. */
   async #note(write: () => Promise<void>): Promise<void> {
     try {
       await write()
     } catch (error) {
-      this.machine.log.error('history of configurations could not be written', { error })
+      this.machine.log.error('write configuration history failed', { error })
     }
   }
 }

@@ -16,7 +16,7 @@ import { endTrial } from './controllers/trial.ts'
 import { inMaintenance } from './maintenance.ts'
 import { resources } from './resource-types.ts'
 
-/** What the operator declares. */
+/** The machine configuration. */
 export const config: Area = {
   name: 'config',
   resources,
@@ -33,12 +33,12 @@ export const config: Area = {
   methods: (machine) => [applyConfiguration(applyOf(machine)), ...configMethods(applyOf(machine))],
 }
 
-/** The one writer of a machine's configuration. */
+/** The only writer of a machine's configuration. */
 export const configStateOf = (machine: Machine): ConfigState => applyOf(machine).state
 
 const services = new WeakMap<Machine, ConfigApply>()
 
-/** A machine has one apply service: callers hand configurations in there, controllers run its trials. */
+/** A machine has one apply service: callers submit configurations to it, controllers run its trials. */
 function applyOf(machine: Machine): ConfigApply {
   let service = services.get(machine)
   if (!service) {

@@ -1,4 +1,4 @@
-/** Rules between documents: what may be said only once, and in one place. */
+/** Rules between documents: settings that may be given only once, and in one place. */
 import type { DocumentKind, DocumentOf } from '../../document/kind.ts'
 import { VolumeConfig } from '../block/documents/volume.ts'
 import { KubeSpanConfig } from '../kubespan/documents/kubespan.ts'
@@ -6,10 +6,10 @@ import { HostnameConfig } from '../network/documents/hostname.ts'
 import { TimeSyncConfig } from '../time/documents/time-sync.ts'
 import type { V1Alpha1Document } from './documents/v1alpha1.ts'
 
-/** A document beside the legacy one that says what the legacy one says too. */
+/** A document with settings that the v1alpha1 document can have too. */
 interface Conflict {
   kind: DocumentKind
-  /** The path in the legacy document, if it is in conflict with this document. */
+  /** The path in the v1alpha1 document, if it is in conflict with this document. */
   with(legacy: V1Alpha1Document, document: unknown): string | undefined
 }
 
@@ -19,7 +19,7 @@ const conflict = <K extends DocumentKind>(
   within: (legacy: V1Alpha1Document, document: DocumentOf<K>) => string | undefined,
 ): Conflict => ({ kind, with: (legacy, document) => within(legacy, document as DocumentOf<K>) })
 
-/** What each kind is in conflict with. */
+/** The conflicts of each kind. */
 export const conflicts: readonly Conflict[] = [
   conflict(HostnameConfig, ({ machine }) => {
     if (machine?.network?.hostname) return 'machine.network.hostname'

@@ -1,8 +1,8 @@
 /**
- * A whole machine configuration: the legacy document and any number of others.
+ * A whole machine configuration: the v1alpha1 document and any number of others.
  *
- * A container never changes. Patching one gives another; both keep comments and order, and text that nothing touched is kept
- * to the byte.
+ * A container never changes. Patching one returns another; both keep comments and order, and text without changes is kept to the
+ * byte.
  */
 import { ConfigError, type Issue } from '../../document/config-error.ts'
 import { type Decoded, decode } from '../../document/decode.ts'
@@ -25,20 +25,20 @@ export interface ConfigDocument<T = unknown> extends Identified {
   readonly locate: Decoded<T>['locate']
 }
 
-/** What a validation found; only errors make a configuration unusable. */
+/** The result of a validation; only errors make a configuration unusable. */
 export interface Validation {
   errors: Issue[]
   warnings: Issue[]
 }
 
-/** A machine configuration that could be read. */
+/** A machine configuration that could be parsed. */
 export class ConfigContainer {
   private constructor(
     readonly text: string,
     readonly documents: readonly ConfigDocument[],
   ) {}
 
-  /** Reads a configuration. Throws ConfigError with everything that is wrong. */
+  /** Parses a configuration. Throws ConfigError with everything that is wrong. */
   static parse(input: string | Uint8Array): ConfigContainer {
     const stream = parseStream(input)
     const issues: Issue[] = []
@@ -67,7 +67,7 @@ export class ConfigContainer {
     return new ConfigContainer(stream.text, documents)
   }
 
-  /** The legacy document, if there is one. */
+  /** The v1alpha1 document, if there is one. */
   get v1alpha1(): V1Alpha1Document | undefined {
     return this.find(V1Alpha1)
   }
@@ -98,13 +98,13 @@ export class ConfigContainer {
       const legacy = this.v1alpha1
       for (const conflict of conflicts) {
         const path = legacy && conflict.kind === document.kind ? conflict.with(legacy, document.value) : undefined
-        if (path) reporter(document, found).error([], `"${path}" says the same in the v1alpha1 document: keep one of the two`)
+        if (path) reporter(document, found).error([], `"${path}" is set in the v1alpha1 document too: keep one of the two`)
       }
     }
     return found
   }
 
-  /** The configuration after some patches, each a text; checked again as a whole. */
+  /** The configuration after some patches, each a text; validated again as a whole. */
   patch(...patches: (string | Uint8Array)[]): ConfigContainer {
     const parsed = patches.map((patch) => parsePatch(patch))
     const changes = parsed.filter((patch) => ('operations' in patch ? patch.operations : patch.documents).length > 0)
@@ -112,7 +112,7 @@ export class ConfigContainer {
     return ConfigContainer.parse(patchText(this.text, changes))
   }
 
-  /** The strategic merge that makes this configuration into another; empty when they mean the same. */
+  /** The strategic merge patch from this configuration to another; empty when they mean the same. */
   difference(to: ConfigContainer): string {
     const patches = differences(ownDocuments(this.text), ownDocuments(to.text), identity)
     return patches.length ? writeStream(patches, to.text) : ''
@@ -129,7 +129,7 @@ export class ConfigContainer {
 
 const notSupported = (instead: string) => `not supported by this release: ${instead}`
 
-/** The nodes of a container are shared, so changes are made on documents of their own. */
+/** The nodes of a container are shared, so changes are made on copies. */
 const ownDocuments = (text: string): YamlDocument[] => parseStream(text).documents.filter(({ contents }) => !isEmpty(contents))
 
 const identity: Identity = {
@@ -152,7 +152,7 @@ function reporter({ label, locate }: ConfigDocument, into: Validation): Reporter
   return { error: report(into.errors), warning: report(into.warnings) }
 }
 
-/** Documents that say the same, or claim the same name. */
+/** Documents that conflict, or have the same name. */
 function duplicates(documents: ConfigDocument[]): Issue[] {
   const issues: Issue[] = []
   const seen = new Map<string, ConfigDocument>()

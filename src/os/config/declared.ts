@@ -11,8 +11,8 @@ export type MachineSection = NonNullable<V1Alpha1Document['machine']>
 export type ClusterSection = NonNullable<V1Alpha1Document['cluster']>
 
 /**
- * A machine configuration as its readers see it: the sections of the v1alpha1 document, and the container with all documents.
- * These are the very values that were validated; nothing reads the text a second time.
+ * A machine configuration for its readers: the sections of the v1alpha1 document, and the container with all documents. These are
+ * the validated values themselves; the text is not parsed a second time.
  */
 export interface Declared {
   readonly machine: MachineSection

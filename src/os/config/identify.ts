@@ -1,4 +1,4 @@
-/** Which kind a document of a configuration is of. */
+/** The kind of a configuration document. */
 import * as v from 'valibot'
 import { isMap, isScalar, type YAMLMap } from 'yaml'
 import { ConfigError } from '../../document/config-error.ts'
@@ -12,14 +12,14 @@ import { documentKinds } from './kinds.ts'
 /** A document with its kind. */
 export interface Identified {
   kind: DocumentKind
-  /** What tells it from others of its kind. */
+  /** Its name among the documents of its kind. */
   name?: string
   label: string
 }
 
 const legacyKeys = ['version', 'machine', 'cluster', 'debug', 'persist']
 
-/** Tells the kind of a document. Throws ConfigError when it has none, or one that is not known. */
+/** Determines the kind of a document. Throws ConfigError when it has none, or an unknown one. */
 export function identify(document: YamlDocument, lines?: Stream['lines']): Identified {
   const { contents } = document
   const refuse = (message: string, key?: string): never => {
@@ -35,7 +35,7 @@ export function identify(document: YamlDocument, lines?: Stream['lines']): Ident
     if (map.items.some((pair) => legacyKeys.includes(keyOf(pair)))) return { kind: V1Alpha1, label: V1Alpha1.kind }
     const [first] = map.items
     const guess = first ? nearest(keyOf(first), [...legacyKeys, 'kind', 'apiVersion']) : undefined
-    const hint = guess ? `; did you mean ${JSON.stringify(guess)} where it says ${JSON.stringify(keyOf(first!))}?` : ''
+    const hint = guess ? `; did you mean ${JSON.stringify(guess)} instead of ${JSON.stringify(keyOf(first!))}?` : ''
     return refuse(`a document needs "machine" and "cluster", or "apiVersion" and "kind"${hint}`)
   }
   const found = documentKinds.get(kind)

@@ -6,7 +6,7 @@ export const statePath = '/system/state/config.yaml'
 /** The one kept before it. */
 export const previousStatePath = `${statePath}.previous`
 
-/** Keeps a configuration, and the one before it beside it; false when it was kept already. */
+/** Writes a configuration, and the previous one beside it; returns false when it was kept already. */
 export async function keepConfig(files: Pick<Kernel['files'], 'readTextIfThere' | 'writeAtomic'>, text: string): Promise<boolean> {
   const kept = files.readTextIfThere(statePath)
   if (kept === text) return false

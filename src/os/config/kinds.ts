@@ -82,7 +82,7 @@ const kinds: readonly DocumentKind[] = [
 /** Every kind by its name. */
 export const documentKinds: ReadonlyMap<string, DocumentKind> = new Map(kinds.map((kind) => [kind.kind, kind]))
 
-/** Kinds that share one space of names: two of them cannot speak of the same thing. */
+/** Kinds that share one namespace of names: two of them cannot have the same one. */
 export const exclusiveKinds: readonly (readonly DocumentKind[])[] = [
   [BondConfig, BridgeConfig, DummyLinkConfig, LinkConfig, VLANConfig, VRFConfig, WireguardConfig],
   [ExistingVolumeConfig, ExternalVolumeConfig, UserVolumeConfig],

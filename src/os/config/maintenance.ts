@@ -4,7 +4,7 @@ import { configOf } from './parse.ts'
 import { MachineConfig } from './resources/machine-config.ts'
 import { isWhole } from './sources/search.ts'
 
-/** Whether the machine still waits for its first configuration, and so takes one from anybody. */
+/** Whether the machine still waits for its first configuration, which it accepts from any caller. */
 export function inMaintenance(store: Store): boolean {
   if (!store.get(MaintenanceServiceRequest, 'maintenance')) return false
   const config = configOf(store.get(MachineConfig, 'v1alpha1'))

@@ -1,4 +1,4 @@
-/** Configurations read once, however many controllers look at them. */
+/** Parses each configuration once for all controllers. */
 import type { Resource } from '../../cosi/resource.ts'
 import { ConfigContainer } from './container.ts'
 

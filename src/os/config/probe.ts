@@ -1,6 +1,6 @@
-/** Whether somebody answers at an address: what a machine finds out by itself about the way to others. */
+/** Probes whether an address answers, by which a machine checks its own connectivity. */
 
-/** An endpoint: `host:port`, and the authorities (PEM) of which its certificate has to be where the handshake counts. */
+/** An endpoint: `host:port`, and the authorities (PEM) that must have signed its certificate where the handshake counts. */
 export interface Probe {
   readonly host: string
   readonly port: number
@@ -8,8 +8,8 @@ export interface Probe {
 }
 
 /**
- * Connects, within so many milliseconds. A refusal is an answer too: its packets went there and came back. With authorities
- * only a TLS server counts whose certificate is of one of them.
+ * Connects, within so many milliseconds. A refusal is an answer too: its packets made the round trip. With authorities, only a TLS
+ * server with a certificate of one of them counts.
  */
 export function answers({ host, port, authorities }: Probe, timeout: number, signal?: AbortSignal): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
@@ -23,7 +23,7 @@ export function answers({ host, port, authorities }: Probe, timeout: number, sig
       opened.push(socket)
       if (!authorities) resolve(true)
     },
-    // The name does not matter: whoever has a certificate of these authorities is one of ours.
+    // The name does not matter: the holder of a certificate of these authorities is a member.
     handshake: (_, __, error) => resolve(error === null || (error as { code?: string }).code === 'ERR_TLS_CERT_ALTNAME_INVALID'),
     data() {},
     error: (_, error) => refused(error),

@@ -1,9 +1,9 @@
-/** The configuration told from its declarations: as JSON schema for editors and as pages for people. */
+/** The reference of the configuration from its declarations: a JSON schema for editors and pages for readers. */
 import { notedAt, unwrap } from '../../document/decode.ts'
 import { hintsOf, type JsonSchema, jsonSchema } from '../../document/json-schema.ts'
 import type { DocumentKind } from '../../document/kind.ts'
 import { insteadOf } from '../../document/unsupported.ts'
-import { wordsFor } from './documents/words.ts'
+import { descriptionOf } from './documents/descriptions.ts'
 import { documentKinds } from './kinds.ts'
 
 /** The schema of one document of a configuration; a stream of them is checked document by document. */
@@ -13,7 +13,8 @@ export function configSchema(): JsonSchema {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'Machine configuration',
-    description: 'One document of a machine configuration: the first says what machine and cluster are, others are told by their kind.',
+    description:
+      'One document of a machine configuration: the first describes the machine and its cluster, the others are identified by their kind.',
     type: 'object',
     if: { required: ['kind'] },
     // Each kind is checked alone, so that an editor's message is about it and not about all of them.
@@ -32,7 +33,7 @@ export function configSchema(): JsonSchema {
 }
 
 function documentSchema(kind: DocumentKind): JsonSchema {
-  const schema = jsonSchema(kind.schema, (path) => wordsFor(kind.kind, path))
+  const schema = jsonSchema(kind.schema, (path) => descriptionOf(kind.kind, path))
   const { properties, required = [], ...rest } = schema as { properties: JsonSchema; required?: string[] }
   if (kind.apiVersion === '') return { description: kind.description, ...schema }
   return {
@@ -62,7 +63,7 @@ export function referencePage(): string {
 function page(kind: DocumentKind): string[] {
   const head = kind.apiVersion === '' ? [] : ['', '```yaml', `apiVersion: ${kind.apiVersion}`, `kind: ${kind.kind}`, '```']
   const rows = [...keys(kind.schema, '')].map(({ path, schema }) => {
-    const { description = wordsFor(kind.kind, path) ?? '', needed } = hintsOf(schema)
+    const { description = descriptionOf(kind.kind, path) ?? '', needed } = hintsOf(schema)
     const marks = needed || path === kind.nameKey ? ' *needed*' : ''
     const refused = insteadOf(schema)
     const text = refused ? `${description} **Not supported:** ${refused}.` : description

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import { parseAllDocuments } from 'yaml'
 import { hintsOf, type JsonSchema } from '../../../src/document/json-schema.ts'
-import { words, wordsFor } from '../../../src/os/config/documents/words.ts'
+import { descriptionOf, descriptions } from '../../../src/os/config/documents/descriptions.ts'
 import { documentKinds } from '../../../src/os/config/kinds.ts'
 import { configSchema, keys } from '../../../src/os/config/reference.ts'
 import { config } from './machine.ts'
 
 const definitions = configSchema().$defs as Record<string, any>
 
-/** A JSON schema checker of just the words we use; what is wrong, by path. */
+/** A JSON schema checker of the keywords in use; returns what is wrong, by path. */
 function check(schema: any, value: unknown, path = ''): string[] {
   if (schema.anyOf) return schema.anyOf.some((option: unknown) => check(option, value).length === 0) ? [] : [`${path}: fits none`]
   if (schema.const !== undefined && value !== schema.const) return [`${path}: not ${schema.const}`]
@@ -41,8 +41,8 @@ describe('the JSON schema', () => {
       .slice(1)
       .filter(Boolean)
       .map((line) => {
-        const [kind = '', , path = '', type = '', words = '', pattern = '', needed = '', , shown = ''] = line.split('\t')
-        return { kind: kind === 'KubeSpanEndpointsConfig' ? 'KubeSpanEndpoints' : kind, path, type, words, pattern, needed, shown }
+        const [kind = '', , path = '', type = '', values = '', pattern = '', needed = '', , shown = ''] = line.split('\t')
+        return { kind: kind === 'KubeSpanEndpointsConfig' ? 'KubeSpanEndpoints' : kind, path, type, values, pattern, needed, shown }
       })
 
   /** Follows a path of the table: the parent and the schema at it. */
@@ -59,7 +59,7 @@ describe('the JSON schema', () => {
     return { at, parent, key }
   }
 
-  test('has every path of the contract with its type, words and form', async () => {
+  test('has every path of the contract with its type, values and form', async () => {
     const wrong: string[] = []
     const typeOf: [RegExp, (schema: any) => boolean][] = [
       [/^(u?int|uint\d+)$/, ({ type }) => type === 'integer'],
@@ -71,12 +71,13 @@ describe('the JSON schema', () => {
       [/^port-or-range|^file-mode/, ({ type, anyOf }) => type === 'string' || anyOf !== undefined],
       [/./, (schema) => schema.type === 'string' || schema.enum || schema.const !== undefined],
     ]
-    for (const { kind, path, type, words, pattern, needed } of await rows()) {
+    for (const { kind, path, type, values, pattern, needed } of await rows()) {
       if (kind === 'v1alpha1' && (path === 'kind' || path === 'apiVersion')) continue
       const { at, parent, key } = follow(kind, path)
       if (!at) wrong.push(`${kind} ${path}: absent`)
       else if (!typeOf.find(([names]) => names.test(type))![1](at)) wrong.push(`${kind} ${path}: ${type} is ${JSON.stringify(at)}`)
-      else if (words && at.enum && !Bun.deepEquals(words.split('|').sort(), [...at.enum].sort())) wrong.push(`${kind} ${path}: ${at.enum}`)
+      else if (values && at.enum && !Bun.deepEquals(values.split('|').sort(), [...at.enum].sort()))
+        wrong.push(`${kind} ${path}: ${at.enum}`)
       // What a rule says more exactly, the schema need not.
       else if (pattern && !/hardwareAddr|duidRaw|endpoint$/.test(path) && !at.pattern) wrong.push(`${kind} ${path}: no pattern`)
       else if (needed === 'yes' && !parent.required?.includes(key)) wrong.push(`${kind} ${path}: is not needed`)
@@ -111,15 +112,15 @@ describe('the JSON schema', () => {
   })
 })
 
-test('every key says what it is for, and no words are left over', () => {
+test('every key has a description, and no description is unused', () => {
   const silent: string[] = []
   const used = new Set<string | undefined>()
   for (const kind of documentKinds.values())
     for (const { path, schema } of keys(kind.schema, '')) {
       const own = hintsOf(schema).description
-      used.add(own ? undefined : wordsFor(kind.kind, path))
-      if (!own && !wordsFor(kind.kind, path)) silent.push(`${kind.kind} ${path}`)
+      used.add(own ? undefined : descriptionOf(kind.kind, path))
+      if (!own && !descriptionOf(kind.kind, path)) silent.push(`${kind.kind} ${path}`)
     }
   expect(silent).toEqual([])
-  expect(Object.keys(words).filter((key) => !used.has(words[key]))).toEqual([])
+  expect(Object.keys(descriptions).filter((key) => !used.has(descriptions[key]))).toEqual([])
 })

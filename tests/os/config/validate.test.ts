@@ -146,7 +146,7 @@ describe('the legacy document', () => {
       'a hostname in one place',
       'worker',
       'machine: {network: {hostname: a}}',
-      '"machine.network.hostname" says the same in the v1alpha1 document: keep one of the two',
+      '"machine.network.hostname" is set in the v1alpha1 document too: keep one of the two',
     ],
   ] as const)('needs %s', (_, type, patch, message) => {
     const found = findings(type, patch)

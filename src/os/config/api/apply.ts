@@ -3,7 +3,7 @@ import type { ConfigApply } from '../apply/config-apply.ts'
 import { addressOf, callerOf, connectionAge } from './caller.ts'
 import { answering, milliseconds, modeNumber, modeOf } from './mode.ts'
 
-/** Takes a configuration: from anyone while the machine has none, later from administrators only. */
+/** Applies a configuration: for any caller while the machine has none, later for administrators only. */
 export const applyConfiguration = (service: ConfigApply): Method =>
   unary('machine.MachineService/ApplyConfiguration', inMaintenanceOr(['os:admin']), (request, context) => {
     const mode = modeOf(request.mode)

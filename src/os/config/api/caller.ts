@@ -2,7 +2,7 @@ import { connectionAge as ageHeader, callerAddress, callerAuthority, callerName 
 import type { Context } from '../../../rpc/server/method.ts'
 import type { Caller } from '../history/history.ts'
 
-/** Who calls, as far as the door they came in by has told. */
+/** The caller, as far as the listener that accepted the call has identified it. */
 export function callerOf({ roles, peer, metadata }: Pick<Context, 'roles' | 'peer' | 'metadata'>): Caller {
   const actor = metadata[callerName]?.[0] ?? ''
   return { roles: [...roles].sort(), peer: metadata[callerAddress]?.[0] ?? peer, actor: decoded(actor).slice(0, 256) }

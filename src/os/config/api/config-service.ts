@@ -6,7 +6,7 @@ import { digest } from '../trial/marker.ts'
 import { addressOf, callerOf, connectionAge } from './caller.ts'
 import { answering, milliseconds, modeOf } from './mode.ts'
 
-/** Configurations over time: applied with a way back, confirmed, listed, shown and restored. */
+/** The configuration history: applied on trial, confirmed, listed, shown and restored. */
 export const configMethods = (service: ConfigApply): Method[] => [
   unary('ichor.v1.ConfigService/Apply', inMaintenanceOr(['os:admin']), (request, context) =>
     answering(async () => answer(await service.apply(request.data, modeOf(request.mode), options(request, context)))),
@@ -20,7 +20,7 @@ export const configMethods = (service: ConfigApply): Method[] => [
   unary('ichor.v1.ConfigService/Show', ['os:admin'], ({ id }) =>
     answering(() => ({ messages: [{ data: new TextEncoder().encode(service.text(id)) }] })),
   ),
-  // Readers see who applied what when, as explanations tell them too, and nothing of a text.
+  // Readers see who applied which configuration and when, as in explanations, but no text.
   unary('ichor.v1.ConfigService/History', readers, (_, { store }) => {
     const active = store.get(MachineConfig, 'v1alpha1')?.spec
     const kept = store.get(MachineConfig, 'persistent')?.spec
@@ -28,7 +28,7 @@ export const configMethods = (service: ConfigApply): Method[] => [
     // Of several with the same text the last is the one that was applied.
     const last = (wanted: string | undefined) => entries.findLast(({ text }) => text === wanted)?.id
     const [inForce, atStart] = [last(active), last(kept)]
-    const told = entries.map(({ text, by, time, decided, ...entry }) => ({
+    const listed = entries.map(({ text, by, time, decided, ...entry }) => ({
       ...entry,
       ...by,
       time: timestamp(time),
@@ -37,7 +37,7 @@ export const configMethods = (service: ConfigApply): Method[] => [
       active: entry.id === inForce,
       kept: entry.id === atStart,
     }))
-    return { messages: [{ entries: told.reverse() }] }
+    return { messages: [{ entries: listed.reverse() }] }
   }),
 ]
 

@@ -34,7 +34,7 @@ const statuses: Readonly<Record<ApplyError['reason'], StatusName>> = {
   'not-found': 'NotFound',
 }
 
-/** Runs an operation of the apply service; its refusals become statuses. */
+/** Runs an operation of the apply service and turns its refusals into statuses. */
 export async function answering<T>(act: () => Promise<T> | T): Promise<T> {
   try {
     return await act()

@@ -4,7 +4,7 @@ import type { CallObserver } from '../../../rpc/server/call.ts'
 import type { ConfigApply } from '../apply/config-apply.ts'
 import { addressOf, authorityOf, connectionAge } from './caller.ts'
 
-/** Sees by each call that came through apid, and was let in, whether the machine is reached after a change on trial. */
+/** Notes for each accepted call through apid whether the machine is reached after a change on trial. */
 export const observeCalls =
   (service: Pick<ConfigApply, 'state' | 'reached' | 'letIn'>, log: Logger): CallObserver['ended'] =>
   ({ metadata, roles }, status) => {

@@ -1,6 +1,6 @@
 /**
- * The service that takes machine configurations from callers: judges them as a whole, remembers them, and takes the step
- * that puts them in force, keeps them, or both. One at a time.
+ * The service that receives machine configurations from callers: validates them as a whole, records them in the history, and takes
+ * the step that applies or keeps them, or both. One at a time.
  */
 import { formatIssue } from '../../../document/config-error.ts'
 import type { Reporter } from '../../../document/kind.ts'
@@ -23,7 +23,7 @@ import { authoritiesOf, type ReachTarget, type Risk, reachTargets, riskOf, settl
 import { type DiskSelector, refusalsOf } from './refusals.ts'
 import { needsReboot, takesEffectLater } from './when-effective.ts'
 
-/** Why a configuration was not taken. */
+/** Why a configuration was refused. */
 export class ApplyError extends Error {
   override name = 'ApplyError'
   constructor(
@@ -34,15 +34,15 @@ export class ApplyError extends Error {
   }
 }
 
-/** What was done with a configuration. */
+/** The result of applying a configuration. */
 export interface Applied {
   readonly mode: ApplyMode
   readonly warnings: readonly string[]
   readonly details: string
-  /** Number in the history; 0 when nothing was remembered. */
+  /** Number in the history; 0 when nothing was recorded. */
   readonly id: number
   readonly confirmBy?: Date
-  /** Milliseconds within which the machine has to be reached over a new connection. */
+  /** Milliseconds within which the machine must be reached over a new connection. */
   readonly reachWithin?: number
 }
 
@@ -50,19 +50,19 @@ const probeTimeout = 2000
 
 type Dependencies = Pick<Machine, 'store' | 'runtime' | 'log'> & { kernel: Pick<Machine['kernel'], 'mode' | 'files'> }
 
-/** What the service needs from the rest of the machine. */
+/** What the service uses of the rest of the machine. */
 export interface Hooks {
   /** Reboots the machine. */
   reboot?(): void
   /** Why a machine in maintenance cannot be installed with its first configuration; nothing when it can. */
   refuseFirst?(config: ConfigContainer): Promise<string | undefined>
-  /** Why a disk selector picks no disk of this machine; nothing when it picks one. */
+  /** Why a disk selector matches no disk of this machine; nothing when it matches one. */
   refuseSelector?(selector: DiskSelector): string | undefined
-  /** Reports what only this machine knows to be wrong with a configuration. */
+  /** Reports problems of a configuration that only this machine can detect. */
   rules?(config: V1Alpha1Document, report: Reporter): void
-  /** Milliseconds by a clock that nobody sets. */
+  /** Monotonic milliseconds. */
   elapsed?(): number
-  /** Whether somebody answers. */
+  /** Whether a target answers. */
   probe?: typeof answers
 }
 
@@ -71,7 +71,7 @@ export class ConfigApply {
   readonly history: ConfigHistory
   readonly state: ConfigState
   #busy = false
-  /** The trial of authorities that is on, and whether a client showed that it is let in afterwards. */
+  /** The current trial of authorities, and whether a client showed that it is accepted afterwards. */
   #authorities?: AuthorityTrial & { readonly trial: Trial; shown: boolean }
 
   constructor(
@@ -87,7 +87,7 @@ export class ConfigApply {
     return inMaintenance(this.machine.store)
   }
 
-  /** Takes a configuration. Throws ConfigError when it cannot be read, ApplyError when it cannot be used. */
+  /** Applies a configuration. Throws ConfigError when it cannot be parsed, ApplyError when it is refused. */
   async apply(input: Uint8Array | string, mode: ApplyMode, options: ApplyOptions = {}): Promise<Applied> {
     return this.#exclusively(async () => {
       if (options.age !== undefined) await this.#confirmReached(options.age, options.from ?? '')
@@ -110,8 +110,8 @@ export class ConfigApply {
   }
 
   /**
-   * Makes the configuration on trial stay; resolves to its number. `age` is how old the caller's connection is, in
-   * milliseconds. Throws ApplyError 'not-found' when there is no trial.
+   * Confirms the configuration on trial; resolves to its number. `age` is the age of the caller's connection in milliseconds.
+   * Throws ApplyError 'not-found' when there is no trial.
    */
   async confirm(age?: number): Promise<number> {
     return this.#exclusively(async () => {
@@ -125,18 +125,18 @@ export class ConfigApply {
     })
   }
 
-  /** Somebody reached the machine over a connection of this age (milliseconds), or answered it: what only waited for that stays. */
+  /** A peer reached the machine over a connection of this age (milliseconds), or answered it: a trial that waited only for that is confirmed. */
   async reached(age: number, by: string): Promise<void> {
     if (this.#isNew(age)) await this.state.inTurn(() => this.#confirmReached(age, by))
   }
 
-  /** Somebody with a certificate of this authority (its fingerprint) was let in; only a trial of authorities takes note of it. */
+  /** A client with a certificate of this authority (its fingerprint) was accepted; only a trial of authorities uses this. */
   letIn(authority: string): void {
     const waiting = this.#authorities
     if (waiting?.clients.has(authority)) waiting.shown = true
   }
 
-  /** Who shows by an answer that the machine on trial is still reached. */
+  /** The targets whose answer shows that the machine on trial is still reachable. */
   targets(trial: Trial): Probe[] {
     const authorities = authoritiesOf(configOf(this.machine.store.get(MachineConfig, 'v1alpha1')))
     const others = trial.targets.map(({ host, port, tls }) => ({ host, port, ...(tls && { authorities }) }))
@@ -157,7 +157,7 @@ export class ConfigApply {
     return this.state.trial?.kind === 'connectivity' && since !== undefined && since - settleTime >= age
   }
 
-  /** Ends a trial whose time is over. */
+  /** Ends a trial that has expired. */
   async tick(): Promise<void> {
     if (await this.state.tick()) this.hooks.reboot?.()
   }
@@ -210,7 +210,7 @@ export class ConfigApply {
     const refusals = inForce && !maintenance ? refusalsOf(inForce, config, around) : []
     const standing = refusals.filter(({ forcible }) => !(forcible && options.force))
     if (standing.length > 0) {
-      const hint = standing.every(({ forcible }) => forcible) ? ['"talosctl apply-config --force" applies it all the same'] : []
+      const hint = standing.every(({ forcible }) => forcible) ? ['"talosctl apply-config --force" applies it anyway'] : []
       throw invalid([...standing.map(({ message }) => message), ...hint].join('\n'))
     }
     const changes = changesBetween(inForce, config)
@@ -221,7 +221,7 @@ export class ConfigApply {
     const why = requested === 'auto' && needReboot.length > 0 ? [`${needReboot.join(', ')} needs it`] : []
     const notes = maintenance || mode === 'reboot' ? why : takesEffectLater(changes).map((what) => `takes effect later: ${what}`)
     const mayRevert = stays !== undefined && options.from !== undefined && !options.noConfirm
-    // During a trial the change that cuts the machine off may be in force already: what is gone back to is compared with.
+    // During a trial the disruptive change may be in force already, so the configuration to go back to is compared too.
     const lasting = this.state.trial && stays !== undefined ? ConfigContainer.parse(stays) : inForce
     const changed = lasting === inForce ? changes : changesBetween(lasting, config)
     const risk = mayRevert ? riskOf(changed) : undefined
@@ -229,14 +229,14 @@ export class ConfigApply {
     return { mode, changes, notes, stays, lasting, risk, ...planOf(mode, options, { risky: risk !== undefined, needsReboot: rebootBack }) }
   }
 
-  /** Of those who may show later that the machine is reached, those who answer now; none where the caller comes back. */
+  /** The possible later witnesses of reachability that answer now; none where the caller reconnects. */
   async #answering(next: ConfigContainer, risk: Risk, waits: boolean, { from = '', reconnects }: ApplyOptions): Promise<ReachTarget[]> {
     if (reconnects && !waits) return []
     const authorities = authoritiesOf(configOf(this.machine.store.get(MachineConfig, 'v1alpha1')))
     const targets = reachTargets(risk, next, from, this.machine.store)
     const probe = this.hooks.probe ?? answers
     const there = await Promise.all(targets.map(({ tls, ...target }) => probe({ ...target, ...(tls && { authorities }) }, probeTimeout)))
-    // Who answered before the trial that is on counts, although the change on trial may keep them from answering now.
+    // Targets that answered before the current trial count, although the change on trial may keep them from answering now.
     const before = this.state.state === 'connectivity' ? (this.state.trial?.targets ?? []) : []
     const known = ({ host, port }: ReachTarget) => before.some((each) => each.host === host && each.port === port)
     return targets.filter((target, index) => there[index] || known(target))
@@ -257,8 +257,8 @@ export class ConfigApply {
         text,
       })
     } catch (error) {
-      // The history is for people: what cannot be noted there stops nothing.
-      log.error('history of configurations could not be written', { error })
+      // The history is only informative: a failure to write it stops nothing.
+      log.error('write configuration history failed', { error })
       return 0
     }
   }

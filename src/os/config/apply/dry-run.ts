@@ -1,4 +1,4 @@
-/** A dry run in words: what changes, what the controllers would make of it, and what that does to the machine. */
+/** The text of a dry run: the changes, what the controllers make of them, and the effects on the machine. */
 import type { Controller, Input } from '../../../cosi/controller.ts'
 import { type Consequence, rehearse } from '../../../cosi/rehearse.ts'
 import type { Machine } from '../../area.ts'
@@ -16,7 +16,7 @@ export interface Rehearsal {
   readonly mode: ApplyMode
   /** How it differs from the one in force. */
   readonly changes: readonly Change[]
-  /** Notes on when what takes effect. */
+  /** Notes on when settings take effect. */
   readonly notes: readonly string[]
   /** Whether the caller may see the configuration in force. */
   readonly values: boolean
@@ -68,7 +68,7 @@ function consequenceLines(consequences: readonly Consequence[], controllers: rea
 
 const marks = { created: '+', updated: '~', removed: '-' } as const
 
-/** What follows from a change of these kinds, beyond other resources. */
+/** The effects of a change of these kinds, beyond other resources. */
 const effects: Readonly<Record<string, (consequence: Consequence) => string | undefined>> = {
   'KubeletSpecs.kubernetes.talos.dev': () => 'service "kubelet" restarts',
   'EtcdSpecs.etcd.talos.dev': () => 'service "etcd" takes its new settings when it next starts',

@@ -7,7 +7,7 @@ import { reachAfterStart, reachWithin } from './reach.ts'
 /** How a new configuration takes effect. */
 export type ApplyMode = 'auto' | 'no-reboot' | 'reboot' | 'staged' | 'try'
 
-/** What a caller may ask for beside the mode. */
+/** Further options beside the mode. */
 export interface ApplyOptions {
   readonly dryRun?: boolean
   /** Milliseconds a try lasts. */
@@ -17,15 +17,15 @@ export interface ApplyOptions {
   readonly by?: Caller
   /** The address of a caller who is not on the machine itself. */
   readonly from?: string
-  /** How long the caller's connection has been open, in milliseconds. */
+  /** The age of the caller's connection, in milliseconds. */
   readonly age?: number
-  /** Keep it although nobody may reach the machine any more. */
+  /** Keep it although the machine may no longer be reachable. */
   readonly noConfirm?: boolean
   /** The caller connects again and confirms by itself. */
   readonly reconnects?: boolean
-  /** Apply it against what speaks against it, where that may be. */
+  /** Override the refusals that can be overridden. */
   readonly force?: boolean
-  /** The entry of the history that is brought back. */
+  /** The entry of the history that is restored. */
   readonly restored?: number
 }
 
@@ -46,7 +46,7 @@ export function problemOf(mode: ApplyMode, options: ApplyOptions, canRevert: boo
   return undefined
 }
 
-/** The step that is taken, and the trial that begins with it; `risky` when others may not reach the machine any more. */
+/** The step that is taken, and the trial that starts with it; `risky` when the machine may no longer be reachable. */
 export function planOf(
   mode: ApplyMode,
   { trialFor = defaultTrial, confirmWithin }: ApplyOptions,
@@ -60,7 +60,7 @@ export function planOf(
   return { step: 'applyConnectivity', trial: trial('connectivity', waits ? reachAfterStart : reachWithin, needsReboot, waits) }
 }
 
-/** The mode that is meant, or why the one asked for cannot be: `auto` decides, and only a reboot makes some sections take effect. */
+/** The effective mode, or why the requested one is impossible: `auto` decides, and some sections take effect only with a reboot. */
 export function effectiveMode(mode: ApplyMode, needReboot: readonly string[]): ApplyMode | Error {
   if (mode === 'auto') return needReboot.length > 0 ? 'reboot' : 'no-reboot'
   if (needReboot.length === 0 || mode === 'reboot' || mode === 'staged') return mode
@@ -70,10 +70,11 @@ export function effectiveMode(mode: ApplyMode, needReboot: readonly string[]): A
 
 const seconds = (milliseconds: number) => `${Math.round(milliseconds / 1000)}s`
 
-/** What was done, for the caller. */
+/** The result, for the caller. */
 export function describeResult(mode: ApplyMode, trial: Pick<Trial, 'kind' | 'within'> | undefined, notes: readonly string[]): string {
   const more = notes.map((note) => `; ${note}`).join('')
-  if (trial?.kind === 'try') return `Applied configuration in try mode, reverted in ${seconds(trial.within)} unless applied for good${more}`
+  if (trial?.kind === 'try')
+    return `Applied configuration in try mode, reverted in ${seconds(trial.within)} unless applied permanently${more}`
   const unless = { confirm: 'confirmed', connectivity: `the node is reached${mode === 'no-reboot' ? '' : ' after the reboot'}` }
   const way = trial ? `, reverted in ${seconds(trial.within)} unless ${unless[trial.kind as 'confirm']}` : ''
   if (mode === 'staged') return `Staged configuration to be applied after the next reboot${way}`

@@ -1,6 +1,6 @@
 /**
- * Changes that can cut a machine off from those who would mend it, and by what it is found out whether they did: a call over
- * a new connection, or, where the caller does not come back by itself, somebody who answered before and answers again.
+ * Changes that can cut a machine off from its operators, and how that is detected: by a call over a new connection, or, where the
+ * caller does not come back by itself, by a target that answered before and answers again.
  */
 import type { Store } from '../../../cosi/store.ts'
 import { containsAddress, parsePrefix } from '../../../wire/prefix.ts'
@@ -24,11 +24,11 @@ import type { ConfigContainer } from '../container.ts'
 import { V1Alpha1 } from '../documents/v1alpha1.ts'
 import { type Change, isBelow } from '../history/changes.ts'
 
-/** How long the machine has to be reached, and how long after a start, which takes its own time. In milliseconds. */
+/** How long the machine has to be reached, and how long after a boot, which takes its own time. In milliseconds. */
 export const reachWithin = 60_000
 export const reachAfterStart = 180_000
 
-/** How long a change takes to be in force everywhere: what arrives earlier may still have come the old way. */
+/** How long a change takes to be in force everywhere: what arrives earlier may still have used the previous settings. */
 export const settleTime = 3000
 
 const networkKinds: readonly string[] = [
@@ -52,7 +52,7 @@ const networkKinds: readonly string[] = [
 
 const firewallKinds: readonly string[] = [NetworkDefaultActionConfig.kind, NetworkRuleConfig.kind]
 
-/** What about the way to a machine a change puts at risk; undefined for nothing. */
+/** The part of the connectivity that a change puts at risk; undefined for none. */
 export interface Risk {
   readonly network: boolean
   readonly firewall: boolean
@@ -62,7 +62,7 @@ export interface Risk {
   readonly names: boolean
 }
 
-/** Whether others may not reach the machine after these changes. More trust or more names never shut anybody out. */
+/** Whether the machine may become unreachable by these changes. More trust or more names never exclude anyone. */
 export function riskOf(changes: readonly Change[]): Risk | undefined {
   const firewall = changes.some(({ kind }) => firewallKinds.includes(kind))
   const network = changes.some((change) => networkKinds.includes(change.kind) || isBelow(change, ['machine.network']))
@@ -73,7 +73,7 @@ export function riskOf(changes: readonly Change[]): Risk | undefined {
   return network || firewall || authority || names ? { network, firewall, authority, names } : undefined
 }
 
-/** Somebody who may answer; by a TLS handshake where it is the authorities that changed. */
+/** A target that may answer; by a TLS handshake where the authorities changed. */
 export interface ReachTarget {
   readonly host: string
   readonly port: number
@@ -85,8 +85,8 @@ export const apiPort = 50_000
 const mostMembers = 5
 
 /**
- * Who could show that the machine still has its way to others: the caller, the API server, other members, the resolvers.
- * Nobody where a firewall that keeps the caller out is what is changed, for it lets out what it does not let in.
+ * The targets that can show that the machine is still connected: the caller, the API server, other members, the resolvers. None
+ * where the change is a firewall that blocks the caller, since it lets outgoing connections pass.
  */
 export function reachTargets(risk: Risk, next: ConfigContainer, caller: string, store: Pick<Store, 'get' | 'list'>): ReachTarget[] {
   if (risk.firewall && !admits(next, caller, apiPort)) return []
@@ -117,7 +117,7 @@ function endpointOf(config: ConfigContainer): ReachTarget | undefined {
   return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port) || 443, tls: false }
 }
 
-/** Whether the firewall of a configuration lets an address in at a TCP port. */
+/** Whether the firewall of a configuration accepts an address at a TCP port. */
 export function admits(config: ConfigContainer, address: string, port: number): boolean {
   const block = config.find(NetworkDefaultActionConfig)?.ingress === 'block'
   const network = config.v1alpha1?.cluster?.network
@@ -129,7 +129,7 @@ export function admits(config: ConfigContainer, address: string, port: number): 
     if (protocol !== 'tcp' || !ranges.some(([low, high]) => low <= port && port <= high)) continue
     const holds = (subnet: string | undefined) => subnet !== undefined && containsAddress(parsePrefix(subnet), address)
     const named = ingress.some(({ subnet }) => holds(subnet)) && !ingress.some(({ except }) => holds(except))
-    // Where everything else is let in, a rule keeps out those it does not name.
+    // Where the default is accept, a rule blocks what it does not name.
     if (named === block) return block
   }
   return !block

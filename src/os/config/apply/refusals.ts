@@ -1,6 +1,6 @@
 /**
- * What a machine that has a configuration refuses to become, although the new one is valid in itself: another machine, one
- * of another cluster, one that its own cluster would no longer know. One line each.
+ * Changes that a configured machine refuses although the new configuration is valid in itself: another machine type, another
+ * cluster, secrets that its cluster does not accept. One line each.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Store } from '../../../cosi/store.ts'
@@ -15,22 +15,22 @@ import { machineType, type V1Alpha1Document } from '../documents/v1alpha1.ts'
 /** Why a configuration is refused. */
 export interface Refusal {
   readonly message: string
-  /** An operator who means it may insist. */
+  /** An operator may override it with --force. */
   readonly forcible: boolean
 }
 
-/** What the refusals look at beside the two configurations. */
+/** What the refusals check beside the two configurations. */
 export interface Circumstances {
   readonly store: Pick<Store, 'get' | 'list'>
   readonly mode: 'container' | 'metal'
-  /** Why a disk selector picks no disk of this machine. */
+  /** Why a disk selector matches no disk of this machine. */
   readonly refuseSelector?: ((selector: DiskSelector) => string | undefined) | undefined
 }
 
 /** `machine.install.diskSelector`. */
 export type DiskSelector = NonNullable<NonNullable<NonNullable<V1Alpha1Document['machine']>['install']>['diskSelector']>
 
-/** Everything that speaks against replacing the configuration in force with this one. */
+/** Everything against replacing the configuration in force with this one. */
 export function refusalsOf(inForce: ConfigContainer, next: ConfigContainer, around: Circumstances): Refusal[] {
   const [old, now] = [inForce.v1alpha1, next.v1alpha1]
   if (!old) return []
@@ -62,7 +62,7 @@ function typeRefusals(old: V1Alpha1Document, now: V1Alpha1Document, { store }: C
   return [forcible(`machine.type: this machine is a ${was} and would become a ${is}: reset it and configure it again`)]
 }
 
-/** Settings that say which cluster a machine belongs to. One that was not set before is no change of cluster. */
+/** Settings that identify the cluster. Setting one for the first time is no change of cluster. */
 function clusterRefusals(old: V1Alpha1Document, now: V1Alpha1Document): Refusal[] {
   const of = ({ machine, cluster }: V1Alpha1Document): [path: string, value: string | undefined, effect: string][] => [
     ['cluster.id', cluster?.id, 'the machine would belong to another cluster'],
@@ -81,7 +81,7 @@ function clusterRefusals(old: V1Alpha1Document, now: V1Alpha1Document): Refusal[
 
 type Pair = { crt?: string; key?: string } | undefined
 
-/** An authority may be replaced while the one before is still accepted, which is how a rotation goes. */
+/** An authority may be replaced while the previous one is still accepted, as in a rotation. */
 function authorityRefusals(old: V1Alpha1Document, now: V1Alpha1Document): Refusal[] {
   const carriedOver = (path: string, was: Pair, is: Pair, accepted: readonly Pair[] | undefined): Refusal[] => {
     if (!was?.crt || is?.crt === was.crt || accepted?.some((each) => each?.crt === was.crt)) return []
@@ -102,7 +102,7 @@ const networks = {
   serviceSubnets: { what: 'services', usual: ['10.96.0.0/12'] },
 } as const
 
-/** A family may come; what addresses were given from has to stay. */
+/** An address family may be added; the networks in use must stay. */
 function networkRefusals(old: V1Alpha1Document, now: V1Alpha1Document): Refusal[] {
   return (['podSubnets', 'serviceSubnets'] as const).flatMap((key) => {
     const of = (document: V1Alpha1Document): readonly string[] => {
@@ -134,7 +134,7 @@ function hostnameRefusals(inForce: ConfigContainer, next: ConfigContainer, { sto
 function diskRefusals(old: V1Alpha1Document, now: V1Alpha1Document, { store, mode, refuseSelector }: Circumstances): Refusal[] {
   if (mode === 'container') return []
   const { disk, diskSelector } = now.machine?.install ?? {}
-  // Where there is a selector, the disk is not looked at.
+  // Where there is a selector, the disk is not checked.
   if (diskSelector && Object.values(diskSelector).some((value) => value !== undefined)) {
     if (isDeepStrictEqual(diskSelector, old.machine?.install?.diskSelector)) return []
     const why = refuseSelector?.(diskSelector)

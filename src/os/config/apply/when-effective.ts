@@ -1,11 +1,11 @@
-/** When changed settings take effect: most at once, some when something starts the next time, some with a reboot only. */
+/** When changed settings take effect: most at once, some when something starts the next time, some only with a reboot. */
 import { formatPath } from '../../../document/path.ts'
 import { type Change, isBelow } from '../history/changes.ts'
 
-/** What is read once, while the machine starts; and what a machine may not become while it runs. */
+/** Sections that are read once at boot, and changes that a running machine cannot make. */
 const atBoot: readonly string[] = ['machine.type', 'machine.token', 'cluster.id', 'cluster.secret', 'machine.files']
 
-/** The same for machines with a kernel of their own: modules are locked, and devices are named, when the start is over. */
+/** The same for machines with a kernel of their own: modules are locked, and devices are named, once the boot is complete. */
 const atMetalBoot: readonly string[] = ['machine.udev', 'machine.kernel.modules']
 
 /** What waits for something else than a reboot. */
@@ -18,13 +18,13 @@ const later: readonly (readonly [path: string, when: string])[] = [
 /** The files of `machine.files` that are read whenever they change. */
 const livePath = /^\/etc\/cri\/conf\.d\//
 
-/** The sections that take effect with a reboot only; empty when none changed. */
+/** The changed sections that take effect only with a reboot. */
 export function needsReboot(changes: readonly Change[], mode: 'container' | 'metal'): string[] {
   const paths = mode === 'metal' ? [...atBoot, ...atMetalBoot] : atBoot
   return paths.filter((path) => changes.some((change) => isBelow(change, [path]) && !isLive(path, change)))
 }
 
-/** What takes effect later without a reboot, in words. */
+/** The changes that take effect later without a reboot, as text. */
 export function takesEffectLater(changes: readonly Change[]): string[] {
   return later.flatMap(([path, when]) => {
     const changed = changes.filter((change) => isBelow(change, [path])).map((change) => formatPath(change.path))
@@ -32,7 +32,7 @@ export function takesEffectLater(changes: readonly Change[]): string[] {
   })
 }
 
-/** Whether a controller makes the file whenever it changes. */
+/** Whether a controller writes the file whenever it changes. */
 function isLive(prefix: string, { before, after }: Change): boolean {
   if (prefix !== 'machine.files') return false
   const files = [before, after].flat().filter((each) => each !== undefined)

@@ -17,17 +17,17 @@ import type { Environment } from '../sources/platform.ts'
 import { isWhole, type Search, search } from '../sources/search.ts'
 import { sourcesOf } from '../sources/sources.ts'
 
-type Parts = Pick<Machine, 'kernel' | 'store' | 'events'>
+type Dependencies = Pick<Machine, 'kernel' | 'store' | 'events'>
 
 /**
- * Finds the configuration: first the one that was kept, then from source to source in the order of the field, then
- * whatever an operator sends while the machine waits in maintenance. A kept one that does not parse is told and passed
- * over for the one before it. Parts of a configuration are in force while the rest is looked for.
+ * Finds the configuration: first the one that was kept, then from source to source in the documented order, then from an operator
+ * while the machine waits in maintenance. A kept one that cannot be parsed is logged, and the previous one is used. Dependencies of a
+ * configuration are in force while the search goes on.
  */
 export const acquireConfig = (
-  { kernel, store, events }: Parts,
+  { kernel, store, events }: Dependencies,
   state: Pick<ConfigState, 'found' | 'restart'>,
-  { environment = process.env as Environment, ...given }: Partial<Pick<Search, 'sleep' | 'patience'>> & { environment?: Environment } = {},
+  { environment = process.env as Environment, ...given }: Partial<Pick<Search, 'sleep' | 'limits'>> & { environment?: Environment } = {},
 ): Controller => {
   let looked = false
   let searched = false
@@ -42,7 +42,7 @@ export const acquireConfig = (
     outputs: { status: exclusive(AcquireConfigStatus), maintenance: exclusive(MaintenanceServiceRequest) },
     async reconcile({ request, config, volumes, mounts, status, maintenance, background, log }) {
       if (!request.get(acquireId)) return
-      // Until the disks have been looked at nobody knows whether a configuration is kept.
+      // Until the disks have been probed it is not known whether a configuration is kept.
       const mayBeKept = kernel.mode !== 'container' && volumes.get('STATE')?.spec.phase !== 'missing' && !mounts.get(mountId('STATE'))
       if (!looked && mayBeKept) return
       if (!looked && !config.get('v1alpha1')) {
@@ -57,9 +57,9 @@ export const acquireConfig = (
         log.info('no machine configuration, waiting for one over the API')
         return maintenance.put('maintenance', {})
       }
-      background('search', async (signal, wake, tell) => {
+      background('search', async (signal, wake, report) => {
         const found = (text: string) => state.found(text)
-        await search({ ...given, sources, mode: kernel.mode, log, events, signal, tell, found }, present)
+        await search({ ...given, sources, mode: kernel.mode, log, events, signal, report, found }, present)
         searched = !signal.aborted
         wake()
       })
@@ -68,7 +68,7 @@ export const acquireConfig = (
 }
 
 /** The configuration that was kept, or the one before it. */
-function readKept({ kernel: { files }, events }: Parts, log: Logger): string | undefined {
+function readKept({ kernel: { files }, events }: Dependencies, log: Logger): string | undefined {
   for (const path of [statePath, previousStatePath]) {
     const kept = files.readTextIfThere(path)
     if (kept === undefined) continue

@@ -4,12 +4,12 @@ import { settleTime } from '../apply/reach.ts'
 import { answers } from '../probe.ts'
 import { MachineConfig } from '../resources/machine-config.ts'
 
-/** Between two looks whether somebody answers, and for an answer. In milliseconds. */
+/** Interval of probes, and their timeout. In milliseconds. */
 const interval = 2000
 
 /**
- * Finds out by itself whether a machine still reaches others after a change that could have cut it off: one answer from
- * anybody who answered before will do. Callers that come back over a new connection are seen by the apply service.
+ * Checks whether the machine still reaches others after a change that could have cut it off: one answer from any target that
+ * answered before is enough. The apply service notices callers that come back over a new connection.
  */
 export const observeConnectivity = (service: Pick<ConfigApply, 'state' | 'reached' | 'targets'>, probe = answers): Controller =>
   defineController({

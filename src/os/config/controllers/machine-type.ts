@@ -4,7 +4,7 @@ import { configOf } from '../parse.ts'
 import { MachineConfig } from '../resources/machine-config.ts'
 import { MachineType } from '../resources/machine-type.ts'
 
-/** What the configuration makes of this machine. */
+/** The machine type in the configuration. */
 export const configMachineType: Controller = defineController({
   name: 'config.MachineTypeController',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },

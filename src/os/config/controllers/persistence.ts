@@ -4,7 +4,7 @@ import { mountId } from '../../lifecycle/volumes.ts'
 import type { ConfigState } from '../config-state.ts'
 import { MachineConfig } from '../resources/machine-config.ts'
 
-/** Has the configuration kept over restarts, also when STATE is mounted after it was found. */
+/** Keeps the configuration over restarts, also when STATE is mounted after it was found. */
 export const persistConfig = (state: Pick<ConfigState, 'keep'>): Controller =>
   defineController({
     name: 'config.PersistenceController',

@@ -2,7 +2,7 @@ import { type Controller, defineController, weak } from '../../../cosi/controlle
 import type { ConfigApply } from '../apply/config-apply.ts'
 import { AcquireConfigStatus, acquireId } from '../resources/acquire-config.ts'
 
-/** Reverts a configuration whose trial is over, also when the trial began before this start. */
+/** Reverts a configuration whose trial has expired, also when the trial started before this boot. */
 export const endTrial = (service: Pick<ConfigApply, 'state' | 'tick'>): Controller =>
   defineController({
     name: 'config.TrialController',

@@ -14,7 +14,7 @@ export const roleNames = [
   'os:impersonator',
 ]
 
-/** `machine.features`: what is switched on. */
+/** `machine.features`: optional features. */
 export const features = section({
   rbac: notYet(flag, 'roles are always checked, leave it out', { accepts: [true] }),
   stableHostname: flag,

@@ -1,4 +1,4 @@
-/** The first document of a configuration: the machine and the cluster it belongs to. Its sections live in their areas. */
+/** The first document of a configuration: the machine and its cluster. Its sections are declared in their areas. */
 import * as v from 'valibot'
 import { flag, oneOf, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
@@ -18,24 +18,24 @@ import { featureRules, features } from './features.ts'
 
 /** `machine`. */
 export const machine = section({
-  type: v.pipe(text, v.description('What the machine is: controlplane or worker.')),
+  type: v.pipe(text, v.description('The type of the machine: controlplane or worker.')),
   ...machineSecretFields,
   ...machineNodeFields,
   network: machineNetwork,
   disks: machineDisks,
-  install: v.pipe(install, v.description('What is put on which disk.')),
+  install: v.pipe(install, v.description('What is installed on which disk.')),
   files: machineFiles,
   time: machineTime,
   registries: machineRegistries,
   systemDiskEncryption,
-  features: v.pipe(features, v.description('What is switched on.')),
+  features: v.pipe(features, v.description('Optional features.')),
   ...machineRuntimeFields,
 })
 
 /** `cluster`. */
 export const cluster = section({ ...membershipFields, ...clusterKubernetesFields, etcd })
 
-/** The legacy document: told by its keys, for it has no kind. */
+/** The v1alpha1 document: recognized by its keys, for it has no kind. */
 export const V1Alpha1 = defineDocument({
   kind: 'v1alpha1',
   apiVersion: '',
@@ -77,12 +77,12 @@ export const V1Alpha1 = defineDocument({
   },
 })
 
-/** The legacy document as it is read; keyed like its YAML, everything optional. */
+/** The v1alpha1 document after decoding; keyed like its YAML, everything optional. */
 export type V1Alpha1Document = v.InferOutput<typeof V1Alpha1.schema>
 
 const machineTypes = ['init', 'controlplane', 'worker']
 
-/** What the machine is; an empty type means a worker. */
+/** The machine type; an empty type means a worker. */
 export function machineType(document: V1Alpha1Document): 'init' | 'controlplane' | 'worker' {
   const type = document.machine?.type
   return type === 'init' || type === 'controlplane' ? type : 'worker'

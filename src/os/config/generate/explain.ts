@@ -1,16 +1,16 @@
-/** Comments for generated configurations, from the declarations: what a key is for, and what else could be said. */
+/** Comments for generated configurations, from the declarations: the purpose of a key, and further options. */
 import { type Document, isMap, isScalar, isSeq, type Node, type YAMLMap } from 'yaml'
 import { pipeOf, unwrap } from '../../../document/decode.ts'
 import { keyOf } from '../../../document/patch/node.ts'
 import { toYaml } from './yaml.ts'
 
-/** Which comments are wanted. */
+/** Which comments to add. */
 export interface Comments {
   docs?: boolean
   examples?: boolean
 }
 
-/** Puts comments on a document that follows a declaration. */
+/** Adds comments to a document that follows a declaration. */
 export const explain =
   (schema: unknown, comments: Comments) =>
   (document: Document): void =>

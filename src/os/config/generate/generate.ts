@@ -6,7 +6,7 @@ import { type Comments, explain } from './explain.ts'
 import { controlPlaneDocument, type GenerateOptions, workerDocument } from './machine.ts'
 import { toYaml } from './yaml.ts'
 
-/** Texts that change what was generated: strategic merges or JSON patches. */
+/** Patches of the generated configuration: strategic merges or JSON patches. */
 export interface Patches {
   all?: string[]
   controlPlane?: string[]
@@ -16,7 +16,7 @@ export interface Patches {
 const hostname = { apiVersion: 'v1alpha1', kind: 'HostnameConfig', auto: 'stable' }
 const kubespan = { apiVersion: 'v1alpha1', kind: 'KubeSpanConfig', enabled: true }
 
-/** Makes the configuration of one kind of machine, patched and read back; comments only where they are asked for. Throws ConfigError. */
+/** Generates the configuration of one machine type, patched and parsed again; with comments on request. Throws ConfigError. */
 export function generate(
   type: 'controlplane' | 'worker',
   options: GenerateOptions,

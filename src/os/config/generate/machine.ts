@@ -3,7 +3,7 @@ import type { V1Alpha1Document } from '../documents/v1alpha1.ts'
 import type { SecretsBundle } from './secrets.ts'
 import { defaultInstallImage, defaultKubernetesVersion, kubernetesImages } from './versions.ts'
 
-/** What configurations are made from. */
+/** The inputs of generated configurations. */
 export interface GenerateOptions {
   clusterName: string
   /** `https://host:port` of the Kubernetes API. */
@@ -17,7 +17,7 @@ export interface GenerateOptions {
   additionalSans?: string[]
   /** Left out for machines that are not installed: containers. */
   install?: { disk?: string; image?: string } | false
-  /** Registry → URLs that are asked before it. */
+  /** Registry → URLs of its mirrors. */
   registryMirrors?: Record<string, string[]>
   nameservers?: string[]
   discovery?: boolean
@@ -91,7 +91,7 @@ function sharedCluster(options: GenerateOptions) {
   }
 }
 
-/** The legacy document of a control plane. */
+/** The v1alpha1 document of a control plane. */
 export function controlPlaneDocument(options: GenerateOptions): V1Alpha1Document {
   const { secrets, additionalSans = [] } = options
   const { certs } = secrets
@@ -124,7 +124,7 @@ export function controlPlaneDocument(options: GenerateOptions): V1Alpha1Document
   }
 }
 
-/** The legacy document of a worker: no key of any authority. */
+/** The v1alpha1 document of a worker: no key of any authority. */
 export function workerDocument(options: GenerateOptions): V1Alpha1Document {
   const { discovery, ...cluster } = sharedCluster(options)
   return {

@@ -1,7 +1,7 @@
 /**
- * The secrets of a cluster: everything in its configurations that must not be known to others and cannot be made again.
+ * The secrets of a cluster: everything in its configurations that must stay secret and cannot be generated again.
  *
- * Kept as one YAML file, from which configurations and client credentials can be made at any time.
+ * Kept as one YAML file, from which configurations and client credentials can be generated at any time.
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import * as v from 'valibot'
@@ -44,7 +44,7 @@ export const newToken = (): string => `${word(6)}.${word(16)}`
 
 const encoded = ({ crt, key }: PemPair) => ({ crt: toBase64(crt), key: toBase64(key) })
 
-/** Makes fresh secrets; most of the time goes into the RSA key of the service accounts, unless one is given. */
+/** Generates new secrets; most of the time goes into the RSA key of the service accounts, unless one is given. */
 export async function newSecrets({
   now = new Date(),
   serviceAccount = newRsaKey(),
@@ -68,7 +68,7 @@ export async function newSecrets({
   }
 }
 
-/** Reads a file of secrets. Throws ConfigError with everything that is wrong. */
+/** Parses a file of secrets. Throws ConfigError with everything that is wrong. */
 export function parseSecrets(text: string | Uint8Array): SecretsBundle {
   const { documents, lines } = parseStream(text)
   const [document] = documents
@@ -81,7 +81,7 @@ export function parseSecrets(text: string | Uint8Array): SecretsBundle {
 /** Writes the file of secrets. */
 export const formatSecrets = (bundle: SecretsBundle): string => toYaml(bundle)
 
-/** The secrets that a control plane's configuration holds. Throws ConfigError when it is not whole. */
+/** The secrets in a control plane's configuration. Throws ConfigError when some are missing. */
 export function secretsOf(config: ConfigContainer): SecretsBundle {
   const missing: string[] = []
   const need = (path: string, value: string | undefined): string => {

@@ -1,4 +1,4 @@
-/** Client configurations: who may call which machines, with which certificate. */
+/** Client configurations: endpoints, nodes and the client's certificate. */
 import { newCertificate, toBase64, year } from '../../../pki/certificate.ts'
 import { pemOf, type SecretsBundle } from './secrets.ts'
 import { toYaml } from './yaml.ts'
@@ -18,7 +18,7 @@ export interface ClientConfig {
   contexts: Record<string, ClientContext>
 }
 
-/** What a client configuration is made from. */
+/** The inputs of a client configuration. */
 export interface ClientOptions {
   clusterName: string
   endpoints?: string[]
@@ -30,7 +30,7 @@ export interface ClientOptions {
   now?: Date
 }
 
-/** Makes a client configuration, with a certificate signed by the authority of the machine API. */
+/** Generates a client configuration, with a certificate signed by the authority of the machine API. */
 export function newClientConfig(authority: SecretsBundle['certs']['os'], options: ClientOptions): ClientConfig {
   const { clusterName, endpoints = [], nodes, roles = ['os:admin'], lifetime = year, now } = options
   const ca = pemOf(authority)

@@ -1,6 +1,6 @@
 import { version } from '../../../../package.json'
 
-/** The Kubernetes that a new cluster gets unless told otherwise. */
+/** The default Kubernetes version of a new cluster. */
 export const defaultKubernetesVersion = '1.36.3'
 
 /** The installer of this release. */

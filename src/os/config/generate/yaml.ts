@@ -1,6 +1,6 @@
 import { Document, isScalar, Scalar, visit } from 'yaml'
 
-/** Plain values as YAML that reads the same everywhere: two spaces, long texts unbroken, several lines as a block. */
+/** Plain values as portable YAML: indented by two spaces, long texts unbroken, several lines as a block. */
 export function toYaml(value: unknown, decorate?: (document: Document) => void): string {
   // the 1.1 schema quotes all that any reader could take for a number, a boolean or a date
   const document = new Document(value, { schema: 'yaml-1.1', version: '1.1', aliasDuplicateObjects: false })

@@ -1,8 +1,8 @@
-/** Differences of configurations as text: a line for each value that went (`-`) and came (`+`), with its path. */
+/** Differences of configurations as text: a line for each removed (`-`) and added (`+`) value, with its path. */
 import { formatPath } from '../../../document/path.ts'
 import type { Change } from './changes.ts'
 
-/** What stands for a secret. */
+/** Replaces a secret. */
 export const mask = '******'
 
 const longest = 160
@@ -21,7 +21,7 @@ function lines(sign: '-' | '+', { document, path }: Change, value: unknown): str
   return [...leaves(value, place, path.findLast((step) => typeof step === 'string') ?? '')].map(([at, text]) => `${sign} ${at}: ${text}`)
 }
 
-/** A value that came or went as a whole, leaf by leaf. */
+/** A value that was added or removed as a whole, leaf by leaf. */
 function* leaves(value: unknown, place: string, key: string): Generator<[string, string]> {
   const items: [string | number, unknown][] | undefined = Array.isArray(value)
     ? value.map((item, index) => [index, item])
@@ -42,7 +42,7 @@ function shown(value: unknown, key: string): string {
   return text.length > longest ? `${text.slice(0, longest)}… (${text.length} characters)` : text
 }
 
-/** Whether a value is a secret, by the name of its key or by its form. */
+/** Whether a value is a secret, by the name of its key or by its format. */
 export function isSecret(key: string, value: unknown): boolean {
   if (typeof value !== 'string' || value === '') return false
   if (/(token|secret|password|passphrase|privateKey|presharedKey)$/i.test(key) || key === 'auth') return true

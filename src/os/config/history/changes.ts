@@ -1,12 +1,12 @@
 /**
- * How two configurations differ in meaning. Comments, the order of keys and documents, quoting and anchors are no
- * difference; the order of a list is one.
+ * How two configurations differ in meaning. Comments, the order of keys and documents, quoting and anchors are no difference; the
+ * order of a list is one.
  */
 import { formatPath, type Path } from '../../../document/path.ts'
 import type { ConfigContainer } from '../container.ts'
 import { V1Alpha1 } from '../documents/v1alpha1.ts'
 
-/** One value that came, went or is another. */
+/** One value that was added, removed or changed. */
 export interface Change {
   /** The document's kind and name; empty for the v1alpha1 document. */
   readonly document: string
@@ -20,10 +20,10 @@ export interface Change {
 type Tree = Readonly<Record<string, unknown>>
 type Leaf = Pick<Change, 'path' | 'before' | 'after'>
 
-/** Lists whose lengths multiply to more are compared place by place. */
+/** Lists whose lengths multiply to more are compared item by item. */
 const listLimit = 1_000_000
 
-/** Everything that is different, in the order of the documents. */
+/** All differences, in the order of the documents. */
 export function changesBetween(before: ConfigContainer | undefined, after: ConfigContainer): Change[] {
   const [old, now] = [documentsOf(before), documentsOf(after)]
   return [...new Set([...old.keys(), ...now.keys()])].flatMap((key) => {
@@ -75,12 +75,12 @@ function* differences(before: unknown, after: unknown, path: Path): Generator<Le
   for (const key of keys) yield* differences(old?.[key], now?.[key], [...path, key])
 }
 
-/** A map, or a list that came or went as a whole, by its keys. */
+/** A map, or a list that was added or removed as a whole, by its keys. */
 function treeOf(value: unknown): Tree | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Tree) : undefined
 }
 
-/** Items that came and went between those that stayed; as many of both at one place are the same items, changed. */
+/** Items added and removed between those that stayed; equal numbers of both at one place are changed items. */
 function* listDifferences(before: readonly unknown[], after: readonly unknown[], path: Path): Generator<Leaf> {
   let [i, j] = [0, 0]
   for (const [oldEnd, newEnd] of [...matches(before, after), [before.length, after.length] as const]) {
@@ -92,7 +92,7 @@ function* listDifferences(before: readonly unknown[], after: readonly unknown[],
   }
 }
 
-/** The places of a longest common subsequence. */
+/** The positions of a longest common subsequence. */
 function matches(before: readonly unknown[], after: readonly unknown[]): [number, number][] {
   const [a, b] = [before.map((item) => JSON.stringify(item)), after.map((item) => JSON.stringify(item))]
   if (a.length * b.length > listLimit) return []

@@ -1,6 +1,6 @@
 /**
- * The configurations that were applied to this machine: the last ten, with when, by whom, how, and what became of them.
- * Kept in one file on STATE that is replaced as a whole; it holds the configurations' secrets, so only root reads it.
+ * The configurations that were applied to this machine: the last ten, with time, author, mode and outcome. Kept in one file on
+ * STATE that is replaced as a whole; it holds the configurations' secrets, so only root may read it.
  */
 import * as v from 'valibot'
 import type { Logger } from '../../../cosi/log.ts'
@@ -9,7 +9,7 @@ import type { Kernel } from '../../kernel.ts'
 /** Where the history is kept. */
 export const historyPath = '/system/state/config-history.json'
 
-/** How many configurations are remembered. */
+/** How many configurations are kept. */
 export const remembered = 10
 
 const Caller = v.object({ roles: v.array(v.string()), peer: v.string(), actor: v.string() })
@@ -17,10 +17,10 @@ const Caller = v.object({ roles: v.array(v.string()), peer: v.string(), actor: v
 const Entry = v.object({
   id: v.number(),
   time: v.string(),
-  /** `found` for one that was there before the history began, else the mode it was applied with. */
+  /** `found` for one that was there before the history started, else the mode it was applied with. */
   mode: v.picklist(['found', 'auto', 'no-reboot', 'reboot', 'staged', 'try']),
   by: Caller,
-  /** The entry this one brought back. */
+  /** The entry that this one restored. */
   restored: v.optional(v.number()),
   outcome: v.optional(v.picklist(['pending', 'confirmed', 'reverted'])),
   reason: v.optional(v.string()),
@@ -30,7 +30,7 @@ const Entry = v.object({
 
 const File = v.object({ entries: v.array(Entry) })
 
-/** Who handed a configuration in: their roles, address and name as far as they are known. */
+/** The author of a configuration: roles, address and name as far as they are known. */
 export type Caller = v.InferOutput<typeof Caller>
 
 /** One configuration that was applied. */
@@ -39,10 +39,10 @@ export type HistoryEntry = v.InferOutput<typeof Entry>
 /** Why a configuration was reverted that cut the machine off. */
 export const notReached = 'the machine was not reached after it'
 
-/** Why the first configuration of a machine was given up. */
+/** Why the first configuration of a machine was removed. */
 export const notInstalled = 'the machine could not be installed with it'
 
-/** Nobody in particular: the machine itself. */
+/** The machine itself as the author. */
 export const itself: Caller = { roles: [], peer: '', actor: 'machine' }
 
 type Files = Pick<Kernel['files'], 'readTextIfThere' | 'writeAtomic'>
@@ -54,14 +54,14 @@ export class ConfigHistory {
     readonly log: Logger,
   ) {}
 
-  /** All that is remembered, oldest first. */
+  /** All entries, oldest first. */
   list(): HistoryEntry[] {
     const text = this.files.readTextIfThere(historyPath)
     if (text === undefined) return []
     try {
       return v.parse(File, JSON.parse(text)).entries
     } catch (error) {
-      this.log.error('history of configurations is broken and starts again', { path: historyPath, error })
+      this.log.error('configuration history damaged, starting a new one', { path: historyPath, error })
       return []
     }
   }
@@ -71,7 +71,7 @@ export class ConfigHistory {
     return this.list().find((entry) => entry.id === id)
   }
 
-  /** Remembers a configuration and resolves to its number; what is too old is forgotten. */
+  /** Adds a configuration and resolves to its number; the oldest entries are dropped. */
   async add(entry: Omit<HistoryEntry, 'id'>): Promise<number> {
     const entries = this.list()
     const id = (entries.at(-1)?.id ?? 0) + 1
@@ -79,13 +79,13 @@ export class ConfigHistory {
     return id
   }
 
-  /** Notes what became of an entry. */
+  /** Records the outcome of an entry. */
   async decide(id: number, outcome: 'confirmed' | 'reverted', decided: Date, reason?: string): Promise<void> {
     const entries = this.list()
     await this.#write(entries.map((entry) => (entry.id === id ? { ...entry, outcome, decided: decided.toISOString(), reason } : entry)))
   }
 
-  /** Entries that were to be decided and whose trial is not on any more: the machine stopped before they took effect. */
+  /** Reverts pending entries without a current trial: the machine stopped before they took effect. */
   async decideLost(pending: number | undefined, decided: Date): Promise<void> {
     for (const { id, outcome } of this.list())
       if (outcome === 'pending' && id !== pending) await this.decide(id, 'reverted', decided, 'the machine restarted before it was kept')

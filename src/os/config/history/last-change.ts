@@ -1,4 +1,4 @@
-/** Which of the configurations that were applied made a setting what it is. */
+/** Finds the applied configuration that last changed a setting. */
 import { ConfigError } from '../../../document/config-error.ts'
 import { ConfigContainer } from '../container.ts'
 import { V1Alpha1 } from '../documents/v1alpha1.ts'
@@ -7,14 +7,14 @@ import type { ConfigHistory, HistoryEntry } from './history.ts'
 
 /** An entry of the history, as `config-history` lists it. */
 export type LastChange = Pick<HistoryEntry, 'id' | 'time' | 'by' | 'mode'> & {
-  /** The entry before it, which has the setting as it was: `talosctl config-history restore ID` brings it back. */
+  /** The entry before it, which has the previous setting: `talosctl config-history restore ID` brings it back. */
   readonly previous: number
 }
 
 /**
- * The entry that last changed what is at or below a path of the configuration in force: of the v1alpha1 document
- * (`cluster.apiServer.extraArgs`), or of all documents of a kind (`LinkConfig`). Undefined when the setting is as it was
- * before anything that is remembered. Entries that were reverted are left out.
+ * The entry that last changed the configuration in force at or below a path: of the v1alpha1 document
+ * (`cluster.apiServer.extraArgs`), or of all documents of a kind (`LinkConfig`). Undefined when the setting is older than the
+ * history. Entries that were reverted are left out.
  */
 export function lastChangeOf(path: string, history: Pick<ConfigHistory, 'list'>, inForce: string | undefined): LastChange | undefined {
   const entries = history.list()
@@ -33,7 +33,7 @@ function changes(before: string, after: string, path: string): boolean {
     const found = changesBetween(ConfigContainer.parse(before), ConfigContainer.parse(after))
     return found.some((change) => (change.kind === V1Alpha1.kind ? isBelow(change, [path]) : change.kind === path))
   } catch (error) {
-    // Text of another release that this one does not read says nothing about the setting.
+    // A text of another release that cannot be parsed here is ignored.
     if (error instanceof ConfigError) return false
     throw error
   }

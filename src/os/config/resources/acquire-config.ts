@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** Asks for the machine configuration to be looked for. */
+/** Requests the search for the machine configuration. */
 export const AcquireConfigSpec = defineResource({
   type: 'AcquireConfigSpecs.v1alpha1.talos.dev',
   namespace: 'runtime',
@@ -9,10 +9,10 @@ export const AcquireConfigSpec = defineResource({
   spec: v.object({}),
 })
 
-/** The id of the one request for a configuration, and of what answers it. */
+/** The id of the request for a configuration, and of its status. */
 export const acquireId = 'machine-config'
 
-/** Says that the search for a configuration is over. */
+/** States that the search for a configuration has ended. */
 export const AcquireConfigStatus = defineResource({
   type: 'AcquireConfigStatuses.v1alpha1.talos.dev',
   namespace: 'runtime',

@@ -7,7 +7,7 @@ export const MachineConfig = defineResource({
   namespace: 'config',
   displayType: 'MachineConfig',
   sensitive: true,
-  // Clients that edit or patch take the spec for one YAML string only if this says so.
+  // Clients that edit or patch treat the spec as one YAML string only if this is set.
   annotations: { 'talos.dev/yaml-spec': '1' },
   spec: v.string(),
 })

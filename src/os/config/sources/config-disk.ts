@@ -1,24 +1,24 @@
-/** A configuration on a disk of its own: a file system labelled `metal-iso` that holds `config.yaml`. */
+/** A configuration on a separate disk: a file system labelled `metal-iso` that holds `config.yaml`. */
 import type { Store } from '../../../cosi/store.ts'
 import { DiscoveredVolume } from '../../block/resources/discovered-volume.ts'
 import type { Kernel } from '../../kernel.ts'
 import type { Look } from './source.ts'
 
-/** What the file system is called. */
+/** The label of the file system. */
 export const diskLabel = 'metal-iso'
 
 const place = '/run/config-disk'
 const byLabel = `/dev/disk/by-label/${diskLabel}`
-/** Tried in this order where probing did not say what it is. */
+/** Tried in this order where probing did not find the type. */
 const fileSystems = ['iso9660', 'vfat', 'ext4']
 
-interface Parts {
+interface Dependencies {
   files: Pick<Kernel['files'], 'exists' | 'readTextIfThere' | 'mkdirAll'>
   mount: Pick<Kernel['mount'], 'mount' | 'umount'>
 }
 
-/** Reads it as soon as the disk is there. Throws one line when it is not in time, or holds no configuration. */
-export async function readConfigDisk({ files, mount }: Parts, store: Store, { signal, log }: Look): Promise<string> {
+/** Reads it as soon as the disk is there. Throws a one-line error when it is not there in time, or holds no configuration. */
+export async function readConfigDisk({ files, mount }: Dependencies, store: Store, { signal, log }: Look): Promise<string> {
   const found = await disk(files, store, signal)
   if (!found) throw new Error(`read configuration disk: there is no file system labelled "${diskLabel}"`)
   log.info('reading machine configuration from a disk', { device: found.device })
@@ -38,7 +38,7 @@ interface Disk {
   readonly types: readonly string[]
 }
 
-function mountOne(mount: Parts['mount'], disk: Disk): void {
+function mountOne(mount: Dependencies['mount'], disk: Disk): void {
   let last: unknown
   for (const type of disk.types)
     try {

@@ -4,7 +4,7 @@ import { NetworkStatus } from '../../network/resources/network-status.ts'
 import { type Look, largestConfig } from './source.ts'
 import { fillVariables } from './variables.ts'
 
-/** Fetches a text, its address filled in first. Throws one line that says what went wrong, to be tried again. */
+/** Downloads a text after filling in its URL. Throws a one-line error; the caller retries. */
 export async function download(address: string, store: Store, { signal, log }: Look): Promise<string> {
   const url = await fillVariables(address, store, signal)
   if (!(await hasAddress(store, signal))) throw new Error(`fetch "${withoutSecrets(url)}": the machine has no address in its network yet`)
@@ -36,7 +36,7 @@ export async function download(address: string, store: Store, { signal, log }: L
   return Buffer.concat(pieces).toString()
 }
 
-/** Before there is an address nobody can be asked. */
+/** Without an address nothing can be downloaded. */
 async function hasAddress(store: Store, signal: AbortSignal): Promise<boolean> {
   try {
     await store.until(NetworkStatus, 'status', ({ spec }) => spec.addressReady, { signal })
@@ -51,7 +51,7 @@ function reason(error: unknown): string {
   return (message ?? code ?? String(error)).split('\n')[0]!
 }
 
-/** What a log may tell of an address. */
+/** The part of a URL that may be logged. */
 function withoutSecrets(url: string): string {
   const { protocol, host, pathname, search } = new URL(url)
   return `${protocol}//${host}${pathname}${search}`

@@ -1,10 +1,10 @@
 import type { Kernel } from '../../kernel.ts'
 import type { Source } from './source.ts'
 
-/** Where an image carries a configuration of its own. */
+/** The configuration inside an image. */
 export const embeddedPath = '/usr/local/etc/talos/config.yaml'
 
-/** The configuration the image was made with. */
+/** The configuration the image was built with. */
 export const embedded = ({ files }: { files: Pick<Kernel['files'], 'readTextIfThere'> }): Source => ({
   name: 'embedded',
   retried: false,
@@ -12,7 +12,7 @@ export const embedded = ({ files }: { files: Pick<Kernel['files'], 'readTextIfTh
     try {
       return files.readTextIfThere(embeddedPath)
     } catch {
-      // Once more: a medium that fails for a moment must not leave the machine in maintenance, open to everyone.
+      // Retried: a temporary read error must not leave the machine in maintenance, open to all.
       return files.readTextIfThere(embeddedPath)
     }
   },

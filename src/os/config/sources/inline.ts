@@ -1,12 +1,12 @@
-/** Configurations written on the kernel's command line: base64 of zstd of YAML, in as many pieces as it takes. */
+/** Configurations on the kernel command line: base64 of zstd of YAML, in any number of pieces. */
 import { zstdDecompressSync } from 'node:zlib'
 import { type Parameter, parameterValues } from '../../../wire/command-line.ts'
 import { largestConfig, type Source } from './source.ts'
 
-/** Read before the platform is asked. */
+/** Read before the platform's. */
 export const cmdlineEarly = (parameters: readonly Parameter[]): Source => onCommandLine('cmdline-early', 'talos.config.early', parameters)
 
-/** Read after the platform was asked. */
+/** Read after the platform's. */
 export const cmdlineLate = (parameters: readonly Parameter[]): Source => onCommandLine('cmdline-late', 'talos.config.inline', parameters)
 
 const onCommandLine = (name: string, parameter: string, parameters: readonly Parameter[]): Source => ({
@@ -18,7 +18,7 @@ const onCommandLine = (name: string, parameter: string, parameters: readonly Par
   },
 })
 
-/** The text in a value. Throws one line that names the parameter. */
+/** Decodes a value. Throws a one-line error that names the parameter. */
 export function decodeInline(value: string, parameter: string): string {
   if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(value)) throw new Error(`read "${parameter}": it is not base64`)
   try {

@@ -1,4 +1,4 @@
-/** What the platform a machine runs on says: by its name on the kernel's command line, or in the environment. */
+/** The configuration from the platform, which the kernel command line or the environment names. */
 import type { Store } from '../../../cosi/store.ts'
 import { type Parameter, parameterValues } from '../../../wire/command-line.ts'
 import { diskLabel, readConfigDisk } from './config-disk.ts'
@@ -6,22 +6,22 @@ import { download } from './download.ts'
 import type { Source } from './source.ts'
 import { variablesOf } from './variables.ts'
 
-/** What the environment tells init. */
+/** The environment of init. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Platforms that are given the configuration of their machines. */
+/** Platforms that provide configurations. */
 export interface Clouds {
   readonly names: readonly string[]
-  /** What the machine was given; undefined when that is nothing. */
+  /** The platform's configuration; undefined when there is none. */
   userData(name: string, commandLine: string, signal: AbortSignal): Promise<string | undefined>
 }
 
 const noClouds: Clouds = { names: [], userData: async () => undefined }
 
-interface Parts {
+interface Dependencies {
   readonly kernel: Parameters<typeof readConfigDisk>[0]
   readonly store: Store
-  /** The kernel's command line as it is written. */
+  /** The kernel command line. */
   readonly commandLine?: string
   readonly clouds?: Clouds
 }
@@ -38,9 +38,9 @@ export const containerPlatform = (environment: Environment): Source => ({
   },
 })
 
-/** A machine's: where `talos.config` points, else what the platform was given for it. */
+/** A machine's: where `talos.config` points, else the platform's. */
 export function machinePlatform(
-  { kernel, store, commandLine = '', clouds = noClouds }: Parts,
+  { kernel, store, commandLine = '', clouds = noClouds }: Dependencies,
   parameters: readonly Parameter[],
   environment: Environment,
 ): Source {
@@ -49,7 +49,7 @@ export function machinePlatform(
   const wrong = problem(name, where, clouds)
   return {
     name: name || 'platform',
-    // What is wrong on the command line stays wrong.
+    // An error on the command line is permanent.
     retried: wrong === undefined,
     look(look) {
       if (wrong) throw wrong

@@ -1,4 +1,4 @@
-/** Variables in the address of a configuration: what tells this machine from others, filled in as soon as it is known. */
+/** Variables in the URL of a configuration: values that identify this machine, filled in as soon as they are known. */
 import type { AnyResourceType } from '../../../cosi/resource.ts'
 import type { Store } from '../../../cosi/store.ts'
 import { SystemInformation } from '../../hardware/resources/system-information.ts'
@@ -7,7 +7,7 @@ import { LinkStatus } from '../../network/resources/link.ts'
 import { MetaKey } from '../../runtime/resources/meta.ts'
 
 interface Variable {
-  /** What it is, for people. */
+  /** Its name in messages. */
   readonly means: string
   readonly from: AnyResourceType
   read(store: Store): string | undefined
@@ -33,7 +33,7 @@ function firstMac(store: Store): string | undefined {
 
 const pattern = /\$\{(\w+)\}/g
 
-/** Names of the variables in an address. Throws one line for an unknown one, and for what is no address. */
+/** Names of the variables in a URL. Throws a one-line error for an unknown one, and for an invalid URL. */
 export function variablesOf(address: string): string[] {
   const names = [...explicit(address).matchAll(pattern)].map(([, name = '']) => name.toLowerCase())
   for (const name of names)
@@ -45,20 +45,20 @@ export function variablesOf(address: string): string[] {
   return [...new Set(names)]
 }
 
-/** The address with every variable filled in; waits for those not known yet. Throws one line that names them when time is up. */
+/** Fills in all variables of the URL; waits for unknown values. Throws a one-line error that names them on timeout. */
 export async function fillVariables(address: string, store: Store, signal: AbortSignal): Promise<string> {
   const names = variablesOf(address)
   const unknown = () => names.filter((name) => !variables[name]!.read(store))
   await known(names, unknown, store, signal)
   const missing = unknown()
   if (missing.length > 0) {
-    const told = missing.map((name) => `"\${${name}}" (${variables[name]!.means})`).join(', ')
-    throw new Error(`fill in "${address}": nothing known for ${told}`)
+    const missingNames = missing.map((name) => `"\${${name}}" (${variables[name]!.means})`).join(', ')
+    throw new Error(`fill in "${address}": nothing known for ${missingNames}`)
   }
   return explicit(address).replaceAll(pattern, (_, name: string) => encodeURIComponent(variables[name.toLowerCase()]!.read(store)!))
 }
 
-/** Waits until nothing is unknown or the time is up. */
+/** Waits until all values are known, or until the timeout. */
 function known(names: readonly string[], unknown: () => string[], store: Store, signal: AbortSignal): Promise<void> {
   if (unknown().length === 0 || signal.aborted) return Promise.resolve()
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -72,5 +72,5 @@ function known(names: readonly string[], unknown: () => string[], store: Store, 
   })
 }
 
-/** An older way to ask for the UUID: `?uuid=` with nothing behind it. */
+/** The older form of the UUID variable: `?uuid=` without a value. */
 const explicit = (address: string): string => address.replace(/([?&]uuid=)(?=&|#|$)/i, `$1\${uuid}`)

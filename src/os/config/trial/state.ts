@@ -1,37 +1,37 @@
 /**
- * What becomes of the machine configuration, in prose.
+ * The states of the machine configuration.
  *
- * Without a trial (`none`) the configuration on disk is the one that is meant to stay. `apply` replaces it. `try` puts
- * another one in force and leaves the disk as it is: it ends with its time, or with the machine. `provisional` writes the
- * new one to the disk too, to be confirmed by the operator (`confirm`) or by somebody who still reaches the machine
- * (`connectivity`); these trials outlive restarts, and the rest of their time runs on.
+ * Without a trial (`none`) the configuration on disk is the permanent one. `apply` replaces it. `try` puts another one in force and
+ * leaves the disk as it is: it ends with its time, or with the machine. `provisional` writes the new one to the disk too, to be
+ * confirmed by the operator (`confirm`) or by a peer that still reaches the machine (`connectivity`); these trials survive restarts,
+ * with the rest of their time.
  *
- * `confirm` makes the configuration on trial the one that stays. `expire` goes back to the last one that was meant to stay,
- * and so does a `restart` during a try. A configuration that is applied during a trial ends it; what a new trial goes back
- * to is still the last one that was meant to stay, never one that was on trial itself. Whether it has to be tried is judged by
- * its difference from that one too: the change on trial may have cut the machine off already.
+ * `confirm` makes the configuration on trial permanent. `expire` goes back to the last permanent one, and so does a `restart` during
+ * a try. A configuration that is applied during a trial ends it; a new trial still goes back to the last permanent one, never to one
+ * that was on trial itself. Whether it must be tried also depends on its difference from that one: the change on trial may have cut
+ * the machine off already.
  *
- * The disk is written before the resources, and a trial's marker before the configuration: wherever the machine stops in
- * between, the next start finds either the marker, and goes back, or the new configuration without one, which stays.
+ * The disk is written before the resources, and a trial's marker before the configuration: wherever the machine stops in between,
+ * the next start finds either the marker, and goes back, or the new configuration without one, which stays.
  */
 
-/** Which trial is on. */
+/** The current trial. */
 export type TrialState = 'none' | 'try' | 'confirm' | 'connectivity'
 
-/** What may happen. The first four hand in a configuration. */
+/** The events. The first four submit a configuration. */
 export type Step = 'apply' | 'applyTry' | 'applyConfirm' | 'applyConnectivity' | 'confirm' | 'expire' | 'restart'
 
-/** A configuration by its part: the one handed in, the one on trial, or the last one meant to stay. */
+/** A configuration by its role: the submitted one, the one on trial, or the last permanent one. */
 export type Which = 'new' | 'trial' | 'stay'
 
-/** Where a step leads. */
+/** The result of a step. */
 export interface Transition {
   readonly to: TrialState
   /** What the disk holds afterwards. */
   readonly kept: Which
-  /** What is meant to stay afterwards. */
+  /** The permanent configuration afterwards. */
   readonly stays: Which
-  /** What is noted about the trial that ends. */
+  /** The recorded outcome of the trial that ends. */
   readonly outcome?: 'confirmed' | 'reverted'
 }
 
@@ -42,7 +42,7 @@ const applied = {
   applyConnectivity: { to: 'connectivity', kept: 'new', stays: 'stay' },
 } as const satisfies Partial<Record<Step, Transition>>
 
-/** A configuration handed in during a trial ends that trial. */
+/** A configuration submitted during a trial ends that trial. */
 const superseded = {
   apply: { ...applied.apply, outcome: 'reverted' },
   applyTry: { ...applied.applyTry, outcome: 'reverted' },
@@ -60,5 +60,5 @@ const transitions: Record<TrialState, Partial<Record<Step, Transition>>> = {
   connectivity: { ...superseded, confirm: confirmed, expire: reverted, restart: { to: 'connectivity', kept: 'trial', stays: 'stay' } },
 }
 
-/** Where a step leads; undefined when it makes no sense in this state. */
+/** The result of a step; undefined when it is not possible in this state. */
 export const transition = (state: TrialState, step: Step): Transition | undefined => transitions[state][step]

@@ -30,7 +30,7 @@ function configured(text: string, mode: 'container' | 'metal' = 'container') {
   return { store, service, patched, refusal, of: (patch: string, options = {}) => refusal(patched(patch), options) }
 }
 
-const hint = '\n"talosctl apply-config --force" applies it all the same'
+const hint = '\n"talosctl apply-config --force" applies it anyway'
 
 describe('a configured machine refuses', () => {
   test('a configuration without the v1alpha1 document, also by force', async () => {

@@ -13,7 +13,7 @@ import { AcquireConfigSpec, AcquireConfigStatus, acquireId } from '../../../../s
 import { MachineConfig } from '../../../../src/os/config/resources/machine-config.ts'
 import { embeddedPath } from '../../../../src/os/config/sources/embedded.ts'
 import { decodeInline } from '../../../../src/os/config/sources/inline.ts'
-import { patience } from '../../../../src/os/config/sources/search.ts'
+import { defaultLimits } from '../../../../src/os/config/sources/search.ts'
 import { largestConfig } from '../../../../src/os/config/sources/source.ts'
 import { fillVariables, variablesOf } from '../../../../src/os/config/sources/variables.ts'
 import { SystemInformation } from '../../../../src/os/hardware/resources/system-information.ts'
@@ -93,7 +93,7 @@ function machine({
   }
   const owner = { ...parts.machine, kernel } as never
   const { state } = new ConfigApply(owner)
-  runtime.register(acquireConfig(owner, state, { environment, sleep, patience: { ...patience, ...limits } }))
+  runtime.register(acquireConfig(owner, state, { environment, sleep, limits: { ...defaultLimits, ...limits } }))
   runtime.start()
   parts.store.put(AcquireConfigSpec, acquireId, {})
   if (mode === 'metal') parts.store.put(VolumeStatus, 'STATE', { phase: 'missing', type: 'partition' })
