@@ -115,7 +115,7 @@ describe('a request to several nodes', () => {
     }
     await client.until(() => [1, 3, 5].every((stream) => client.headers.has(stream)))
     for (const stream of [1, 3, 5])
-      expect(client.headers.get(stream)).toMatchObject({ 'grpc-status': '4', 'grpc-message': 'the request was not whole within 0.03 s' })
+      expect(client.headers.get(stream)).toMatchObject({ 'grpc-status': '4', 'grpc-message': 'the request was incomplete after 0.03 s' })
     expect(hurried.seen.roles).toEqual([])
   })
 })

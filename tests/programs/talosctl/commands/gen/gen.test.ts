@@ -66,7 +66,7 @@ test('one document goes to standard output, without comments when told', async (
   const { out } = await talosctl(...args, '--with-docs=false', '--with-examples=false')
   expect(out).toStartWith('version: v1alpha1\ndebug: false\nmachine:\n  type: worker\n')
   expect(out).not.toContain('#')
-  expect((await talosctl(...args)).out).toContain('type: worker # What the machine is')
+  expect((await talosctl(...args)).out).toContain('type: worker # The type of the machine')
 })
 
 test.each([
