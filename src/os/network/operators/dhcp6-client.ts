@@ -162,7 +162,7 @@ export class Dhcp6Client {
       if (signal.aborted) return lease
       if (!reply || !this.#usable(reply)) {
         const status = reply?.association(this.#association)?.status ?? reply?.status
-        this.#log.warn(reply ? 'server revoked the lease' : 'the lease has expired', {
+        this.#log.warn(reply ? 'server revoked the lease' : 'lease expired', {
           address: lease.addresses.join(', '),
           reason: status?.message,
         })
