@@ -28,13 +28,18 @@ export function checkRuntime(running: string = Bun.version): void {
     )
 }
 
-/** The packages that the bundler puts into the binary. */
+/**
+ * The packages that the bundler puts into the binary. It runs as a process of its own: a bundler that has looked for packages
+ * before they were installed keeps on not finding them.
+ */
 export async function bundledPackages(): Promise<string[]> {
   const work = mkdtempSync(join(tmpdir(), 'ichor-metafile-'))
   try {
-    const entrypoints = [join(repository, 'src/main.ts')]
-    const { metafile } = await Bun.build({ entrypoints, target: 'bun', splitting: true, outdir: work, metafile: true })
-    const names = Object.keys(metafile?.inputs ?? {}).flatMap((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? [])
+    const metafile = join(work, 'metafile.json')
+    const flags = ['--target=bun', '--splitting', '--outdir', work, `--metafile=${metafile}`]
+    await run([bun, 'build', ...flags, 'src/main.ts'], { cwd: repository })
+    const { inputs } = JSON.parse(readFileSync(metafile, 'utf8')) as { inputs: Record<string, unknown> }
+    const names = Object.keys(inputs).flatMap((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? [])
     return [...new Set(names)].sort()
   } finally {
     rmSync(work, { recursive: true, force: true })
