@@ -31,7 +31,7 @@ const acting = [
 const law: Record<string, string[]> = {
   linux: ['wire'],
   wire: [],
-  cosi: [],
+  cosi: ['wire'],
   document: ['wire'],
   oci: ['wire'],
   pki: ['wire', 'cosi', 'document'],

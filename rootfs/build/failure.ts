@@ -1,6 +1,8 @@
+import { messageOf } from '../../src/wire/error-message.ts'
+
 /** Ends the build with what went wrong; only the unexpected shows where. */
 export function failed(error: unknown): void {
   const known = error instanceof Error && error.constructor !== Error && error.name !== 'TypeError' && error.name !== 'ReferenceError'
-  console.error(known ? `error: ${(error as Error).message}` : error)
+  console.error(known ? `error: ${messageOf(error)}` : error)
   process.exitCode = 1
 }

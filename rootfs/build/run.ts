@@ -1,3 +1,5 @@
+import { messageOf } from '../../src/wire/error-message.ts'
+
 /** A command of the build failed; the message holds the end of its output. */
 export class CommandError extends Error {
   override name = 'CommandError'
@@ -12,7 +14,7 @@ export async function run(
   try {
     child = Bun.spawn([...command], { cwd: options.cwd, env: options.env, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
   } catch (error) {
-    throw new CommandError(`run "${command[0]}": ${(error as Error).message}`)
+    throw new CommandError(`run "${command[0]}": ${messageOf(error)}`)
   }
   const last: string[] = []
   const listen = async () => {

@@ -1,5 +1,6 @@
 /** What `./mkimage.sh` was given, looked at before anything is built of it. */
 import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs'
+import { messageOf } from '../../src/wire/error-message.ts'
 import { type ImageOptions, UsageError } from './options.ts'
 import { checkKeys } from './secure-boot.ts'
 
@@ -30,6 +31,6 @@ async function checkConfig(path: string): Promise<void> {
     const { errors } = ConfigContainer.parse(readFileSync(path)).validate('metal')
     if (errors.length > 0) throw new ConfigError(errors)
   } catch (error) {
-    throw new UsageError(`--embed-config "${path}": ${(error as Error).message}`)
+    throw new UsageError(`--embed-config "${path}": ${messageOf(error)}`)
   }
 }

@@ -3,6 +3,7 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject,
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { messageOf } from '../../src/wire/error-message.ts'
 
 /** The file holds no key that can be used. */
 export class KeyError extends Error {
@@ -18,7 +19,7 @@ export function readKey(path: string): KeyObject {
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
-    throw new KeyError(`key "${path}": ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`)
+    throw new KeyError(`key "${path}": ${(error as NodeJS.ErrnoException).code ?? messageOf(error)}`)
   }
   let key: KeyObject | undefined
   try {

@@ -2,6 +2,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { messageOf } from '../../src/wire/error-message.ts'
 import { dist } from '../build/binary.ts'
 
 /** The help, with every flag. */
@@ -104,7 +105,7 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
   try {
     values = parseArgs({ args: joined(args), options: flags, strict: true }).values
   } catch (error) {
-    throw new UsageError(`${(error as Error).message.split('\n')[0]}; ./mkimage.sh --help lists the flags`)
+    throw new UsageError(`${messageOf(error).split('\n')[0]}; ./mkimage.sh --help lists the flags`)
   }
   if (values.help) return undefined
   const { arch, platform, unlocked, lock: relock } = values

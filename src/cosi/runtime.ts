@@ -4,6 +4,7 @@
  * delay.
  */
 
+import { messageOf } from '../wire/error-message.ts'
 import { background } from './background.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Controller, Input, Output, Reader, Round, Task, Writer } from './controller.ts'
@@ -378,7 +379,7 @@ class Runner {
 
   #trouble(before: Trouble | undefined, error: unknown): Trouble {
     const time = this.runtime.clock.now()
-    const message = error instanceof Error ? error.message : String(error)
+    const message = messageOf(error)
     return { message, time, since: before?.since ?? time, inRow: (before?.inRow ?? 0) + 1 }
   }
 }

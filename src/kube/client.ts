@@ -2,6 +2,7 @@
  * Kubernetes over HTTPS with a client certificate. Discovery of the server maps kinds to paths. Every call has a deadline,
  * and a watch ends when nothing has arrived for too long.
  */
+import { messageOf } from '../wire/error-message.ts'
 import { KubeError } from './errors.ts'
 import { lines } from './lines.ts'
 import type { KubeObject } from './object.ts'
@@ -245,6 +246,6 @@ function refused(status: number, where: string, text: string): KubeError {
 function unreachable(where: string, error: unknown, deadline: AbortSignal, signal?: AbortSignal): unknown {
   if (signal?.aborted) return signal.reason
   if (deadline.aborted) return new KubeError(0, 'Timeout', `${where}: no answer in time`)
-  const detail = error instanceof Error ? error.message : String(error)
+  const detail = messageOf(error)
   return new KubeError(0, 'Unreachable', `${where}: ${detail}`)
 }

@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { LineCounter, parseDocument, stringify } from 'yaml'
 import { duplicateKey } from '../document/unique-keys.ts'
+import { messageOf } from '../wire/error-message.ts'
 import { KubeError } from './errors.ts'
 
 /** A kubeconfig: clusters, users and contexts by name, and all other top-level keys. */
@@ -69,7 +70,7 @@ export function parseKubeconfig(text: string): Kubeconfig {
   try {
     root = document.toJS({ maxAliasCount: 100 }) ?? {}
   } catch (error) {
-    throw malformed(error instanceof Error ? error.message : String(error))
+    throw malformed(messageOf(error))
   }
   if (!isRecord(root)) throw malformed('the document is not a mapping')
   if (root.kind !== undefined && root.kind !== 'Config') throw malformed(`kind is "${root.kind}", not "Config"`)

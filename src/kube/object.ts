@@ -1,5 +1,6 @@
 import { LineCounter, parseAllDocuments } from 'yaml'
 import { duplicateKey } from '../document/unique-keys.ts'
+import { messageOf } from '../wire/error-message.ts'
 import { KubeError } from './errors.ts'
 
 /** Metadata of every Kubernetes object. */
@@ -41,7 +42,7 @@ export function parseManifest(text: string, name: string): KubeObject[] {
     try {
       value = document.toJS({ maxAliasCount: 100 })
     } catch (error) {
-      throw malformed(`document ${index + 1}: ${error instanceof Error ? error.message : String(error)}`)
+      throw malformed(`document ${index + 1}: ${messageOf(error)}`)
     }
     if (value === null || value === undefined) continue
     const items = isObject(value) && value.kind === 'List' && Array.isArray(value.items) ? value.items : [value]

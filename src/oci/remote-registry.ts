@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import * as v from 'valibot'
+import { messageOf } from '../wire/error-message.ts'
 import { formatReference, type Reference } from './reference.ts'
 
 /** A host that may have an image. */
@@ -161,7 +162,7 @@ export class RemoteRegistry {
       return response
     } catch (error) {
       signal?.throwIfAborted()
-      throw new RegistryError(`${new URL(host.url).host}: ${(error as Error).message}`, 'unreachable')
+      throw new RegistryError(`${new URL(host.url).host}: ${messageOf(error)}`, 'unreachable')
     }
   }
 
@@ -180,7 +181,7 @@ export class RemoteRegistry {
       }
     } catch (error) {
       signal?.throwIfAborted()
-      throw new RegistryError(`${host}: transfer interrupted: ${(error as Error).message}`, 'unreachable')
+      throw new RegistryError(`${host}: transfer interrupted: ${messageOf(error)}`, 'unreachable')
     } finally {
       await reader?.cancel().catch(() => {}) // the consumer may stop before the end
     }

@@ -1,5 +1,6 @@
 /** The forms of a spec's values: in the store and in YAML, and on the wire. */
 import { YAML } from 'bun'
+import { messageOf } from '../wire/error-message.ts'
 import { formatMac, parseMac } from '../wire/ip.ts'
 import { enumNames } from './resource-shapes.ts'
 import { type Form, known } from './spec-form.ts'
@@ -95,6 +96,6 @@ function readYaml(reader: Reader): unknown {
   try {
     return YAML.parse(text)
   } catch (error) {
-    throw new ProtoError(`YAML that cannot be read: ${(error as Error).message}`, reader.offset)
+    throw new ProtoError(`YAML that cannot be read: ${messageOf(error)}`, reader.offset)
   }
 }

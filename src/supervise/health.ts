@@ -4,6 +4,7 @@
  */
 
 import type { Clock } from '../cosi/clock.ts'
+import { messageOf } from '../wire/error-message.ts'
 
 /** What to check and how often (milliseconds). */
 export interface HealthCheck {
@@ -56,7 +57,7 @@ async function runCheck(check: HealthCheck['check'], timeout: number, clock: Clo
     const late = clock.sleep(timeout, over.signal).then(() => 'no answer in time')
     return await Promise.race([check(over.signal).then(() => undefined), late])
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return messageOf(error)
   } finally {
     over.abort()
     signal.removeEventListener('abort', abort)

@@ -4,6 +4,7 @@ import { background } from '../cosi/background.ts'
 import type { Clock } from '../cosi/clock.ts'
 import type { Logger } from '../cosi/log.ts'
 import type { Store } from '../cosi/store.ts'
+import { messageOf } from '../wire/error-message.ts'
 import { watchCondition } from './condition.ts'
 import { type Exit, type Run, type RunContext, type ServiceDefinition, Skip } from './definition.ts'
 import { type Health, watchHealth } from './health.ts'
@@ -301,7 +302,7 @@ export class Service {
   }
 }
 
-const failed = (error: unknown): Exit => ({ ok: false, message: error instanceof Error ? error.message : String(error) })
+const failed = (error: unknown): Exit => ({ ok: false, message: messageOf(error) })
 
 function unknown(since: Date): Health {
   return { unknown: true, healthy: false, lastMessage: '', lastChange: since }

@@ -6,6 +6,7 @@
  */
 import type { ASTNode, ParseResult } from '@marcbachmann/cel-js'
 import { Environment, UnsignedInt } from '@marcbachmann/cel-js/evaluator'
+import { messageOf } from '../../wire/error-message.ts'
 import { Re2 } from '../../wire/re2/re2.ts'
 import { costOf, type Extent, extentOf, extentOfType } from './cost.ts'
 import { CelError, celError } from './error.ts'
@@ -187,7 +188,7 @@ function compilePattern(pattern: string, start?: number): Re2 {
     lastPattern = new Re2(pattern)
     return lastPattern
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new CelError(start === undefined ? reason : `character ${start + 1}: ${reason}`)
   }
 }

@@ -1,6 +1,7 @@
 /** The parts that make up the configuration of the pods' daemon. */
 
 import type { SpecOf } from '../../cosi/resource.ts'
+import { messageOf } from '../../wire/error-message.ts'
 import { hostsFolder } from './daemons.ts'
 import type { RegistryConfig } from './resources/registry-config.ts'
 import { formatToml, overlayToml, parseToml, type TomlTable } from './toml.ts'
@@ -81,6 +82,6 @@ function parsePart(name: string, text: string): TomlTable {
   try {
     return parseToml(text)
   } catch (error) {
-    throw new Error(`read "${name}": ${(error as Error).message}: correct the file in machine.files`)
+    throw new Error(`read "${name}": ${messageOf(error)}: correct the file in machine.files`)
   }
 }

@@ -4,6 +4,7 @@ import type { Logger } from '../../cosi/log.ts'
 import type { Channel } from '../../rpc/client/channel.ts'
 import { common } from '../../rpc/enums.ts'
 import { unlessGone } from '../../supervise/containerd/client.ts'
+import { messageOf } from '../../wire/error-message.ts'
 import { type ListedContainer, listContainers } from './containers.ts'
 import { criDaemon } from './daemons.ts'
 
@@ -59,6 +60,6 @@ async function end(channel: Pick<Channel, 'unary'>, containerId: string, signal:
     await waiting
     return undefined
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return messageOf(error)
   }
 }

@@ -7,6 +7,7 @@ import type { Logger } from '../../cosi/log.ts'
 import type { SpecOf } from '../../cosi/resource.ts'
 import type { Store } from '../../cosi/store.ts'
 import { RpcError } from '../../rpc/status.ts'
+import { messageOf } from '../../wire/error-message.ts'
 import { MachineType } from '../config/resources/machine-type.ts'
 import type { Kernel } from '../kernel.ts'
 import { dataFolder, etcdArguments, etcdUid, initialClusterOf, snapshotFile, urlsOf } from './arguments.ts'
@@ -80,7 +81,7 @@ async function joinOrOrder({ store, spec, log, signal, note, others = otherEtcd 
       if (!client) throw new RpcError('Unavailable', 'no other control plane node is known yet')
       return await addSelf(client, spec)
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error)
+      const message = messageOf(error)
       if (end.over) throw new Error(`join the etcd cluster: ${message}`)
       if (message !== reported) {
         log.info('waiting for etcd bootstrap or join', { reason: message })

@@ -5,6 +5,7 @@ import type { SpecOf } from '../../cosi/resource.ts'
 import type { Store } from '../../cosi/store.ts'
 import { failedAs } from '../../supervise/containerd/client.ts'
 import type { Runner } from '../../supervise/definition.ts'
+import { messageOf } from '../../wire/error-message.ts'
 import { lastWordsOf } from '../runtime/explain/last-words.ts'
 import { EtcdStart } from './resources/etcd-start.ts'
 
@@ -54,8 +55,7 @@ export class EtcdStarts {
         return run
       } catch (error) {
         // An unreachable containerd does not count against etcd's settings.
-        if (!context.signal.aborted && !failedAs(error, 'Unavailable'))
-          this.failed(own, error instanceof Error ? error.message : String(error))
+        if (!context.signal.aborted && !failedAs(error, 'Unavailable')) this.failed(own, messageOf(error))
         throw error
       }
     }

@@ -1,6 +1,7 @@
 /** `machine.files`: files that the operator adds to the node. */
 
 import type { Reporter } from '../../document/kind.ts'
+import { messageOf } from '../../wire/error-message.ts'
 import type { Kernel } from '../kernel.ts'
 import { fileMode, fileProblem, isPart, type UserFile, writable } from './documents/machine-files.ts'
 
@@ -25,7 +26,7 @@ export async function writeUserFiles(kernel: Dependencies, wanted: readonly User
     try {
       await write(kernel, file)
     } catch (error) {
-      problems.push(`file "${file.path}": ${(error as Error).message}`)
+      problems.push(`file "${file.path}": ${messageOf(error)}`)
     }
   }
   if (problems.length > 0) throw new UserFileError(problems.join('; '))

@@ -3,6 +3,7 @@
  * another as listed in the takeover table; otherwise it waits and is finally rejected.
  */
 import type { Logger } from '../../cosi/log.ts'
+import { messageOf } from '../../wire/error-message.ts'
 import type { Events } from '../runtime/events.ts'
 import { PhaseLog } from './phase-log.ts'
 
@@ -96,7 +97,7 @@ export class Sequencer {
     const publish = (action: number, error?: unknown) =>
       this.events.publish(
         'machine.SequenceEvent',
-        { sequence: name, action, ...(error ? { error: { message: text(error) } } : {}) },
+        { sequence: name, action, ...(error ? { error: { message: messageOf(error) } } : {}) },
         actorId,
       )
     const began = performance.now()
@@ -111,7 +112,7 @@ export class Sequencer {
     } catch (error) {
       publish(2, error)
       if (abort.signal.aborted) throw abort.signal.reason
-      log.error('sequence failed', { error: text(error) })
+      log.error('sequence failed', { error: messageOf(error) })
       throw error
     } finally {
       if (this.#current?.abort === abort) this.#current = undefined
@@ -133,7 +134,7 @@ export class Sequencer {
         try {
           await task.run(context)
         } catch (error) {
-          throw new Error(`task "${task.name}": ${text(error)}`, { cause: error })
+          throw new Error(`task "${task.name}": ${messageOf(error)}`, { cause: error })
         }
         this.events.publish('machine.TaskEvent', { task: task.name, action: 1 }, actorId)
       }),
@@ -141,7 +142,7 @@ export class Sequencer {
     context.log.info('phase done', { phase: phase.name, took: `${Math.round(performance.now() - began)}ms` })
     this.events.publish('machine.PhaseEvent', { phase: phase.name, action: 1 }, actorId)
     const failed = outcomes.find((outcome) => outcome.status === 'rejected')
-    ended(failed && text(failed.reason))
+    ended(failed && messageOf(failed.reason))
     if (failed) throw failed.reason
   }
 
@@ -160,8 +161,4 @@ export class Sequencer {
     const timer = setTimeout(() => reject(refusal), lockWait)
     await Promise.race([done, late]).finally(() => clearTimeout(timer))
   }
-}
-
-function text(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

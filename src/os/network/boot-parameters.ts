@@ -1,6 +1,7 @@
 /** Parses the network parameters of the kernel command line: `ip=`, `bond=`, `vlan=`, `bridge=`, names and servers (Documentation/admin-guide/nfs/nfsroot, dracut.cmdline(7)). */
 import type { Parameter } from '../../wire/command-line.ts'
 import { parameterValues } from '../../wire/command-line.ts'
+import { messageOf } from '../../wire/error-message.ts'
 import { formatIp, parseIp } from '../../wire/ip.ts'
 import type { BootNetwork } from './boot-network.ts'
 import { bondValues } from './documents/bond.ts'
@@ -30,7 +31,7 @@ export function bootNetwork(parameters: readonly Parameter[]): ParsedBoot {
           const found = read(value)
           return found === undefined ? [] : [found]
         } catch (error) {
-          complaints.push(`kernel parameter "${name}=${value}": ${error instanceof Error ? error.message : String(error)}`)
+          complaints.push(`kernel parameter "${name}=${value}": ${messageOf(error)}`)
           return []
         }
       })

@@ -1,5 +1,6 @@
 import { background } from '../../cosi/background.ts'
 import type { Logger } from '../../cosi/log.ts'
+import { messageOf } from '../../wire/error-message.ts'
 import type { Kernel } from '../kernel.ts'
 
 type Subject = import('../../linux/net/rtnetlink.ts').NetworkSubject
@@ -49,7 +50,7 @@ export function wakeOn(watch: (signal: AbortSignal) => AsyncIterable<unknown>, {
           wake()
         }
       } catch (error) {
-        log.warn('network watch failed, will retry', { error: error instanceof Error ? error.message : String(error) })
+        log.warn('network watch failed, will retry', { error: messageOf(error) })
         await new Promise((resolve) => setTimeout(resolve, retryInterval))
         retryInterval = Math.min(retryInterval * 2, retryIntervals[1])
       }

@@ -1,6 +1,7 @@
 import type { Logger } from '../../cosi/log.ts'
 import type { SpecOf } from '../../cosi/resource.ts'
 import type { Network, Route, RouteChange } from '../../linux/net/rtnetlink.ts'
+import { messageOf } from '../../wire/error-message.ts'
 import { defaultMetric, routeId } from './declared-specs.ts'
 import { familyNumber, routeProtocolName, routeProtocolNumber, routeTableNumber, routeTypeNumber, scopeNumber } from './kernel-names.ts'
 import type { RouteSpec } from './resources/route.ts'
@@ -64,7 +65,7 @@ export class RouteReconciler {
         if (!there) present.set(target(desired), [...rivals, { ...desired, flags: 0, hops: [] } as unknown as Route])
       } catch (error) {
         const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-        if (!notYet.includes(code)) failures.push(error instanceof Error ? error.message : String(error))
+        if (!notYet.includes(code)) failures.push(messageOf(error))
         else {
           log.debug('route waits for its link', { ...fieldsOf(spec), reason: code })
           waiting++

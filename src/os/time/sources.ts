@@ -1,5 +1,6 @@
 /** Sources of time: network servers, and clocks of devices. */
 import { pause } from '../../cosi/pause.ts'
+import { messageOf } from '../../wire/error-message.ts'
 import type { Kernel } from '../kernel.ts'
 import { LeaveAlone, type Source, type SteadyTime } from './ntp/synchronizer.ts'
 import { queryTimeServer, TimeServerError } from './time-server.ts'
@@ -29,7 +30,7 @@ function serverSource(name: string, time: ReadableTime): Source {
       } catch (error) {
         address = undefined
         const retryInterval = error instanceof TimeServerError ? kissIntervals[error.code] : undefined
-        throw retryInterval === undefined ? error : new LeaveAlone((error as Error).message, retryInterval)
+        throw retryInterval === undefined ? error : new LeaveAlone(messageOf(error), retryInterval)
       }
     },
   }

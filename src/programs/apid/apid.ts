@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 import { createLogger, formatEntry } from '../../cosi/log.ts'
 import { onUnexpected, takeUnexpected } from '../../cosi/unexpected.ts'
 import { splitAddress } from '../../rpc/client/dial.ts'
+import { messageOf } from '../../wire/error-message.ts'
 import { Gateway } from './gateway.ts'
 import { watchIdentity } from './identity.ts'
 
@@ -52,7 +53,7 @@ function parse(args: string[]) {
     })
     return values
   } catch (error) {
-    console.error(`apid: ${(error as Error).message}`)
+    console.error(`apid: ${messageOf(error)}`)
     return undefined
   }
 }

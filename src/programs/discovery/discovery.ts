@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 import { createLogger, formatEntry } from '../../cosi/log.ts'
 import { Store } from '../../cosi/store.ts'
 import { servePlain, serveTls } from '../../rpc/server/server.ts'
+import { messageOf } from '../../wire/error-message.ts'
 import { Journal } from '../node-supervisor/journal.ts'
 import { clusterPaths } from '../node-supervisor/layout.ts'
 import { lock } from '../node-supervisor/lock.ts'
@@ -66,7 +67,7 @@ export async function main(args: string[]): Promise<number> {
     await server.close(1_000)
     return 0
   } catch (error) {
-    console.error(`discovery: ${(error as Error).message}`)
+    console.error(`discovery: ${messageOf(error)}`)
     return 1
   } finally {
     release()

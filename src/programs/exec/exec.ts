@@ -3,6 +3,7 @@ import { existsSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { execve, resetForExec } from '../../linux/process/process.ts'
 import { failedWith } from '../../wire/errno.ts'
+import { messageOf } from '../../wire/error-message.ts'
 import { describeExecReport, type ExecReport, formatExecReport } from '../../wire/exec-report.ts'
 import { type ExecOptions, ExecUsageError, parseExecOptions, usage } from './options.ts'
 import { prepare } from './prepare.ts'
@@ -40,7 +41,7 @@ export async function main(args: string[]): Promise<number> {
     execve(path, options.command, env)
   } catch (error) {
     if (code === exitCode.notExecutable && failedWith(error, 'ENOENT')) code = exitCode.notFound
-    report({ kind: 'failed', message: error instanceof Error ? error.message : String(error), code }, options.statusFd)
+    report({ kind: 'failed', message: messageOf(error), code }, options.statusFd)
   }
   return code
 }

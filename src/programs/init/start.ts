@@ -9,6 +9,7 @@ import { isRefusal } from '../../os/lifecycle/install/install-system.ts'
 import { TakenOver } from '../../os/lifecycle/sequencer.ts'
 import { isInstalled } from '../../os/lifecycle/slots/boot-disk.ts'
 import { reboot } from '../../os/lifecycle/stop.ts'
+import { messageOf } from '../../wire/error-message.ts'
 
 /** How often a start is tried before the machine is rebooted, and how long it rests between. */
 const tries = 3
@@ -75,7 +76,7 @@ export async function withRetries<T>(what: string, act: () => T | Promise<T>, sa
       return await act()
     } catch (error) {
       if (left === 0) throw error
-      say(`${what} failed, will be retried: ${error instanceof Error ? error.message : String(error)}`)
+      say(`${what} failed, will be retried: ${messageOf(error)}`)
       await pause(delay, never)
     }
 }

@@ -5,6 +5,7 @@
 
 import { existsSync, mkdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { messageOf } from '../../wire/error-message.ts'
 import { Journal } from './journal.ts'
 import { clusterPaths, nodePaths } from './layout.ts'
 import { LockedError, lock } from './lock.ts'
@@ -54,7 +55,7 @@ export async function main(args: string[]): Promise<number> {
     }
     return 0
   } catch (error) {
-    console.error(`node-supervisor: ${(error as Error).message}`)
+    console.error(`node-supervisor: ${messageOf(error)}`)
     return error instanceof LockedError ? 75 : 1
   }
 }

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { basename } from 'node:path'
 import { boundingSet, capabilities } from '../../linux/process/capabilities.ts'
 import { getrlimit } from '../../linux/process/rlimit.ts'
+import { messageOf } from '../../wire/error-message.ts'
 import { nodeCgroup } from './cgroup-names.ts'
 import { ConsoleLog } from './console-log.ts'
 import type { ContainerPlan } from './container-spec.ts'
@@ -33,7 +34,7 @@ export async function superviseNode(directory: string, self: ProcessIdentity, si
         writeStatus(paths.status, { supervisor: self, state, restarts, last, since: new Date().toISOString() })
       } catch (error) {
         // The node matters more than its status file: with a full disk the error goes to the console.
-        console.note(`write status ${state} failed: ${(error as Error).message}`)
+        console.note(`write status ${state} failed: ${messageOf(error)}`)
       }
     }
     if (cluster.machines) await runMachine({ cluster, machines: cluster.machines, node, directory, console, signal, report })
@@ -49,7 +50,7 @@ export async function superviseNode(directory: string, self: ProcessIdentity, si
         report,
       })
   } catch (error) {
-    console.note(`supervisor stops: ${(error as Error).message}`)
+    console.note(`supervisor stops: ${messageOf(error)}`)
     throw error
   } finally {
     for (const each of forwards) each.close()

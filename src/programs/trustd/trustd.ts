@@ -11,6 +11,7 @@ import { splitAddress } from '../../rpc/client/dial.ts'
 import { follow } from '../../rpc/client/follow.ts'
 import type { ShareLimits } from '../../rpc/http2/shares.ts'
 import { type Server, serveTls } from '../../rpc/server/server.ts'
+import { messageOf } from '../../wire/error-message.ts'
 import { type Authority, certificateMethod } from './certificate.ts'
 import type { MemberRecord, SharedNames } from './claims.ts'
 
@@ -138,7 +139,7 @@ function parse(args: string[]) {
     })
     return values
   } catch (error) {
-    console.error(`trustd: ${(error as Error).message}`)
+    console.error(`trustd: ${messageOf(error)}`)
     return undefined
   }
 }

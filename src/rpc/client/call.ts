@@ -1,5 +1,6 @@
 /** One client call: sends requests no faster than the server reads them, and yields replies and the final status. */
 import { timerDelay } from '../../cosi/timer.ts'
+import { messageOf } from '../../wire/error-message.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
 import { decode, encode } from '../codec.ts'
 import { FrameReader, frameHeader, sealFrame, statusOf, statusOfHttp } from '../frame.ts'
@@ -68,7 +69,7 @@ export class Call {
       }
       stream.end()
     } catch (error) {
-      this.#stop(new RpcError('Canceled', `call "${this.#shape.path}": ${(error as Error).message}`, { cause: error }))
+      this.#stop(new RpcError('Canceled', `call "${this.#shape.path}": ${messageOf(error)}`, { cause: error }))
     }
   }
 

@@ -5,6 +5,7 @@
 import { createHash, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { PeerCertificate } from 'node:tls'
+import { messageOf } from '../../wire/error-message.ts'
 import type { PeerSocket } from '../http2/output.ts'
 import { Session } from '../http2/session.ts'
 import { RpcError } from '../status.ts'
@@ -54,7 +55,7 @@ export function dial(target: Target, { timeout = 20_000, signal }: { timeout?: n
     settle()
     session?.destroy()
     raw?.terminate()
-    const detail = error instanceof Error ? error.message : String(error)
+    const detail = messageOf(error)
     reject(error instanceof RpcError ? error : new RpcError('Unavailable', `connect to "${where}": ${detail}`, { cause: error }))
   }
   const abort = () => fail(new RpcError('Canceled', `connect to "${where}": canceled`))

@@ -1,3 +1,4 @@
+import { messageOf } from '../../wire/error-message.ts'
 import type { Exit, RunContext, Runner } from '../definition.ts'
 
 /** Runs a function inside init. It ends by itself, or soon after its signal is aborted; it cannot be killed. */
@@ -7,7 +8,7 @@ export function task(name: string, run: (context: RunContext) => Promise<void>):
     const end = (): Exit => ({ ok: true, message: `Task "${name}" ended` })
     const failed = (error: unknown): Exit => ({
       ok: false,
-      message: `Task "${name}" failed: ${error instanceof Error ? error.message : String(error)}`,
+      message: `Task "${name}" failed: ${messageOf(error)}`,
     })
     return {
       description: `Task "${name}" started`,

@@ -1,6 +1,7 @@
 import { type Controller, defineController, exclusive, strong } from '../../../cosi/controller.ts'
 import type { Logger } from '../../../cosi/log.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import type { Machine } from '../../area.ts'
 import type { Kernel } from '../../kernel.ts'
 import { fileSystemName } from '../resources/file-system.ts'
@@ -34,7 +35,7 @@ export const mountVolumes = (machine: Pick<Machine, 'spawn'> & { kernel: Pick<Ke
       if (volume.filesystem !== 'xfs' || request.readOnly || repaired.has(id) || !isDamaged(error)) throw error
       repaired.add(id)
       const device = volume.mountLocation ?? ''
-      log.warn('file system damaged, repairing', { volume: id, device, error: (error as Error).message })
+      log.warn('file system damaged, repairing', { volume: id, device, error: messageOf(error) })
       await repairXfs(machine, id, device, log)
     }
     const made = await mountVolume(kernel, volume, request, parent)
@@ -59,7 +60,7 @@ export const mountVolumes = (machine: Pick<Machine, 'spawn'> & { kernel: Pick<Ke
             log[made.filesystem === 'none' ? 'debug' : 'info']('volume mounted', { volume: id, target: made.target })
             reported.delete(id)
           } catch (error) {
-            const message = error instanceof Error ? error.message : String(error)
+            const message = messageOf(error)
             if (reported.get(id) !== message) log.error('mount volume failed', { volume: id, error: message })
             reported.set(id, message)
             wakeIn(retryInterval)

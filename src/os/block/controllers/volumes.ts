@@ -4,6 +4,7 @@
  */
 import { type Controller, defineController, exclusive, strong, weak } from '../../../cosi/controller.ts'
 import type { Resource, SpecOf } from '../../../cosi/resource.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import type { Machine } from '../../area.ts'
 import { DevicesStatus } from '../../runtime/resources/devices-status.ts'
 import { DiscoveredVolume } from '../resources/discovered-volume.ts'
@@ -76,7 +77,7 @@ function failed(config: Config, before: Status | undefined, error: unknown): Sta
     ...waiting(config),
     phase: 'failed',
     preFailPhase: before?.phase === 'failed' ? before.preFailPhase : (before?.phase ?? 'waiting'),
-    errorMessage: error instanceof Error ? error.message : String(error),
+    errorMessage: messageOf(error),
   }
 }
 

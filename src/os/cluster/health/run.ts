@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { messageOf } from '../../../wire/error-message.ts'
 import type { HealthStep } from './steps.ts'
 import type { ClusterView, MachineView } from './view.ts'
 
@@ -70,7 +71,7 @@ async function attempt(check: HealthStep['check'], view: ClusterView, left: numb
   try {
     return { skipped: (await Promise.race([check(naming(view, unanswered)), late.promise])) === 'skip' }
   } catch (error) {
-    return (error instanceof Error ? error.message : String(error)).split('\n')[0] || 'unknown'
+    return messageOf(error).split('\n')[0] || 'unknown'
   } finally {
     clearTimeout(timer)
   }
@@ -83,7 +84,7 @@ function naming(view: ClusterView, unanswered: string[]): ClusterView {
     try {
       return await answer
     } catch (error) {
-      const text = error instanceof Error ? error.message : String(error)
+      const text = messageOf(error)
       throw text.includes(who) ? error : new Error(`${who}: ${text}`, { cause: error })
     } finally {
       unanswered.splice(unanswered.indexOf(who), 1)

@@ -6,6 +6,7 @@ import type { Logger } from '../../../cosi/log.ts'
 import { pause } from '../../../cosi/pause.ts'
 import { ConfigError, formatIssue, type Issue } from '../../../document/config-error.ts'
 import type { Mode } from '../../../document/kind.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import type { Events } from '../../runtime/events.ts'
 import { ConfigContainer } from '../container.ts'
 import type { Source } from './source.ts'
@@ -101,7 +102,7 @@ class Unusable extends Error {
 
 function refuse(source: Source, error: unknown, { log, events }: Search, retryDelay?: number): void {
   const issues = error instanceof ConfigError || error instanceof Unusable ? error.issues.map(formatIssue) : undefined
-  const message = issues ? oneLine(issues) : (error as Error).message
+  const message = issues ? oneLine(issues) : messageOf(error)
   const what = error instanceof Unusable ? 'machine configuration cannot be used' : 'machine configuration could not be read'
   log.error(what, { source: source.name, error: message, ...(retryDelay !== undefined && { retry_in: `${retryDelay}ms` }) })
   const event = error instanceof Unusable ? 'machine.ConfigValidationErrorEvent' : 'machine.ConfigLoadErrorEvent'

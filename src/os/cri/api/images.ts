@@ -7,6 +7,7 @@ import { RpcError } from '../../../rpc/status.ts'
 import { listImages, type PullProgress, pullImage, removeImage } from '../../../supervise/containerd/images.ts'
 import { importImage } from '../../../supervise/containerd/import-image.ts'
 import type { StoreView } from '../../../supervise/definition.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import { channelOfInstance } from '../containerd-instance.ts'
 import { credentialsOf } from '../credentials.ts'
 import { criDaemon, hostsFolder } from '../daemons.ts'
@@ -67,7 +68,7 @@ function referenceOf(text: string): string {
   try {
     return fullReference(text)
   } catch (error) {
-    throw new RpcError('InvalidArgument', (error as Error).message)
+    throw new RpcError('InvalidArgument', messageOf(error))
   }
 }
 

@@ -1,5 +1,6 @@
 import { unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import type { Machine } from '../../area.ts'
 import { memberIdOf } from '../client.ts'
 import { etcdLeave } from '../leave.ts'
@@ -45,7 +46,7 @@ export const etcdLeaveCluster = (machine: Machine) =>
         await etcdLeave(machine)
       } catch (error) {
         if (error instanceof RpcError) throw error
-        throw new RpcError('FailedPrecondition', error instanceof Error ? error.message : String(error))
+        throw new RpcError('FailedPrecondition', messageOf(error))
       }
       return { messages: [{}] }
     }),

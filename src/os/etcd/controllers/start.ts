@@ -2,6 +2,7 @@ import { type Controller, defineController, type Round, shared, weak } from '../
 import type { Resource, SpecOf } from '../../../cosi/resource.ts'
 import type { ServiceSnapshot } from '../../../supervise/snapshot.ts'
 import { isDown } from '../../../supervise/state.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import { type AwaitedImage, awaitedImage, type PullImage, pullRepeatedly } from '../../k8s/component/awaited-image.ts'
 import { settingsAnnotation } from '../../k8s/component/settings.ts'
 import { failureLimit } from '../../k8s/component/trial.ts'
@@ -173,7 +174,7 @@ function problemOf(act: () => unknown): string {
     act()
     return ''
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return messageOf(error)
   }
 }
 

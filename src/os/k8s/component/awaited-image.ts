@@ -1,5 +1,6 @@
 /** The image that a component's new settings name. It is pulled before the running component is stopped. */
 import { pause } from '../../../cosi/pause.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 
 /** Makes an image available before the component that needs it replaces the running one. */
 export type PullImage = (reference: string, signal: AbortSignal) => Promise<void>
@@ -44,5 +45,4 @@ export async function pullRepeatedly(image: AwaitedImage, pull: PullImage, { sig
 }
 
 /** The message for an operator about a failed pull. */
-export const pullError = (image: string, error: unknown): string =>
-  `image "${image}" cannot be pulled: ${error instanceof Error ? error.message : String(error)}`
+export const pullError = (image: string, error: unknown): string => `image "${image}" cannot be pulled: ${messageOf(error)}`

@@ -1,5 +1,6 @@
 import type { KubeObject } from '../../../kube/object.ts'
 import { parseCSR } from '../../../pki/request.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import { formatIp, parseIp } from '../../../wire/ip.ts'
 import { selects } from '../../../wire/prefix.ts'
 
@@ -42,7 +43,7 @@ export function servingRequestProblem(request: KubeObject, records: ServingRecor
   try {
     csr = parseCSR(Buffer.from(spec.request ?? '', 'base64').toString())
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return messageOf(error)
   }
   if (csr.subject.commonName !== spec.username) return `the subject "${csr.subject.commonName ?? ''}" is not the requester`
   const organizations = csr.subject.organizations ?? []

@@ -1,6 +1,7 @@
 /** Installs the system on a disk: partitions, boot loader, the first slot, META. */
 
 import { parameterValues, parseCommandLine } from '../../../wire/command-line.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import { FatVolume, formatFat } from '../../../wire/fat/volume.ts'
 import type { Machine } from '../../area.ts'
 import { known, readDiskTable, withDevice, writeDiskTable } from '../../block/device.ts'
@@ -38,7 +39,7 @@ export async function refuseInstall(
     await planInstall(machine, settings ?? {})
     return undefined
   } catch (error) {
-    return (error as Error).message
+    return messageOf(error)
   }
 }
 

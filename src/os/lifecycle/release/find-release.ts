@@ -1,6 +1,7 @@
 /** Finds a release: on the boot medium, in an uploaded archive, or in a registry. */
 import { parseReference } from '../../../oci/reference.ts'
 import { imageDigest, pullImage, removeImage } from '../../../supervise/containerd/images.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import type { Machine } from '../../area.ts'
 import { credentialsOf } from '../../cri/credentials.ts'
 import { criDaemon, hostsFolder, systemDaemon } from '../../cri/daemons.ts'
@@ -69,7 +70,7 @@ async function pulled(
   try {
     name = fullReference(reference)
   } catch (error) {
-    throw new ReleaseError((error as Error).message)
+    throw new ReleaseError(messageOf(error))
   }
   const onDisk = !inMemory && supervisor.get('cri')?.state === 'Running'
   const [daemon, root] = onDisk ? [criDaemon, '/var/lib/containerd'] : [systemDaemon, '/system/var/lib/containerd']
@@ -86,7 +87,7 @@ async function pulled(
   try {
     await pullImage(channel, name, { hostsDir: hostsFolder, credentials, progress, unpack: false, signal })
   } catch (error) {
-    throw new ReleaseError(`pull "${name}": ${(error as Error).message}; nothing was changed`)
+    throw new ReleaseError(`pull "${name}": ${messageOf(error)}; nothing was changed`)
   }
   const digest = await imageDigest(channel, name)
   if (!digest) throw new ReleaseError(`pull "${name}": the image was removed meanwhile; nothing was changed`)

@@ -1,3 +1,4 @@
+import { messageOf } from '../../../wire/error-message.ts'
 import type { Machine } from '../../area.ts'
 import type { Task } from '../sequencer.ts'
 import { isInstalled, withBootLoader } from '../slots/boot-disk.ts'
@@ -25,7 +26,7 @@ export const kexecPrepare = ({ kernel, store }: Machine): Task => ({
       reboot.loadNextKernel(`${folder}/kernel`, `${folder}/initramfs`, files.readText('/proc/cmdline').trim())
       log.info('kexec prepared')
     } catch (error) {
-      log.info('kexec unavailable, rebooting through the firmware', { error: (error as Error).message })
+      log.info('kexec unavailable, rebooting through the firmware', { error: messageOf(error) })
     } finally {
       await files.remove(folder)
     }

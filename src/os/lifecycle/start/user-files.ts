@@ -1,3 +1,4 @@
+import { messageOf } from '../../../wire/error-message.ts'
 import type { Machine } from '../../area.ts'
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
@@ -15,7 +16,7 @@ export const putUserFiles = ({ kernel, store }: Pick<Machine, 'kernel' | 'store'
     } catch (error) {
       log.error('write machine.files failed', { error })
       const message = 'not all files of the configuration could be written at this start: correct machine.files'
-      store.put(Diagnostic, 'machine-files', { message, details: [(error as Error).message] })
+      store.put(Diagnostic, 'machine-files', { message, details: [messageOf(error)] })
     }
   },
 })

@@ -1,4 +1,5 @@
 /** Checks whether etcd keeps its quorum without this node. */
+import { messageOf } from '../../../wire/error-message.ts'
 import type { Machine } from '../../area.ts'
 import { MachineType } from '../../config/resources/machine-type.ts'
 import { type EtcdClient, hexId, type Member, memberIdOf } from '../../etcd/client.ts'
@@ -31,7 +32,7 @@ export async function quorumWithoutSelf({ store }: Pick<Dependencies, 'store'>, 
     id = await memberIdOf(own)
     members = await own.members()
   } catch (error) {
-    return { holds: false, text: `etcd of this node does not answer (${(error as Error).message}): see "talosctl etcd status"` }
+    return { holds: false, text: `etcd of this node does not answer (${messageOf(error)}): see "talosctl etcd status"` }
   } finally {
     own.close()
   }

@@ -3,6 +3,7 @@ import { type Controller, defineController, exclusive, shared, weak } from '../.
 import { pause } from '../../../cosi/pause.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Store } from '../../../cosi/store.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import { formatIp, parseIp } from '../../../wire/ip.ts'
 import { VolumeMountStatus } from '../../block/resources/volume-mount.ts'
 import { SystemInformation } from '../../hardware/resources/system-information.ts'
@@ -123,7 +124,7 @@ export const recallPlatformConfig = ({ files }: { files: Pick<KeptFiles, 'readTe
       try {
         config.put('cached', readPlatformConfig(text, keptPath))
       } catch (error) {
-        log.warn('read cached platform configuration failed, ignoring it', { error: (error as Error).message })
+        log.warn('read cached platform configuration failed, ignoring it', { error: messageOf(error) })
       }
     },
   })

@@ -4,6 +4,7 @@ import { pause } from '../../../cosi/pause.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { timerDelay } from '../../../cosi/timer.ts'
 import { milliseconds } from '../../../document/quantity.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import { declared, findAll } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { TCPProbeConfig } from '../documents/tcp-probe.ts'
@@ -55,7 +56,7 @@ export const runProbes = (connect: Connect): Controller => {
               report(true, '')
             } catch (error) {
               if (signal.aborted) return
-              if (++failures > spec.failureThreshold) report(false, error instanceof Error ? error.message : String(error))
+              if (++failures > spec.failureThreshold) report(false, messageOf(error))
             }
             await pause(Math.max(10, milliseconds(spec.interval)), signal)
           }
@@ -73,8 +74,7 @@ export const connectTcp: Connect = (endpoint, timeout, signal) => {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   if (!host) return Promise.reject(new Error(`"${endpoint}" is not an endpoint, like "example.com:443"`))
   const timer = setTimeout(() => reject(new Error(`connect to "${endpoint}": no answer within ${timeout} ms`)), timerDelay(timeout))
-  const refused = (reason: unknown) =>
-    reject(new Error(`connect to "${endpoint}": ${reason instanceof Error ? reason.message : String(reason)}`))
+  const refused = (reason: unknown) => reject(new Error(`connect to "${endpoint}": ${messageOf(reason)}`))
   signal.addEventListener('abort', () => reject(signal.reason), { once: true })
   Bun.connect({
     hostname: host,

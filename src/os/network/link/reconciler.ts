@@ -1,6 +1,7 @@
 import type { Logger } from '../../../cosi/log.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Link, LinkData, Network } from '../../../linux/net/rtnetlink.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import type { Kernel } from '../../kernel.ts'
 import type { LinkSpec } from '../resources/link.ts'
 import { changedData, linkData } from './data.ts'
@@ -46,7 +47,7 @@ export class LinkReconciler {
       try {
         act()
       } catch (error) {
-        failures.push(error instanceof Error ? error.message : String(error))
+        failures.push(messageOf(error))
       }
     }
     const desiredByName = new Map(specs.map((desired) => [desired.name, desired]))

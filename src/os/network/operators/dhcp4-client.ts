@@ -17,6 +17,7 @@ import {
   optionAddresses,
   optionNumber,
 } from '../../../wire/dhcp/dhcp4.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import { parseMac } from '../../../wire/ip.ts'
 import type { Clock } from './operator.ts'
 
@@ -238,7 +239,7 @@ export class Dhcp4Client {
     try {
       this.#transport.send(message, to)
     } catch (error) {
-      this.#log.debug('send DHCP message failed, will retry', { error: error instanceof Error ? error.message : String(error) })
+      this.#log.debug('send DHCP message failed, will retry', { error: messageOf(error) })
     }
   }
 

@@ -16,6 +16,7 @@ import {
   dhcp6Type,
   writeAssociation,
 } from '../../../wire/dhcp/dhcp6.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import type { Clock } from './operator.ts'
 
 /** A lease, with expiry times on the client's clock. */
@@ -228,7 +229,7 @@ export class Dhcp6Client {
     try {
       this.#transport.send(message)
     } catch (error) {
-      this.#log.debug('send DHCP message failed, will retry', { error: error instanceof Error ? error.message : String(error) })
+      this.#log.debug('send DHCP message failed, will retry', { error: messageOf(error) })
     }
   }
 

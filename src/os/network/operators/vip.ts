@@ -1,3 +1,4 @@
+import { messageOf } from '../../../wire/error-message.ts'
 import type { Kernel } from '../../kernel.ts'
 import type { Findings, Operator } from './operator.ts'
 
@@ -61,7 +62,7 @@ export const vipOperator =
           signal,
         )
       } catch (error) {
-        const message = error instanceof Error ? error.message : String(error)
+        const message = messageOf(error)
         if (!signal.aborted && message !== reason) log.debug('shared address election waiting', { address: ip, reason: message })
         reason = message
       } finally {

@@ -3,6 +3,7 @@ import * as v from 'valibot'
 import { LineCounter, parseDocument } from 'yaml'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { duplicateKey } from '../../../document/unique-keys.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import { canonicalDestination, canonicalPrefix } from '../link/declared.ts'
 import { PlatformConfig } from '../resources/platform-config.ts'
 
@@ -27,7 +28,7 @@ export function parseMapping(text: string, what: string): Readonly<Record<string
     if (wrong) throw new Error(wrong)
     value = document.toJS({ maxAliasCount: 0 })
   } catch (error) {
-    throw new PlatformConfigError(`${what}: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}`)
+    throw new PlatformConfigError(`${what}: ${messageOf(error).split('\n')[0]}`)
   }
   if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new PlatformConfigError(`${what}: expected a mapping`)
   return value as Record<string, unknown>

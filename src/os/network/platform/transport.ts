@@ -1,5 +1,6 @@
 /** Access to platform metadata: bounded HTTP requests, and disks by label. */
 import type { Store } from '../../../cosi/store.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import { DiscoveredVolume } from '../../block/resources/discovered-volume.ts'
 import { SystemInformation } from '../../hardware/resources/system-information.ts'
 import type { Kernel } from '../../kernel.ts'
@@ -63,7 +64,7 @@ export async function fetchText(
   try {
     response = await fetch(url, { method, headers: { ...headers }, body, signal: limit, redirect: 'manual' })
   } catch (error) {
-    throw failed(limit.aborted ? `no answer within ${timeout / 1000} s` : String((error as Error).message).split('\n')[0]!)
+    throw failed(limit.aborted ? `no answer within ${timeout / 1000} s` : messageOf(error).split('\n')[0]!)
   }
   if (!response.ok) {
     await response.body?.cancel()
@@ -79,7 +80,7 @@ export async function fetchText(
       pieces.push(piece)
     }
   } catch (error) {
-    throw failed(limit.aborted ? 'response incomplete after timeout' : (error as Error).message)
+    throw failed(limit.aborted ? 'response incomplete after timeout' : messageOf(error))
   }
   return Buffer.concat(pieces).toString()
 }

@@ -1,5 +1,6 @@
 /** Probes the cluster's endpoint: whether it answers, and which authority signed its certificate. */
 import type { Store } from '../../../cosi/store.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import { encodePem, pemLabels } from '../../../wire/pem.ts'
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
@@ -27,7 +28,7 @@ export async function endpointTrouble(evidence: Evidence, signal?: AbortSignal):
         kind: 'outside',
         subject: `cluster endpoint ${endpoint}`,
         sentence,
-        error: error instanceof Error ? error.message : String(error),
+        error: messageOf(error),
       },
     ]
   }

@@ -1,5 +1,6 @@
 /** Causes outside of the store: full disks and time servers. */
 import type { Store } from '../../../cosi/store.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import type { Kernel } from '../../kernel.ts'
 import { TimeServerStatus } from '../../network/resources/time-server.ts'
 import { TimeStatus } from '../../time/resources/time-status.ts'
@@ -67,4 +68,3 @@ export async function silentTimeServers(
 }
 
 const mebibytes = (bytes: number) => Math.floor(bytes / 2 ** 20)
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

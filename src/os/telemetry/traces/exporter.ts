@@ -3,6 +3,7 @@
  * spans are counted, and the count is logged when the export works again.
  */
 import type { Logger } from '../../../cosi/log.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import { exportRequest } from './otlp.ts'
 import type { TraceSettings } from './settings.ts'
 import type { Span } from './span.ts'
@@ -103,7 +104,7 @@ export class TraceExporter {
       }
       return undefined
     } catch (error) {
-      return this.#failed((error as Error).message)
+      return this.#failed(messageOf(error))
     }
   }
 

@@ -6,6 +6,7 @@
  * far answer is more likely a network problem than the truth.
  */
 import type { Logger } from '../../../cosi/log.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import { ClockFilter } from './clock-filter.ts'
 import { type Consensus, consensus } from './selection.ts'
 
@@ -145,7 +146,7 @@ export class Synchronizer {
         } catch (error) {
           if (signal.aborted) return
           polled.reading = undefined
-          const problem = error instanceof Error ? error.message : String(error)
+          const problem = messageOf(error)
           if (error instanceof LeaveAlone) polled.skippedUntil = this.#time.now() + error.retryInterval
           if (problem !== polled.problem) this.#log.warn('time server failed', { server: polled.source.name, error: problem })
           polled.problem = problem

@@ -1,5 +1,6 @@
 /** Columns about control groups: ready-made sets, and those a file describes. */
 import * as v from 'valibot'
+import { messageOf } from '../../../wire/error-message.ts'
 import { UsageError } from '../failure.ts'
 import type { Group } from './tree.ts'
 import { forms, groupValue, share, shown } from './value.ts'
@@ -117,7 +118,7 @@ export function columnsOf(text: string, path: string): Column[] {
   try {
     value = Bun.YAML.parse(text)
   } catch (error) {
-    throw new UsageError(`"${path}" is not YAML: ${(error as Error).message}`)
+    throw new UsageError(`"${path}" is not YAML: ${messageOf(error)}`)
   }
   const parsed = v.safeParse(Schema, value)
   if (!parsed.success) {

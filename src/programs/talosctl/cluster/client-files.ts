@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSyn
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import * as v from 'valibot'
+import { messageOf } from '../../../wire/error-message.ts'
 import { clusterPaths } from '../../node-supervisor/layout.ts'
 import type { Io } from '../io.ts'
 import { talosconfigPaths } from '../talosconfig/path.ts'
@@ -89,7 +90,7 @@ export async function removeContexts(io: Io, directory: string): Promise<void> {
     try {
       if (existsSync(file)) await act()
     } catch (error) {
-      io.stderr.write(`leaving "${file}" as it is: ${(error as Error).message}\n`)
+      io.stderr.write(`leaving "${file}" as it is: ${messageOf(error)}\n`)
     }
   }
   if (talosconfig) await attempt(talosconfig.file, () => removeFromTalosconfig(talosconfig.file, talosconfig.context))

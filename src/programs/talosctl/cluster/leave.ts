@@ -4,6 +4,7 @@ import { core, type KubeClient, kubeClient } from '../../../kube/client.ts'
 import { drain } from '../../../kube/drain.ts'
 import { isNotFound } from '../../../kube/errors.ts'
 import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import { type NodeRecord, nodePaths } from '../../node-supervisor/layout.ts'
 import { isAlive } from '../../node-supervisor/process-identity.ts'
 import { readStatus } from '../../node-supervisor/status.ts'
@@ -55,7 +56,7 @@ async function moveAway(client: KubeClient, name: string, signal: AbortSignal, r
     await absentIsFine(drain(client, name, { timeout: DRAIN_TIMEOUT, interval: 200, signal }))
   } catch (error) {
     if (signal.aborted) throw error
-    report(`drain given up: ${(error as Error).message}`)
+    report(`drain given up: ${messageOf(error)}`)
   }
 }
 

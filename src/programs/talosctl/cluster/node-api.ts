@@ -3,6 +3,7 @@
 import type { Channel } from '../../../rpc/client/channel.ts'
 import { machine } from '../../../rpc/enums.ts'
 import { RpcError } from '../../../rpc/status.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import { sequenceFailure } from '../event.ts'
 
 /** Where the API of a machine listens. */
@@ -166,7 +167,7 @@ async function insist<T>(failure: string, signal: AbortSignal, act: () => Promis
     try {
       return await act()
     } catch (error) {
-      const text = (error as Error).message
+      const text = messageOf(error)
       if (error instanceof HopelessError || (error instanceof RpcError && HOPELESS.has(error.status)))
         throw new Error(`${failure}: ${text}`)
       if (signal.aborted) throw new Error(`${failure}: ${text}`)

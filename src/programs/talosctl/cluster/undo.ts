@@ -8,6 +8,7 @@ import { mounts, umount, umountTree } from '../../../linux/fs/mount.ts'
 import { removeNetns } from '../../../linux/net/netns.ts'
 import { removeCgroup } from '../../../linux/process/cgroup.ts'
 import { setSysctl } from '../../../linux/system/sysctl.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import type { JournalEntry } from '../../node-supervisor/journal.ts'
 import { identify, isAlive, type ProcessIdentity } from '../../node-supervisor/process-identity.ts'
 import { forgetBridge } from './host/filter.ts'
@@ -44,7 +45,7 @@ export async function undo(entries: readonly JournalEntry[]): Promise<Leftover[]
       try {
         await undoOne(entry)
       } catch (error) {
-        leftovers.push({ entry, reason: (error as Error).message })
+        leftovers.push({ entry, reason: messageOf(error) })
       }
     }
     // Nodes end side by side; mounts and directories depend on their order, groups on their depth.

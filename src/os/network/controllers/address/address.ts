@@ -1,5 +1,6 @@
 import { type Controller, defineController, shared, strong, weak } from '../../../../cosi/controller.ts'
 import { merge, strongest } from '../../../../cosi/merge.ts'
+import { messageOf } from '../../../../wire/error-message.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import type { Kernel } from '../../../kernel.ts'
 import { type BootNetwork, silentBoot } from '../../boot-network.ts'
@@ -97,7 +98,7 @@ export const applyAddresses = ({ net, packet }: Pick<Kernel, 'net' | 'packet'>):
           if (!there) added.set(id, { address, linkName })
           if (announceWithARP) packet.announce(link, address.split('/')[0]!)
         } catch (error) {
-          failures.push(error instanceof Error ? error.message : String(error))
+          failures.push(messageOf(error))
         }
       }
       if (failures.length > 0) throw new Error(failures.join('; '))

@@ -1,6 +1,7 @@
 import { type Controller, defineController, exclusive, shared, weak } from '../../../../cosi/controller.ts'
 import type { SpecOf } from '../../../../cosi/resource.ts'
 import type { Ethernet, EthernetChange } from '../../../../linux/net/ethtool.ts'
+import { messageOf } from '../../../../wire/error-message.ts'
 import { declared, findAll } from '../../../config/declared.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import type { Kernel } from '../../../kernel.ts'
@@ -56,7 +57,7 @@ export const applyEthernet = ({ mode, net, ethtool }: EthernetKernel): Controlle
             ethernet.change(link.index, change)
             log.info('changing ethernet settings', { link: metadata.id, [what]: JSON.stringify(change[what]) })
           } catch (error) {
-            problems.push(error instanceof Error ? error.message : String(error))
+            problems.push(messageOf(error))
           }
         }
         const problem = problems.join('; ')

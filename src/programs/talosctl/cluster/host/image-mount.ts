@@ -1,6 +1,7 @@
 import { mkdirSync, statSync } from 'node:fs'
 import { type AttachedLoop, attachLoop } from '../../../../linux/block/loop.ts'
 import { bind, mount, mountAt } from '../../../../linux/fs/mount.ts'
+import { messageOf } from '../../../../wire/error-message.ts'
 import type { Journal } from '../../../node-supervisor/journal.ts'
 import { UsageError } from '../../failure.ts'
 
@@ -30,7 +31,7 @@ function attach(image: string): AttachedLoop {
   try {
     return attachLoop(image, { readOnly: true, autoclear: true })
   } catch (error) {
-    const reason = (error as Error).message
+    const reason = messageOf(error)
     throw new UsageError(
       `no loop device is available for the nodes' root file system: ${reason}: free one ("losetup --list" shows their users) and try again`,
     )

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { messageOf } from '../../../../wire/error-message.ts'
 import { UsageError } from '../../failure.ts'
 
 /** Patches as texts: each was given as such, or as @file. */
@@ -10,7 +11,7 @@ export function readPatches(values: readonly string[], flag: string): string[] {
       return readFileSync(file, 'utf8')
     } catch (error) {
       throw new UsageError(
-        `${flag} "${value}": ${(error as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such file' : (error as Error).message}`,
+        `${flag} "${value}": ${(error as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such file' : messageOf(error)}`,
       )
     }
   })

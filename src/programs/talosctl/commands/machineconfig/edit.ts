@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command } from 'commander'
+import { messageOf } from '../../../../wire/error-message.ts'
 import type { Cluster } from '../../cluster.ts'
 import { describe, UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
@@ -112,7 +113,7 @@ async function refusals(text: string): Promise<string[]> {
     parseConfig(text)
     return []
   } catch (error) {
-    return (error as Error).message.split('\n')
+    return messageOf(error).split('\n')
   }
 }
 
