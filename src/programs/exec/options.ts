@@ -101,6 +101,81 @@ function limit(value: string): ExecOptions['limits'][number] {
 
 const maxId = 0xfffffffe
 
+/** Reads one option into the options; `value` takes its value from the command line. */
+type ReadOption = (options: ExecOptions, value: () => string, name: string) => void
+
+const readers = new Map<string, ReadOption>(
+  Object.entries<ReadOption>({
+    '--uid': (options, value, name) => {
+      options.uid = integer(name, value(), 0, maxId)
+    },
+    '--gid': (options, value, name) => {
+      options.gid = integer(name, value(), 0, maxId)
+    },
+    '--groups': (options, value, name) => {
+      const list = value()
+      options.groups = list === '' || list === 'none' ? [] : list.split(',').map((group) => integer(name, group, 0, maxId))
+    },
+    '--cgroup': ({ cgroups }, value) => cgroups.push(value()),
+    '--caps-keep': (options, value, name) => {
+      options.keep = [...(options.keep ?? []), ...capabilities(name, value())]
+    },
+    '--caps-drop': ({ drop }, value, name) => drop.push(...capabilities(name, value())),
+    '--no-new-privs': (options) => {
+      options.noNewPrivileges = true
+    },
+    '--seccomp': (options) => {
+      options.filtersSystemCalls = true
+    },
+    '--unshare': ({ unshare }, value) => unshare.push(...namespaces(value())),
+    '--hide': ({ hide }, value) => hide.push(value()),
+    '--show': ({ show }, value) => show.push(value()),
+    '--hide-processes': (options) => {
+      options.hidesProcesses = true
+    },
+    '--read-only': (options) => {
+      options.readOnly = true
+    },
+    '--oom-score': (options, value, name) => {
+      options.oomScore = integer(name, value(), -1000, 1000)
+    },
+    '--nice': (options, value, name) => {
+      options.nice = integer(name, value(), -20, 19)
+    },
+    '--rlimit': ({ limits }, value) => limits.push(limit(value())),
+    '--env': ({ env }, value) => {
+      const [, key, content] = /^([^=\0]+)=(.*)$/s.exec(value()) ?? []
+      if (key === undefined || content === undefined) throw new ExecUsageError('--env: give it as NAME=VALUE')
+      env[key] = content
+    },
+    '--clear-env': (options) => {
+      options.clearEnv = true
+    },
+    '--cwd': (options, value) => {
+      options.cwd = value()
+    },
+    '--umask': (options, value) => {
+      const mask = value()
+      if (!/^[0-7]{1,4}$/.test(mask)) throw new ExecUsageError(`--umask "${mask}": give it in octal, as 027`)
+      options.umask = Number.parseInt(mask, 8)
+    },
+    '--netns': (options, value) => {
+      options.netns = value()
+    },
+    '--setsid': (options) => {
+      options.newSession = true
+    },
+    '--parent-death-signal': (options, value) => {
+      const signal = value()
+      if (!/^SIG[A-Z0-9]{2,10}$/.test(signal)) throw new ExecUsageError(`--parent-death-signal "${signal}": give it as SIGTERM`)
+      options.parentDeathSignal = signal as NodeJS.Signals
+    },
+    '--status-fd': (options, value, name) => {
+      options.statusFd = integer(name, value(), 0, 1 << 20)
+    },
+  }),
+)
+
 /** Reads the command line of exec. */
 export function parseExecOptions(args: readonly string[]): ExecOptions {
   const options: ExecOptions = {
@@ -132,7 +207,9 @@ export function parseExecOptions(args: readonly string[]): ExecOptions {
       if (given === undefined) throw new ExecUsageError(`${name}: its value is missing`)
       return given
     }
-    readOption(options, name, value)
+    const read = readers.get(name)
+    if (!read) throw new ExecUsageError(`unknown option "${name}": see exec --help`)
+    read(options, value, name)
   }
   if (options.command.length === 0) throw new ExecUsageError('no program: give it after "--"')
   if (options.filtersSystemCalls && !options.noNewPrivileges) throw new ExecUsageError('--seccomp: give --no-new-privs too')
@@ -140,94 +217,4 @@ export function parseExecOptions(args: readonly string[]): ExecOptions {
   if (changesMounts && !options.unshare.includes('mnt'))
     throw new ExecUsageError("--hide, --hide-processes and --read-only would change everyone's mounts: give --unshare mnt too")
   return options
-}
-
-function readOption(options: ExecOptions, name: string, value: () => string): void {
-  switch (name) {
-    case '--uid':
-      options.uid = integer(name, value(), 0, maxId)
-      break
-    case '--gid':
-      options.gid = integer(name, value(), 0, maxId)
-      break
-    case '--groups': {
-      const list = value()
-      options.groups = list === '' || list === 'none' ? [] : list.split(',').map((group) => integer(name, group, 0, maxId))
-      break
-    }
-    case '--cgroup':
-      options.cgroups.push(value())
-      break
-    case '--caps-keep':
-      options.keep = [...(options.keep ?? []), ...capabilities(name, value())]
-      break
-    case '--caps-drop':
-      options.drop.push(...capabilities(name, value()))
-      break
-    case '--no-new-privs':
-      options.noNewPrivileges = true
-      break
-    case '--seccomp':
-      options.filtersSystemCalls = true
-      break
-    case '--unshare':
-      options.unshare.push(...namespaces(value()))
-      break
-    case '--hide':
-      options.hide.push(value())
-      break
-    case '--show':
-      options.show.push(value())
-      break
-    case '--hide-processes':
-      options.hidesProcesses = true
-      break
-    case '--read-only':
-      options.readOnly = true
-      break
-    case '--oom-score':
-      options.oomScore = integer(name, value(), -1000, 1000)
-      break
-    case '--nice':
-      options.nice = integer(name, value(), -20, 19)
-      break
-    case '--rlimit':
-      options.limits.push(limit(value()))
-      break
-    case '--env': {
-      const [, key, content] = /^([^=\0]+)=(.*)$/s.exec(value()) ?? []
-      if (key === undefined || content === undefined) throw new ExecUsageError('--env: give it as NAME=VALUE')
-      options.env[key] = content
-      break
-    }
-    case '--clear-env':
-      options.clearEnv = true
-      break
-    case '--cwd':
-      options.cwd = value()
-      break
-    case '--umask': {
-      const mask = value()
-      if (!/^[0-7]{1,4}$/.test(mask)) throw new ExecUsageError(`--umask "${mask}": give it in octal, as 027`)
-      options.umask = Number.parseInt(mask, 8)
-      break
-    }
-    case '--netns':
-      options.netns = value()
-      break
-    case '--setsid':
-      options.newSession = true
-      break
-    case '--parent-death-signal': {
-      const signal = value()
-      if (!/^SIG[A-Z0-9]{2,10}$/.test(signal)) throw new ExecUsageError(`--parent-death-signal "${signal}": give it as SIGTERM`)
-      options.parentDeathSignal = signal as NodeJS.Signals
-      break
-    }
-    case '--status-fd':
-      options.statusFd = integer(name, value(), 0, 1 << 20)
-      break
-    default:
-      throw new ExecUsageError(`unknown option "${name}": see exec --help`)
-  }
 }

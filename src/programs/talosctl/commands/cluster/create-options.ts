@@ -63,12 +63,7 @@ const configurationFlags: (keyof CreateFlags)[] = [
 
 /** What the flags of create ask for, checked. */
 export async function options(io: Io, flags: CreateFlags, requested: (flag: keyof CreateFlags) => boolean): Promise<CreateOptions> {
-  const { parseCidr } = await import('../../cluster/host/cidr.ts')
-  const { parseExposedPorts } = await import('../../cluster/host/exposed-ports.ts')
-  const { parseCpus, parseMemory } = await import('../../cluster/plan/quantity.ts')
   const { checkName } = await import('../../cluster/plan/plan.ts')
-  const { hostResolvers } = await import('../../cluster/host/resolvers.ts')
-  const { readPatches } = await import('../../cluster/plan/patches.ts')
   checkName(flags.name)
   if (net.isIP(flags.hostIp) !== 4)
     throw new UsageError(`--host-ip "${flags.hostIp}": write an IPv4 address of this host, such as 0.0.0.0 or 127.0.0.1`)
@@ -77,46 +72,9 @@ export async function options(io: Io, flags: CreateFlags, requested: (flag: keyo
   for (const address of flags.nameservers ?? []) {
     if (net.isIP(address) === 0) throw new UsageError(`--nameservers "${address}": write addresses, such as 1.1.1.1`)
   }
-  const resolvers = flags.nameservers ? { nameservers: flags.nameservers, forwardDns: [] } : hostResolvers()
   return {
-    request: {
-      name: flags.name,
-      state: stateDirectory(flags.state, io.env),
-      cidr: parseCidr(flags.subnet ?? DEFAULT_CIDR),
-      mtu: flags.mtu,
-      controlplanes: {
-        count: flags.controlplanes ?? 1,
-        cpus: parseCpus(flags.cpusControlplanes, '--cpus'),
-        memory: parseMemory(flags.memoryControlplanes, '--memory'),
-      },
-      workers: {
-        count: flags.workers ?? 1,
-        cpus: parseCpus(flags.cpusWorkers, '--cpus-workers'),
-        memory: parseMemory(flags.memoryWorkers, '--memory-workers'),
-      },
-      kubernetesVersion: (flags.kubernetesVersion ?? kubernetesVersion).replace(/^v/, ''),
-      kubernetesPort: flags.controlPlanePort,
-      exposedPorts: parseExposedPorts(flags.exposedPorts),
-      hostAddress: flags.hostIp,
-      ...resolvers,
-      discovery: flags.withClusterDiscovery,
-      image: imagePath(flags.image, io.env),
-      machines: flags.provisioner === 'qemu' ? await machines(flags) : undefined,
-    },
-    configs: {
-      dnsDomain: flags.dnsDomain,
-      mirrors: parseMirrors(flags.registryMirror ?? []),
-      insecureRegistries: flags.registryInsecureSkipVerify ?? [],
-      cniUrl: flags.customCniUrl,
-      kubespan: flags.withKubespan === true,
-      endpoint: flags.endpoint,
-      requested: configurationFlags.some(requested),
-      patches: {
-        all: readPatches(flags.configPatch ?? [], '--config-patch'),
-        controlplane: readPatches(flags.configPatchControlplanes ?? [], '--config-patch-control-plane'),
-        worker: readPatches(flags.configPatchWorkers ?? [], '--config-patch-worker'),
-      },
-    },
+    request: await clusterRequest(io, flags),
+    configs: await configurations(flags, requested),
     given: {
       controlplanes: flags.controlplanes !== undefined,
       workers: flags.workers !== undefined,
@@ -135,6 +93,58 @@ export async function options(io: Io, flags: CreateFlags, requested: (flag: keyo
     kubeconfig: flags.skipKubeconfig !== true,
     talosconfig: flags.talosconfigDestination,
     yes: flags.yes === true,
+  }
+}
+
+/** The cluster that is requested. */
+async function clusterRequest(io: Io, flags: CreateFlags): Promise<CreateOptions['request']> {
+  const { parseCidr } = await import('../../cluster/host/cidr.ts')
+  const { parseExposedPorts } = await import('../../cluster/host/exposed-ports.ts')
+  const { parseCpus, parseMemory } = await import('../../cluster/plan/quantity.ts')
+  const { hostResolvers } = await import('../../cluster/host/resolvers.ts')
+  const resolvers = flags.nameservers ? { nameservers: flags.nameservers, forwardDns: [] } : hostResolvers()
+  return {
+    name: flags.name,
+    state: stateDirectory(flags.state, io.env),
+    cidr: parseCidr(flags.subnet ?? DEFAULT_CIDR),
+    mtu: flags.mtu,
+    controlplanes: {
+      count: flags.controlplanes ?? 1,
+      cpus: parseCpus(flags.cpusControlplanes, '--cpus'),
+      memory: parseMemory(flags.memoryControlplanes, '--memory'),
+    },
+    workers: {
+      count: flags.workers ?? 1,
+      cpus: parseCpus(flags.cpusWorkers, '--cpus-workers'),
+      memory: parseMemory(flags.memoryWorkers, '--memory-workers'),
+    },
+    kubernetesVersion: (flags.kubernetesVersion ?? kubernetesVersion).replace(/^v/, ''),
+    kubernetesPort: flags.controlPlanePort,
+    exposedPorts: parseExposedPorts(flags.exposedPorts),
+    hostAddress: flags.hostIp,
+    ...resolvers,
+    discovery: flags.withClusterDiscovery,
+    image: imagePath(flags.image, io.env),
+    machines: flags.provisioner === 'qemu' ? await machines(flags) : undefined,
+  }
+}
+
+/** What the machine configurations hold. */
+async function configurations(flags: CreateFlags, requested: (flag: keyof CreateFlags) => boolean): Promise<CreateOptions['configs']> {
+  const { readPatches } = await import('../../cluster/plan/patches.ts')
+  return {
+    dnsDomain: flags.dnsDomain,
+    mirrors: parseMirrors(flags.registryMirror ?? []),
+    insecureRegistries: flags.registryInsecureSkipVerify ?? [],
+    cniUrl: flags.customCniUrl,
+    kubespan: flags.withKubespan === true,
+    endpoint: flags.endpoint,
+    requested: configurationFlags.some(requested),
+    patches: {
+      all: readPatches(flags.configPatch ?? [], '--config-patch'),
+      controlplane: readPatches(flags.configPatchControlplanes ?? [], '--config-patch-control-plane'),
+      worker: readPatches(flags.configPatchWorkers ?? [], '--config-patch-worker'),
+    },
   }
 }
 

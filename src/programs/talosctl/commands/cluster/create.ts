@@ -5,13 +5,9 @@ import type { Io } from '../../io.ts'
 import { type CreateFlags, DEFAULT_CIDR, options } from './create-options.ts'
 import { checkProvisioner, common, withGroup } from './group-flags.ts'
 
-/** talosctl cluster create */
-export function create(io: Io): Command {
-  const command = new Command('create')
-  for (const { flag } of elsewhere) command.addOption(new Option(`${flag} <value>`).hideHelp())
-  return common(command)
-    .description('Create a cluster of containers or virtual machines on this machine, or bring one to other counts of nodes')
-    .addArgument(new Argument('[provisioner]', 'how nodes are made: container or qemu').default('container', 'container'))
+/** The number of nodes, their network and what each gets. */
+const nodeFlags = (command: Command): Command =>
+  command
     .option('--controlplanes <count>', 'control planes', integer(0, 99))
     .option('--workers <count>', 'workers', integer(0, 1000))
     .option('--cidr, --subnet <network>', `network of the nodes (default: ${DEFAULT_CIDR}, or a free one)`)
@@ -19,10 +15,18 @@ export function create(io: Io): Command {
     .option('--cpus-workers <number>', 'processors of a worker', '2.0')
     .option('--memory, --memory-controlplanes <amount>', 'memory of a control plane', '2.0GiB')
     .option('--memory-workers <amount>', 'memory of a worker', '2.0GiB')
+
+/** The version of Kubernetes and patches of the machine configurations. */
+const configurationFlags = (command: Command): Command =>
+  command
     .option('--kubernetes-version <version>', 'version of Kubernetes to run (default: the one inside)')
     .option('--config-patch <patch>', 'patch for all machines, as text or @file; may be repeated', array())
     .option('--config-patch-control-plane, --config-patch-controlplanes <patch>', 'patch for control planes', array())
     .option('--config-patch-worker, --config-patch-workers <patch>', 'patch for workers', array())
+
+/** How the nodes reach others, and others reach them. */
+const networkFlags = (command: Command): Command =>
+  command
     .addOption(
       new Option(
         '-p, --exposed-ports <ports>',
@@ -41,6 +45,10 @@ export function create(io: Io): Command {
     .option('--with-cluster-discovery', 'members look for each other', true)
     .option('--no-with-cluster-discovery', 'members do not look for each other')
     .option('--with-kubespan', 'connect the nodes by an encrypted mesh')
+
+/** What happens after the nodes have their configuration, and what they are made of. */
+const waitFlags = (command: Command): Command =>
+  command
     .option('--wait', 'wait until the cluster is healthy', true)
     .option('--no-wait', 'return when the nodes have their configuration')
     .addOption(
@@ -54,6 +62,10 @@ export function create(io: Io): Command {
     .option('--talosconfig, --talosconfig-destination <file>', 'client configuration to add the cluster to')
     .option('--image <file>', "the nodes' root file system (default: rootfs.sqsh beside this program)")
     .option('-y, --yes', 'remove nodes without confirmation')
+
+/** What only virtual machines have. */
+const machineFlags = (command: Command): Command =>
+  command
     .optionsGroup('Virtual machines (create qemu):')
     .option('--disks <disks>', 'disks of a machine: driver:size,…; the first is installed to', 'virtio:10GiB,virtio:6GiB')
     .option(
@@ -64,19 +76,28 @@ export function create(io: Io): Command {
     .option('--images <folder>', 'folder with what mkimage.sh made (default: beside this program)')
     .option('--uefi', 'machines have UEFI', true)
     .option('--no-uefi', 'machines have a BIOS')
-    .action(async (kind: string, own: CreateFlags, command: Command) => {
-      const flags = withGroup(own, command)
-      for (const each of [kind, flags.provisioner]) checkProvisioner(each)
-      refuseElsewhere(command)
-      const { createCluster } = await import('../../cluster/create.ts')
-      const provisioner = kind === 'qemu' ? kind : flags.provisioner
-      const wanted = await options(io, { ...flags, provisioner }, (name) => command.getOptionValueSource(name) === 'cli')
-      await createCluster(io, wanted).catch((error) => {
-        throw isFull(error)
-          ? new UsageError(`the disk of "${wanted.request.state}" is full: make room and run the same command again`)
-          : error
-      })
+
+/** talosctl cluster create */
+export function create(io: Io): Command {
+  const command = new Command('create')
+  for (const { flag } of elsewhere) command.addOption(new Option(`${flag} <value>`).hideHelp())
+  common(command)
+    .description('Create a cluster of containers or virtual machines on this machine, or bring one to other counts of nodes')
+    .addArgument(new Argument('[provisioner]', 'how nodes are made: container or qemu').default('container', 'container'))
+  for (const declare of [nodeFlags, configurationFlags, networkFlags, waitFlags, machineFlags]) declare(command)
+  return command.action(async (kind: string, own: CreateFlags, command: Command) => {
+    const flags = withGroup(own, command)
+    for (const each of [kind, flags.provisioner]) checkProvisioner(each)
+    refuseElsewhere(command)
+    const { createCluster } = await import('../../cluster/create.ts')
+    const provisioner = kind === 'qemu' ? kind : flags.provisioner
+    const wanted = await options(io, { ...flags, provisioner }, (name) => command.getOptionValueSource(name) === 'cli')
+    await createCluster(io, wanted).catch((error) => {
+      throw isFull(error)
+        ? new UsageError(`the disk of "${wanted.request.state}" is full: make room and run the same command again`)
+        : error
     })
+  })
 }
 
 function isFull(error: unknown): boolean {

@@ -9,56 +9,21 @@ import { type OutputFlags, outputOption, structured, withNodes } from '../../out
 import { type Row, table } from '../../output/table.ts'
 import { humanSize } from '../../output/units.ts'
 
+const leaf = (name: string, description: string) => new Command(name).description(description)
+
 /** talosctl etcd */
-export const etcd = (io: Io, cluster: Cluster) => {
-  const leaf = (name: string, description: string) => new Command(name).description(description)
-  return new Command()
+export const etcd = (io: Io, cluster: Cluster) =>
+  new Command()
     .description('See to the etcd of the control planes.')
-    .addCommand(
-      leaf('alarm', 'List or clear alarms.')
-        .addCommand(
-          leaf('list', 'List the alarms of each member.')
-            .addOption(outputOption())
-            .action((flags: OutputFlags) => runAlarms(io, cluster, 'EtcdAlarmList', flags)),
-        )
-        .addCommand(
-          leaf('disarm', 'Clear the alarms.')
-            .addOption(outputOption())
-            .action((flags: OutputFlags) => runAlarms(io, cluster, 'EtcdAlarmDisarm', flags)),
-        ),
-    )
+    .addCommand(alarm(io, cluster))
     .addCommand(
       leaf('defrag', "Give free space of a member's database back; the member does not answer meanwhile.").action(() => runDefrag(cluster)),
     )
-    .addCommand(
-      leaf('downgrade', 'Take etcd back to an earlier version.')
-        .addCommand(
-          leaf('validate', 'Check whether it is possible.')
-            .argument('<version>')
-            .action((version) => runDowngrade(io, cluster, 'Validate', version)),
-        )
-        .addCommand(
-          leaf('enable', 'Begin it.')
-            .argument('<version>')
-            .action((version) => runDowngrade(io, cluster, 'Enable', version)),
-        )
-        .addCommand(leaf('cancel', 'Give it up.').action(() => runDowngrade(io, cluster, 'Cancel'))),
-    )
+    .addCommand(downgrade(io, cluster))
     .addCommand(leaf('forfeit-leadership', 'Let another member lead.').action(() => runForfeit(io, cluster)))
     .addCommand(leaf('leave', 'Take the node out of the etcd cluster.').action(() => runLeave(cluster)))
-    .addCommand(
-      leaf('members', 'List the members.')
-        .addOption(outputOption())
-        .action((flags: OutputFlags) => runMembers(io, cluster, flags)),
-    )
-    .addCommand(
-      leaf('member', '').addCommand(
-        leaf('list', 'List the members.')
-          .addOption(outputOption())
-          .action((flags: OutputFlags) => runMembers(io, cluster, flags)),
-      ),
-      { hidden: true },
-    )
+    .addCommand(members('members', io, cluster))
+    .addCommand(leaf('member', '').addCommand(members('list', io, cluster)), { hidden: true })
     .addCommand(
       leaf('remove-member', 'Remove a member that is permanently gone from the cluster.')
         .argument('<id>', 'its id, as "etcd members" shows it')
@@ -74,7 +39,38 @@ export const etcd = (io: Io, cluster: Cluster) => {
         .addOption(outputOption())
         .action((flags: OutputFlags) => runStatus(io, cluster, flags)),
     )
-}
+
+const members = (name: string, io: Io, cluster: Cluster) =>
+  leaf(name, 'List the members.')
+    .addOption(outputOption())
+    .action((flags: OutputFlags) => runMembers(io, cluster, flags))
+
+const alarm = (io: Io, cluster: Cluster) =>
+  leaf('alarm', 'List or clear alarms.')
+    .addCommand(
+      leaf('list', 'List the alarms of each member.')
+        .addOption(outputOption())
+        .action((flags: OutputFlags) => runAlarms(io, cluster, 'EtcdAlarmList', flags)),
+    )
+    .addCommand(
+      leaf('disarm', 'Clear the alarms.')
+        .addOption(outputOption())
+        .action((flags: OutputFlags) => runAlarms(io, cluster, 'EtcdAlarmDisarm', flags)),
+    )
+
+const downgrade = (io: Io, cluster: Cluster) =>
+  leaf('downgrade', 'Take etcd back to an earlier version.')
+    .addCommand(
+      leaf('validate', 'Check whether it is possible.')
+        .argument('<version>')
+        .action((version) => runDowngrade(io, cluster, 'Validate', version)),
+    )
+    .addCommand(
+      leaf('enable', 'Begin it.')
+        .argument('<version>')
+        .action((version) => runDowngrade(io, cluster, 'Enable', version)),
+    )
+    .addCommand(leaf('cancel', 'Give it up.').action(() => runDowngrade(io, cluster, 'Cancel')))
 
 /** Prints the members as each node sees them. */
 export async function runMembers(io: Io, cluster: Cluster, { output }: OutputFlags): Promise<void> {
