@@ -1,6 +1,8 @@
+import type { Controller } from '../../cosi/controller.ts'
 import { parameterValues, parseCommandLine } from '../../wire/command-line.ts'
 import type { Area, Machine } from '../area.ts'
 import { localEtcd } from '../etcd/endpoints.ts'
+import type { Kernel } from '../kernel.ts'
 import { hostname } from './api/hostname.ts'
 import { netstat } from './api/netstat.ts'
 import { packetCapture } from './api/packet-capture.ts'
@@ -49,76 +51,106 @@ export const network: Area = {
   resources,
   methods: ({ kernel }) => [hostname, netstat(kernel), packetCapture(kernel)],
   controllers({ events, kernel, log, spawn, store }) {
-    const resolver = new Resolver()
     const commandLine = kernel.mode === 'container' ? '' : kernel.files.readText('/proc/cmdline')
     const boot = bootOf(commandLine, log)
-    const platform = kernel.mode === 'container' ? kernel.mode : platformOf(commandLine)
-    const onPlatform = {
-      platform: platforms[platform],
-      store,
-      open: (signal: AbortSignal) => openPlatform({ ...kernel, store, commandLine }, signal),
-    }
     return [
-      observeLinks(kernel),
-      observeHardwareAddress,
-      observeAddresses(kernel),
-      observeRoutes(kernel),
-      configDevices(boot),
-      configLinks(kernel, boot),
-      mergeLinks,
-      applyLinks(kernel),
-      configEthernet,
-      applyEthernet(kernel),
-      observeEthernet(kernel),
-      configLinkAliases,
-      applyLinkAliases(kernel),
-      configOperators(kernel, boot),
-      configVips(boot),
-      mergeOperators,
-      applyOperators({
-        dhcp4: dhcp4Operator(kernel.packet),
-        dhcp6: dhcp6Operator(kernel.packet),
-        vip: vipOperator(kernel.packet, electIn(store)),
-      }),
-      configRoutingRules,
-      mergeRoutingRules,
-      applyRoutingRules(kernel),
-      observeRoutingRules(kernel),
+      ...linkControllers(kernel, boot),
+      ...operatorControllers(kernel, boot, store),
+      ...routingRuleControllers(kernel),
       configAddressOrder,
       observeNodeAddresses,
       publishAddresses({ events }),
       configHostname(boot),
-      loadPlatformConfig(onPlatform),
-      reportToPlatform(onPlatform),
-      ...(kernel.mode === 'container' ? [] : [recallPlatformConfig(kernel), keepPlatformConfig(kernel)]),
-      applyPlatformConfig(kernel, platform),
+      ...platformControllers(kernel, store, commandLine),
       mergeHostname,
       applyHostname(kernel),
-      configResolvers(boot),
-      mergeResolvers,
-      applyResolvers,
-      configTimeServers(boot),
-      mergeTimeServers,
-      applyTimeServers,
-      configAddresses(boot),
-      mergeAddresses,
-      applyAddresses(kernel),
-      configRoutes(boot),
-      mergeRoutes,
-      applyRoutes(kernel),
+      ...declaredControllers(kernel, boot),
       configFirewall,
       applyFirewall(packetFilter({ spawn, kernel })),
-      configHostDns(kernel),
-      observeDnsUpstreams(resolver),
-      resolveMembers(resolver),
-      serveHostDns(resolver),
-      configNetworkFiles(kernel),
+      ...dnsControllers(kernel),
       configProbes,
       mergeProbes,
       runProbes(connectTcp),
       observeNetworkStatus,
     ]
   },
+}
+
+const linkControllers = (kernel: Kernel, boot: BootNetwork): Controller[] => [
+  observeLinks(kernel),
+  observeHardwareAddress,
+  observeAddresses(kernel),
+  observeRoutes(kernel),
+  configDevices(boot),
+  configLinks(kernel, boot),
+  mergeLinks,
+  applyLinks(kernel),
+  configEthernet,
+  applyEthernet(kernel),
+  observeEthernet(kernel),
+  configLinkAliases,
+  applyLinkAliases(kernel),
+]
+
+const operatorControllers = (kernel: Kernel, boot: BootNetwork, store: Machine['store']): Controller[] => [
+  configOperators(kernel, boot),
+  configVips(boot),
+  mergeOperators,
+  applyOperators({
+    dhcp4: dhcp4Operator(kernel.packet),
+    dhcp6: dhcp6Operator(kernel.packet),
+    vip: vipOperator(kernel.packet, electIn(store)),
+  }),
+]
+
+const routingRuleControllers = (kernel: Kernel): Controller[] => [
+  configRoutingRules,
+  mergeRoutingRules,
+  applyRoutingRules(kernel),
+  observeRoutingRules(kernel),
+]
+
+/** The network as the platform describes it: loaded from there, and on a machine kept on STATE for the next boot. */
+function platformControllers(kernel: Kernel, store: Machine['store'], commandLine: string): Controller[] {
+  const platform = kernel.mode === 'container' ? kernel.mode : platformOf(commandLine)
+  const onPlatform = {
+    platform: platforms[platform],
+    store,
+    open: (signal: AbortSignal) => openPlatform({ ...kernel, store, commandLine }, signal),
+  }
+  return [
+    loadPlatformConfig(onPlatform),
+    reportToPlatform(onPlatform),
+    ...(kernel.mode === 'container' ? [] : [recallPlatformConfig(kernel), keepPlatformConfig(kernel)]),
+    applyPlatformConfig(kernel, platform),
+  ]
+}
+
+/** Resolvers, time servers, addresses and routes: each from the configuration, merged with the other layers, and applied. */
+const declaredControllers = (kernel: Kernel, boot: BootNetwork): Controller[] => [
+  configResolvers(boot),
+  mergeResolvers,
+  applyResolvers,
+  configTimeServers(boot),
+  mergeTimeServers,
+  applyTimeServers,
+  configAddresses(boot),
+  mergeAddresses,
+  applyAddresses(kernel),
+  configRoutes(boot),
+  mergeRoutes,
+  applyRoutes(kernel),
+]
+
+function dnsControllers(kernel: Kernel): Controller[] {
+  const resolver = new Resolver()
+  return [
+    configHostDns(kernel),
+    observeDnsUpstreams(resolver),
+    resolveMembers(resolver),
+    serveHostDns(resolver),
+    configNetworkFiles(kernel),
+  ]
 }
 
 /** Network settings of a machine's command line. A container sees its host's, which does not apply to it. */

@@ -49,19 +49,7 @@ export const discoverByService = (connect: ConnectService): Controller => {
       const seen = view
       background(`watch ${digest(found)}`, (signal, wake, report) => watchService(seen, { wake, report, log }, signal))
       for (const [other, spec] of seen.others) raw.put(`service/${other}`, spec)
-      if (seen.ownAddress) {
-        const family = seen.ownAddress.includes(':') ? 'inet6' : 'inet4'
-        const address = `${seen.ownAddress}/${family === 'inet4' ? 32 : 128}`
-        addresses.put(`service/${found.serviceEndpoint}`, {
-          address,
-          linkIndex: 0,
-          linkName: '',
-          family,
-          scope: 'global',
-          flags: '',
-          priority: 0,
-        })
-      }
+      if (seen.ownAddress) addresses.put(`service/${found.serviceEndpoint}`, addressStatus(seen.ownAddress))
       if (!seen.known) {
         published.clear()
         seen.known = true
@@ -96,6 +84,20 @@ export const discoverByService = (connect: ConnectService): Controller => {
       wakeIn(refreshInterval)
     },
   })
+}
+
+/** The address of this node as the service sees it. */
+function addressStatus(ip: string): SpecOf<typeof AddressStatus> {
+  const family = ip.includes(':') ? 'inet6' : 'inet4'
+  return {
+    address: `${ip}/${family === 'inet4' ? 32 : 128}`,
+    linkIndex: 0,
+    linkName: '',
+    family,
+    scope: 'global',
+    flags: '',
+    priority: 0,
+  }
 }
 
 const named = ({ config }: ServiceView, affiliateId: string) => ({ clusterId: config.serviceClusterID, affiliateId })

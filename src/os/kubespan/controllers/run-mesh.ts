@@ -1,4 +1,4 @@
-import { type Controller, defineController, exclusive, shared, type Task, weak } from '../../../cosi/controller.ts'
+import { type Controller, defineController, exclusive, shared, type Task, type Writer, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { WireguardPeer } from '../../../linux/net/wireguard.ts'
 import { addressOnly } from '../../../wire/prefix.ts'
@@ -60,23 +60,7 @@ export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 
       statuses: exclusive(KubeSpanPeerStatus),
       diagnostics: shared(Diagnostic),
     },
-    reconcile({
-      config,
-      identity,
-      peers,
-      link,
-      address,
-      routes,
-      rules,
-      chains,
-      modules,
-      statuses,
-      diagnostics,
-      background,
-      clock,
-      wakeIn,
-      log,
-    }) {
+    reconcile({ config, identity, peers, modules, statuses, diagnostics, background, clock, wakeIn, log, ...network }) {
       const mesh = config.get('kubespan')?.spec
       if (!mesh?.enabled) return
       if (mode === 'metal') modules.put('wireguard', { string: 'wireguard', parameters: [] })
@@ -98,28 +82,7 @@ export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 
         state: tracker.update(metadata.id, spec.endpoints, present?.get(metadata.id), time, clock.now().getTime()),
       }))
       tracker.retain(new Set(found.map(({ key }) => key)))
-      const mtu = mesh.mtu ?? defaultMtu
-
-      link.put(`${layer}/${meshLink}`, linkSpec(found, own.privateKey, mesh.sharedSecret, mtu))
-      const subnetBits = own.subnet.slice(own.subnet.indexOf('/'))
-      const meshAddress = `${addressOnly(own.address)}${subnetBits}`
-      address.put(`${layer}/${meshLink}/${meshAddress}`, {
-        address: meshAddress,
-        linkName: meshLink,
-        family: 'inet6',
-        scope: 'global',
-        flags: 'permanent',
-        layer,
-      })
-      for (const family of ['inet4', 'inet6']) {
-        routes.put(`${layer}/${meshTable}/${family}`, routeSpec(family, mtu))
-        rules.put(`${layer}/${family}/${meshRule}`, ruleSpec(family))
-      }
-      // Without forced routing, packets to a peer that is down bypass the mesh.
-      const meshed = found.filter(({ state }) => mesh.forceRouting || state.state === 'up')
-      const networks = PrefixSet.of(meshed.flatMap(({ spec }) => spec.allowedIPs)).networks()
-      for (const [name, chain] of meshChains(networks, mtu)) chains.put(name, chain)
-
+      putNetwork(network, mesh, own, found)
       for (const { key, spec, state } of found) {
         const before = statuses.get(key)?.spec
         if (before && before.state !== state.state)
@@ -131,6 +94,45 @@ export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 
       wakeIn(Math.min(wait ?? lookInterval, expecting ? soon : lookInterval))
     },
   })
+}
+
+type Put<T> = Pick<Writer<SpecOf<T>>, 'put'>
+
+interface MeshOutputs {
+  link: Put<typeof LinkSpec>
+  address: Put<typeof AddressSpec>
+  routes: Put<typeof RouteSpec>
+  rules: Put<typeof RoutingRuleSpec>
+  chains: Put<typeof NfTablesChain>
+}
+
+/** Requests the network of the mesh: its link with the peers, this node's address, and what is routed to them. */
+function putNetwork(
+  { link, address, routes, rules, chains }: MeshOutputs,
+  mesh: SpecOf<typeof KubeSpanConfig>,
+  own: SpecOf<typeof KubeSpanIdentity>,
+  peers: readonly Peer[],
+): void {
+  const mtu = mesh.mtu ?? defaultMtu
+  link.put(`${layer}/${meshLink}`, linkSpec(peers, own.privateKey, mesh.sharedSecret, mtu))
+  const subnetBits = own.subnet.slice(own.subnet.indexOf('/'))
+  const meshAddress = `${addressOnly(own.address)}${subnetBits}`
+  address.put(`${layer}/${meshLink}/${meshAddress}`, {
+    address: meshAddress,
+    linkName: meshLink,
+    family: 'inet6',
+    scope: 'global',
+    flags: 'permanent',
+    layer,
+  })
+  for (const family of ['inet4', 'inet6']) {
+    routes.put(`${layer}/${meshTable}/${family}`, routeSpec(family, mtu))
+    rules.put(`${layer}/${family}/${meshRule}`, ruleSpec(family))
+  }
+  // Without forced routing, packets to a peer that is down bypass the mesh.
+  const meshed = peers.filter(({ state }) => mesh.forceRouting || state.state === 'up')
+  const networks = PrefixSet.of(meshed.flatMap(({ spec }) => spec.allowedIPs)).networks()
+  for (const [name, chain] of meshChains(networks, mtu)) chains.put(name, chain)
 }
 
 /** The kernel's peers by key; undefined while the link does not exist. */
