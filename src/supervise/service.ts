@@ -29,8 +29,9 @@ export interface ServiceContext {
 export const restartInterval = 5000
 /** A run was steady if it was healthy or, without a health check, lasted this long (ms). A steady run is restarted at once. */
 const steadyTime = 10_000
-/** Minimum milliseconds between two immediate restarts; a service that keeps exiting waits for `restartInterval`. */
-const atOncePeriod = 30_000
+/** Immediate restarts in a row, and milliseconds until another is allowed: a service that keeps exiting waits for `restartInterval`. */
+const atOnceBurst = 10
+const atOnceInterval = 10_000
 const defaultStopTimeout = 10_000
 const killTimeout = 10_000
 const eventsKept = 64
@@ -46,7 +47,8 @@ export class Service {
   /** Offsets in the log at which the latest run started, and the last run that ended. */
   readonly #log = { latest: 0, ended: 0 }
   #wasSteady = false
-  #atOnceSince = Number.NEGATIVE_INFINITY
+  /** Immediate restarts that were left after the last one, and when that was. */
+  readonly #atOnce = { left: atOnceBurst, since: Number.NEGATIVE_INFINITY }
   #stopping: AbortController | undefined
   #ended: Promise<void> = Promise.resolve()
   #wake = () => {}
@@ -251,11 +253,13 @@ export class Service {
   }
 
   #mayRestartAtOnce(): boolean {
-    const now = this.#context.clock.elapsed()
-    const may = this.#wasSteady && now - this.#atOnceSince >= atOncePeriod
-    if (may) this.#atOnceSince = now
+    if (!this.#wasSteady) return false
     this.#wasSteady = false
-    return may
+    const now = this.#context.clock.elapsed()
+    const left = Math.min(atOnceBurst, this.#atOnce.left + (now - this.#atOnce.since) / atOnceInterval)
+    if (left < 1) return false
+    Object.assign(this.#atOnce, { left: left - 1, since: now })
+    return true
   }
 
   /** Handles an error of the supervisor itself: it ends this service, not the machine. */

@@ -8,8 +8,8 @@
  *
  * The restart policy decides what follows when a run exits or an attempt fails before there is a run. Either the service goes back to
  * Waiting for the restart interval and then repeats conditions and preparation (`retry`), or it is down: Finished after success, Failed
- * after failure. A steady run is restarted at once, so that a single kill costs no interval; a service that exits again soon after
- * waits. Preparation may find that there is nothing to run on this node: Skipped.
+ * after failure. A run that was steady is restarted at once, so that a kill costs no interval; the number of such restarts in a row is
+ * limited, so that a crash loop does not spin. Preparation may find that there is nothing to run on this node: Skipped.
  *
  * `stop` is accepted in every state in which the service is not down, and makes it Stopping. Pending waits are cancelled. A run gets
  * SIGTERM and, after the stop timeout, SIGKILL. The service is then Finished, or Failed when the run survived. `start` is accepted in

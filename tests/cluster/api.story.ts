@@ -362,15 +362,24 @@ test('a node reboots when it is told to, and is itself again', async () => {
   succeeded(said)
 })
 
-test('an apid that is killed is back before the restart interval is over', async () => {
+test('an apid that is killed again and again is back each time before the restart interval is over', async () => {
   const name = nameOf(worker)
-  const apid = cluster.processIn(name, '/usr/bin/apid') ?? 0
-  process.kill(apid, 'SIGKILL')
-  const began = performance.now()
-  // The old one's listener may take a connection while it dies.
-  while (cluster.processesIn(name).includes(apid)) await Bun.sleep(5)
-  await eventually(async () => (await Bun.connect({ hostname: worker, port: 50_000, socket: { data() {} } })).end(), 10)
-  expect(performance.now() - began).toBeLessThan(4_500) // half a second on a quiet machine; the interval is five seconds
+  const waits: number[] = []
+  for (let kills = 0; kills < 4; kills++) {
+    const apid = cluster.processIn(name, '/usr/bin/apid') ?? 0
+    process.kill(apid, 'SIGKILL')
+    const began = performance.now()
+    // The old one's listener may take a connection while it dies.
+    while (cluster.processesIn(name).includes(apid)) await Bun.sleep(5)
+    await eventually(async () => (await Bun.connect({ hostname: worker, port: 50_000, socket: { data() {} } })).end(), 10)
+    waits.push(Math.round(performance.now() - began))
+    await eventually(async () => {
+      const { stdout } = await on([worker], 'service', 'apid')
+      expect(stdout).toMatch(/^HEALTH\s+OK$/m)
+    }, 10)
+  }
+  // Half a second on a quiet machine; the interval is five seconds.
+  expect(Math.max(...waits)).toBeLessThan(4_500)
   succeeded(await on([worker], 'version', '--short'))
 })
 

@@ -105,30 +105,73 @@ describe('a service', () => {
 })
 
 describe('a run that was steady', () => {
-  test('is restarted at once, and a run that ends soon after waits for the interval', async () => {
+  test('is restarted at once, also when the run before it was killed a moment ago', async () => {
     const { clock, supervisor, last } = node()
     const { runner, runs } = scripted()
     supervisor.load(service('apid', { runner, health: { check: async () => {} } }))
     supervisor.start('apid')
-    await clock.advance(1_000)
+    for (let kills = 1; kills <= 10; kills++) {
+      await clock.advance(1_000)
+      runs.at(-1)!.end(false, 'killed by SIGKILL')
+      await settle()
+      await clock.advance(0)
+      expect(supervisor.get('apid')?.events.findLast(({ step }) => step === 'retry')?.message).toBe(
+        'killed by SIGKILL, starting again in 0s',
+      )
+      expect(runs).toHaveLength(kills + 1)
+    }
+    expect(last('apid')?.state).toBe('Running')
+  })
+
+  test('waits for the interval when it ends again and again, until time has passed', async () => {
+    const { clock, supervisor, last } = node()
+    const { runner, runs } = scripted()
+    supervisor.load(service('apid', { runner, health: { check: async () => {} } }))
+    supervisor.start('apid')
+    const start = clock.elapsed()
+    const dies = async () => {
+      await settle()
+      runs.at(-1)!.end(false, 'exited with code 1')
+      await settle()
+    }
+    // What a crash loop costs: the burst, and then a start for each interval.
+    while (clock.elapsed() < start + 60_000) {
+      await dies()
+      await clock.advance(last('apid')?.message.endsWith('in 5s') ? 5_000 : 0)
+    }
+    expect(runs.length).toBeLessThanOrEqual(1 + 10 + 12 + 6)
+    await dies()
+    await clock.advance(5_000)
+    await clock.advance(100_000)
+    for (let kills = 0; kills < 10; kills++) {
+      const before = runs.length
+      await dies()
+      await clock.advance(0)
+      expect(runs).toHaveLength(before + 1)
+    }
+    await dies()
+    expect(last('apid')?.message).toBe('exited with code 1, starting again in 5s')
+  })
+
+  test('is one that was healthy before it ended: a service that dies before waits for the interval each time', async () => {
+    const { clock, supervisor, last } = node()
+    const { runner, runs } = scripted()
+    let healthy = true
+    supervisor.load(service('apid', { runner, health: { check: () => (healthy ? Promise.resolve() : broken()) } }))
+    supervisor.start('apid')
+    await clock.advance(100)
+    healthy = false
     runs[0]!.end(false, 'killed by SIGKILL')
-    await settle()
-    expect(last('apid')?.message).not.toContain('in 5s')
     await clock.advance(0)
     expect(runs).toHaveLength(2)
-    expect(supervisor.get('apid')?.events.map(({ message }) => message)).toContain('killed by SIGKILL, starting again in 0s')
-    runs[1]!.end(false, 'killed by SIGKILL')
-    await settle()
-    expect(last('apid')?.message).toBe('killed by SIGKILL, starting again in 5s')
-    await clock.advance(4999)
-    expect(runs).toHaveLength(2)
-    await clock.advance(1)
-    expect(runs).toHaveLength(3)
-    await clock.advance(30_000)
-    runs[2]!.end(false, 'killed by SIGKILL')
-    await settle()
-    await clock.advance(0)
-    expect(runs).toHaveLength(4)
+    for (let kills = 1; kills < 4; kills++) {
+      await clock.advance(1_000)
+      runs[kills]!.end(false, 'exited with code 1')
+      await settle()
+      expect(last('apid')?.message).toBe('exited with code 1, starting again in 5s')
+      await clock.advance(5_000)
+      expect(runs).toHaveLength(kills + 2)
+    }
   })
 
   test('does not include a run that never was healthy, however long it lasted', async () => {
