@@ -46,6 +46,24 @@ test('a node that is gone is forgotten, the others are not', () => {
   expect(journal.entries().map((entry) => entry.node)).toEqual([undefined, 'n2'])
 })
 
+test('what several processes write and forget at once is all there', async () => {
+  const journal = fresh()
+  const others = ['n1', 'n2', 'n3', 'n4']
+  const count = 100
+  const writer = (node: string) => `
+    import { Journal } from ${JSON.stringify(Bun.resolveSync('../../../src/programs/node-supervisor/journal.ts', import.meta.dir))}
+    const journal = new Journal(${JSON.stringify(journal.file)})
+    for (let i = 0; i < ${count}; i++) {
+      journal.write({ kind: 'cgroup', path: '/' + i, node: '${node}' })
+      journal.write({ kind: 'cgroup', path: '/' + i, node: '${node}-gone' })
+      journal.forget('${node}-gone')
+    }`
+  const exits = others.map((node) => Bun.spawn([process.execPath, '-e', writer(node)], { stderr: 'inherit' }).exited)
+  expect(await Promise.all(exits)).toEqual(others.map(() => 0))
+  const left = journal.entries().map((entry) => (entry.kind === 'cgroup' ? `${entry.node}${entry.path}` : ''))
+  expect(left.sort()).toEqual(others.flatMap((node) => Array.from({ length: count }, (_, i) => `${node}/${i}`)).sort())
+}, 30_000)
+
 test('an entry of an unknown kind is refused, for undoing half of it would be worse', () => {
   const journal = fresh()
   appendFileSync(journal.file, '{"kind":"raid","name":"md0"}\n')

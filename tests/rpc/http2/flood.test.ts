@@ -4,6 +4,7 @@ import { silent } from '../../../src/cosi/log.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { tlsKey } from '../../../src/pki/key.ts'
 import { connect } from '../../../src/rpc/client/channel.ts'
+import { acceptBurst, acceptsPerSecond } from '../../../src/rpc/http2/limits.ts'
 import { unary } from '../../../src/rpc/server/method.ts'
 import { type Server, serveTls } from '../../../src/rpc/server/server.ts'
 import { authority, clientCertificate, identityOf } from '../../programs/apid/nodes.ts'
@@ -16,14 +17,42 @@ const flood = (port: number, connections: number) => `
   setTimeout(() => process.exit(0), ${seconds * 1000})
 `
 
+/** Counts what a listener of the runtime accepts. */
+class Accepted {
+  count = 0
+  #first = 0
+  /** How many have been accepted at some moment beyond those that its rate allows until then. */
+  burst = 0
+  readonly listen = ((options: Bun.TCPSocketListenOptions<unknown>) => {
+    const { socket } = options
+    const open = (opened: Bun.Socket<unknown>): void | Promise<void> => {
+      this.#add()
+      return socket.open?.(opened)
+    }
+    return runtimeListen({ ...options, socket: { ...socket, open } })
+  }) as typeof Bun.listen
+
+  #add(): void {
+    const now = performance.now()
+    if (this.count++ === 0) this.#first = now
+    this.burst = Math.max(this.burst, this.count - ((now - this.#first) / 1000) * acceptsPerSecond)
+  }
+}
+
+const runtimeListen = Bun.listen
+const accepted = new Accepted()
 let server: Server
 beforeAll(async () => {
+  Bun.listen = accepted.listen
   const methods = [unary('machine.MachineService/Version', 'anyone', () => ({ messages: [] }))]
   const { certificate: cert, key } = identityOf('127.0.0.1', 'controlplane').server
   const tls = { cert, key, ca: authority.crt, clients: 'required' as const }
   server = await serveTls({ port: 0, host: '127.0.0.1' }, tls, { methods, store: new Store(), log: silent, roles: () => new Set<never>() })
 })
-afterAll(() => server.close())
+afterAll(async () => {
+  await server.close()
+  Bun.listen = runtimeListen
+})
 
 test('who is connected is answered, and the server still listens after it', async () => {
   const { crt: cert, key } = clientCertificate(['os:reader'])
@@ -31,6 +60,7 @@ test('who is connected is answered, and the server still listens after it', asyn
   const channel = connect({ address: `127.0.0.1:${server.port}`, tls })
   const version = () => channel.unary('machine.MachineService/Version', {})
   await version()
+  accepted.count = 0
   const attacker = Bun.spawn([process.execPath, '-e', flood(server.port, 1500)], { stderr: 'inherit' })
   let over = false
   const ended = attacker.exited.then(() => {
@@ -42,6 +72,9 @@ test('who is connected is answered, and the server still listens after it', asyn
     await Bun.sleep(10)
   }
   expect(answers).toBeGreaterThan(0)
+  // The runtime accepts what is pending before it does anything else: nothing but the limit keeps it from accepting all.
+  expect(accepted.count).toBeGreaterThanOrEqual(acceptBurst)
+  expect(accepted.burst).toBeLessThanOrEqual(acceptBurst + 1)
   const later = connect({ address: `127.0.0.1:${server.port}`, tls })
   // It accepts nobody for a moment after the last burst.
   const greeted = () => later.unary('machine.MachineService/Version', {}).catch(() => undefined)
