@@ -6,7 +6,7 @@ import { ociSpec, type SpecOptions } from '../../supervise/containerd/spec.ts'
 import type { RunContext, Runner } from '../../supervise/definition.ts'
 import { container, type RootSource } from '../../supervise/runner/container.ts'
 import type { Machine } from '../area.ts'
-import { limitsOfGroup } from '../runtime/groups.ts'
+import { limitsOfGroup } from './groups.ts'
 
 /** Pipes from the containers to init. */
 const pipesFolder = '/system/run/pipes'

@@ -2,6 +2,7 @@
 
 import { background } from '../../cosi/background.ts'
 import { silent } from '../../cosi/log.ts'
+import { pause } from '../../cosi/pause.ts'
 import { type Channel, connect } from '../../rpc/client/channel.ts'
 import { etcdserverpb as enums } from '../../rpc/enums.ts'
 import type { etcdserverpb } from '../../rpc/messages.ts'
@@ -164,6 +165,7 @@ async function withMutex<T>(channel: Channel, name: string, act: (signal: AbortS
       const { kvs } = await channel.unary('etcdserverpb.KV/Range', before, { ...short, signal })
       if (kvs.length === 0) break
       await pause(250, signal)
+      signal.throwIfAborted()
     }
     return await act(signal)
   } finally {
@@ -209,20 +211,4 @@ function following(prefix: Uint8Array): Uint8Array {
     return end.subarray(0, i + 1)
   }
   return Buffer.of(0)
-}
-
-/** Resolves after so many milliseconds; rejects with the signal's reason when it is aborted first. */
-export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason)
-    const done = () => {
-      clearTimeout(timer)
-      reject(signal.reason)
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', done)
-      resolve()
-    }, milliseconds)
-    signal.addEventListener('abort', done, { once: true })
-  })
 }

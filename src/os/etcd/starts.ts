@@ -5,8 +5,8 @@ import type { SpecOf } from '../../cosi/resource.ts'
 import type { Store } from '../../cosi/store.ts'
 import { failedAs } from '../../supervise/containerd/client.ts'
 import type { Runner } from '../../supervise/definition.ts'
+import { lastWordsOf } from '../../supervise/last-words.ts'
 import { messageOf } from '../../wire/error-message.ts'
-import { lastWordsOf } from '../runtime/explain/last-words.ts'
 import { EtcdStart } from './resources/etcd-start.ts'
 
 type Start = SpecOf<typeof EtcdStart>

@@ -2,6 +2,7 @@ import type { Machine } from '../area.ts'
 import { VolumeConfig } from '../block/documents/volume.ts'
 import { VolumeStatus } from '../block/resources/volume-status.ts'
 import { systemLabels } from '../block/volumes/folders.ts'
+import { mountVolume } from '../block/volumes/requests.ts'
 import { declared, find } from '../config/declared.ts'
 import { MachineConfig } from '../config/resources/machine-config.ts'
 import { MachineType } from '../config/resources/machine-type.ts'
@@ -12,7 +13,6 @@ import { lockModules } from './start/lock-modules.ts'
 import { sizeChecks } from './start/size-checks.ts'
 import { writeUdevRules } from './start/udev-rules.ts'
 import { putUserFiles } from './start/user-files.ts'
-import { mountVolume } from './volumes.ts'
 
 /** Time limit for all services to come up, in milliseconds. */
 const servicesLimit = 70 * 60_000

@@ -1,12 +1,12 @@
 /** The first installation: from the first configuration to a machine that boots from its disk. */
 import type { Machine } from '../area.ts'
+import { endVolumes, untilMounted } from '../block/volumes/requests.ts'
 import { type ConfigState, configPaths } from '../config/config-state.ts'
 import { AcquireConfigStatus, acquireId } from '../config/resources/acquire-config.ts'
 import { MachineConfig } from '../config/resources/machine-config.ts'
 import { installSystem } from './install/install-system.ts'
 import type { Phase, Task } from './sequencer.ts'
 import { end, stopEverything } from './stop.ts'
-import { endVolumes, untilMounted } from './volumes.ts'
 
 /** Where the machine keeps its own data: in memory until STATE is mounted here. */
 const stateFolder = '/system/state'

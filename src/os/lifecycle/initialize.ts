@@ -1,5 +1,6 @@
 import { parameterValues, parseCommandLine } from '../../wire/command-line.ts'
 import type { Machine } from '../area.ts'
+import { beginVolumes } from '../block/volumes/requests.ts'
 import { AcquireConfigSpec, AcquireConfigStatus, acquireId } from '../config/resources/acquire-config.ts'
 import { DevicesStatus } from '../runtime/resources/devices-status.ts'
 import { completeInstallation } from './install/install-system.ts'
@@ -9,7 +10,6 @@ import { startDashboard } from './start/dashboard.ts'
 import { haltIfInstalled } from './start/halt-if-installed.ts'
 import { enforceHardening } from './start/hardening.ts'
 import { wipeAtStart } from './start/wipe-disks.ts'
-import { beginVolumes } from './volumes.ts'
 
 /** The initialize sequence, run before a configuration exists: starts the API, then acquires a configuration. */
 export const initialize = (machine: Machine): Phase[] => (machine.kernel.mode === 'container' ? inContainer(machine) : onMachine(machine))

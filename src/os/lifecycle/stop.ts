@@ -1,10 +1,10 @@
 import type { Machine, StopReason } from '../area.ts'
 import { SystemDisk } from '../block/resources/system-disk.ts'
+import { endVolumes, unmountVolume } from '../block/volumes/requests.ts'
 import { stopPods } from '../cri/stop-pods.ts'
 import { cordonAndDrain, isRegistered } from '../k8s/node/drain.ts'
 import type { Phase, Task, TaskContext } from './sequencer.ts'
 import { kexecPrepare } from './start/kexec.ts'
-import { endVolumes, unmountVolume } from './volumes.ts'
 
 /** Services that serve the API and need no disk: they stop last. */
 const lastServices = ['machined', 'apid', 'containerd', 'udevd', 'syslogd', 'auditd', 'dashboard']

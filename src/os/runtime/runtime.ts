@@ -1,7 +1,6 @@
 import type { Area } from '../area.ts'
 import { dmesg } from './api/dmesg.ts'
 import { eventsMethod } from './api/events.ts'
-import { explain } from './api/explain.ts'
 import { controllerDependencies } from './api/inspect.ts'
 import { logMethods } from './api/logs.ts'
 import { memory } from './api/memory.ts'
@@ -75,6 +74,5 @@ export const runtime: Area = {
     processes(machine.kernel),
     ...systemMethods(machine.kernel),
     controllerDependencies(machine),
-    explain(machine),
   ],
 }

@@ -3,6 +3,7 @@ import { block } from '../../os/block/block.ts'
 import { cluster } from '../../os/cluster/cluster.ts'
 import { config } from '../../os/config/config.ts'
 import { cri } from '../../os/cri/cri.ts'
+import { diagnosis } from '../../os/diagnosis/diagnosis.ts'
 import { etcd } from '../../os/etcd/etcd.ts'
 import { files } from '../../os/files/files.ts'
 import { hardware } from '../../os/hardware/hardware.ts'
@@ -36,4 +37,5 @@ export const areas: readonly Area[] = [
   security,
   siderolink,
   lifecycle,
+  diagnosis,
 ]

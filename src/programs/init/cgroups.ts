@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import * as cgroup from '../../linux/process/cgroup.ts'
-import { limitsOf, systemGroups } from '../../os/runtime/groups.ts'
+import { limitsOf, systemGroups } from '../../os/cri/groups.ts'
 
 /** Makes the system's groups and moves init into its own; gives the limits that this kernel has no place for. */
 export function prepareCgroups(): string[] {

@@ -8,3 +8,6 @@ export const VolumeLifecycle = defineResource({
   displayType: 'VolumeLifecycle',
   spec: v.object({}),
 })
+
+/** Id of the VolumeLifecycle. */
+export const volumeLifecycleId = 'lifecycle'

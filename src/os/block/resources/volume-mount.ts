@@ -33,3 +33,19 @@ export const VolumeMountStatus = defineResource({
     secure: v.boolean(),
   }),
 })
+
+/** Who requests the volumes that the system itself uses. */
+const requester = 'machined'
+
+/** Id of the system's own mount request for a volume, and of the corresponding status. */
+export const mountId = (volumeID: string): string => `${requester}-${volumeID}`
+
+/** The system's own mount request for a volume. */
+export const mountRequest = (volumeID: string, secure = false) => ({
+  volumeID,
+  requester,
+  readOnly: false,
+  detached: false,
+  disableAccessTime: false,
+  secure,
+})

@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { parse } from 'yaml'
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import type { Logger } from '../../../cosi/log.ts'
-import { VolumeMountStatus } from '../../block/resources/volume-mount.ts'
+import { mountId, VolumeMountStatus } from '../../block/resources/volume-mount.ts'
 import { VolumeStatus } from '../../block/resources/volume-status.ts'
+import { stateIsAwaited } from '../../block/volumes/requests.ts'
 import { EtcFileSpec } from '../../files/resources/etc-file.ts'
 import type { Kernel } from '../../kernel.ts'
-import { mountId, stateIsAwaited } from '../../lifecycle/volumes.ts'
 import { Identity } from '../resources/identity.ts'
 
 /** Where the identity is kept over restarts, on STATE. */

@@ -1,6 +1,5 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
-import { VolumeMountStatus } from '../../block/resources/volume-mount.ts'
-import { mountId } from '../../lifecycle/volumes.ts'
+import { mountId, VolumeMountStatus } from '../../block/resources/volume-mount.ts'
 import type { ConfigState } from '../config-state.ts'
 import { MachineConfig } from '../resources/machine-config.ts'
 

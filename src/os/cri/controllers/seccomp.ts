@@ -1,9 +1,8 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { VolumeMountStatus } from '../../block/resources/volume-mount.ts'
+import { mountId, VolumeMountStatus } from '../../block/resources/volume-mount.ts'
 import { declared } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
-import { mountId } from '../../lifecycle/volumes.ts'
 import { SeccompProfile } from '../resources/seccomp-profile.ts'
 
 const folder = '/var/lib/kubelet/seccomp/profiles'

@@ -2,8 +2,8 @@ import type { ServiceDefinition } from '../../../supervise/definition.ts'
 import { containerdProbe } from '../../../supervise/probe.ts'
 import { program } from '../../../supervise/runner/program.ts'
 import type { Machine } from '../../area.ts'
-import { programEnvironment } from '../../runtime/service-environment.ts'
 import { systemDaemon } from '../daemons.ts'
+import { programEnvironment } from '../service-environment.ts'
 
 const folder = '/system/run/containerd'
 const configFile = `${folder}/config.toml`

@@ -2,15 +2,14 @@ import type { ServiceDefinition, StoreView } from '../../../supervise/definition
 import { containerdProbe } from '../../../supervise/probe.ts'
 import { program } from '../../../supervise/runner/program.ts'
 import type { Machine } from '../../area.ts'
-import { VolumeMountStatus } from '../../block/resources/volume-mount.ts'
+import { mountId, VolumeMountStatus } from '../../block/resources/volume-mount.ts'
 import { EtcFileStatus } from '../../files/resources/etc-file.ts'
 import type { Mode } from '../../kernel.ts'
-import { mountId } from '../../lifecycle/volumes.ts'
 import { networkConditions } from '../../network/conditions.ts'
-import { programEnvironment } from '../../runtime/service-environment.ts'
 import { noteConfigRead } from '../config-read.ts'
 import { criDaemon } from '../daemons.ts'
 import { ownImagesOf } from '../image-table.ts'
+import { programEnvironment } from '../service-environment.ts'
 
 /** Everything the daemon reads at its start must be written. */
 const configFiles = ['containerd.toml', 'conf.d/cri.toml', 'conf.d/base-spec.json', 'conf.d/hosts/_default/hosts.toml'].map(

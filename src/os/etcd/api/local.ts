@@ -1,10 +1,9 @@
 import type { Store } from '../../../cosi/store.ts'
 import { type Role, readers } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
-import { VolumeMountStatus } from '../../block/resources/volume-mount.ts'
+import { mountId, VolumeMountStatus } from '../../block/resources/volume-mount.ts'
 import { MachineType } from '../../config/resources/machine-type.ts'
 import type { Mode } from '../../kernel.ts'
-import { mountId } from '../../lifecycle/volumes.ts'
 import type { EtcdClient } from '../client.ts'
 import { localEtcd } from '../endpoints.ts'
 

@@ -1,8 +1,9 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { pause } from '../../../cosi/pause.ts'
 import type { Store } from '../../../cosi/store.ts'
 import { Service } from '../../runtime/resources/service.ts'
 import { bootstrapOf } from '../bootstrap.ts'
-import { hexId, memberIdOf, pause } from '../client.ts'
+import { hexId, memberIdOf } from '../client.ts'
 import { localEtcd, otherEtcd } from '../endpoints.ts'
 import { EtcdMember } from '../resources/etcd-member.ts'
 
@@ -61,6 +62,7 @@ async function untilDone<T>(signal: AbortSignal, act: () => Promise<T>): Promise
       return await act()
     } catch {
       await pause(retryDelay, signal)
+      signal.throwIfAborted()
     }
   }
 }

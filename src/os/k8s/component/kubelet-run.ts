@@ -1,8 +1,9 @@
 /** How the kubelet runs since its last start, according to its supervisor and its log. */
+
+import { endsIn } from '../../../supervise/ends.ts'
+import { lastWordsOf } from '../../../supervise/last-words.ts'
 import type { LogRing } from '../../../supervise/log-ring.ts'
 import type { ServiceEvent, ServiceSnapshot } from '../../../supervise/snapshot.ts'
-import { lastWordsOf } from '../../runtime/explain/last-words.ts'
-import { endsIn } from '../../runtime/explain/service-trouble.ts'
 import type { PodRun } from './pod-run.ts'
 
 /** The part of the supervisor that is used. */

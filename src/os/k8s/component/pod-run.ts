@@ -1,6 +1,6 @@
 /** How a component's pod runs, as its kubelet reports it. */
 import type { KubeObject } from '../../../kube/object.ts'
-import { lastWords } from '../../runtime/explain/last-words.ts'
+import { lastWords } from '../../../supervise/last-words.ts'
 
 interface Terminated {
   exitCode?: number

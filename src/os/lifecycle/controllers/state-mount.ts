@@ -1,8 +1,7 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
-import { VolumeLifecycle } from '../../block/resources/volume-lifecycle.ts'
-import { VolumeMountRequest } from '../../block/resources/volume-mount.ts'
+import { VolumeLifecycle, volumeLifecycleId } from '../../block/resources/volume-lifecycle.ts'
+import { mountId, mountRequest, VolumeMountRequest } from '../../block/resources/volume-mount.ts'
 import { VolumeStatus } from '../../block/resources/volume-status.ts'
-import { mountId, mountRequest, volumeLifecycleId } from '../volumes.ts'
 
 /** Requests STATE, which holds the machine's own data, as soon as it exists and while volumes are in use. */
 export const requestState: Controller = defineController({

@@ -3,11 +3,11 @@ import type { Runner, ServiceDefinition, StoreView } from '../../../supervise/de
 import { tcpProbe } from '../../../supervise/probe.ts'
 import { program } from '../../../supervise/runner/program.ts'
 import type { Machine } from '../../area.ts'
+import { daemonEnvironment } from '../../cri/daemon-environment.ts'
 import { systemDaemon } from '../../cri/daemons.ts'
 import { bindMount, hiddenMounts, serviceContainer, systemRoot } from '../../cri/service-container.ts'
 import { ApiCertificate } from '../../secrets/resources/api-certificate.ts'
 import { isContainable } from '../apid-place.ts'
-import { daemonEnvironment } from '../daemon-environment.ts'
 import { APIServiceConfig } from '../resources/api-service-config.ts'
 
 const uid = 50

@@ -1,7 +1,6 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
-import { VolumeMountStatus } from '../../block/resources/volume-mount.ts'
+import { mountId, VolumeMountStatus } from '../../block/resources/volume-mount.ts'
 import type { Kernel } from '../../kernel.ts'
-import { mountId } from '../../lifecycle/volumes.ts'
 import { TimeStatus } from '../resources/time-status.ts'
 
 /** Where the last known time is kept, on STATE. */

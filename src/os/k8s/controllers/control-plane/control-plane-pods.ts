@@ -1,8 +1,8 @@
 import { type Controller, defineController, shared, weak } from '../../../../cosi/controller.ts'
+import { pause } from '../../../../cosi/pause.ts'
 import type { Resource } from '../../../../cosi/resource.ts'
 import { kubeClient } from '../../../../kube/client.ts'
 import { accessOf, parseKubeconfig } from '../../../../kube/kubeconfig.ts'
-import { pause } from '../../../etcd/client.ts'
 import { Service } from '../../../runtime/resources/service.ts'
 import { KubernetesSecret } from '../../../secrets/resources/kubernetes-secret.ts'
 import { apiReady } from '../../apply-manifests.ts'
@@ -84,6 +84,7 @@ export function renderControlPlanePods(): Controller {
           try {
             // An API server that is being replaced answers a little longer.
             if (answered) await pause(replacement, signal)
+            signal.throwIfAborted()
             await apiReady(client, signal)
           } finally {
             client.close()

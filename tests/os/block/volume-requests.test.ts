@@ -2,19 +2,11 @@ import { expect, test } from 'bun:test'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
-import { VolumeLifecycle } from '../../../src/os/block/resources/volume-lifecycle.ts'
-import { VolumeMountRequest, VolumeMountStatus } from '../../../src/os/block/resources/volume-mount.ts'
+import { VolumeLifecycle, volumeLifecycleId } from '../../../src/os/block/resources/volume-lifecycle.ts'
+import { mountId, VolumeMountRequest, VolumeMountStatus } from '../../../src/os/block/resources/volume-mount.ts'
 import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
+import { beginVolumes, endVolumes, mountVolume, unmountVolume, untilMounted } from '../../../src/os/block/volumes/requests.ts'
 import { requestState } from '../../../src/os/lifecycle/controllers/state-mount.ts'
-import {
-  beginVolumes,
-  endVolumes,
-  mountId,
-  mountVolume,
-  unmountVolume,
-  untilMounted,
-  volumeLifecycleId,
-} from '../../../src/os/lifecycle/volumes.ts'
 
 const forever = { log: silent, signal: new AbortController().signal }
 const mounted = (volumeID: string) => ({

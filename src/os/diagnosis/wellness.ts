@@ -1,12 +1,12 @@
 /** The health that resources report themselves: which of them have a problem, its description, and what it depends on. */
-import type { AnyResourceType, Resource } from '../../../cosi/resource.ts'
-import { NodeStatus } from '../../k8s/resources/node.ts'
-import { StaticPodStatus } from '../../k8s/resources/static-pod.ts'
-import { NetworkStatus } from '../../network/resources/network-status.ts'
-import { TimeStatus } from '../../time/resources/time-status.ts'
-import { MachineStatus } from '../resources/machine-status.ts'
-import { Service } from '../resources/service.ts'
-import { lastWords } from './last-words.ts'
+import type { AnyResourceType, Resource } from '../../cosi/resource.ts'
+import { lastWords } from '../../supervise/last-words.ts'
+import { NodeStatus } from '../k8s/resources/node.ts'
+import { StaticPodStatus } from '../k8s/resources/static-pod.ts'
+import { NetworkStatus } from '../network/resources/network-status.ts'
+import { MachineStatus } from '../runtime/resources/machine-status.ts'
+import { Service } from '../runtime/resources/service.ts'
+import { TimeStatus } from '../time/resources/time-status.ts'
 
 /** A resource to examine next. */
 export interface Target {

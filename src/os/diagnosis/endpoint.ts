@@ -1,11 +1,11 @@
 /** Probes the cluster's endpoint: whether it answers, and which authority signed its certificate. */
-import type { Store } from '../../../cosi/store.ts'
-import { messageOf } from '../../../wire/error-message.ts'
-import { encodePem, pemLabels } from '../../../wire/pem.ts'
-import { declared } from '../../config/declared.ts'
-import { MachineConfig } from '../../config/resources/machine-config.ts'
-import { pemOf } from '../../k8s/rendered-files.ts'
-import { KubeletSecret } from '../../secrets/resources/kubelet-secret.ts'
+import type { Store } from '../../cosi/store.ts'
+import { messageOf } from '../../wire/error-message.ts'
+import { encodePem, pemLabels } from '../../wire/pem.ts'
+import { declared } from '../config/declared.ts'
+import { MachineConfig } from '../config/resources/machine-config.ts'
+import { pemOf } from '../k8s/rendered-files.ts'
+import { KubeletSecret } from '../secrets/resources/kubelet-secret.ts'
 import { type Evidence, type Finding, foreignCertificate } from './findings.ts'
 
 /** Timeout of the probe, in milliseconds. */

@@ -1,5 +1,5 @@
 import type { StoreView } from '../../supervise/definition.ts'
-import { Environment } from './resources/environment.ts'
+import { Environment } from '../runtime/resources/environment.ts'
 
 /** The operator's variables for services, as `NAME=value`. */
 export function operatorEnvironment(store: StoreView): string[] {

@@ -1,5 +1,7 @@
 /** Problems that a service's own state reveals. */
-import type { ServiceEvent, ServiceSnapshot } from '../../../supervise/snapshot.ts'
+
+import { type End, endsIn } from '../../supervise/ends.ts'
+import type { ServiceEvent, ServiceSnapshot } from '../../supervise/snapshot.ts'
 import type { Cause } from './cause.ts'
 
 /** Why a service is unhealthy. */
@@ -42,21 +44,6 @@ export function serviceTrouble({ id, state, health, steady, events }: ServiceSna
     default:
       return trouble(`it is ${state.toLowerCase()}${last ? `: ${lower(last.message)}` : ''}`)
   }
-}
-
-/** One failure of a service. */
-export interface End {
-  readonly message: string
-  readonly time: Date
-  /** Whether a process exited, rather than that none could be started. */
-  readonly ran: boolean
-}
-
-/** All failures among these events, oldest first. */
-export function endsIn(events: readonly ServiceEvent[]): End[] {
-  return events.flatMap(({ step, message, time }, at) =>
-    step === 'retry' || step === 'fail' ? { message, time, ran: events[at - 1]?.state === 'Running' } : [],
-  )
 }
 
 /** Those since it was last healthy or was requested to start. */

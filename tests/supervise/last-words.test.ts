@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { lastWords, lastWordsOf } from '../../../src/os/runtime/explain/last-words.ts'
-import { LogRing } from '../../../src/supervise/log-ring.ts'
+import { lastWords, lastWordsOf } from '../../src/supervise/last-words.ts'
+import { LogRing } from '../../src/supervise/log-ring.ts'
 
 test('the line with the reason is found in a page of help', () => {
   const help =

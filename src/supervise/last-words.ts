@@ -1,4 +1,4 @@
-import type { LogRing } from '../../../supervise/log-ring.ts'
+import type { LogRing } from './log-ring.ts'
 
 /** How lines start in which programs state why they exit. */
 const certain = /^([EF]\d{4} |error\b|fatal\b|panic\b|failed\b)|"level":"(error|fatal|panic)"|level=(error|fatal|panic)/i

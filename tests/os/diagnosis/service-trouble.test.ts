@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { serviceTrouble } from '../../../src/os/runtime/explain/service-trouble.ts'
+import { serviceTrouble } from '../../../src/os/diagnosis/service-trouble.ts'
 import type { ServiceSnapshot } from '../../../src/supervise/snapshot.ts'
 import type { State, Step } from '../../../src/supervise/state.ts'
 

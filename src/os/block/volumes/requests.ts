@@ -1,20 +1,12 @@
 /** Volumes for sequences: request, wait for and release them. */
-import type { Reader } from '../../cosi/controller.ts'
-import type { Logger } from '../../cosi/log.ts'
-import type { SpecOf } from '../../cosi/resource.ts'
-import type { Store } from '../../cosi/store.ts'
-import { VolumeLifecycle } from '../block/resources/volume-lifecycle.ts'
-import { VolumeMountRequest, VolumeMountStatus } from '../block/resources/volume-mount.ts'
-import { VolumeStatus } from '../block/resources/volume-status.ts'
-import type { Mode } from '../kernel.ts'
-
-const requester = 'machined'
-
-/** Id of the VolumeLifecycle. */
-export const volumeLifecycleId = 'lifecycle'
-
-/** Id of init's own mount request for a volume, and of the corresponding status. */
-export const mountId = (volumeID: string): string => `${requester}-${volumeID}`
+import type { Reader } from '../../../cosi/controller.ts'
+import type { Logger } from '../../../cosi/log.ts'
+import type { SpecOf } from '../../../cosi/resource.ts'
+import type { Store } from '../../../cosi/store.ts'
+import type { Mode } from '../../kernel.ts'
+import { VolumeLifecycle, volumeLifecycleId } from '../resources/volume-lifecycle.ts'
+import { mountId, mountRequest, VolumeMountRequest, VolumeMountStatus } from '../resources/volume-mount.ts'
+import { VolumeStatus } from '../resources/volume-status.ts'
 
 /** Whether files on STATE may exist but are not readable yet, because it is not mounted. In a container it is always available. */
 export const stateIsAwaited = (
@@ -22,16 +14,6 @@ export const stateIsAwaited = (
   volumes: Pick<Reader<SpecOf<typeof VolumeStatus>>, 'get'>,
   mounts: Pick<Reader<unknown>, 'get'>,
 ): boolean => mode !== 'container' && volumes.get('STATE')?.spec.phase !== 'missing' && !mounts.get(mountId('STATE'))
-
-/** Init's mount request for a volume. */
-export const mountRequest = (volumeID: string, secure = false) => ({
-  volumeID,
-  requester,
-  readOnly: false,
-  detached: false,
-  disableAccessTime: false,
-  secure,
-})
 
 /** How long to wait, and where to log errors. */
 interface Waiting {

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { Store } from '../../../src/cosi/store.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
-import { endpointTrouble } from '../../../src/os/runtime/explain/endpoint.ts'
+import { endpointTrouble } from '../../../src/os/diagnosis/endpoint.ts'
 import { KubeletSecret } from '../../../src/os/secrets/resources/kubelet-secret.ts'
 import { splitUrl } from '../../../src/os/url.ts'
 import { newCA, newCertificate, type PemPair, toBase64 } from '../../../src/pki/certificate.ts'

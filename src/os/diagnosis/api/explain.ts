@@ -9,8 +9,8 @@ import type { ServiceDefinition } from '../../../supervise/definition.ts'
 import type { Machine } from '../../area.ts'
 import { ConfigHistory } from '../../config/history/history.ts'
 import { viewEtcd } from '../../etcd/view.ts'
-import type { Cause } from '../explain/cause.ts'
-import { type Explanation, explainMachine, explainResource, type Machinery } from '../explain/explain.ts'
+import type { Cause } from '../cause.ts'
+import { type Explanation, explainMachine, explainResource, type Machinery } from '../explain.ts'
 
 const { Kind } = ichor.v1.Cause
 const kinds = { absent: Kind.ABSENT, unwell: Kind.UNWELL, failing: Kind.FAILING, service: Kind.SERVICE, outside: Kind.OUTSIDE } as const
