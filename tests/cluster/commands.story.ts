@@ -5,6 +5,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse, parseAllDocuments } from 'yaml'
 import { newCSR } from '../../src/pki/request.ts'
+import { unfilled } from '../interop/always-filled.ts'
 import { buildClient, runClient } from '../interop/client.ts'
 import { askedApart, everyMethod } from '../interop/every-method.ts'
 import { buildGuest, guestArchive } from '../interop/guest.ts'
@@ -102,13 +103,23 @@ describe.skipIf(!hasGo)('the official client', () => {
     })
   })
 
+  /** Makes a call that ends a node. */
+  const answered = async (path: string, request: object, node: string) => {
+    const replies = await ask(path, [request], node)
+    expect(replies).toMatchObject([{ messages: [{ actorId: expect.any(String) }] }])
+    expect(unfilled(path, replies as unknown[])).toEqual([])
+  }
+
   test('is asked everything there is', () => {
     expect([...Object.keys(calls), ...askedApart].sort()).toEqual(paths.sort())
   })
 
   test.each(ordered)('%s', async (path) => {
     const { requests, node, limit = 0, answer } = calls[path]!
-    expect(await ask(path, requests, node ? values.W! : values.CP!, '-limit', String(limit))).toEqual(answer)
+    const said = await ask(path, requests, node ? values.W! : values.CP!, '-limit', String(limit))
+    expect(said).toEqual(answer)
+    // A refusal is not a list.
+    expect(Array.isArray(said) ? unfilled(path, said) : []).toEqual([])
   })
 
   test('securityapi.SecurityService/Certificate', async () => {
@@ -137,17 +148,16 @@ describe.skipIf(!hasGo)('the official client', () => {
       return metadata.created as string
     }
     const before = await begun()
-    expect(await ask('machine.MachineService/Reboot', [{}], values.W)).toMatchObject([{ messages: [{ actorId: expect.any(String) }] }])
+    await answered('machine.MachineService/Reboot', {}, values.W!)
     await eventually(async () => expect(await begun()).not.toBe(before), 120)
   })
 
   test('machine.MachineService/Reset and Shutdown, and the nodes are gone', async () => {
-    const answered = [{ messages: [{ actorId: expect.any(String) }] }]
-    expect(await ask('machine.MachineService/Reset', [{ graceful: true, reboot: false }], values.W)).toMatchObject(answered)
+    await answered('machine.MachineService/Reset', { graceful: true, reboot: false }, values.W!)
     const gone = (node: string) =>
       eventually(async () => expect((await cluster.talosctl('-e', node, '-n', node, 'version', '--short')).code).toBe(1), 120)
     await gone(values.W!)
-    expect(await ask('machine.MachineService/Shutdown', [{ force: true }])).toMatchObject(answered)
+    await answered('machine.MachineService/Shutdown', { force: true }, values.CP!)
     await gone(values.CP!)
   })
 })
