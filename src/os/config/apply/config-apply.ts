@@ -182,7 +182,7 @@ export class ConfigApply {
     const plan = this.#plan(config, maintenance, requested, options)
     const applied = { mode: plan.mode, warnings: warnings.map(formatIssue), id: 0 }
     if (options.dryRun) {
-      const values = options.by?.roles.includes('os:admin') ?? true
+      const values = options.by?.roles.includes('os:admin') ?? false
       return { ...applied, details: await dryRun(this.machine, { ...plan, config, values }) }
     }
     const { mode, notes, step, trial, stays, risk, lasting } = plan

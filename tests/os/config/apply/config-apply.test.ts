@@ -252,11 +252,13 @@ test('the last ten are remembered with who applied them, and any of them can be 
   expect(service.history.list()).toEqual([])
 })
 
+const administrator = { roles: ['os:admin'], peer: '', actor: '' }
+
 test('a dry run changes nothing and shows what would change and what that does', async () => {
   const { disk, store, runtime, service, active } = machine({ [statePath]: first })
   store.register(HostnameSpec as never, KernelParamSpec as never)
   await runtime.settled()
-  const { details } = await service.apply(second, 'auto', { dryRun: true })
+  const { details } = await service.apply(second, 'auto', { dryRun: true, by: administrator })
   expect(details).toContain('\n+ machine.sysctls["a.b"]: "1"\n')
   expect(details).toContain('  * kernel parameter "proc.sys.a.b" becomes "1"')
   expect(details).toContain('  + KernelParamSpecs.runtime.talos.dev/proc.sys.a.b')
@@ -299,10 +301,11 @@ test('the history names who applied what, and shows nothing of a text', async ()
 test('what was in force is shown in a dry run to administrators only', async () => {
   const { runtime, service } = machine({ [statePath]: first })
   await runtime.settled()
-  const of = async (role: string) =>
-    (await service.apply(second, 'auto', { dryRun: true, by: { roles: [role], peer: '', actor: '' } })).details
-  expect(await of('os:admin')).toContain('machine.sysctls')
-  expect(await of('os:reader')).toStartWith('Dry run: the configuration would be applied without a reboot.\nWhat will happen')
+  const of = async (options: object) => (await service.apply(second, 'auto', { dryRun: true, ...options })).details
+  expect(await of({ by: administrator })).toContain('machine.sysctls')
+  // A caller of other roles, and one who is not known.
+  for (const options of [{ by: { ...administrator, roles: ['os:reader'] } }, {}])
+    expect(await of(options)).toStartWith('Dry run: the configuration would be applied without a reboot.\nWhat will happen')
 })
 
 test.each([
