@@ -2,7 +2,7 @@
  * PID 1 uses two clocks. The wall clock is for time stamps: NTP on a machine without a battery, or an operator, may step it
  * by any amount in either direction at any moment. Everything that depends on a duration uses the monotonic clock.
  */
-import { pause } from './pause.ts'
+import { pause } from '../timing/pause.ts'
 
 /** A point in time on the monotonic clock. */
 export interface Deadline {

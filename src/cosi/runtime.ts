@@ -4,6 +4,7 @@
  * delay.
  */
 
+import { timerDelay } from '../timing/timer.ts'
 import { messageOf } from '../wire/error-message.ts'
 import { background } from './background.ts'
 import { type Clock, systemClock } from './clock.ts'
@@ -12,7 +13,6 @@ import { StoreError } from './errors.ts'
 import type { Logger } from './log.ts'
 import { parseSpec, type Resource, type ResourceType } from './resource.ts'
 import type { Store, StoreEvent } from './store.ts'
-import { timerDelay } from './timer.ts'
 
 /** A recurring failure. */
 export interface Trouble {

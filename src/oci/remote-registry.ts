@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import * as v from 'valibot'
+import { within } from '../timing/within.ts'
 import { messageOf } from '../wire/error-message.ts'
 import { formatReference, type Reference } from './reference.ts'
 
@@ -173,9 +174,7 @@ export class RemoteRegistry {
     const reader = response.body?.getReader()
     try {
       for (;;) {
-        const silent = Promise.withResolvers<never>()
-        const timer = setTimeout(() => silent.reject(new Error(`no data received within ${idle / 1000} s`)), idle)
-        const piece = await Promise.race([reader?.read(), silent.promise]).finally(() => clearTimeout(timer))
+        const piece = reader && (await within(reader.read(), idle, () => new Error(`no data received within ${idle / 1000} s`)))
         if (!piece || piece.done) return
         yield piece.value
       }

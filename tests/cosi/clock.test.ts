@@ -2,14 +2,11 @@ import { afterEach, describe, expect, jest, setSystemTime, test } from 'bun:test
 import { makeClock, systemClock } from '../../src/cosi/clock.ts'
 import { defineController } from '../../src/cosi/controller.ts'
 import { silent } from '../../src/cosi/log.ts'
-import { pause } from '../../src/cosi/pause.ts'
 import { Runtime } from '../../src/cosi/runtime.ts'
 import { Store } from '../../src/cosi/store.ts'
-import { timerDelay } from '../../src/cosi/timer.ts'
 import { fakeTime } from '../support/fake-time.ts'
 
 const day = 86_400_000
-const never = new AbortController().signal
 
 afterEach(() => {
   jest.useRealTimers()
@@ -33,39 +30,6 @@ describe('a deadline', () => {
     expect([end.left, end.over]).toEqual([0, true])
     time = 1000
     expect([end.left, end.over]).toEqual([0, true])
-  })
-})
-
-describe('a delay', () => {
-  test('is never longer than a timer allows, and never negative', () => {
-    expect([-1, 0, 1, 2 ** 31 - 1, 2 ** 31, Number.POSITIVE_INFINITY, Number.NaN].map(timerDelay)).toEqual([
-      0,
-      0,
-      1,
-      2 ** 31 - 1,
-      2 ** 31 - 1,
-      2 ** 31 - 1,
-      0,
-    ])
-  })
-
-  test('of 600 hours does not fire at once', async () => {
-    jest.useFakeTimers()
-    let ended = false
-    const stop = new AbortController()
-    const waiting = pause(600 * 3_600_000, stop.signal).then(() => {
-      ended = true
-    })
-    jest.advanceTimersByTime(1_000)
-    await Promise.resolve()
-    expect(ended).toBe(false)
-    stop.abort()
-    await waiting
-  })
-
-  test('that was aborted before it started resolves at once', async () => {
-    await pause(day, AbortSignal.abort())
-    await systemClock.sleep(0, never)
   })
 })
 

@@ -1,4 +1,5 @@
 import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs'
+import { pause } from '../../timing/pause.ts'
 import { failedWith } from '../../wire/errno.ts'
 import { type KernelRecord, parseKernelRecord } from '../../wire/proc/kmsg.ts'
 import { translated } from '../system-error.ts'
@@ -52,16 +53,4 @@ export async function* readKernelLog({
   } finally {
     closeSync(fd)
   }
-}
-
-function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, ms)
-    signal?.addEventListener('abort', done)
-  })
 }

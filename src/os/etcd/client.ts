@@ -2,11 +2,11 @@
 
 import { background } from '../../cosi/background.ts'
 import { silent } from '../../cosi/log.ts'
-import { pause } from '../../cosi/pause.ts'
 import { type Channel, connect } from '../../rpc/client/channel.ts'
 import { etcdserverpb as enums } from '../../rpc/enums.ts'
 import type { etcdserverpb } from '../../rpc/messages.ts'
 import { RpcError } from '../../rpc/status.ts'
+import { pause } from '../../timing/pause.ts'
 
 /** The certificates for mutual TLS with etcd: PEM. */
 export interface EtcdCredentials {

@@ -1,4 +1,5 @@
 /** The state of etcd as its members report it: which of them answer, and whether they have a leader. */
+import { within } from '../../timing/within.ts'
 import type { EtcdClient } from './client.ts'
 import { endpointOf, etcdClientOf, localEtcd, nodeAddresses, type StoreReader } from './endpoints.ts'
 import { EtcdSpec } from './resources/etcd-spec.ts'
@@ -64,8 +65,8 @@ const viewFromAny = (store: StoreReader, addresses: readonly string[]): Promise<
 
 async function viewThrough(store: StoreReader, client: EtcdClient): Promise<EtcdView> {
   try {
-    const { leader } = await within(client.status())
-    const members = (await within(client.members({ local: true }))).filter(({ isLearner }) => !isLearner)
+    const { leader } = await answered(client.status())
+    const members = (await answered(client.members({ local: true }))).filter(({ isLearner }) => !isLearner)
     return {
       leader: leader !== '' && leader !== '0',
       members: await Promise.all(
@@ -83,7 +84,7 @@ async function viewThrough(store: StoreReader, client: EtcdClient): Promise<Etcd
 async function answers(store: StoreReader, address: string): Promise<boolean> {
   const client = etcdClientOf(store, [endpointOf(address)])
   try {
-    await within(client.status())
+    await answered(client.status())
     return true
   } catch {
     return false
@@ -92,8 +93,4 @@ async function answers(store: StoreReader, address: string): Promise<boolean> {
   }
 }
 
-function within<T>(answer: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new Error(`no answer within ${timeout} ms`)), timeout)
-  return Promise.race([answer, late.promise]).finally(() => clearTimeout(timer))
-}
+const answered = <T>(call: Promise<T>): Promise<T> => within(call, timeout, () => new Error(`no answer within ${timeout} ms`))

@@ -3,6 +3,7 @@ import type { Logger } from '../../cosi/log.ts'
 import { core, type KubeClient } from '../../kube/client.ts'
 import { KubeError } from '../../kube/errors.ts'
 import { describeObject, type KubeObject } from '../../kube/object.ts'
+import { pause } from '../../timing/pause.ts'
 import { systemNamespace } from './manifests/objects.ts'
 
 /** The field manager of the applied objects. */
@@ -64,7 +65,7 @@ export async function apiReady(client: KubeClient, signal: AbortSignal): Promise
     } catch (error) {
       if (signal.aborted) throw signal.reason
       if (!(error instanceof KubeError)) throw error
-      await Bun.sleep(retryDelay)
+      await pause(retryDelay, signal)
     }
   }
 }
@@ -87,7 +88,7 @@ async function applyObject(client: KubeClient, object: KubeObject, log: Logger, 
       }
       if (error.status === 404 && !wait) return false
       if (!passing(error) || end.over) throw error
-      await Bun.sleep(retryDelay)
+      await pause(retryDelay, signal)
     }
   }
 }

@@ -7,6 +7,7 @@
 
 import type { Socket, TCPSocketListener } from 'bun'
 import { systemClock } from '../../cosi/clock.ts'
+import { within } from '../../timing/within.ts'
 
 /** The address of an upstream. */
 export interface Upstream {
@@ -76,7 +77,7 @@ export function balanceTcp(options: BalancerOptions): Balancer {
 
   const open = (upstream: Upstream, timeout: number): Promise<Socket<Side>> => {
     const { promise, resolve, reject } = Promise.withResolvers<Socket<Side>>()
-    const timer = setTimeout(() => reject(new Error('no answer in time')), timeout)
+    const answer = within(promise, timeout, () => new Error('no answer in time'))
     Bun.connect<Side>({
       hostname: upstream.host,
       port: upstream.port,
@@ -84,10 +85,10 @@ export function balanceTcp(options: BalancerOptions): Balancer {
       socket: { ...relay, open: resolve, connectError: (_, error) => reject(error) },
     }).then(
       // A connection after the timeout is closed.
-      (socket) => promise.catch(() => socket.terminate()),
+      (socket) => answer.catch(() => socket.terminate()),
       reject,
     )
-    return promise.finally(() => clearTimeout(timer))
+    return answer
   }
 
   const lastResortCounts = (waited: number) =>

@@ -3,6 +3,7 @@
  * another as listed in the takeover table; otherwise it waits and is finally rejected.
  */
 import type { Logger } from '../../cosi/log.ts'
+import { within } from '../../timing/within.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import type { Events } from '../runtime/events.ts'
 import { PhaseLog } from './phase-log.ts'
@@ -156,9 +157,6 @@ export class Sequencer {
 
   /** Waits for the running sequence to end, for at most a minute. */
   async #turn({ name, done }: { name: SequenceName; done: Promise<void> }): Promise<void> {
-    const { promise: late, reject } = Promise.withResolvers<never>()
-    const refusal = new SequenceLocked(`sequence "${name}" is running, try again when it is done`)
-    const timer = setTimeout(() => reject(refusal), lockWait)
-    await Promise.race([done, late]).finally(() => clearTimeout(timer))
+    await within(done, lockWait, () => new SequenceLocked(`sequence "${name}" is running, try again when it is done`))
   }
 }

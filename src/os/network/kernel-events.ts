@@ -1,5 +1,6 @@
 import { background } from '../../cosi/background.ts'
 import type { Logger } from '../../cosi/log.ts'
+import { pause } from '../../timing/pause.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import type { Kernel } from '../kernel.ts'
 
@@ -51,7 +52,7 @@ export function wakeOn(watch: (signal: AbortSignal) => AsyncIterable<unknown>, {
         }
       } catch (error) {
         log.warn('network watch failed, will retry', { error: messageOf(error) })
-        await new Promise((resolve) => setTimeout(resolve, retryInterval))
+        await pause(retryInterval, signal)
         retryInterval = Math.min(retryInterval * 2, retryIntervals[1])
       }
     }

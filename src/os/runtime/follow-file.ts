@@ -5,6 +5,7 @@
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import type { LogQuery } from '../../supervise/log-ring.ts'
+import { pause } from '../../timing/pause.ts'
 import type { Kernel } from '../kernel.ts'
 
 type Files = Pick<Kernel['files'], 'openHandle' | 'list' | 'lstatIfThere'>
@@ -12,7 +13,7 @@ type Handle = ReturnType<Files['openHandle']>
 
 const chunk = 64 * 1024
 const newline = 10
-const pause = 250
+const pollInterval = 250
 /** The kubelet checks sizes every ten seconds: the limit is what a container writes in that time. */
 const unpackedLimit = 1 << 30
 
@@ -33,11 +34,11 @@ export async function* followFile(
       if (!follow || signal?.aborted) return
       const { ino } = files.lstatIfThere(path) ?? {}
       if (ino === undefined || ino === handle.ino) {
-        await wait(signal)
+        await pause(pollInterval, signal)
         continue
       }
       // The writer has opened the new file before the last bytes of the old one are visible.
-      await wait(signal)
+      await pause(pollInterval, signal)
       yield* rest(handle, at, signal)
       const now = rotated(files, path)
       const between = [...now.keys()].filter((name) => !known.has(name)).toSorted()
@@ -115,16 +116,4 @@ async function tailOf(handle: Handle, lines: number, signal?: AbortSignal): Prom
     if (signal?.aborted) return 0
   }
   return left === 0 ? size : 0
-}
-
-function wait(signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, pause)
-    signal?.addEventListener('abort', done)
-  })
 }

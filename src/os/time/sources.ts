@@ -1,5 +1,5 @@
 /** Sources of time: network servers, and clocks of devices. */
-import { pause } from '../../cosi/pause.ts'
+import { pause } from '../../timing/pause.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import type { Kernel } from '../kernel.ts'
 import { LeaveAlone, type Source, type SteadyTime } from './ntp/synchronizer.ts'

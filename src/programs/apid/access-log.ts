@@ -5,6 +5,7 @@
 import { statusOf } from '../../rpc/frame.ts'
 import { formatGoDuration } from '../../rpc/go-duration.ts'
 import type { Stream } from '../../rpc/http2/stream.ts'
+import { TokenBucket } from '../../timing/token-bucket.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
 import type { Client } from './roles.ts'
 
@@ -18,39 +19,13 @@ const sumInterval = 10_000
 /** Headers that do not distinguish callers, or are confidential. */
 const hidden = new Set(['te', 'grpc-timeout', 'grpc-encoding', 'grpc-accept-encoding', 'proxyfrom', 'talos-role'])
 
-/** Lines that may be written, which grow with time. */
-class Allowance {
-  #left: number
-  #since: number
-
-  constructor(
-    readonly rate: number,
-    readonly burst: number,
-    now: number,
-  ) {
-    this.#left = burst
-    this.#since = now
-  }
-
-  take(now: number): boolean {
-    this.#left = Math.min(this.burst, this.#left + ((now - this.#since) / 1000) * this.rate)
-    this.#since = now
-    if (this.#left < 1) return false
-    this.#left--
-    return true
-  }
-
-  /** Whether it is as if never used. */
-  rested(now: number): boolean {
-    return this.#left + ((now - this.#since) / 1000) * this.rate >= this.burst
-  }
-}
+const ofAll = { rate: accessLimits.allRate, burst: accessLimits.allBurst }
 
 /** The access log of one gateway. */
 export class AccessLog {
   readonly #write: (text: string) => void
-  readonly #all = new Allowance(accessLimits.allRate, accessLimits.allBurst, performance.now())
-  readonly #clients = new Map<string, Allowance>()
+  readonly #all = new TokenBucket(ofAll)
+  readonly #clients = new Map<string, TokenBucket>()
   readonly #sums = new Map<string, number>()
   #lines: string[] = []
   #timer: ReturnType<typeof setTimeout> | undefined
@@ -105,9 +80,9 @@ export class AccessLog {
   #allows(key: string, now: number): boolean {
     let own = this.#clients.get(key)
     if (!own) {
-      if (this.#clients.size >= 1024) for (const [name, each] of this.#clients) if (each.rested(now)) this.#clients.delete(name)
+      if (this.#clients.size >= 1024) for (const [name, each] of this.#clients) if (each.full(now)) this.#clients.delete(name)
       if (this.#clients.size >= 1024) return false
-      own = new Allowance(accessLimits.rate, accessLimits.burst, now)
+      own = new TokenBucket(accessLimits, now)
       this.#clients.set(key, own)
     }
     return own.take(now) && this.#all.take(now)

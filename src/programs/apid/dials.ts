@@ -4,6 +4,7 @@
  */
 import { type Clock, systemClock } from '../../cosi/clock.ts'
 import { RpcError } from '../../rpc/status.ts'
+import { TokenBucket } from '../../timing/token-bucket.ts'
 
 /** Of one client: dials at a time, dials at once and for each second in the long run, and milliseconds to wait for a turn. */
 export const dialLimits = { atOnce: 64, burst: 2_000, rate: 20, wait: 20_000 } as const
@@ -13,30 +14,20 @@ class Dialer {
   underWay = 0
   /** What begins those that wait, the first to come first. */
   readonly waiting = new Set<() => void>()
-  #left: number = dialLimits.burst
-  #time: number
+  readonly #bucket: TokenBucket
 
   constructor(private readonly clock: Clock) {
-    this.#time = clock.elapsed()
+    this.#bucket = new TokenBucket(dialLimits, clock.elapsed())
   }
 
   /** Takes one dial off what the client may do in the long run. Throws ResourceExhausted. */
   pay(): void {
-    this.#refill()
-    if (this.#left < 1)
+    if (!this.#bucket.take(this.clock.elapsed()))
       throw new RpcError('ResourceExhausted', `too many connections to nodes for you: at most ${dialLimits.rate} a second`)
-    this.#left--
   }
 
   get idle(): boolean {
-    this.#refill()
-    return this.underWay === 0 && this.waiting.size === 0 && this.#left === dialLimits.burst
-  }
-
-  #refill(): void {
-    const now = this.clock.elapsed()
-    this.#left = Math.min(dialLimits.burst, this.#left + ((now - this.#time) / 1000) * dialLimits.rate)
-    this.#time = now
+    return this.underWay === 0 && this.waiting.size === 0 && this.#bucket.full(this.clock.elapsed())
   }
 }
 

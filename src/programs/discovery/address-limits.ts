@@ -3,6 +3,7 @@
  * a translation, so there is room for a whole cluster's; of IPv6 a network of 64 bits counts as one.
  */
 import { RpcError } from '../../rpc/status.ts'
+import { TokenBucket } from '../../timing/token-bucket.ts'
 
 /** Calls a second in the long run and at once, watches under way, and addresses that are remembered. */
 export const addressLimits = { rate: 100, burst: 4_000, watches: 2_048, clusters: 64, addresses: 65_536 } as const
@@ -12,7 +13,8 @@ export const countedAs = (address: Uint8Array): string =>
   Buffer.from(address.length === 16 ? address.subarray(0, 8) : address).toString('hex')
 
 interface Counted {
-  left: number
+  readonly calls: TokenBucket
+  /** When the last call came. */
   time: number
   watches: number
   readonly clusters: Set<string>
@@ -28,11 +30,9 @@ export class AddressLimits {
   take(address: Uint8Array, clusterId: string): void {
     const counted = this.#of(address)
     const now = this.now()
-    counted.left = Math.min(addressLimits.burst, counted.left + ((now - counted.time) / 1000) * addressLimits.rate)
     counted.time = now
-    if (counted.left < 1)
+    if (!counted.calls.take(now))
       throw new RpcError('ResourceExhausted', `too many calls from your address: no more than ${addressLimits.rate} a second`)
-    counted.left--
     if (!counted.clusters.has(clusterId) && counted.clusters.size >= addressLimits.clusters)
       throw new RpcError('ResourceExhausted', `too many clusters from your address: no more than ${addressLimits.clusters}`)
     counted.clusters.add(clusterId)
@@ -61,7 +61,8 @@ export class AddressLimits {
     const known = this.#counted.get(key)
     this.#counted.delete(key)
     if (this.#counted.size >= addressLimits.addresses) this.#forgetOne()
-    const counted: Counted = known ?? { left: addressLimits.burst, time: this.now(), watches: 0, clusters: new Set() }
+    const now = this.now()
+    const counted: Counted = known ?? { calls: new TokenBucket(addressLimits, now), time: now, watches: 0, clusters: new Set() }
     this.#counted.set(key, counted)
     return counted
   }

@@ -1,5 +1,4 @@
 /** From the first service to a machine that does what it is for. */
-import { pause } from '../../cosi/pause.ts'
 import type { Machine } from '../../os/area.ts'
 import { configStateOf } from '../../os/config/config.ts'
 import { boot } from '../../os/lifecycle/boot.ts'
@@ -9,6 +8,7 @@ import { isRefusal } from '../../os/lifecycle/install/install-system.ts'
 import { TakenOver } from '../../os/lifecycle/sequencer.ts'
 import { isInstalled } from '../../os/lifecycle/slots/boot-disk.ts'
 import { reboot } from '../../os/lifecycle/stop.ts'
+import { pause } from '../../timing/pause.ts'
 import { messageOf } from '../../wire/error-message.ts'
 
 /** How often a start is tried before the machine is rebooted, and how long it rests between. */

@@ -1,5 +1,6 @@
 /** Runs a node, container or machine, again whenever it stops, until it was shut down or the supervisor is stopped. */
 
+import { pause } from '../../timing/pause.ts'
 import type { ConsoleLog } from './console-log.ts'
 
 /** How a run of a node ended, and whether the node is started again. */
@@ -35,20 +36,8 @@ export async function restartUntilStopped(run: SupervisedRun): Promise<void> {
     delay = performance.now() - started < SHORT_RUN ? Math.min(MAX_DELAY, delay * 2 || 250) : 0
     restarts++
     run.report('waiting', restarts, last)
-    await sleep(delay, run.signal)
+    await pause(delay, run.signal)
   }
   await run.clean()
   run.report('stopped', restarts, last)
-}
-
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, ms)
-    function done() {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    signal.addEventListener('abort', done)
-  })
 }

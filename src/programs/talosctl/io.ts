@@ -2,7 +2,7 @@
  * What a command may touch of the outside: two outputs, the environment, the clock and the user.
  * Results go to `stdout`, everything else to `stderr`. Tests hand in an Io made of strings.
  */
-import { pause } from '../../cosi/pause.ts'
+import { pause } from '../../timing/pause.ts'
 
 /** One of the two outputs. */
 export interface Output {

@@ -1,5 +1,5 @@
 /** One client call: sends requests no faster than the server reads them, and yields replies and the final status. */
-import { timerDelay } from '../../cosi/timer.ts'
+import { timerDelay } from '../../timing/timer.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
 import { decode, encode } from '../codec.ts'

@@ -5,7 +5,7 @@
 
 import { background } from '../../cosi/background.ts'
 import { silent } from '../../cosi/log.ts'
-import { timerDelay } from '../../cosi/timer.ts'
+import { timerDelay } from '../../timing/timer.ts'
 import type { OutgoingHeaders } from '../../wire/http2/hpack.ts'
 import { encode } from '../codec.ts'
 import { formatTimeout, frameHeader, sealFrame } from '../frame.ts'

@@ -1,6 +1,7 @@
 /** Follows resources of a machine over its resource API. */
 import type { Logger } from '../../cosi/log.ts'
 import type { Resource } from '../../cosi/resource.ts'
+import { pause } from '../../timing/pause.ts'
 import { cosi as enums } from '../enums.ts'
 import type { cosi } from '../messages.ts'
 import { fromMessage } from '../resource-of-message.ts'
@@ -26,11 +27,11 @@ export async function follow(
   { signal, log, began, complete }: FollowOptions,
   take: (resource: Resource, gone: boolean) => void,
 ): Promise<void> {
-  for (let pause = 20; !signal.aborted; pause = Math.min(pause * 2, 2_000)) {
+  for (let retryInterval = 20; !signal.aborted; retryInterval = Math.min(retryInterval * 2, 2_000)) {
     try {
       began?.()
       for await (const { event } of channel.serverStream('cosi.resource.State/Watch', { ...watched, apiVersion: 1 }, { signal })) {
-        pause = 20
+        retryInterval = 20
         for (const { eventType, resource } of event) {
           if (eventType === EventType.BOOTSTRAPPED) complete?.()
           if (eventType === EventType.ERRORED) throw new Error('the watch fell behind')
@@ -40,6 +41,6 @@ export async function follow(
     } catch (error) {
       if (!signal.aborted) log.debug('watch failed, will be retried', { type: watched.type, error })
     }
-    if (!signal.aborted) await Bun.sleep(pause)
+    await pause(retryInterval, signal)
   }
 }

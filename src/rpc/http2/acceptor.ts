@@ -1,6 +1,7 @@
 /** The connections of a listener, from handshake to close: which are accepted, and which are closed. */
 import { writeSync } from 'node:fs'
 import type { PeerCertificate } from 'node:tls'
+import { TokenBucket } from '../../timing/token-bucket.ts'
 import { authoritiesOf, expired, issuerOf } from './client-certificate.ts'
 import * as limits from './limits.ts'
 import type { ListenOptions, ServerTls } from './listen.ts'
@@ -34,20 +35,7 @@ function cipherOf(socket: Socket): string {
   return (socket as unknown as { getCipher(): { name?: string } }).getCipher().name ?? ''
 }
 
-/** How many connections have come lately. */
-class Arrivals {
-  #left: number = limits.acceptBurst
-  #since = performance.now()
-
-  /** Counts one; true when it was the last for now. */
-  take(): boolean {
-    const now = performance.now()
-    this.#left = Math.min(limits.acceptBurst, this.#left + ((now - this.#since) / 1000) * limits.acceptsPerSecond)
-    this.#since = now
-    this.#left--
-    return this.#left < 1
-  }
-}
+const accepts = { rate: limits.acceptsPerSecond, burst: limits.acceptBurst }
 
 /** The connections of one listener. */
 export class Acceptor {
@@ -57,7 +45,8 @@ export class Acceptor {
   readonly #shares: Shares
   /** Connections without an address are clients of their own. */
   #unnamed = 0
-  readonly #arrivals = new Arrivals()
+  /** What may be accepted before accepting pauses. */
+  readonly #accepts = new TokenBucket(accepts)
   /** Connections that have not sent their preface, in order of arrival. */
   readonly #greeting = new Set<Socket>()
   #pinged = new WeakSet<Session>()
@@ -82,7 +71,7 @@ export class Acceptor {
    */
   opened(socket: Socket): void {
     socket.data = {}
-    if (this.#arrivals.take()) this.overrun()
+    if (this.#accepts.spend(1) < 1) this.overrun()
     if (this.#greeting.size === limits.maxGreeting) setImmediate(this.#makeRoom)
     this.#greeting.add(socket)
     socket.data.deadline = setTimeout(

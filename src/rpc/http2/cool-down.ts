@@ -2,10 +2,10 @@
  * Clients whose calls were ended repeatedly because they held too much are refused for a while: retries of ended calls would
  * otherwise cost others as much as before. The time doubles with each repetition and is forgotten after a quiet period.
  */
+import { TokenBucket } from '../../timing/token-bucket.ts'
 
 /** Calls of a client that may be ended, in a burst and per second, before it cools down. A stalled viewer of many logs stays below. */
-const burst = 64
-const perSecond = 8
+const ends = { burst: 64, rate: 8 }
 
 /** The first and the longest cool-down in milliseconds. */
 const shortest = 250
@@ -16,8 +16,9 @@ const forgiven = 10_000
 const remembered = 1024
 
 interface Entry {
-  /** Calls that may still be ended before it cools down, as of `at`. */
-  credit: number
+  /** Calls that may still be ended before it cools down. */
+  readonly credit: TokenBucket
+  /** When the last of them was ended. */
   at: number
   until: number
   length: number
@@ -33,12 +34,11 @@ export class CoolDown {
   /** Counts a call that was ended because it held too much. Does nothing while the client is cooling down. */
   count(client: string): void {
     const now = this.elapsed()
-    const known = this.#entries.get(client) ?? { credit: burst, at: now, until: -forgiven, length: 0 }
-    if (now < known.until) return
-    const credit = Math.min(burst, known.credit + ((now - known.at) / 1000) * perSecond) - 1
-    const entry = { ...known, credit, at: now }
-    if (credit < 0) {
-      entry.length = now < known.until + forgiven ? Math.min(longest, known.length * 2) : shortest
+    const entry = this.#entries.get(client) ?? { credit: new TokenBucket(ends, now), at: now, until: -forgiven, length: 0 }
+    if (now < entry.until) return
+    entry.at = now
+    if (entry.credit.spend(1, now) < 0) {
+      entry.length = now < entry.until + forgiven ? Math.min(longest, entry.length * 2) : shortest
       entry.until = now + entry.length
     }
     this.#entries.delete(client)

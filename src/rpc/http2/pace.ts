@@ -2,6 +2,7 @@
  * Paces TLS handshakes. A handshake blocks the event loop for a millisecond or more, so hundreds at once would delay
  * everything else. Beyond a small burst connections wait, in turns by address.
  */
+import { TokenBucket } from '../../timing/token-bucket.ts'
 
 /** Handshakes per second, the burst, and milliseconds between checks of waiting connections. */
 const rate = 500
@@ -16,19 +17,14 @@ export interface Paused {
 
 /** The handshakes of one listener. */
 export class Pace<Socket extends Paused> {
-  #left = burst
-  #since = performance.now()
+  readonly #bucket = new TokenBucket({ rate, burst })
   /** Waiting connections by address; the address served most recently is last. */
   readonly #waiting = new Map<string, Set<Socket>>()
   #timer: ReturnType<typeof setInterval> | undefined
 
   /** Registers a new connection: its handshake starts now or in its turn. */
   enter(socket: Socket, address: string): void {
-    this.#refill()
-    if (this.#waiting.size === 0 && this.#left >= 1) {
-      this.#left--
-      return
-    }
+    if (this.#waiting.size === 0 && this.#bucket.take()) return
     socket.pause()
     const queue = this.#waiting.get(address) ?? new Set()
     this.#waiting.set(address, queue.add(socket))
@@ -41,25 +37,17 @@ export class Pace<Socket extends Paused> {
     if (queue?.delete(socket) && queue.size === 0) this.#waiting.delete(address)
   }
 
-  #refill(): void {
-    const now = performance.now()
-    this.#left = Math.min(burst, this.#left + ((now - this.#since) / 1000) * rate)
-    this.#since = now
-  }
-
   #release(): void {
-    this.#refill()
     // At most one interval's worth at once, however late the timer fires.
-    for (let most = (rate * interval) / 1000; most > 0 && this.#left >= 1; most--) {
+    for (let most = (rate * interval) / 1000; most > 0; most--) {
       const [next] = this.#waiting
-      if (!next) break
+      if (!next || !this.#bucket.take()) break
       const [address, queue] = next
       const [socket] = queue
       this.#waiting.delete(address)
       if (!socket) continue
       queue.delete(socket)
       if (queue.size > 0) this.#waiting.set(address, queue)
-      this.#left--
       socket.resume()
     }
     if (this.#waiting.size > 0) return

@@ -1,4 +1,5 @@
 /** The streams of one connection: open ones, queued ones, and recently ended ones. */
+import { TokenBucket } from '../../timing/token-bucket.ts'
 import { ConnectionError, type ErrorName } from '../../wire/http2/error.ts'
 import type { OutgoingHeaders } from '../../wire/http2/hpack.ts'
 import { maxInt31 } from '../../wire/http2/settings.ts'
@@ -19,8 +20,8 @@ export class Streams {
   /** Recently ended streams of a server: whether this side reset them. */
   readonly #ended = new Map<number, boolean>()
   #nextId = 1
-  #resets = 0
-  #resetsSince = performance.now()
+  /** Resets that the peer may still cause. */
+  readonly #resets = new TokenBucket({ rate: resetsPerSecond, burst: resetBurst })
   /** The highest stream id that the peer opened. */
   last = 0
 
@@ -177,11 +178,7 @@ export class Streams {
 
   /** A client that opens streams only to have them reset causes useless work. */
   countReset(): void {
-    if (!this.#server || ++this.#resets <= resetBurst) return
-    const now = performance.now()
-    this.#resets = Math.max(0, resetBurst - Math.floor(((now - this.#resetsSince) / 1000) * resetsPerSecond))
-    this.#resetsSince = now
-    if (this.#resets >= resetBurst) throw new ConnectionError('ENHANCE_YOUR_CALM', 'too many streams were reset')
+    if (this.#server && !this.#resets.take()) throw new ConnectionError('ENHANCE_YOUR_CALM', 'too many streams were reset')
   }
 
   #remember(id: number, broken: boolean): void {

@@ -4,6 +4,7 @@
  */
 import type { LabelTerm, Selector } from '../../cosi/selector.ts'
 import type { IdMatcher, Query } from '../../cosi/store.ts'
+import { TokenBucket } from '../../timing/token-bucket.ts'
 import { PatternError } from '../../wire/re2/parse.ts'
 import { longestProgram, Re2 } from '../../wire/re2/re2.ts'
 import { cosi as enums } from '../enums.ts'
@@ -31,20 +32,16 @@ const maxTerms = 64
 
 /** The step budget of one client. */
 class Steps {
-  #left = stepBudget
-  #since = performance.now()
+  readonly #bucket = new TokenBucket({ rate: stepBudget, burst: stepBudget })
 
   /** Throws RpcError when none is left. An overdraft has to be refilled first. */
   require(): void {
-    const now = performance.now()
-    this.#left = Math.min(stepBudget, this.#left + ((now - this.#since) / 1000) * stepBudget)
-    this.#since = now
-    if (this.#left <= 0)
+    if (this.#bucket.tokens() <= 0)
       throw new RpcError('ResourceExhausted', 'your queries take too long: use fewer repetitions in patterns for ids, or fewer watches')
   }
 
   spend(steps: number): void {
-    this.#left -= steps
+    this.#bucket.spend(steps)
   }
 }
 

@@ -2,7 +2,7 @@
  * Incoming requests: checked against the limit of their method before their bytes are accepted, timed until they are complete,
  * and charged to their client as long as the call lasts.
  */
-import { timerDelay } from '../../cosi/timer.ts'
+import { timerDelay } from '../../timing/timer.ts'
 import { decode } from '../codec.ts'
 import { FrameReader } from '../frame.ts'
 import { compact, type Stream } from '../http2/stream.ts'

@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Glob } from 'bun'
-import { pause } from '../../../src/cosi/pause.ts'
+import { pause } from '../../../src/timing/pause.ts'
 import { becomes, never, settledShape, startNode, unexpected, useSandbox } from './sandbox-node.ts'
 
 useSandbox()

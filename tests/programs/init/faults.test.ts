@@ -3,8 +3,8 @@
  * unhandled, it does not end, what failed is logged, and the node comes to what it is without the fault.
  */
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { pause } from '../../../src/cosi/pause.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
+import { pause } from '../../../src/timing/pause.ts'
 import { becomes, changedConfiguration, never, type SandboxNode, settledShape, startNode, unexpected, useSandbox } from './sandbox-node.ts'
 
 useSandbox()

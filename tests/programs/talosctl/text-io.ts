@@ -1,5 +1,5 @@
-import { pause } from '../../../src/cosi/pause.ts'
 import type { Io } from '../../../src/programs/talosctl/io.ts'
+import { pause } from '../../../src/timing/pause.ts'
 
 /** An outside made of strings: what was written, and a fixed clock. */
 export interface TextIo extends Io {

@@ -1,4 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { pause } from '../../../timing/pause.ts'
+import { within } from '../../../timing/within.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import type { HealthStep } from './steps.ts'
 import type { ClusterView, MachineView } from './view.ts'
@@ -49,7 +50,7 @@ export async function awaitHealth(steps: readonly HealthStep[], view: ClusterVie
       if (outcome !== reported) onEvent({ step: name, state: 'fails', reason: outcome })
       reported = outcome
       if (performance.now() + interval > end) throw new Unhealthy(name, outcome)
-      await sleep(interval, undefined, { signal })
+      await pause(interval, signal)
     }
   }
 }
@@ -61,19 +62,15 @@ export function healthLine({ step, state, reason }: HealthEvent): string {
 
 async function attempt(check: HealthStep['check'], view: ClusterView, left: number): Promise<string | { skipped: boolean }> {
   const limit = Math.min(left, 15_000)
-  const late = Promise.withResolvers<never>()
   const unanswered: string[] = []
-  const silent = () => {
+  const late = () => {
     const whose = unanswered.length > 0 ? ` from ${[...new Set(unanswered)].join(', ')}` : ''
-    late.reject(new Error(`no answer${whose} within ${Math.ceil(limit / 1000)} s`))
+    return new Error(`no answer${whose} within ${Math.ceil(limit / 1000)} s`)
   }
-  const timer = setTimeout(silent, limit)
   try {
-    return { skipped: (await Promise.race([check(naming(view, unanswered)), late.promise])) === 'skip' }
+    return { skipped: (await within(check(naming(view, unanswered)), limit, late)) === 'skip' }
   } catch (error) {
     return messageOf(error).split('\n')[0] || 'unknown'
-  } finally {
-    clearTimeout(timer)
   }
 }
 

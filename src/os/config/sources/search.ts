@@ -3,9 +3,9 @@
  * failure is logged in one line, and retried where that can help.
  */
 import type { Logger } from '../../../cosi/log.ts'
-import { pause } from '../../../cosi/pause.ts'
 import { ConfigError, formatIssue, type Issue } from '../../../document/config-error.ts'
 import type { Mode } from '../../../document/kind.ts'
+import { pause } from '../../../timing/pause.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import type { Events } from '../../runtime/events.ts'
 import { ConfigContainer } from '../container.ts'

@@ -1,6 +1,6 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { pause } from '../../../cosi/pause.ts'
 import type { Store } from '../../../cosi/store.ts'
+import { pause } from '../../../timing/pause.ts'
 import { Service } from '../../runtime/resources/service.ts'
 import { bootstrapOf } from '../bootstrap.ts'
 import { hexId, memberIdOf } from '../client.ts'

@@ -1,5 +1,5 @@
 /** The image that a component's new settings name. It is pulled before the running component is stopped. */
-import { pause } from '../../../cosi/pause.ts'
+import { pause } from '../../../timing/pause.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 
 /** Makes an image available before the component that needs it replaces the running one. */

@@ -1,7 +1,7 @@
-import { pause } from '../../../cosi/pause.ts'
 import { core, type KubeClient, pathOf } from '../../../kube/client.ts'
 import { KubeError } from '../../../kube/errors.ts'
 import type { KubeObject } from '../../../kube/object.ts'
+import { pause } from '../../../timing/pause.ts'
 
 /** How requests of one signer are decided. */
 export interface Approval {

@@ -3,12 +3,12 @@
  * kubelet that is refused once backs off more and more, while a starting cluster needs only another moment.
  */
 import { type Deadline, systemClock } from '../../../cosi/clock.ts'
-import { pause } from '../../../cosi/pause.ts'
 import { core, type KubeClient, kubeClient } from '../../../kube/client.ts'
 import { KubeError } from '../../../kube/errors.ts'
 import { signedBy } from '../../../pki/certificate.ts'
 import { newKey } from '../../../pki/key.ts'
 import { newCSR } from '../../../pki/request.ts'
+import { pause } from '../../../timing/pause.ts'
 import type { KubeletAccess } from './files.ts'
 
 const retryDelay = 250
@@ -86,7 +86,7 @@ async function keepTrying<T>(end: Deadline, signal: AbortSignal, report: (error:
       if (signal.aborted) throw signal.reason
       if (!(error instanceof KubeError) || error.reason === 'Malformed' || end.over) throw error
       report(error)
-      await Bun.sleep(retryDelay)
+      await pause(retryDelay, signal)
     }
   }
 }

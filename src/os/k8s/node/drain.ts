@@ -2,6 +2,7 @@
 import { core, type KubeClient, kubeClient } from '../../../kube/client.ts'
 import { isNotFound, KubeError } from '../../../kube/errors.ts'
 import type { KubeObject } from '../../../kube/object.ts'
+import { pause } from '../../../timing/pause.ts'
 import type { Machine } from '../../area.ts'
 import { NodeStatus } from '../resources/node.ts'
 import { Nodename } from '../resources/nodename.ts'
@@ -62,6 +63,6 @@ async function evict(client: KubeClient, pod: KubeObject, signal: AbortSignal): 
       if (signal.aborted || !(error instanceof KubeError) || (error.status > 0 && error.status !== 429 && error.status < 500)) throw error
     }
     if (signal.aborted) throw signal.reason
-    await Bun.sleep(retryDelay)
+    await pause(retryDelay, signal)
   }
 }

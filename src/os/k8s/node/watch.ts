@@ -1,7 +1,7 @@
-import { pause } from '../../../cosi/pause.ts'
 import { core, type KubeClient } from '../../../kube/client.ts'
 import { isNotFound, KubeError } from '../../../kube/errors.ts'
 import type { KubeObject } from '../../../kube/object.ts'
+import { pause } from '../../../timing/pause.ts'
 
 const retryDelay = 500
 const longestDelay = 15_000

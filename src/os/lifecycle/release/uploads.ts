@@ -1,4 +1,5 @@
 /** Installer image archives uploaded through the API: stored by SHA-256 until used or replaced by the next upload. */
+import { within } from '../../../timing/within.ts'
 import { failedWith } from '../../../wire/errno.ts'
 import { parseMeminfo } from '../../../wire/proc/memory.ts'
 import type { Kernel } from '../../kernel.ts'
@@ -81,7 +82,8 @@ async function take(
   const ends = performance.now() + whole
   const next = () => {
     const left = ends - performance.now()
-    if (left > 0) return within(sent.next(), Math.min(pause, left))
+    const limit = Math.min(pause, left)
+    if (limit > 0) return within(sent.next(), limit, () => new ReleaseError(`no data received within ${limit / 1000} s: upload it again`))
     throw new ReleaseError(`upload not complete within ${whole / 1000} s: retry over a faster connection`)
   }
   const rest = { next: async () => next(), return: () => sent.return?.() }
@@ -99,15 +101,6 @@ async function take(
     // A silent sender would block its generator, and with it all other uploads.
     await Promise.race([rest.return(), Bun.sleep(1000)])
   }
-}
-
-async function within<T>(next: Promise<T>, milliseconds: number): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(
-    () => reject(new ReleaseError(`no data received within ${milliseconds / 1000} s: upload it again`)),
-    milliseconds,
-  )
-  return Promise.race([next, promise]).finally(() => clearTimeout(timer))
 }
 
 function roomFor({ files }: UploadKernel, onDisk: boolean): number {

@@ -1,9 +1,9 @@
 import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
 import { merge, strongest } from '../../../cosi/merge.ts'
-import { pause } from '../../../cosi/pause.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
-import { timerDelay } from '../../../cosi/timer.ts'
 import { milliseconds } from '../../../document/quantity.ts'
+import { pause } from '../../../timing/pause.ts'
+import { within } from '../../../timing/within.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import { declared, findAll } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
@@ -73,7 +73,6 @@ export const connectTcp: Connect = (endpoint, timeout, signal) => {
   const [, host = '', port = ''] = /^\[?([^\]]+?)\]?:(\d{1,5})$/.exec(endpoint) ?? []
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   if (!host) return Promise.reject(new Error(`"${endpoint}" is not an endpoint, like "example.com:443"`))
-  const timer = setTimeout(() => reject(new Error(`connect to "${endpoint}": no answer within ${timeout} ms`)), timerDelay(timeout))
   const refused = (reason: unknown) => reject(new Error(`connect to "${endpoint}": ${messageOf(reason)}`))
   signal.addEventListener('abort', () => reject(signal.reason), { once: true })
   Bun.connect({
@@ -89,5 +88,5 @@ export const connectTcp: Connect = (endpoint, timeout, signal) => {
       connectError: (_, error) => refused(error),
     },
   }).catch(refused)
-  return promise.finally(() => clearTimeout(timer))
+  return within(promise, timeout, () => new Error(`connect to "${endpoint}": no answer within ${timeout} ms`))
 }

@@ -5,6 +5,7 @@
  */
 import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'
+import { within } from '../../../timing/within.ts'
 import { LengthReader, withLength } from './framing.ts'
 import { isTruncated, queryFor, readCode, readQuestion, responseCode } from './message.ts'
 
@@ -116,7 +117,6 @@ function askUdp(server: string, query: Uint8Array, timeout: number): Promise<Buf
   // A random id, from a port the kernel chooses, against spoofed answers.
   const own = queryFor(query, unguessable())
   const { id, key } = readQuestion(own)
-  const timer = setTimeout(() => reject(new Error(`name server ${server}: no answer within ${Math.round(timeout)} ms`)), timeout)
   socket.on('error', reject)
   socket.on('message', (answer) => {
     try {
@@ -129,10 +129,7 @@ function askUdp(server: string, query: Uint8Array, timeout: number): Promise<Buf
   // The callback also reports a missing route to the server.
   const connected = (error?: Error) => (error ? reject(error) : socket.send(own))
   socket.connect(port, host, connected)
-  return promise.finally(() => {
-    clearTimeout(timer)
-    socket.close()
-  })
+  return within(promise, timeout, () => silent(server, timeout)).finally(() => socket.close())
 }
 
 /** Queries over TCP: two length bytes precede each message (RFC 1035 §4.2.2). */
@@ -150,15 +147,13 @@ function askTcp(server: string, query: Uint8Array, timeout: number): Promise<Buf
       reject(error)
     }
   })
-  const timer = setTimeout(() => reject(new Error(`name server ${server}: no answer within ${Math.round(timeout)} ms`)), timeout)
   socket.on('connect', () => socket.write(withLength(own)))
   socket.on('data', (chunk: Buffer) => reader.push(chunk))
   socket.on('error', reject)
   socket.on('close', () => reject(new Error(`name server ${server}: connection closed`)))
-  return promise.finally(() => {
-    clearTimeout(timer)
-    socket.destroy()
-  })
+  return within(promise, timeout, () => silent(server, timeout)).finally(() => socket.destroy())
 }
+
+const silent = (server: string, timeout: number) => new Error(`name server ${server}: no answer within ${Math.round(timeout)} ms`)
 
 const unguessable = (): number => crypto.getRandomValues(new Uint16Array(1))[0]!

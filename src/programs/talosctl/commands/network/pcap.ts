@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import { open } from 'node:fs/promises'
 import { Command, Option } from 'commander'
-import { timerDelay } from '../../../../cosi/timer.ts'
+import { timerDelay } from '../../../../timing/timer.ts'
 import { FilterError, type FilterInstruction, packetFilter } from '../../../../wire/packet/filter.ts'
 import { linkType, PcapReader } from '../../../../wire/packet/pcap.ts'
 import { packetSummary } from '../../../../wire/packet/summary.ts'
