@@ -5,9 +5,10 @@ import { parseManifest } from '../../src/oci/image-manifest.ts'
 import { planDisk } from '../../src/os/block/layout.ts'
 import { type Firmware, installPartitions } from '../../src/os/lifecycle/install/layout.ts'
 import { type Release as SignedRelease, slotRelease } from '../../src/os/lifecycle/release/release.ts'
-import { grub } from '../../src/os/lifecycle/slots/grub.ts'
+import { Grub } from '../../src/os/lifecycle/slots/grub.ts'
 import { grubBlocks } from '../../src/os/lifecycle/slots/grub-core.ts'
-import { systemdBoot } from '../../src/os/lifecycle/slots/systemd-boot.ts'
+import type { BootLoader } from '../../src/os/lifecycle/slots/slot.ts'
+import { SystemdBoot } from '../../src/os/lifecycle/slots/systemd-boot.ts'
 import { FatVolume, formatFat } from '../../src/wire/fat/volume.ts'
 import { writeTable } from '../../src/wire/gpt/table.ts'
 import { hashOf } from '../build/cache.ts'
@@ -40,7 +41,7 @@ export async function writeDisk(path: string, release: Release, firmware: Firmwa
       await formatFat(partition, { label, serial, hidden: offset / sectorSize })
       if (firmware === 'bios' && label === 'EFI') continue
       const volume = await FatVolume.open(partition)
-      const loader = firmware === 'bios' ? grub(volume) : systemdBoot(volume)
+      const loader: BootLoader = firmware === 'bios' ? new Grub(volume) : new SystemdBoot(volume)
       await loader.prepare()
       await loader.write('a', await slotRelease(signed))
       await loader.keep('a')

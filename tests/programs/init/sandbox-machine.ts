@@ -3,8 +3,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { systemClock } from '../../../src/cosi/clock.ts'
 import { readDiskTable } from '../../../src/os/block/device.ts'
-import { grub } from '../../../src/os/lifecycle/slots/grub.ts'
-import { systemdBoot } from '../../../src/os/lifecycle/slots/systemd-boot.ts'
+import { Grub } from '../../../src/os/lifecycle/slots/grub.ts'
+import { SystemdBoot } from '../../../src/os/lifecycle/slots/systemd-boot.ts'
 import { release } from '../../../src/release.ts'
 import { pause } from '../../../src/timing/pause.ts'
 import { FatVolume } from '../../../src/wire/fat/volume.ts'
@@ -99,6 +99,6 @@ export async function installedOn(hardware: Hardware): Promise<{ labels: string[
   const partition = table?.partitions.find(({ name }) => name === boot)
   if (!partition) return { labels, next: undefined }
   const volume = await FatVolume.open(hardware.open(`/dev/vda${partition.index}`))
-  const { next } = await (boot === 'BOOT' ? grub(volume) : systemdBoot(volume)).state()
+  const { next } = await (boot === 'BOOT' ? new Grub(volume) : new SystemdBoot(volume)).state()
   return { labels, next }
 }

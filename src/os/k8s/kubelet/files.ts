@@ -1,8 +1,8 @@
 /** The files the kubelet is started with, and those that its previous run has left. */
 import { stringify } from 'yaml'
 import type { SpecOf } from '../../../cosi/resource.ts'
-import type { KubeAccess } from '../../../kube/client.ts'
 import { formatKubeconfig, parseKubeconfig } from '../../../kube/kubeconfig.ts'
+import type { KubeAccess } from '../../../kube/transport.ts'
 import { newCertificate, parseCertificates, signedBy, year } from '../../../pki/certificate.ts'
 import type { Kernel } from '../../kernel.ts'
 import type { KubeletSecret } from '../../secrets/resources/kubelet-secret.ts'

@@ -1,6 +1,6 @@
 import type { Store } from '../../../cosi/store.ts'
-import type { KubeAccess } from '../../../kube/client.ts'
 import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
+import type { KubeAccess } from '../../../kube/transport.ts'
 import { KubernetesSecret } from '../../secrets/resources/kubernetes-secret.ts'
 import { type KubeletFileSystem, kubeletAccess } from '../kubelet/files.ts'
 

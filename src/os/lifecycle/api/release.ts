@@ -27,47 +27,6 @@ const verdicts = { fine: FINE, note: NOTE, refused: REFUSED } as const
 
 /** Uploads, inspects, installs, upgrades and rolls back releases. */
 export const releaseMethods = (machine: Machine): Method[] => {
-  const { log } = machine
-  const options = (report: (message: string) => void, context: Pick<Context, 'roles' | 'signal'>, force = false): UpgradeOptions => ({
-    report,
-    signal: context.signal,
-    force,
-    trusted: isTrusted(context),
-  })
-
-  /** Writes the release and begins its trial. The caller restarts the machine. */
-  const upgrading = (reference: string, context: Context, force: boolean) =>
-    progressOf(async (report) => {
-      if (!reference) throw new RpcError('InvalidArgument', 'upgrade: no image is named')
-      const logged = (message: string) => {
-        log.info('upgrade', { step: message })
-        report(message)
-      }
-      refuseRegistries(context, reference)
-      const written = await writeUpgrade(machine, reference, options(logged, context, force))
-      await written.begin()
-      logged(`reboot to start ${written.release.manifest.version}`)
-    })
-
-  const installing = (given: InstallSettings, image: string, context: Context) =>
-    progressOf(async (report) => {
-      const { signal } = context
-      if (isInstalled(machine)) throw new RpcError('FailedPrecondition', 'install: this machine is already installed, upgrade it instead')
-      const logged = (message: string) => {
-        log.info('install', { step: message })
-        report(message)
-      }
-      await refuseForeign(machine, image, context)
-      const settings = settingsOf(machine, given, image)
-      await planInstall(machine, settings)
-      await installOn(machine, settings, await chosenRelease(machine, settings, context, logged), { signal, report: logged })
-    })
-
-  const examineAs = (context: Context, reference: string, how: UpgradeOptions) => {
-    refuseRegistries(context, reference)
-    return examine(machine, reference, how)
-  }
-
   return [
     clientStream('ichor.v1.ReleaseService/Send', access, async (requests) => {
       const onDisk = isInstalled(machine) && machine.supervisor.isUp('cri')
@@ -80,63 +39,113 @@ export const releaseMethods = (machine: Machine): Method[] => {
         items =
           request.install || !isInstalled(machine)
             ? await installFindings(machine, requestedSettings(request), request.imageName, context, report)
-            : (await examineAs(context, request.imageName, options(report, context, request.force))).plan.findings
+            : await upgradeFindings(machine, request.imageName, context, options(report, context, request.force))
       }))
         yield { progress }
       yield { items: items.map(({ verdict, ...item }) => ({ ...item, verdict: verdicts[verdict] })) }
     }),
 
     serverStream('ichor.v1.ReleaseService/Upgrade', access, async function* ({ imageName, force, reboot: restart }, context) {
-      for await (const message of upgrading(imageName, context, force)) yield { message }
+      for await (const message of upgrading(machine, imageName, context, force)) yield { message }
       if (restart) beginSequence(machine, inMaintenance(machine.store) ? 'maintenanceUpgrade' : 'reboot', reboot(machine))
     }),
 
     serverStream('ichor.v1.ReleaseService/Install', access, async function* (request, context) {
-      for await (const message of installing(requestedSettings(request), request.imageName, context)) yield { message }
+      for await (const message of installing(machine, requestedSettings(request), request.imageName, context)) yield { message }
       if (request.reboot) beginSequence(machine, 'reboot', reboot(machine))
     }),
 
     serverStream('machine.LifecycleService/Upgrade', ['os:admin'], async function* ({ source }, context) {
-      for await (const message of upgrading(source?.imageName ?? '', context, false)) yield { progress: { message } }
+      for await (const message of upgrading(machine, source?.imageName ?? '', context, false)) yield { progress: { message } }
       yield { progress: { exitCode: 0 } }
     }),
 
     serverStream('machine.LifecycleService/Install', ['os:admin'], async function* ({ source, destination }, context) {
-      for await (const message of installing(requestedSettings({ disk: destination?.disk ?? '' }), source?.imageName ?? '', context))
+      for await (const message of installing(
+        machine,
+        requestedSettings({ disk: destination?.disk ?? '' }),
+        source?.imageName ?? '',
+        context,
+      ))
         yield { progress: { message } }
       yield { progress: { exitCode: 0 } }
     }),
 
     unary('machine.MachineService/Upgrade', ['os:admin'], async ({ image, stage, force }, { roles }) => {
       if (!image) throw new RpcError('InvalidArgument', 'upgrade: no image is named')
-      const report = (step: string) => log.info('upgrade', { step })
-      const written = await writeUpgrade(machine, image, options(report, { roles, signal: AbortSignal.timeout(30 * 60_000) }, force)).catch(
-        (error) => Promise.reject(asStatus(error)),
-      )
-      const name = stage ? 'stageUpgrade' : inMaintenance(machine.store) ? 'maintenanceUpgrade' : 'upgrade'
-      if (stage) {
-        machine.meta.set(metaTags.stagedImage, image)
-        machine.meta.set(metaTags.stagedOptions, JSON.stringify({ image, slot: written.slot }))
-        await machine.meta.flush()
-      }
-      const phases =
-        name === 'maintenanceUpgrade' ? upgradePhases(machine, written, []) : upgradePhases(machine, written, stage ? [] : drain(machine))
-      try {
-        const actorId = beginSequence(machine, name, phases, () => abandon(machine, written))
-        return { messages: [{ ack: 'Upgrade request received', actorId }] }
-      } catch (error) {
-        await written.withdraw()
-        throw error
-      }
+      return { messages: [{ ack: 'Upgrade request received', actorId: await beginUpgrade(machine, image, roles, { stage, force }) }] }
     }),
 
     unary('machine.MachineService/Rollback', ['os:admin'], async () => {
       const { slot, version } = await beginRollback(machine).catch((error) => Promise.reject(asStatus(error)))
-      log.info('rolling back', { version, slot: slot.toUpperCase() })
+      machine.log.info('rolling back', { version, slot: slot.toUpperCase() })
       beginSequence(machine, 'reboot', reboot(machine))
       return { messages: [{}] }
     }),
   ]
+}
+
+const options = (report: (message: string) => void, context: Pick<Context, 'roles' | 'signal'>, force = false): UpgradeOptions => ({
+  report,
+  signal: context.signal,
+  force,
+  trusted: isTrusted(context),
+})
+
+/** Writes the release and begins its trial. The caller restarts the machine. */
+const upgrading = (machine: Machine, reference: string, context: Context, force: boolean) =>
+  progressOf(async (report) => {
+    if (!reference) throw new RpcError('InvalidArgument', 'upgrade: no image is named')
+    const logged = (message: string) => {
+      machine.log.info('upgrade', { step: message })
+      report(message)
+    }
+    refuseRegistries(context, reference)
+    const written = await writeUpgrade(machine, reference, options(logged, context, force))
+    await written.begin()
+    logged(`reboot to start ${written.release.manifest.version}`)
+  })
+
+/** Installs on a machine that is not installed. The caller restarts the machine. */
+const installing = (machine: Machine, given: InstallSettings, image: string, context: Context) =>
+  progressOf(async (report) => {
+    const { signal } = context
+    if (isInstalled(machine)) throw new RpcError('FailedPrecondition', 'install: this machine is already installed, upgrade it instead')
+    const logged = (message: string) => {
+      machine.log.info('install', { step: message })
+      report(message)
+    }
+    await refuseForeign(machine, image, context)
+    const settings = settingsOf(machine, given, image)
+    await planInstall(machine, settings)
+    await installOn(machine, settings, await chosenRelease(machine, settings, context, logged), { signal, report: logged })
+  })
+
+/** Writes the release and begins the sequence that restarts into it, at once or staged; returns the sequence's id. */
+async function beginUpgrade(
+  machine: Machine,
+  image: string,
+  roles: Context['roles'],
+  { stage, force }: { stage: boolean; force: boolean },
+): Promise<string> {
+  const report = (step: string) => machine.log.info('upgrade', { step })
+  const written = await writeUpgrade(machine, image, options(report, { roles, signal: AbortSignal.timeout(30 * 60_000) }, force)).catch(
+    (error) => Promise.reject(asStatus(error)),
+  )
+  const name = stage ? 'stageUpgrade' : inMaintenance(machine.store) ? 'maintenanceUpgrade' : 'upgrade'
+  if (stage) {
+    machine.meta.set(metaTags.stagedImage, image)
+    machine.meta.set(metaTags.stagedOptions, JSON.stringify({ image, slot: written.slot }))
+    await machine.meta.flush()
+  }
+  const phases =
+    name === 'maintenanceUpgrade' ? upgradePhases(machine, written, []) : upgradePhases(machine, written, stage ? [] : drain(machine))
+  try {
+    return beginSequence(machine, name, phases, () => abandon(machine, written))
+  } catch (error) {
+    await written.withdraw()
+    throw error
+  }
 }
 
 /** Records the healthy services, drains the node, stops everything, and begins the trial only once the disk is no longer in use. */
@@ -194,6 +203,11 @@ async function chosenRelease(
   const old = isTrusted(context) ? undefined : tooOld(machine, release.manifest.version, { trusted: false })
   if (old) throw new RpcError('FailedPrecondition', `install: ${old}`)
   return release
+}
+
+async function upgradeFindings(machine: Machine, image: string, context: Context, how: UpgradeOptions): Promise<readonly Finding[]> {
+  refuseRegistries(context, image)
+  return (await examine(machine, image, how)).plan.findings
 }
 
 async function installFindings(

@@ -15,9 +15,9 @@ import { findRelease, isOwnRelease, releaseOfMedium } from '../release/find-rele
 import { filesFor, type Release, ReleaseError, slotRelease, verifyFiles } from '../release/release.ts'
 import type { TaskContext } from '../sequencer.ts'
 import { isInstalled, startSource } from '../slots/boot-disk.ts'
-import { grub } from '../slots/grub.ts'
+import { Grub } from '../slots/grub.ts'
 import { grubBlocks } from '../slots/grub-core.ts'
-import { systemdBoot } from '../slots/systemd-boot.ts'
+import { SystemdBoot } from '../slots/systemd-boot.ts'
 import { writeFirmwareEntry } from './boot-entry.ts'
 import { installPartitions, ownParameters, unfinished } from './layout.ts'
 import { type InstallPlan, type InstallSettings, planInstall } from './plan.ts'
@@ -155,7 +155,7 @@ async function writeBootPartition(
     await formatFat(device, { label, serial, sectorSize, hidden: offset / sectorSize })
     if (kind === 'grub' && label === 'EFI') return // reserved for a later change to UEFI
     const volume = await FatVolume.open(device)
-    const loader = kind === 'grub' ? grub(volume) : systemdBoot(volume)
+    const loader = kind === 'grub' ? new Grub(volume) : new SystemdBoot(volume)
     await loader.prepare()
     await loader.write('a', await slotRelease(release, parameters))
     await loader.keep('a')
@@ -166,7 +166,7 @@ async function writeBootPartition(
 
 async function armFirmware({ kernel }: Pick<Installing, 'kernel'>, { device: path }: LaidOut, release: Release): Promise<void> {
   await withDevice(kernel.block, path, { ...known, write: true, exclusive: true }, async (device) =>
-    systemdBoot(await FatVolume.open(device)).arm?.(release.open, release.size),
+    new SystemdBoot(await FatVolume.open(device)).arm(release.open, release.size),
   )
 }
 

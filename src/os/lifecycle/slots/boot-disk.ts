@@ -8,9 +8,9 @@ import { laidOut } from '../../block/layout.ts'
 import { SystemDisk } from '../../block/resources/system-disk.ts'
 import type { Kernel } from '../../kernel.ts'
 import { slotOfEntryId } from './boot-entry.ts'
-import { grub } from './grub.ts'
+import { Grub } from './grub.ts'
 import { type BootLoader, type BootState, type Slot, SlotError } from './slot.ts'
-import { systemdBoot } from './systemd-boot.ts'
+import { SystemdBoot } from './systemd-boot.ts'
 
 /** Dependencies for accessing the boot loader. */
 export interface BootDiskDependencies {
@@ -66,7 +66,7 @@ async function alone<T>(deps: BootDiskDependencies, work: (loader: BootLoader, r
   const device = await block.openDevice(partition.device, { ...known, write: true })
   try {
     const volume = await FatVolume.open(device)
-    const loader = partition.label === 'BOOT' ? grub(volume) : systemdBoot(volume)
+    const loader = partition.label === 'BOOT' ? new Grub(volume) : new SystemdBoot(volume)
     return await work(loader, runningSlot(deps, await loader.state()))
   } finally {
     await device.close()

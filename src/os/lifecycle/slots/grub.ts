@@ -14,6 +14,7 @@ import {
   type Slot,
   type SlotContent,
   SlotError,
+  type SlotRelease,
   superfluousRoots,
   trialStarts,
   withSlot,
@@ -24,24 +25,17 @@ const startLimit = 256 << 20
 const slotFiles = ['vmlinuz', 'initramfs.xz'] as const
 
 /** Two slots as directories of the BOOT partition, booted by GRUB. */
-export function grub(volume: FatVolume): BootLoader {
-  const environment = async (): Promise<Map<string, string>> =>
-    ((await volume.has(environmentFile)) && parseEnvironment(await volume.read(environmentFile))) || new Map()
+export class Grub implements BootLoader {
+  readonly kind = 'grub'
+  readonly #volume: FatVolume
 
-  const change = async (variables: Readonly<Record<string, string>>) => {
-    const known = await environment()
-    for (const [name, value] of Object.entries(variables)) known.set(name, value)
-    await volume.overwrite(environmentFile, formatEnvironment(known))
+  constructor(volume: FatVolume) {
+    this.#volume = volume
   }
 
-  const contentOf = async (slot: Slot): Promise<SlotContent | undefined> => {
-    const path = `/${slot}/slot.cfg`
-    return (await volume.has(path)) ? parseSlotConfig(Buffer.from(await volume.read(path)).toString()) : undefined
-  }
-
-  const state = async (): Promise<BootState> => {
-    const variables = await environment()
-    const [a, b] = await Promise.all([contentOf('a'), contentOf('b')])
+  async state(): Promise<BootState> {
+    const variables = await this.#environment()
+    const [a, b] = await Promise.all([this.#contentOf('a'), this.#contentOf('b')])
     const good = slotNamed(variables.get('good'))
     const tried = slotNamed(variables.get('next'))
     const left = Number(variables.get('tries') || 0)
@@ -52,49 +46,63 @@ export function grub(volume: FatVolume): BootLoader {
     return { slots: there, ...(good && { good }), ...(trial && { trial }), ...(next && { next }) }
   }
 
-  return {
-    kind: 'grub',
-    state,
+  async prepare(): Promise<void> {
+    await this.#volume.mkdirAll(grubFolder)
+    await this.#volume.mkdirAll('/ichor')
+    for (const slot of ['a', 'b']) await this.#volume.mkdirAll(`/${slot}`)
+    if (!(await this.#volume.has(environmentFile))) await this.#volume.create(environmentFile, formatEnvironment(new Map()))
+    await replaceFile(this.#volume, `${grubFolder}/grub.cfg`, grubConfig())
+  }
 
-    async prepare() {
-      await volume.mkdirAll(grubFolder)
-      await volume.mkdirAll('/ichor')
-      for (const slot of ['a', 'b']) await volume.mkdirAll(`/${slot}`)
-      if (!(await volume.has(environmentFile))) await volume.create(environmentFile, formatEnvironment(new Map()))
-      await replaceFile(volume, `${grubFolder}/grub.cfg`, grubConfig())
-    },
+  async write(slot: Slot, release: SlotRelease): Promise<void> {
+    const before = await this.state()
+    if (before.good === slot) throw new SlotError(`slot ${slot.toUpperCase()} is the one last marked good and is not written`)
+    const kept = before.slots[otherSlot(slot)]
+    const roots = await superfluousRoots(this.#volume, kept ? [kept.rootHash] : [])
+    const needed = kept?.rootHash === release.rootHash ? slotFiles : [...slotFiles, 'root.sqsh']
+    requireRoom(this.#volume, release, needed, [...(await filesIn(this.#volume, `/${slot}`)), ...roots])
+    if (before.trial) await this.#change({ next: '', tries: '' })
+    await this.#volume.remove(`/${slot}/slot.cfg`)
+    for (const path of [...slotFiles.map((name) => `/${slot}/${name}`), ...roots.map((root) => root.path)]) await this.#volume.remove(path)
+    for (const name of slotFiles) await this.#volume.create(`/${slot}/${name}`, checked(release, name), release.size(name))
+    await putByContent(this.#volume, rootFile(release.rootHash), release, 'root.sqsh')
+    await this.#volume.create(`/${slot}/slot.cfg`, Buffer.from(slotConfig(slot, release, withSlot(release.commandLine, slot))))
+  }
 
-    async write(slot, release) {
-      const before = await state()
-      if (before.good === slot) throw new SlotError(`slot ${slot.toUpperCase()} is the one last marked good and is not written`)
-      const kept = before.slots[otherSlot(slot)]
-      const roots = await superfluousRoots(volume, kept ? [kept.rootHash] : [])
-      const needed = kept?.rootHash === release.rootHash ? slotFiles : [...slotFiles, 'root.sqsh']
-      requireRoom(volume, release, needed, [...(await filesIn(volume, `/${slot}`)), ...roots])
-      if (before.trial) await change({ next: '', tries: '' })
-      await volume.remove(`/${slot}/slot.cfg`)
-      for (const path of [...slotFiles.map((name) => `/${slot}/${name}`), ...roots.map((root) => root.path)]) await volume.remove(path)
-      for (const name of slotFiles) await volume.create(`/${slot}/${name}`, checked(release, name), release.size(name))
-      await putByContent(volume, rootFile(release.rootHash), release, 'root.sqsh')
-      await volume.create(`/${slot}/slot.cfg`, Buffer.from(slotConfig(slot, release, withSlot(release.commandLine, slot))))
-    },
+  async try(slot: Slot): Promise<void> {
+    if (!(await this.#contentOf(slot))) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
+    await this.#change({ next: slot, tries: String(trialStarts) })
+  }
 
-    async try(slot) {
-      if (!(await contentOf(slot))) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
-      await change({ next: slot, tries: String(trialStarts) })
-    },
+  async keep(slot: Slot): Promise<void> {
+    if (!(await this.#contentOf(slot))) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
+    await this.#change({ good: slot, next: '', tries: '' })
+  }
 
-    async keep(slot) {
-      if (!(await contentOf(slot))) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
-      await change({ good: slot, next: '', tries: '' })
-    },
+  async giveUp(): Promise<void> {
+    await this.#change({ next: '', tries: '' })
+  }
 
-    giveUp: () => change({ next: '', tries: '' }),
+  async start(slot: Slot) {
+    return {
+      kernel: await this.#volume.read(`/${slot}/vmlinuz`, startLimit),
+      initramfs: await this.#volume.read(`/${slot}/initramfs.xz`, startLimit),
+    }
+  }
 
-    start: async (slot) => ({
-      kernel: await volume.read(`/${slot}/vmlinuz`, startLimit),
-      initramfs: await volume.read(`/${slot}/initramfs.xz`, startLimit),
-    }),
+  async #environment(): Promise<Map<string, string>> {
+    return ((await this.#volume.has(environmentFile)) && parseEnvironment(await this.#volume.read(environmentFile))) || new Map()
+  }
+
+  async #change(variables: Readonly<Record<string, string>>): Promise<void> {
+    const known = await this.#environment()
+    for (const [name, value] of Object.entries(variables)) known.set(name, value)
+    await this.#volume.overwrite(environmentFile, formatEnvironment(known))
+  }
+
+  async #contentOf(slot: Slot): Promise<SlotContent | undefined> {
+    const path = `/${slot}/slot.cfg`
+    return (await this.#volume.has(path)) ? parseSlotConfig(Buffer.from(await this.#volume.read(path)).toString()) : undefined
   }
 }
 

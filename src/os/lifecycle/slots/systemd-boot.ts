@@ -26,27 +26,16 @@ const entryLimit = 4096
 const writtenFile = (slot: Slot) => `/loader/written-${slot}.conf`
 
 /** Two slots as entries of systemd-boot on the EFI partition. */
-export function systemdBoot(volume: FatVolume): BootLoader {
-  const written = async (slot: Slot) => {
-    const path = writtenFile(slot)
-    if (!(await volume.has(path))) return undefined
-    const name = formatEntryName({ generation: 0, slot })
-    const entry = parseEntry(name, Buffer.from(await volume.read(path, entryLimit)).toString())
-    return entry && (await volume.has(entry.kernel)) && (await volume.has(rootFile(entry.rootHash))) ? entry : undefined
+export class SystemdBoot implements BootLoader {
+  readonly kind = 'systemd-boot'
+  readonly #volume: FatVolume
+
+  constructor(volume: FatVolume) {
+    this.#volume = volume
   }
 
-  const read = async () => {
-    const found: (BootEntry & { commandLine: string })[] = []
-    for (const { name, size, directory } of await volume.list(entries)) {
-      if (directory || size > entryLimit) continue
-      const entry = parseEntry(name, Buffer.from(await volume.read(`${entries}/${name}`)).toString())
-      if (entry && (await volume.has(entry.kernel))) found.push(entry)
-    }
-    return inBootOrder(found)
-  }
-
-  const state = async (): Promise<BootState> => {
-    const found = await read()
+  async state(): Promise<BootState> {
+    const found = await this.#read()
     const [next] = found
     const newest = found.toSorted((a, b) => b.generation - a.generation)
     const good = newest.find(({ left }) => left === undefined)
@@ -56,72 +45,93 @@ export function systemdBoot(volume: FatVolume): BootLoader {
     return { slots, ...(good && { good: good.slot }), ...(trial && { trial }), ...(next && { next: next.slot }) }
   }
 
-  /** Writes a new entry for a slot, then removes its older ones. */
-  const name = async (slot: Slot, left?: number) => {
-    const found = await read()
-    const content = (await written(slot)) ?? found.filter((entry) => entry.slot === slot).toSorted((a, b) => b.generation - a.generation)[0]
-    if (!content) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
-    const generation = Math.max(0, ...(await generations(volume))) + 1
-    const { version, rootHash, image, kernel } = content
-    const entry = { version, rootHash, image, kernel, generation, slot, ...(left !== undefined && { left, done: 0 }) }
-    await volume.mkdirAll(entries)
-    await volume.create(`${entries}/${formatEntryName(entry)}`, Buffer.from(formatEntry(entry, content.commandLine)))
-    // A good entry replaces all others of its slot; one on trial keeps the last good one.
-    const older = found.filter((other) => other.slot === slot && (left === undefined || other.left !== undefined))
-    for (const { file } of older) await volume.remove(`${entries}/${file}`)
-    await volume.remove(writtenFile(slot))
+  async prepare(): Promise<void> {
+    await this.#volume.mkdirAll(entries)
+    await this.#volume.mkdirAll(kernels)
+    await this.#volume.mkdirAll('/ichor')
+    await replaceFile(this.#volume, '/loader/loader.conf', 'timeout 0\nconsole-mode keep\neditor no\nauto-entries no\n')
   }
 
-  return {
-    kind: 'systemd-boot',
-    state,
+  async arm(open: SlotRelease['open'], size: SlotRelease['size']): Promise<void> {
+    await this.#volume.mkdirAll('/EFI/BOOT')
+    if (!(await this.#volume.has('/EFI/BOOT/BOOTX64.EFI')))
+      await this.#volume.create('/EFI/BOOT/BOOTX64.EFI', open('systemd-boot.efi'), size('systemd-boot.efi'))
+  }
 
-    async prepare() {
-      await volume.mkdirAll(entries)
-      await volume.mkdirAll(kernels)
-      await volume.mkdirAll('/ichor')
-      await replaceFile(volume, '/loader/loader.conf', 'timeout 0\nconsole-mode keep\neditor no\nauto-entries no\n')
-    },
+  async write(slot: Slot, release: SlotRelease): Promise<void> {
+    const found = await this.#read()
+    if ((await this.state()).good === slot) throw new SlotError(`slot ${slot.toUpperCase()} is the one last marked good and is not written`)
+    const kept = found.filter((entry) => entry.slot !== slot)
+    const roots = kept.map(({ rootHash }) => rootHash)
+    const superfluous = [...(await superfluousKernels(this.#volume, kept)), ...(await superfluousRoots(this.#volume, roots))]
+    const kernel = kernelFile(release)
+    const shared = { 'vmlinuz.efi': kept.some((entry) => entry.kernel === kernel), 'root.sqsh': roots.includes(release.rootHash) }
+    requireRoom(
+      this.#volume,
+      release,
+      (['vmlinuz.efi', 'root.sqsh'] as const).filter((name) => !shared[name]),
+      superfluous,
+    )
+    for (const { file } of found.filter((entry) => entry.slot === slot)) await this.#volume.remove(`${entries}/${file}`)
+    for (const each of ['a', 'b'] as const) await this.#volume.remove(writtenFile(each))
+    for (const { path } of superfluous) await this.#volume.remove(path)
+    await this.#volume.mkdirAll(kernels)
+    await this.#volume.mkdirAll('/ichor')
+    await putByContent(this.#volume, kernel, release, 'vmlinuz.efi')
+    await putByContent(this.#volume, rootFile(release.rootHash), release, 'root.sqsh')
+    const { version, rootHash, image, commandLine } = release
+    const entry = { version, rootHash, image, kernel, slot, generation: 0 }
+    await this.#volume.mkdirAll('/loader')
+    await this.#volume.create(writtenFile(slot), Buffer.from(formatEntry(entry, withSlot(commandLine, slot))))
+  }
 
-    async arm(open, size) {
-      await volume.mkdirAll('/EFI/BOOT')
-      if (!(await volume.has('/EFI/BOOT/BOOTX64.EFI')))
-        await volume.create('/EFI/BOOT/BOOTX64.EFI', open('systemd-boot.efi'), size('systemd-boot.efi'))
-    },
+  async try(slot: Slot): Promise<void> {
+    await this.#name(slot, trialStarts)
+  }
 
-    async write(slot, release) {
-      const found = await read()
-      if ((await state()).good === slot) throw new SlotError(`slot ${slot.toUpperCase()} is the one last marked good and is not written`)
-      const kept = found.filter((entry) => entry.slot !== slot)
-      const roots = kept.map(({ rootHash }) => rootHash)
-      const superfluous = [...(await superfluousKernels(volume, kept)), ...(await superfluousRoots(volume, roots))]
-      const kernel = kernelFile(release)
-      const shared = { 'vmlinuz.efi': kept.some((entry) => entry.kernel === kernel), 'root.sqsh': roots.includes(release.rootHash) }
-      requireRoom(
-        volume,
-        release,
-        (['vmlinuz.efi', 'root.sqsh'] as const).filter((name) => !shared[name]),
-        superfluous,
-      )
-      for (const { file } of found.filter((entry) => entry.slot === slot)) await volume.remove(`${entries}/${file}`)
-      for (const each of ['a', 'b'] as const) await volume.remove(writtenFile(each))
-      for (const { path } of superfluous) await volume.remove(path)
-      await volume.mkdirAll(kernels)
-      await volume.mkdirAll('/ichor')
-      await putByContent(volume, kernel, release, 'vmlinuz.efi')
-      await putByContent(volume, rootFile(release.rootHash), release, 'root.sqsh')
-      const { version, rootHash, image, commandLine } = release
-      const entry = { version, rootHash, image, kernel, slot, generation: 0 }
-      await volume.mkdirAll('/loader')
-      await volume.create(writtenFile(slot), Buffer.from(formatEntry(entry, withSlot(commandLine, slot))))
-    },
+  async keep(slot: Slot): Promise<void> {
+    await this.#name(slot)
+  }
 
-    try: (slot) => name(slot, trialStarts),
-    keep: (slot) => name(slot),
+  async giveUp(): Promise<void> {
+    for (const { file, left } of await this.#read()) if (left !== undefined) await this.#volume.remove(`${entries}/${file}`)
+  }
 
-    async giveUp() {
-      for (const { file, left } of await read()) if (left !== undefined) await volume.remove(`${entries}/${file}`)
-    },
+  /** The release written last, while it has no entry. */
+  async #written(slot: Slot) {
+    const path = writtenFile(slot)
+    if (!(await this.#volume.has(path))) return undefined
+    const name = formatEntryName({ generation: 0, slot })
+    const entry = parseEntry(name, Buffer.from(await this.#volume.read(path, entryLimit)).toString())
+    return entry && (await this.#volume.has(entry.kernel)) && (await this.#volume.has(rootFile(entry.rootHash))) ? entry : undefined
+  }
+
+  /** The entries whose kernel exists, in boot order. */
+  async #read() {
+    const found: (BootEntry & { commandLine: string })[] = []
+    for (const { name, size, directory } of await this.#volume.list(entries)) {
+      if (directory || size > entryLimit) continue
+      const entry = parseEntry(name, Buffer.from(await this.#volume.read(`${entries}/${name}`)).toString())
+      if (entry && (await this.#volume.has(entry.kernel))) found.push(entry)
+    }
+    return inBootOrder(found)
+  }
+
+  /** Writes a new entry for a slot, then removes its older ones. */
+  async #name(slot: Slot, left?: number): Promise<void> {
+    const found = await this.#read()
+    const content =
+      (await this.#written(slot)) ?? found.filter((entry) => entry.slot === slot).toSorted((a, b) => b.generation - a.generation)[0]
+    if (!content) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
+    const generation = Math.max(0, ...(await generations(this.#volume))) + 1
+    const { version, rootHash, image, kernel } = content
+    const entry = { version, rootHash, image, kernel, generation, slot, ...(left !== undefined && { left, done: 0 }) }
+    await this.#volume.mkdirAll(entries)
+    await this.#volume.create(`${entries}/${formatEntryName(entry)}`, Buffer.from(formatEntry(entry, content.commandLine)))
+    // A good entry replaces all others of its slot; one on trial keeps the last good one.
+    const older = found.filter((other) => other.slot === slot && (left === undefined || other.left !== undefined))
+    for (const { file } of older) await this.#volume.remove(`${entries}/${file}`)
+    await this.#volume.remove(writtenFile(slot))
   }
 }
 

@@ -1,27 +1,27 @@
 import { describe, expect, test } from 'bun:test'
-import { grub } from '../../../../src/os/lifecycle/slots/grub.ts'
+import { Grub } from '../../../../src/os/lifecycle/slots/grub.ts'
 import { type BootLoader, rootFile, type Slot, type SlotRelease } from '../../../../src/os/lifecycle/slots/slot.ts'
-import { systemdBoot } from '../../../../src/os/lifecycle/slots/systemd-boot.ts'
+import { SystemdBoot } from '../../../../src/os/lifecycle/slots/systemd-boot.ts'
 import { type BlockAccess, FatVolume, formatFat } from '../../../../src/wire/fat/volume.ts'
 import { type MemoryDisk, memoryDisk } from '../../../support/memory-disk.ts'
 import { everyCut } from '../../../wire/fat/power-cut.ts'
 import { testRelease } from './release.ts'
 
-const loaders = { 'systemd-boot': systemdBoot, grub } as const
+const loaders = { 'systemd-boot': SystemdBoot, grub: Grub } as const
 const one = testRelease('v1.13.0')
 const two = testRelease('v1.13.1')
 
 async function installed(kind: keyof typeof loaders): Promise<{ disk: MemoryDisk; loader: BootLoader }> {
   const disk = memoryDisk(34 << 20)
   await formatFat(disk, { label: 'BOOT', serial: 7 })
-  const loader = loaders[kind](await FatVolume.open(disk))
+  const loader = new loaders[kind](await FatVolume.open(disk))
   await loader.prepare()
   await loader.write('a', one)
   await loader.keep('a')
   return { disk, loader }
 }
 
-const opened = async (kind: keyof typeof loaders, disk: BlockAccess) => loaders[kind](await FatVolume.open(disk))
+const opened = async (kind: keyof typeof loaders, disk: BlockAccess) => new loaders[kind](await FatVolume.open(disk))
 
 /** Whether everything that starting a slot takes is there, byte for byte. */
 async function whole(kind: keyof typeof loaders, disk: BlockAccess, slot: Slot, release: SlotRelease): Promise<boolean> {

@@ -8,7 +8,7 @@ import { NodeStatus } from '../../../../src/os/k8s/resources/node.ts'
 import { Nodename } from '../../../../src/os/k8s/resources/nodename.ts'
 import type { Kernel } from '../../../../src/os/kernel.ts'
 import { withBootLoader } from '../../../../src/os/lifecycle/slots/boot-disk.ts'
-import { systemdBoot } from '../../../../src/os/lifecycle/slots/systemd-boot.ts'
+import { SystemdBoot } from '../../../../src/os/lifecycle/slots/systemd-boot.ts'
 import { failuresOf, recordFailure, recordTrial, trialOf } from '../../../../src/os/lifecycle/upgrade/records.ts'
 import { unmetConditions, watchTrial } from '../../../../src/os/lifecycle/upgrade/trial.ts'
 import { beginRollback } from '../../../../src/os/lifecycle/upgrade/upgrade.ts'
@@ -36,7 +36,7 @@ async function machine(running: 'a' | 'b', { up = ['machined', 'apid', 'containe
   block.syncPartitions('', [{ index: 1, offset: first * 512, size: (last + 1 - first) * 512 }])
   const partition = await block.openDevice('/dev/vda1')
   await formatFat(partition, { label: 'EFI', serial: 1 })
-  const loader = systemdBoot(await FatVolume.open(partition))
+  const loader = new SystemdBoot(await FatVolume.open(partition))
   const one = testRelease('v1.13.0')
   await loader.prepare()
   await loader.write('a', one)
