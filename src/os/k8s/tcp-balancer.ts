@@ -36,22 +36,6 @@ export interface BalancerOptions {
 const resortAfter = 6000
 const silence = 60_000
 
-/** A running balancer. */
-export interface Balancer {
-  /** The port while it listens. */
-  readonly port: number | undefined
-  readonly healthy: boolean
-  /** Accepts clients, and holds each for so many milliseconds while no upstream accepts; TLS clients give a handshake ten seconds. */
-  listen(holdTime: number): void
-  /** Lets the kernel refuse clients; existing connections stay. */
-  refuse(): void
-  /** Replaces the upstreams in order of preference; existing connections stay. */
-  setUpstreams(upstreams: readonly Upstream[]): void
-  /** Checks which upstreams accept. */
-  check(): Promise<boolean>
-  close(): void
-}
-
 interface Side {
   peer?: Socket<Side>
   /** Bytes that the peer has not accepted yet. */
@@ -59,133 +43,158 @@ interface Side {
   ended: boolean
 }
 
-/** Makes a balancer; it starts with `listen` and checks upstreams with `check`. */
-export function balanceTcp(options: BalancerOptions): Balancer {
-  const { hostname, port, connectTimeout = 3000, retry = 100 } = options
-  let upstreams: readonly Upstream[] = []
-  let healthy = false
-  let closed = false
-  let heard = systemClock.elapsed()
-  let holdTime = 0
-  const failedAt = new Map<string, number>()
+/** A balancer; it starts with `listen` and checks upstreams with `check`. */
+export class TcpBalancer {
+  readonly #options: BalancerOptions
+  readonly #connectTimeout: number
+  #upstreams: readonly Upstream[] = []
+  #healthy = false
+  #closed = false
+  #listener: TCPSocketListener<Side> | undefined
+  /** How long a client is held while no upstream accepts, in milliseconds. */
+  #holdTime = 0
+  /** When an upstream that is no last resort accepted last. */
+  #heard = systemClock.elapsed()
+  readonly #failedAt = new Map<string, number>()
 
-  const note = (accepted: boolean) => {
-    if (accepted === healthy) return
-    healthy = accepted
-    options.onHealth?.(accepted)
+  constructor(options: BalancerOptions) {
+    this.#options = options
+    this.#connectTimeout = options.connectTimeout ?? 3000
   }
 
-  const open = (upstream: Upstream, timeout: number): Promise<Socket<Side>> => {
-    const { promise, resolve, reject } = Promise.withResolvers<Socket<Side>>()
-    const answer = within(promise, timeout, () => new Error('no answer in time'))
-    Bun.connect<Side>({
-      hostname: upstream.host,
-      port: upstream.port,
-      data: { waiting: [], ended: false },
-      socket: { ...relay, open: resolve, connectError: (_, error) => reject(error) },
-    }).then(
-      // A connection after the timeout is closed.
-      (socket) => answer.catch(() => socket.terminate()),
-      reject,
-    )
-    return answer
+  /** The port while it listens. */
+  get port(): number | undefined {
+    return this.#listener?.port
   }
 
-  const lastResortCounts = (waited: number) =>
-    waited >= resortAfter || systemClock.elapsed() - heard >= silence || upstreams.every(({ lastResort }) => lastResort)
+  get healthy(): boolean {
+    return this.#healthy
+  }
 
-  const accepted = async (timeout: number, waited = 0): Promise<Socket<Side> | undefined> => {
-    const now = systemClock.elapsed()
-    const anyone = lastResortCounts(waited)
-    // Upstreams that refused a moment ago come last.
-    const rank = (upstream: Upstream) => Number(upstream.lastResort ?? false) * 2 + Number(recent(failedAt.get(keyOf(upstream)), now))
-    const order = upstreams.filter(({ lastResort }) => anyone || !lastResort).sort((a, b) => rank(a) - rank(b))
-    for (const upstream of order) {
-      try {
-        const socket = await open(upstream, timeout)
-        failedAt.delete(keyOf(upstream))
-        if (!upstream.lastResort) heard = systemClock.elapsed()
-        note(true)
-        return socket
-      } catch {
-        failedAt.set(keyOf(upstream), systemClock.elapsed())
-      }
+  /** Accepts clients, and holds each for so many milliseconds while no upstream accepts; TLS clients give a handshake ten seconds. */
+  listen(holdTime: number): void {
+    this.#holdTime = holdTime
+    this.#listener ??= this.#openListener()
+  }
+
+  /** Lets the kernel refuse clients; existing connections stay. */
+  refuse(): void {
+    this.#listener?.stop(false)
+    this.#listener = undefined
+  }
+
+  /** Replaces the upstreams in order of preference; existing connections stay. */
+  setUpstreams(upstreams: readonly Upstream[]): void {
+    this.#upstreams = upstreams
+  }
+
+  /** Checks which upstreams accept. */
+  async check(): Promise<boolean> {
+    const candidates = this.#upstreams.filter(({ lastResort }) => !lastResort || this.#lastResortCounts(0))
+    try {
+      const first = await Promise.any(
+        candidates.map(async (upstream) => {
+          const socket = await open(upstream, this.#connectTimeout)
+          socket.terminate()
+          return upstream
+        }),
+      )
+      if (!first.lastResort) this.#heard = systemClock.elapsed()
+      this.#note(true)
+    } catch {
+      this.#note(false)
     }
-    note(false)
-    return undefined
+    return this.#healthy
   }
 
-  const connectClient = async (client: Socket<Side>) => {
-    const start = systemClock.elapsed()
-    for (;;) {
-      const upstream = await accepted(connectTimeout, systemClock.elapsed() - start)
-      if (closed || client.readyState <= 0) {
-        upstream?.terminate()
-        return
-      }
-      if (upstream) return join(client, upstream)
-      if (systemClock.elapsed() - start >= holdTime) return client.terminate()
-      await Bun.sleep(retry)
-    }
+  close(): void {
+    this.#closed = true
+    this.#listener?.stop(true)
+    this.#listener = undefined
   }
 
-  let listener: TCPSocketListener<Side> | undefined
-  const openListener = () =>
-    Bun.listen<Side>({
+  #openListener(): TCPSocketListener<Side> {
+    const { hostname, port } = this.#options
+    return Bun.listen<Side>({
       hostname,
       port,
       socket: {
         ...relay,
-        open(client) {
+        open: (client) => {
           client.data = { waiting: [], ended: false }
           // Nothing is read before there is an upstream.
           client.pause()
-          connectClient(client).catch(() => client.terminate())
+          this.#connectClient(client).catch(() => client.terminate())
         },
       },
     })
-
-  return {
-    get port() {
-      return listener?.port
-    },
-    get healthy() {
-      return healthy
-    },
-    listen(held) {
-      holdTime = held
-      listener ??= openListener()
-    },
-    refuse() {
-      listener?.stop(false)
-      listener = undefined
-    },
-    setUpstreams(next) {
-      upstreams = next
-    },
-    async check() {
-      const candidates = upstreams.filter(({ lastResort }) => !lastResort || lastResortCounts(0))
-      try {
-        const first = await Promise.any(
-          candidates.map(async (upstream) => {
-            const socket = await open(upstream, connectTimeout)
-            socket.terminate()
-            return upstream
-          }),
-        )
-        if (!first.lastResort) heard = systemClock.elapsed()
-        note(true)
-      } catch {
-        note(false)
-      }
-      return healthy
-    },
-    close() {
-      closed = true
-      listener?.stop(true)
-      listener = undefined
-    },
   }
+
+  async #connectClient(client: Socket<Side>): Promise<void> {
+    const start = systemClock.elapsed()
+    for (;;) {
+      const upstream = await this.#accepted(systemClock.elapsed() - start)
+      if (this.#closed || client.readyState <= 0) {
+        upstream?.terminate()
+        return
+      }
+      if (upstream) return join(client, upstream)
+      if (systemClock.elapsed() - start >= this.#holdTime) {
+        client.terminate()
+        return
+      }
+      await Bun.sleep(this.#options.retry ?? 100)
+    }
+  }
+
+  /** Connects to the first upstream that accepts. */
+  async #accepted(waited: number): Promise<Socket<Side> | undefined> {
+    const now = systemClock.elapsed()
+    const anyone = this.#lastResortCounts(waited)
+    // Upstreams that refused a moment ago come last.
+    const rank = (upstream: Upstream) => Number(upstream.lastResort ?? false) * 2 + Number(recent(this.#failedAt.get(keyOf(upstream)), now))
+    const order = this.#upstreams.filter(({ lastResort }) => anyone || !lastResort).sort((a, b) => rank(a) - rank(b))
+    for (const upstream of order) {
+      try {
+        const socket = await open(upstream, this.#connectTimeout)
+        this.#failedAt.delete(keyOf(upstream))
+        if (!upstream.lastResort) this.#heard = systemClock.elapsed()
+        this.#note(true)
+        return socket
+      } catch {
+        this.#failedAt.set(keyOf(upstream), systemClock.elapsed())
+      }
+    }
+    this.#note(false)
+    return undefined
+  }
+
+  #lastResortCounts(waited: number): boolean {
+    return waited >= resortAfter || systemClock.elapsed() - this.#heard >= silence || this.#upstreams.every(({ lastResort }) => lastResort)
+  }
+
+  #note(accepted: boolean): void {
+    if (accepted === this.#healthy) return
+    this.#healthy = accepted
+    this.#options.onHealth?.(accepted)
+  }
+}
+
+/** Connects to an upstream. */
+function open(upstream: Upstream, timeout: number): Promise<Socket<Side>> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket<Side>>()
+  const answer = within(promise, timeout, () => new Error('no answer in time'))
+  Bun.connect<Side>({
+    hostname: upstream.host,
+    port: upstream.port,
+    data: { waiting: [], ended: false },
+    socket: { ...relay, open: resolve, connectError: (_, error) => reject(error) },
+  }).then(
+    // A connection after the timeout is closed.
+    (socket) => answer.catch(() => socket.terminate()),
+    reject,
+  )
+  return answer
 }
 
 function join(client: Socket<Side>, upstream: Socket<Side>): void {

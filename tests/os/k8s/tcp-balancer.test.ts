@@ -1,10 +1,10 @@
 import { expect, setSystemTime, test } from 'bun:test'
 import { preferred } from '../../../src/os/k8s/controllers/kube-prism/kube-prism.ts'
-import { balanceTcp } from '../../../src/os/k8s/tcp-balancer.ts'
+import { TcpBalancer } from '../../../src/os/k8s/tcp-balancer.ts'
 
 const serve = (answer: string, port = 0) => Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response(answer) })
 const balancer = (holdTime = 0) => {
-  const made = balanceTcp({ hostname: '127.0.0.1', port: 0, retry: 5 })
+  const made = new TcpBalancer({ hostname: '127.0.0.1', port: 0, retry: 5 })
   made.listen(holdTime)
   return made
 }

@@ -104,15 +104,7 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
         const { layer: _, ...settings } = spec
         const key = JSON.stringify([settings, link?.index, link?.hardwareAddr])
         const client = JSON.stringify([spec.operator, identity(spec), link?.index, link?.hardwareAddr])
-        let state = states.get(id)
-        if (!state || (link && state.client !== client)) {
-          state = { key, client, memory: new Map(), carrier: 0, up: false }
-          states.set(id, state)
-        } else if (link && state.key !== key) {
-          // A new state object, so that the previous task, which is still stopping, can no longer change anything.
-          state = { ...state, key }
-          states.set(id, state)
-        }
+        const state = stateOf(states, id, { key, client, known: link !== undefined })
         const up = link !== undefined && (!spec.requireUp || ['up', 'unknown'].includes(link.operationalState))
         if (up && !state.up) state.carrier++
         state.up = up
@@ -125,8 +117,6 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
         put(outputs, id, spec.linkName, state.findings)
         const run = operators[spec.operator]
         if (!up || !run || !link) continue
-        const { memory } = state
-        const current = state
         background(`${id} ${state.carrier} ${key}`, (signal, wake) =>
           run({
             spec,
@@ -134,17 +124,10 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
             signal,
             log: log.with({ operator: spec.operator, link: spec.linkName }),
             clock: machineClock,
-            hostname: () => String(memory.get('hostname') ?? ''),
-            linkLocal: () => memory.get('linkLocal') as string | undefined,
-            present: (address) => present.has(`${spec.linkName}/${address}`),
-            taken(address) {
-              const flags = present.get(`${spec.linkName}/${address}`)
-              if (flags?.includes('dadfailed')) return true
-              return flags === undefined || flags.includes('tentative') ? undefined : false
-            },
-            memory,
+            ...lookups(spec.linkName, state.memory, (id) => present.get(id)),
+            memory: state.memory,
             report(findings) {
-              current.findings = findings
+              state.findings = findings
               wake()
             },
           }),
@@ -152,6 +135,37 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
       }
     },
   })
+}
+
+/**
+ * The state of an operator, begun again for another client. Other settings get a state object of their own, so that the previous
+ * task, which is still stopping, can no longer change anything. Without a link nothing is known to have changed.
+ */
+function stateOf(states: Map<string, State>, id: string, now: Pick<State, 'key' | 'client'> & { known: boolean }): State {
+  const { key, client, known } = now
+  const before = states.get(id)
+  if (before && (!known || (before.client === client && before.key === key))) return before
+  const state: State = before?.client === client ? { ...before, key } : { key, client, memory: new Map(), carrier: 0, up: false }
+  states.set(id, state)
+  return state
+}
+
+/** What a running operator looks up: names from its memory, and flags of this node's addresses by `link/address`. */
+function lookups(
+  linkName: string,
+  memory: State['memory'],
+  flagsOf: (id: string) => string | undefined,
+): Pick<Parameters<Operator>[0], 'hostname' | 'linkLocal' | 'present' | 'taken'> {
+  return {
+    hostname: () => String(memory.get('hostname') ?? ''),
+    linkLocal: () => memory.get('linkLocal') as string | undefined,
+    present: (address) => flagsOf(`${linkName}/${address}`) !== undefined,
+    taken(address) {
+      const flags = flagsOf(`${linkName}/${address}`)
+      if (flags?.includes('dadfailed')) return true
+      return flags === undefined || flags.includes('tentative') ? undefined : false
+    },
+  }
 }
 
 /** What identifies the client to servers; for a shared address, the whole spec. */

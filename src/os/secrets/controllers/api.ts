@@ -79,35 +79,22 @@ export const issueApiCertificates = (ask: AskTrustd = askTrustd): Controller => 
       const ca = root.issuingCA
       if (ca) {
         const server = await issued.pair('server', [ca, names], () => serverCertificate(decoded(ca), names, now()))
-        const client = await issued.pair('client', [ca, names.fqdn], () =>
-          newCertificate({
-            ca: decoded(ca),
-            subject: { commonName: names.fqdn, organizations: ['os:impersonator'] },
-            usage: ['clientAuth'],
-            lifetime,
-            now: now(),
-          }),
-        )
+        const client = await issued.pair('client', [ca, names.fqdn], () => clientCertificate(decoded(ca), names, now()))
         api.put('api', { acceptedCAs, server, client, skipVerifyingClientCert: false })
       } else {
         const hosts = [...new Set(endpoints.list().flatMap(({ spec }) => spec.addresses))]
-        const bundle = acceptedCAs.map(({ crt }) => Buffer.from(crt, 'base64').toString('utf8')).join('\n')
-        const previous = api.get('api')?.spec.server
         // The accepted authorities follow the configuration at once; the previous certificate stays as long as it is valid.
         const keepServing = () => {
-          if (!previous || !signedBy(decoded(previous).crt, bundle)) return false
+          const previous = api.get('api')?.spec.server
+          if (!previous || !signedBy(decoded(previous).crt, bundleOf(acceptedCAs))) return false
           api.put('api', { acceptedCAs, server: previous, skipVerifyingClientCert: false })
           return true
         }
         if (hosts.length === 0) return keepServing() ? undefined : keepPrevious(api)
-        const accepted = acceptedCAs.map(({ crt }) => crt)
         try {
-          const server = await issued.pair('signed', [names, accepted, root.token], async () => {
-            const { csr, key } = newCSR({ subject: { commonName: names.fqdn }, sans: { dns: names.dnsNames, ips: names.ips } })
-            const crt = await ask(hosts, bundle, root.token, csr)
-            if (!signedBy(crt, bundle)) throw new Error('trustd signed with an authority that this node does not accept')
-            return { crt, key }
-          })
+          const server = await issued.pair('signed', [names, acceptedCAs.map(({ crt }) => crt), root.token], () =>
+            signedByTrustd(ask, hosts, root, names),
+          )
           api.put('api', { acceptedCAs, server, skipVerifyingClientCert: false })
         } catch (error) {
           if (!keepServing()) throw error
@@ -140,6 +127,32 @@ export const issueTrustdCertificates = (): Controller => {
       trustd.put('trustd', { acceptedCAs: root.acceptedCAs ?? [], server })
       wakeAt(issued.nextRenewal())
     },
+  })
+}
+
+const bundleOf = (authorities: readonly { crt: string }[]): string =>
+  authorities.map(({ crt }) => Buffer.from(crt, 'base64').toString('utf8')).join('\n')
+
+async function signedByTrustd(
+  ask: AskTrustd,
+  hosts: readonly string[],
+  { acceptedCAs = [], token }: Pick<SpecOf<typeof OSRootSecret>, 'acceptedCAs' | 'token'>,
+  names: Sans,
+): Promise<PemPair> {
+  const bundle = bundleOf(acceptedCAs)
+  const { csr, key } = newCSR({ subject: { commonName: names.fqdn }, sans: { dns: names.dnsNames, ips: names.ips } })
+  const crt = await ask(hosts, bundle, token, csr)
+  if (!signedBy(crt, bundle)) throw new Error('trustd signed with an authority that this node does not accept')
+  return { crt, key }
+}
+
+function clientCertificate(ca: PemPair, { fqdn }: Sans, now: Date): PemPair {
+  return newCertificate({
+    ca,
+    subject: { commonName: fqdn, organizations: ['os:impersonator'] },
+    usage: ['clientAuth'],
+    lifetime,
+    now,
   })
 }
 

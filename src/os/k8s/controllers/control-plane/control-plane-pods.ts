@@ -80,15 +80,7 @@ export function renderControlPlanePods(): Controller {
       const kubeconfig = kubeconfigs.get('k8s-certs')?.spec.localhostAdminKubeconfig
       if (answered !== uid && kubeconfig)
         background(`api ${uid}`, async (signal, wake) => {
-          const client = kubeClient(accessOf(parseKubeconfig(kubeconfig)))
-          try {
-            // An API server that is being replaced answers a little longer.
-            if (answered) await pause(replacement, signal)
-            signal.throwIfAborted()
-            await apiReady(client, signal)
-          } finally {
-            client.close()
-          }
+          await untilApiReady(kubeconfig, { replaces: answered !== '' }, signal)
           answered = uid
           wake()
         })
@@ -104,4 +96,16 @@ export function renderControlPlanePods(): Controller {
         pods.put('kube-scheduler', identified(schedulerPod(chooser.spec, versions(chooser.metadata)), identity(chooser)))
     },
   })
+}
+
+/** Waits for the API server. One that is being replaced answers a little longer, and must not be taken for its successor. */
+async function untilApiReady(kubeconfig: string, { replaces }: { replaces: boolean }, signal: AbortSignal): Promise<void> {
+  const client = kubeClient(accessOf(parseKubeconfig(kubeconfig)))
+  try {
+    if (replaces) await pause(replacement, signal)
+    signal.throwIfAborted()
+    await apiReady(client, signal)
+  } finally {
+    client.close()
+  }
 }

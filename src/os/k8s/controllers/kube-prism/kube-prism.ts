@@ -1,7 +1,7 @@
 import { type Controller, defineController, exclusive, weak } from '../../../../cosi/controller.ts'
 import type { Kernel } from '../../../kernel.ts'
 import { KubePrismConfig, KubePrismStatus } from '../../resources/kube-prism.ts'
-import { type Balancer, balanceTcp, type Upstream } from '../../tcp-balancer.ts'
+import { TcpBalancer, type Upstream } from '../../tcp-balancer.ts'
 
 /** Check intervals of the API servers in milliseconds: while one answers, and while none does. */
 const calmPeriod = 20_000
@@ -12,7 +12,7 @@ const podsFolder = '/var/lib/kubelet/pods'
 
 /** KubePrism: a local endpoint of the Kubernetes API on every node, independent of any single API server. */
 export function runKubePrism({ files }: { files: Pick<Kernel['files'], 'exists' | 'list'> }): Controller {
-  let balancer: Balancer | undefined
+  let balancer: TcpBalancer | undefined
   let address = ''
   let wake = () => {}
   let checked = Number.NEGATIVE_INFINITY
@@ -37,7 +37,7 @@ export function runKubePrism({ files }: { files: Pick<Kernel['files'], 'exists' 
       address = wanted
       if (!given) return
       if (!balancer) {
-        balancer = balanceTcp({ hostname: given.host, port: given.port, onHealth: () => wake() })
+        balancer = new TcpBalancer({ hostname: given.host, port: given.port, onHealth: () => wake() })
         // A kubelet with pods to recover requests its Node from the API before it starts any, the API server's among them.
         answered = files.exists(podsFolder) && files.list(podsFolder).length > 0
       }

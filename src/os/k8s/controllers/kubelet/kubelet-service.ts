@@ -8,20 +8,11 @@ import { KubernetesRootSecret } from '../../../secrets/resources/kubernetes-root
 import { type AwaitedImage, awaitedImage, type PullImage, pullRepeatedly } from '../../component/awaited-image.ts'
 import { kubeletRun } from '../../component/kubelet-run.ts'
 import { settingsAnnotation } from '../../component/settings.ts'
-import { requestClientCertificate } from '../../kubelet/bootstrap.ts'
-import {
-  bootstrapAccess,
-  hasClientCertificate,
-  keepClientCertificate,
-  signClientCertificate,
-  writeKubeletFiles,
-} from '../../kubelet/files.ts'
+import { ClientCertificate } from '../../kubelet/client-certificate.ts'
+import { bootstrapAccess, writeKubeletFiles } from '../../kubelet/files.ts'
 import { ComponentStatus } from '../../resources/component.ts'
 import { KubeletConfig, KubeletLifecycle, KubeletSpec } from '../../resources/kubelet.ts'
 import { StaticPod } from '../../resources/static-pod.ts'
-
-/** How long a joining node requests its kubelet's certificate before the kubelet starts without one, in milliseconds. */
-const joinTimeout = 120_000
 
 /** How often the kubelet's certificate is compared with the authorities in force. */
 const checkPeriod = 60_000
@@ -43,10 +34,7 @@ interface Started {
 export function startKubelet({ kernel: { files, mode }, store, supervisor, service }: Dependencies, pull: PullImage): Controller {
   let started: Started | undefined
   let awaited: AwaitedImage | undefined
-  /** The inputs of the last certificate request; requested again only after there was a valid certificate in between. */
-  let requested = ''
-  /** Counts replaced certificates: the kubelet reads its own only at its start. */
-  let replaced = 0
+  const certificate = new ClientCertificate(files)
   return defineController({
     name: 'k8s.KubeletServiceController',
     inputs: {
@@ -63,7 +51,8 @@ export function startKubelet({ kernel: { files, mode }, store, supervisor, servi
       const stop = supervisor.subscribe(({ id }) => id === 'kubelet' && wake())
       signal.addEventListener('abort', stop)
     },
-    async reconcile({ specs, config, secrets, roots, pods, disk, status, log, now, background, wakeIn }) {
+    async reconcile(round) {
+      const { specs, config, secrets, roots, pods, disk, status, log, background, wakeIn } = round
       status.keep('kubelet')
       // On a machine of its own the folder can be written only once its disk is mounted.
       if (mode === 'metal' && !disk.get(mountId('/etc/kubernetes'))) return
@@ -83,35 +72,14 @@ export function startKubelet({ kernel: { files, mode }, store, supervisor, servi
           return
         }
       }
-      const nodename = spec.expectedNodename
-      const root = roots.get('k8s')?.spec
       const registers = spec.args?.some((argument) => argument.startsWith('--kubeconfig=')) ?? false
       await writeKubeletFiles(files, spec, access)
       wakeIn(checkPeriod)
-      const joining = JSON.stringify([access, nodename])
-      if (registers && !(await hasClientCertificate(files, { nodename, authorities: access.ca, now: now() }))) {
-        if (root?.issuingCA?.key && nodename) {
-          await keepClientCertificate(files, signClientCertificate(root, nodename, now()), now())
-          replaced++
-        }
-        // Static pods of the configuration do not wait for a cluster that may be unavailable.
-        else if (nodename && requested !== joining && (started || pods.list().length === 0)) {
-          background(`join ${Bun.hash(joining).toString(36)}`, async (signal, wake, report) => {
-            try {
-              const pair = await requestClientCertificate(access, nodename, { signal, timeout: joinTimeout, report })
-              await keepClientCertificate(files, pair, now())
-              replaced++
-            } catch (error) {
-              if (signal.aborted) throw error
-              log.warn('no kubelet certificate yet, the kubelet will request one', { error })
-            }
-            requested = joining
-            wake()
-          })
-          return
-        }
-      } else requested = ''
-      const current = `${key} ${replaced}`
+      // Static pods of the configuration do not wait for a cluster that may be unavailable.
+      const waits = started !== undefined || pods.list().length === 0
+      const root = roots.get('k8s')?.spec
+      if (!(await certificate.ensure({ access, nodename: spec.expectedNodename, root, registers, waits }, round))) return
+      const current = `${key} ${certificate.replaced}`
       if (started?.key === current) started = { ...started, settings }
       else {
         const after = supervisor.get('kubelet')?.events.at(-1)
