@@ -15,7 +15,7 @@ export interface SbomPart {
   /** Of the program as built or the package as taken, hex. */
   sha256?: string
   /** A Go module's hash as in go.sum. */
-  sum?: string
+  sum?: string | undefined
   license?: string
   /** What is linked or bundled into it. */
   contains?: SbomPart[]

@@ -1,7 +1,7 @@
 /** One binary, many names: argv[0] selects the program. */
 import { type Program, programs } from './program-table.ts'
 
-function choose(): { program?: () => Promise<Program>; name: string; args: string[] } {
+function choose(): { program?: (() => Promise<Program>) | undefined; name: string; args: string[] } {
   // A downloaded talosctl has its platform in its name, such as talosctl-darwin-arm64.
   const name = (process.argv0.split('/').at(-1) ?? '').replace(/^-/, '').replace(/^talosctl-\w+-\w+$/, 'talosctl')
   const args = process.argv.slice(2)

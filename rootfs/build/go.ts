@@ -110,7 +110,10 @@ async function cVersions(packages: string[]): Promise<string> {
 }
 
 /** The modules linked into a built part, with their versions and hashes from go.sum. */
-export async function linkedModules(recipe: GoRecipe, folder: string): Promise<{ path: string; version: string; sum?: string }[]> {
+export async function linkedModules(
+  recipe: GoRecipe,
+  folder: string,
+): Promise<{ path: string; version: string; sum?: string | undefined }[]> {
   const sums = new Map<string, string>()
   for (const line of readFileSync(join(here, recipe.module, 'go.sum'), 'utf8').split('\n')) {
     const [path, version, sum] = line.split(' ')

@@ -66,7 +66,7 @@ async function findGo(): Promise<void> {
   const usual = '/usr/local/go/bin'
   if (!Bun.which('go') && existsSync(`${usual}/go`)) process.env.PATH = `${process.env.PATH}:${usual}`
   const what = 'install Go 1.21 or later from https://go.dev/dl (it fetches the version it needs by itself)'
-  if (!Bun.which('go', { PATH: process.env.PATH })) throw new HostError(`Go is missing: ${what}`)
+  if (!Bun.which('go', { PATH: process.env.PATH ?? '' })) throw new HostError(`Go is missing: ${what}`)
   const version = await run(['go', 'env', 'GOVERSION'], { env: { ...process.env, GOTOOLCHAIN: 'local' } })
   const minor = Number(version.match(/^go1\.(\d+)/)?.[1] ?? 99)
   if (minor < 21) throw new HostError(`Go here is ${version.trim()}, too old to fetch the version it needs: ${what}`)

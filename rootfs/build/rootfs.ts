@@ -22,11 +22,11 @@ const forNodes = { name: 'rootfs.node.sqsh', blockSize: 128 * 1024, level: 6 }
 /** Choices of a build. */
 export interface RootfsOptions {
   /** Only the image for container nodes. */
-  nodesOnly?: boolean
+  nodesOnly?: boolean | undefined
   /** Rewrite debian.lock from the current archive. */
-  relock?: boolean
+  relock?: boolean | undefined
   /** Pack this binary instead of building one. */
-  binary?: string
+  binary?: string | undefined
 }
 
 /** Builds and packs what has changed. */

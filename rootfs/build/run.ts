@@ -8,11 +8,11 @@ export class CommandError extends Error {
 /** Runs a command to its end and returns its output; `heard` receives each line of stderr. */
 export async function run(
   command: readonly string[],
-  options: { cwd?: string; env?: Record<string, string | undefined>; heard?: (line: string) => void } = {},
+  { heard, ...where }: { cwd?: string; env?: Record<string, string | undefined>; heard?: (line: string) => void } = {},
 ): Promise<string> {
   let child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>
   try {
-    child = Bun.spawn([...command], { cwd: options.cwd, env: options.env, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+    child = Bun.spawn([...command], { ...where, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
   } catch (error) {
     throw new CommandError(`run "${command[0]}": ${messageOf(error)}`)
   }
@@ -22,7 +22,7 @@ export async function run(
     const hear = (line: string) => {
       last.push(line)
       if (last.length > 30) last.shift()
-      options.heard?.(line)
+      heard?.(line)
     }
     for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
       const lines = (rest + text).split('\n')

@@ -6,14 +6,14 @@ export interface TreeEntry {
   path: string
   type: 'file' | 'dir' | 'symlink'
   mode: number
-  uid?: number
-  gid?: number
+  uid?: number | undefined
+  gid?: number | undefined
   /** Its bytes on the build machine. */
   source?: string
   bytes?: Uint8Array
-  target?: string
+  target?: string | undefined
   /** A file that is one more name of the file at this path. */
-  linkTo?: string
+  linkTo?: string | undefined
   /** Which part it belongs to, for the table and the SBOM. */
   part: string
 }

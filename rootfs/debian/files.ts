@@ -19,7 +19,7 @@ const linker = '/lib64/ld-linux-x86-64.so.2'
 /** What was taken, and what differs from the lock. */
 export interface DebianFiles {
   packages: TakenPackage[]
-  moved: { name: string; from?: string; to: string }[]
+  moved: { name: string; from?: string | undefined; to: string }[]
   unused: string[]
 }
 

@@ -38,7 +38,7 @@ export class IsoError extends Error {
 
 interface Folder {
   name: string
-  parent?: Folder
+  parent?: Folder | undefined
   folders: Map<string, Folder>
   files: Map<string, { start: number; size: number }>
   start: number

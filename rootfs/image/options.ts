@@ -50,10 +50,10 @@ export interface ImageOptions {
   output: string
   platform: string
   extraKernelArgs: string[]
-  embedConfig?: string
-  firmware?: string
-  key?: string
-  secureBoot?: { key: string; certificate: string }
+  embedConfig?: string | undefined
+  firmware?: string | undefined
+  key?: string | undefined
+  secureBoot?: { key: string; certificate: string } | undefined
   enroll: 'if-safe' | 'force' | 'off'
   diskFirmware: 'uefi' | 'bios'
   only: ReadonlySet<Product>

@@ -25,7 +25,7 @@ export interface ReleaseParts {
   root: string
   commandLine: string
   key: ReturnType<typeof import('./key.ts').readKey>
-  secureBoot?: SecureBootKeys
+  secureBoot?: SecureBootKeys | undefined
 }
 
 /** A release in a folder of its own. */

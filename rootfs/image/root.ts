@@ -24,9 +24,9 @@ export interface RootOptions {
   relock: boolean
   locked: boolean
   /** Folder with files that drivers ask for, as below /usr/lib/firmware. */
-  firmware?: string
+  firmware?: string | undefined
   /** File with a machine configuration that the image carries. */
-  embedConfig?: string
+  embedConfig?: string | undefined
 }
 
 /** A packed root file system. */

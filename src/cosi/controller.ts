@@ -16,7 +16,7 @@ export interface Input<S = unknown> {
   readonly kind: 'weak' | 'strong' | 'destroy-ready'
   readonly type: ResourceType<S>
   readonly namespace: string
-  readonly id?: string
+  readonly id?: string | undefined
 }
 
 /** An output: a type that only this controller writes, or one shared with others, where each owns what it created. */

@@ -38,7 +38,7 @@ export interface ControllerState {
   /** Milliseconds spent in its rounds, waiting included. */
   spent: number
   /** Set while the last round failed. */
-  lastError?: Trouble
+  lastError?: Trouble | undefined
   /** Problems that its background tasks have reported and keep retrying, by task. */
   readonly troubles: Map<string, Trouble>
   /** Resources that the last round requested and that did not exist. */
@@ -47,7 +47,7 @@ export interface ControllerState {
   alsoReads: readonly Input[]
   running: boolean
   /** When the current round began: by the wall clock for display, and by the monotonic clock. */
-  roundSince?: { readonly time: Date; readonly elapsed: number }
+  roundSince?: { readonly time: Date; readonly elapsed: number } | undefined
   due: boolean
 }
 
@@ -435,7 +435,7 @@ export class Runtime {
 
   constructor(
     readonly store: Store,
-    options: { log: Logger; clock?: Clock; firstPause?: number },
+    options: { log: Logger; clock?: Clock | undefined; firstPause?: number | undefined },
   ) {
     this.#log = options.log
     this.clock = options.clock ?? systemClock

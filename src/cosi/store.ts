@@ -22,7 +22,7 @@ export type StoreEvent<S = unknown> =
 
 /** The namespace to use. */
 export interface Scope {
-  namespace?: string
+  namespace?: string | undefined
 }
 
 /** Selects ids. */
@@ -33,13 +33,13 @@ export interface IdMatcher {
 /** Selects resources of a type. */
 export interface Query extends Scope {
   /** Any of the selectors must match. */
-  labels?: readonly Selector[]
-  id?: IdMatcher
+  labels?: readonly Selector[] | undefined
+  id?: IdMatcher | undefined
 }
 
 /** Options of a write. */
 export interface WriteOptions extends Scope {
-  owner?: string
+  owner?: string | undefined
   labels?: Record<string, string>
   annotations?: Record<string, string>
   /** The version the writer has read; the write fails with a conflict when the resource has another one. */
@@ -48,13 +48,13 @@ export interface WriteOptions extends Scope {
 
 /** Options of a watch. */
 export interface WatchOptions extends Query {
-  only?: string
+  only?: string | undefined
   /** Start with all existing resources, then 'bootstrapped', then changes. */
-  bootstrap?: boolean
+  bootstrap?: boolean | undefined
   /** Start with this many of the most recent events. */
-  tail?: number
+  tail?: number | undefined
   /** Start with everything after this bookmark. */
-  after?: number
+  after?: number | undefined
 }
 
 const capacity = 1000
@@ -194,7 +194,7 @@ export class Store {
    * version must be the one the writer has read, and is incremented each time. Throws as `update` does; 'phase' also when
    * the resource would return from teardown to running.
    */
-  replace<S>(type: ResourceType<S>, next: Resource<S>, options: { owner?: string; expectedPhase?: Phase } = {}): Resource<S> {
+  replace<S>(type: ResourceType<S>, next: Resource<S>, options: { owner?: string; expectedPhase?: Phase | undefined } = {}): Resource<S> {
     const { id, namespace, labels, annotations, finalizers, phase, version } = next.metadata
     const old = this.#owned(type, id, { namespace, owner: options.owner })
     const refuse = (reason: 'conflict' | 'phase', why: string) => {
@@ -214,14 +214,14 @@ export class Store {
   }
 
   /** Starts the teardown; returns true when no finalizer is left. */
-  teardown(type: ResourceType<never> | ResourceType, id: string, options: Scope & { owner?: string } = {}): boolean {
+  teardown(type: ResourceType<never> | ResourceType, id: string, options: Scope & { owner?: string | undefined } = {}): boolean {
     const old = this.#owned(type as ResourceType, id, options)
     const torn = old.metadata.phase === 'running' ? this.#replace(type as ResourceType, old, { phase: 'tearingDown' }) : old
     return torn.metadata.finalizers.length === 0
   }
 
   /** Removes a resource. Throws StoreError 'finalizers' while a finalizer is left. */
-  destroy(type: ResourceType<never> | ResourceType, id: string, options: Scope & { owner?: string } = {}): void {
+  destroy(type: ResourceType<never> | ResourceType, id: string, options: Scope & { owner?: string | undefined } = {}): void {
     const resource = this.#owned(type as ResourceType, id, options)
     const { namespace, finalizers } = resource.metadata
     if (finalizers.length > 0)
@@ -303,7 +303,7 @@ export class Store {
     type: ResourceType<S>,
     id: string,
     predicate: (resource: Resource<S>) => boolean = () => true,
-    { signal, namespace = type.namespace }: Scope & { signal?: AbortSignal } = {},
+    { signal, namespace = type.namespace }: Scope & { signal?: AbortSignal | undefined } = {},
   ): Promise<Resource<S>> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason)
@@ -357,7 +357,7 @@ export class Store {
     return resource
   }
 
-  #owned<S>(type: ResourceType<S>, id: string, options: Scope & { owner?: string }): Resource<S> {
+  #owned<S>(type: ResourceType<S>, id: string, options: Scope & { owner?: string | undefined }): Resource<S> {
     const resource = this.#found(type, id, options)
     const { owner, namespace } = resource.metadata
     if (owner !== (options.owner ?? ''))

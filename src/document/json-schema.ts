@@ -19,8 +19,8 @@ export function jsonSchema(schema: unknown, describe: Describe, path = ''): Json
 }
 
 /** What a declaration specifies besides its type. */
-export function hintsOf(schema: unknown): { description?: string; pattern?: string; needed?: boolean } {
-  const hints: { description?: string; pattern?: string; needed?: boolean } = {}
+export function hintsOf(schema: unknown): { description?: string | undefined; pattern?: string; needed?: boolean } {
+  const hints: { description?: string | undefined; pattern?: string; needed?: boolean } = {}
   for (const step of pipeOf(schema)) {
     if (step.type === 'description') hints.description = step.description
     if (step.type === 'metadata')

@@ -17,7 +17,7 @@ export interface KubeKind {
 
 /** Selects objects of a kind. */
 export interface ListQuery {
-  namespace?: string
+  namespace?: string | undefined
   labelSelector?: string
   fieldSelector?: string
 }

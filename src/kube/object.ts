@@ -6,7 +6,7 @@ import { KubeError } from './errors.ts'
 /** Metadata of every Kubernetes object. */
 export interface ObjectMeta {
   name?: string
-  namespace?: string
+  namespace?: string | undefined
   uid?: string
   resourceVersion?: string
   deletionTimestamp?: string

@@ -12,7 +12,7 @@ export interface KubeAccess {
 
 /** Options of a single call. */
 export interface CallOptions {
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
   /** Timeout of the call in milliseconds. Default: 30 s. */
   timeout?: number
 }

@@ -16,7 +16,7 @@ export interface LayerEntry {
   /** Path of the file's contents in the root file system. */
   source?: string
   /** Target of a symlink. */
-  target?: string
+  target?: string | undefined
 }
 
 /** One layer: an uncompressed tar, so its digest is also its diff id. */

@@ -3,7 +3,7 @@ export interface Reference {
   /** Registry host, `docker.io` when the reference names none. */
   domain: string
   repository: string
-  tag?: string
+  tag?: string | undefined
   digest?: string
 }
 

@@ -13,7 +13,7 @@ export interface RegistryHost {
   /** As `https://registry.test`; `/v2` is added unless the path is the registry's own. */
   readonly url: string
   readonly overridePath?: boolean
-  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string; readonly rejectUnauthorized?: boolean }
+  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string; readonly rejectUnauthorized?: boolean } | undefined
 }
 
 /** Options of the client. */

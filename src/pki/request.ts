@@ -30,7 +30,7 @@ export function parseCSR(pem: string): DecodedRequest {
 /** Signs a request. The caller may override subject and names; usage and lifetime are always the caller's. */
 export function signCSR(
   pem: string,
-  { subject, sans, ...options }: Omit<CertificateOptions, 'subject'> & { subject?: (requested: Name) => Name },
+  { subject, sans, ...options }: Omit<CertificateOptions, 'subject'> & { subject?: ((requested: Name) => Name) | undefined },
 ): string {
   const request = parseCSR(pem)
   const names = sans ?? request.extensions.altNames

@@ -45,7 +45,7 @@ export interface RunContext {
   readonly output: LogRing
   readonly clock: Clock
   /** The OOM score to set: the definition's, raised to the lowest that is allowed here. */
-  readonly oom?: number
+  readonly oom?: number | undefined
   /** Aborted when the service is stopped. */
   readonly signal: AbortSignal
   /** Adds an event without changing the state. */

@@ -18,7 +18,7 @@ export interface ServiceSnapshot {
   readonly id: string
   readonly state: State
   readonly health: Health
-  readonly pid?: number
+  readonly pid?: number | undefined
   /** The run has lasted long enough that the end of the previous one is irrelevant. */
   readonly steady: boolean
   /** Offset in its log at which the last run that ended began. */

@@ -2,7 +2,7 @@
 export interface Command {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
-  readonly cwd?: string
+  readonly cwd?: string | undefined
 }
 
 /** The exit code of a program, or the signal that killed it. */
@@ -24,7 +24,7 @@ export const ownChildren = new Set<number>()
 
 /** Starts a program on this machine. */
 export const spawn: Spawn = ({ argv, env, cwd }) => {
-  const child = Bun.spawn([...argv], { env: { ...env }, cwd, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+  const child = Bun.spawn([...argv], { env: { ...env }, ...(cwd && { cwd }), stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
   ownChildren.add(child.pid)
   const reaped = () => ownChildren.delete(child.pid)
   child.exited.then(reaped, reaped)

@@ -2,7 +2,7 @@
 const page = 4096
 
 /** The header page of an area of `size` bytes; undefined when that is too small. */
-export function swapHeader({ size, uuid, label = '' }: { size: number; uuid: string; label?: string }): Uint8Array | undefined {
+export function swapHeader({ size, uuid, label = '' }: { size: number; uuid: string; label?: string | undefined }): Uint8Array | undefined {
   const pages = Math.floor(size / page)
   if (pages < 10) return undefined // the kernel refuses smaller areas
   const header = Buffer.alloc(page)

@@ -5,11 +5,11 @@ export interface SyslogMessage {
   readonly facility: number
   readonly severity: number
   /** As sent: RFC 3339 in the newer format, "Jan _2 15:04:05" without a year in the older one. */
-  readonly timestamp?: string
-  readonly hostname?: string
-  readonly tag?: string
-  readonly pid?: string
-  readonly messageId?: string
+  readonly timestamp?: string | undefined
+  readonly hostname?: string | undefined
+  readonly tag?: string | undefined
+  readonly pid?: string | undefined
+  readonly messageId?: string | undefined
   /** Element → parameter → value. */
   readonly structuredData?: Record<string, Record<string, string>>
   readonly content: string

@@ -22,8 +22,8 @@ export interface Spec {
 /** An event as a watcher sees it. */
 export interface Seen {
   readonly type: 'created' | 'updated' | 'destroyed' | 'bootstrapped' | 'errored' | 'noop'
-  readonly resource?: Resource<Spec>
-  readonly old?: Resource<Spec>
+  readonly resource?: Resource<Spec> | undefined
+  readonly old?: Resource<Spec> | undefined
   /** Opaque: only passed back to the store. */
   readonly bookmark?: unknown
 }

@@ -32,7 +32,7 @@ async function shading(beside: (round: Round) => void, start?: () => void) {
       name: 'test.Shade',
       inputs: { lamps: weak(Lamp) },
       outputs: { shades: exclusive(Shade) },
-      start,
+      ...(start && { start }),
       reconcile({ lamps, shades, ...round }) {
         beside(round)
         for (const { metadata, spec } of lamps.list()) shades.put(metadata.id, { dark: !spec.lit })

@@ -123,7 +123,7 @@ const wanted: Record<string, RegExp> = {
   cel: /^CheckedExpr$/,
 }
 
-function agrees({ form, type }: { form: string; type?: string }): boolean {
+function agrees({ form, type }: { form: string; type: string | undefined }): boolean {
   return wanted[form]?.test(type ?? '') ?? false
 }
 

@@ -27,7 +27,7 @@ export interface MachineOptions {
   memory?: number
   firmware?: Firmware
   disks?: readonly MachineDisk[]
-  cdrom?: string
+  cdrom?: string | undefined
   /** Networks besides the first, which leads to the API. */
   networks?: readonly MachineNetwork[]
   /** What the first network does besides: let out to the host (10.0.2.2) and its network, or offer a boot file. */

@@ -6,7 +6,7 @@ import { DecodeError } from '../../src/wire/decode-error.ts'
 function archive(entries: readonly Pick<CpioEntry, 'name' | 'mode' | 'content' | 'device'>[]): Uint8Array {
   return Buffer.concat([
     ...entries.flatMap(({ name, mode, content, device }, at) => [
-      cpioHeader({ name, mode, size: content.length, device }, at + 1),
+      cpioHeader({ name, mode, size: content.length, ...(device && { device }) }, at + 1),
       content,
       cpioPadding(content.length),
     ]),

@@ -46,8 +46,8 @@ const c = libc({
 /** Permissions and owner of a file or folder to create. */
 export interface Ownership {
   mode?: number
-  uid?: number
-  gid?: number
+  uid?: number | undefined
+  gid?: number | undefined
 }
 
 /** Default size limit for reading a whole file. */
@@ -104,7 +104,7 @@ export interface FileHandle {
  * Opens a file for random access. With `below`, only a regular file in that folder: the last component is not a link, and the
  * opened file is inside the folder whatever the other components lead through (other users may write to the folder).
  */
-export function openHandle(path: string, { below }: { below?: string } = {}): FileHandle {
+export function openHandle(path: string, { below }: { below?: string | undefined } = {}): FileHandle {
   return translated('open', path, () => {
     const guard = below === undefined ? 0 : constants.O_NOFOLLOW | constants.O_NONBLOCK // a FIFO would wait for its writer
     const fd = openSync(path, constants.O_RDONLY | guard)
@@ -235,9 +235,9 @@ export interface WalkEntry {
   /** Path relative to the start of the walk, '' for the start itself. */
   relative: string
   depth: number
-  stats?: Stats
+  stats?: Stats | undefined
   /** Why it or its folder could not be read. */
-  error?: Error
+  error?: Error | undefined
 }
 
 /** Everything at and below a path, folders before their contents, sorted, links not followed; yields to the event loop between folders. */

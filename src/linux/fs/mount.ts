@@ -50,7 +50,7 @@ export interface MountRequest {
   target: string
   type?: string
   flags?: readonly MountFlag[]
-  data?: string
+  data?: string | undefined
 }
 
 /** mount(2). */

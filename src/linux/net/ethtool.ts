@@ -31,16 +31,16 @@ export type { EthernetChannels, EthernetFeatures, EthernetRings }
 
 /** The settings of an interface; those its driver does not support are absent. */
 export interface Ethernet {
-  linkUp?: boolean
-  port?: number
+  linkUp?: boolean | undefined
+  port?: number | undefined
   speed?: number
-  duplex?: number
+  duplex?: number | undefined
   ours: NamedBit[]
   peer: NamedBit[]
-  rings?: EthernetRings
-  channels?: EthernetChannels
-  wake?: string[]
-  features?: EthernetFeatures
+  rings?: EthernetRings | undefined
+  channels?: EthernetChannels | undefined
+  wake?: string[] | undefined
+  features?: EthernetFeatures | undefined
   /** Every feature that this kernel knows, in its order. */
   featureNames: string[]
 }

@@ -182,7 +182,7 @@ export type NetlinkEvent = { lost: false; messages: NetlinkMessage[] } | { lost:
 export async function* watchNetlink(
   protocol: number,
   groups: readonly number[],
-  options: { netns?: string; signal?: AbortSignal } = {},
+  options: { netns?: string; signal?: AbortSignal | undefined } = {},
 ): AsyncGenerator<NetlinkEvent> {
   for await (const bytes of watchGroups(protocol, groups, options)) {
     if (!bytes) {
@@ -202,7 +202,7 @@ export async function* watchNetlink(
 export async function* watchGroups(
   protocol: number,
   groups: readonly number[],
-  { netns = '', signal }: { netns?: string; signal?: AbortSignal } = {},
+  { netns = '', signal }: { netns?: string; signal?: AbortSignal | undefined } = {},
 ): AsyncGenerator<Uint8Array | undefined> {
   const fd = openNetlink(protocol, { netns, groups, nonBlocking: true })
   try {

@@ -19,10 +19,10 @@ export interface Hierarchy {
 
 /** Limits of a group; bytes for memory. */
 export interface CgroupLimits {
-  memoryMin?: number
-  memoryLow?: number
-  memoryMax?: number
-  swapMax?: number
+  memoryMin?: number | undefined
+  memoryLow?: number | undefined
+  memoryMax?: number | undefined
+  swapMax?: number | undefined
   /** 1 to 10000; the default is 100. */
   cpuWeight?: number
   /** Processors; 1.5 is one and a half. */

@@ -12,7 +12,7 @@ export type FileSystem = 'vfat' | 'xfs' | 'ext4' | 'swap'
 /** File system and label of a device. */
 export interface Format {
   type: FileSystem
-  label?: string
+  label?: string | undefined
 }
 
 /** xfsprogs creates smaller file systems only with --unsupported. */

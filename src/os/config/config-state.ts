@@ -17,7 +17,7 @@ interface Running {
   readonly text: string
   readonly began: number
   readonly ends: number
-  readonly before?: string
+  readonly before?: string | undefined
   /** When the remaining time was last recorded. */
   readonly noted: number
 }
@@ -47,7 +47,7 @@ export const configPaths: readonly string[] = [statePath, previousStatePath, tri
 
 /** The configuration of one machine over time. */
 export class ConfigState {
-  #running?: Running
+  #running?: Running | undefined
   #turn: Promise<unknown> = Promise.resolve()
   readonly #onTrial = new Set<() => void>()
 

@@ -29,10 +29,10 @@ const mebibyte = 1024 * 1024
 
 /** The limits of a group: bytes, and the weight of cgroup version 2 (1 to 10000). */
 export interface GroupLimits {
-  readonly memoryMin?: number
-  readonly memoryLow?: number
-  readonly memoryMax?: number
-  readonly swapMax?: number
+  readonly memoryMin?: number | undefined
+  readonly memoryLow?: number | undefined
+  readonly memoryMax?: number | undefined
+  readonly swapMax?: number | undefined
   readonly cpuWeight?: number
 }
 

@@ -24,7 +24,7 @@ export class OwnImages {
   readonly #kernel: KernelCalls
   #images = new Map<string, Promise<void>>()
   #layers = new Map<string, Layers>()
-  #all?: Promise<void>
+  #all?: Promise<void> | undefined
 
   constructor(kernel: KernelCalls) {
     this.#kernel = kernel

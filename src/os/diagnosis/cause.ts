@@ -11,10 +11,10 @@ export interface Cause {
   /** One sentence. */
   readonly sentence: string
   /** Its own error message. */
-  error?: string
-  readonly since?: Date
+  error?: string | undefined
+  readonly since?: Date | undefined
   /** Failures in a row. */
-  readonly times?: number
+  readonly times?: number | undefined
   /** Steps from the explained subject. */
   readonly depth: number
   /** Subjects of the causes behind this one. */

@@ -36,7 +36,7 @@ export async function explainResource(
   machinery: Machinery,
   type: ResourceType,
   id: string,
-  { namespace = type.namespace, signal }: { namespace?: string; signal?: AbortSignal } = {},
+  { namespace = type.namespace, signal }: { namespace?: string | undefined; signal?: AbortSignal } = {},
 ): Promise<Explanation> {
   const explainer = new Explainer(machinery)
   return finish(machinery, explainer, explainer.resource({ type, namespace, id }), {

@@ -11,14 +11,14 @@ import { TimeStatus } from '../time/resources/time-status.ts'
 /** A resource to examine next. */
 export interface Target {
   readonly type: AnyResourceType
-  readonly namespace?: string
+  readonly namespace?: string | undefined
   readonly id: string
 }
 
 /** One problem of a resource. */
 export interface Complaint {
   readonly sentence: string
-  readonly error?: string
+  readonly error?: string | undefined
   readonly times?: number
   readonly behind: readonly Target[]
 }

@@ -10,7 +10,7 @@ export interface BootstrapOrder {
 
 /** The operator's order to bootstrap a cluster here, kept until etcd has started. */
 export class Bootstrap {
-  #order?: BootstrapOrder
+  #order?: BootstrapOrder | undefined
   #ordered = () => {}
 
   get order(): BootstrapOrder | undefined {

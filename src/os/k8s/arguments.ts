@@ -8,7 +8,7 @@ export type Policy = 'overwrite' | 'additive' | 'denied'
 
 /** The system's value of a flag and its policy; no value means that only the policy is set. */
 export interface Flag {
-  value?: string | readonly string[]
+  value?: string | readonly string[] | undefined
   policy: Policy
 }
 

@@ -66,7 +66,7 @@ export class TakenOver extends Error {
 
 /** Runs the machine's sequences. */
 export class Sequencer {
-  #current?: { name: SequenceName; abort: AbortController; done: Promise<void> }
+  #current?: { name: SequenceName; abort: AbortController; done: Promise<void> } | undefined
 
   constructor(
     readonly events: Events,

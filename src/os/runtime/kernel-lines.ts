@@ -12,7 +12,7 @@ interface KernelQuery {
   after?: number
   /** Called with the number of each record. */
   seen?: (sequence: number) => void
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 
 /** The kernel's log, one line per record: facility, severity, time, message. */

@@ -3,7 +3,7 @@ import { formatEntry, type LogEntry } from '../../cosi/log.ts'
 
 /** The newest warning or error that is not resolved: the console shows it beside the machine's stage. */
 export class LastProblem {
-  #entry?: LogEntry
+  #entry?: LogEntry | undefined
   #noted = 0
   #changed = () => {}
 

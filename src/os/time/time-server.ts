@@ -38,9 +38,9 @@ export interface AskOptions {
   readonly now: () => bigint
   /** Milliseconds for one address; the request is sent twice in this time, as packets get lost. */
   readonly timeout?: number
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** The only address to query, when the name was resolved before. */
-  readonly address?: string
+  readonly address?: string | undefined
 }
 
 const usualPort = 123

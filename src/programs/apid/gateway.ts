@@ -53,7 +53,7 @@ export class Gateway implements Reach {
   #identity?: Identity
   /** Those whose certificates are accepted. */
   #authorities: readonly X509Certificate[] = []
-  #listener?: Listener
+  #listener?: Listener | undefined
 
   constructor(options: GatewayOptions) {
     this.#options = options

@@ -39,12 +39,12 @@ export interface Way {
 export class Upstream implements Way {
   readonly #target: () => Target
   readonly #times: UpstreamTimes
-  #session?: Session
-  #dialing?: Promise<Session>
-  #failure?: RpcError
+  #session?: Session | undefined
+  #dialing?: Promise<Session> | undefined
+  #failure?: RpcError | undefined
   #failures = 0
   #retry?: Deadline
-  #idle?: ReturnType<typeof setTimeout>
+  #idle?: ReturnType<typeof setTimeout> | undefined
 
   readonly #unused: () => void
 

@@ -11,7 +11,7 @@ const QUEUE = 4096
 export interface Serving {
   readonly limits?: AddressLimits
   /** Where clusters are sent instead: this service hands out nothing any more. */
-  readonly redirect?: string
+  readonly redirect?: string | undefined
 }
 
 /** The discovery service over a registry. */

@@ -73,7 +73,12 @@ export class Registry {
   constructor(private readonly now: () => number = () => performance.now()) {}
 
   /** Applies an update from a member at an address; omitted data keeps its previous value, endpoints are added to the known ones. */
-  update(clusterId: string, id: string, update: { data?: Uint8Array; endpoints?: readonly Uint8Array[]; ttl: number }, from = ''): void {
+  update(
+    clusterId: string,
+    id: string,
+    update: { data?: Uint8Array | undefined; endpoints?: readonly Uint8Array[]; ttl: number },
+    from = '',
+  ): void {
     checkId('cluster id', clusterId)
     checkId('affiliate id', id)
     const { data, endpoints = [], ttl } = update

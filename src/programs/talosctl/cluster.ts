@@ -18,9 +18,9 @@ import { type ClusterFlags, certificateTrouble, resolveTarget, type Target } fro
 export interface CallOptions {
   /** Milliseconds until the call fails; streams have no timeout by default. */
   readonly timeout?: number
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** Ask this one node (metadata `node`) instead of all chosen ones. */
-  readonly node?: string
+  readonly node?: string | undefined
   /** Have apid connect to that node for this call. */
   readonly newConnection?: boolean
   /** Takes the error of a node while the others' messages go on; without it one node's error ends the command. */
@@ -48,7 +48,7 @@ const unaryTimeout = 30_000
 export class Cluster {
   #flags: () => ClusterFlags = () => ({})
   #target?: Promise<Target>
-  #channel?: Promise<{ channel: Channel; endpoint: string }>
+  #channel?: Promise<{ channel: Channel; endpoint: string }> | undefined
   /** Endpoints that could not be reached. */
   readonly #dead = new Set<string>()
   readonly #io: Io
@@ -121,8 +121,7 @@ export class Cluster {
 
   /** One reply merged from all nodes: their messages, and their failures. Throws when all fail. */
   async ask<P extends Path<'unary'>>(path: P, request: Request<P>, options: CallOptions = {}): Promise<Part<P>[]> {
-    const reply = await this.unary(path, request, options)
-    const messages = 'messages' in reply ? (reply.messages as Part<P>[]) : []
+    const { messages = [] } = (await this.unary(path, request, options)) as { messages?: Part<P>[] }
     const failed = messages.flatMap(({ metadata }) => failure(metadata))
     const good = messages.filter(({ metadata }) => failure(metadata).length === 0)
     if (failed.length > 0) {
@@ -205,7 +204,7 @@ export class Cluster {
   }
 
   /** The node a message came from: its metadata, else the endpoint. */
-  nodeOf(message: WithMetadata, peer: string): string {
+  nodeOf(message: { readonly metadata?: ReplyMetadata | null | undefined }, peer: string): string {
     return message.metadata?.hostname || peer
   }
 

@@ -19,9 +19,17 @@ export interface ClusterFlags {
 export interface Target {
   readonly endpoints: readonly string[]
   readonly nodes: readonly string[]
-  readonly cluster?: string
+  readonly cluster?: string | undefined
   /** PEM; absent when the server is not verified. */
-  readonly tls?: { ca?: string; cert?: string; key?: string; insecure?: boolean; fingerprint?: string | readonly string[] }
+  readonly tls?:
+    | {
+        ca?: string | undefined
+        cert?: string | undefined
+        key?: string | undefined
+        insecure?: boolean
+        fingerprint?: string | readonly string[] | undefined
+      }
+    | undefined
   /** Where the client certificate is from, as messages call it. */
   readonly credentials?: string
   /** Init's own socket, on the machine itself, and the roles that are claimed there. */

@@ -5,6 +5,7 @@ import { splitAddress } from '../../rpc/client/dial.ts'
 import { type Context, type Method, unary } from '../../rpc/server/method.ts'
 import { RpcError } from '../../rpc/status.ts'
 import { DecodeError } from '../../wire/decode-error.ts'
+import type { Name } from '../../wire/x509/name.ts'
 import { type MemberRecord, namesOfOthers, type SharedNames, type Taken, type WantedNames } from './claims.ts'
 
 /** The authority trustd signs for, and the token that lets machines ask. */
@@ -42,7 +43,7 @@ export function issue(
   const anyOwn = sans.dns.some((name) => name !== 'localhost') || sans.ips.some((ip) => !/^127\.|^::1$/.test(ip))
   if (leftOut.length > 0 && (!anyOwn || taken.get(subject.commonName ?? '') === 'member'))
     throw new RpcError('PermissionDenied', `the request is for names of other members of the cluster: ${leftOut.slice(0, 10).join(', ')}`)
-  const withoutRoles = ({ commonName }: { commonName?: string }) => (commonName === undefined ? {} : { commonName })
+  const withoutRoles = ({ commonName }: Name): Name => (commonName === undefined ? {} : { commonName })
   return { crt: signCSR(csr, { ca: authority, subject: withoutRoles, sans, usage: ['serverAuth'], lifetime, now }), leftOut }
 }
 

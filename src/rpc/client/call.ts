@@ -12,8 +12,8 @@ import { RpcError } from '../status.ts'
 export interface CallOptions {
   readonly metadata?: Readonly<Record<string, string | readonly string[]>>
   /** Milliseconds from now; 0 for none. Default: 30 seconds for unary and client-streaming calls, none for others. */
-  readonly deadline?: number
-  readonly signal?: AbortSignal
+  readonly deadline?: number | undefined
+  readonly signal?: AbortSignal | undefined
 }
 
 /** One call on its stream. */

@@ -58,7 +58,7 @@ class HttpChannel implements Channel {
   readonly #targets: readonly Target[]
   readonly #options: ChannelOptions
   #session?: Session
-  #dialing?: Promise<Session>
+  #dialing?: Promise<Session> | undefined
   #closed = false
 
   constructor(targets: readonly Target[], options: ChannelOptions) {

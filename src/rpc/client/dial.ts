@@ -13,20 +13,22 @@ import { RpcError } from '../status.ts'
 /** TLS credentials and verification. */
 export interface TlsOptions {
   /** PEM of the trusted authorities. Default: those of the system. */
-  readonly ca?: string | Uint8Array
+  readonly ca?: string | Uint8Array | undefined
   /** PEM of the client's certificate and key. */
-  readonly cert?: string | Uint8Array
-  readonly key?: string | Uint8Array
+  readonly cert?: string | Uint8Array | undefined
+  readonly key?: string | Uint8Array | undefined
   /** Skips verification of the server: maintenance mode only. */
   readonly insecure?: boolean
   /** Trusts only a certificate whose public key has one of these hashes: base64 of the SHA-256 of its SubjectPublicKeyInfo. */
-  readonly fingerprint?: string | readonly string[]
+  readonly fingerprint?: string | readonly string[] | undefined
   /** The name to verify in the server's certificate instead of the address. */
   readonly serverName?: string
 }
 
 /** The address of a server. */
-export type Target = { readonly unix: string } | { readonly address: string; readonly tls?: TlsOptions; readonly defaultPort?: number }
+export type Target =
+  | { readonly unix: string }
+  | { readonly address: string; readonly tls?: TlsOptions | undefined; readonly defaultPort?: number }
 
 /** Splits `host:port`, `[v6]:port`, a bare host or a bare IPv6 address. */
 export function splitAddress(address: string, defaultPort: number): { host: string; port: number } {

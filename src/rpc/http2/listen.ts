@@ -15,7 +15,7 @@ export interface ServerTls {
   readonly cert: string | Uint8Array
   readonly key: string | Uint8Array
   /** Whether clients must present a certificate of a trusted authority; with `requested` they may present any, or none. */
-  readonly clients?: 'required' | 'requested'
+  readonly clients?: 'required' | 'requested' | undefined
   /** The trusted authorities. */
   readonly ca?: string
 }

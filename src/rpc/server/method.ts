@@ -73,7 +73,7 @@ export type Init<T> = T extends Uint8Array | string | number | boolean
   : T extends readonly (infer Item)[]
     ? readonly Init<Item>[]
     : T extends object
-      ? { readonly [Key in keyof T]?: Init<T[Key]> | null }
+      ? { readonly [Key in keyof T]?: Init<T[Key]> | null | undefined }
       : T
 
 type Path<Kind> = { [P in keyof Methods]: Methods[P]['kind'] extends Kind ? P : never }[keyof Methods]

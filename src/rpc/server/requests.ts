@@ -25,7 +25,7 @@ export class RequestClock {
   readonly #time: number
   /** The longest waiting first. */
   readonly #waiting = new Map<Stream, { since: number; expire: (reason: RpcError) => void }>()
-  #sweep?: ReturnType<typeof setInterval>
+  #sweep?: ReturnType<typeof setInterval> | undefined
 
   constructor(time = requestTime) {
     this.#time = time

@@ -28,7 +28,7 @@ export function stateMethods(
   callers: Access = readers,
   writing: readonly Method[] = refusedWrites(callers),
 ): Method[] {
-  const admitted = (request: { type: string; namespace: string; id?: string }, context: Context): [ResourceType, string] => {
+  const admitted = (request: { type: string; namespace: string; id?: string | undefined }, context: Context): [ResourceType, string] => {
     const type = context.store.type(request.type)
     const namespace = request.namespace || type?.namespace || ''
     const refusal = access({ type, namespace, ...(request.id !== undefined && { id: request.id }) }, context)

@@ -95,7 +95,7 @@ export function chainOf(diffIds: readonly string[]): string {
 export interface PullOptions {
   /** Folder with a `<host>/hosts.toml` for each registry. */
   hostsDir: string
-  credentials?: Credentials
+  credentials?: Credentials | undefined
   progress?: (progress: PullProgress) => void
   labels?: Record<string, string>
   /** Whether to unpack a root file system, which containers need. Without it only the blobs are stored. Default: true. */

@@ -12,10 +12,10 @@ export interface SpecMount {
 
 /** Limits of a control group: bytes, and the weight of cgroup version 2 (1 to 10000). */
 export interface GroupLimits {
-  readonly memoryMin?: number
-  readonly memoryLow?: number
-  readonly memoryMax?: number
-  readonly swapMax?: number
+  readonly memoryMin?: number | undefined
+  readonly memoryLow?: number | undefined
+  readonly memoryMax?: number | undefined
+  readonly swapMax?: number | undefined
   readonly cpuWeight?: number
 }
 
@@ -39,9 +39,9 @@ export interface SpecOptions {
   readonly hostCgroup?: boolean
   /** Every device and system call, unmasked /proc and /sys, no restriction of what execve may gain. */
   readonly privileged?: boolean
-  readonly cgroup?: string
+  readonly cgroup?: string | undefined
   readonly limits?: GroupLimits
-  readonly oom?: number
+  readonly oom?: number | undefined
   readonly cgroupVersion: 1 | 2
 }
 

@@ -25,7 +25,7 @@ export interface GptTable {
   entries: number
   partitions: GptPartition[]
   /** Current place of the primary entry array; absent for a table that is not on the disk yet. */
-  entriesAt?: number
+  entriesAt?: number | undefined
 }
 
 /** Bytes to write, with their offsets. The writes of a step may happen in any order; steps must be flushed one after the other. */

@@ -13,11 +13,11 @@ export interface Address {
   /** With prefix length: 10.0.0.5/24. */
   address: string
   /** The local address, where it differs from `address` (point to point) or is given. */
-  local?: string
-  broadcast?: string
-  anycast?: string
-  multicast?: string
-  label?: string
+  local?: string | undefined
+  broadcast?: string | undefined
+  anycast?: string | undefined
+  multicast?: string | undefined
+  label?: string | undefined
   link: number
   flags: number
   scope: number

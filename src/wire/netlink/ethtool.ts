@@ -119,10 +119,10 @@ export function readFeatureNames(body: Uint8Array): string[] {
 }
 
 /** Decodes the port type (PORT_…). */
-export const readLinkInfo = (body: Uint8Array): { port?: number } => ({ port: reading(body).u8(2) })
+export const readLinkInfo = (body: Uint8Array): { port?: number | undefined } => ({ port: reading(body).u8(2) })
 
 /** Decodes the supported link modes, those of the peer, speed and duplex; unknown values are absent. */
-export function readLinkModes(body: Uint8Array): { ours: NamedBit[]; peer: NamedBit[]; speed?: number; duplex?: number } {
+export function readLinkModes(body: Uint8Array): { ours: NamedBit[]; peer: NamedBit[]; speed?: number; duplex?: number | undefined } {
   const attributes = reading(body)
   const speed = attributes.u32(5)
   return {
@@ -134,7 +134,7 @@ export function readLinkModes(body: Uint8Array): { ours: NamedBit[]; peer: Named
 }
 
 /** Decodes whether the link is up. */
-export const readLinkState = (body: Uint8Array): { up?: boolean } => {
+export const readLinkState = (body: Uint8Array): { up?: boolean | undefined } => {
   const up = reading(body).u8(2)
   return { up: up === undefined ? undefined : up !== 0 }
 }

@@ -56,13 +56,13 @@ export interface Link {
   alias: string
   alternativeNames: string[]
   /** Index of the link below (or of the peer of a veth), in namespace `linkNamespace` when that is set. */
-  parent?: number
-  linkNamespace?: number
-  master?: number
+  parent?: number | undefined
+  linkNamespace?: number | undefined
+  master?: number | undefined
   kind: string
   data: LinkData
   slaveKind: string
-  counters?: LinkCounters
+  counters?: LinkCounters | undefined
 }
 
 const IFLA = {
@@ -147,7 +147,7 @@ export function readLink(body: Uint8Array): Link {
 /** A change of a link; omitted fields stay as they are. */
 export interface LinkChange {
   index?: number
-  name?: string
+  name?: string | undefined
   up?: boolean
   promisc?: boolean
   multicast?: boolean
@@ -161,7 +161,7 @@ export interface LinkChange {
   /** Index of its parent link. */
   parent?: number
   /** Descriptor or pid of the network namespace to move it to. */
-  namespaceFd?: number
+  namespaceFd?: number | undefined
   namespacePid?: number
   kind?: string
   data?: LinkData

@@ -34,9 +34,9 @@ export interface NetlinkMessage {
 export interface Acknowledgement {
   /** Positive errno, 0 for success. */
   errno: number
-  message?: string
+  message?: string | undefined
   /** Offset of the offending attribute in the request. */
-  offset?: number
+  offset?: number | undefined
 }
 
 const headerLength = 16

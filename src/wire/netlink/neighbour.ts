@@ -16,8 +16,8 @@ export interface Neighbour {
   state: number
   flags: number
   type: number
-  address?: string
-  hardwareAddress?: string
+  address?: string | undefined
+  hardwareAddress?: string | undefined
 }
 
 const NDA = { dst: 1, lladdr: 2 } as const

@@ -13,11 +13,11 @@ export const nftablesGroup = 7
 export interface FilterChain {
   readonly table: string
   readonly name: string
-  readonly type?: string
-  readonly hook?: number
-  readonly priority?: number
+  readonly type?: string | undefined
+  readonly hook?: number | undefined
+  readonly priority?: number | undefined
   /** 0 drops, 1 accepts. */
-  readonly policy?: number
+  readonly policy?: number | undefined
 }
 
 /** A rule, identified by its comment. */

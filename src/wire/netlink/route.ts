@@ -24,7 +24,7 @@ export const routeType = {
 /** One of several next hops. */
 export interface NextHop {
   link: number
-  gateway?: string
+  gateway?: string | undefined
   /** 1 to 256. */
   weight: number
   flags: number
@@ -35,20 +35,20 @@ export interface Route {
   /** 2 or 10 (AF_INET, AF_INET6). */
   family: number
   /** With prefix length; undefined is the default route. */
-  destination?: string
+  destination?: string | undefined
   /** Only for packets from this source. */
-  source?: string
-  preferredSource?: string
-  gateway?: string
-  link?: number
+  source?: string | undefined
+  preferredSource?: string | undefined
+  gateway?: string | undefined
+  link?: number | undefined
   table: number
   priority: number
   protocol: number
   scope: number
   type: number
   flags: number
-  mtu?: number
-  advmss?: number
+  mtu?: number | undefined
+  advmss?: number | undefined
   hops: NextHop[]
 }
 

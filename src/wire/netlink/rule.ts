@@ -12,18 +12,18 @@ const ruleAction = { toTable: 1, goto: 2, nop: 3, blackhole: 6, unreachable: 7, 
 /** A routing rule. */
 export interface Rule {
   family: number
-  source?: string
-  destination?: string
+  source?: string | undefined
+  destination?: string | undefined
   table: number
   priority: number
   action: number
-  inputLink?: string
-  outputLink?: string
-  mark?: number
-  mask?: number
+  inputLink?: string | undefined
+  outputLink?: string | undefined
+  mark?: number | undefined
+  mask?: number | undefined
   tos: number
-  protocol?: number
-  suppressPrefixLength?: number
+  protocol?: number | undefined
+  suppressPrefixLength?: number | undefined
   flags: number
 }
 

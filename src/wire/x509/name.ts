@@ -3,7 +3,7 @@ import { type DerReader, oid, sequence, setOf, tags, text } from '../der.ts'
 
 /** The subject of a certificate. */
 export interface Name {
-  commonName?: string
+  commonName?: string | undefined
   /** Roles or groups; each is one attribute. */
   organizations?: string[]
 }

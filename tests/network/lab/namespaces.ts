@@ -61,8 +61,8 @@ export function kernelOf(netns: string, mode: Kernel['mode'] = 'metal'): Kernel 
     files,
     net: {
       openNetwork: () => net.openNetwork({ netns }),
-      watchNetwork: (what: readonly net.NetworkSubject[], { signal }: { signal?: AbortSignal } = {}) =>
-        net.watchNetwork(what, { netns, signal }),
+      watchNetwork: (what: readonly net.NetworkSubject[], options: { signal?: AbortSignal } = {}) =>
+        net.watchNetwork(what, { ...options, netns }),
     },
     packet: {
       ...packet,

@@ -86,7 +86,7 @@ async function act(subject: Subject, command: { do: Step; text?: number; deferre
   }
   const text = texts[command.text!]!
   const kind = kinds[command.do as keyof typeof kinds]
-  const deferred = command.do === 'applyTry' ? false : command.deferred
+  const deferred = command.do !== 'applyTry' && command.deferred === true
   const entry = await state.history.add({
     time: '',
     mode: 'auto',

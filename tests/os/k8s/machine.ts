@@ -6,20 +6,22 @@ import { Store } from '../../../src/cosi/store.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { MachineType } from '../../../src/os/config/resources/machine-type.ts'
 
+type Owner = { mode?: number; uid?: number | undefined }
+
 /** Files in memory, as far as Kubernetes and etcd need any. */
 export function memoryFiles() {
   const contents = new Map<string, string>()
-  const owners = new Map<string, { mode?: number; uid?: number }>()
+  const owners = new Map<string, Owner>()
   return {
     contents,
     owners,
     exists: (path: string) => [...contents.keys()].some((file) => file === path || file.startsWith(`${path}/`)),
     list: (path: string) => [...contents.keys()].filter((file) => file.startsWith(`${path}/`)),
-    mkdirAll(path: string, owner: { mode?: number; uid?: number } = {}) {
+    mkdirAll(path: string, owner: Owner = {}) {
       owners.set(path, owner)
     },
     readTextIfThere: (path: string) => contents.get(path),
-    async writeAtomic(path: string, data: string | Uint8Array, owner: { mode?: number; uid?: number } = {}) {
+    async writeAtomic(path: string, data: string | Uint8Array, owner: Owner = {}) {
       contents.set(path, typeof data === 'string' ? data : Buffer.from(data).toString())
       owners.set(path, owner)
     },

@@ -25,7 +25,7 @@ function node(type: 'controlplane' | 'worker') {
   const os = new Runtime(store, { log: silent, clock: makeClock({ now: () => new Date(now) }) })
   const requested: string[][] = []
   /** The authority that trustd signs with; without one it does not answer. */
-  const trustd: { ca?: PemPair } = { ca }
+  const trustd: { ca?: PemPair | undefined } = { ca }
   os.register(
     configMaintenanceRoot,
     issueApiCertificates(async (endpoints, _ca, _token, csr) => {

@@ -24,7 +24,7 @@ function collector(...answers: number[]) {
     async fetch(request) {
       bodies.push({ headers: request.headers, body: await request.json() })
       for (const wake of waiting.splice(0)) wake()
-      return new Response('{}', { status: answers.length > 1 ? answers.shift() : (answers[0] ?? 200) })
+      return new Response('{}', { status: (answers.length > 1 ? answers.shift() : answers[0]) ?? 200 })
     },
   })
   return {

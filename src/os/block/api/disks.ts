@@ -31,7 +31,15 @@ export const disks: Method = unary('storage.StorageService/Disks', readers, (_, 
   }
 })
 
-function typeOf({ cdrom, transport, rotational }: { cdrom: boolean; transport?: string; rotational?: boolean }): number {
+function typeOf({
+  cdrom,
+  transport,
+  rotational,
+}: {
+  cdrom: boolean
+  transport?: string | undefined
+  rotational?: boolean | undefined
+}): number {
   if (cdrom) return DiskType.CD
   if (transport === 'nvme') return DiskType.NVME
   if (transport === 'mmc') return DiskType.SD

@@ -33,7 +33,7 @@ type Volume = SpecOf<typeof DiscoveredVolume>
 interface Looked {
   /** The device's state when it was probed. */
   as: string
-  content?: Content
+  content?: Content | undefined
 }
 
 type Opens = Pick<Kernel['block'], 'openDevice'>

@@ -35,7 +35,10 @@ export const systemDiskEncryption = section({ state: notYet(systemVolume, noEncr
 
 /** Validation rules of both sections. */
 export function machineDiskRules(
-  machine: { disks?: v.InferOutput<typeof machineDisks>; systemDiskEncryption?: v.InferOutput<typeof systemDiskEncryption> },
+  machine: {
+    disks?: v.InferOutput<typeof machineDisks> | undefined
+    systemDiskEncryption?: v.InferOutput<typeof systemDiskEncryption> | undefined
+  },
   report: Reporter,
 ): void {
   for (const [index, disk] of (machine.disks ?? []).entries()) {

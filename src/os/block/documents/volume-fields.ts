@@ -42,14 +42,22 @@ export const encryption = notYet(
 )
 
 interface Provisioning {
-  diskSelector?: { match?: string }
-  minSize?: string
-  maxSize?: string
+  diskSelector?: { match?: string | undefined } | undefined
+  minSize?: string | undefined
+  maxSize?: string | undefined
 }
 
 interface Encryption {
-  provider?: string
-  keys?: { slot?: number; static?: object; nodeID?: object; kms?: object; tpm?: object }[]
+  provider?: string | undefined
+  keys?:
+    | {
+        slot?: number | undefined
+        static?: object | undefined
+        nodeID?: object | undefined
+        kms?: object | undefined
+        tpm?: object | undefined
+      }[]
+    | undefined
 }
 
 /** Validation rules of a provisioning section. */

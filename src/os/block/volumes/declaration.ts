@@ -27,7 +27,7 @@ export const systemVolumes = (config: Declared): SystemVolumes =>
 /** Sizes of a partition: bytes, percent of the disk, or, with a minus, the space to leave free. */
 export interface Sizes {
   minSize: number
-  maxSize?: number
+  maxSize?: number | undefined
   relativeMaxSize?: number
   negativeMaxSize?: boolean
   grow: boolean

@@ -21,7 +21,7 @@ export interface MountOptions {
 export interface UserVolume {
   id: string
   config: Config
-  mount?: MountOptions
+  mount?: MountOptions | undefined
 }
 
 const folder = '/var/mnt'
@@ -47,7 +47,11 @@ const swap = (document: VolumeDocument): UserVolume => ({
   mount: { readOnly: false, disableAccessTime: false, secure: false },
 })
 
-const mountOptions = ({ readOnly, disableAccessTime, secure }: Partial<MountOptions> = {}): MountOptions => ({
+const mountOptions = ({
+  readOnly,
+  disableAccessTime,
+  secure,
+}: { [K in keyof MountOptions]?: MountOptions[K] | undefined } = {}): MountOptions => ({
   readOnly: readOnly ?? false,
   disableAccessTime: disableAccessTime ?? false,
   secure: secure ?? true,

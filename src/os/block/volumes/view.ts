@@ -13,7 +13,7 @@ export interface Found {
   disks: readonly Resource<SpecOf<typeof Disk>>[]
   volumes: readonly Resource<SpecOf<typeof DiscoveredVolume>>[]
   /** Id of the system disk. */
-  system?: string
+  system?: string | undefined
 }
 
 /** True for a loop device. */

@@ -41,7 +41,7 @@ export interface Applied {
   readonly details: string
   /** Number in the history; 0 when nothing was recorded. */
   readonly id: number
-  readonly confirmBy?: Date
+  readonly confirmBy?: Date | undefined
   /** Milliseconds within which the machine must be reached over a new connection. */
   readonly reachWithin?: number
 }
@@ -72,7 +72,7 @@ export class ConfigApply {
   readonly state: ConfigState
   #busy = false
   /** The current trial of authorities, and whether a client showed that it is accepted afterwards. */
-  #authorities?: AuthorityTrial & { readonly trial: Trial; shown: boolean }
+  #authorities?: (AuthorityTrial & { readonly trial: Trial; shown: boolean }) | undefined
 
   constructor(
     readonly machine: Dependencies,
@@ -193,7 +193,7 @@ export class ConfigApply {
     const marker = trial && { ...trial, before: stays ?? '', after: digest(text), entry: id, targets }
     const locks = marker && risk && lasting && !options.reconnects ? authorityTrial(risk, lasting, config) : undefined
     this.#authorities = marker && locks && { ...locks, trial: marker, shown: false }
-    await this.state.step(step, { text, trial: marker, deferred: mode === 'reboot' || mode === 'staged' })
+    await this.state.step(step, { text, ...(marker && { trial: marker }), deferred: mode === 'reboot' || mode === 'staged' })
     if (mode === 'reboot') this.hooks.reboot?.()
     const reached = trial?.kind === 'connectivity' && !trial.waits ? { reachWithin: trial.within } : {}
     const confirmBy = trial?.kind === 'confirm' ? new Date(time.getTime() + trial.within) : undefined

@@ -11,14 +11,14 @@ export type ApplyMode = 'auto' | 'no-reboot' | 'reboot' | 'staged' | 'try'
 export interface ApplyOptions {
   readonly dryRun?: boolean
   /** Milliseconds a try lasts. */
-  readonly trialFor?: number
+  readonly trialFor?: number | undefined
   /** Milliseconds after which it is reverted unless it is confirmed. */
-  readonly confirmWithin?: number
+  readonly confirmWithin?: number | undefined
   readonly by?: Caller
   /** The address of a caller who is not on the machine itself. */
-  readonly from?: string
+  readonly from?: string | undefined
   /** The age of the caller's connection, in milliseconds. */
-  readonly age?: number
+  readonly age?: number | undefined
   /** Keep it although the machine may no longer be reachable. */
   readonly noConfirm?: boolean
   /** The caller connects again and confirms by itself. */

@@ -79,7 +79,7 @@ function clusterRefusals(old: V1Alpha1Document, now: V1Alpha1Document): Refusal[
   )
 }
 
-type Pair = { crt?: string; key?: string } | undefined
+type Pair = { crt?: string | undefined; key?: string | undefined } | undefined
 
 /** An authority may be replaced while the previous one is still accepted, as in a rotation. */
 function authorityRefusals(old: V1Alpha1Document, now: V1Alpha1Document): Refusal[] {

@@ -42,8 +42,8 @@ function visitNode(node: Node | null, schema: unknown, comments: Comments): void
   if (blocks.length) map.comment = blocks.join('\n\n').replace(/^(?=.)/gm, ' ')
 }
 
-function aboutOf(schema: unknown): { description?: string; example?: unknown } {
-  const about: { description?: string; example?: unknown } = {}
+function aboutOf(schema: unknown): { description?: string | undefined; example?: unknown } {
+  const about: { description?: string | undefined; example?: unknown } = {}
   for (const step of pipeOf(schema)) {
     if (step.type === 'description') about.description = step.description
     if (step.metadata && 'example' in step.metadata) about.example = step.metadata.example

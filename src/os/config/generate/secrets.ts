@@ -90,7 +90,7 @@ export function secretsOf(config: ConfigContainer): SecretsBundle {
   }
   const machine = config.v1alpha1?.machine
   const cluster = config.v1alpha1?.cluster
-  const both = (path: string, from: { crt?: string; key?: string } | undefined) => ({
+  const both = (path: string, from: { crt?: string | undefined; key?: string | undefined } | undefined) => ({
     crt: need(`${path}.crt`, from?.crt),
     key: need(`${path}.key`, from?.key),
   })

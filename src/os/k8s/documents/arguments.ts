@@ -9,8 +9,8 @@ import { type Program, settings } from './settings.ts'
 
 /** A component's settings in a configuration. */
 interface Component {
-  readonly image?: string
-  readonly extraArgs?: Readonly<Record<string, string | readonly string[]>>
+  readonly image?: string | undefined
+  readonly extraArgs?: Readonly<Record<string, string | readonly string[]>> | undefined
 }
 
 /**

@@ -10,7 +10,7 @@ export interface KubeletContext {
   /** The taints that the node registers with. */
   taints: readonly Taint[]
   /** The lowest OOM score this node may set; setting a lower one fails. */
-  oomFloor?: number
+  oomFloor?: number | undefined
 }
 
 /** Processes and threads of one pod: far above normal use, far below what would exhaust a node. */

@@ -86,7 +86,7 @@ function viewOf({ destination, type, source, options = [] }: SpecMount): View {
 /** Whether mounts below it stay in the container. */
 const isApart = (options: readonly string[]) => options.some((option) => /^r?(private|slave|unbindable)$/.test(option))
 
-const isBind = ({ type, options }: { type?: string; options: readonly string[] }) =>
+const isBind = ({ type, options }: { type?: string | undefined; options: readonly string[] }) =>
   type === 'bind' || options.includes('bind') || options.includes('rbind')
 
 /** Where on the node a mount in the container would appear too: the last mount covers earlier ones. */

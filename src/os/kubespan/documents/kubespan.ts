@@ -14,7 +14,11 @@ export const kubeSpanFields = {
 }
 
 /** Validation rules of KubeSpan settings. */
-export function kubeSpanRules(kubespan: { mtu?: number; filters?: { endpoints?: string[] } }, report: Reporter, path: Path = []): void {
+export function kubeSpanRules(
+  kubespan: { mtu?: number | undefined; filters?: { endpoints?: string[] | undefined } | undefined },
+  report: Reporter,
+  path: Path = [],
+): void {
   if (kubespan.mtu !== undefined && kubespan.mtu < 1280)
     report.error([...path, 'mtu'], `${kubespan.mtu} is less than 1280, the minimum of IPv6`)
   for (const [index, endpoint] of (kubespan.filters?.endpoints ?? []).entries()) {

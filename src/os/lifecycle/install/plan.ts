@@ -10,12 +10,12 @@ import { type Firmware, installPartitions, leastDisk, unfinished } from './layou
 
 /** The disk settings of `machine.install`. */
 export interface InstallSettings {
-  readonly disk?: string
+  readonly disk?: string | undefined
   readonly diskSelector?: Parameters<typeof chooseInstallDisk>[1]['diskSelector']
-  readonly wipe?: boolean | null
-  readonly image?: string
-  readonly extraKernelArgs?: readonly string[]
-  readonly legacyBIOSSupport?: boolean | null
+  readonly wipe?: boolean | null | undefined
+  readonly image?: string | undefined
+  readonly extraKernelArgs?: readonly string[] | undefined
+  readonly legacyBIOSSupport?: boolean | null | undefined
 }
 
 /** What an installation would write. */

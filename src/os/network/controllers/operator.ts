@@ -61,7 +61,7 @@ interface State {
   /** Client identity as servers see it. As long as it is unchanged, findings stay valid until newer ones arrive. */
   client: string
   memory: Map<string, unknown>
-  findings?: Findings
+  findings?: Findings | undefined
   /** Number of times the link's carrier returned. */
   carrier: number
   up: boolean

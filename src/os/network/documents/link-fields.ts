@@ -22,9 +22,9 @@ export const linkFields = {
 }
 
 interface LinkDocument {
-  name?: string
-  addresses?: { address?: string }[]
-  routes?: { destination?: string; gateway?: string; source?: string }[]
+  name?: string | undefined
+  addresses?: { address?: string | undefined }[] | undefined
+  routes?: { destination?: string | undefined; gateway?: string | undefined; source?: string | undefined }[] | undefined
 }
 
 /** Validation rules of every document that configures a link. */

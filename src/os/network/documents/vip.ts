@@ -1,7 +1,7 @@
 import { isIp, section, text } from '../../../document/fields.ts'
 import { defineDocument, type Reporter } from '../../../document/kind.ts'
 
-function addressAndLink({ name, link }: { name?: string; link?: string }, report: Reporter): void {
+function addressAndLink({ name, link }: { name?: string | undefined; link?: string | undefined }, report: Reporter): void {
   if (!name || !isIp(name)) report.error(['name'], 'the name has to be the shared IP address')
   if (!link) report.error(['link'], 'the link that carries the address is required')
 }

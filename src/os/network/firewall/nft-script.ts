@@ -154,4 +154,5 @@ function rest(
 }
 
 const hex = (value = 0) => `0x${value.toString(16)}`
-const bits = ({ mask = 0xffffffff, xor = 0 }: { mask?: number; xor?: number }) => `and ${hex(mask)} ${xor ? `xor ${hex(xor)} ` : ''}`
+const bits = ({ mask = 0xffffffff, xor = 0 }: { mask?: number | undefined; xor?: number | undefined }) =>
+  `and ${hex(mask)} ${xor ? `xor ${hex(xor)} ` : ''}`

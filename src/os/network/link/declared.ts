@@ -40,10 +40,10 @@ export interface DeclaredLink {
   mtu: number
   multicast?: boolean
   hardwareAddr?: string
-  vlan?: Out<typeof vlanSettings> & { parent: string }
+  vlan?: (Out<typeof vlanSettings> & { parent: string }) | undefined
   /** `primary` by name, since indexes are assigned by the kernel. */
   bond?: Omit<Out<typeof bondSettings>, 'primary'> & { primary?: string }
-  bridge?: Out<typeof bridgeSettings>
+  bridge?: Out<typeof bridgeSettings> | undefined
   vrf?: Out<typeof vrfSettings>
   wireguard?: Out<typeof wireguardSettings>
   /** Links enslaved to this one, in order. */
@@ -51,7 +51,7 @@ export interface DeclaredLink {
   /** The bridge this link becomes a port of. */
   bridgeMaster?: string
   addresses: { address: string; priority?: number }[]
-  routes: { destination: string; gateway: string; source: string; metric?: number; mtu?: number; table: string }[]
+  routes: { destination: string; gateway: string; source: string; metric?: number | undefined; mtu?: number | undefined; table: string }[]
   dhcp4?: DhcpSettings
   dhcp6?: DhcpSettings
   /** Shared addresses. `refused` names a cloud API that would move the address, which is not supported. */
@@ -192,7 +192,7 @@ const made = (document: LinkFields, kind: DeclaredLink['kind'], more: Partial<De
   link(document.name ?? '', { kind, ...fields(document), ...more }),
 ]
 
-const members = ({ links = [] }: { links?: string[] }, resolve: Resolve): string[] => links.map(resolve)
+const members = ({ links = [] }: { links?: string[] | undefined }, resolve: Resolve): string[] => links.map(resolve)
 
 /** Converters of link documents by kind. */
 const readers = new Map<DocumentKind, Read<unknown>>([
@@ -218,7 +218,7 @@ const readers = new Map<DocumentKind, Read<unknown>>([
   ]),
 ])
 
-type LinkFields = DocumentOf<typeof LinkConfig> & { hardwareAddr?: string }
+type LinkFields = DocumentOf<typeof LinkConfig> & { hardwareAddr?: string | undefined }
 
 function fields(document: LinkFields): Partial<DeclaredLink> {
   return {

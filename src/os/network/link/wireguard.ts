@@ -20,7 +20,7 @@ const sessionEnd = 180
 export function wireguardChange(
   desired: Settings,
   device: WireguardDevice,
-  { configured = new Map(), now = Date.now() / 1000 }: { configured?: ReadonlyMap<string, string>; now?: number } = {},
+  { configured = new Map(), now = Date.now() / 1000 }: { configured?: ReadonlyMap<string, string> | undefined; now?: number } = {},
 ): WireguardChange | undefined {
   const desiredPeers = new Map(desired.peers.map((peer) => [peer.publicKey, peer]))
   const present = new Map(device.peers.map((peer) => [peer.publicKey, peer]))

@@ -32,13 +32,13 @@ export interface Dhcp4Lease {
   rebindAt: number
   expiresAt: number
   routers: string[]
-  routes?: Dhcp4Route[]
+  routes?: Dhcp4Route[] | undefined
   nameServers: string[]
   timeServers: string[]
   search: string[]
   domain: string
   hostname: string
-  mtu?: number
+  mtu?: number | undefined
 }
 
 /** Destination of a message: broadcast, or one address at one station. */

@@ -11,7 +11,7 @@ import type { RouteSpec } from '../resources/route.ts'
 export interface Findings {
   addresses: SpecOf<typeof AddressSpec>[]
   routes: SpecOf<typeof RouteSpec>[]
-  mtu?: number
+  mtu?: number | undefined
   hostname?: SpecOf<typeof HostnameSpec>
   nameServers: string[]
   searchDomains: string[]

@@ -20,7 +20,7 @@ export interface PlatformSettings {
   readonly searchDomains?: readonly string[]
   readonly timeServers?: readonly string[]
   /** With or without domain. */
-  readonly hostname?: string
+  readonly hostname?: string | undefined
   /** Public addresses that are mapped to the machine but assigned to no link. */
   readonly externalIPs?: readonly string[]
   readonly metadata?: PlatformNetwork['metadata']

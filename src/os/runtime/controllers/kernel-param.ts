@@ -97,7 +97,7 @@ export const applyKernelParams = ({ mode, sysctl, files }: Pick<Kernel, 'mode' |
       ?.trim()
       .replaceAll('\t', ' ')
   /** Some parameters cannot be read, or not before they are set (net.ipv6.conf.*.stable_secret): this is not an error. */
-  const look = (id: string): { there: boolean; value?: string } => {
+  const look = (id: string): { there: boolean; value?: string | undefined } => {
     try {
       const value = read(id)
       return { there: value !== undefined, value }

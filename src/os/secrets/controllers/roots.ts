@@ -115,17 +115,17 @@ export const configMaintenanceRoot: Controller = defineController({
 })
 
 interface Pair {
-  crt?: string
-  key?: string
+  crt?: string | undefined
+  key?: string | undefined
 }
 
 /** Absent halves become empty strings, as the resources have them. */
 const pairOf = ({ crt = '', key = '' }: Pair) => ({ crt, key })
 
 /** The authorities whose certificates are accepted, the issuing one first. */
-const acceptedCAs = ({ ca, acceptedCAs = [] }: { ca?: Pair; acceptedCAs?: Pair[] }) =>
+const acceptedCAs = ({ ca, acceptedCAs = [] }: { ca?: Pair | undefined; acceptedCAs?: Pair[] | undefined }) =>
   [ca, ...acceptedCAs].flatMap((each) => (each?.crt ? [{ crt: each.crt }] : []))
 
-function isControlPlane({ type }: { type?: string }): boolean {
+function isControlPlane({ type }: { type?: string | undefined }): boolean {
   return type === 'controlplane' || type === 'init'
 }

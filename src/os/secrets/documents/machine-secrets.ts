@@ -16,24 +16,26 @@ export const machineSecretFields = {
 }
 
 interface Secrets {
-  crt?: string
-  key?: string
+  crt?: string | undefined
+  key?: string | undefined
 }
 
 interface Document {
-  machine?: { token?: string; ca?: Secrets; acceptedCAs?: Secrets[] }
-  cluster?: {
-    id?: string
-    secret?: string
-    secretboxEncryptionSecret?: string
-    aescbcEncryptionSecret?: string
-    token?: string
-    ca?: Secrets
-    acceptedCAs?: Secrets[]
-    aggregatorCA?: Secrets
-    serviceAccount?: { key?: string }
-    etcd?: { ca?: Secrets }
-  }
+  machine?: { token?: string | undefined; ca?: Secrets | undefined; acceptedCAs?: Secrets[] | undefined } | undefined
+  cluster?:
+    | {
+        id?: string | undefined
+        secret?: string | undefined
+        secretboxEncryptionSecret?: string | undefined
+        aescbcEncryptionSecret?: string | undefined
+        token?: string | undefined
+        ca?: Secrets | undefined
+        acceptedCAs?: Secrets[] | undefined
+        aggregatorCA?: Secrets | undefined
+        serviceAccount?: { key?: string | undefined } | undefined
+        etcd?: { ca?: Secrets | undefined } | undefined
+      }
+    | undefined
 }
 
 const generated = 'required: generate the secrets with "talosctl gen secrets" or "talosctl gen config"'

@@ -57,7 +57,7 @@ export class AuditLog implements CallObserver {
   readonly #counted = new Map<string, Count>()
   readonly #recent: Readonly<Record<AuditKind, (readonly [number, AuditRecord])[]>> = { changes: [], reads: [] }
   readonly #listeners = new Set<() => void>()
-  #timer?: ReturnType<typeof setTimeout>
+  #timer?: ReturnType<typeof setTimeout> | undefined
   #sequence = 0
 
   constructor(sinks: AuditSinks) {

@@ -6,7 +6,7 @@ import { parseTraceParent, randomId } from './span.ts'
 
 /** Makes a span of every call that is traced: all calls of traced callers, and a sample of the others. */
 export class CallSpans implements CallObserver {
-  #exporter?: TraceExporter
+  #exporter?: TraceExporter | undefined
 
   /** Sets where spans go from now on; undefined disables tracing. */
   use(exporter: TraceExporter | undefined): void {

@@ -28,8 +28,8 @@ export interface ExporterDependencies {
 /** Exports spans until it is closed. */
 export class TraceExporter {
   readonly #waiting: Span[] = []
-  #timer?: ReturnType<typeof setTimeout>
-  #sending?: Promise<void>
+  #timer?: ReturnType<typeof setTimeout> | undefined
+  #sending?: Promise<void> | undefined
   #delay = 0
   #lost = 0
   #failing = false

@@ -4,14 +4,14 @@ export interface Span {
   readonly traceId: string
   /** 16 hexadecimal digits. */
   readonly spanId: string
-  readonly parentSpanId?: string
+  readonly parentSpanId?: string | undefined
   readonly name: string
   /** Milliseconds since 1970, with fractions. */
   readonly start: number
   readonly end: number
   readonly attributes: Readonly<Record<string, string | number | boolean>>
   /** The error, if it failed. */
-  readonly failure?: string
+  readonly failure?: string | undefined
 }
 
 /** Parses the caller's context in the W3C Trace Context form `version-trace-parent-flags`; undefined when it is invalid. */

@@ -70,7 +70,7 @@ const leastPopcorn = 0.005
 interface PolledSource {
   readonly source: Source
   readonly filter: ClockFilter
-  reading?: Reading
+  reading?: Reading | undefined
   skippedUntil: number
   problem: string
 }

@@ -12,7 +12,7 @@ export interface MachineDisk {
   format: 'raw' | 'qcow2'
   bus: DiskBus
   /** At most 20 characters. */
-  serial?: string
+  serial?: string | undefined
   readOnly?: boolean
   /** Bytes of its sectors, 512 where it does not matter; disks on the buses of SATA have no others. */
   sectorSize?: number
@@ -33,7 +33,12 @@ export type Firmware =
 
 /** A network interface. */
 export type MachineNetwork =
-  | { kind: 'user'; forwards: readonly { hostPort: number; port: number }[]; outside: boolean; pxe?: { folder: string; file: string } }
+  | {
+      kind: 'user'
+      forwards: readonly { hostPort: number; port: number }[]
+      outside: boolean
+      pxe?: { folder: string; file: string } | undefined
+    }
   /** A link of the host, made before. */
   | { kind: 'tap'; link: string; hardwareAddress: string; mtu: number }
   /** A cable between two machines: one listens at the path, the other connects. */
@@ -49,22 +54,22 @@ export interface VirtualMachine {
   firmware: Firmware
   disks: readonly MachineDisk[]
   /** An image in the CD drive. */
-  cdrom?: string
+  cdrom?: string | undefined
   /** A kernel handed over by the emulator instead of read from a disk. */
-  kernel?: { kernel: string; initramfs: string; commandLine: string }
+  kernel?: { kernel: string; initramfs: string; commandLine: string } | undefined
   networks: readonly MachineNetwork[]
   /** The serial line's file, in which what is there is kept; without one it is the emulator's own output. */
   console?: string
   /** A socket that takes QMP commands. */
-  control?: string
+  control?: string | undefined
   /** Has an i6300esb, which resets the machine. */
-  watchdog?: boolean
+  watchdog?: boolean | undefined
   /** Whether a restart of the guest is carried out; otherwise it ends the emulator. */
   restarts: boolean
   /** SMBIOS serial number and the like, `type=1,serial=…`. */
-  smbios?: readonly string[]
+  smbios?: readonly string[] | undefined
   /** The machine's UUID; a random one is QEMU's zeros, which many machines would share. */
-  uuid?: string
+  uuid?: string | undefined
 }
 
 /** Arguments of qemu-system-x86_64 for a machine. */

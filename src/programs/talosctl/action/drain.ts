@@ -12,7 +12,7 @@ export async function drainNodes(
   io: Io,
   cluster: Cluster,
   nodes: readonly string[],
-  { timeout, progress }: { timeout: number; progress?: ProgressMode },
+  { timeout, progress }: { timeout: number; progress?: ProgressMode | undefined },
 ): Promise<() => Promise<void>> {
   const client = kubeClient(accessOf(parseKubeconfig(await fetchKubeconfig(cluster, await aControlPlane(cluster, nodes[0])))))
   const shown = new NodeProgress(io, progress ?? 'auto')

@@ -13,7 +13,7 @@ export async function pullOn(
   cluster: Cluster,
   namespace: ImageNamespace,
   reference: string,
-  { node, name }: { node?: string; name: string },
+  { node, name }: { node?: string | undefined; name: string },
 ): Promise<string> {
   const request = { containerd: imageInstance(namespace), imageRef: reference }
   const layers = new Map<string, Layer>()

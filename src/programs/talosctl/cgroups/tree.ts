@@ -4,7 +4,7 @@ import type { TarEntry } from '../archive/tar-reader.ts'
 /** One group: the texts of its files by name, and the groups below it. */
 export interface Group {
   readonly name: string
-  readonly parent?: Group
+  readonly parent?: Group | undefined
   readonly files: Map<string, string>
   readonly below: Map<string, Group>
 }

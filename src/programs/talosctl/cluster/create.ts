@@ -49,10 +49,10 @@ export interface CreateOptions {
   requested: RequestedSettings
   wait: boolean
   /** Milliseconds; by default as long as nodes of the kind may take. */
-  waitTimeout?: number
+  waitTimeout?: number | undefined
   checkReadiness: boolean
   kubeconfig: boolean
-  talosconfig?: string
+  talosconfig?: string | undefined
   yes: boolean
 }
 

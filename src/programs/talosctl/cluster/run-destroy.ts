@@ -15,7 +15,7 @@ export interface DestroyOptions {
   state: string
   name: string
   force: boolean
-  logs?: string
+  logs?: string | undefined
 }
 
 /** Destroys a cluster and takes its contexts out of the client's files. */

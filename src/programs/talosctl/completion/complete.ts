@@ -59,12 +59,12 @@ async function propose(io: Io, before: readonly string[], word: string): Promise
 
 interface State {
   readonly cluster: Cluster
-  readonly command?: Command
+  readonly command?: Command | undefined
   readonly options: readonly Option[]
   readonly operands: readonly string[]
   readonly flags: Record<string, unknown>
   /** The option whose value comes next. */
-  readonly pending?: Option
+  readonly pending?: Option | undefined
 }
 
 async function parse(io: Io, words: readonly string[]): Promise<State> {

@@ -17,7 +17,7 @@ const codes: Record<Style, string> = {
 }
 
 /** A piece of a line. */
-export type Piece = readonly [text: string, style?: Style]
+export type Piece = readonly [text: string, style?: Style | undefined]
 
 /** Text for one line: no control characters, so that what a node writes cannot move the cursor. */
 export function harmless(text: string): string {

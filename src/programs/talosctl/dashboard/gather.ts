@@ -15,7 +15,7 @@ const again = 3000
 
 /** One node being watched. */
 export class NodeWatch {
-  #before?: { at: number; busy: number; all: number; moved: Map<string, [number, number]>; spent: Map<number, number> }
+  #before?: { at: number; busy: number; all: number; moved: Map<string, [number, number]>; spent: Map<number, number> } | undefined
 
   constructor(
     readonly cluster: Cluster,

@@ -5,7 +5,7 @@ export interface ServiceLine {
   readonly id: string
   readonly state: string
   /** Undefined when nobody checks. */
-  readonly healthy?: boolean
+  readonly healthy?: boolean | undefined
 }
 
 /** A process in the list. */

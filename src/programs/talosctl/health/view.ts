@@ -12,7 +12,7 @@ export interface Members {
   readonly controlPlanes: readonly string[]
   readonly workers: readonly string[]
   /** Kubernetes is reached here instead of at the server of the kubeconfig. */
-  readonly kubernetesEndpoint?: string
+  readonly kubernetesEndpoint?: string | undefined
 }
 
 /** The view through a connection; call `close` when done. */

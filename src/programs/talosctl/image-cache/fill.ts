@@ -17,7 +17,7 @@ export interface FillOptions {
   /** Signatures that lie beside an image are fetched too. */
   readonly signatures: boolean
   /** Another folder of blobs: looked into first, and added to. */
-  readonly layers?: string
+  readonly layers?: string | undefined
   readonly progress?: (bytes: number) => void
 }
 

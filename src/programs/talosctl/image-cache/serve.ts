@@ -9,7 +9,7 @@ export interface ServeOptions {
   readonly port: number
   /** The registries that are stood in for, where a client does not say which it means. */
   readonly domains: readonly string[]
-  readonly tls?: { readonly cert: string; readonly key: string }
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined
 }
 
 /** Serves a cache as a registry that is only read. */

@@ -11,9 +11,9 @@ type Step =
   | { kind: 'field'; names: readonly string[] }
   | { kind: 'descend' }
   | { kind: 'all' }
-  | { kind: 'slice'; from?: number; to?: number; step: number }
+  | { kind: 'slice'; from?: number | undefined; to?: number | undefined; step: number }
   | { kind: 'index'; at: number }
-  | { kind: 'filter'; left: Operand; operator?: Operator; right?: Operand }
+  | { kind: 'filter'; left: Operand; operator?: Operator | undefined; right?: Operand | undefined }
 
 type Operator = '==' | '!=' | '<' | '<=' | '>' | '>='
 type Operand = { path: readonly Step[] } | { value: unknown }

@@ -7,11 +7,11 @@ import { UsageError } from '../failure.ts'
 export interface Context {
   endpoints: string[]
   nodes: string[]
-  ca?: string
-  crt?: string
-  key?: string
-  cluster?: string
-  auth?: { basic?: { username: string; password: string }; siderov1?: { identity: string } }
+  ca?: string | undefined
+  crt?: string | undefined
+  key?: string | undefined
+  cluster?: string | undefined
+  auth?: { basic?: { username: string; password: string }; siderov1?: { identity: string } } | undefined
 }
 
 /** The file's content. */

@@ -53,8 +53,8 @@ afterEach(() => {
 })
 
 interface Given {
-  kept?: Record<string, string>
-  cmdline?: string
+  kept?: Record<string, string> | undefined
+  cmdline?: string | undefined
   environment?: Record<string, string>
   mode?: 'metal' | 'container'
   files?: object

@@ -8,7 +8,7 @@ const duid = Buffer.from([0, 3, 0, 1, 2, 0, 0, 0, 0, 1])
 const iaid = 7
 interface Answer {
   type: number
-  address?: string
+  address?: string | undefined
   rapid?: boolean
   preference?: number
   server?: number

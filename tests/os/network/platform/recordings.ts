@@ -5,7 +5,7 @@
 interface Request {
   readonly method: string
   readonly headers: Readonly<Record<string, string>>
-  readonly body?: string
+  readonly body?: string | undefined
 }
 
 type Answer = string | ((request: Request) => string | undefined)
@@ -16,7 +16,7 @@ export interface Recording {
   /** Files by label of a disk. */
   readonly disks?: Readonly<Record<string, Readonly<Record<string, string>>>>
   readonly guestinfo?: Readonly<Record<string, string>>
-  readonly serial?: string
+  readonly serial?: string | undefined
   /** The expected readiness report. */
   readonly reports?: string
   readonly want: {
@@ -681,15 +681,20 @@ export const recordings: Readonly<Record<string, Recording>> = {
 export const platformIn = (name: string): string => name.replace(/ \(.*\)$/, '')
 
 interface Observed {
-  links: readonly { name: string; kind: string; mtu: number; masterName?: string }[]
+  links: readonly { name: string; kind: string; mtu: number; masterName?: string | undefined }[]
   addresses: readonly { linkName: string; address: string }[]
-  routes: readonly { outLinkName?: string; dst: string; gateway: string; priority?: number }[]
-  operators: readonly { operator: string; linkName: string; dhcp4?: { routeMetric: number }; dhcp6?: { routeMetric: number } }[]
-  resolvers: readonly { dnsServers: readonly string[]; searchDomains?: readonly string[] }[]
+  routes: readonly { outLinkName?: string | undefined; dst: string; gateway: string; priority?: number | undefined }[]
+  operators: readonly {
+    operator: string
+    linkName: string
+    dhcp4?: { routeMetric: number } | undefined
+    dhcp6?: { routeMetric: number } | undefined
+  }[]
+  resolvers: readonly { dnsServers: readonly string[]; searchDomains?: readonly string[] | undefined }[]
   timeServers: readonly { timeServers: readonly string[] }[]
   hostnames: readonly { hostname: string; domainname: string }[]
   externalIPs: readonly string[]
-  metadata?: object
+  metadata?: object | undefined
 }
 
 /** Summarizes a platform's network for comparison with `want`. */

@@ -17,7 +17,7 @@ const admin = ['os:admin'] as const
 
 /** A node that wants to be reached again, and what it says when it is. */
 function wary(confirm: () => number, { outcome = 'confirmed', within: reachWithin = { seconds: 60, nanos: 0 } } = {}) {
-  const seen: { noConfirm?: boolean; reconnects?: boolean; fresh?: readonly string[] }[] = []
+  const seen: { noConfirm?: boolean; reconnects?: boolean; fresh?: readonly string[] | undefined }[] = []
   const methods: Method[] = [
     unary('ichor.v1.ConfigService/Apply', admin, ({ noConfirm, reconnects }) => {
       seen.push({ noConfirm, reconnects })

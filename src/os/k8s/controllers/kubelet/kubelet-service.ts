@@ -27,7 +27,7 @@ interface Started {
   readonly spec: string
   readonly image: string
   readonly settings: string
-  readonly after?: ServiceEvent
+  readonly after?: ServiceEvent | undefined
 }
 
 /** Starts the kubelet once its spec is known, and restarts it on changes. The running one is stopped only once the next one can start. */

@@ -49,7 +49,7 @@ export const specKubelet = ({ mode, oomFloor }: { mode: Mode; oomFloor?: number 
 /** The kubelet's command line after its name. */
 export function kubeletArguments(
   given: SpecOf<typeof KubeletConfig>,
-  { name, addresses }: { name: string; addresses?: string[] },
+  { name, addresses }: { name: string; addresses?: string[] | undefined },
 ): string[] {
   return buildArguments(
     'kubelet',

@@ -44,7 +44,7 @@ export const configNetworkFiles = ({ files }: Pick<Kernel, 'files'>): Controller
       etc.put('hostname', { contents: `${name.hostname}\n`, mode: 0o644, selinux_label: '' })
       if (!address) return
       const found = declared(config.get('v1alpha1'))
-      const extra: { ip?: string; aliases?: string[] }[] = [
+      const extra: { ip?: string | undefined; aliases?: string[] | undefined }[] = [
         ...(found?.machine.network?.extraHostEntries ?? []),
         ...findAll(found, StaticHostConfig).map((host) => ({ ip: host.name, aliases: host.hostnames })),
       ]

@@ -15,11 +15,11 @@ export interface ConfigRequest {
   dnsDomain: string
   mirrors: { registry: string; endpoint: string }[]
   insecureRegistries: string[]
-  cniUrl?: string
+  cniUrl?: string | undefined
   /** Whether the nodes are joined by a mesh. */
   kubespan?: boolean
   /** Where clients reach the machines, when not at their own addresses. */
-  endpoint?: string
+  endpoint?: string | undefined
   patches: { all: string[]; controlplane: string[]; worker: string[] }
   /** Whether any of it was requested, rather than left to its default. */
   requested: boolean

@@ -34,7 +34,7 @@ export interface ClusterRequest {
   discovery: boolean
   image: string
   /** Of virtual machines; without it nodes are containers. */
-  machines?: MachinesRequest
+  machines?: MachinesRequest | undefined
 }
 
 /** What was found on the host: ports that are free for the cluster's interfaces, and how its virtual machines run. */

@@ -165,7 +165,7 @@ async function written(
     for await (const { message } of cluster.stream('ichor.v1.ReleaseService/Upgrade', request, { node })) report(message)
     return
   }
-  const request = { containerd: undefined, source: { imageName: image } }
+  const request = { source: { imageName: image } }
   for await (const { progress } of cluster.stream('machine.LifecycleService/Upgrade', request, { node })) {
     if (progress?.message) report(progress.message)
     if (progress?.exitCode) throw new Error(`the upgrade ended with exit code ${progress.exitCode}`)

@@ -8,7 +8,7 @@ import { applyTo } from '../../machine-config/applying.ts'
 import { readFileOrStdin, readPatches } from '../../patches.ts'
 
 interface ApplyConfigFlags extends ApplyFlags {
-  file?: string
+  file?: string | undefined
   insecure?: boolean
   certFingerprint?: string[]
   configPatch?: string[]

@@ -50,7 +50,7 @@ export async function runGet(io: Io, cluster: Cluster, type: string, id: string 
 interface Query {
   readonly namespace: string
   readonly type: string
-  readonly id?: string
+  readonly id?: string | undefined
 }
 
 function parseFormat(output: string): Format {
