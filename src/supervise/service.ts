@@ -4,6 +4,7 @@ import { background } from '../cosi/background.ts'
 import type { Clock } from '../cosi/clock.ts'
 import type { Logger } from '../cosi/log.ts'
 import type { Store } from '../cosi/store.ts'
+import { TokenBucket, type TokenRate } from '../timing/token-bucket.ts'
 import { messageOf } from '../wire/error-message.ts'
 import { watchCondition } from './condition.ts'
 import { type Exit, type Run, type RunContext, type ServiceDefinition, Skip } from './definition.ts'
@@ -29,9 +30,8 @@ export interface ServiceContext {
 export const restartInterval = 5000
 /** A run was steady if it was healthy or, without a health check, lasted this long (ms). A steady run is restarted at once. */
 const steadyTime = 10_000
-/** Immediate restarts in a row, and milliseconds until another is allowed: a service that keeps exiting waits for `restartInterval`. */
-const atOnceBurst = 10
-const atOnceInterval = 10_000
+/** Immediate restarts per second and in a row: a service that keeps exiting waits for `restartInterval`. */
+const atOnceRate: TokenRate = { rate: 1 / 10, burst: 10 }
 const defaultStopTimeout = 10_000
 const killTimeout = 10_000
 const eventsKept = 64
@@ -47,8 +47,7 @@ export class Service {
   /** Offsets in the log at which the latest run started, and the last run that ended. */
   readonly #log = { latest: 0, ended: 0 }
   #wasSteady = false
-  /** Immediate restarts that were left after the last one, and when that was. */
-  readonly #atOnce = { left: atOnceBurst, since: Number.NEGATIVE_INFINITY }
+  readonly #atOnce: TokenBucket
   #stopping: AbortController | undefined
   #ended: Promise<void> = Promise.resolve()
   #wake = () => {}
@@ -58,6 +57,7 @@ export class Service {
     this.#definition = definition
     this.#context = context
     this.#health = unknown(context.clock.now())
+    this.#atOnce = new TokenBucket(atOnceRate, context.clock.elapsed())
   }
 
   get definition(): ServiceDefinition {
@@ -253,13 +253,9 @@ export class Service {
   }
 
   #mayRestartAtOnce(): boolean {
-    if (!this.#wasSteady) return false
+    const may = this.#wasSteady && this.#atOnce.take(this.#context.clock.elapsed())
     this.#wasSteady = false
-    const now = this.#context.clock.elapsed()
-    const left = Math.min(atOnceBurst, this.#atOnce.left + (now - this.#atOnce.since) / atOnceInterval)
-    if (left < 1) return false
-    Object.assign(this.#atOnce, { left: left - 1, since: now })
-    return true
+    return may
   }
 
   /** Handles an error of the supervisor itself: it ends this service, not the machine. */

@@ -13,6 +13,7 @@ import { Shares } from '../../rpc/http2/shares.ts'
 import type { Stream } from '../../rpc/http2/stream.ts'
 import { RequestClock } from '../../rpc/server/requests.ts'
 import { RpcError, toRpcError } from '../../rpc/status.ts'
+import { withRetries } from '../../timing/retry.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
 import { AccessLog } from './access-log.ts'
 import { Dials } from './dials.ts'
@@ -95,8 +96,14 @@ export class Gateway implements Reach {
     }
     const port = this.port || this.#options.port
     await this.close()
-    this.#listen(identity, port)
-    this.#options.log.info('apid serves', { port: this.port, maintenance: identity.maintenance })
+    // For a moment the address may be in use, by the apid before this one.
+    const { log } = this.#options
+    await withRetries(
+      'listen',
+      () => this.#listen(identity, port),
+      (problem, error) => log.warn(problem, { port, error }),
+    )
+    log.info('apid serves', { port: this.port, maintenance: identity.maintenance })
   }
 
   /** Stops listening and ends all connections. */

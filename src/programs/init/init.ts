@@ -12,6 +12,8 @@ import type { StopReason } from '../../os/area.ts'
 import { shutdown } from '../../os/lifecycle/stop.ts'
 import { release } from '../../release.ts'
 import { spawn } from '../../supervise/spawn.ts'
+import { withRetries } from '../../timing/retry.ts'
+import { messageOf } from '../../wire/error-message.ts'
 import { areas } from './areas.ts'
 import { assemble } from './assemble.ts'
 import { giveBootId } from './boot-id.ts'
@@ -21,7 +23,7 @@ import { prepareFilesystems } from './filesystems.ts'
 import { kernelOf } from './kernel.ts'
 import { keepReaping } from './reaper.ts'
 import { openSockets } from './sockets.ts'
-import { start, withRetries } from './start.ts'
+import { start } from './start.ts'
 
 /** Open files each process of a machine may have; a container's limits are its host's. */
 const openFiles = 1 << 20
@@ -37,7 +39,7 @@ export async function main(_args: string[]): Promise<number> {
   // Until there is an API nobody could repair anything: an error starts the machine over.
   let unexpected = giveUp
   onUnexpected((what, error) => unexpected(what, error))
-  await withRetries('prepare file systems', () => prepareFilesystems(container), say)
+  await withRetries('prepare file systems', () => prepareFilesystems(container), sayProblem)
   if (!container) {
     sayToKernel()
     setrlimit('nofile', { soft: openFiles, hard: openFiles })
@@ -52,9 +54,9 @@ export async function main(_args: string[]): Promise<number> {
       logger: consoleLogger,
       end: (reason) => endMachine(reason, container),
     })
-  const machine = await withRetries('assemble', make, say)
+  const machine = await withRetries('assemble', make, sayProblem)
   if (container) await giveBootId().catch((error) => machine.log.warn("boot id is the host's", { error }))
-  for (const missing of await withRetries('prepare cgroups', prepareCgroups, say))
+  for (const missing of await withRetries('prepare cgroups', prepareCgroups, sayProblem))
     machine.log.warn('cgroup limit has no place on this kernel', { limit: missing })
   await openSockets(machine, areas)
   unexpected = takeUnexpected({ log: machine.log, giveUp })
@@ -70,6 +72,8 @@ export async function main(_args: string[]): Promise<number> {
   await new Promise(() => {})
   return 0
 }
+
+const sayProblem = (problem: string, error: unknown) => say(`${problem}: ${messageOf(error)}`)
 
 /** The lowest OOM score that may be given: without CAP_SYS_RESOURCE nobody gets below init's own. */
 function oomFloor(): number {

@@ -8,7 +8,7 @@ import { peerRoles } from '../../rpc/server/peer-roles.ts'
 import { apidAccess, roleAccess, trustdAccess } from '../../rpc/server/resource-access.ts'
 import { serveUnix, type UnixAddress } from '../../rpc/server/server.ts'
 import { stateMethods } from '../../rpc/server/state.ts'
-import { withRetries } from './start.ts'
+import { withRetries } from '../../timing/retry.ts'
 
 /** Opens the machine API for apid, and for apid and trustd the few resources that each of them may read. */
 export async function openSockets(machine: Machine, areas: readonly Area[]): Promise<void> {
@@ -21,7 +21,7 @@ export async function openSockets(machine: Machine, areas: readonly Area[]): Pro
     withRetries(
       `listen on ${address.path}`,
       () => serveUnix(address, options),
-      (text) => log.warn(text),
+      (problem, error) => log.warn(problem, { error }),
     )
   await serve({ path: machineSocket, mode: 0o600, uid: 50, gid: 50 }, served)
   const views = [

@@ -9,7 +9,6 @@ import { TakenOver } from '../../os/lifecycle/sequencer.ts'
 import { isInstalled } from '../../os/lifecycle/slots/boot-disk.ts'
 import { reboot } from '../../os/lifecycle/stop.ts'
 import { pause } from '../../timing/pause.ts'
-import { messageOf } from '../../wire/error-message.ts'
 
 /** How often a start is tried before the machine is rebooted, and how long it rests between. */
 const tries = 3
@@ -66,17 +65,5 @@ async function installed(machine: Machine, delay: number): Promise<boolean> {
       await withdrawConfig(machine, configStateOf(machine))
       await sequencer.run('initialize', [{ name: 'config', tasks: [loadConfig(machine)] }])
       return false
-    }
-}
-
-/** Runs an action that the start depends on, with retries: a mount or a socket may be busy for a moment. */
-export async function withRetries<T>(what: string, act: () => T | Promise<T>, say: (text: string) => void, delay = 200): Promise<T> {
-  for (let left = 4; ; left--)
-    try {
-      return await act()
-    } catch (error) {
-      if (left === 0) throw error
-      say(`${what} failed, will be retried: ${messageOf(error)}`)
-      await pause(delay, never)
     }
 }

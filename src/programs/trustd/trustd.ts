@@ -11,6 +11,7 @@ import { splitAddress } from '../../rpc/client/dial.ts'
 import { follow } from '../../rpc/client/follow.ts'
 import type { ShareLimits } from '../../rpc/http2/shares.ts'
 import { type Server, serveTls } from '../../rpc/server/server.ts'
+import { pause } from '../../timing/pause.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import { type Authority, certificateMethod } from './certificate.ts'
 import type { MemberRecord, SharedNames } from './claims.ts'
@@ -26,6 +27,9 @@ const trustdShares: ShareLimits = {
   identity: { connections: 128, calls: 256, bytes: 4 * 1024 * 1024 },
   all: { connections: 1024, calls: 2048, bytes: 16 * 1024 * 1024 },
 }
+
+/** Milliseconds until another attempt to serve. */
+const retryInterval = 500
 
 interface Pair {
   crt: string
@@ -82,6 +86,17 @@ export async function run(address: { host: string; port: number }, socket: strin
     server = await serveTls({ port: address.port, host: address.host || '::' }, tls, served)
     log.info('trustd serves', { port: server.port })
   }
+  let pair: Pair | undefined
+  // For a moment the address may be in use, by the trustd before this one.
+  const serveLatest = async () => {
+    while (pair && !signal.aborted)
+      try {
+        return await serve(pair)
+      } catch (error) {
+        log.error('serving failed, will be retried', { error })
+        await pause(retryInterval, signal)
+      }
+  }
   const own = { namespace: 'secrets', type: 'TrustdCertificates.secrets.talos.dev', id: 'trustd' }
   const root = { namespace: 'secrets', type: 'OSRootSecrets.secrets.talos.dev', id: 'os' }
   const records = new Map<string, MemberRecord>()
@@ -111,9 +126,10 @@ export async function run(address: { host: string; port: number }, socket: strin
       publish()
     }),
     follow(channel, own, { signal, log }, ({ spec }, gone) => {
-      const { server: pair } = spec as { server?: Pair }
-      if (gone || !pair?.crt || !pair.key) return
-      serving = serving.then(() => serve(pair)).catch((error) => log.error('serving failed', { error }))
+      const { server: latest } = spec as { server?: Pair }
+      if (gone || !latest?.crt || !latest.key) return
+      pair = latest
+      serving = serving.then(serveLatest)
     }),
     follow(channel, root, { signal, log }, ({ spec }, gone) => {
       const { issuingCA, token, certSANDNSNames: dns = [], certSANIPs: ips = [] } = spec as Root

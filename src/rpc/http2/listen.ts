@@ -118,12 +118,15 @@ class ListeningSocket {
     this.#place = 'unix' in place ? place : { ...place, port: this.port }
   }
 
-  /** Certificates belong to the listening socket: it is replaced within this turn, so no client is refused meanwhile. */
+  /**
+   * Certificates belong to the listening socket: it is replaced within this turn, so no client is refused meanwhile. Where that
+   * fails, it is tried until it succeeds.
+   */
   renew(tls: ServerTls): void {
     this.#place = { ...(this.#place as Exclude<Place, { unix: string }>), tls }
     if (this.#pause !== undefined) return
     this.#server.stop(false)
-    this.#server = open(this.#place, this.acceptor)
+    this.#resume()
   }
 
   /** Pauses accepting, which interrupts the runtime too; pending connections are reset. A unix socket stays open, as its path would be removed. */
