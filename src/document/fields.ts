@@ -3,7 +3,8 @@
  * message stands for the value that was written.
  */
 import * as v from 'valibot'
-import { nanoseconds, parseByteSize } from './quantity.ts'
+import { parseDuration } from '../wire/duration.ts'
+import { parseByteSize } from './quantity.ts'
 
 /** A required key: marked in the JSON schema, and checked by the rules of its document. */
 export const needed = <S extends v.GenericSchema>(schema: S) => v.pipe(schema, v.metadata({ needed: true }))
@@ -85,7 +86,7 @@ export const mac = v.pipe(
 /** A duration, like `1m30s`. */
 export const duration = v.pipe(
   v.string(),
-  v.check((value) => nanoseconds(value) !== undefined, '{} is not a time span, like "30s" or "1h30m"'),
+  v.check((value) => parseDuration(value) !== undefined, '{} is not a time span, like "30s" or "1h30m"'),
   v.metadata({ pattern: String.raw`^[-+]?(0|(\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$` }),
 )
 

@@ -1,14 +1,16 @@
-/** The known word closest to what was written, if it is close enough (at most a third of its characters differ). */
-export function nearest(written: string, known: Iterable<string>): string | undefined {
-  if (written.length > 100) return undefined
-  let best: { word: string; distance: number } | undefined
-  for (const word of known) {
+/** The known word closest to what was written, if it is close enough. */
+export const nearest = (written: string, known: Iterable<string>): string | undefined => nearestOf(written, known, 1)[0]
+
+/** The closest known words, the closest first; at most a third of the characters differ. */
+export function nearestOf(written: string, known: Iterable<string>, most = 3): string[] {
+  if (written.length > 100) return []
+  const close: { word: string; distance: number }[] = []
+  for (const word of new Set(known)) {
     const distance = editDistance(written.toLowerCase(), word.toLowerCase())
-    if (distance <= Math.max(1, Math.floor(Math.max(word.length, written.length) / 3)) && distance < (best?.distance ?? Infinity)) {
-      best = { word, distance }
-    }
+    if (distance <= Math.max(1, Math.floor(Math.max(word.length, written.length) / 3))) close.push({ word, distance })
   }
-  return best?.word
+  const sorted = close.toSorted((a, b) => a.distance - b.distance)
+  return sorted.slice(0, most).map(({ word }) => word)
 }
 
 /** Damerau-Levenshtein distance: a transposition of adjacent characters counts as one edit. */

@@ -1,6 +1,7 @@
 /** Converts a resource of the store to the message of the resource API. */
 import type { Metadata, Resource } from '../cosi/resource.ts'
-import type { cosi, google } from './messages.ts'
+import type { cosi } from './messages.ts'
+import { toTimestamp } from './proto-time.ts'
 import { encodeSpec } from './resource-codec.ts'
 import { specYaml } from './resource-yaml.ts'
 import type { Init } from './server/method.ts'
@@ -30,12 +31,5 @@ export function tombstone(namespace: string, type: string, id: string): Message 
 
 function metadataMessage(metadata: Metadata): Init<cosi.resource.Metadata> {
   const { version, created, updated, ...same } = metadata
-  return { ...same, version: String(version), created: fromDate(created), updated: fromDate(updated) }
-}
-
-/** A date as a google.protobuf.Timestamp. */
-export function fromDate(date: Date): google.protobuf.Timestamp {
-  const milliseconds = date.getTime()
-  const seconds = Math.floor(milliseconds / 1000)
-  return { seconds, nanos: (milliseconds - seconds * 1000) * 1e6 }
+  return { ...same, version: String(version), created: toTimestamp(created), updated: toTimestamp(updated) }
 }

@@ -1,6 +1,6 @@
 /** Forms that are small messages on the wire: addresses, times, URLs, certificates, arbitrary objects. */
+import { formatDuration, parseDuration } from '../wire/duration.ts'
 import { formatIp, parseIp, parsePrefix } from '../wire/ip.ts'
-import { formatGoDuration, parseGoDuration } from './go-duration.ts'
 import { type Form, known } from './spec-form.ts'
 import { readStruct, writeStruct } from './struct.ts'
 import { ProtoError, type Reader, type Writer, wireType } from './wire.ts'
@@ -51,7 +51,7 @@ export const messageForms: Record<string, Form> = {
     wire: bytes,
     zero: () => '0s',
     write(writer, value: string) {
-      const nanoseconds = known(parseGoDuration(value), value)
+      const nanoseconds = known(parseDuration(value), value)
       writer.delimited(() => {
         number(writer, 1, Math.trunc(nanoseconds / 1e9))
         number(writer, 2, nanoseconds % 1e9)
@@ -59,7 +59,7 @@ export const messageForms: Record<string, Form> = {
     },
     read(reader) {
       const { numbers } = readFields(reader)
-      return formatGoDuration((numbers[1] ?? 0) * 1e9 + (numbers[2] ?? 0))
+      return formatDuration((numbers[1] ?? 0) * 1e9 + (numbers[2] ?? 0))
     },
   },
   timestamp: {

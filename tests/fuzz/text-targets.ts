@@ -2,7 +2,7 @@
 import { zstdCompressSync } from 'node:zlib'
 import { CelEnvironment } from '../../src/document/cel/environment.ts'
 import { parsePatch } from '../../src/document/patch/patch.ts'
-import { nanoseconds, parseByteSize } from '../../src/document/quantity.ts'
+import { parseByteSize } from '../../src/document/quantity.ts'
 import { parseManifest as parseObjects } from '../../src/kube/object.ts'
 import { formatManifest, parseManifest } from '../../src/oci/image-manifest.ts'
 import { parseReference } from '../../src/oci/reference.ts'
@@ -19,8 +19,8 @@ import { readNetworkConfig } from '../../src/os/network/platform/providers/noclo
 import { readContext } from '../../src/os/network/platform/providers/opennebula.ts'
 import { readNetworkData } from '../../src/os/network/platform/providers/openstack.ts'
 import { parseTraceParent } from '../../src/os/telemetry/traces/span.ts'
-import { parseGoDuration } from '../../src/rpc/go-duration.ts'
 import { parseCommandLine } from '../../src/wire/command-line.ts'
+import { parseDuration } from '../../src/wire/duration.ts'
 import { formatExecReport, parseExecReports } from '../../src/wire/exec-report.ts'
 import { parseIp, parseMac, parsePrefix } from '../../src/wire/ip.ts'
 import { moduleOrder, parseModulesDep } from '../../src/wire/modules-dep.ts'
@@ -86,7 +86,7 @@ export const textTargets: Record<string, Target> = {
     ['CelError'],
     (text) => expressions.condition(text)({ disk: { size: 1, model: 'x', links: ['a', 'b'] }, system_disk: true, c: 1 }),
   ),
-  quantities: texts(['1h30m', '1.5GiB', '100'], [], (text) => [nanoseconds(text), parseByteSize(text), parseGoDuration(text)]),
+  quantities: texts(['1h30m', '1.5GiB', '100'], [], (text) => [parseByteSize(text), parseDuration(text)]),
   wildcards: texts(['sd*', '**/a?'], [], (text) => matchesWildcard(text.slice(0, 256), text, '/')),
   'references of images': texts(
     ['registry.k8s.io/pause:3.10', `localhost:5000/a/b@sha256:${'0'.repeat(64)}`],

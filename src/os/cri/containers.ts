@@ -4,6 +4,7 @@ import { basename } from 'node:path'
 import type { Channel } from '../../rpc/client/channel.ts'
 import { common, containerd as enums } from '../../rpc/enums.ts'
 import type { containerd } from '../../rpc/messages.ts'
+import { toMilliseconds } from '../../rpc/proto-time.ts'
 import { criDaemon, systemDaemon } from './daemons.ts'
 
 /** One container, or the sandbox of a pod. */
@@ -80,7 +81,7 @@ function listed(container: Container, task: Process | undefined, namespace: stri
     name,
     cgroup: spec.linux?.cgroupsPath ?? '',
     networkNamespace: sandbox ? basename(spec.linux?.namespaces?.find(({ type }) => type === 'network')?.path ?? '') : '',
-    created: container.createdAt ? container.createdAt.seconds * 1000 + container.createdAt.nanos / 1_000_000 : 0,
+    created: container.createdAt ? toMilliseconds(container.createdAt) : 0,
   }
 }
 

@@ -3,9 +3,9 @@
  * Lines are bounded, per client and in total; excess calls are counted and logged as a summary.
  */
 import { statusOf } from '../../rpc/frame.ts'
-import { formatGoDuration } from '../../rpc/go-duration.ts'
 import type { Stream } from '../../rpc/http2/stream.ts'
 import { TokenBucket } from '../../timing/token-bucket.ts'
+import { formatDuration } from '../../wire/duration.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
 import type { Client } from './roles.ts'
 
@@ -67,7 +67,7 @@ export class AccessLog {
     const { code, message } = outcome(stream)
     const method = clean(headers[':path'])
     if (this.#allows(key, now)) {
-      const duration = formatGoDuration(Math.round((now - began) * 1e3) * 1e3)
+      const duration = formatDuration(Math.round((now - began) * 1e3) * 1e3)
       this.#add(`${code} [${method}] ${duration} stream ${message} (${metadata(headers)}) {${whoAndWhere(headers, client)}}`)
       return
     }

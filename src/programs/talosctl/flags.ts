@@ -1,6 +1,7 @@
 /** Values of flags: parsers for commander options, and the two spellings of arguments it does not know. */
 
 import { type Command, InvalidArgumentError, type Option } from 'commander'
+import { parseDuration } from '../../wire/duration.ts'
 
 /** Collects a flag that may be repeated and may hold several values with commas between them. */
 export function list(): (value: string) => string[] {
@@ -36,18 +37,11 @@ export function integer(min = -2147483648, max = 2147483647): (value: string) =>
   }
 }
 
-const units: Record<string, number> = { ns: 1e-6, us: 1e-3, µs: 1e-3, μs: 1e-3, ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
-
 /** A duration such as "1m30s" in milliseconds. */
 export function duration(value: string): number {
-  const text = value.replace(/^[+-]/, '')
-  if (text === '0') return 0
-  const parts = [...text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gy)]
-  if (parts.length === 0 || parts.map((part) => part[0]).join('') !== text) {
-    throw new InvalidArgumentError('want a duration like "30s", "5m" or "1h30m"')
-  }
-  const sum = parts.reduce((total, [, amount, unit]) => total + Number(amount) * (units[unit ?? ''] ?? 0), 0)
-  return value.startsWith('-') ? -sum : sum
+  const nanoseconds = parseDuration(value)
+  if (nanoseconds === undefined) throw new InvalidArgumentError('want a duration like "30s", "5m" or "1h30m"')
+  return nanoseconds / 1e6
 }
 
 /** The arguments with "--flag=false", "--flag=true" and "-f=value" in the spelling that commander parses. */

@@ -1,6 +1,7 @@
 import { kubeClient } from '../../../kube/client.ts'
 import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
 import { type Channel, connect } from '../../../rpc/client/channel.ts'
+import { toMilliseconds } from '../../../rpc/proto-time.ts'
 import { type Context, readers, serverStream } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
@@ -25,7 +26,7 @@ export const healthCheck = serverStream(
     const members = named ? { controlPlanes: clusterInfo!.controlPlaneNodes, workers: clusterInfo!.workerNodes } : known(store)
     if (members.controlPlanes.length === 0) throw new RpcError('FailedPrecondition', 'health check: this node knows no control plane yet')
     const view = viewOf(store, members, clusterInfo?.forceEndpoint ?? '')
-    const timeout = waitTimeout ? waitTimeout.seconds * 1000 + waitTimeout.nanos / 1e6 : defaultTimeout
+    const timeout = waitTimeout ? toMilliseconds(waitTimeout) : defaultTimeout
     try {
       yield* reported((report) => awaitHealth(healthSteps(), view, { timeout, signal, onEvent: (event) => report(healthLine(event)) }))
     } catch (error) {

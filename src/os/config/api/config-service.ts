@@ -1,3 +1,4 @@
+import { toDuration, toTimestamp } from '../../../rpc/proto-time.ts'
 import { type Context, inMaintenanceOr, type Method, readers, unary } from '../../../rpc/server/method.ts'
 import type { Applied, ConfigApply } from '../apply/config-apply.ts'
 import { settleTime } from '../apply/reach.ts'
@@ -31,8 +32,8 @@ export const configMethods = (service: ConfigApply): Method[] => [
     const listed = entries.map(({ text, by, time, decided, ...entry }) => ({
       ...entry,
       ...by,
-      time: timestamp(time),
-      decided: decided === undefined ? undefined : timestamp(decided),
+      time: toTimestamp(new Date(time)),
+      decided: decided === undefined ? undefined : toTimestamp(new Date(decided)),
       sha256: digest(text),
       active: entry.id === inForce,
       kept: entry.id === atStart,
@@ -63,14 +64,7 @@ const options = ({ dryRun, force, noConfirm, reconnects, tryTimeout, confirmWith
 })
 
 function answer({ warnings, details, id, confirmBy, reachWithin }: Applied) {
-  const by = confirmBy && { confirmBy: timestamp(confirmBy.toISOString()) }
-  const within = reachWithin === undefined ? {} : { reachWithin: duration(reachWithin), reachAfter: duration(settleTime) }
+  const by = confirmBy && { confirmBy: toTimestamp(confirmBy) }
+  const within = reachWithin === undefined ? {} : { reachWithin: toDuration(reachWithin), reachAfter: toDuration(settleTime) }
   return { messages: [{ warnings: [...warnings], details, id, ...by, ...within }] }
-}
-
-const duration = (milliseconds: number) => ({ seconds: Math.floor(milliseconds / 1000), nanos: (milliseconds % 1000) * 1e6 })
-
-function timestamp(time: string): { seconds: number; nanos: number } {
-  const at = Date.parse(time)
-  return { seconds: Math.floor(at / 1000), nanos: (at % 1000) * 1e6 }
 }

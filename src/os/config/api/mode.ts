@@ -1,5 +1,6 @@
 import { ConfigError } from '../../../document/config-error.ts'
 import { machine as enums } from '../../../rpc/enums.ts'
+import { type ProtoTime, toMilliseconds } from '../../../rpc/proto-time.ts'
 import { RpcError, type StatusName } from '../../../rpc/status.ts'
 import { ApplyError } from '../apply/config-apply.ts'
 import type { ApplyMode } from '../apply/options.ts'
@@ -25,8 +26,7 @@ export function modeOf(number: number): ApplyMode {
 export const modeNumber = (mode: ApplyMode): number => Number(Object.entries(modes).find(([, name]) => name === mode)?.[0])
 
 /** A duration on the wire in milliseconds; undefined when it was not given. */
-export const milliseconds = (duration: { seconds: number; nanos: number } | undefined): number | undefined =>
-  duration && duration.seconds * 1000 + duration.nanos / 1e6
+export const milliseconds = (duration: ProtoTime | undefined): number | undefined => duration && toMilliseconds(duration)
 
 const statuses: Readonly<Record<ApplyError['reason'], StatusName>> = {
   invalid: 'InvalidArgument',

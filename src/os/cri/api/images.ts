@@ -2,6 +2,7 @@ import { systemClock } from '../../../cosi/clock.ts'
 import type { Channel } from '../../../rpc/client/channel.ts'
 import { common, machine as enums } from '../../../rpc/enums.ts'
 import type { machine } from '../../../rpc/messages.ts'
+import { toDuration } from '../../../rpc/proto-time.ts'
 import { clientStream, type Method, operators, readers, serverStream, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { listImages, type PullProgress, pullImage, removeImage } from '../../../supervise/containerd/images.ts'
@@ -118,6 +119,6 @@ function progressMessage({ event, name, offset, total }: PullProgress, begun: Ma
   const now = systemClock.elapsed()
   const start = begun.get(layerId) ?? now
   begun.set(layerId, start)
-  const elapsed = { seconds: Math.floor((now - start) / 1000), nanos: Math.floor((now - start) % 1000) * 1_000_000 }
+  const elapsed = toDuration(Math.floor(now - start))
   return { layerId, progress: { status, elapsed, offset, total } }
 }

@@ -3,6 +3,7 @@ import type { ResourceType } from '../../../cosi/resource.ts'
 import type { Store } from '../../../cosi/store.ts'
 import { nearest } from '../../../document/nearest.ts'
 import { ichor } from '../../../rpc/enums.ts'
+import { toTimestamp } from '../../../rpc/proto-time.ts'
 import { type Method, readers, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { ServiceDefinition } from '../../../supervise/definition.ts'
@@ -60,6 +61,6 @@ function answer({ subject, well, summary, causes }: Explanation) {
 }
 
 function message({ kind, subject, sentence, error = '', since, times = 0, depth, because }: Cause, index: Map<string, number>) {
-  const at = since && { since: { seconds: Math.floor(since.getTime() / 1000), nanos: (since.getTime() % 1000) * 1e6 } }
+  const at = since && { since: toTimestamp(since) }
   return { kind: kinds[kind], subject, sentence, error, ...at, times, depth, because: because.flatMap((name) => index.get(name) ?? []) }
 }

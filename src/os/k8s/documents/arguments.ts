@@ -3,7 +3,7 @@
 import type { Reporter } from '../../../document/kind.ts'
 import { nearest } from '../../../document/nearest.ts'
 import type { Path } from '../../../document/path.ts'
-import { nanoseconds } from '../../../document/quantity.ts'
+import { parseDuration } from '../../../wire/duration.ts'
 import { ownFlags } from './own-flags.ts'
 import { type Program, settings } from './settings.ts'
 
@@ -64,7 +64,7 @@ const words = new Set(['1', 't', 'T', 'TRUE', 'true', 'True', '0', 'f', 'F', 'FA
 /** Whether Go's parser for flags of a type accepts a value; types other than numbers, durations and enumerations are left to the program. */
 function fits(type: string, value: string): boolean {
   if (type === 'bool') return words.has(value)
-  if (type === 'duration') return nanoseconds(value) !== undefined
+  if (type === 'duration') return parseDuration(value) !== undefined
   if (type === 'Level') return inRange(value, true, 32)
   if (/^float\d\d$/.test(type)) return value.trim() !== '' && !Number.isNaN(Number(value))
   const integer = /^(u?)int(\d\d)?(Value)?$/.exec(type)

@@ -3,7 +3,7 @@ import { show } from '../../../document/decode.ts'
 import type { Reporter } from '../../../document/kind.ts'
 import { nearest } from '../../../document/nearest.ts'
 import type { Path } from '../../../document/path.ts'
-import { nanoseconds } from '../../../document/quantity.ts'
+import { parseDuration } from '../../../wire/duration.ts'
 import { featureGateProblem, sameRelease } from './arguments.ts'
 import { type Field, settings } from './settings.ts'
 
@@ -61,7 +61,7 @@ const shapes: Readonly<Record<string, Shape>> = {
   any: [() => true, 'anything'],
   bool: [(value) => typeof value === 'boolean', 'true or false'],
   string: [(value) => typeof value === 'string', 'a string'],
-  duration: [(value) => typeof value === 'string' && nanoseconds(value) !== undefined, 'a duration, like "30s"'],
+  duration: [(value) => typeof value === 'string' && parseDuration(value) !== undefined, 'a duration, like "30s"'],
   quantity: [(value) => typeof value === 'number' || (typeof value === 'string' && quantity.test(value)), 'a quantity, like "100Mi"'],
   float32: [(value) => typeof value === 'number', 'a number'],
   float64: [(value) => typeof value === 'number', 'a number'],

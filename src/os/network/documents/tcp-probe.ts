@@ -1,6 +1,6 @@
 import { duration, integer, needed, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
-import { milliseconds } from '../../../document/quantity.ts'
+import { milliseconds } from '../../../wire/duration.ts'
 import { requireName } from './link-fields.ts'
 
 /** Configures a TCP endpoint that must be reachable for the network to be ready. */

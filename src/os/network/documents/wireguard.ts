@@ -1,6 +1,6 @@
 import { cidr, duration, integer, ipAndPort, listOf, needed, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
-import { milliseconds } from '../../../document/quantity.ts'
+import { milliseconds } from '../../../wire/duration.ts'
 import { linkFields, linkRules } from './link-fields.ts'
 
 /** True for a WireGuard key: base64 of 32 bytes. */

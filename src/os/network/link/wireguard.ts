@@ -1,7 +1,7 @@
 /** Computes the smallest change that brings a WireGuard link to its spec. */
 import type { SpecOf } from '../../../cosi/resource.ts'
-import { milliseconds } from '../../../document/quantity.ts'
 import type { WireguardChange, WireguardDevice } from '../../../linux/net/wireguard.ts'
+import { milliseconds } from '../../../wire/duration.ts'
 import type { LinkSpec } from '../resources/link.ts'
 
 type Settings = NonNullable<SpecOf<typeof LinkSpec>['wireguard']>

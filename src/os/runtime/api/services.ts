@@ -1,10 +1,11 @@
+import { toTimestamp } from '../../../rpc/proto-time.ts'
 import { type Method, operators, readers, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { OperatorAction } from '../../../supervise/definition.ts'
 import type { ServiceSnapshot } from '../../../supervise/snapshot.ts'
 import { SupervisorError } from '../../../supervise/supervisor.ts'
 import type { Machine } from '../../area.ts'
-import { healthMessage, timestampOf } from '../service-health.ts'
+import { healthMessage } from '../service-health.ts'
 
 /** The services of the machine, and starting, stopping and restarting those that allow it. */
 export function serviceMethods({ supervisor }: Pick<Machine, 'supervisor'>): Method[] {
@@ -28,7 +29,7 @@ function serviceMessage({ id, state, events, health }: ServiceSnapshot) {
   return {
     id,
     state,
-    events: { events: events.map(({ message, state: at, time }) => ({ msg: message, state: at, ts: timestampOf(time) })) },
+    events: { events: events.map(({ message, state: at, time }) => ({ msg: message, state: at, ts: toTimestamp(time) })) },
     health: healthMessage(health),
   }
 }

@@ -1,5 +1,5 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { formatSpan, milliseconds } from '../../../document/quantity.ts'
+import { formatDuration, milliseconds } from '../../../wire/duration.ts'
 import { declared, find } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
@@ -22,7 +22,7 @@ export const configWatchdog: Controller = defineController({
   reconcile({ config, timer }) {
     const document = find(declared(config.get('v1alpha1')), WatchdogTimerDocument)
     if (!document?.device) return
-    timer.put(id, { device: document.device, timeout: formatSpan((milliseconds(document.timeout) || usualTimeout) * 1e6) })
+    timer.put(id, { device: document.device, timeout: formatDuration((milliseconds(document.timeout) || usualTimeout) * 1e6) })
   },
 })
 
@@ -51,7 +51,11 @@ export const applyWatchdog = ({ watchdog }: Dependencies): Controller => {
         log.info('watchdog started', { device: desired.device, timeout: `${open.dog.timeout}s` })
       } else open.dog.feed()
       const timeout = open.dog.timeout * 1000
-      status.put(id, { device: desired.device, timeout: formatSpan(timeout * 1e6), feedInterval: formatSpan((timeout / feedings) * 1e6) })
+      status.put(id, {
+        device: desired.device,
+        timeout: formatDuration(timeout * 1e6),
+        feedInterval: formatDuration((timeout / feedings) * 1e6),
+      })
       wakeIn(timeout / feedings)
     },
   })

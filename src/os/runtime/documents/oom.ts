@@ -1,6 +1,6 @@
 import { duration, expression, flag, section } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
-import { milliseconds } from '../../../document/quantity.ts'
+import { milliseconds } from '../../../wire/duration.ts'
 
 /** What happens when memory runs out. */
 export const OOMConfig = defineDocument({

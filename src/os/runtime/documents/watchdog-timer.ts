@@ -1,6 +1,6 @@
 import { duration, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
-import { milliseconds } from '../../../document/quantity.ts'
+import { milliseconds } from '../../../wire/duration.ts'
 
 /** The hardware watchdog, which resets a machine that hangs. */
 export const WatchdogTimerConfig = defineDocument({

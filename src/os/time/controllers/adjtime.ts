@@ -1,5 +1,5 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { formatSpan } from '../../../document/quantity.ts'
+import { formatDuration } from '../../../wire/duration.ts'
 import type { Kernel } from '../../kernel.ts'
 import { AdjtimeStatus } from '../resources/adjtime-status.ts'
 import { TimeStatus } from '../resources/time-status.ts'
@@ -40,11 +40,11 @@ export const observeAdjtime = ({ time }: { time: Pick<Kernel['time'], 'adjustClo
       const { state, status: bits, nano, offset, frequency, maxError, estimatedError, constant } = time.adjustClock()
       const unsynchronized = (bits & (1 << statusBits.indexOf('STA_UNSYNC'))) !== 0
       status.put('node', {
-        offset: formatSpan(Number(offset) * (nano ? 1 : 1000)),
+        offset: formatDuration(Number(offset) * (nano ? 1 : 1000)),
         // Units of 2^-16 parts per million.
         frequencyAdjustmentRatio: 1 + Number(frequency) / 65_536 / 1e6,
-        maxError: formatSpan(Number(maxError) * 1000),
-        estError: formatSpan(Number(estimatedError) * 1000),
+        maxError: formatDuration(Number(maxError) * 1000),
+        estError: formatDuration(Number(estimatedError) * 1000),
         status: statusBits.filter((_, bit) => bits & (1 << bit)).join(' | '),
         constant: Number(constant),
         syncStatus: !unsynchronized,

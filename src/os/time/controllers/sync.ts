@@ -1,5 +1,5 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { milliseconds } from '../../../document/quantity.ts'
+import { milliseconds } from '../../../wire/duration.ts'
 import { declared, find } from '../../config/declared.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'

@@ -1,6 +1,6 @@
 import { duration, flag, listOf, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
-import { milliseconds } from '../../../document/quantity.ts'
+import { milliseconds } from '../../../wire/duration.ts'
 
 /** Sources of time. */
 export const TimeSyncConfig = defineDocument({

@@ -1,8 +1,9 @@
+import { type ProtoTime, toDuration } from '../../../rpc/proto-time.ts'
 import type { Cluster } from '../cluster.ts'
 import { failedWith } from '../failure.ts'
 import type { Io } from '../io.ts'
 import { paintDiff } from '../output/diff-paint.ts'
-import { rfc3339, wireDuration } from '../output/units.ts'
+import { rfc3339 } from '../output/units.ts'
 import { type ApplyFlags, modeNumber } from './apply-mode.ts'
 import { answered, confirmReached, type Reached } from './reaching.ts'
 
@@ -14,7 +15,7 @@ interface Answer {
   readonly node: string
   readonly warnings: readonly string[]
   readonly details: string
-  readonly confirmBy?: { seconds: number; nanos: number }
+  readonly confirmBy?: ProtoTime
 }
 
 /** Applies a configuration on the nodes (or on one of them), shows their answers, and confirms it where it may have cut a node off. */
@@ -50,7 +51,7 @@ async function applied(cluster: Cluster, data: Uint8Array, flags: ApplyFlags, no
     // A machine that does not have this service takes what the field's method can say.
     if (!failedWith(error, 'Unimplemented') || flags.confirmWithin !== undefined || flags.force) throw error
   }
-  const request = { data, mode: modeNumber(flags.mode), dryRun: flags.dryRun === true, tryModeTimeout: wireDuration(flags.timeout) }
+  const request = { data, mode: modeNumber(flags.mode), dryRun: flags.dryRun === true, tryModeTimeout: toDuration(flags.timeout) }
   const messages = await cluster.ask('machine.MachineService/ApplyConfiguration', request, options)
   const { answers } = await named(
     cluster,
@@ -86,8 +87,8 @@ const ways = ({ mode, dryRun, timeout, confirmWithin, force, confirm }: ApplyFla
   reconnects: true,
   mode: modeNumber(mode),
   dryRun: dryRun === true,
-  tryTimeout: wireDuration(timeout),
-  ...(confirmWithin === undefined ? {} : { confirmWithin: wireDuration(confirmWithin) }),
+  tryTimeout: toDuration(timeout),
+  ...(confirmWithin === undefined ? {} : { confirmWithin: toDuration(confirmWithin) }),
 })
 
 function printAnswers(io: Io, { dryRun }: ApplyFlags, answers: readonly Answer[]): void {

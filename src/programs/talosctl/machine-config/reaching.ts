@@ -3,6 +3,7 @@
  * to the configuration before by itself.
  */
 import { type Deadline, systemClock } from '../../../cosi/clock.ts'
+import { type ProtoTime, toMilliseconds } from '../../../rpc/proto-time.ts'
 import type { Cluster, ReplyMetadata } from '../cluster.ts'
 import { describe, failedWith, NodeErrors } from '../failure.ts'
 import type { Io } from '../io.ts'
@@ -12,12 +13,10 @@ export interface Reached {
   readonly metadata?: ReplyMetadata | null | undefined
   /** Number of the configuration in the node's history. */
   readonly id: number
-  readonly reachWithin?: Duration | null | undefined
+  readonly reachWithin?: ProtoTime | null | undefined
   /** How long the change takes to be in force. */
-  readonly reachAfter?: Duration | null | undefined
+  readonly reachAfter?: ProtoTime | null | undefined
 }
-
-type Duration = { readonly seconds: number; readonly nanos: number }
 
 /** How long a node tries a change that may cut it off, as src/os/config/apply/reach.ts has it. In milliseconds. */
 const trialTime = 60_000
@@ -25,7 +24,7 @@ const trialTime = 60_000
 /** Between two attempts, and for one. In milliseconds. */
 const [interval, attemptTimeout] = [1000, 5000]
 
-const milliseconds = (duration: Duration | null | undefined) => (duration ? duration.seconds * 1000 + duration.nanos / 1e6 : 0)
+const milliseconds = (duration: ProtoTime | null | undefined) => (duration ? toMilliseconds(duration) : 0)
 
 /** Confirms what the nodes took for a time only. Throws what was not confirmed. */
 export async function confirmReached(io: Io, cluster: Cluster, messages: readonly Reached[], node?: string): Promise<void> {

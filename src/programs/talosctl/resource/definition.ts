@@ -1,9 +1,9 @@
 /** What a node knows about its types of resources: names, aliases and the columns to show. */
 
+import { nearestOf } from '../../../document/nearest.ts'
 import type { cosi } from '../../../rpc/messages.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { Cluster } from '../cluster.ts'
-import { nearest } from '../nearest.ts'
 import { parsePath, printValue } from '../output/jsonpath.ts'
 
 /** One type of resources. */
@@ -50,7 +50,7 @@ export function resolveType(known: readonly Definition[], word: string): Definit
   const matches = known.filter(({ names }) => names.includes(lower))
   const [match, ...others] = matches
   if (!match) {
-    const near = nearest(
+    const near = nearestOf(
       lower,
       known.flatMap(({ names }) => names),
     )

@@ -1,5 +1,6 @@
 import { access } from 'node:fs/promises'
 import { roleNames } from '../../../../os/config/documents/features.ts'
+import { toDuration } from '../../../../rpc/proto-time.ts'
 import type { Cluster } from '../../cluster.ts'
 import { UsageError } from '../../failure.ts'
 import { type Io, remark } from '../../io.ts'
@@ -22,8 +23,7 @@ export async function newConfig(io: Io, cluster: Cluster, path: string, options:
     () => false,
   )
   if (there) throw new UsageError(`"${path}" is there already: choose another path`)
-  const seconds = Math.floor(options.crtTtl / 1000)
-  const crtTtl = { seconds, nanos: Math.round((options.crtTtl - seconds * 1000) * 1e6) }
+  const crtTtl = toDuration(options.crtTtl)
   const [message] = await cluster.ask('machine.MachineService/GenerateClientConfiguration', { roles, crtTtl })
   if (!message) throw new Error('no node answered')
   const made = await parseTalosconfig(new TextDecoder().decode(message.talosconfig), 'the answer')

@@ -1,12 +1,12 @@
 import { Command, Option } from 'commander'
 import { awaitHealth, healthLine, Unhealthy } from '../../../../os/cluster/health/run.ts'
 import { healthSteps } from '../../../../os/cluster/health/steps.ts'
+import { toDuration } from '../../../../rpc/proto-time.ts'
 import type { Cluster } from '../../cluster.ts'
 import { failedWith, UsageError } from '../../failure.ts'
 import { duration, list } from '../../flags.ts'
 import { clusterView, discoverMembers, type Members } from '../../health/view.ts'
 import type { Io } from '../../io.ts'
-import { wireDuration } from '../../output/units.ts'
 
 /** Milliseconds for a node's own explanation after the checks. */
 const explainTimeout = 10_000
@@ -84,7 +84,7 @@ async function onServer(io: Io, cluster: Cluster, members: Members | undefined, 
     workerNodes: members?.workers ?? [],
     forceEndpoint: members?.kubernetesEndpoint ?? '',
   }
-  const request = { waitTimeout: wireDuration(timeout), clusterInfo }
+  const request = { waitTimeout: toDuration(timeout), clusterInfo }
   let last = ''
   try {
     for await (const { message } of cluster.stream('cluster.ClusterService/HealthCheck', request, { timeout: timeout + 10_000 })) {

@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander'
+import type { ProtoTime } from '../../../../rpc/proto-time.ts'
 import { pullOn } from '../../action/pull-image.ts'
 import type { Cluster } from '../../cluster.ts'
 import { failedWith } from '../../failure.ts'
@@ -7,7 +8,7 @@ import { kubernetesImages, type Versions, versions } from '../../image/kubernete
 import type { Io } from '../../io.ts'
 import { type OutputFlags, outputOption, structured } from '../../output/output.ts'
 import { type Row, table } from '../../output/table.ts'
-import { humanSize, rfc3339, type Timestamp } from '../../output/units.ts'
+import { humanSize, rfc3339 } from '../../output/units.ts'
 import { cacheCertGen, cacheCreate, cacheServe } from './cache.ts'
 
 /** talosctl image */
@@ -123,6 +124,6 @@ function labels(all: Record<string, string>): string {
     .join(',')
 }
 
-function created(time: Timestamp | undefined): string {
+function created(time: ProtoTime | undefined): string {
   return rfc3339(time)
 }

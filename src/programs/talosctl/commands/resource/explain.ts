@@ -1,11 +1,11 @@
 import { Command } from 'commander'
 import { ichor as enums } from '../../../../rpc/enums.ts'
 import type { ichor } from '../../../../rpc/messages.ts'
+import { toMilliseconds } from '../../../../rpc/proto-time.ts'
 import type { Cluster } from '../../cluster.ts'
 import { UsageError } from '../../failure.ts'
 import { type Io, paint } from '../../io.ts'
 import { relativeTime } from '../../output/relative-time.ts'
-import { epoch } from '../../output/units.ts'
 
 const { Kind } = enums.v1.Cause
 const [red, green, yellow] = [1, 2, 3]
@@ -85,7 +85,7 @@ function lines(io: Io, cause: ichor.v1.Cause, index: number, width: number): str
 }
 
 function history(io: Io, { since, times }: ichor.v1.Cause): string {
-  const when = since ? relativeTime(new Date(epoch(since)), io.now()) : ''
+  const when = since ? relativeTime(new Date(toMilliseconds(since)), io.now()) : ''
   if (times > 1) return ` (${times} times${when ? `, first ${when}` : ''})`
   return when ? ` (${when})` : ''
 }

@@ -1,5 +1,6 @@
 import { Argument, Command } from 'commander'
 import type { machine } from '../../../../rpc/messages.ts'
+import { toMilliseconds } from '../../../../rpc/proto-time.ts'
 import type { Cluster } from '../../cluster.ts'
 import { LiveArgument } from '../../completion/live-argument.ts'
 import { services } from '../../completion/suggestions.ts'
@@ -7,7 +8,7 @@ import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 import { type OutputFlags, outputOption, structured, withNodes } from '../../output/output.ts'
 import { table } from '../../output/table.ts'
-import { epoch, goDuration } from '../../output/units.ts'
+import { goDuration } from '../../output/units.ts'
 
 const actions = ['status', 'start', 'stop', 'restart'] as const
 type Action = (typeof actions)[number]
@@ -88,5 +89,5 @@ function health({ health: state }: machine.ServiceInfo): string {
 }
 
 function ago(io: Io, event: machine.ServiceEvent | undefined): string {
-  return event?.ts ? `${goDuration(io.now().getTime() - epoch(event.ts))} ago` : ''
+  return event?.ts ? `${goDuration(io.now().getTime() - toMilliseconds(event.ts))} ago` : ''
 }
