@@ -9,8 +9,11 @@ import type { ServiceDefinition } from '../supervise/definition.ts'
 import type { Spawn } from '../supervise/spawn.ts'
 import type { Supervisor } from '../supervise/supervisor.ts'
 import type { Meta } from './block/meta/meta.ts'
+import type { ConfigApply } from './config/apply/config-apply.ts'
+import type { Clouds } from './config/sources/platform.ts'
 import type { Kernel } from './kernel.ts'
 import type { Sequencer } from './lifecycle/sequencer.ts'
+import type { NetworkOf } from './network/sockets.ts'
 import type { Events } from './runtime/events.ts'
 import type { LastProblem } from './runtime/last-problem.ts'
 import type { Calls } from './telemetry/calls.ts'
@@ -27,7 +30,13 @@ export interface Area {
 /** Whether the machine restarts or powers off. */
 export type StopReason = 'reboot' | 'shutdown'
 
-/** What init passes to every area. */
+/**
+ * Runs `act` while this machine holds the election `name`. `act`'s signal is aborted before another machine can be elected.
+ * Rejects if the holder is unknown.
+ */
+export type Elect = (name: string, act: (holding: AbortSignal) => Promise<void>, signal: AbortSignal) => Promise<void>
+
+/** What init passes to every area. What an area uses of an area above it is among these, because no import between areas points up. */
 export interface Machine {
   readonly kernel: Kernel
   readonly store: Store
@@ -46,6 +55,14 @@ export interface Machine {
   readonly sequencer: Sequencer
   /** Values stored besides the configuration, on the META partition once it exists. */
   readonly meta: Meta
+  /** Receives configurations; the only writer of the active one. */
+  readonly config: ConfigApply
+  /** Platforms that provide configurations. */
+  readonly clouds: Clouds
+  /** Elections in the cluster's etcd, through this machine's own member, so that a member without quorum elects nobody. */
+  readonly elect: Elect
+  /** Network namespaces of running pods, each with the process id of its sandbox. */
+  podNetworks(): Promise<NetworkOf[]>
   /** Records of API calls. */
   readonly calls: Calls
   /** The definition of a service, by id. */

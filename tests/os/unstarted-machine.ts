@@ -5,6 +5,7 @@ import { Runtime } from '../../src/cosi/runtime.ts'
 import { Store } from '../../src/cosi/store.ts'
 import type { Machine } from '../../src/os/area.ts'
 import { Meta } from '../../src/os/block/meta/meta.ts'
+import { ConfigApply } from '../../src/os/config/apply/config-apply.ts'
 import type { Kernel, Mode } from '../../src/os/kernel.ts'
 import { Sequencer } from '../../src/os/lifecycle/sequencer.ts'
 import { Events } from '../../src/os/runtime/events.ts'
@@ -17,11 +18,12 @@ import { Supervisor } from '../../src/supervise/supervisor.ts'
 export function unstartedMachine(mode: Mode): Machine {
   const kernel = { mode, files: { readText: () => '' }, uts: { gethostname: () => '' } } as unknown as Kernel
   const store = new Store()
+  const runtime = new Runtime(store, { log: silent })
   const events = new Events()
   return {
     kernel,
     store,
-    runtime: new Runtime(store, { log: silent }),
+    runtime,
     log: silent,
     clock: systemClock,
     supervisor: new Supervisor({ store }),
@@ -31,6 +33,10 @@ export function unstartedMachine(mode: Mode): Machine {
     sequencer: new Sequencer(events, silent),
     meta: new Meta({ kernel, store, log: silent }),
     calls: new Calls(new AuditLog({ write() {} })),
+    config: new ConfigApply({ store, runtime, log: silent, kernel }),
+    clouds: { names: [], userData: async () => undefined },
+    elect: async () => {},
+    podNetworks: async () => [],
     version: { name: 'Ichor', tag: 'v1.13.0', sha: '', built: '', arch: 'amd64' },
     spawn() {
       throw new Error('nothing is started here')

@@ -1,7 +1,6 @@
 import type { Controller } from '../../cosi/controller.ts'
 import { parameterValues, parseCommandLine } from '../../wire/command-line.ts'
-import type { Area, Machine } from '../area.ts'
-import { localEtcd } from '../etcd/endpoints.ts'
+import type { Area, Elect, Machine } from '../area.ts'
 import type { Kernel } from '../kernel.ts'
 import { hostname } from './api/hostname.ts'
 import { netstat } from './api/netstat.ts'
@@ -40,7 +39,7 @@ import { Resolver } from './dns/resolver.ts'
 import { packetFilter } from './firewall/nft.ts'
 import { dhcp4Operator } from './operators/dhcp4.ts'
 import { dhcp6Operator } from './operators/dhcp6.ts'
-import { type Elect, vipOperator } from './operators/vip.ts'
+import { vipOperator } from './operators/vip.ts'
 import { platforms } from './platform/platforms.ts'
 import { openPlatform } from './platform/transport.ts'
 import { resources } from './resource-types.ts'
@@ -49,13 +48,13 @@ import { resources } from './resource-types.ts'
 export const network: Area = {
   name: 'network',
   resources,
-  methods: ({ kernel }) => [hostname, netstat(kernel), packetCapture(kernel)],
-  controllers({ events, kernel, log, spawn, store }) {
+  methods: (machine) => [hostname, netstat(machine.kernel, machine.podNetworks), packetCapture(machine.kernel)],
+  controllers({ elect, events, kernel, log, spawn, store }) {
     const commandLine = kernel.mode === 'container' ? '' : kernel.files.readText('/proc/cmdline')
     const boot = bootOf(commandLine, log)
     return [
       ...linkControllers(kernel, boot),
-      ...operatorControllers(kernel, boot, store),
+      ...operatorControllers(kernel, boot, elect),
       ...routingRuleControllers(kernel),
       configAddressOrder,
       observeNodeAddresses,
@@ -92,14 +91,14 @@ const linkControllers = (kernel: Kernel, boot: BootNetwork): Controller[] => [
   applyLinkAliases(kernel),
 ]
 
-const operatorControllers = (kernel: Kernel, boot: BootNetwork, store: Machine['store']): Controller[] => [
+const operatorControllers = (kernel: Kernel, boot: BootNetwork, elect: Elect): Controller[] => [
   configOperators(kernel, boot),
   configVips(boot),
   mergeOperators,
   applyOperators({
     dhcp4: dhcp4Operator(kernel.packet),
     dhcp6: dhcp6Operator(kernel.packet),
-    vip: vipOperator(kernel.packet, electIn(store)),
+    vip: vipOperator(kernel.packet, elect),
   }),
 ]
 
@@ -164,15 +163,3 @@ function bootOf(commandLine: string, log: Machine['log']): BootNetwork {
 /** The platform a machine runs on; `metal` unless specified. */
 const platformOf = (commandLine: string): string =>
   process.env.PLATFORM || parameterValues(parseCommandLine(commandLine), 'talos.platform').at(-1) || 'metal'
-
-/** Elections go through this machine's own etcd member, so that a member without quorum elects nobody. */
-const electIn =
-  (store: Machine['store']): Elect =>
-  async (name, act, signal) => {
-    const etcd = localEtcd(store)
-    try {
-      await etcd.withMutex(name, act, signal)
-    } finally {
-      etcd.close()
-    }
-  }

@@ -6,10 +6,14 @@ import { Runtime } from '../../cosi/runtime.ts'
 import { Store } from '../../cosi/store.ts'
 import type { Machine, StopReason } from '../../os/area.ts'
 import { Meta } from '../../os/block/meta/meta.ts'
+import { ConfigApply } from '../../os/config/apply/config-apply.ts'
+import { podNetworks } from '../../os/cri/pod-networks.ts'
+import { electIn } from '../../os/etcd/elections.ts'
 import type { Kernel } from '../../os/kernel.ts'
 import { PhaseLog } from '../../os/lifecycle/phase-log.ts'
 import { Sequencer } from '../../os/lifecycle/sequencer.ts'
 import { namespaces } from '../../os/namespaces.ts'
+import { clouds } from '../../os/network/platform/clouds.ts'
 import { Events } from '../../os/runtime/events.ts'
 import { LastProblem } from '../../os/runtime/last-problem.ts'
 import { isVerbose } from '../../os/runtime/verbosity.ts'
@@ -22,6 +26,7 @@ import { Logs } from '../../supervise/logs.ts'
 import type { Spawn } from '../../supervise/spawn.ts'
 import { Supervisor } from '../../supervise/supervisor.ts'
 import { areas } from './areas.ts'
+import { configHooks } from './config-hooks.ts'
 import { controllersLogger } from './console.ts'
 
 /** What a machine needs besides the areas. */
@@ -63,6 +68,13 @@ export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFl
     sequencer: new Sequencer(events, log, phaseLog(kernel)),
     meta: new Meta({ kernel, store, log }),
     calls: new Calls(auditLog(kernel, supervisor, log)),
+    config: new ConfigApply(
+      { store, runtime, log, kernel },
+      configHooks(() => machine),
+    ),
+    clouds: clouds({ ...kernel, store }),
+    elect: electIn(store),
+    podNetworks,
     service(id) {
       const definition = services.get(id)
       if (!definition) throw new Error(`service "${id}" is not registered`)

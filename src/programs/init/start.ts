@@ -1,6 +1,5 @@
 /** From the first service to a machine that does what it is for. */
 import type { Machine } from '../../os/area.ts'
-import { configStateOf } from '../../os/config/config.ts'
 import { boot } from '../../os/lifecycle/boot.ts'
 import { install, withdrawConfig } from '../../os/lifecycle/first-install.ts'
 import { initialize, loadConfig } from '../../os/lifecycle/initialize.ts'
@@ -48,7 +47,7 @@ export async function start(machine: Machine, { delay = retryDelay } = {}): Prom
  */
 async function installed(machine: Machine, delay: number): Promise<boolean> {
   const { sequencer, log } = machine
-  const phases = install(machine, configStateOf(machine))
+  const phases = install(machine, machine.config.state)
   for (let left = tries; ; left--)
     try {
       await sequencer.run('install', phases)
@@ -62,7 +61,7 @@ async function installed(machine: Machine, delay: number): Promise<boolean> {
       }
       if (isInstalled(machine)) throw error
       log.error('the machine was not installed, send a configuration that fits it', { error })
-      await withdrawConfig(machine, configStateOf(machine))
+      await withdrawConfig(machine, machine.config.state)
       await sequencer.run('initialize', [{ name: 'config', tasks: [loadConfig(machine)] }])
       return false
     }

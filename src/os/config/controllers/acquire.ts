@@ -4,7 +4,6 @@ import { ConfigError } from '../../../document/config-error.ts'
 import type { Machine } from '../../area.ts'
 import { mountId, VolumeMountStatus } from '../../block/resources/volume-mount.ts'
 import { VolumeStatus } from '../../block/resources/volume-status.ts'
-import { clouds } from '../../network/platform/clouds.ts'
 import { MaintenanceServiceRequest } from '../../runtime/resources/maintenance-service.ts'
 import type { ConfigState } from '../config-state.ts'
 import { ConfigContainer } from '../container.ts'
@@ -16,7 +15,7 @@ import type { Environment } from '../sources/platform.ts'
 import { isWhole, type Search, search } from '../sources/search.ts'
 import { sourcesOf } from '../sources/sources.ts'
 
-type Dependencies = Pick<Machine, 'kernel' | 'store' | 'events'>
+type Dependencies = Pick<Machine, 'kernel' | 'store' | 'events' | 'clouds'>
 
 /**
  * Finds the configuration: first the one that was kept, then from source to source in the documented order, then from an operator
@@ -24,7 +23,7 @@ type Dependencies = Pick<Machine, 'kernel' | 'store' | 'events'>
  * configuration are in force while the search goes on.
  */
 export const acquireConfig = (
-  { kernel, store, events }: Dependencies,
+  { kernel, store, events, clouds }: Dependencies,
   state: Pick<ConfigState, 'found' | 'restart'>,
   { environment = process.env as Environment, ...given }: Partial<Pick<Search, 'sleep' | 'limits'>> & { environment?: Environment } = {},
 ): Controller => {
@@ -45,13 +44,13 @@ export const acquireConfig = (
       const mayBeKept = kernel.mode !== 'container' && volumes.get('STATE')?.spec.phase !== 'missing' && !mounts.get(mountId('STATE'))
       if (!looked && mayBeKept) return
       if (!looked && !config.get('v1alpha1')) {
-        const kept = (await state.restart()) ?? readKept({ kernel, store, events }, log)
+        const kept = (await state.restart()) ?? readKept({ kernel, events }, log)
         looked = true
         if (kept !== undefined) state.found(kept)
       }
       const present = configOf(config.get('v1alpha1'))
       if (present && isWhole(present)) return status.put(acquireId, {})
-      const sources = searched ? [] : sourcesOf({ kernel, store, clouds: clouds({ ...kernel, store }) }, environment)
+      const sources = searched ? [] : sourcesOf({ kernel, store, clouds }, environment)
       if (sources.length === 0) {
         log.info('no machine configuration, waiting for one over the API')
         return maintenance.put('maintenance', {})
@@ -67,7 +66,7 @@ export const acquireConfig = (
 }
 
 /** The configuration that was kept, or the one before it. */
-function readKept({ kernel: { files }, events }: Dependencies, log: Logger): string | undefined {
+function readKept({ kernel: { files }, events }: Pick<Dependencies, 'kernel' | 'events'>, log: Logger): string | undefined {
   for (const path of [statePath, previousStatePath]) {
     const kept = files.readTextIfThere(path)
     if (kept === undefined) continue

@@ -1,8 +1,7 @@
-import { common, machine as enums } from '../../../rpc/enums.ts'
+import { machine as enums } from '../../../rpc/enums.ts'
 import type { machine } from '../../../rpc/messages.ts'
 import { type Method, readers, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
-import { listContainers } from '../../cri/containers.ts'
 import type { Kernel } from '../../kernel.ts'
 import { type Holder, type NetworkOf, type Protocol, protocols, type Socket, socketHolders, socketsIn } from '../sockets.ts'
 
@@ -10,7 +9,7 @@ const usual: readonly Protocol[] = ['tcp', 'tcp6', 'udp', 'udp6']
 const { CONNECTED, LISTENING } = enums.NetstatRequest.Filter
 
 /** Lists the sockets of the node and, when requested, of its pods, with the processes that own them. */
-export const netstat = ({ files }: Pick<Kernel, 'files'>, pods: () => Promise<NetworkOf[]> = podNetworks): Method =>
+export const netstat = ({ files }: Pick<Kernel, 'files'>, pods: () => Promise<NetworkOf[]>): Method =>
   unary('machine.MachineService/Netstat', readers, async ({ filter, feature, l4proto, netns }) => {
     const wanted = l4proto ? protocols.filter((protocol) => l4proto[protocol]) : usual
     const networks = await networksOf(netns, pods)
@@ -18,14 +17,6 @@ export const netstat = ({ files }: Pick<Kernel, 'files'>, pods: () => Promise<Ne
     const holders = feature?.pid ? socketHolders(files) : undefined
     return { messages: [{ connectrecord: sockets.map((socket) => record(socket, holders)) }] }
   })
-
-/** Network namespaces of running pods, each with the process id of its sandbox. */
-async function podNetworks(): Promise<NetworkOf[]> {
-  const containers = await listContainers('k8s.io', common.ContainerDriver.CRI)
-  const found = new Map<string, NetworkOf>()
-  for (const { networkNamespace: name, pid } of containers) if (name !== '' && pid !== 0) found.set(name, { name, pid })
-  return [...found.values()]
-}
 
 async function networksOf(requested: machine.NetstatRequest.NetNS | undefined, pods: () => Promise<NetworkOf[]>): Promise<NetworkOf[]> {
   const own: NetworkOf = { name: '', pid: 'self' }

@@ -1,12 +1,7 @@
 import { messageOf } from '../../../wire/error-message.ts'
+import type { Elect } from '../../area.ts'
 import type { Kernel } from '../../kernel.ts'
 import type { Findings, Operator } from './operator.ts'
-
-/**
- * Runs `act` while this machine holds the election `name`. `act`'s signal is aborted before another machine can be elected.
- * Rejects if the holder is unknown.
- */
-export type Elect = (name: string, act: (holding: AbortSignal) => Promise<void>, signal: AbortSignal) => Promise<void>
 
 const retryInterval = 1000
 /** Time for a link to remove an address, in milliseconds; well below the remaining time of the election's lease. */

@@ -17,6 +17,7 @@ import { defaultLimits } from '../../../../src/os/config/sources/search.ts'
 import { largestConfig } from '../../../../src/os/config/sources/source.ts'
 import { fillVariables, variablesOf } from '../../../../src/os/config/sources/variables.ts'
 import { SystemInformation } from '../../../../src/os/hardware/resources/system-information.ts'
+import { clouds } from '../../../../src/os/network/platform/clouds.ts'
 import { HostnameStatus } from '../../../../src/os/network/resources/hostname.ts'
 import { NetworkStatus } from '../../../../src/os/network/resources/network-status.ts'
 import { EnvironmentConfig } from '../../../../src/os/runtime/documents/environment.ts'
@@ -91,7 +92,7 @@ function machine({
     pauses.push(milliseconds)
     paused()
   }
-  const owner = { ...parts.machine, kernel } as never
+  const owner = { ...parts.machine, kernel, clouds: clouds({ ...kernel, store: parts.store } as never) } as never
   const { state } = new ConfigApply(owner)
   runtime.register(acquireConfig(owner, state, { environment, sleep, limits: { ...defaultLimits, ...limits } }))
   runtime.start()

@@ -1,9 +1,8 @@
 import { type Controller, defineController, exclusive, weak } from '../../../../cosi/controller.ts'
-import type { Store } from '../../../../cosi/store.ts'
 import { kubeClient } from '../../../../kube/client.ts'
 import { accessOf, parseKubeconfig } from '../../../../kube/kubeconfig.ts'
 import type { KubeObject } from '../../../../kube/object.ts'
-import { localEtcd } from '../../../etcd/endpoints.ts'
+import type { Machine } from '../../../area.ts'
 import { Service } from '../../../runtime/resources/service.ts'
 import { KubernetesSecret } from '../../../secrets/resources/kubernetes-secret.ts'
 import { apiReady, applyManifests } from '../../apply-manifests.ts'
@@ -13,7 +12,7 @@ import { Manifest, ManifestStatus } from '../../resources/manifest.ts'
 const mutex = 'talos:v1:manifestApplyMutex'
 
 /** Applies the manifests as soon as the API answers, one control plane node at a time. */
-export function applyAllManifests({ store }: { store: Store }): Controller {
+export function applyAllManifests({ elect }: Pick<Machine, 'elect'>): Controller {
   let applied = ''
   return defineController({
     name: 'k8s.ManifestApplyController',
@@ -34,16 +33,14 @@ export function applyAllManifests({ store }: { store: Store }): Controller {
       // Credentials of a replaced authority would fail forever.
       background(`${key} ${Bun.hash(kubeconfig).toString(36)}`, async (signal, wake) => {
         const client = kubeClient(accessOf(parseKubeconfig(kubeconfig)))
-        const etcd = localEtcd(store)
         try {
           await apiReady(client, signal)
           const held = AbortSignal.any([signal, AbortSignal.timeout(300_000)])
-          await etcd.withMutex(mutex, (holding) => applyManifests(client, wanted, { log, signal: holding }), held)
+          await elect(mutex, (holding) => applyManifests(client, wanted, { log, signal: holding }), held)
           log.info('manifests applied', { manifests: wanted.length })
           applied = key
           wake()
         } finally {
-          etcd.close()
           client.close()
         }
       })
