@@ -170,15 +170,78 @@ describe('rooms', () => {
     const reach = broken.filter(({ to }) => reaches(to, 'linux'))
     expect(told(reach)).toEqual([])
   })
+})
 
-  test('of an area keep to its drawers: nobody opens the controllers or the API of another area', () => {
-    const area = (path: string) => path.split('/')[1]
-    const broken = inside.filter(({ from, to }) => {
-      const drawer = roomOf(to)
-      if (drawer !== 'os/controllers' && drawer !== 'os/api') return false
-      return from.startsWith('os/') && area(from) !== area(to)
+/** The areas from the bottom to the top: an area uses those before it. Resources and documents are for all. */
+const order = [
+  'config',
+  'hardware',
+  'files',
+  'block',
+  'network',
+  'time',
+  'cri',
+  'security',
+  'runtime',
+  'secrets',
+  'k8s',
+  'etcd',
+  'kubespan',
+  'cluster',
+  'siderolink',
+  'telemetry',
+  'lifecycle',
+  'diagnosis',
+]
+
+describe('areas', () => {
+  const areaOf = (path: string): string | undefined => /^os\/([^/]+)\//.exec(path)?.[1]
+  const inAreas = inside.flatMap(({ from, to }) => {
+    const [user, owner] = [areaOf(from), areaOf(to)]
+    return user && owner ? [{ from, to, user, owner }] : []
+  })
+  const across = inAreas.filter(({ to, user, owner }) => user !== owner && roomOf(to) !== 'os/resource-types')
+  const publicFile = (area: string) => `os/${area}/public.ts`
+
+  test('are all in the order', () => {
+    expect([...new Set(files.flatMap((path) => areaOf(path) ?? []))].sort()).toEqual([...order].sort())
+  })
+
+  test('use of each other resources, documents and what public.ts offers', () => {
+    expect(told(across.filter(({ to, owner }) => to !== publicFile(owner)))).toEqual([])
+  })
+
+  test('use only areas below them', () => {
+    expect(told(across.filter(({ user, owner }) => order.indexOf(user) < order.indexOf(owner)))).toEqual([])
+  })
+
+  test('offer names of their own files, each with the reason, and do not import their own public.ts', () => {
+    const entry = /^\/\/ \S.*\nexport \{[^}]*\} from '\.\/[^']*'\n/gm
+    const offering = order.map(publicFile).filter((path) => present.has(path))
+    const other = offering.filter((path) => {
+      const [head, ...rest] = readFileSync(join(source, path), 'utf8').replace(entry, '').split('\n')
+      return !head?.startsWith('/** ') || rest.join('') !== ''
     })
-    expect(told(broken)).toEqual([])
+    expect(other).toEqual([])
+    expect(told(inAreas.filter(({ to, user }) => to === publicFile(user)))).toEqual([])
+  })
+
+  test('offer nothing that no other area uses', () => {
+    const namesIn = (path: string, pattern: RegExp) =>
+      [...readFileSync(join(source, path), 'utf8').matchAll(pattern)].flatMap(([, names = '']) =>
+        names.split(',').map((name) => name.trim()),
+      )
+    const unused = order.flatMap((area) => {
+      if (!present.has(publicFile(area))) return []
+      const used = new Set(
+        across
+          .filter(({ owner }) => owner === area)
+          .flatMap(({ from }) => namesIn(from, new RegExp(`^import \\{([^}]*)\\} from '[./]*/${area}/public\\.ts'`, 'gm'))),
+      )
+      const offered = namesIn(publicFile(area), /^export \{([^}]*)\} from/gm)
+      return offered.filter((name) => name !== '' && !used.has(name)).map((name) => `${area}: ${name}`)
+    })
+    expect(unused).toEqual([])
   })
 })
 
@@ -308,8 +371,9 @@ describe('files', () => {
     expect(all.filter((path) => words(path).some((word) => vague.has(word)))).toEqual([])
   })
 
-  test('have no default export and pass nothing on', () => {
-    const broken = files.filter((path) => /^export (default\b|\*|\{[^}]*\} from\b)/m.test(readFileSync(join(source, path), 'utf8')))
+  test('have no default export and pass nothing on, except what an area offers to the others', () => {
+    const passing = files.filter((path) => !/^os\/[^/]+\/public\.ts$/.test(path))
+    const broken = passing.filter((path) => /^export (default\b|\*|\{[^}]*\} from\b)/m.test(readFileSync(join(source, path), 'utf8')))
     expect(broken).toEqual([])
   })
 })

@@ -1,4 +1,4 @@
-import { declared } from '../config/declared.ts'
+import { declared } from '../config/public.ts'
 import type { Kernel } from '../kernel.ts'
 
 /** Where the operator's images may be: on the medium that the machine started from, and on a volume of its disk. */

@@ -2,9 +2,9 @@
 import type { Store } from '../../cosi/store.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import { encodePem, pemLabels } from '../../wire/pem.ts'
-import { declared } from '../config/declared.ts'
+import { declared } from '../config/public.ts'
 import { MachineConfig } from '../config/resources/machine-config.ts'
-import { pemOf } from '../k8s/rendered-files.ts'
+import { pemOf } from '../k8s/public.ts'
 import { KubeletSecret } from '../secrets/resources/kubelet-secret.ts'
 import { type Evidence, type Finding, foreignCertificate } from './findings.ts'
 

@@ -1,5 +1,6 @@
 /** Why etcd does not serve, according to its members. */
-import { type EtcdView, majorityOf } from '../etcd/view.ts'
+import { majorityOf } from '../etcd/public.ts'
+import type { EtcdView } from '../etcd/view.ts'
 import type { Finding } from './findings.ts'
 
 /** The causes that keep etcd from serving, according to its members. */

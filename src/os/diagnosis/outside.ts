@@ -3,8 +3,8 @@ import type { Store } from '../../cosi/store.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import type { Kernel } from '../kernel.ts'
 import { TimeServerStatus } from '../network/resources/time-server.ts'
+import { queryTimeServer } from '../time/public.ts'
 import { TimeStatus } from '../time/resources/time-status.ts'
-import { queryTimeServer } from '../time/time-server.ts'
 import type { Finding } from './findings.ts'
 
 /** The external state that is queried. */

@@ -1,7 +1,7 @@
 /** The node's addresses at which etcd listens and is reached. */
 import type { SpecOf } from '../../cosi/resource.ts'
 import { isIPv6 } from '../../wire/prefix.ts'
-import { allowedAddresses } from '../network/allowed-addresses.ts'
+import { allowedAddresses } from '../network/public.ts'
 import type { EtcdConfig } from './resources/etcd-config.ts'
 import type { EtcdSpec } from './resources/etcd-spec.ts'
 

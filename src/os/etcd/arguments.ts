@@ -1,6 +1,6 @@
 import type { SpecOf } from '../../cosi/resource.ts'
 import { isIPv6 } from '../../wire/prefix.ts'
-import { buildArguments, denied, overwrite } from '../k8s/arguments.ts'
+import { buildArguments, denied, overwrite } from '../k8s/public.ts'
 import type { EtcdSpec } from './resources/etcd-spec.ts'
 
 /** Where etcd keeps its data. */

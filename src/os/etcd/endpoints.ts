@@ -1,6 +1,6 @@
 import type { Store } from '../../cosi/store.ts'
 import { addressOnly, isIPv6 } from '../../wire/prefix.ts'
-import { pemOf } from '../k8s/rendered-files.ts'
+import { pemOf } from '../k8s/public.ts'
 import { Endpoint } from '../k8s/resources/endpoint.ts'
 import { NodeAddress } from '../network/resources/node-address.ts'
 import { EtcdRootSecret } from '../secrets/resources/etcd-root-secret.ts'

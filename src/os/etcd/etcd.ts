@@ -1,5 +1,5 @@
 import type { Area } from '../area.ts'
-import { ensureImage } from '../cri/ensure-image.ts'
+import { ensureImage } from '../cri/public.ts'
 import { bootstrap } from './api/bootstrap.ts'
 import { etcdAlarmDisarm, etcdAlarmList, etcdDefragment, etcdStatus } from './api/database.ts'
 import { etcdDowngradeCancel, etcdDowngradeEnable, etcdDowngradeValidate } from './api/downgrade.ts'

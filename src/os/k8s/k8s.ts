@@ -1,5 +1,5 @@
 import type { Area } from '../area.ts'
-import { ensureImage } from '../cri/ensure-image.ts'
+import { ensureImage } from '../cri/public.ts'
 import { kubeconfig } from './api/kubeconfig.ts'
 import { tryComponentSettings } from './controllers/component-trial.ts'
 import { configKubernetesAccess } from './controllers/control-plane/access-config.ts'

@@ -2,7 +2,7 @@
 import type { Resource } from '../../cosi/resource.ts'
 import type { ClusterSection } from '../config/declared.ts'
 import type { V1Alpha1Document } from '../config/documents/v1alpha1.ts'
-import { configOf } from '../config/parse.ts'
+import { configOf } from '../config/public.ts'
 
 /** The v1alpha1 document as far as it concerns Kubernetes. */
 export type KubernetesConfig = Pick<V1Alpha1Document, 'machine' | 'cluster'>

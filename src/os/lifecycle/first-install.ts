@@ -1,7 +1,9 @@
 /** The first installation: from the first configuration to a machine that boots from its disk. */
+
 import type { Machine } from '../area.ts'
-import { endVolumes, untilMounted } from '../block/volumes/requests.ts'
-import { type ConfigState, configPaths } from '../config/config-state.ts'
+import { endVolumes, untilMounted } from '../block/public.ts'
+import type { ConfigState } from '../config/config-state.ts'
+import { configPaths } from '../config/public.ts'
 import { AcquireConfigStatus, acquireId } from '../config/resources/acquire-config.ts'
 import { MachineConfig } from '../config/resources/machine-config.ts'
 import { installSystem } from './install/install-system.ts'

@@ -1,6 +1,6 @@
 import { parameterValues, parseCommandLine } from '../../wire/command-line.ts'
 import type { Machine } from '../area.ts'
-import { beginVolumes } from '../block/volumes/requests.ts'
+import { beginVolumes } from '../block/public.ts'
 import { AcquireConfigSpec, AcquireConfigStatus, acquireId } from '../config/resources/acquire-config.ts'
 import { DevicesStatus } from '../runtime/resources/devices-status.ts'
 import { completeInstallation } from './install/install-system.ts'

@@ -1,8 +1,8 @@
 import type { Machine, StopReason } from '../area.ts'
+import { endVolumes, unmountVolume } from '../block/public.ts'
 import { SystemDisk } from '../block/resources/system-disk.ts'
-import { endVolumes, unmountVolume } from '../block/volumes/requests.ts'
-import { stopPods } from '../cri/stop-pods.ts'
-import { cordonAndDrain, isRegistered } from '../k8s/node/drain.ts'
+import { stopPods } from '../cri/public.ts'
+import { cordonAndDrain, isRegistered } from '../k8s/public.ts'
 import type { Phase, Task, TaskContext } from './sequencer.ts'
 import { kexecPrepare } from './start/kexec.ts'
 

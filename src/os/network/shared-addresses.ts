@@ -1,5 +1,7 @@
 /** Addresses shared by control plane nodes. They move between nodes, so they identify none. */
-import { type Declared, findAll } from '../config/declared.ts'
+
+import type { Declared } from '../config/declared.ts'
+import { findAll } from '../config/public.ts'
 import { HCloudVIPConfig, Layer2VIPConfig } from './documents/vip.ts'
 
 /** The shared addresses of a configuration, from `machine.network` and from documents. */

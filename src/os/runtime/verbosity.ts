@@ -1,5 +1,5 @@
 import type { Store } from '../../cosi/store.ts'
-import { configOf } from '../config/parse.ts'
+import { configOf } from '../config/public.ts'
 import { MachineConfig } from '../config/resources/machine-config.ts'
 
 /** Whether the configuration in force requests verbose output on the console. */

@@ -1,5 +1,5 @@
 import type { Store } from '../../cosi/store.ts'
-import { declared, findAll } from '../config/declared.ts'
+import { declared, findAll } from '../config/public.ts'
 import { MachineConfig } from '../config/resources/machine-config.ts'
 import { TrustedRootsConfig } from './documents/trusted-roots.ts'
 

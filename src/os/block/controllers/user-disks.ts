@@ -1,6 +1,6 @@
 import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
-import { declared } from '../../config/declared.ts'
+import { declared } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { UserDiskConfigStatus } from '../resources/user-disk-config-status.ts'
 import { VolumeConfig } from '../resources/volume-config.ts'

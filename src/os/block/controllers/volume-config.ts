@@ -1,5 +1,5 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
-import { declared } from '../../config/declared.ts'
+import { declared } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { VolumeConfig } from '../resources/volume-config.ts'
 import { VolumeMountRequest } from '../resources/volume-mount.ts'

@@ -1,5 +1,5 @@
 import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
-import { declared, find } from '../../config/declared.ts'
+import { declared, find } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { KernelParamSpec, KernelParamStatus } from '../../runtime/resources/kernel-param.ts'

@@ -1,9 +1,11 @@
 /** Converts volume settings of the configuration to resources. */
+
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { DocumentOf } from '../../../document/kind.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
 import { type PartitionType, partitionTypes } from '../../../wire/gpt/types.ts'
-import { type Declared, findAll } from '../../config/declared.ts'
+import type { Declared } from '../../config/declared.ts'
+import { findAll } from '../../config/public.ts'
 import { type RawVolumeConfig, VolumeConfig as VolumeDocumentKind } from '../documents/volume.ts'
 import type { VolumeConfig } from '../resources/volume-config.ts'
 import { mebibyte } from '../sizes.ts'

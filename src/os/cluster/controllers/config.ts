@@ -1,5 +1,5 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { declared } from '../../config/declared.ts'
+import { declared } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { DiscoveryConfig } from '../resources/discovery-config.ts'
 import { Info } from '../resources/info.ts'

@@ -3,7 +3,7 @@
 import { core, type KubeClient } from '../../../kube/client.ts'
 import type { KubeObject } from '../../../kube/object.ts'
 import type { machine } from '../../../rpc/messages.ts'
-import { parseConfig } from '../../config/parse.ts'
+import { parseConfig } from '../../config/public.ts'
 import { ControllerManagerConfig } from '../../k8s/resources/controller-manager-config.ts'
 import { SchedulerConfig } from '../../k8s/resources/scheduler-config.ts'
 import { type ClusterView, everyone } from './view.ts'

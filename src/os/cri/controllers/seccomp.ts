@@ -1,6 +1,6 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import { mountId, VolumeMountStatus } from '../../block/resources/volume-mount.ts'
-import { declared } from '../../config/declared.ts'
+import { declared } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { SeccompProfile } from '../resources/seccomp-profile.ts'

@@ -1,11 +1,9 @@
 import { defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { declared } from '../../config/declared.ts'
+import { declared } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
-import { annotated, inEffect } from '../../k8s/component/settings.ts'
-import { defaultImages } from '../../k8s/images.ts'
-import { extraArgsOf, isControlPlane, kubernetesConfigOf } from '../../k8s/machine-config.ts'
+import { annotated, defaultImages, extraArgsOf, inEffect, isControlPlane, kubernetesConfigOf } from '../../k8s/public.ts'
 import { ComponentFallback } from '../../k8s/resources/component.ts'
-import { sharedAddresses } from '../../network/shared-addresses.ts'
+import { sharedAddresses } from '../../network/public.ts'
 import { EtcdConfig } from '../resources/etcd-config.ts'
 
 /** etcd's configuration from the machine configuration. */

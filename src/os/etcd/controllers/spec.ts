@@ -1,5 +1,5 @@
 import { defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { settingsAnnotation } from '../../k8s/component/settings.ts'
+import { settingsAnnotation } from '../../k8s/public.ts'
 import { HostnameStatus } from '../../network/resources/hostname.ts'
 import { NodeAddress } from '../../network/resources/node-address.ts'
 import { etcdAddresses } from '../addresses.ts'

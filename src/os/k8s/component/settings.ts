@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import type { Resource, SpecOf } from '../../../cosi/resource.ts'
 import { formatPath } from '../../../document/path.ts'
-import { changedPlaces } from '../../config/history/changes.ts'
+import { changedPlaces } from '../../config/public.ts'
 import type { KubernetesConfig } from '../machine-config.ts'
 import type { ComponentFallback } from '../resources/component.ts'
 

@@ -8,7 +8,7 @@
  */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { SpecMount } from '../../../supervise/containerd/spec.ts'
-import { bindMount } from '../../cri/service-container.ts'
+import { bindMount } from '../../cri/public.ts'
 import type { Kernel } from '../../kernel.ts'
 import type { KubeletSpec } from '../resources/kubelet.ts'
 

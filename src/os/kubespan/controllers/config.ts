@@ -1,5 +1,5 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { declared, find, findAll } from '../../config/declared.ts'
+import { declared, find, findAll } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { KubeSpanConfig as KubeSpanConfigDocument, KubeSpanEndpointsConfig } from '../documents/kubespan.ts'
 import { KubeSpanConfig } from '../resources/kube-span-config.ts'

@@ -4,12 +4,21 @@ import { parameterValues, parseCommandLine } from '../../../wire/command-line.ts
 import { messageOf } from '../../../wire/error-message.ts'
 import { FatVolume, formatFat } from '../../../wire/fat/volume.ts'
 import type { Machine } from '../../area.ts'
-import { known, readDiskTable, withDevice, writeDiskTable } from '../../block/device.ts'
-import { chooseInstallDisk, InstallDiskError } from '../../block/install-disk.ts'
-import { DiskOccupied, DiskTooSmall, type LaidOut, layOutDisk } from '../../block/layout.ts'
+import type { LaidOut } from '../../block/layout.ts'
+import {
+  blockDevices,
+  chooseInstallDisk,
+  DiskOccupied,
+  DiskTooSmall,
+  InstallDiskError,
+  known,
+  layOutDisk,
+  readDiskTable,
+  withDevice,
+  writeDiskTable,
+} from '../../block/public.ts'
 import { Disk } from '../../block/resources/disk.ts'
-import { blockDevices } from '../../block/sysfs.ts'
-import { declared } from '../../config/declared.ts'
+import { declared } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { findRelease, isOwnRelease, releaseOfMedium } from '../release/find-release.ts'
 import { filesFor, type Release, ReleaseError, slotRelease, verifyFiles } from '../release/release.ts'

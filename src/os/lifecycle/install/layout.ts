@@ -1,6 +1,6 @@
 /** Partition layout of the system disk. */
 import type { PlannedPartition } from '../../block/layout.ts'
-import { mebibyte } from '../../block/sizes.ts'
+import { mebibyte } from '../../block/public.ts'
 
 /** The firmware of a machine. */
 export type Firmware = 'uefi' | 'bios'

@@ -1,10 +1,17 @@
 /** Plans an installation without writing anything. */
 import type { Machine } from '../../area.ts'
-import { probeDevice } from '../../block/device.ts'
-import { chooseInstallDisk, describeDisks, InstallDiskError, type KnownDisk } from '../../block/install-disk.ts'
-import { type LaidOut, planDisk, refuseOccupied } from '../../block/layout.ts'
+import type { KnownDisk } from '../../block/install-disk.ts'
+import type { LaidOut } from '../../block/layout.ts'
+import {
+  chooseInstallDisk,
+  describeDisks,
+  InstallDiskError,
+  planDisk,
+  prettyBinarySize,
+  probeDevice,
+  refuseOccupied,
+} from '../../block/public.ts'
 import { Disk } from '../../block/resources/disk.ts'
-import { prettyBinarySize } from '../../block/sizes.ts'
 import type { Kernel } from '../../kernel.ts'
 import { type Firmware, installPartitions, leastDisk, unfinished } from './layout.ts'
 

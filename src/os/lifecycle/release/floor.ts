@@ -3,7 +3,7 @@
  * so without a floor anyone allowed to upgrade could bring back every fixed flaw.
  */
 import type { Machine } from '../../area.ts'
-import { metaTags } from '../../block/meta/meta.ts'
+import { metaTags } from '../../block/public.ts'
 
 /** The numbers of a version. A suffix, as in `v1.13.100-3-gabcdef`, is ignored. */
 function numbersOf(version: string): readonly number[] | undefined {

@@ -1,5 +1,5 @@
 import type { Machine } from '../../area.ts'
-import { dashboardTerminal } from '../../runtime/dashboard-terminal.ts'
+import { dashboardTerminal } from '../../runtime/public.ts'
 import type { Task } from '../sequencer.ts'
 import { startService } from '../services.ts'
 

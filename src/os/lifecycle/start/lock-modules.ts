@@ -1,6 +1,6 @@
 import type { Logger } from '../../../cosi/log.ts'
 import type { Machine } from '../../area.ts'
-import { lock, moduleLoader } from '../../runtime/module-loader.ts'
+import { lock, moduleLoader } from '../../runtime/public.ts'
 import { KernelModuleSpec } from '../../runtime/resources/kernel-module.ts'
 import type { Task } from '../sequencer.ts'
 

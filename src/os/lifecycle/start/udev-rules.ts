@@ -1,7 +1,7 @@
 import type { Machine } from '../../area.ts'
-import { declared } from '../../config/declared.ts'
+import { declared } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
-import { udevadm } from '../../runtime/udevadm.ts'
+import { udevadm } from '../../runtime/public.ts'
 import type { Task } from '../sequencer.ts'
 
 /** A writable directory from which udevd reads rules. */

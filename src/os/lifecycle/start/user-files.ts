@@ -1,8 +1,8 @@
 import { messageOf } from '../../../wire/error-message.ts'
 import type { Machine } from '../../area.ts'
-import { declared } from '../../config/declared.ts'
+import { declared } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
-import { writeUserFiles } from '../../files/user-files.ts'
+import { writeUserFiles } from '../../files/public.ts'
 import { Diagnostic } from '../../runtime/resources/diagnostic.ts'
 import type { Task } from '../sequencer.ts'
 

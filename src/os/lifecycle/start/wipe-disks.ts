@@ -1,7 +1,7 @@
 import type { Machine } from '../../area.ts'
+import { wipeDevice, wipeLabels } from '../../block/public.ts'
 import { SystemDisk } from '../../block/resources/system-disk.ts'
 import { VolumeStatus } from '../../block/resources/volume-status.ts'
-import { wipeDevice, wipeLabels } from '../../block/wipe.ts'
 import type { Phase, Task } from '../sequencer.ts'
 
 /** What a kernel parameter requests to wipe: the whole system disk, some of its partitions, or other disks. */

@@ -1,6 +1,6 @@
 /** Serializes upgrades of control plane nodes: the upgrading node holds a claim in etcd, over its reboot, until it is healthy. */
 import type { Machine } from '../../area.ts'
-import { localEtcd } from '../../etcd/endpoints.ts'
+import { localEtcd } from '../../etcd/public.ts'
 import { Nodename } from '../../k8s/resources/nodename.ts'
 
 const name = 'ichor:v1:upgrade'

@@ -1,8 +1,8 @@
 /** Preflight of an upgrade: what it would do, and what prevents it. Nothing is written. */
 import type { Machine } from '../../area.ts'
-import { declared } from '../../config/declared.ts'
+import { declared } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
-import { isRegistered } from '../../k8s/node/drain.ts'
+import { isRegistered } from '../../k8s/public.ts'
 import { installSettings } from '../install/install-system.ts'
 import { ownParameters } from '../install/layout.ts'
 import { tooOld } from '../release/floor.ts'

@@ -1,7 +1,7 @@
 /** Upgrade state in META: the trial in progress, and failed releases. */
 import * as v from 'valibot'
 import type { Machine } from '../../area.ts'
-import { metaTags } from '../../block/meta/meta.ts'
+import { metaTags } from '../../block/public.ts'
 
 const slot = v.picklist(['a', 'b'])
 

@@ -1,7 +1,7 @@
 /** Decides a trial: a release is marked good once the machine is as healthy as before; otherwise it is rolled back. */
 import { parameterValues, parseCommandLine } from '../../../wire/command-line.ts'
 import type { Machine } from '../../area.ts'
-import { metaTags } from '../../block/meta/meta.ts'
+import { metaTags } from '../../block/public.ts'
 import { NodeStatus } from '../../k8s/resources/node.ts'
 import { Nodename } from '../../k8s/resources/nodename.ts'
 import { NodeAddress } from '../../network/resources/node-address.ts'

@@ -1,7 +1,7 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { DocumentOf } from '../../../document/kind.ts'
-import { declared, find, findAll } from '../../config/declared.ts'
+import { declared, find, findAll } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { NetworkDefaultActionConfig, NetworkRuleConfig, portRange } from '../documents/firewall.ts'

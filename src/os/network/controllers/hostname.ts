@@ -2,7 +2,7 @@ import { type Controller, defineController, shared, weak } from '../../../cosi/c
 import { merge, strongest } from '../../../cosi/merge.ts'
 import { transform } from '../../../cosi/transform.ts'
 import { Identity } from '../../cluster/resources/identity.ts'
-import { declared, find } from '../../config/declared.ts'
+import { declared, find } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { type BootNetwork, silentBoot } from '../boot-network.ts'

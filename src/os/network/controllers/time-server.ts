@@ -1,7 +1,7 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import { merge, strongest } from '../../../cosi/merge.ts'
 import { transform } from '../../../cosi/transform.ts'
-import { declared, find } from '../../config/declared.ts'
+import { declared, find } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { TimeSyncConfig } from '../../time/documents/time-sync.ts'
 import { type BootNetwork, silentBoot } from '../boot-network.ts'

@@ -1,6 +1,6 @@
 import type { Reader } from '../../../cosi/controller.ts'
 import type { Resource, SpecOf } from '../../../cosi/resource.ts'
-import { declared } from '../../config/declared.ts'
+import { declared } from '../../config/public.ts'
 import type { BootNetwork } from '../boot-network.ts'
 import type { NetworkInterface } from '../documents/machine-network.ts'
 import type { LinkStatus } from '../resources/link.ts'

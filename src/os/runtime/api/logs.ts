@@ -3,7 +3,7 @@ import { type Method, readers, serverStream, unary } from '../../../rpc/server/m
 import { RpcError } from '../../../rpc/status.ts'
 import type { LogQuery } from '../../../supervise/log-ring.ts'
 import type { Machine } from '../../area.ts'
-import { listContainers } from '../../cri/containers.ts'
+import { listContainers } from '../../cri/public.ts'
 import type { Kernel } from '../../kernel.ts'
 import { followFile } from '../follow-file.ts'
 import { kernelLines } from '../kernel-lines.ts'

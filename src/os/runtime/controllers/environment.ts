@@ -1,5 +1,5 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { declared, findAll } from '../../config/declared.ts'
+import { declared, findAll } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { EnvironmentConfig } from '../documents/environment.ts'
 import { Environment } from '../resources/environment.ts'

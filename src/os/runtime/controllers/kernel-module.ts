@@ -1,6 +1,6 @@
 import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
 import { parseModules } from '../../../wire/proc/modules.ts'
-import { declared } from '../../config/declared.ts'
+import { declared } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { lock, ModulesLocked, moduleLoader } from '../module-loader.ts'

@@ -1,5 +1,5 @@
 import { type Controller, defineController, exclusive, shared, strong, weak } from '../../../cosi/controller.ts'
-import { declared } from '../../config/declared.ts'
+import { declared } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { KernelParamDefaultSpec, KernelParamSpec, KernelParamStatus } from '../resources/kernel-param.ts'

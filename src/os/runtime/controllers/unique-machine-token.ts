@@ -1,5 +1,5 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { declared, find } from '../../config/declared.ts'
+import { declared, find } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { SideroLinkConfig } from '../../siderolink/documents/siderolink.ts'
 import { MetaKey, MetaLoad } from '../resources/meta.ts'

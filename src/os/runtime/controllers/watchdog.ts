@@ -1,6 +1,6 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import { formatDuration, milliseconds } from '../../../wire/duration.ts'
-import { declared, find } from '../../config/declared.ts'
+import { declared, find } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { WatchdogTimerConfig as WatchdogTimerDocument } from '../documents/watchdog-timer.ts'

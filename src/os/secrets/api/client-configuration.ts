@@ -1,8 +1,7 @@
 import { fromBase64, year } from '../../../pki/certificate.ts'
 import { allRoles, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
-import { formatClientConfig, newClientConfig } from '../../config/generate/talosconfig.ts'
-import { configOf } from '../../config/parse.ts'
+import { configOf, formatClientConfig, newClientConfig } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { OSRootSecret } from '../resources/os-root-secret.ts'
 

@@ -1,10 +1,8 @@
 import type { ServiceDefinition, StoreView } from '../../../supervise/definition.ts'
 import { tcpProbe } from '../../../supervise/probe.ts'
 import type { Machine } from '../../area.ts'
-import { daemonEnvironment } from '../../cri/daemon-environment.ts'
-import { systemDaemon } from '../../cri/daemons.ts'
-import { bindMount, hiddenMounts, serviceContainer, systemRoot } from '../../cri/service-container.ts'
-import { networkConditions, timeConditions } from '../../network/conditions.ts'
+import { bindMount, daemonEnvironment, hiddenMounts, serviceContainer, systemDaemon, systemRoot } from '../../cri/public.ts'
+import { networkConditions, timeConditions } from '../../network/public.ts'
 import { TrustdCertificate } from '../resources/trustd-certificate.ts'
 
 const uid = 51

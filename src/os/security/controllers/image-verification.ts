@@ -1,5 +1,5 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { declared, find } from '../../config/declared.ts'
+import { declared, find } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { ImageVerificationConfig } from '../../cri/documents/image-verification.ts'
 import { ImageVerificationRule } from '../resources/image-verification-rule.ts'

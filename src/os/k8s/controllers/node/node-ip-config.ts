@@ -1,7 +1,7 @@
 import { defineController, exclusive, weak } from '../../../../cosi/controller.ts'
-import { declared } from '../../../config/declared.ts'
+import { declared } from '../../../config/public.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
-import { sharedAddresses } from '../../../network/shared-addresses.ts'
+import { sharedAddresses } from '../../../network/public.ts'
 import { kubernetesConfigOf, podSubnets, serviceSubnets } from '../../machine-config.ts'
 import { NodeIPConfig } from '../../resources/node-ip.ts'
 

@@ -1,6 +1,6 @@
 import { defineController, exclusive, weak } from '../../../../cosi/controller.ts'
 import { isIPv6 } from '../../../../wire/prefix.ts'
-import { allowedAddresses } from '../../../network/allowed-addresses.ts'
+import { allowedAddresses } from '../../../network/public.ts'
 import { NodeAddress } from '../../../network/resources/node-address.ts'
 import { NodeIP, NodeIPConfig } from '../../resources/node-ip.ts'
 

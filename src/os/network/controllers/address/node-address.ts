@@ -1,7 +1,7 @@
 import { type Controller, defineController, exclusive, weak } from '../../../../cosi/controller.ts'
 import type { SpecOf } from '../../../../cosi/resource.ts'
 import { containsAddress, type Prefix, parsePrefix } from '../../../../wire/prefix.ts'
-import { declared } from '../../../config/declared.ts'
+import { declared } from '../../../config/public.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { AddressStatus } from '../../resources/address.ts'
 import { LinkStatus } from '../../resources/link.ts'

@@ -1,7 +1,7 @@
 import { type Controller, defineController, exclusive, shared, weak } from '../../../../cosi/controller.ts'
 import { parseIp } from '../../../../wire/ip.ts'
 import { Member } from '../../../cluster/resources/member.ts'
-import { declared } from '../../../config/declared.ts'
+import { declared } from '../../../config/public.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import type { Kernel } from '../../../kernel.ts'
 import type { Resolver } from '../../dns/resolver.ts'

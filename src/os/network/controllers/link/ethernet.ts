@@ -2,7 +2,7 @@ import { type Controller, defineController, exclusive, shared, weak } from '../.
 import type { SpecOf } from '../../../../cosi/resource.ts'
 import type { Ethernet, EthernetChange } from '../../../../linux/net/ethtool.ts'
 import { messageOf } from '../../../../wire/error-message.ts'
-import { declared, findAll } from '../../../config/declared.ts'
+import { declared, findAll } from '../../../config/public.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import type { Kernel } from '../../../kernel.ts'
 import { DevicesStatus } from '../../../runtime/resources/devices-status.ts'

@@ -1,7 +1,7 @@
 import { type Controller, defineController, exclusive, strong, weak } from '../../../../cosi/controller.ts'
 import type { SpecOf } from '../../../../cosi/resource.ts'
 import { CelError } from '../../../../document/cel/error.ts'
-import { declared, findAll } from '../../../config/declared.ts'
+import { declared, findAll } from '../../../config/public.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import type { Kernel } from '../../../kernel.ts'
 import { LinkAliasConfig } from '../../documents/link.ts'

@@ -1,7 +1,7 @@
 import { type Controller, defineController, shared, strong, weak } from '../../../../cosi/controller.ts'
 import { merge, strongest } from '../../../../cosi/merge.ts'
 import type { SpecOf } from '../../../../cosi/resource.ts'
-import { declared, findAll } from '../../../config/declared.ts'
+import { declared, findAll } from '../../../config/public.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import type { Kernel } from '../../../kernel.ts'
 import { type BootNetwork, silentBoot } from '../../boot-network.ts'

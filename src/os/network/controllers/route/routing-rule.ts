@@ -2,7 +2,7 @@ import { type Controller, defineController, exclusive, shared, strong, weak } fr
 import { merge, strongest } from '../../../../cosi/merge.ts'
 import type { SpecOf } from '../../../../cosi/resource.ts'
 import type { Rule } from '../../../../linux/net/rtnetlink.ts'
-import { declared, findAll } from '../../../config/declared.ts'
+import { declared, findAll } from '../../../config/public.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import type { Kernel } from '../../../kernel.ts'
 import { RoutingRuleConfig } from '../../documents/routing.ts'

@@ -1,0 +1,20 @@
+/** What other areas may use of this one besides its resources and documents. */
+
+// Installation and slots read and write the table of the system disk.
+export { known, probeDevice, readDiskTable, withDevice, writeDiskTable } from './device.ts'
+// Installation chooses its disk by the selector of the configuration.
+export { chooseInstallDisk, describeDisks, InstallDiskError } from './install-disk.ts'
+// Installation plans and writes the partitions; slots find theirs among them.
+export { DiskOccupied, DiskTooSmall, laidOut, layOutDisk, planDisk, refuseOccupied } from './layout.ts'
+// Releases keep their state under these tags.
+export { metaTags } from './meta/meta.ts'
+// Plans and errors of an installation name sizes.
+export { mebibyte, prettyBinarySize } from './sizes.ts'
+// Installation looks for disks before there are resources of them.
+export { blockDevices } from './sysfs.ts'
+// The boot sequence waits for these volumes.
+export { systemLabels } from './volumes/folders.ts'
+// Sequences mount and release volumes; the identities of a node wait for STATE.
+export { beginVolumes, endVolumes, mountVolume, stateIsAwaited, unmountVolume, untilMounted } from './volumes/requests.ts'
+// Reset and start wipe disks.
+export { wipeDevice, wipeLabels } from './wipe.ts'

@@ -1,0 +1,18 @@
+/** What other areas may use of this one besides its resources and documents. */
+
+// The first installation copies these files to STATE.
+export { configPaths } from './config-state.ts'
+// Every area reads its sections and documents of the configuration.
+export { declared, find, findAll } from './declared.ts'
+// The API issues client configurations.
+export { formatClientConfig, newClientConfig } from './generate/talosconfig.ts'
+// Settings of components are compared as configurations are.
+export { changedPlaces } from './history/changes.ts'
+// Explanations name the change that preceded a failure.
+export { ConfigHistory, notReached } from './history/history.ts'
+// Explanations name the change that preceded a failure.
+export { lastChangeOf } from './history/last-change.ts'
+// Methods of releases are open in maintenance.
+export { inMaintenance } from './maintenance.ts'
+// Reads a configuration with all documents, or one that is in no resource.
+export { configOf, parseConfig } from './parse.ts'

@@ -1,0 +1,10 @@
+/** What other areas may use of this one besides its resources and documents. */
+
+// An upgrade checks the quorum by member ids.
+export { hexId, memberIdOf } from './client.ts'
+// An upgrade holds the cluster's claim, and asks other members.
+export { etcdClientOf, localEtcd } from './endpoints.ts'
+// A reset leaves the cluster of etcd.
+export { etcdLeave } from './leave.ts'
+// Explanations show the members as each of them sees the cluster.
+export { majorityOf, viewEtcd } from './view.ts'
