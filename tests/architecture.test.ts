@@ -135,7 +135,7 @@ const present = new Set(files)
 const inside = imports.filter(({ to }) => present.has(to) || to.startsWith('..'))
 const outside = imports.filter((entry) => !inside.includes(entry))
 
-const told = (entries: readonly Import[]) => entries.map(({ from, to }) => `${from} → ${to}`)
+const told = (entries: readonly Pick<Import, 'from' | 'to'>[]) => entries.map(({ from, to }) => `${from} → ${to}`)
 
 describe('rooms', () => {
   test('are all known', () => {

@@ -2,7 +2,7 @@
 
 // An upgrade checks the quorum by member ids.
 export { hexId, memberIdOf } from './client.ts'
-// An upgrade holds the cluster's claim, and asks other members.
+// An upgrade holds the cluster's claim and queries the other members.
 export { etcdClientOf, localEtcd } from './endpoints.ts'
 // A reset leaves the cluster of etcd.
 export { etcdLeave } from './leave.ts'
