@@ -1,5 +1,7 @@
 import { expect, test } from 'bun:test'
-import { type ContainerPlan, containerSpec, diskDirectories } from '../../../src/programs/node-supervisor/container-spec.ts'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type ContainerPlan, containerSpec, diskDirectories, initHeap } from '../../../src/programs/node-supervisor/container-spec.ts'
 
 const plan: ContainerPlan = {
   hostname: 'demo-worker-1',
@@ -27,6 +29,11 @@ test('mounts that a node makes stay in the node', () => {
     expect(options.indexOf('rprivate')).toBeLessThan(options.indexOf('rshared'))
     expect(options).toContain('rprivate')
   }
+})
+
+test('init collects its garbage in time, in a container and on a machine', () => {
+  expect(containerSpec(plan).process.env).toContain(initHeap)
+  expect(readFileSync(join(import.meta.dir, '../../../rootfs/stage0/stage0.c'), 'utf8')).toContain(`"${initHeap}"`)
 })
 
 test('nothing is granted beyond what was handed in', () => {
