@@ -216,16 +216,29 @@ export class Share {
     if (by < 0) this.#look()
   }
 
+  /** Whether it has neither connections nor calls. */
+  get isEmpty(): boolean {
+    return this.used.connections === 0 && this.used.calls === 0
+  }
+
   #look(): void {
-    if (this.used.connections === 0 && this.used.calls === 0) this.#empty()
+    if (this.isEmpty) this.#empty()
   }
 }
+
+/** Shares of clients without connections and calls that are kept, and addresses whose keys are. */
+const mostIdle = 64
+const mostPlaces = 256
 
 /** All clients of a server. */
 export class Shares {
   readonly #limits: ShareLimits
   readonly #shares = new Map<string, Share>()
   readonly #groups = new Map<string, Group>()
+  /** Shares that were empty at least once since they were added. */
+  readonly #idle = new Map<Share, readonly Group[]>()
+  /** The keys of addresses. */
+  readonly #places = new Map<string, string>()
   readonly #all: Group
   readonly #turns = new Turns()
   readonly #coolDown: CoolDown
@@ -239,14 +252,14 @@ export class Shares {
 
   /** The share of a client; a client without identity is counted by its address, one without address by its identity. */
   of({ address, identity }: { readonly address?: string | undefined; readonly identity?: string | undefined }): Share {
-    const place = address === undefined ? '' : addressKey(address)
+    const place = address === undefined ? '' : this.#place(address)
     const key = `${identity ?? ''}@${place}`
     const known = this.#shares.get(key)
     if (known) return known
     const groups = [this.#all]
     if (place !== '') groups.push(this.#group(`address ${place}`, `address ${place}`, this.#limits.address))
     if (identity !== undefined) groups.push(this.#group(`identity ${identity}`, 'this identity', this.#limits.identity))
-    const share = new Share(key, groups, this.#turns, this.#coolDown, () => this.#forget(share, groups))
+    const share = new Share(key, groups, this.#turns, this.#coolDown, () => this.#rest(share, groups))
     for (const group of groups) group.shares.add(share)
     this.#shares.set(key, share)
     return share
@@ -258,6 +271,27 @@ export class Shares {
     const group = new Group(key, name, limits)
     this.#groups.set(key, group)
     return group
+  }
+
+  #place(address: string): string {
+    let place = this.#places.get(address)
+    if (place === undefined) {
+      if (this.#places.size >= mostPlaces) this.#places.clear()
+      place = addressKey(address)
+      this.#places.set(address, place)
+    }
+    return place
+  }
+
+  /** Keeps some empty shares: a caller that comes through another node has no connection here between its calls. */
+  #rest(share: Share, groups: readonly Group[]): void {
+    this.#idle.set(share, groups)
+    if (this.#idle.size <= mostIdle) return
+    for (const [oldest, of] of this.#idle) {
+      this.#idle.delete(oldest)
+      if (oldest.isEmpty) this.#forget(oldest, of)
+      return
+    }
   }
 
   #forget(share: Share, groups: readonly Group[]): void {

@@ -226,6 +226,24 @@ describe('headers', () => {
   })
 })
 
+test('a share is kept for the next calls of its client, until many others were used since', () => {
+  const shares = new Shares({ address: many, identity: many, all: many })
+  const use = (address: string) => {
+    const share = shares.of({ address })
+    const call = new Fake(share)
+    expect(share.open(call)).toBeUndefined()
+    return { share, end: () => share.close(call) }
+  }
+  const first = use('192.0.2.1')
+  first.end()
+  expect(use('192.0.2.1').share).toBe(first.share)
+  const second = use('192.0.2.2')
+  second.end()
+  for (let n = 3; n < 200; n++) use(`192.0.2.${n}`).end()
+  expect(shares.of({ address: '192.0.2.1' })).toBe(first.share)
+  expect(shares.of({ address: '192.0.2.2' })).not.toBe(second.share)
+})
+
 test('an address counts as itself, an IPv6 address as its /64 network', () => {
   expect(addressKey('::ffff:192.0.2.1')).toBe('192.0.2.1')
   expect(addressKey('192.0.2.1')).toBe('192.0.2.1')
