@@ -7,7 +7,7 @@ import { type Logger, silent } from '../../cosi/log.ts'
 import type { Store } from '../../cosi/store.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
 import { encode } from '../codec.ts'
-import { endWith, frameHeader, parseTimeout, responseHeaders, sealFrame } from '../frame.ts'
+import { endWith, frameHeader, parseTimeout, responseHeaders, sealFrame, statusTrailers } from '../frame.ts'
 import type { PeerSocket } from '../http2/output.ts'
 import type { ShareLimits } from '../http2/shares.ts'
 import type { Stream } from '../http2/stream.ts'
@@ -112,9 +112,10 @@ async function run(call: Call, { method, shape }: Route): Promise<void> {
     ? manyRequests(stream, clock, shape, (reason) => call.leave(reason))
     : await call.unlessGone(oneRequest(stream, clock, shape))
   if (!shape.serverStreams) {
-    const reply = await call.unlessGone(handle(request, call))
+    const frame = frameOf(shape, (await call.unlessGone(handle(request, call))) as object)
+    // Headers, message and trailers in one turn are one write, and wake each hop on the way once.
     stream.respond(responseHeaders)
-    stream.write(frameOf(shape, reply as object))
+    stream.end(frame, statusTrailers())
     return
   }
   const replies = (handle(request, call) as AsyncIterable<object>)[Symbol.asyncIterator]()
@@ -181,7 +182,8 @@ class Call implements Context, AdmittedCall {
   #abort?: AbortController
   #left?: RpcError
   readonly #inMaintenance: () => boolean
-  readonly #waiting = new Set<(reason: RpcError) => void>()
+  /** Rejects what the call waits for. */
+  #waiting: ((reason: RpcError) => void) | undefined
   #deadline?: ReturnType<typeof setTimeout>
 
   constructor(stream: Stream, headers: Headers, method: Method, serving: Serving) {
@@ -231,19 +233,15 @@ class Call implements Context, AdmittedCall {
     this.method.admit?.(this.metadata)
   }
 
-  /** Waits for a value, but no longer than the caller does. */
-  async unlessGone<T>(value: T | Promise<T>): Promise<T> {
+  /** Waits for a value, but no longer than the caller does. One value at a time. */
+  unlessGone<T>(value: T | Promise<T>): T | Promise<T> {
     if (!(value instanceof Promise)) return value
     // Not Promise.race: it would keep a reaction for every reply of an endless stream.
-    const { promise, resolve, reject } = Promise.withResolvers<T>()
-    if (this.#left) reject(this.#left)
-    this.#waiting.add(reject)
-    value.then(resolve, reject)
-    try {
-      return await promise
-    } finally {
-      this.#waiting.delete(reject)
-    }
+    return new Promise<T>((resolve, reject) => {
+      if (this.#left) reject(this.#left)
+      this.#waiting = reject
+      value.then(resolve, reject)
+    })
   }
 
   end(): void {
@@ -255,7 +253,7 @@ class Call implements Context, AdmittedCall {
   /** Ends the call for a reason outside of its handler. */
   leave(reason: RpcError): void {
     this.#leave(reason)
-    for (const reject of this.#waiting) reject(reason)
+    this.#waiting?.(reason)
   }
 
   #leave(reason: RpcError): void {

@@ -101,10 +101,12 @@ export function oneMessage(stream: Stream, clock: RequestClock, limit: number): 
 }
 
 /** The request of a call that has just one. */
-export async function oneRequest(stream: Stream, clock: RequestClock, { request, requestLimit }: MethodShape): Promise<object> {
-  const { value, memory } = decoded(request, await oneMessage(stream, clock, requestLimit))
-  stream.charge(memory)
-  return value
+export function oneRequest(stream: Stream, clock: RequestClock, { request, requestLimit }: MethodShape): Promise<object> {
+  return oneMessage(stream, clock, requestLimit).then((message) => {
+    const { value, memory } = decoded(request, message)
+    stream.charge(memory)
+    return value
+  })
 }
 
 /** A decoded request, and the memory of its fields beyond its bytes. */
