@@ -26,7 +26,8 @@ const firstCapacity = 4096
 /** Splits a byte stream into messages. */
 export class FrameReader {
   readonly #limit: number
-  readonly #header = Buffer.alloc(frameHeader)
+  /** The header of a message, when it arrives in pieces. */
+  #header: Buffer | undefined
   #headerSize = 0
   /** Length of the current message; -1 while its header is incomplete. */
   #wanted = -1
@@ -48,11 +49,15 @@ export class FrameReader {
     for (;;) {
       if (this.#wanted < 0) {
         const taken = Math.min(frameHeader - this.#headerSize, chunk.length - at)
-        chunk.copy(this.#header, this.#headerSize, at, at + taken)
+        const whole = taken === frameHeader
+        if (!whole) {
+          this.#header ??= Buffer.alloc(frameHeader)
+          chunk.copy(this.#header, this.#headerSize, at, at + taken)
+        }
         this.#headerSize += taken
+        if (this.#headerSize === frameHeader) this.#wanted = whole ? this.#length(chunk, at) : this.#length(this.#header!, 0)
         at += taken
-        if (this.#headerSize < frameHeader) return
-        this.#wanted = this.#length()
+        if (this.#wanted < 0) return
       }
       const missing = this.#wanted - this.#size
       if (chunk.length - at < missing) {
@@ -72,9 +77,9 @@ export class FrameReader {
     if (this.#headerSize > 0) throw new RpcError('Internal', 'stream ended within a message')
   }
 
-  #length(): number {
-    if (this.#header[0] !== 0) throw new RpcError('Unimplemented', 'message is compressed: only identity encoding is understood')
-    const length = this.#header.readUInt32BE(1)
+  #length(header: Buffer, at: number): number {
+    if (header[at] !== 0) throw new RpcError('Unimplemented', 'message is compressed: only identity encoding is understood')
+    const length = header.readUInt32BE(at + 1)
     if (length > this.#limit)
       throw new RpcError('ResourceExhausted', `message of ${length} bytes is larger than the limit of ${this.#limit}`)
     return length

@@ -21,8 +21,9 @@ export function metadataOf(headers: Record<string, string | readonly string[] | 
   for (const name in headers) {
     const value = headers[name]
     if (value === undefined || name.startsWith(':') || reserved.has(name)) continue
+    const values = typeof value === 'string' ? [value] : value
     // Binary values may be joined with commas, which base64 does not contain.
-    metadata[name] = name.endsWith('-bin') ? [value].flat().flatMap((joined) => joined.split(',')) : [value].flat()
+    metadata[name] = name.endsWith('-bin') ? values.flatMap((joined) => joined.split(',')) : values
   }
   return metadata
 }

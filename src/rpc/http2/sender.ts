@@ -41,7 +41,7 @@ export class Sender {
     for (let at = 0, type: number = frameType.HEADERS; at === 0 || at < block.length; at += size, type = frameType.CONTINUATION) {
       const last = at + size >= block.length
       const flags = (last ? flag.END_HEADERS : 0) | (end && at === 0 ? flag.END_STREAM : 0)
-      this.output.frame(type, flags, stream.id, block.subarray(at, at + size))
+      this.output.frame(type, flags, stream.id, at === 0 && last ? block : block.subarray(at, at + size))
     }
     this.output.schedule()
     if (end) this.#end(stream)

@@ -94,8 +94,8 @@ export class Stream implements Holder {
   #tailUsed = 0
   #reader: StreamReader | undefined
   #inbox: Arrival[] | undefined
-  #closers: (() => void)[] = []
-  #waiters: (() => void)[] = []
+  #closers: (() => void)[] | undefined
+  #waiters: (() => void)[] | undefined
 
   constructor(connection: Carrier) {
     this.connection = connection
@@ -156,13 +156,15 @@ export class Stream implements Holder {
   /** Calls back once the buffer has space again, or never will. */
   drained(then: () => void): void {
     if (this.closed || !this.full) then()
-    else this.#waiters.push(then)
+    else if (this.#waiters) this.#waiters.push(then)
+    else this.#waiters = [then]
   }
 
   /** Calls back when the stream has ended; `failure` is the reason if that was early. */
   whenClosed(then: () => void): void {
     if (this.closed) then()
-    else this.#closers.push(then)
+    else if (this.#closers) this.#closers.push(then)
+    else this.#closers = [then]
   }
 
   /** The received bytes, released as they are consumed. Throws StreamError when the stream fails. */
@@ -262,8 +264,10 @@ export class Stream implements Holder {
 
   /** There may be space again. */
   wake(): void {
-    if (this.#waiters.length === 0 || (this.full && !this.closed)) return
-    for (const waiter of this.#waiters.splice(0)) waiter()
+    const waiters = this.#waiters
+    if (!waiters || (this.full && !this.closed)) return
+    this.#waiters = undefined
+    for (const waiter of waiters) waiter()
   }
 
   finish(failure?: StreamError): void {
@@ -276,6 +280,8 @@ export class Stream implements Holder {
     this.#tail = undefined
     this.share?.close(this)
     this.wake()
-    for (const closer of this.#closers.splice(0)) closer()
+    const closers = this.#closers
+    this.#closers = undefined
+    if (closers) for (const closer of closers) closer()
   }
 }

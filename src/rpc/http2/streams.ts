@@ -17,8 +17,9 @@ export class Streams {
   readonly #open = new Map<number, Stream>()
   /** Requests beyond the server's limit of concurrent streams. */
   readonly #waiting: { stream: Stream; headers: OutgoingHeaders }[] = []
-  /** Recently ended streams of a server: whether this side reset them. */
-  readonly #ended = new Map<number, boolean>()
+  /** Ids of recently ended streams of a server, negative when this side reset them; the oldest is overwritten first. */
+  readonly #ended: number[] = []
+  #oldest = 0
   #nextId = 1
   /** Resets that the peer may still cause. */
   readonly #resets = new TokenBucket({ rate: resetsPerSecond, burst: resetBurst })
@@ -65,7 +66,8 @@ export class Streams {
 
   /** Whether this side reset an ended stream; undefined when that is no longer known. */
   brokenByUs(id: number): boolean | undefined {
-    return this.#ended.get(id)
+    if (this.#ended.includes(-id)) return true
+    return this.#ended.includes(id) ? false : undefined
   }
 
   /** Opens a local stream, now or when the server allows one more. */
@@ -182,11 +184,7 @@ export class Streams {
   }
 
   #remember(id: number, broken: boolean): void {
-    this.#ended.set(id, broken)
-    if (this.#ended.size <= remembered) return
-    for (const oldest of this.#ended.keys()) {
-      this.#ended.delete(oldest)
-      break
-    }
+    this.#ended[this.#oldest] = broken ? -id : id
+    this.#oldest = (this.#oldest + 1) % remembered
   }
 }

@@ -3,7 +3,7 @@
  * service that the process belongs to. A process that belongs to no service gets none.
  */
 import type { PeerSocket } from '../http2/output.ts'
-import { type Caller, namedRoles } from './call.ts'
+import type { Caller } from './call.ts'
 import { allRoles, type Role } from './method.ts'
 
 const limits: Record<string, readonly Role[]> = {
@@ -25,12 +25,33 @@ export function serviceRoles(service: string | undefined): readonly Role[] {
  * connection; a negative result is not, because a process may call before its supervisor has registered it.
  */
 export function peerRoles(serviceOf: (socket: PeerSocket) => string | undefined): (caller: Caller) => ReadonlySet<Role> {
-  const known = new WeakMap<PeerSocket, string>()
-  return (caller) => {
-    const service = known.get(caller.socket) ?? serviceOf(caller.socket)
-    if (service !== undefined) known.set(caller.socket, service)
-    const allowed = serviceRoles(service)
-    const claimed = namedRoles(caller)
-    return new Set(allowed.filter((role) => claimed.has(role)))
+  const known = new WeakMap<PeerSocket, GrantedRoles>()
+  return ({ socket, metadata }) => {
+    let granted = known.get(socket)
+    if (!granted) {
+      const service = serviceOf(socket)
+      granted = new GrantedRoles(serviceRoles(service))
+      if (service !== undefined) known.set(socket, granted)
+    }
+    return granted.of(metadata['talos-role'] ?? [])
+  }
+}
+
+/** Claims of a connection that are remembered: apid, which claims the roles of each client, has a connection for each. */
+const mostClaims = 8
+
+/** The roles that a service gets of those it claims. */
+class GrantedRoles {
+  readonly #sets = new Map<string, ReadonlySet<Role>>()
+
+  constructor(readonly allowed: readonly Role[]) {}
+
+  of(claimed: readonly string[]): ReadonlySet<Role> {
+    const key = claimed.length === 1 ? claimed[0]! : claimed.join()
+    const known = this.#sets.get(key)
+    if (known) return known
+    const roles = new Set(this.allowed.filter((role) => claimed.includes(role)))
+    if (this.#sets.size < mostClaims && key.length < 256) this.#sets.set(key, roles)
+    return roles
   }
 }
