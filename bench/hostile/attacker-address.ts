@@ -1,10 +1,10 @@
-/** A network namespace on the cluster's bridge: attackers have an address of their own, as limits are those of an address. */
+/** A network namespace on the cluster's bridge. It gives attackers a separate address, because limits apply per address. */
 import { execFileSync } from 'node:child_process'
 
 const name = 'ichor-attacker'
 const [outer, inner] = ['ichattack0', 'ichattack1']
 
-/** Makes the namespace, with the last address but one of the node's network; `remove` takes it away. */
+/** Creates the namespace with the address .253 of the node's /24 network. */
 export function attackerAddress(node: string): { readonly command: readonly string[]; remove(): void } {
   const ip = (...args: string[]) => execFileSync('ip', args, { encoding: 'utf8' })
   const remove = () => {
@@ -15,7 +15,7 @@ export function attackerAddress(node: string): { readonly command: readonly stri
       try {
         execFileSync('ip', args, { stdio: 'ignore' })
       } catch {
-        // It is not there.
+        // It does not exist.
       }
   }
   remove()

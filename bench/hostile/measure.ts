@@ -1,20 +1,20 @@
-/** What others get while a node is under attack, and what its programs hold. */
+/** Measures latency for other clients while a node is under attack, and the memory of its programs. */
 import { connect } from '../../src/rpc/client/channel.ts'
 import type { TlsOptions } from '../../src/rpc/client/dial.ts'
 import { type BenchNode, memoryOf } from '../cluster.ts'
 import { type Renewing, renewals } from './renewals.ts'
 import { Series, type Times } from './series.ts'
 
-/** Where and as whom to measure. */
+/** The node to measure, and the credentials to use. */
 export interface Measured {
   readonly node: BenchNode
   readonly tls: TlsOptions
-  /** How a worker's certificate is renewed meanwhile. */
+  /** The renewal of a worker's certificate during the attack. */
   readonly renewal?: Omit<Renewing, 'milliseconds'>
   readonly milliseconds: number
 }
 
-/** What came of it. */
+/** The result of a measurement. */
 export interface Figures {
   readonly version: Times
   readonly connection: Times
@@ -25,7 +25,7 @@ export interface Figures {
 const limit = 128 << 20
 const growth = 64 << 20
 
-/** Bounds that the figures do not keep. */
+/** Bounds that the figures exceed, as messages. */
 export function bounds({ version, connection, renewal, memory }: Figures): string[] {
   const found: string[] = []
   if (version.p99 >= 250) found.push(`version p99 is ${version.p99.toFixed(0)} ms`)
@@ -39,24 +39,24 @@ export function bounds({ version, connection, renewal, memory }: Figures): strin
   return found
 }
 
-/** Calls, connects and renews for a while, one after another each, and records memory. */
+/** Calls, connects and renews, each in its own sequence, for the given time, and records memory. */
 export async function measure({ node, tls, renewal, milliseconds }: Measured): Promise<Figures> {
   const end = performance.now() + milliseconds
   const target = { address: `${node.ip}:50000`, tls }
   const standing = connect(target)
   const version = new Series()
   const connection = new Series()
-  const ask = (channel: ReturnType<typeof connect>) => channel.unary('machine.MachineService/Version', {}, { deadline: 10_000 })
-  const repeat = async (series: Series, pause: number, what: () => Promise<unknown>) => {
+  const versionCall = (channel: ReturnType<typeof connect>) => channel.unary('machine.MachineService/Version', {}, { deadline: 10_000 })
+  const repeat = async (series: Series, delay: number, what: () => Promise<unknown>) => {
     while (performance.now() < end) {
       await series.time(what)
-      await Bun.sleep(pause)
+      await Bun.sleep(delay)
     }
   }
-  const afresh = async () => {
+  const onNewConnection = async () => {
     const channel = connect(target)
     try {
-      await ask(channel)
+      await versionCall(channel)
     } finally {
       channel.close()
     }
@@ -64,14 +64,14 @@ export async function measure({ node, tls, renewal, milliseconds }: Measured): P
   const memory = watchMemory(node)
   const [renewed] = await Promise.all([
     renewal ? renewals({ ...renewal, milliseconds }) : new Series().times(),
-    repeat(version, 20, () => ask(standing)),
-    repeat(connection, 500, afresh),
+    repeat(version, 20, () => versionCall(standing)),
+    repeat(connection, 500, onNewConnection),
   ])
   standing.close()
   return { version: version.times(), connection: connection.times(), renewal: renewed, memory: memory() }
 }
 
-/** Samples what a node's programs have for themselves; the result ends it. */
+/** Samples the anonymous memory of a node's programs until the returned function is called. */
 function watchMemory(node: BenchNode): () => Map<string, { before: number; peak: number; restarted: boolean }> {
   const begun = node.processes()
   const seen = new Map(

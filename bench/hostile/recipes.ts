@@ -1,6 +1,6 @@
 /**
- * What clients can do that mean no good, each as one program that goes on for a while. A recipe uses only what its caller
- * may do: `reader` has a certificate with os:reader, `anyone` none.
+ * Attacks by malicious clients, each as a program that runs for a given time. A recipe uses only what its caller may call:
+ * either a certificate with os:reader, or no certificate.
  */
 import { encode } from '../../src/rpc/codec.ts'
 import { frameHeader, sealFrame } from '../../src/rpc/frame.ts'
@@ -9,13 +9,13 @@ import { methodShape } from '../../src/rpc/schema.ts'
 import { flag, frameType } from '../../src/wire/http2/frame.ts'
 import { RawClient } from '../../tests/rpc/http2/raw-client.ts'
 
-/** Where an attack goes, and as whom. */
+/** The target of an attack, and the attacker's credentials. */
 export interface Victim {
   readonly host: string
-  /** In PEM; none for those who have none. */
+  /** PEM; absent for an attacker without a certificate. */
   readonly cert?: string
   readonly key?: string
-  /** A container whose logs turn round all the time, for the recipe that follows them. */
+  /** A container whose logs are rotated continuously, for the recipe that follows them. */
   readonly container?: string
 }
 
@@ -23,7 +23,7 @@ export interface Victim {
 export interface Recipe {
   readonly port: number
   readonly what: string
-  /** Follows the logs of a container that never stops writing, which somebody with root on the node has to arrange. */
+  /** Follows logs that are rotated continuously; the bench rotates them, because that needs root on the node. */
   readonly rotates?: boolean
   run(victim: Victim, over: () => boolean): Promise<void>
 }
@@ -43,7 +43,7 @@ class Attacker {
     readonly over: () => boolean,
   ) {}
 
-  /** A connection; undefined when it was refused. */
+  /** Opens a connection; undefined when the server refused it. */
   async connect(settings: { initialWindowSize?: number } = {}): Promise<RawClient | undefined> {
     const { host, cert, key } = this.victim
     try {
@@ -55,7 +55,7 @@ class Attacker {
     }
   }
 
-  /** Keeps so many connections, each used as told, until the time is over. */
+  /** Keeps `count` connections open and runs `use` on each, until the time is over. */
   async keep(count: number, settings: { initialWindowSize?: number }, use: (client: RawClient) => Promise<void>): Promise<void> {
     const one = async () => {
       while (!this.over()) {
@@ -69,12 +69,12 @@ class Attacker {
     await Promise.all(Array.from({ length: count }, one))
   }
 
-  /** Until the client is closed, or the time is over. */
+  /** Waits until the client is closed or the time is over. */
   async hold(client: RawClient): Promise<void> {
     while (!client.closed && !this.over()) await wait(50)
   }
 
-  /** Opens a call; a body that is an object is sent whole. */
+  /** Opens a call, and sends its request message if there is one. */
   open(client: RawClient, stream: number, path: keyof Methods, body?: object, metadata: Record<string, string> = {}, end = true): void {
     client.request(stream, { ':path': `/${path}`, ...grpc, ...metadata }, flag.END_HEADERS)
     if (!body) return
@@ -99,7 +99,7 @@ function recipe(port: number, what: string, connections: number, settings: { ini
   }
 }
 
-/** A request that promises much more than it sends, and sends that a window at a time. */
+/** Announces requests of 32 MiB and sends them one flow-control window at a time, without ever completing one. */
 async function half(attacker: Attacker, client: RawClient, calls: number, path: keyof Methods, metadata: Record<string, string> = {}) {
   const promise = Buffer.from([0, 0x01, 0xf0, 0, 0])
   for (let n = 0; n < calls; n++) {
@@ -108,10 +108,10 @@ async function half(attacker: Attacker, client: RawClient, calls: number, path: 
   }
   for (let sent = 0; sent < 31 << 20 && !client.closed && !attacker.over(); sent += chunk) {
     for (let n = 0; n < calls; n++) client.frame(frameType.DATA, 0, 1 + 2 * n, Buffer.alloc(chunk))
-    const updates = client.said.filter((line) => line.startsWith('WINDOW_UPDATE')).length
+    const updates = client.frames.filter((line) => line.startsWith('WINDOW_UPDATE')).length
     for (
       let rest = 0;
-      rest < 20 && !client.closed && client.said.filter((line) => line.startsWith('WINDOW_UPDATE')).length === updates;
+      rest < 20 && !client.closed && client.frames.filter((line) => line.startsWith('WINDOW_UPDATE')).length === updates;
       rest++
     )
       await wait(10)
@@ -131,7 +131,7 @@ async function hang(
   await attacker.hold(client)
 }
 
-/** Calls one after another, so many at a time, until the time is over. */
+/** Makes calls, `flying` of them concurrently, until the time is over. */
 async function flood(attacker: Attacker, client: RawClient, flying: number, path: keyof Methods, body: object): Promise<void> {
   let next = 1
   const begin = () => {
@@ -142,26 +142,26 @@ async function flood(attacker: Attacker, client: RawClient, flying: number, path
   for (let n = 0; n < flying; n++) begin()
   while (!client.closed && !attacker.over()) {
     await wait(1)
-    const ends = client.said.filter((line) => line.startsWith('RST_STREAM') || line.endsWith(' end')).length
-    client.said.length = 0
+    const ends = client.frames.filter((line) => line.startsWith('RST_STREAM') || line.endsWith(' end')).length
+    client.frames.length = 0
     for (let n = 0; n < ends; n++) begin()
   }
 }
 
 const watch = { namespace: 'network', type: 'AddressStatuses.net.talos.dev', apiVersion: 1 }
-/** The most expensive pattern for ids that is taken: as many steps as a program may have, none of which is ever left out. */
+/** The most expensive pattern for ids that is accepted: a program of the maximum length, every step of which is executed. */
 const pattern = { idQuery: { regexp: '(.?.?){990}!' } }
-/** As many fields as a request may have, each of four bytes. */
+/** The maximum number of fields of a request, each of four bytes. */
 const fields = { labelQuery: [{ terms: [{ key: 'a', op: 3, value: Array<string>(9_900).fill('four') }] }] }
 
 /** All recipes, by name. */
 export const recipes: Record<string, Recipe> = {
-  'trustd-bodies': recipe(trustd, 'requests to trustd without a token that promise 32 MiB, 16 at a time', 4, {}, (attacker, client) =>
+  'trustd-bodies': recipe(trustd, 'unfinished requests of 32 MiB to trustd without a token, 16 concurrent', 4, {}, (attacker, client) =>
     half(attacker, client, 4, 'securityapi.SecurityService/Certificate'),
   ),
   'trustd-connections': recipe(
     trustd,
-    'connections to trustd with one unfinished call each, 600 at a time',
+    'connections to trustd with one unfinished call each, 600 concurrent',
     600,
     {},
     async (attacker, client) => {
@@ -169,16 +169,16 @@ export const recipes: Record<string, Recipe> = {
       await attacker.hold(client)
     },
   ),
-  bodies: recipe(apid, 'requests that promise 32 MiB and never end, 25 at a time', 5, {}, (attacker, client) =>
+  bodies: recipe(apid, 'unfinished requests of 32 MiB, 25 concurrent', 5, {}, (attacker, client) =>
     half(attacker, client, 5, 'machine.MachineService/Hostname'),
   ),
-  'bodies-nodes': recipe(apid, 'the same to several nodes', 5, {}, (attacker, client) =>
+  'bodies-nodes': recipe(apid, 'unfinished requests of 32 MiB to several nodes, 25 concurrent', 5, {}, (attacker, client) =>
     half(attacker, client, 5, 'machine.MachineService/Hostname', { nodes: '127.0.0.1,localhost' }),
   ),
-  'long-id': recipe(apid, 'logs of a service whose name has 60 KiB and a megabyte, over and over', 2, {}, async (attacker, client) => {
+  'long-id': recipe(apid, 'logs of a service whose id has 60 KB, repeated', 2, {}, async (attacker, client) => {
     await flood(attacker, client, 4, 'machine.MachineService/Logs', { id: 'a'.repeat(60_000) })
   }),
-  elements: recipe(apid, 'a request of a million empty elements, over and over', 1, {}, async (attacker, client) => {
+  elements: recipe(apid, 'requests of 25,000 empty list elements, repeated', 1, {}, async (attacker, client) => {
     client.frame(frameType.WINDOW_UPDATE, 0, 0, Buffer.from([0, 0x10, 0, 0]))
     const body = sealFrame(Buffer.concat([Buffer.alloc(frameHeader), Buffer.from('0a00'.repeat(25_000), 'hex')]))
     for (let n = 0; !client.closed && !attacker.over(); n++) {
@@ -186,85 +186,78 @@ export const recipes: Record<string, Recipe> = {
       for (let at = 0; at < body.length; at += chunk)
         client.frame(frameType.DATA, at + chunk >= body.length ? flag.END_STREAM : 0, 1 + 2 * n, body.subarray(at, at + chunk))
       await client.until(() =>
-        client.said.some((line) => line.startsWith(`HEADERS ${1 + 2 * n}`) || line.startsWith(`RST_STREAM ${1 + 2 * n}`)),
+        client.frames.some((line) => line.startsWith(`HEADERS ${1 + 2 * n}`) || line.startsWith(`RST_STREAM ${1 + 2 * n}`)),
       )
     }
   }),
-  patterns: recipe(apid, 'lists by the most expensive pattern for ids, 64 at a time', 2, {}, async (attacker, client) => {
+  patterns: recipe(apid, 'List with the most expensive pattern for ids, 64 concurrent', 2, {}, async (attacker, client) => {
     const parameters = { namespace: 'runtime', type: 'KernelParamStatuses.runtime.talos.dev', options: pattern }
     await flood(attacker, client, 32, 'cosi.resource.State/List', parameters)
   }),
-  'pattern-watches': recipe(
-    apid,
-    'watches by that pattern of what calls leave behind, 1,000 at a time',
-    4,
-    {},
-    async (attacker, client) => {
-      const calls = { namespace: 'runtime', type: 'APICalls.runtime.ichor.dev', apiVersion: 1, options: pattern }
-      await flood(attacker, client, 250, 'cosi.resource.State/Watch', calls)
-    },
-  ),
-  'large-watches': recipe(apid, 'watches with as many fields as a request may have, 1,024 at a time', 4, {}, (attacker, client) =>
+  'pattern-watches': recipe(apid, 'Watch of the calls themselves with that pattern, 1,000 concurrent', 4, {}, async (attacker, client) => {
+    const calls = { namespace: 'runtime', type: 'APICalls.runtime.ichor.dev', apiVersion: 1, options: pattern }
+    await flood(attacker, client, 250, 'cosi.resource.State/Watch', calls)
+  }),
+  'large-watches': recipe(apid, 'Watch with the maximum number of fields, 1,024 concurrent', 4, {}, (attacker, client) =>
     hang(attacker, client, 256, 'cosi.resource.State/Watch', { ...watch, options: fields }),
   ),
-  'large-headers': recipe(apid, 'watches with 15 KiB of metadata, 1,024 at a time', 4, {}, (attacker, client) =>
+  'large-headers': recipe(apid, 'Watch with 15 KiB of metadata, 1,024 concurrent', 4, {}, (attacker, client) =>
     hang(attacker, client, 256, 'cosi.resource.State/Watch', watch, { 'x-large': 'x'.repeat(15 * 1024) }),
   ),
-  'half-headers': recipe(apid, 'connections with headers of 128 KiB that never end, 400 at a time', 400, {}, async (attacker, client) => {
+  'half-headers': recipe(apid, 'connections with unfinished headers of 128 KiB, 400 concurrent', 400, {}, async (attacker, client) => {
     for (let n = 0; n < 8; n++) client.frame(n === 0 ? frameType.HEADERS : frameType.CONTINUATION, 0, 1, Buffer.alloc(chunk))
     await attacker.hold(client)
   }),
-  unread: recipe(apid, 'answers that nobody reads, 750 at a time', 3, { initialWindowSize: 0 }, (attacker, client) =>
+  unread: recipe(apid, 'the kernel log with a flow-control window of 0, 750 concurrent', 3, { initialWindowSize: 0 }, (attacker, client) =>
     hang(attacker, client, 250, 'machine.MachineService/Dmesg', { follow: true }),
   ),
-  'unread-logs': recipe(apid, 'the same of a service', 3, { initialWindowSize: 0 }, (attacker, client) =>
-    hang(attacker, client, 250, 'machine.MachineService/Logs', { namespace: 'system', id: 'machined', follow: true, tailLines: -1 }),
+  'unread-logs': recipe(
+    apid,
+    'logs of a service with a flow-control window of 0, 750 concurrent',
+    3,
+    { initialWindowSize: 0 },
+    (attacker, client) =>
+      hang(attacker, client, 250, 'machine.MachineService/Logs', { namespace: 'system', id: 'machined', follow: true, tailLines: -1 }),
   ),
-  'unread-socket': recipe(apid, 'the kernel log, with the socket itself not read, 60 connections', 60, {}, async (attacker, client) => {
+  'unread-socket': recipe(apid, 'the kernel log without reading the socket, 60 connections', 60, {}, async (attacker, client) => {
     client.frame(frameType.WINDOW_UPDATE, 0, 0, Buffer.from([0x3f, 0, 0, 0]))
     client.pause()
     await hang(attacker, client, 100, 'machine.MachineService/Dmesg', { follow: true })
   }),
-  'unread-socket-logs': recipe(
-    apid,
-    'logs of a service, with the socket itself not read, 60 connections',
-    60,
-    {},
-    async (attacker, client) => {
-      client.frame(frameType.WINDOW_UPDATE, 0, 0, Buffer.from([0x3f, 0, 0, 0]))
-      client.pause()
-      await hang(attacker, client, 100, 'machine.MachineService/Logs', { namespace: 'system', id: 'machined', follow: true, tailLines: -1 })
-    },
-  ),
-  endless: recipe(apid, 'calls that never end, 1,024 at a time on 12 connections', 12, {}, (attacker, client) =>
+  'unread-socket-logs': recipe(apid, 'logs of a service without reading the socket, 60 connections', 60, {}, async (attacker, client) => {
+    client.frame(frameType.WINDOW_UPDATE, 0, 0, Buffer.from([0x3f, 0, 0, 0]))
+    client.pause()
+    await hang(attacker, client, 100, 'machine.MachineService/Logs', { namespace: 'system', id: 'machined', follow: true, tailLines: -1 })
+  }),
+  endless: recipe(apid, 'Watch, 1,024 concurrent on 12 connections', 12, {}, (attacker, client) =>
     hang(attacker, client, 256, 'cosi.resource.State/Watch', watch),
   ),
-  connections: recipe(apid, 'connections with a call each, 600 at a time', 600, {}, (attacker, client) =>
+  connections: recipe(apid, 'connections with one call each, 600 concurrent', 600, {}, (attacker, client) =>
     hang(attacker, client, 1, 'cosi.resource.State/Watch', watch),
   ),
-  calls: recipe(apid, 'calls as fast as they are answered, 512 at a time', 2, {}, (attacker, client) =>
+  calls: recipe(apid, 'short calls, 512 concurrent', 2, {}, (attacker, client) =>
     flood(attacker, client, 256, 'machine.MachineService/Hostname', {}),
   ),
-  audit: recipe(apid, 'calls of every kind that are refused, for the audit log', 2, {}, (attacker, client) =>
+  audit: recipe(apid, 'calls that are denied and therefore written to the audit log, 128 concurrent', 2, {}, (attacker, client) =>
     flood(attacker, client, 64, 'machine.MachineService/Reboot', {}),
   ),
   'compressed-logs': {
     ...recipe(
       apid,
-      'logs that are put aside and compressed all the time, followed 8 times',
+      'logs that are rotated and compressed continuously, 8 followers',
       2,
       { initialWindowSize: 0x3fffffff },
       async (attacker, client) => {
         client.frame(frameType.WINDOW_UPDATE, 0, 0, Buffer.from([0x3f, 0, 0, 0]))
         const body = { namespace: 'k8s.io', driver: 1, id: attacker.victim.container ?? '', follow: true, tailLines: 0 }
-        const forget = setInterval(() => client.said.splice(0), 1000)
+        const forget = setInterval(() => client.frames.splice(0), 1000)
         await hang(attacker, client, 4, 'machine.MachineService/Logs', body)
         clearInterval(forget)
       },
     ),
     rotates: true,
   },
-  settings: recipe(apid, 'settings that change all the time, with 256 calls open', 4, {}, async (attacker, client) => {
+  settings: recipe(apid, 'SETTINGS frames in a loop, with 256 calls open', 4, {}, async (attacker, client) => {
     for (let n = 0; n < 256; n++) attacker.open(client, 1 + 2 * n, 'cosi.resource.State/Watch', watch)
     for (let n = 0; !client.closed && !attacker.over(); n++) {
       for (let burst = 0; burst < 100; burst++) client.settings({ initialWindowSize: (n + burst) % 2 })

@@ -1,17 +1,17 @@
-/** A worker's certificate, renewed again and again: from the worker's own address, as limits are those of an address. */
+/** Repeated renewal of a worker's certificate, from the worker's own address, because limits apply per address. */
 import { newCSR } from '../../src/pki/request.ts'
 import { connect } from '../../src/rpc/client/channel.ts'
 import { Series, type Times } from './series.ts'
 
-/** Whose trustd to ask, and how. */
+/** The trustd to renew with, and the credentials for it. */
 export interface Renewing {
-  /** Of trustd: `10.5.0.2:50001`. */
+  /** Host and port of trustd, such as `10.5.0.2:50001`. */
   readonly address: string
   readonly token: string
-  /** PEM of the authority that trustd's own certificate is of. */
+  /** PEM of the authority that signed trustd's certificate. */
   readonly ca: string
   readonly milliseconds: number
-  /** A process of the worker, in whose network namespace to ask; the caller's own without it. */
+  /** A process of the worker, whose network namespace is used; without it, the caller's own. */
   readonly from?: number | undefined
 }
 

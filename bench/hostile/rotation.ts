@@ -1,4 +1,4 @@
-/** A pod whose logs are put aside and compressed faster than the kubelet would: what a container that never stops writing leaves. */
+/** Rotates and compresses a pod's logs faster than the kubelet does, as for a container that never stops writing. */
 import { existsSync, linkSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -6,14 +6,14 @@ import { gzipSync } from 'node:zlib'
 const unpacked = 256 << 20
 const period = 2_000
 
-/** A container whose logs turn round, and the end of it. */
+/** The continuous rotation of a container's logs. */
 export interface Rotation {
-  /** As the machine API names it: `namespace/pod:container`. */
+  /** `namespace/pod:container`, as in the machine API. */
   readonly container: string
   stop(): void
 }
 
-/** Puts a container's log aside every two seconds, with a compressed one of 256 MiB of lines beside it. */
+/** Rotates a container's log every two seconds and adds a compressed log of 256 MiB of lines. */
 export function rotateLogs(disk: string): Rotation {
   const pods = join(disk, 'var/log/pods')
   const [found] = readdirSync(pods).flatMap((pod) =>

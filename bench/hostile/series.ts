@@ -1,4 +1,4 @@
-/** Times in milliseconds. */
+/** Durations in milliseconds. */
 export interface Times {
   readonly count: number
   readonly failed: number
@@ -7,7 +7,7 @@ export interface Times {
   readonly most: number
 }
 
-/** Times one thing after the other. */
+/** Measures the durations of consecutive operations. */
 export class Series {
   readonly #taken: number[] = []
   #failed = 0

@@ -8,8 +8,8 @@ import { addImages } from '../images.ts'
 import { type SbomPart, sbomOf, sbomPath } from '../sbom.ts'
 import { addBase, addBinary } from './base.ts'
 import { bundledPackages, described } from './binary.ts'
+import type { BuiltPrograms } from './built-programs.ts'
 import { cni, cniPlugins, containerd, kube, releases, runc } from './go-recipes.ts'
-import type { Parts } from './parts.ts'
 import { binaryPart, debianPartsOf, goPart, linkedFromHost, pausePart } from './sbom-parts.ts'
 import { Tree } from './tree.ts'
 import { verifyTree } from './verify.ts'
@@ -48,7 +48,7 @@ export class MovedError extends Error {
 /** The tree of the root file system, and its SBOM as text. */
 export async function assemble(
   binary: string,
-  parts: Parts,
+  parts: BuiltPrograms,
   { relock = false, locked = false, also = [] }: AssembleOptions = {},
 ): Promise<{ tree: Tree; sbom: string; images: number }> {
   const tree = new Tree()

@@ -16,7 +16,7 @@ export const buildPackages: readonly HostPackage[] = [
   { name: 'gcc', why: 'compiles pause and the C part of runc', shown: '/usr/bin/gcc' },
   { name: 'libc6-dev', why: 'the C library that runc is linked with', shown: '/usr/lib/x86_64-linux-gnu/libc.a' },
   { name: 'libseccomp-dev', why: 'runc filters the system calls of containers with it', shown: '/usr/lib/x86_64-linux-gnu/libseccomp.a' },
-  { name: 'pkg-config', why: 'tells the Go compiler where libseccomp is', shown: '/usr/bin/pkg-config' },
+  { name: 'pkg-config', why: 'gives the Go compiler the location of libseccomp', shown: '/usr/bin/pkg-config' },
   { name: 'xz-utils', why: 'packs the root file system that is shipped', shown: '/usr/bin/xz' },
 ]
 

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { xz, zstd } from '../squashfs/compressor.ts'
 import { assemble, lockPath } from './assemble.ts'
 import { buildBinary, dist, linkTo } from './binary.ts'
+import { type BuiltPrograms, buildPrograms } from './built-programs.ts'
 import { hashFile, hashOf } from './cache.ts'
 import { installDependencies } from './dependencies.ts'
 import { prepareHost } from './host.ts'
 import { pack } from './pack.ts'
-import { buildParts, type Parts } from './parts.ts'
 import { formatSize, formatTime } from './progress.ts'
 import { pruneCache } from './prune.ts'
 import { sizeRows, sizeTable } from './size-table.ts'
@@ -60,7 +60,7 @@ export async function buildRootfs({ nodesOnly = false, relock = false, binary }:
 export interface BuiltParts {
   /** The binary, under a name that no other build replaces. */
   program: string
-  parts: Parts
+  parts: BuiltPrograms
   /** Hash of all that decides about the tree. */
   inputs: string
 }
@@ -70,7 +70,7 @@ export async function withParts<T>(binary: string | undefined, use: (built: Buil
   await installDependencies()
   await prepareHost()
   const program = binary ?? (await buildBinary()).path
-  const parts = await buildParts()
+  const parts = await buildPrograms()
   linkTo(parts.runc, join(dist, 'runc'))
   linkTo(parts.kubectl, join(dist, 'kubectl'))
 

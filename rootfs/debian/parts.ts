@@ -38,7 +38,7 @@ export const debianParts: readonly DebianPart[] = [
     why: 'ext4 volumes are made, checked and grown',
     files: ['/usr/sbin/mke2fs', '/usr/sbin/e2fsck', '/usr/sbin/resize2fs', '/etc/mke2fs.conf'],
   },
-  { package: 'kmod', why: 'the kernel asks for its modules', files: ['/usr/bin/kmod'] },
+  { package: 'kmod', why: 'the kernel runs it to load modules', files: ['/usr/bin/kmod'] },
   {
     package: 'udev',
     why: 'devices get their names and permissions',

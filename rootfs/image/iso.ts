@@ -203,7 +203,7 @@ function bootCatalog(grub: number, efi: number): Buffer {
   return bytes
 }
 
-/** GRUB is told where it lies: the table that mkisofs calls boot info, and its own pointer to its second sector. */
+/** GRUB with its own position filled in: the boot info table of mkisofs, and the pointer to its second sector. */
 function placedGrub(grub: Uint8Array, start: number): Buffer {
   const bytes = Buffer.concat([grub, Buffer.alloc(roundUp(grub.length) - grub.length)])
   bytes.fill(0, 8, 64)

@@ -279,8 +279,8 @@ func writeConflist(path string, config *subnet.Config, v4 ip.IP4Net, v6 ip.IP6Ne
 	return os.Rename(next, path)
 }
 
-// outsideInterface finds the interface over which other nodes are reached: as told, else the one of the default route, else the
-// one of the node's own address.
+// outsideInterface finds the interface over which other nodes are reached: that of the options, else that of the default route,
+// else that of the node's own address.
 func outsideInterface(ctx context.Context, leases subnet.Manager, config *subnet.Config, o flannelOptions) (*backend.ExternalInterface, error) {
 	family, err := ipmatch.GetIPFamily(config.EnableIPv4, config.EnableIPv6)
 	if err != nil {

@@ -1,6 +1,6 @@
 /*
- * pause: the first process of every pod. It holds the pod's namespaces, sleeps, reaps what is left to it and ends when
- * told to. It needs no C library, so it is a few hundred bytes and cannot be asked for anything else.
+ * pause: the first process of every pod. It holds the pod's namespaces, sleeps, reaps orphans and exits on SIGINT or
+ * SIGTERM. It links no C library, so it is a few hundred bytes and can do nothing else.
  */
 #include <asm/unistd_64.h>
 #include <linux/signal.h>
@@ -16,7 +16,7 @@ static long call(long number, long a, long b, long c, long d)
 
 __attribute__((noreturn)) void _start(void)
 {
-	/* Blocked signals stay pending until they are asked for, so none is lost between two waits. */
+	/* Blocked signals stay pending until sigtimedwait takes them, so none is lost between two waits. */
 	unsigned long wanted = 1UL << (SIGINT - 1) | 1UL << (SIGTERM - 1) | 1UL << (SIGCHLD - 1);
 
 	call(__NR_rt_sigprocmask, SIG_BLOCK, (long)&wanted, 0, sizeof wanted);

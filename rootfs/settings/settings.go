@@ -1,6 +1,6 @@
-// Settings prints what the Kubernetes programs and etcd of this module can be told: their flags with the type of each, the
-// feature gates, and the fields of the kubelet's configuration file. It is built in the module of rootfs/kube, so that it
-// asks the very packages that the programs are linked from.
+// Settings prints the settings that the Kubernetes programs and etcd of this module accept: their flags with the type of each,
+// the feature gates, and the fields of the kubelet's configuration file. It is built in the module of rootfs/kube, so that it
+// reads the very packages that the programs are linked from.
 package main
 
 import (
@@ -55,7 +55,7 @@ func printFlags(program string, set *pflag.FlagSet) {
 }
 
 // printEtcdFlags prints the flags of etcd's configuration and those that its command adds (etcdmain/config.go, where they
-// cannot be asked for).
+// cannot be queried).
 func printEtcdFlags() {
 	set := flag.NewFlagSet("etcd", flag.ContinueOnError)
 	embed.NewConfig().AddFlags(set)

@@ -1,17 +1,17 @@
 /*
- * Where the root file system is: a file named after the hash that vouches for it, in the initramfs or on any disk, stick or
- * CD with ISO 9660 or FAT on it. What a medium holds under that name is believed only as far as the hash goes.
+ * Finds the root file system: a file named after its dm-verity root hash, in the initramfs or on any disk, stick or CD with
+ * ISO 9660 or FAT. The contents of that file are trusted only after dm-verity has verified them against the hash.
  */
 #include "stage0.h"
 
 #include <linux/mount.h>
 #include <linux/stat.h>
 
-#define PATIENCE 180 /* seconds; sticks behind hubs and controllers of many disks take their time */
-#define PATIENCE_AFTER_DAMAGE 20
+#define TIMEOUT 180 /* seconds; sticks behind hubs and controllers with many disks appear late */
+#define TIMEOUT_AFTER_DAMAGE 20
 #define HINT 10
 
-/* In which systemd-boot and its stub say what partition of a GPT they came from; our media have no GPT. */
+/* systemd-boot and its stub store the GPT partition they were started from here; our media have no GPT. */
 #define LOADER_PARTITION "/medium/LoaderDevicePartUUID-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 
 static const struct root *wanted;
@@ -33,7 +33,7 @@ static long has(long fd, long offset, const char *bytes)
 	return 1;
 }
 
-/* The kernel complains on the console of every device that holds something else, so it is asked only where it can succeed. */
+/* The kernel logs an error for every device with another file system, so only devices with a matching signature are mounted. */
 static const char *type_of(const char *device)
 {
 	long fd = open_file(device, O_RDONLY_CLOEXEC);
@@ -49,7 +49,7 @@ static const char *type_of(const char *device)
 	return type;
 }
 
-/* What init is started from is read once, so that damage is told here, in words. */
+/* Reads the start of init's program, so that a damaged image is reported here with a clear message. */
 static long read_some(void)
 {
 	static char some[65536];
@@ -60,7 +60,7 @@ static long read_some(void)
 	return got > 0 ? 0 : got < 0 ? got : -1;
 }
 
-/* Says once what is wrong with a file. */
+/* Reports a problem with a file, once. */
 static long refuse(const char *path, const char *where, const char *what)
 {
 	static struct text now;
@@ -161,9 +161,9 @@ static int started_from_disk(void)
 void find_root(const struct root *root, struct text *source)
 {
 	/*
-	 * A medium may stay in the drive after the installation, and leave it at any time: an installed system takes its own
-	 * disk first. Another takes the medium first, since its disk may be the one that is to be installed on. A stick with
-	 * our image has both file systems on the same bytes, and ISO 9660 has more: what an installation takes.
+	 * A medium may stay in the drive after the installation and be removed at any time, so an installed system uses its own
+	 * disk first. Other starts use the medium first, since their disk may be the target of the installation. A stick with our
+	 * image has both file systems on the same bytes; only the ISO 9660 one has the files that an installation needs.
 	 */
 	static const char *const media_first[] = { "iso9660", "vfat" }, *const disk_first[] = { "vfat", "iso9660" };
 	const char *const *types;
@@ -187,7 +187,7 @@ void find_root(const struct root *root, struct text *source)
 			if (each_entry("/sys/class/block", look_at_device))
 				return;
 		}
-		if (seconds_up() - since > (damage.length ? PATIENCE_AFTER_DAMAGE : PATIENCE))
+		if (seconds_up() - since > (damage.length ? TIMEOUT_AFTER_DAMAGE : TIMEOUT))
 			break;
 		if (!hinted && seconds_up() - since > HINT) {
 			say("waiting for a disk, stick or CD with ", root->name, " on it", "");

@@ -166,7 +166,7 @@ void say(const char *a, const char *b, const char *c, const char *d)
 	static struct text line;
 
 	line.length = 0;
-	add(&line, "<4>[stage0] "); /* KERN_WARNING, so that it is shown however quiet the kernel is told to be */
+	add(&line, "<4>[stage0] "); /* KERN_WARNING, so that it is shown with the parameter `quiet`, too */
 	add(&line, a);
 	add(&line, b);
 	add(&line, c);

@@ -64,7 +64,7 @@ static void load(long number, int needed)
 		stop("cannot open module", path.at, module, damaged);
 	result = call(__NR_finit_module, module, (long)"", 0, 0, 0);
 	close_file(module);
-	/* A processor without the instructions that a module is for says that there is no such device. */
+	/* ENODEV: the processor lacks the instructions that the module uses. */
 	if (result >= 0 || result == -E_EXIST || result == -E_NODEV)
 		return;
 	if (needed)

@@ -129,7 +129,7 @@ __attribute__((noreturn, used)) static void start(void)
 	read_modules();
 	find_root(&root, &source);
 	say("root file system ", root.name, " from ", source.at);
-	say("every block of it is verified as it is read: if the kernel says that one is corrupted, ", damaged, "", "");
+	say("every block of it is verified as it is read: if the kernel reports a corrupted block, ", damaged, "", "");
 	forget_modules();
 	hand_over(&source);
 	move("/dev", "/root/dev");

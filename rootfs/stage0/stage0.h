@@ -13,14 +13,14 @@ typedef unsigned long word;
 #define E_NODEV 19
 #define O_RDONLY_CLOEXEC (O_RDONLY | O_CLOEXEC)
 
-/* A path or a line being written; what does not fit is left out and `full` says so. */
+/* A path or a line being written; what does not fit is dropped, and `full` is set. */
 struct text {
 	char at[512];
 	word length;
 	int full;
 };
 
-/* The root file system wanted, as /ichor/root has it. */
+/* The root file system to start, as described in /ichor/root. */
 struct root {
 	char hash[65], salt[65], name[32];
 	word data_blocks, blocks;
@@ -47,7 +47,7 @@ long read_text(const char *path, char *into, word size);
 
 /* Lines on every console, after `[stage0] `. */
 void say(const char *a, const char *b, const char *c, const char *d);
-/* Nothing can go on: one line that says why and what to do, and after a minute another try. */
+/* Prints one line with the cause and the remedy, and restarts the machine after one minute. */
 __attribute__((noreturn)) void stop(const char *what, const char *subject, long result, const char *way_out);
 extern const char damaged[];
 

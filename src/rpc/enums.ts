@@ -161,7 +161,7 @@ export const ichor = {
     Cause: {
       Kind: {
         ABSENT: 0,
-        UNWELL: 1,
+        UNHEALTHY: 1,
         FAILING: 2,
         SERVICE: 3,
         OUTSIDE: 4,

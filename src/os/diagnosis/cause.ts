@@ -1,7 +1,7 @@
 /** Why something is missing or unhealthy: one step on the way from the explained subject to the root cause. */
 
 /** The kind of cause. */
-export type CauseKind = 'absent' | 'unwell' | 'failing' | 'service' | 'outside'
+export type CauseKind = 'absent' | 'unhealthy' | 'failing' | 'service' | 'outside'
 
 /** One finding. */
 export interface Cause {

@@ -120,7 +120,7 @@ export class Explainer {
     const made = behind.length > 0 ? [] : this.#makers(type, metadata.namespace).flatMap((maker) => this.#maker(maker, depth + 1))
     const [first] = complaints
     return this.#note({
-      kind: 'unwell',
+      kind: 'unhealthy',
       subject,
       sentence: complaints.map(({ sentence }) => sentence).join('; '),
       error,
@@ -165,7 +165,7 @@ export class Explainer {
       return known ? [subject] : []
     }
     this.#seen.add(subject)
-    const waits = [...this.#missingInputs(controller, state, depth + 1), ...this.#unwellInputs(controller, depth + 1)]
+    const waits = [...this.#missingInputs(controller, state, depth + 1), ...this.#unhealthyInputs(controller, depth + 1)]
     const behind = this.#mostRelevant(waits)
     // If the controller fails by itself, only failing inputs count.
     const failing = behind.filter((key) => this.#isFailing(key, new Set()))
@@ -191,7 +191,7 @@ export class Explainer {
   }
 
   /** Existing inputs that report a problem themselves. */
-  #unwellInputs(controller: Controller, depth: number): string[] {
+  #unhealthyInputs(controller: Controller, depth: number): string[] {
     return inputsOf(controller).flatMap(({ type, namespace, id }) => {
       if (type.type === Service.type && id !== undefined) return this.service(id, depth)
       const present = this.scene.store.list(type, { namespace }).filter(({ metadata }) => id === undefined || metadata.id === id)

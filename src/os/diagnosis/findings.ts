@@ -69,7 +69,7 @@ function settingsOnTrial(evidence: Evidence): Finding[] {
     .list(ComponentTrial)
     .filter(({ spec }) => spec.started && !spec.ready)
     .map(({ metadata: { id, created }, spec: { changed, error } }) => ({
-      kind: 'unwell',
+      kind: 'unhealthy',
       subject: `component ${id}`,
       sentence:
         `it is being started with new settings (${changed.join(', ')}), and the previous ones return if it does not run; ` +
@@ -202,7 +202,7 @@ function diagnostics(store: Store): Finding[] {
     .list(Diagnostic)
     .filter(({ metadata }) => !explained.has(metadata.id))
     .map(({ metadata, spec: { message, details } }) => ({
-      kind: 'unwell',
+      kind: 'unhealthy',
       subject: `diagnostic ${metadata.id}`,
       sentence: message,
       ...(details.length > 0 && { error: details.join('\n') }),

@@ -51,7 +51,7 @@ function call(client: RawClient, stream: number, path: string, metadata: Record<
 
 async function unread(client: RawClient, count: number, metadata: Record<string, string> = {}): Promise<void> {
   for (let n = 0; n < count; n++) call(client, 1 + 2 * n, logs, metadata, { id: 'long' })
-  await client.until(() => client.said.filter((line) => /^(HEADERS|RST_STREAM)/.test(line)).length >= count)
+  await client.until(() => client.frames.filter((line) => /^(HEADERS|RST_STREAM)/.test(line)).length >= count)
 }
 
 async function answers(channel: Channel, metadata: Record<string, string> = {}): Promise<void> {
@@ -67,7 +67,7 @@ test('hundreds of answers that nobody reads hold up nobody, and the greediest of
   const greedy = await Promise.all([1, 2, 3].map(() => connect(node)))
   for (const client of greedy) await unread(client, 250)
   await answers(admin)
-  await Promise.any(greedy.map((client) => client.until(() => client.said.some((line) => line.endsWith('ENHANCE_YOUR_CALM')))))
+  await Promise.any(greedy.map((client) => client.until(() => client.frames.some((line) => line.endsWith('ENHANCE_YOUR_CALM')))))
   expect(greedy.some(({ closed }) => closed)).toBe(false)
   await answers(node.channel(clientCertificate(['os:reader'])))
 })
@@ -164,12 +164,12 @@ describe('a call to many nodes', () => {
 test('calls that never end take no more than their share', async () => {
   const client = await connect(node, { initialWindowSize: 65_535 })
   for (let n = 0; n <= maxStreams; n++) call(client, 1 + 2 * n, '/machine.MachineService/Stats', {}, {})
-  await client.until(() => client.said.includes(`RST_STREAM ${1 + 2 * maxStreams} REFUSED_STREAM`))
+  await client.until(() => client.frames.includes(`RST_STREAM ${1 + 2 * maxStreams} REFUSED_STREAM`))
   const others = await Promise.all([1, 2, 3].map(() => connect(node, { initialWindowSize: 65_535 })))
   for (const each of others) for (let n = 0; n < maxStreams; n++) call(each, 1 + 2 * n, '/machine.MachineService/Stats', {}, {})
   for (const each of others) {
     each.frame(frameType.PING, 0, 0, Buffer.alloc(8))
-    await each.until(() => each.said.includes('PING'))
+    await each.until(() => each.frames.includes('PING'))
   }
   const fifth = await connect(node, { initialWindowSize: 65_535 })
   call(fifth, 1, '/machine.MachineService/Hostname', {}, {})

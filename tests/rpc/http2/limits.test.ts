@@ -86,7 +86,7 @@ describe('a client', () => {
     const indexed = Buffer.alloc(300, 0xbe)
     client.frame(frameType.HEADERS, flag.END_HEADERS | flag.END_STREAM, 3, Buffer.concat([Buffer.from([0x83, 0x86, 0x84]), indexed]))
     client.request(5)
-    await client.until(() => client.said.includes('HEADERS 3 end') && client.said.includes('DATA 5 end'))
+    await client.until(() => client.frames.includes('HEADERS 3 end') && client.frames.includes('DATA 5 end'))
     expect(client.headers.get(3)).toMatchObject({
       'grpc-status': '8',
       'grpc-message': `headers are larger than the limit of ${limits.maxHeaderList} bytes`,
@@ -96,9 +96,9 @@ describe('a client', () => {
   test('has only the calls beyond the limit refused', async () => {
     await connect()
     for (let n = 0; n < 12; n++) client.request(1 + 2 * n, { ':path': '/hang' })
-    await client.until(() => client.said.filter((line) => line.endsWith('REFUSED_STREAM')).length === 2)
-    expect(client.said).toContain('RST_STREAM 21 REFUSED_STREAM')
-    expect(client.said).toContain('RST_STREAM 23 REFUSED_STREAM')
+    await client.until(() => client.frames.filter((line) => line.endsWith('REFUSED_STREAM')).length === 2)
+    expect(client.frames).toContain('RST_STREAM 21 REFUSED_STREAM')
+    expect(client.frames).toContain('RST_STREAM 23 REFUSED_STREAM')
   })
 
   test('that opens streams only to reset them is disconnected', async () => {
@@ -124,7 +124,7 @@ describe('a client', () => {
     client = await RawClient.connect(crowded)
     for (let n = 0; n < 4096; n++) client.request(1 + 2 * n, { ':path': n % 2 ? '/' : '/hang' })
     client.settings({ initialWindowSize: 0 })
-    await client.until(() => client.said.filter((line) => line.startsWith('HEADERS')).length === 2048)
+    await client.until(() => client.frames.filter((line) => line.startsWith('HEADERS')).length === 2048)
     const before = process.cpuUsage()
     for (let n = 0; n <= limits.maxSettings; n++) client.settings({ initialWindowSize: n % 2 })
     expect(await client.end()).toBe('GOAWAY ENHANCE_YOUR_CALM')
@@ -142,12 +142,12 @@ describe('a client', () => {
   test('that sends more than its window gets an error', async () => {
     await connect()
     client.request(1, { ':path': '/hang' }, flag.END_HEADERS)
-    await client.until(() => open === 1 || client.said.length > 2)
+    await client.until(() => open === 1 || client.frames.length > 2)
     const stream = came.at(-1)!
     // Nothing is released any more: what comes is held.
     stream.release = () => {}
     for (let n = 0; n < 5; n++) client.frame(frameType.DATA, 0, 1, Buffer.alloc(16_384))
-    await client.until(() => client.said.includes('RST_STREAM 1 FLOW_CONTROL_ERROR'))
+    await client.until(() => client.frames.includes('RST_STREAM 1 FLOW_CONTROL_ERROR'))
   })
 
   test('that disconnects leaves no stream behind', async () => {
@@ -155,7 +155,7 @@ describe('a client', () => {
     for (let n = 0; n < 10; n++) client.request(1 + 2 * n, { ':path': '/hang' }, flag.END_HEADERS)
     const ours = came.length
     client.frame(frameType.PING, 0, 0, Buffer.alloc(8))
-    await client.until(() => client.said.includes('PING'))
+    await client.until(() => client.frames.includes('PING'))
     const streams = came.slice(ours - 10)
     const gone = Promise.all(streams.map((stream) => new Promise<void>((resolve) => stream.whenClosed(resolve))))
     client.close()

@@ -1,13 +1,14 @@
-/** A client that says exactly what a test wants it to, frame by frame. */
+/** An HTTP/2 client that sends exactly the frames a test gives it. */
 import { errorName } from '../../../src/wire/http2/error.ts'
 import { FrameReader, flag, frameType, headerSize, preface, writeHeader } from '../../../src/wire/http2/frame.ts'
 import { HpackDecoder, HpackEncoder, type OutgoingHeaders } from '../../../src/wire/http2/hpack.ts'
 import { settingsFrame } from '../../../src/wire/http2/settings.ts'
 
-/** What the server said, as a line: `HEADERS 1 end`, `RST_STREAM 3 REFUSED_STREAM`, `GOAWAY PROTOCOL_ERROR`. */
 export class RawClient {
-  readonly said: string[] = []
+  /** The frames received, one a line: `HEADERS 1 end`, `RST_STREAM 3 REFUSED_STREAM`, `GOAWAY PROTOCOL_ERROR`. */
+  readonly frames: string[] = []
   readonly headers = new Map<number, Record<string, string>>()
+  /** Bytes of DATA received on each stream. */
   readonly received = new Map<number, number>()
   closed = false
   readonly #encoder = new HpackEncoder()
@@ -17,7 +18,7 @@ export class RawClient {
   #queue: Buffer[] = []
   #unsent: Buffer = Buffer.alloc(0)
 
-  /** Connects to a unix socket, or over TLS, and sends the preface and its settings, unless told not to. */
+  /** Connects to a unix socket, or over TLS, and sends the preface and its settings unless `greet` is false. */
   static async connect(
     place: string | { hostname: string; port: number; tls?: Bun.TLSOptions },
     { greet = true, settings = {} }: { greet?: boolean; settings?: Parameters<typeof settingsFrame>[0] } = {},
@@ -28,9 +29,9 @@ export class RawClient {
         begin() {},
         data: (stream, piece, left, flags) => {
           client.received.set(stream, (client.received.get(stream) ?? 0) + piece.length)
-          if (left === 0) client.#note(`DATA ${stream}${flags & flag.END_STREAM ? ' end' : ''}`)
+          if (left === 0) client.#record(`DATA ${stream}${flags & flag.END_STREAM ? ' end' : ''}`)
         },
-        frame: (type, flags, stream, payload) => client.#heard(type, flags, stream, payload),
+        frame: (type, flags, stream, payload) => client.#onFrame(type, flags, stream, payload),
       },
       1 << 24,
     )
@@ -60,7 +61,7 @@ export class RawClient {
     return client
   }
 
-  /** Sends with all else that is said in this turn. */
+  /** Sends bytes in one write with everything else that is sent in the same turn of the event loop. */
   send(...bytes: Buffer[]): void {
     if (this.#queue.push(...bytes) > bytes.length) return
     queueMicrotask(() => {
@@ -84,12 +85,12 @@ export class RawClient {
     this.frame(frameType.HEADERS, flags, stream, Buffer.from(block))
   }
 
-  /** The last headers of a request. */
+  /** Sends the trailers of a request. */
   trailers(stream: number, headers: OutgoingHeaders): void {
     this.frame(frameType.HEADERS, flag.END_HEADERS | flag.END_STREAM, stream, Buffer.from(this.#encoder.encode(headers)))
   }
 
-  /** Reads nothing more until `resume`. */
+  /** Stops reading until `resume`. */
   pause(): void {
     this.#socket.pause()
   }
@@ -98,18 +99,18 @@ export class RawClient {
     this.#socket.resume()
   }
 
-  /** Waits until something is so. */
+  /** Waits until a condition holds. It is evaluated after every frame. */
   async until(holds: () => boolean): Promise<void> {
     while (!holds()) {
-      if (this.closed) throw new Error(`connection closed after ${this.said.slice(-5).join(', ')}`)
+      if (this.closed) throw new Error(`connection closed after ${this.frames.slice(-5).join(', ')}`)
       await new Promise<void>((resolve) => this.#waiting.push(resolve))
     }
   }
 
-  /** Waits for the end; gives the last that was said. */
+  /** Waits for the end of the connection; returns the last frame received. */
   async end(): Promise<string> {
     while (!this.closed) await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    return this.said.at(-1) ?? ''
+    return this.frames.at(-1) ?? ''
   }
 
   close(): void {
@@ -121,7 +122,7 @@ export class RawClient {
     if (written > 0) this.#unsent = this.#unsent.subarray(written)
   }
 
-  #heard(type: number, flags: number, stream: number, payload: Buffer): void {
+  #onFrame(type: number, flags: number, stream: number, payload: Buffer): void {
     const [name] = Object.entries(frameType).find(([, number]) => number === type) ?? ['UNKNOWN']
     if (type === frameType.HEADERS) {
       const headers: Record<string, string> = {}
@@ -138,11 +139,11 @@ export class RawClient {
           : type === frameType.HEADERS && flags & flag.END_STREAM
             ? ' end'
             : ''
-    this.#note(`${name}${stream > 0 ? ` ${stream}` : ''}${detail}`)
+    this.#record(`${name}${stream > 0 ? ` ${stream}` : ''}${detail}`)
   }
 
-  #note(line: string): void {
-    this.said.push(line)
+  #record(line: string): void {
+    this.frames.push(line)
     for (const wake of this.#waiting.splice(0)) wake()
   }
 

@@ -197,7 +197,7 @@ describe('headers', () => {
   test('that are large are charged as long as their call lasts', async () => {
     const [client] = (await connections('headers', 1)) as [RawClient]
     for (let n = 0; n < 40; n++) client.request(1 + 2 * n, large)
-    const ended = () => client.said.filter((line) => /^HEADERS \d+ end$/.test(line)).length
+    const ended = () => client.frames.filter((line) => /^HEADERS \d+ end$/.test(line)).length
     const fit = (256 * 1024) / 11_000
     await client.until(() => ended() >= 40 - fit)
     expect(client.headers.get(1)?.['grpc-message']).toContain('waits for more than 262144 bytes')
@@ -310,15 +310,15 @@ describe('a client that does not read', () => {
   test('has only as many calls ended as needed, and no other client has any', async () => {
     const modest = await connect(0)
     for (let n = 0; n < 10; n++) modest.request(1 + 2 * n)
-    await modest.until(() => modest.said.filter((line) => line.startsWith('HEADERS')).length === 10)
+    await modest.until(() => modest.frames.filter((line) => line.startsWith('HEADERS')).length === 10)
     const greedy = await connect(0)
     for (let n = 0; n < 100; n++) greedy.request(1 + 2 * n)
-    const cut = () => greedy.said.filter((line) => line.endsWith('ENHANCE_YOUR_CALM')).length
+    const cut = () => greedy.frames.filter((line) => line.endsWith('ENHANCE_YOUR_CALM')).length
     await greedy.until(() => cut() === 60)
     const third = await connect(65_535)
     third.request(1, { ':path': '/small' })
-    await third.until(() => third.said.includes('DATA 1 end'))
-    expect(modest.said.some((line) => line.startsWith('RST_STREAM'))).toBe(false)
+    await third.until(() => third.frames.includes('DATA 1 end'))
+    expect(modest.frames.some((line) => line.startsWith('RST_STREAM'))).toBe(false)
     expect(streams.filter(({ closed }) => !closed).reduce((sum, { charged }) => sum + charged, 0)).toBeLessThanOrEqual(60 * size)
   })
 
@@ -326,12 +326,12 @@ describe('a client that does not read', () => {
     const slow = await connect(0)
     slow.frame(frameType.WINDOW_UPDATE, 0, 0, Buffer.from([0, 0x10, 0, 0]))
     for (let n = 0; n < 30; n++) slow.request(1 + 2 * n, {}, flag.END_HEADERS | flag.END_STREAM)
-    await slow.until(() => slow.said.filter((line) => line.startsWith('HEADERS')).length === 30)
+    await slow.until(() => slow.frames.filter((line) => line.startsWith('HEADERS')).length === 30)
     slow.settings({ initialWindowSize: 4096 })
     await slow.until(() => [...slow.received.values()].filter((bytes) => bytes === 4096).length === 30)
     slow.settings({ initialWindowSize: 0 })
     slow.settings({ initialWindowSize: size })
-    await slow.until(() => slow.said.filter((line) => line.startsWith('DATA') && line.endsWith('end')).length === 30)
+    await slow.until(() => slow.frames.filter((line) => line.startsWith('DATA') && line.endsWith('end')).length === 30)
     expect([...slow.received.values()].every((bytes) => bytes === size)).toBe(true)
   })
 })

@@ -14,7 +14,13 @@ import type { Cause } from '../cause.ts'
 import { type Explanation, explainMachine, explainResource, type Machinery } from '../explain.ts'
 
 const { Kind } = ichor.v1.Cause
-const kinds = { absent: Kind.ABSENT, unwell: Kind.UNWELL, failing: Kind.FAILING, service: Kind.SERVICE, outside: Kind.OUTSIDE } as const
+const kinds = {
+  absent: Kind.ABSENT,
+  unhealthy: Kind.UNHEALTHY,
+  failing: Kind.FAILING,
+  service: Kind.SERVICE,
+  outside: Kind.OUTSIDE,
+} as const
 
 /** Why a resource is missing or unhealthy; without a name, why the machine is not ready. */
 export const explain = (machine: Pick<Machine, 'store' | 'runtime' | 'supervisor' | 'service' | 'kernel' | 'log'>): Method => {

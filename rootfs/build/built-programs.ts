@@ -6,7 +6,7 @@ import { cni, containerd, kube, kubectl, runc } from './go-recipes.ts'
 import { buildPause } from './pause.ts'
 
 /** The built programs by name. */
-export interface Parts {
+export interface BuiltPrograms {
   kube: string
   kubectl: string
   containerd: string
@@ -18,11 +18,11 @@ export interface Parts {
 }
 
 /** Builds what is missing; one build at a time. */
-export async function buildParts(): Promise<Parts> {
+export async function buildPrograms(): Promise<BuiltPrograms> {
   return exclusive('parts', async () => {
-    const parts = { built: [] as string[] } as Parts
+    const parts = { built: [] as string[] } as BuiltPrograms
     for (const recipe of [kube, containerd, runc, cni, kubectl]) {
-      const name = recipe.name as keyof Omit<Parts, 'built'>
+      const name = recipe.name as keyof Omit<BuiltPrograms, 'built'>
       const { folder, built } = await buildGo(recipe)
       parts[name] = join(folder, name)
       if (built) parts.built.push(name)
