@@ -2,7 +2,6 @@
 import { expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { bundledPackages } from '../rootfs/build/binary.ts'
 
 const repository = join(import.meta.dir, '..')
 const page = readFileSync(join(repository, 'docs/architecture.md'), 'utf8')
@@ -31,10 +30,4 @@ test('every format and protocol is in the table', () => {
       .filter((path) => !listed(path)),
   )
   expect(missing).toEqual([])
-})
-
-test('the packages of the binary are named', async () => {
-  const introduction = section.slice(0, section.indexOf('| what |'))
-  const packages = await bundledPackages()
-  expect(packages.filter((name) => !introduction.includes(`\`${name}\``))).toEqual([])
 })

@@ -107,7 +107,7 @@ for (const folder of ['linux', 'network']) if (asRoot) await check(`judges of ${
 process.env.FUZZ_RUNS ??= '100'
 // A worker for each processor; the files of one share what they import, which takes as long as half of the tests otherwise.
 // A busy machine is slow, not wrong: the bound only ends what hangs.
-await suite('unit', ['--parallel', '--no-isolate', '--timeout', '60000'])
+await suite('unit', ['--preload', './tests/support/memory-files.ts', '--parallel', '--no-isolate', '--timeout', '60000'])
 
 // The field's own client against our door: needs Go, but neither root nor a cluster.
 if (Bun.which('go')) for (const file of stories('interop')) await suite(file, [file, '--timeout', '900000'])

@@ -12,9 +12,11 @@ import { writeSignatureLists } from '../../src/wire/efi/signature-list.ts'
 
 const owner = '77fa9abd-0359-4d32-bd60-28f4e78f784b'
 const at = new Date('2026-03-04T05:06:07Z')
+/** Keys of RSA take a fraction of a second each, so these two serve all tests. */
+const [pair, other] = await Promise.all([newSigningPair('Signer', at), newSigningPair('Other', at)])
 
-test('a list holds one certificate with its owner', async () => {
-  const { raw } = parseCertificate((await newSigningPair('a')).crt)
+test('a list holds one certificate with its owner', () => {
+  const { raw } = parseCertificate(pair.crt)
   const list = Buffer.from(writeSignatureLists([raw], owner))
   // EFI_CERT_X509_GUID as it lies in memory
   expect(list.subarray(0, 16).toString('hex')).toBe('a159c0a5e494a74a87b5ab155c2bf072')
@@ -23,8 +25,7 @@ test('a list holds one certificate with its owner', async () => {
   expect(Buffer.compare(list.subarray(44), raw)).toBe(0)
 })
 
-test('a variable is signed so that openssl agrees, over name, vendor, attributes, time and contents', async () => {
-  const pair = await newSigningPair('Signer', at)
+test('a variable is signed so that openssl agrees, over name, vendor, attributes, time and contents', () => {
   const contents = writeSignatureLists([parseCertificate(pair.crt).raw], owner)
   const variable = Buffer.from(signVariable('db', contents, pair, at))
   expect(variable.subarray(0, 16).toString('hex')).toBe('ea070304050607000000000000000000')
@@ -51,10 +52,9 @@ test('a variable is signed so that openssl agrees, over name, vendor, attributes
   }
 })
 
-test('a key that does not belong to the certificate, or of a kind that firmware does not accept, is refused', async () => {
-  const [one, other] = await Promise.all([newSigningPair('a'), newSigningPair('b')])
-  expect(() => signVariable('PK', new Uint8Array(), { crt: one.crt, key: other.key })).toThrow('it is not the key of the certificate')
-  expect(() => signVariable('PK', new Uint8Array(), { crt: one.crt, key: newKey('ed25519').pem })).toThrow(
+test('a key that does not belong to the certificate, or of a kind that firmware does not accept, is refused', () => {
+  expect(() => signVariable('PK', new Uint8Array(), { crt: pair.crt, key: other.key })).toThrow('it is not the key of the certificate')
+  expect(() => signVariable('PK', new Uint8Array(), { crt: pair.crt, key: newKey('ed25519').pem })).toThrow(
     'firmware takes signatures of RSA keys',
   )
 })

@@ -99,7 +99,7 @@ test('keys of Secure Boot are looked at first: RSA, and the certificate is that 
     expect(exitCode).toBe(0)
     return at
   }
-  const [one, other, curve] = [make('one', 'rsa:2048'), make('other', 'rsa:2048'), make('curve', 'ec')]
+  const [one, other, curve] = [make('one', 'rsa:1024'), make('other', 'rsa:1024'), make('curve', 'ec')]
   checkKeys(one)
   expect(() => checkKeys({ key: one.key, certificate: other.certificate })).toThrow('is not that of key')
   expect(() => checkKeys(curve)).toThrow('firmwares take RSA keys only')
