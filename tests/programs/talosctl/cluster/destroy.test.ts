@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { openJournal } from '../../../../src/programs/node-supervisor/journal.ts'
 import { destroyCluster, isCluster } from '../../../../src/programs/talosctl/cluster/destroy.ts'
 import { findProgram } from '../../../../src/programs/talosctl/cluster/undo.ts'
+import { talosctl } from '../peer.ts'
 
 let state = ''
 beforeEach(() => {
@@ -54,6 +55,17 @@ test('a parameter of the host is put back by the last cluster: another one inher
   await destroyCluster(a)
   expect(existsSync(a)).toBe(false)
   expect(openJournal(b).entries()).toEqual([entry])
+})
+
+test('the command asks nobody, so --yes changes nothing', async () => {
+  for (const flag of ['--yes', '-y']) {
+    const directory = cluster('a')
+    const { code, stderr } = await talosctl([], ['cluster', 'destroy', '--name', 'a', '--state', state, flag])
+    // Only root may destroy clusters.
+    if (process.geteuid?.() === 0)
+      expect([code, stderr, existsSync(directory)]).toEqual([0, expect.stringContaining('cluster "a" is gone'), false])
+    else expect(stderr).toContain('need root')
+  }
 })
 
 test('a program is found by its whole command line, not by a part of it', () => {

@@ -45,7 +45,7 @@ export async function runSupport(io: Io, cluster: Cluster, { numWorkers, output,
   const nodes = await cluster.nodesOrEndpoint()
   const zip = await create(`${path}.part`)
   const failures: Failure[] = []
-  const progress = new NodeProgress(io, verbose ? 'none' : 'auto')
+  const progress = new NodeProgress(io, verbose || !io.stderr.isTTY ? 'none' : 'auto')
   let files = 0
   const keep = async (node: string, { name, get }: Source) => {
     if (verbose) io.stderr.write(`${node}: ${name}\n`)

@@ -9,6 +9,7 @@ import { redact } from '../../../../../src/programs/talosctl/support/redact.ts'
 import { serverStream, unary } from '../../../../../src/rpc/server/method.ts'
 import { runs } from '../../../../support/runs.ts'
 import { node, talosctl } from '../../peer.ts'
+import { sampleMethods } from '../../sample-methods.ts'
 
 /** The files of a zip archive by its table of contents, each checked. */
 function unzip(bytes: Buffer): Map<string, string> {
@@ -110,6 +111,34 @@ test('a bundle holds what each node gives, without secrets, and says what it cou
   expect(files.get(`${node}/version.json`)).toContain('"tag": "v1.13.0"')
   expect(files.get('summary.txt')).toContain('service-logs/kubelet.log')
   expect([...files.values()].join('')).not.toContain('topsecret')
+  rmSync(folder, { recursive: true })
+})
+
+test('a complete bundle is made without a word on stderr where that is no terminal', async () => {
+  const kubernetes = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.json({ metadata: {}, items: [] }) })
+  const kubeconfig = `apiVersion: v1
+kind: Config
+clusters: [{ name: c, cluster: { server: "http://127.0.0.1:${kubernetes.port}", certificate-authority-data: eA== } }]
+users: [{ name: admin, user: { token: x } }]
+contexts: [{ name: admin, context: { cluster: c, user: admin } }]
+current-context: admin
+`
+  const own = [
+    unary('inspect.InspectService/ControllerRuntimeDependencies', ['os:admin'], () => ({ messages: [{ edges: [] }] })),
+    unary('ichor.v1.ExplainService/Explain', ['os:admin'], () => ({ messages: [{}] })),
+    unary('ichor.v1.MetricsService/Metrics', ['os:admin'], () => ({ messages: [{ text: 'up 1\n' }] })),
+    serverStream('machine.MachineService/Kubeconfig', ['os:admin'], async function* () {
+      yield { bytes: Buffer.from(kubeconfig) }
+    }),
+    list('address: 10.5.0.2\n'),
+  ]
+  const replaced = new Set<string>(own.map(({ path }) => path))
+  const folder = mkdtempSync(join(tmpdir(), 'ichor-support-'))
+  const path = join(folder, 'bundle.zip')
+  const all = [...sampleMethods().filter((method) => !replaced.has(method.path)), ...own]
+  expect(await talosctl(all, ['support', '-O', path])).toEqual({ code: 0, stdout: '', stderr: '' })
+  expect(unzip(readFileSync(path)).get('summary.txt')).toContain('everything was got')
+  kubernetes.stop(true)
   rmSync(folder, { recursive: true })
 })
 
