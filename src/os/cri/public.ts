@@ -1,7 +1,7 @@
 /** What other areas may use of this one besides its resources and documents. */
 
 // Logs of containers are found by their names.
-export { listContainers } from './containers.ts'
+export { type ListedContainer, listContainers } from './containers.ts'
 // Releases and signatures are pulled with the credentials of the configuration.
 export { credentialsOf } from './credentials.ts'
 // The daemons of the API limit their memory by their groups.

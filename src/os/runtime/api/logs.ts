@@ -3,7 +3,7 @@ import { type Method, readers, serverStream, unary } from '../../../rpc/server/m
 import { RpcError } from '../../../rpc/status.ts'
 import type { LogQuery } from '../../../supervise/log-ring.ts'
 import type { Machine } from '../../area.ts'
-import { listContainers } from '../../cri/public.ts'
+import { type ListedContainer, listContainers } from '../../cri/public.ts'
 import type { Kernel } from '../../kernel.ts'
 import { followFile } from '../follow-file.ts'
 import { kernelLines } from '../kernel-lines.ts'
@@ -11,8 +11,13 @@ import { kernelLines } from '../kernel-lines.ts'
 const podLogs = '/var/log/pods'
 const kernelLog = 'kernel'
 
+/** Where logs come from. */
+interface LogSources extends Pick<Machine, 'supervisor'> {
+  readonly kernel: Pick<Kernel, 'files' | 'kmsg' | 'time'>
+}
+
 /** Logs of services, from memory, and of pods' containers, from their files. */
-export function logMethods({ supervisor, kernel }: Pick<Machine, 'supervisor' | 'kernel'>): Method[] {
+export function logMethods({ supervisor, kernel }: LogSources, containers: typeof listContainers = listContainers): Method[] {
   return [
     unary('machine.MachineService/LogsContainers', readers, () => ({ messages: [{ ids: [...supervisor.logs.ids(), kernelLog].sort() }] })),
     serverStream('machine.MachineService/Logs', readers, async function* (request, { signal }) {
@@ -20,14 +25,14 @@ export function logMethods({ supervisor, kernel }: Pick<Machine, 'supervisor' | 
       const pods = request.namespace === 'k8s.io' || (request.namespace === '' && request.driver === common.ContainerDriver.CRI)
       // A pod that mounts /var/log can create links there.
       const source = pods
-        ? followFile(kernel, await podLog(kernel, request.id), query, { below: podLogs })
+        ? followFile(kernel, podLog(kernel, await containers('k8s.io', common.ContainerDriver.CRI), request.id), query, { below: podLogs })
         : ownLog({ supervisor, kernel }, request.id, query)
       for await (const bytes of source) yield { bytes }
     }),
   ]
 }
 
-function ownLog({ supervisor, kernel }: Pick<Machine, 'supervisor' | 'kernel'>, id: string, query: LogQuery): AsyncIterable<Uint8Array> {
+function ownLog({ supervisor, kernel }: LogSources, id: string, query: LogQuery): AsyncIterable<Uint8Array> {
   if (id === kernelLog) return lastOfKernel(kernel, query)
   const ring = supervisor.logs.get(id)
   if (!ring) throw new RpcError('NotFound', `log "${id}" was not registered`)
@@ -35,7 +40,7 @@ function ownLog({ supervisor, kernel }: Pick<Machine, 'supervisor' | 'kernel'>, 
 }
 
 /** The kernel's log: all of it or its last lines, then new ones as they come. */
-async function* lastOfKernel(kernel: Kernel, { tailLines = -1, follow, signal }: LogQuery): AsyncGenerator<Uint8Array> {
+async function* lastOfKernel(kernel: LogSources['kernel'], { tailLines = -1, follow, signal }: LogQuery): AsyncGenerator<Uint8Array> {
   let last = -1
   const seen = (sequence: number) => {
     last = sequence
@@ -46,8 +51,7 @@ async function* lastOfKernel(kernel: Kernel, { tailLines = -1, follow, signal }:
 }
 
 /** The log file of a pod's container: the newest container with that id has the file with the highest number. */
-async function podLog({ files }: Pick<Kernel, 'files'>, id: string): Promise<string> {
-  const all = await listContainers('k8s.io', common.ContainerDriver.CRI)
+function podLog({ files }: Pick<Kernel, 'files'>, all: readonly ListedContainer[], id: string): string {
   const found = all.find((container) => container.id === id) ?? all.find(({ podId, name }) => `${podId}:${name}` === id)
   if (!found || found.id === found.podId) throw new RpcError('NotFound', `container "${id}" was not found`)
   const siblings = all.filter(({ uid, name, id: other }) => uid === found.uid && name === found.name && other !== found.podId)
