@@ -118,6 +118,30 @@ describe('finds the true cause of', () => {
     expect(causes[1]?.times).toBe(1)
   })
 
+  test('a task that fails and is retried: it is named without digests, and the service that waits for its output leads to it', async () => {
+    const applying = defineController({
+      name: 'etcd.ApplyController',
+      inputs: {},
+      outputs: { secret: exclusive(EtcdSecret) },
+      reconcile: ({ background }) =>
+        background('apply settings 1rcivsscmc0lt', async () => {
+          throw new Error('connection refused')
+        }),
+    })
+    const etcd = service('etcd', { wait: (view) => (view.get(EtcdSecret, 'etcd') ? [] : ['etcd certificates']) })
+    const { store, runtime, machinery } = machine([applying], [etcd])
+    well(store)
+    await runtime.settled()
+    const { causes, summary } = await explainMachine(machinery)
+    expect(causes[0]).toMatchObject({
+      subject: 'controller etcd.ApplyController',
+      sentence: 'it keeps retrying "apply settings"',
+      error: 'connection refused',
+      times: 1,
+    })
+    expect(summary).toContain('it keeps retrying "apply settings"')
+  })
+
   test('an unreachable image: the service that waits for it names it', async () => {
     const message = 'pull image "registry.invalid/kubelet:v1": failed to resolve reference: lookup registry.invalid: no such host'
     const prepare = async () => {

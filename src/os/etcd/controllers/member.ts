@@ -9,8 +9,14 @@ import { EtcdMember } from '../resources/etcd-member.ts'
 
 const retryDelay = 1000
 
+/** Clients of this node's own etcd, and of the others'. */
+interface Clients {
+  readonly local: typeof localEtcd
+  readonly others: typeof otherEtcd
+}
+
 /** This node's etcd member; promotes it from learner as soon as it has caught up. */
-export const observeMember = ({ store }: { store: Store }): Controller => {
+export const observeMember = ({ store }: { store: Store }, clients: Clients = { local: localEtcd, others: otherEtcd }): Controller => {
   let id: string | undefined
   return defineController({
     name: 'etcd.MemberController',
@@ -24,7 +30,7 @@ export const observeMember = ({ store }: { store: Store }): Controller => {
       if (id) member.put('local', { memberID: id })
       background('member', async (signal, wake) => {
         const found = await untilDone(signal, async () => {
-          const client = localEtcd(store)
+          const client = clients.local(store)
           try {
             return { id: await memberIdOf(client), learner: (await client.status()).isLearner }
           } finally {
@@ -36,7 +42,7 @@ export const observeMember = ({ store }: { store: Store }): Controller => {
         wake()
         if (found.learner) {
           await untilDone(signal, async () => {
-            const client = otherEtcd(store)
+            const client = clients.others(store)
             if (!client) throw new Error('no other control plane node is known')
             try {
               await client.promote(found.id)
