@@ -1,5 +1,7 @@
 /** What other areas may use of this one besides its resources and documents. */
 
+// Kubernetes, the firewall and certificates use these networks.
+export { podSubnets, serviceSubnets } from './cluster-networks.ts'
 // The first installation copies these files to STATE.
 export { configPaths } from './config-state.ts'
 // Every area reads its sections and documents of the configuration.

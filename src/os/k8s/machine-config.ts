@@ -25,10 +25,6 @@ export function isControlPlane(config: KubernetesConfig | undefined): boolean {
   return type === 'controlplane' || type === 'init'
 }
 
-/** Subnets with the cluster's defaults. */
-export const podSubnets = (cluster: ClusterSection | undefined): string[] => filled(cluster?.network?.podSubnets, ['10.244.0.0/16'])
-export const serviceSubnets = (cluster: ClusterSection | undefined): string[] => filled(cluster?.network?.serviceSubnets, ['10.96.0.0/12'])
-
 /** The cluster's DNS domain. */
 export const dnsDomain = (cluster: ClusterSection | undefined): string => cluster?.network?.dnsDomain || 'cluster.local'
 
@@ -38,10 +34,6 @@ export const localPort = (cluster: ClusterSection | undefined): number => cluste
 /** KubePrism's port when it is enabled. */
 export const kubePrismPort = (config: KubernetesConfig | undefined): number | undefined =>
   config?.machine?.features?.kubePrism?.enabled ? config.machine.features.kubePrism.port || 7445 : undefined
-
-function filled(given: string[] | undefined, otherwise: string[]): string[] {
-  return given && given.length > 0 ? given : otherwise
-}
 
 /** The v1alpha1 document of a machine configuration resource: validated, decoded once. */
 export const kubernetesConfigOf = (resource: Resource<string> | undefined): KubernetesConfig | undefined =>

@@ -13,7 +13,7 @@ export { defaultImages } from './images.ts'
 // Explanations read the kubelet's certificate.
 export { kubeletClientCertificate } from './kubelet/files.ts'
 // etcd and KubeSpan read the Kubernetes sections of the configuration.
-export { extraArgsOf, isControlPlane, kubernetesConfigOf, podSubnets } from './machine-config.ts'
+export { extraArgsOf, isControlPlane, kubernetesConfigOf } from './machine-config.ts'
 // Discovery through Kubernetes uses the access of the node.
 export { nodeAccess } from './node/access.ts'
 // Sequences cordon and drain the node before its services stop.

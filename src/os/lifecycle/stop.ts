@@ -22,21 +22,18 @@ export interface StopOptions {
 }
 
 /** Stops the machine: pods first, then services in reverse start order, then its volumes. */
-export const stopAll = (machine: Machine, options: StopOptions = {}): Phase[] => [
-  stopWorkload(machine, options),
-  ...(machine.kernel.mode === 'container' ? [] : leaveDisk(machine, options)),
-  stopEverything(machine),
-]
+export const stopAll = (machine: Machine): Phase[] => [stopWorkload(machine), ...leaveDisk(machine), stopEverything(machine)]
 
 /** Stops the kubelet and the pods. */
-const stopWorkload = (machine: Machine, { strict = false }: StopOptions): Phase => {
+export const stopWorkload = (machine: Machine, { strict = false }: StopOptions = {}): Phase => {
   const task = { name: 'stopAllPods', run: () => stopKubeletAndPods(machine) }
   return { name: 'cleanup', tasks: [strict ? task : tolerant(task)] }
 }
 
-/** Releases the disks, while the API still answers. */
+/** Releases the disks, while the API still answers. The folders of a container stay mounted. */
 export const leaveDisk = (machine: Machine, { strict = false }: StopOptions = {}): Phase[] => {
   const { supervisor, kernel, store } = machine
+  if (kernel.mode === 'container') return []
   const step = (name: string, task: string, run: (context: TaskContext) => Promise<void> | void): Phase => ({
     name,
     tasks: [strict ? { name: task, run } : tolerant({ name: task, run })],
@@ -108,7 +105,9 @@ export const shutdown = (machine: Machine, { force = false } = {}): Phase[] => [
 /** The reboot sequence, by `kexec` if possible. A forced reboot leaves pods to be cleaned up at the next boot. */
 export const reboot = (machine: Machine, { force = false, kexec = false } = {}): Phase[] => [
   ...(kexec && machine.kernel.mode !== 'container' ? [{ name: 'kexec', tasks: [kexecPrepare(machine)] }] : []),
-  ...(force ? stopAll(machine).slice(1) : stopAll(machine)),
+  ...(force ? [] : [stopWorkload(machine)]),
+  ...leaveDisk(machine),
+  stopEverything(machine),
   end(machine, 'reboot'),
 ]
 

@@ -20,6 +20,7 @@ import { VLANConfig, VRFConfig } from '../../network/documents/virtual-link.ts'
 import { WireguardConfig } from '../../network/documents/wireguard.ts'
 import { NodeAddress } from '../../network/resources/node-address.ts'
 import { ResolverStatus } from '../../network/resources/resolver.ts'
+import { podSubnets, serviceSubnets } from '../cluster-networks.ts'
 import type { ConfigContainer } from '../container.ts'
 import { V1Alpha1 } from '../documents/v1alpha1.ts'
 import { type Change, isBelow } from '../history/changes.ts'
@@ -120,8 +121,8 @@ function endpointOf(config: ConfigContainer): ReachTarget | undefined {
 /** Whether the firewall of a configuration accepts an address at a TCP port. */
 export function admits(config: ConfigContainer, address: string, port: number): boolean {
   const block = config.find(NetworkDefaultActionConfig)?.ingress === 'block'
-  const network = config.v1alpha1?.cluster?.network
-  const inside = [...(network?.podSubnets ?? []), ...(network?.serviceSubnets ?? [])]
+  const cluster = config.v1alpha1?.cluster
+  const inside = [...podSubnets(cluster), ...serviceSubnets(cluster)]
   if (inside.some((subnet) => containsAddress(parsePrefix(subnet), address))) return true
   for (const { portSelector = {}, ingress = [] } of config.findAll(NetworkRuleConfig)) {
     const { protocol = 'tcp', ports = [] } = portSelector

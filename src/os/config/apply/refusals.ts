@@ -9,6 +9,7 @@ import { Identity } from '../../cluster/resources/identity.ts'
 import { Member } from '../../cluster/resources/member.ts'
 import { EtcdMember } from '../../etcd/resources/etcd-member.ts'
 import { HostnameConfig } from '../../network/documents/hostname.ts'
+import { podSubnets, serviceSubnets } from '../cluster-networks.ts'
 import type { ConfigContainer } from '../container.ts'
 import { machineType, type V1Alpha1Document } from '../documents/v1alpha1.ts'
 
@@ -97,19 +98,12 @@ function authorityRefusals(old: V1Alpha1Document, now: V1Alpha1Document): Refusa
   ]
 }
 
-const networks = {
-  podSubnets: { what: 'pods', usual: ['10.244.0.0/16'] },
-  serviceSubnets: { what: 'services', usual: ['10.96.0.0/12'] },
-} as const
+const networks = { podSubnets: { what: 'pods', of: podSubnets }, serviceSubnets: { what: 'services', of: serviceSubnets } } as const
 
 /** An address family may be added; the networks in use must stay. */
 function networkRefusals(old: V1Alpha1Document, now: V1Alpha1Document): Refusal[] {
   return (['podSubnets', 'serviceSubnets'] as const).flatMap((key) => {
-    const of = (document: V1Alpha1Document): readonly string[] => {
-      const subnets = document.cluster?.network?.[key]
-      return subnets?.length ? subnets : networks[key].usual
-    }
-    const [was, is] = [of(old), of(now)]
+    const [was, is] = [networks[key].of(old.cluster), networks[key].of(now.cluster)]
     const gone = was.filter((subnet) => !is.includes(subnet))
     if (gone.length === 0 && was[0] === is[0]) return []
     return [

@@ -1,4 +1,5 @@
 /** The two configurations of a new cluster, as plain values keyed like their YAML. */
+import { defaultPodSubnet, defaultServiceSubnet } from '../cluster-networks.ts'
 import type { V1Alpha1Document } from '../documents/v1alpha1.ts'
 import type { SecretsBundle } from './secrets.ts'
 import { defaultInstallImage, defaultKubernetesVersion, kubernetesImages } from './versions.ts'
@@ -80,8 +81,8 @@ function sharedCluster(options: GenerateOptions) {
     network: {
       ...(cni ? { cni: { name: cni.name, ...(cni.urls?.length ? { urls: cni.urls } : {}) } } : {}),
       dnsDomain: options.dnsDomain ?? 'cluster.local',
-      podSubnets: options.podSubnets ?? ['10.244.0.0/16'],
-      serviceSubnets: options.serviceSubnets ?? ['10.96.0.0/12'],
+      podSubnets: options.podSubnets ?? [defaultPodSubnet],
+      serviceSubnets: options.serviceSubnets ?? [defaultServiceSubnet],
     },
     token: secrets.secrets.bootstraptoken,
     discovery: {

@@ -4,8 +4,9 @@ import { addressOnly, containsAddress, type Prefix, parsePrefix } from '../../..
 import { PrefixSet } from '../../../wire/prefix-set.ts'
 import { Affiliate } from '../../cluster/resources/affiliate.ts'
 import { Identity } from '../../cluster/resources/identity.ts'
+import { podSubnets } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
-import { kubernetesConfigOf, podSubnets } from '../../k8s/public.ts'
+import { kubernetesConfigOf } from '../../k8s/public.ts'
 import { KubeSpanConfig } from '../resources/kube-span-config.ts'
 import { KubeSpanPeerSpec } from '../resources/kube-span-peer.ts'
 

@@ -12,7 +12,7 @@ import { filesFor, type Release } from '../release/release.ts'
 import { isUpload, takeUpload } from '../release/uploads.ts'
 import type { Phase } from '../sequencer.ts'
 import { isInstalled } from '../slots/boot-disk.ts'
-import { drain, end, reboot, stopAll } from '../stop.ts'
+import { drain, end, leaveDisk, reboot, stopEverything, stopWorkload } from '../stop.ts'
 import type { Finding } from '../upgrade/prepare.ts'
 import { beginRollback, examine, type UpgradeOptions, type WrittenUpgrade, writeUpgrade } from '../upgrade/upgrade.ts'
 import { beginSequence } from './begin.ts'
@@ -149,13 +149,13 @@ async function beginUpgrade(
 
 /** Records the healthy services, drains the node, stops everything, and begins the trial only once the disk is no longer in use. */
 function upgradePhases(machine: Machine, written: WrittenUpgrade, before: Phase[]): Phase[] {
-  const stopped = stopAll(machine, { strict: true })
   return [
     { name: 'saveMeta', tasks: [{ name: 'flushMeta', run: () => written.announce() }] },
     ...before,
-    ...stopped.slice(0, -1),
+    stopWorkload(machine, { strict: true }),
+    ...leaveDisk(machine, { strict: true }),
     { name: 'upgrade', tasks: [{ name: 'upgrade', run: () => written.begin() }] },
-    ...stopped.slice(-1),
+    stopEverything(machine),
     end(machine, 'reboot'),
   ]
 }

@@ -1,7 +1,7 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { DocumentOf } from '../../../document/kind.ts'
-import { declared, find, findAll } from '../../config/public.ts'
+import { declared, find, findAll, podSubnets, serviceSubnets } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { NetworkDefaultActionConfig, NetworkRuleConfig, portRange } from '../documents/firewall.ts'
@@ -37,8 +37,7 @@ export const configFirewall: Controller = defineController({
     const block = find(found, NetworkDefaultActionConfig)?.ingress === 'block'
     const documents = findAll(found, NetworkRuleConfig)
     if (!block && documents.length === 0) return
-    const network = found.cluster.network ?? {}
-    const inside = [...(network.podSubnets ?? ['10.244.0.0/16']), ...(network.serviceSubnets ?? ['10.96.0.0/12'])]
+    const inside = [...podSubnets(found.cluster), ...serviceSubnets(found.cluster)]
     const always = [
       accept({ matchIIfName: { interfaceName: trustedLinks, operator: '==' } }),
       accept({ matchConntrackState: { states: ['established', 'related'] } }),

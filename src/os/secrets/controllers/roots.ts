@@ -1,7 +1,7 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import { day, newCA } from '../../../pki/certificate.ts'
 import { addressOnly, nthAddress, parsePrefix } from '../../../wire/prefix.ts'
-import { declared } from '../../config/public.ts'
+import { declared, serviceSubnets } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { sharedAddresses } from '../../network/public.ts'
 import { splitUrl } from '../../url.ts'
@@ -60,14 +60,13 @@ export const configRootKubernetes: Controller = defineController({
     const { cluster } = found
     const shared = sharedAddresses(found).map(addressOnly)
     const [tokenId = '', tokenSecret = ''] = (cluster.token ?? '').split('.')
-    const services = cluster.network?.serviceSubnets ?? ['10.96.0.0/12']
     root.put('k8s', {
       name: cluster.clusterName ?? '',
       endpoint: splitUrl(endpoint),
       local_endpoint: splitUrl(`https://localhost:${localAPIServerPort}`),
       // A virtual IP is always included. Its arrival must not reissue certificates, which would restart the API server.
       certSANs: [...new Set([...(cluster.apiServer?.certSANs ?? []), ...shared])],
-      apiServerIPs: services.map((subnet) => nthAddress(parsePrefix(subnet), 1)),
+      apiServerIPs: serviceSubnets(cluster).map((subnet) => nthAddress(parsePrefix(subnet), 1)),
       dnsDomain: cluster.network?.dnsDomain || 'cluster.local',
       ...(cluster.ca && { issuingCA: pairOf(cluster.ca) }),
       acceptedCAs: acceptedCAs(cluster),

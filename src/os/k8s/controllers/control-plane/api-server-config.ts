@@ -1,16 +1,10 @@
 import { defineController, exclusive, weak } from '../../../../cosi/controller.ts'
+import { serviceSubnets } from '../../../config/public.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { annotated, inEffect } from '../../component/settings.ts'
 import { secretsFolder } from '../../control-plane/static-pods.ts'
 import { defaultImages } from '../../images.ts'
-import {
-  extraArgsOf,
-  isControlPlane,
-  kubernetesConfigOf,
-  localPort,
-  requestsServingCertificates,
-  serviceSubnets,
-} from '../../machine-config.ts'
+import { extraArgsOf, isControlPlane, kubernetesConfigOf, localPort, requestsServingCertificates } from '../../machine-config.ts'
 import { APIServerConfig } from '../../resources/api-server-config.ts'
 import { ComponentFallback } from '../../resources/component.ts'
 import { podResources, volumesOf } from './component-config.ts'

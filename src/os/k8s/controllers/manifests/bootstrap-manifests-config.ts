@@ -1,18 +1,11 @@
 import { defineController, exclusive, weak } from '../../../../cosi/controller.ts'
 import { isIPv6, nthAddress, parsePrefix } from '../../../../wire/prefix.ts'
 import type { ClusterSection } from '../../../config/declared.ts'
+import { podSubnets, serviceSubnets } from '../../../config/public.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { buildArguments, overwrite } from '../../arguments.ts'
 import { defaultImages } from '../../images.ts'
-import {
-  dnsDomain,
-  extraArgsOf,
-  isControlPlane,
-  kubePrismPort,
-  kubernetesConfigOf,
-  podSubnets,
-  serviceSubnets,
-} from '../../machine-config.ts'
+import { dnsDomain, extraArgsOf, isControlPlane, kubePrismPort, kubernetesConfigOf } from '../../machine-config.ts'
 import { BootstrapManifestsConfig } from '../../resources/bootstrap-manifests-config.ts'
 
 /** The inputs of the manifests of a new cluster. */

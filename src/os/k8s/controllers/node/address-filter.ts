@@ -1,7 +1,8 @@
 import { type Controller, defineController, exclusive, weak } from '../../../../cosi/controller.ts'
+import { podSubnets, serviceSubnets } from '../../../config/public.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { NodeAddressFilter } from '../../../network/resources/node-address.ts'
-import { kubernetesConfigOf, podSubnets, serviceSubnets } from '../../machine-config.ts'
+import { kubernetesConfigOf } from '../../machine-config.ts'
 import { NodeStatus } from '../../resources/node.ts'
 import { Nodename } from '../../resources/nodename.ts'
 

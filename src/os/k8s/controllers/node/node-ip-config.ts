@@ -1,8 +1,8 @@
 import { defineController, exclusive, weak } from '../../../../cosi/controller.ts'
-import { declared } from '../../../config/public.ts'
+import { declared, podSubnets, serviceSubnets } from '../../../config/public.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { sharedAddresses } from '../../../network/public.ts'
-import { kubernetesConfigOf, podSubnets, serviceSubnets } from '../../machine-config.ts'
+import { kubernetesConfigOf } from '../../machine-config.ts'
 import { NodeIPConfig } from '../../resources/node-ip.ts'
 
 /** The subnets that the node's addresses are taken from: never those of pods and services, and never a virtual IP. */
