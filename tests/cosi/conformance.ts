@@ -113,7 +113,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { times 
       }
       return seen
     }
-    const told = ({ type, resource }: Seen) =>
+    const summary = ({ type, resource }: Seen) =>
       resource ? `${type} ${resource.metadata.id}@${resource.metadata.version} ${resource.spec.hostname}` : type
 
     test('a created resource exists at version 1, running, with its owner and labels', async () => {
@@ -215,7 +215,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { times 
       const events = await state.watch({ signal: stop.signal })
       await modify(state, 'a', (present) => changed(present, {}, spec('y')))
       await state.create('b', spec('z'))
-      expect((await take(events, 2)).map(told)).toEqual(['updated a@2 y', 'created b@1 z'])
+      expect((await take(events, 2)).map(summary)).toEqual(['updated a@2 y', 'created b@1 z'])
     })
 
     for (const aggregated of [false, true])
@@ -224,7 +224,7 @@ export function conformance(title: string, open: () => Promise<Opened>, { times 
         await state.create('a', spec('x'))
         const events = await state.watch({ bootstrap: true, aggregated, signal: stop.signal })
         await state.create('c', spec('z'))
-        expect((await take(events, 4)).map(told)).toEqual(['created a@1 x', 'created b@1 y', 'bootstrapped', 'created c@1 z'])
+        expect((await take(events, 4)).map(summary)).toEqual(['created a@1 x', 'created b@1 y', 'bootstrapped', 'created c@1 z'])
       })
 
     test('a watch starts exactly with the last events, or after a bookmark', async () => {
@@ -232,9 +232,9 @@ export function conformance(title: string, open: () => Promise<Opened>, { times 
       await state.create('a', spec('0'))
       for (let at = 1; at <= 5; at++) await modify(state, 'a', (present) => changed(present, {}, spec(String(at))))
       const seen = await take(all, 6)
-      expect((await take(await state.watch({ tail: 2, signal: stop.signal }), 2)).map(told)).toEqual(['updated a@5 4', 'updated a@6 5'])
+      expect((await take(await state.watch({ tail: 2, signal: stop.signal }), 2)).map(summary)).toEqual(['updated a@5 4', 'updated a@6 5'])
       const later = await take(await state.watch({ after: seen[2]!.bookmark, signal: stop.signal }), 3)
-      expect(later.map(told)).toEqual(seen.slice(3).map(told))
+      expect(later.map(summary)).toEqual(seen.slice(3).map(summary))
     })
 
     test('a label query sees an update into it as a creation and out of it as a destruction', async () => {

@@ -26,8 +26,8 @@ async function buildIn(cwd: string, name: string, command: readonly string[], wh
     env: { ...process.env, CGO_ENABLED: '0' },
     stderr: 'pipe',
   })
-  const said = await new Response(go.stderr).text()
-  if ((await go.exited) !== 0 || !existsSync(program)) throw new Error(`go ${command[0]}: ${said}`)
+  const output = await new Response(go.stderr).text()
+  if ((await go.exited) !== 0 || !existsSync(program)) throw new Error(`go ${command[0]}: ${output}`)
   return program
 }
 
@@ -42,8 +42,8 @@ export function talosconfig(folder: string, ca: string, { crt, key }: PemPair): 
 /** What the program printed; a refused call is `{ code, message }`. */
 export async function runClient(program: string, args: string[]): Promise<unknown> {
   const child = Bun.spawn([program, ...args], { stderr: 'pipe' })
-  const [out, said] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  const [out, output] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
   const code = await child.exited
-  if (code !== 0 && code !== 3) throw new Error(`interop ${args.join(' ')}: ${said}`)
+  if (code !== 0 && code !== 3) throw new Error(`interop ${args.join(' ')}: ${output}`)
   return JSON.parse(out)
 }

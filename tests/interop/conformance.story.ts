@@ -26,8 +26,8 @@ test('the store passes the suite that the field holds its own states to', async 
   const server = await serveUnix({ path }, { methods, store, log: silent })
   try {
     const suite = Bun.spawn([program, '-test.v', '-test.timeout', '2m'], { env: { ...process.env, STATE_SOCKET: path }, stderr: 'pipe' })
-    const said = await new Response(suite.stdout).text()
-    const results = said.split('\n').filter((line) => /^ *--- /.test(line))
+    const output = await new Response(suite.stdout).text()
+    const results = output.split('\n').filter((line) => /^ *--- /.test(line))
     expect(results.filter((line) => !line.includes('--- PASS'))).toEqual([])
     expect(results.length).toBeGreaterThan(20)
     expect(await suite.exited).toBe(0)

@@ -6,7 +6,7 @@
 import { expect } from 'bun:test'
 
 /** Addresses and names of the cluster that is asked. */
-export interface Asked {
+export interface Target {
   readonly controlPlane: string
   readonly worker: string
   readonly name: string
@@ -20,7 +20,7 @@ export interface Asked {
 }
 
 /** One call. */
-export interface Asking {
+export interface Call {
   readonly requests: readonly object[]
   /** Which node is to answer; the control plane unless said. */
   readonly node?: 'worker'
@@ -37,8 +37,8 @@ const unsupported = refused('FailedPrecondition', 'method is not supported in co
 const rows = (...wanted: object[]) => expect.arrayContaining(wanted.map((row) => expect.objectContaining(row)))
 
 /** The calls by path, in an order in which none spoils the next; those that end a node come last, and are asked apart. */
-export function everyMethod(asked: Asked): Record<string, Asking> {
-  const { controlPlane, worker, name, image, archive, guest, timeServer } = asked
+export function everyMethod(target: Target): Record<string, Call> {
+  const { controlPlane, worker, name, image, archive, guest, timeServer } = target
   const pods = { driver: 'CRI', namespace: 'NS_CRI' }
   const memory = { driver: 'CONTAINERD', namespace: 'NS_SYSTEM' }
   const hostname = { namespace: 'network', type: 'HostnameStatuses.net.talos.dev', id: 'hostname' }

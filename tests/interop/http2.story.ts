@@ -29,10 +29,10 @@ function serve(tls?: ServerTls) {
   )
 }
 
-async function run(argv: string[], cwd?: string): Promise<{ code: number; said: string }> {
+async function run(argv: string[], cwd?: string): Promise<{ code: number; output: string }> {
   const child = Bun.spawn(argv, { ...(cwd && { cwd }), env: { ...process.env, CGO_ENABLED: '0' }, stderr: 'pipe' })
-  const [out, said] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
-  return { code: await child.exited, said: `${out}${said}` }
+  const [out, output] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  return { code: await child.exited, output: `${out}${output}` }
 }
 
 test('HTTP/2 is spoken as the standard says, without TLS and with it', async () => {
@@ -45,16 +45,16 @@ test('HTTP/2 is spoken as the standard says, without TLS and with it', async () 
       ['go', 'build', '-trimpath', '-o', program, 'github.com/summerwind/h2spec/cmd/h2spec'],
       join(import.meta.dir, 'h2spec'),
     )
-    if (built.code !== 0) throw new Error(built.said)
+    if (built.code !== 0) throw new Error(built.output)
     // A busy machine is slow, not wrong.
-    const patient = ['--timeout', '20', '--host', '127.0.0.1']
+    const common = ['--timeout', '20', '--host', '127.0.0.1']
     for (const [server, flags] of [
       [plain, []],
       [secure, ['--tls', '--insecure']],
     ] as const) {
-      const { said } = await run([program, ...patient, ...flags, '--port', String(server.port)])
-      const failures = said.slice(Math.max(0, said.indexOf('Failures')))
-      expect(/(\d+) tests, (\d+) passed, 0 skipped, 0 failed/.test(said) ? '' : failures).toBe('')
+      const { output } = await run([program, ...common, ...flags, '--port', String(server.port)])
+      const failures = output.slice(Math.max(0, output.indexOf('Failures')))
+      expect(/(\d+) tests, (\d+) passed, 0 skipped, 0 failed/.test(output) ? '' : failures).toBe('')
     }
   } finally {
     await Promise.all([plain.close(), secure.close()])

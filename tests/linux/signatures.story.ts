@@ -30,9 +30,9 @@ async function run(argv: string[], stdin?: string): Promise<string> {
 
 /** What blkid says of a file, by key. */
 async function blkid(path: string): Promise<Record<string, string>> {
-  const said = await run(['blkid', '-p', '-o', 'export', path])
+  const output = await run(['blkid', '-p', '-o', 'export', path])
   return Object.fromEntries(
-    said
+    output
       .trim()
       .split('\n')
       .map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1).replaceAll('\\ ', ' ')]),
@@ -44,11 +44,11 @@ const theirs: Record<string, string> = { extfs: 'ext4', luks: 'crypto_LUKS', 'lv
 
 async function bothAgree(path: string): Promise<Record<string, unknown>> {
   const { found } = await probeDevice(block, path)
-  const told = await blkid(path)
+  const reported = await blkid(path)
   expect({ type: theirs[found?.name ?? ''] ?? found?.name, uuid: found?.uuid, label: found?.label }).toEqual({
-    type: told.TYPE,
-    uuid: told.TYPE === 'iso9660' ? undefined : told.UUID,
-    label: told.LABEL,
+    type: reported.TYPE,
+    uuid: reported.TYPE === 'iso9660' ? undefined : reported.UUID,
+    label: reported.LABEL,
   })
   return { ...found }
 }

@@ -19,7 +19,7 @@ const missing = (name: string) => {
 }
 const range: Service = { first: '10.8.0.50', last: '10.8.0.99', lifetime: 300, renew: 100, rebind: 200 }
 /** A machine may be slow; nothing here takes as long on one that is not. */
-const patience = 120_000
+const timeout = 120_000
 
 for (const [name, server] of Object.entries(servers4))
   describe.skipIf(missing(server.program))(`a lease of ${name}`, () => {
@@ -29,26 +29,26 @@ for (const [name, server] of Object.entries(servers4))
       // dnsmasq passes over times below three seconds.
       await server.start(lab, { ...range, lifetime, renew: 3, rebind: 15 })
       lab.say('kind: DHCPv4Config\nname: eth0\n')
-      await eventually(() => lab.addresses().includes('10.8.0.50/24') && lab.route(undefined), 'the lease', patience)
-      await eventually(() => lab.said('lease renewed') >= 2, 'it is renewed', patience)
-      expect(lab.said('address leased')).toBe(1)
+      await eventually(() => lab.addresses().includes('10.8.0.50/24') && lab.route(undefined), 'the lease', timeout)
+      await eventually(() => lab.logged('lease renewed') >= 2, 'it is renewed', timeout)
+      expect(lab.logged('address leased')).toBe(1)
       lab.say()
-      await eventually(() => lab.addresses().length === 0 && !lab.route(undefined), 'it is gone', patience)
+      await eventually(() => lab.addresses().length === 0 && !lab.route(undefined), 'it is gone', timeout)
     })
 
     test('is bound anew by another server when its own is gone', async () => {
       const first = await server.start(lab, { ...range, last: '10.8.0.50', lifetime, renew: 1, rebind: 3 })
       lab.say('kind: DHCPv4Config\nname: eth0\n')
-      await eventually(() => lab.addresses().includes('10.8.0.50/24'), 'the lease', patience)
+      await eventually(() => lab.addresses().includes('10.8.0.50/24'), 'the lease', timeout)
       await lab.stop(first)
       // The other speaks from elsewhere: what is sent to the first alone is never answered.
       lab.server.removeAddress({ link: lab.server.indexOf('br0'), address: '10.8.0.1/24' })
       lab.serverAddress('10.8.0.3/24')
-      const before = lab.said('lease renewed')
+      const before = lab.logged('lease renewed')
       await server.start(lab, { ...range, last: '10.8.0.50', lifetime, renew: 100, rebind: 110, from: '10.8.0.3' })
-      await eventually(() => lab.said('lease renewed') > before, 'it is bound anew', patience)
+      await eventually(() => lab.logged('lease renewed') > before, 'it is bound anew', timeout)
       expect(lab.addresses()).toEqual(['10.8.0.50/24'])
-      await eventually(() => lab.route(undefined)?.gateway === '10.8.0.3', "the other's route", patience)
+      await eventually(() => lab.route(undefined)?.gateway === '10.8.0.3', "the other's route", timeout)
     })
 
     // A server whose shortest lease is too long for a test is judged by the other chapters.
@@ -56,21 +56,21 @@ for (const [name, server] of Object.entries(servers4))
       test('ends when nobody renews it, and another comes with the next server', async () => {
         const first = await server.start(lab, { ...range, lifetime: 10, renew: 5, rebind: 8 })
         lab.say('kind: DHCPv4Config\nname: eth0\n')
-        await eventually(() => lab.addresses().includes('10.8.0.50/24'), 'the lease', patience)
+        await eventually(() => lab.addresses().includes('10.8.0.50/24'), 'the lease', timeout)
         await lab.stop(first)
-        await eventually(() => lab.addresses().length === 0 && !lab.route(undefined), 'it has ended', patience)
-        expect(lab.said('lease expired')).toBeGreaterThan(0)
+        await eventually(() => lab.addresses().length === 0 && !lab.route(undefined), 'it has ended', timeout)
+        expect(lab.logged('lease expired')).toBeGreaterThan(0)
         await server.start(lab, { ...range, first: '10.8.0.60' })
-        await eventually(() => lab.addresses().includes('10.8.0.60/24') && lab.route(undefined), 'another', patience)
+        await eventually(() => lab.addresses().includes('10.8.0.60/24') && lab.route(undefined), 'another', timeout)
       })
 
     test('that is refused after the cable was out is given up for another', async () => {
       // Should no refusal be heard at once, it is when the lease is to be renewed.
       const first = await server.start(lab, { ...range, lifetime, renew: 10, rebind: 20 })
       lab.say('kind: DHCPv4Config\nname: eth0\n')
-      await eventually(() => lab.addresses().includes('10.8.0.50/24'), 'the lease', patience)
+      await eventually(() => lab.addresses().includes('10.8.0.50/24'), 'the lease', timeout)
       lab.server.setLink('port0', { up: false })
-      await eventually(() => lab.machine.store.get(LinkStatus, 'eth0')?.spec.operationalState !== 'up', 'the cable is out', patience)
+      await eventually(() => lab.machine.store.get(LinkStatus, 'eth0')?.spec.operationalState !== 'up', 'the cable is out', timeout)
       expect(lab.addresses()).toEqual(['10.8.0.50/24'])
       await lab.stop(first)
       // The network is another one now, in which the address has no place.
@@ -78,7 +78,7 @@ for (const [name, server] of Object.entries(servers4))
       lab.serverAddress('10.9.0.1/24')
       await server.start(lab, { ...range, first: '10.9.0.50', last: '10.9.0.99', from: '10.9.0.1' })
       lab.server.setLink('port0', { up: true })
-      await eventually(() => lab.addresses().includes('10.9.0.50/24') && lab.route(undefined)?.gateway === '10.9.0.1', 'another', patience)
+      await eventually(() => lab.addresses().includes('10.9.0.50/24') && lab.route(undefined)?.gateway === '10.9.0.1', 'another', timeout)
       expect(lab.addresses()).toEqual(['10.9.0.50/24'])
     })
 
@@ -89,9 +89,9 @@ for (const [name, server] of Object.entries(servers4))
       other.addAddress({ link: other.indexOf('eth0'), address: '10.8.0.50/24' })
       await server.start(lab, { ...range, last: '10.8.0.51' })
       lab.say('kind: DHCPv4Config\nname: eth0\n')
-      await eventually(() => lab.addresses().includes('10.8.0.51/24'), 'the other address', patience)
+      await eventually(() => lab.addresses().includes('10.8.0.51/24'), 'the other address', timeout)
       // Which of the two is offered first is the server's to say.
-      if (lab.said('declining leased address, another host holds it') === 0) expect(name).toBe('isc')
+      if (lab.logged('declining leased address, another host holds it') === 0) expect(name).toBe('isc')
     })
   })
 
@@ -110,25 +110,25 @@ for (const [name, server] of Object.entries(servers6))
       await server.start(lab, range6)
       const heard = listen()
       lab.say('kind: DHCPv6Config\nname: eth0\n')
-      await eventually(() => ours().length === 1, 'the lease', patience)
+      await eventually(() => ours().length === 1, 'the lease', timeout)
       await eventually(
         () => lab.machine.store.get(ResolverSpec, 'resolvers')?.spec.dnsServers.includes('fd00:8::1'),
         'its servers',
-        patience,
+        timeout,
       )
       const { solicit, advertise, request, reply } = dhcp6Type
-      await eventually(() => heard.includes(reply), 'the reply is heard', patience)
+      await eventually(() => heard.includes(reply), 'the reply is heard', timeout)
       expect(heard).toEqual(expect.arrayContaining([solicit, advertise, request, reply]))
       lab.say()
-      await eventually(() => ours().length === 0, 'it is gone', patience)
+      await eventually(() => ours().length === 0, 'it is gone', timeout)
     })
 
     test('is there after two messages from a server that commits rapidly', async () => {
       await server.start(lab, { ...range6, rapid: true })
       const heard = listen()
       lab.say('kind: DHCPv6Config\nname: eth0\n')
-      await eventually(() => ours().length === 1, 'the lease', patience)
-      await eventually(() => heard.includes(dhcp6Type.reply), 'the reply is heard', patience)
+      await eventually(() => ours().length === 1, 'the lease', timeout)
+      await eventually(() => heard.includes(dhcp6Type.reply), 'the reply is heard', timeout)
       expect(heard).not.toContain(dhcp6Type.request)
     })
 
@@ -140,18 +140,18 @@ for (const [name, server] of Object.entries(servers6))
       other.addAddress({ link: other.indexOf('eth0'), address: 'fd00:8::100/64', flags: nodad })
       await server.start(lab, { ...range6, last: 'fd00:8::101' })
       lab.say('kind: DHCPv6Config\nname: eth0\n')
-      await eventually(() => ours().includes('fd00:8::101/128') && ours().length === 1, 'the other address', patience)
+      await eventually(() => ours().includes('fd00:8::101/128') && ours().length === 1, 'the other address', timeout)
       // Which of the two is offered first is the server's to say.
-      if (lab.said('declining leased address, another host holds it') === 0) expect(name).toBe('isc')
+      if (lab.logged('declining leased address, another host holds it') === 0) expect(name).toBe('isc')
     })
 
     test('is renewed, and ends when nobody renews it', async () => {
       const first = await server.start(lab, { ...range6, lifetime: 12, renew: 1, rebind: 6 })
       lab.say('kind: DHCPv6Config\nname: eth0\n')
-      await eventually(() => ours().length === 1, 'the lease', patience)
-      await eventually(() => lab.said('lease renewed') >= 2, 'it is renewed', patience)
+      await eventually(() => ours().length === 1, 'the lease', timeout)
+      await eventually(() => lab.logged('lease renewed') >= 2, 'it is renewed', timeout)
       await lab.stop(first)
-      await eventually(() => ours().length === 0, 'it has ended', patience)
-      expect(lab.said('lease expired')).toBeGreaterThan(0)
+      await eventually(() => ours().length === 0, 'it has ended', timeout)
+      expect(lab.logged('lease expired')).toBeGreaterThan(0)
     })
   })

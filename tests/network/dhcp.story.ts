@@ -70,16 +70,16 @@ story('a cable that is out keeps the lease, and one that is back asks for it aga
   await eventually(() => lab.machine.store.get(LinkStatus, 'eth0')?.spec.operationalState !== 'up', 'the cable is out')
   expect(lab.addresses()).toEqual([before!])
   lab.server.setLink('port0', { up: true })
-  await eventually(() => lab.said('address leased') >= 2, 'the lease is asked for again')
+  await eventually(() => lab.logged('address leased') >= 2, 'the lease is asked for again')
   expect(lab.addresses()).toEqual([before!])
   await eventually(() => lab.route(undefined), 'the route')
 })
 
 story('a server that comes late is found', async () => {
-  let asked = 0
-  lab.capture('udp dst port 67', () => asked++)
+  let requests = 0
+  lab.capture('udp dst port 67', () => requests++)
   lab.say('kind: DHCPv4Config\nname: eth0\n')
-  await eventually(() => asked > 0, 'it asks where nobody answers')
+  await eventually(() => requests > 0, 'it asks where nobody answers')
   await serve('dhcp-range=10.8.0.50,10.8.0.99,2m')
   await eventually(() => lab.addresses().length > 0, 'the lease')
 })

@@ -37,9 +37,9 @@ async function stopped(child: ReturnType<typeof serve>): Promise<void> {
 
 async function dig(from: string, ...args: string[]): Promise<string> {
   const child = spawnIn(place(from), ['dig', '+time=20', '+tries=1', ...args])
-  const said = await new Response(child.stdout).text()
+  const output = await new Response(child.stdout).text()
   await child.exited
-  return said
+  return output
 }
 const short = async (from: string, ...args: string[]) => (await dig(from, '+short', ...args)).trim()
 
@@ -108,8 +108,8 @@ story(
   async () => {
     expect(await dig('pod', forPods, '+noedns', '+ignore', 'long.example', 'TXT')).toMatch(/flags:[^;]* tc[ ;]/)
     for (const more of [['+noedns'], ['+bufsize=4096'], ['+tcp']]) {
-      const said = await dig('pod', forPods, ...more, 'long.example', 'TXT')
-      for (const part of long) expect(said).toContain(part)
+      const output = await dig('pod', forPods, ...more, 'long.example', 'TXT')
+      for (const part of long) expect(output).toContain(part)
     }
   },
   600_000,

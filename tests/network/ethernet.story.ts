@@ -58,9 +58,9 @@ story('features are set as configured, and again after a manual change', async (
 story('the status agrees with ethtool on every feature', async () => {
   const status = await eventually(() => machine.store.get(EthernetStatus, 'eth0')?.spec, 'a status')
   const lines = (await judged('-k', 'eth0')).matchAll(/^\t?([a-z0-9_-]+): (.*)$/gm)
-  const said = Object.fromEntries([...lines].map(([, name, state]) => [name!, state!.trim()]))
+  const features = Object.fromEntries([...lines].map(([, name, state]) => [name!, state!.trim()]))
   for (const [name, state] of Object.entries(status.features ?? {}))
-    if (said[name] !== undefined) expect(`${name} ${state}`).toBe(`${name} ${said[name]}`)
+    if (features[name] !== undefined) expect(`${name} ${state}`).toBe(`${name} ${features[name]}`)
   expect(Object.keys(status.features ?? {}).length).toBeGreaterThan(30)
   expect(status).toMatchObject({ linkState: false, port: 'TwistedPair', duplex: 'Full', speedMbit: 10_000 })
 })

@@ -124,20 +124,20 @@ async function open(
   from = 'outside',
   ports: readonly number[] = [...tcp, ...loopback],
 ): Promise<number[]> {
-  const asked = ports.map((port) => ({ port, state: beginning(from, to, port) }))
-  const found = () => asked.filter(({ state }) => state.open).map(({ port }) => port)
-  const patience = performance.now() + 120_000
+  const probes = ports.map((port) => ({ port, state: beginning(from, to, port) }))
+  const found = () => probes.filter(({ state }) => state.open).map(({ port }) => port)
+  const deadline = performance.now() + 120_000
   await Bun.sleep(500)
-  while (!expected.every((port) => found().includes(port)) && performance.now() < patience) await Bun.sleep(20)
+  while (!expected.every((port) => found().includes(port)) && performance.now() < deadline) await Bun.sleep(20)
   return found()
 }
 
 /** Whether a port that should let somebody in does. */
 async function reaches(from: string, hostname: string, port: number): Promise<boolean> {
-  const asked = beginning(from, hostname, port)
-  const patience = performance.now() + 120_000
-  while (!asked.open && performance.now() < patience) await Bun.sleep(5)
-  return asked.open
+  const probes = beginning(from, hostname, port)
+  const deadline = performance.now() + 120_000
+  while (!probes.open && performance.now() < deadline) await Bun.sleep(5)
+  return probes.open
 }
 
 /** The UDP ports that answer; it waits for those that should, and what else came by then counts too. */
@@ -168,14 +168,14 @@ function echoed(to: string): boolean {
   address.writeUInt16LE(six ? 10 : 2, 0)
   address.set(parseIp(to)!, six ? 8 : 4)
   // Kind, code, checksum, id, number; the kernel makes the checksum of IPv6 itself.
-  const asked = six ? Buffer.of(128, 0, 0, 0, 0, 7, 0, 1) : Buffer.of(8, 0, 0xf7, 0xf7, 0, 7, 0, 1)
+  const probes = six ? Buffer.of(128, 0, 0, 0, 0, 7, 0, 1) : Buffer.of(8, 0, 0xf7, 0xf7, 0, 7, 0, 1)
   const fd = inNetns(place('outside'), () => check('socket', c().socket(six ? 10 : 2, 3, six ? 58 : 1), to))
   try {
     const timeout = Buffer.alloc(16)
     timeout.writeBigInt64LE(60n, 0)
     check('setsockopt', c().setsockopt(fd, 1, 20, timeout, timeout.length), to)
     check('connect', c().connect(fd, address, address.length), to)
-    check('send', c().send(fd, asked, BigInt(asked.length), 0), to)
+    check('send', c().send(fd, probes, BigInt(probes.length), 0), to)
     const answer = Buffer.alloc(256)
     for (;;) {
       if (Number(c().recv(fd, answer, BigInt(answer.length), 0)) <= 0) return false
@@ -285,14 +285,14 @@ story('what another hand deletes, empties or adds is set right', async () => {
 story(
   'a table is replaced at once: while it changes nothing gets through',
   async () => {
-    const asked: ReturnType<typeof beginning>[] = []
+    const probes: ReturnType<typeof beginning>[] = []
     for (let turn = 0; turn < 10; turn++) {
       const changing = say(byDefault('block'), rule('turn', String(40_000 + turn), '{subnet: 10.9.0.0/24}'))
-      for (let n = 0; n < 5; n++) asked.push(beginning('outside', '10.9.0.2', 10250))
+      for (let n = 0; n < 5; n++) probes.push(beginning('outside', '10.9.0.2', 10250))
       await changing
     }
     await Bun.sleep(500)
-    expect(asked.filter((each) => each.open)).toEqual([])
+    expect(probes.filter((each) => each.open)).toEqual([])
   },
   60_000,
 )

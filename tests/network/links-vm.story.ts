@@ -8,10 +8,10 @@ if (needs.length > 0) console.log(`skipped: needs ${needs.join(', ')}`)
 test.skipIf(needs.length > 0)(
   'bonds, VLANs, VRFs, dummies, WireGuard and VLAN filtering on a kernel that has them',
   async () => {
-    const said = await runGuest('guest.ts', ['8021q', 'bonding', 'bridge', 'dummy', 'veth', 'vrf', 'wireguard'], { deadline: 900_000 })
-    expect(said.filter((line) => line.startsWith('failed'))).toEqual([])
-    expect(said.at(-1)).toBe('end')
-    expect(said.filter((line) => line.startsWith('ok')).length).toBe(22)
+    const lines = await runGuest('guest.ts', ['8021q', 'bonding', 'bridge', 'dummy', 'veth', 'vrf', 'wireguard'], { deadline: 900_000 })
+    expect(lines.filter((line) => line.startsWith('failed'))).toEqual([])
+    expect(lines.at(-1)).toBe('end')
+    expect(lines.filter((line) => line.startsWith('ok')).length).toBe(22)
   },
   1_000_000,
 )

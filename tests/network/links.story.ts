@@ -134,11 +134,11 @@ test("another's route to the same place is told of, not replaced", async () => {
   node.addAddress({ link: eth1, address: '10.7.0.2/24' })
   node.putRoute({ destination: '10.88.0.0/16', gateway: '10.7.0.1', link: eth1, priority: 1024, protocol: 186 })
   say('', 'kind: LinkConfig\nname: eth0\naddresses: [{address: 10.5.0.2/24}]\nroutes: [{destination: 10.88.0.0/16, gateway: 10.5.0.1}]\n')
-  const told = await eventually(
+  const entry = await eventually(
     () => machine.entries.find(({ fields }) => String(fields.error).includes('protocol "bgp" has one')),
     'a word about it',
   )
-  expect(String(told.fields.error)).toContain('give yours another metric')
+  expect(String(entry.fields.error)).toContain('give yours another metric')
   expect(route('10.88.0.0/16')).toMatchObject({ gateway: '10.7.0.1' })
 })
 

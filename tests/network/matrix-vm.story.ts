@@ -10,11 +10,11 @@ if (needs.length > 0) console.log(`skipped: needs ${needs.join(', ')}`)
 test.skipIf(needs.length > 0)(
   'every way to an address over links of every kind and over a bad cable',
   async () => {
-    const said = await runGuest('matrix-guest.ts', modules, { programs, deadline: 3_400_000 })
-    expect(said.filter((line) => line.startsWith('failed'))).toEqual([])
-    expect(said.at(-1)).toBe('end')
-    const [, chapters] = /^chapters: (\d+)$/.exec(said[0] ?? '') ?? []
-    expect(said.filter((line) => line.startsWith('ok')).length).toBe(Number(chapters))
+    const lines = await runGuest('matrix-guest.ts', modules, { programs, deadline: 3_400_000 })
+    expect(lines.filter((line) => line.startsWith('failed'))).toEqual([])
+    expect(lines.at(-1)).toBe('end')
+    const [, scenarios] = /^chapters: (\d+)$/.exec(lines[0] ?? '') ?? []
+    expect(lines.filter((line) => line.startsWith('ok')).length).toBe(Number(scenarios))
   },
   3_600_000,
 )

@@ -14,7 +14,7 @@ import { eventually, program } from './lab/namespaces.ts'
 
 const chronyd = program('chronyd')
 if (!chronyd) console.log('skipped: needs chronyd: bun tests/network/prepare.ts installs it')
-const patience = 240_000
+const timeout = 240_000
 /** By how much a server may be misunderstood, in seconds: half of what a busy machine takes to answer. */
 const haste = 0.15
 
@@ -95,18 +95,18 @@ async function chronyOff(seconds: number): Promise<string> {
         () => false,
       ),
     `chrony tells a time that is off by ${seconds} s`,
-    patience,
+    timeout,
   )
   return server
 }
 
 /** Lets a clock be led by servers; what it was told. */
 function led(servers: readonly string[]) {
-  const told: { what: 'slew' | 'step'; offset: number }[] = []
+  const adjustments: { what: 'slew' | 'step'; offset: number }[] = []
   const entries: LogEntry[] = []
   const clock: LedClock = {
-    slew: ({ offset }) => void told.push({ what: 'slew', offset }),
-    step: (offset) => void told.push({ what: 'step', offset }),
+    slew: ({ offset }) => void adjustments.push({ what: 'slew', offset }),
+    step: (offset) => void adjustments.push({ what: 'step', offset }),
   }
   const synchronizer = new Synchronizer({
     sources: servers.map((server) => sourceOf(server, time)),
@@ -115,14 +115,14 @@ function led(servers: readonly string[]) {
     log: createLogger((entry) => entries.push(entry)),
   })
   void synchronizer.run({ inStep() {}, outOfReach() {} }, stop.signal)
-  return { told, entries }
+  return { adjustments, entries }
 }
 
 describe.skipIf(!chronyd)('before servers of chrony', () => {
   test('a clock that is far off is set by what chrony itself would set it by', async () => {
     const server = await chronyOff(5)
-    const { told } = led([server])
-    const first = await eventually(() => told[0], 'it is told something', patience)
+    const { adjustments } = led([server])
+    const first = await eventually(() => adjustments[0], 'it is told something', timeout)
     const [, port] = server.split(':')
     const judge = Bun.spawn(
       [
@@ -152,14 +152,14 @@ describe.skipIf(!chronyd)('before servers of chrony', () => {
 
   test('of three of which one lies, the two that agree are followed', async () => {
     const [honest, other, liar] = await Promise.all([chronyOff(0.2), chronyOff(0.2), chronyOff(-3)])
-    const { told, entries } = led([honest!, liar!, other!])
-    const first = await eventually(() => told[0], 'it is told something', patience)
+    const { adjustments, entries } = led([honest!, liar!, other!])
+    const first = await eventually(() => adjustments[0], 'it is told something', timeout)
     expect(first.what).toBe('slew')
     expect(Math.abs(first.offset - 0.2)).toBeLessThan(haste)
     const warned = await eventually(
       () => entries.find(({ message }) => message === 'time server rejected, the others agree'),
       'a word about the liar',
-      patience,
+      timeout,
     )
     expect(warned.fields.servers).toBe(liar)
   }, 900_000)

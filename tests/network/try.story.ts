@@ -21,9 +21,9 @@ async function answers(): Promise<boolean> {
     stdout: 'ignore',
     stderr: 'pipe',
   })
-  const said = await new Response(caller.stderr).text()
+  const output = await new Response(caller.stderr).text()
   await caller.exited
-  return said.includes('refused')
+  return output.includes('refused')
 }
 
 test('a configuration that cuts the machine off is tried, and goes back by itself', async () => {

@@ -16,7 +16,7 @@ const kube = (existsSync(parts) ? readdirSync(parts) : [])
 if (!kube) console.log('skipped: needs etcd, which bun rootfs/build.ts builds')
 
 const shared = '10.8.0.250'
-const patience = 240_000
+const timeout = 240_000
 /** An election is lost by who cannot speak for seconds: what else this host does must not be what decides. */
 const first = ['nice', '-n', '-15']
 
@@ -58,7 +58,7 @@ const owner = (fits: (node: Node) => boolean = () => true) =>
       return one && more.length === 0 && fits(one) && one
     },
     'one has the address',
-    patience,
+    timeout,
   )
 
 function startMachine(node: Node): void {
@@ -149,11 +149,11 @@ describe.skipIf(!kube)('a shared address', () => {
     await eventually(
       () => {
         const [holder] = owners()
-        const told = client.neighbours().find((known) => known.address === shared)?.hardwareAddress
-        return holder !== undefined && told === holder.network.link('eth0')!.hardwareAddress
+        const neighbour = client.neighbours().find((known) => known.address === shared)?.hardwareAddress
+        return holder !== undefined && neighbour === holder.network.link('eth0')!.hardwareAddress
       },
       'the announcement is heard',
-      patience,
+      timeout,
     )
     expect(mac).not.toBe(next.network.link('eth0')!.hardwareAddress)
     await gone
@@ -166,7 +166,7 @@ describe.skipIf(!kube)('a shared address', () => {
     // Cut behind the next switch: the owner's own link does not notice.
     hub.setLink(`port-${one.name}`, { master: 0 })
     const since = performance.now()
-    await eventually(() => !owners().includes(one), 'it is given up', patience)
+    await eventually(() => !owners().includes(one), 'it is given up', timeout)
     console.log(`given up ${Math.round(performance.now() - since)} ms after the cable was cut`)
     const next = await owner((node) => node !== one)
     console.log(`taken by another ${Math.round(performance.now() - since)} ms after the cable was cut`)
@@ -174,7 +174,7 @@ describe.skipIf(!kube)('a shared address', () => {
     // Who comes back takes nothing from the others.
     const reachable = 2 // NUD_REACHABLE
     const back = () => next.network.neighbours().some(({ address, state }) => address === one.address && (state & reachable) !== 0)
-    await eventually(back, 'it is back', patience)
+    await eventually(back, 'it is back', timeout)
     expect(next).not.toBe(one)
     await owner()
     expect(together).toEqual([])

@@ -90,9 +90,9 @@ test('a container that cannot be created is reported and retried', async () => {
   const supervisor = new Supervisor({ store: new Store() })
   await daemon.vanish()
   supervisor.load(apid())
-  const told = until(supervisor, 'starting again in 5s')
+  const logged = until(supervisor, 'starting again in 5s')
   supervisor.start('apid')
-  await told
+  await logged
   expect(supervisor.get('apid')?.state).toBe('Waiting')
   await supervisor.stop('apid')
   await daemon.start()

@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util'
 import { type Chapter, readReport } from '../report.ts'
 
 const root = join(import.meta.dir, '../..')
-const patience = 4 * 3600_000
+const timeout = 4 * 3600_000
 const marks = ['<!-- machines -->', '<!-- end of machines -->'] as const
 
 const { values: flags } = parseArgs({ options: { only: { type: 'string' }, kills: { type: 'string' } } })
@@ -48,7 +48,7 @@ async function tell(file: string, state: string): Promise<Told> {
   const report = join(state, `${name}.xml`)
   rmSync(report, { force: true })
   const started = performance.now()
-  const argv = [process.execPath, 'test', '--timeout', String(patience), '--reporter=junit', `--reporter-outfile=${report}`, file]
+  const argv = [process.execPath, 'test', '--timeout', String(timeout), '--reporter=junit', `--reporter-outfile=${report}`, file]
   const env = { ...process.env, ICHOR_VM_STATE: state, ...(flags.kills ? { ICHOR_VM_KILLS: flags.kills } : {}) }
   const child = Bun.spawn(argv, { cwd: root, stdin: 'ignore', stdout: 'inherit', stderr: 'inherit', env })
   const code = await child.exited

@@ -51,30 +51,35 @@ async function expectThat(what: string, holds: () => boolean | undefined): Promi
 const link = (name: string) => network.link(name)
 const bond = (mode: string, more = '') =>
   `kind: BondConfig\nname: bond0\nlinks: [eth8, eth9]\nbondMode: ${mode}\nmiimon: 100\nupdelay: 200\n${more}`
-const bondOf = (mode: string, said: string) => `kind: BondConfig\nname: bond0\nlinks: [eth8, eth9]\nbondMode: ${mode}\n${said}`
+const bondOf = (mode: string, options: string) => `kind: BondConfig\nname: bond0\nlinks: [eth8, eth9]\nbondMode: ${mode}\n${options}`
 /** Of each mode, what it is told in a document and by which numbers the kernel knows it. */
-const settings: Record<string, { said: string; told: Record<string, number | string[]> }> = {
+const settings: Record<string, { options: string; applied: Record<string, number | string[]> }> = {
   'balance-rr': {
-    said: 'miimon: 100\nupdelay: 300\ndowndelay: 200\nuseCarrier: true\npacketsPerSlave: 5\nresendIGMP: 3\nallSlavesActive: 1',
-    told: { miimon: 100, updelay: 300, downdelay: 200, useCarrier: 1, packetsPerSlave: 5, resendIgmp: 3, allSlavesActive: 1 },
+    options: 'miimon: 100\nupdelay: 300\ndowndelay: 200\nuseCarrier: true\npacketsPerSlave: 5\nresendIGMP: 3\nallSlavesActive: 1',
+    applied: { miimon: 100, updelay: 300, downdelay: 200, useCarrier: 1, packetsPerSlave: 5, resendIgmp: 3, allSlavesActive: 1 },
   },
   'active-backup': {
-    said: 'arpInterval: 200\narpIpTargets: [10.5.0.9]\nnsIp6Targets: ["fd00:5::9"]\narpValidate: active\narpAllTargets: all\nmissedMax: 3\nfailOverMac: active\nprimaryReselect: better',
-    told: {
+    options:
+      'arpInterval: 200\narpIpTargets: [10.5.0.9]\nnsIp6Targets: ["fd00:5::9"]\narpValidate: active\narpAllTargets: all\nmissedMax: 3\nfailOverMac: active\nprimaryReselect: better',
+    applied: {
       ...{ miimon: 0, arpInterval: 200, arpIpTargets: ['10.5.0.9'], nsIp6Targets: ['fd00:5::9'], arpValidate: 1, arpAllTargets: 1 },
       ...{ missedMax: 3, failOverMac: 1, primaryReselect: 1 },
     },
   },
-  'balance-xor': { said: 'miimon: 100\nxmitHashPolicy: layer2+3', told: { miimon: 100, arpInterval: 0, xmitHashPolicy: 2 } },
-  broadcast: { said: 'miimon: 50\nnumPeerNotif: 3\npeerNotifDelay: 100', told: { miimon: 50, numPeerNotif: 3, peerNotifyDelay: 100 } },
-  'balance-tlb': { said: 'miimon: 100\ntlbLogicalLb: 0\nlpInterval: 3', told: { tlbLogicalLb: 0, lpInterval: 3 } },
+  'balance-xor': { options: 'miimon: 100\nxmitHashPolicy: layer2+3', applied: { miimon: 100, arpInterval: 0, xmitHashPolicy: 2 } },
+  broadcast: {
+    options: 'miimon: 50\nnumPeerNotif: 3\npeerNotifDelay: 100',
+    applied: { miimon: 50, numPeerNotif: 3, peerNotifyDelay: 100 },
+  },
+  'balance-tlb': { options: 'miimon: 100\ntlbLogicalLb: 0\nlpInterval: 3', applied: { tlbLogicalLb: 0, lpInterval: 3 } },
   'balance-alb': {
-    said: 'miimon: 100\nprimaryReselect: failure\nxmitHashPolicy: encap3+4',
-    told: { primaryReselect: 2, xmitHashPolicy: 4 },
+    options: 'miimon: 100\nprimaryReselect: failure\nxmitHashPolicy: encap3+4',
+    applied: { primaryReselect: 2, xmitHashPolicy: 4 },
   },
   '802.3ad': {
-    said: 'miimon: 100\nupdelay: 0\ndowndelay: 0\nlacpRate: slow\nadSelect: count\nadActorSysPrio: 100\nadUserPortKey: 5\nadLACPActive: off\nminLinks: 1',
-    told: { lacpRate: 0, adSelect: 2, adActorSysPrio: 100, adUserPortKey: 5, adLacpActive: 0, minLinks: 1 },
+    options:
+      'miimon: 100\nupdelay: 0\ndowndelay: 0\nlacpRate: slow\nadSelect: count\nadActorSysPrio: 100\nadUserPortKey: 5\nadLACPActive: off\nminLinks: 1',
+    applied: { lacpRate: 0, adSelect: 2, adActorSysPrio: 100, adUserPortKey: 5, adLacpActive: 0, minLinks: 1 },
   },
 }
 const vlan = (id: number) => `kind: VLANConfig\nname: bond0.5\nvlanID: ${id}\nparent: bond0\nmtu: 1400\naddresses: [{address: 10.5.0.1/24}]`
@@ -138,11 +143,11 @@ try {
     const { data, index } = link('bond0') ?? {}
     return index === before && data?.mode === 4 && data.lacpRate === 1 && data.xmitHashPolicy === 1 && link('eth8')?.master === index
   })
-  for (const [mode, { said, told }] of Object.entries(settings)) {
-    config(bondOf(mode, said))
+  for (const [mode, { options, applied }] of Object.entries(settings)) {
+    config(bondOf(mode, options))
     await expectThat(`a bond of mode ${mode} with what belongs to it`, () => {
       const { data, index } = link('bond0') ?? {}
-      const all = { mode: bondValues.mode.indexOf(mode as (typeof bondValues.mode)[number]), ...told }
+      const all = { mode: bondValues.mode.indexOf(mode as (typeof bondValues.mode)[number]), ...applied }
       const holds = Object.entries(all).every(([name, value]) => Bun.deepEquals(data?.[name], value))
       return holds && index === before && link('eth8')?.master === index && link('eth9')?.master === index
     })

@@ -78,7 +78,7 @@ export class Lab {
   }
 
   /** How often the machine has said this. */
-  said(message: string): number {
+  logged(message: string): number {
     return this.machine.entries.filter((entry) => entry.message === message).length
   }
 

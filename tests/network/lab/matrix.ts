@@ -4,7 +4,7 @@ import type { Lab } from './lab.ts'
 import { eventually } from './namespaces.ts'
 
 /** Emulated machines are slow; nothing here takes as long on one that is not. */
-const patience = 300_000
+const timeout = 300_000
 
 /** What a link is made of; the last link of each has the addresses. */
 const kinds = {
@@ -136,15 +136,15 @@ export async function goThrough(lab: Lab, kind: LinkKind, chosen: readonly Way[]
   await surround(lab, kind)
   const all = () => chosen.every((way) => reached(lab, kind, way))
   lab.say(...documents(kind, chosen))
-  await eventually(all, `${kind}: ${chosen.join(' and ')}`, patience)
+  await eventually(all, `${kind}: ${chosen.join(' and ')}`, timeout)
   lab.server.setLink('port0', { up: false })
-  await eventually(() => lab.node.link('eth0')?.carrier === false, 'the cable is out', patience)
+  await eventually(() => lab.node.link('eth0')?.carrier === false, 'the cable is out', timeout)
   lab.server.setLink('port0', { up: true })
-  await eventually(() => lab.node.link('eth0')?.carrier === true && all(), 'all is there again after the cable was out', patience)
+  await eventually(() => lab.node.link('eth0')?.carrier === true && all(), 'all is there again after the cable was out', timeout)
   // With this all that the kernel knows of IPv6 on the link is gone.
   lab.node.setLink(kinds[kind].name, { up: false })
-  await eventually(all, 'all is there again after the link was set down by hand', patience)
+  await eventually(all, 'all is there again after the link was set down by hand', timeout)
   lab.say('kind: LinkConfig\nname: eth0\n')
   const kept: readonly Way[] = chosen.filter((way) => way === 'slaac') // a router's word holds for as long as it said
-  await eventually(() => chosen.filter((way) => !kept.includes(way)).every((way) => !reached(lab, kind, way)), 'all is gone', patience)
+  await eventually(() => chosen.filter((way) => !kept.includes(way)).every((way) => !reached(lab, kind, way)), 'all is gone', timeout)
 }

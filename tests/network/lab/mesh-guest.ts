@@ -53,8 +53,8 @@ const space = (name: string) => `/run/net-${name}`
 
 async function nft(script: string): Promise<void> {
   const child = Bun.spawn(['/usr/sbin/nft', '-f', '-'], { stdin: Buffer.from(script), stdout: 'pipe', stderr: 'pipe' })
-  const [said, code] = await Promise.all([new Response(child.stderr).text(), child.exited])
-  if (code !== 0) throw new Error(`nft: ${said.trim().split('\n')[0]}`)
+  const [output, code] = await Promise.all([new Response(child.stderr).text(), child.exited])
+  if (code !== 0) throw new Error(`nft: ${output.trim().split('\n')[0]}`)
 }
 
 /** One node, alone with its namespace. */
@@ -155,14 +155,14 @@ table ip guard {
   await child
 }
 
-async function holds(what: string, probe: () => unknown | Promise<unknown>, told: () => unknown = () => ''): Promise<void> {
+async function holds(what: string, probe: () => unknown | Promise<unknown>, detail: () => unknown = () => ''): Promise<void> {
   const begin = performance.now()
   const end = begin + 300_000
   while (performance.now() < end) {
     if (await probe()) return say(`ok ${what} (${Math.round(performance.now() - begin)} ms, at ${uptime()} s)`)
     await Bun.sleep(100)
   }
-  say(`failed ${what}: ${JSON.stringify(told())}`)
+  say(`failed ${what}: ${JSON.stringify(detail())}`)
 }
 
 /** Asks a server from inside a namespace; it says from which address it was asked. */

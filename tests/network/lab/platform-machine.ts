@@ -46,16 +46,16 @@ runtime.register(
 )
 runtime.start()
 
-const told = Promise.withResolvers<object>()
-store.subscribe(PlatformConfig, ({ resource }) => resource && told.resolve(resource.spec), { bootstrap: true })
-console.log(JSON.stringify(await told.promise))
+const result = Promise.withResolvers<object>()
+store.subscribe(PlatformConfig, ({ resource }) => resource && result.resolve(resource.spec), { bootstrap: true })
+console.log(JSON.stringify(await result.promise))
 store.put(NetworkStatus, 'status', { addressReady: true, connectivityReady: true, hostnameReady: true, etcFilesReady: true })
 // As a machine that looks for its configuration: again, for the address it asks from may go while it asks.
-const patience = AbortSignal.timeout(240_000)
+const deadline = AbortSignal.timeout(240_000)
 let given: string | undefined | Error = new Error('not asked')
-while (given instanceof Error && !patience.aborted)
+while (given instanceof Error && !deadline.aborted)
   given = await clouds({ files, mount, store })
-    .userData(platform, '', patience)
+    .userData(platform, '', deadline)
     .catch((error: Error) => error)
 if (given instanceof Error) throw given
 console.log(JSON.stringify(given ?? ''))

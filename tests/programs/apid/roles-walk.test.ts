@@ -143,9 +143,9 @@ async function heard(state: keyof typeof gateways, role: Role): Promise<string> 
 // A session that is resumed does not show its certificate again, so that one which has expired would pass.
 describe.skipIf(!Bun.which('openssl')).each(['configured', 'maintenance'] as const)('apid %s', (state) => {
   test.each([...allRoles])('gives %s no ticket to resume a session with', async (role) => {
-    const said = await heard(state, role)
-    expect(said).toContain('TLSv1.3')
-    expect(said).not.toContain('NewSessionTicket')
+    const output = await heard(state, role)
+    expect(output).toContain('TLSv1.3')
+    expect(output).not.toContain('NewSessionTicket')
   })
 })
 

@@ -25,8 +25,8 @@ async function run(flags: string[], tried: [name: string | number, ...args: stri
   const child = Bun.spawn(argv, { stdout: 'pipe', stderr: 'pipe' })
   const [output, errors] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
   expect(errors).toBe('')
-  const said = JSON.parse(output) as { status: string; tried: string[] }
-  return { status: parseProcessStatus(said.status), tried: said.tried }
+  const report = JSON.parse(output) as { status: string; tried: string[] }
+  return { status: parseProcessStatus(report.status), tried: report.tried }
 }
 
 const NEWUSER = String(0x10000000)

@@ -12,9 +12,9 @@ import { talosctl } from './peer.ts'
 
 const time = Date.parse('2026-11-21T12:00:00Z') * 1000
 const arp = Buffer.from(`02000000000102000000000208060001080006040001${'020000000001'}0a050001${'000000000000'}0a050002`, 'hex')
-const asked: object[] = []
+const requests: object[] = []
 const capture = serverStream('machine.MachineService/PacketCapture', ['os:admin'], async function* (request, { signal }) {
-  asked.push(request)
+  requests.push(request)
   yield { bytes: pcapHeader(1, 4096) }
   yield { bytes: pcapRecord({ time, length: arp.length, bytes: arp }) }
   if (request.interface === 'endless')
@@ -36,7 +36,7 @@ test('pcap shows packets a line each, with the filter as instructions', async ()
     { op: 0x06, jt: 0, jf: 0, k: 0x40000 },
     { op: 0x06, jt: 0, jf: 0, k: 0 },
   ]
-  expect(asked.at(-1)).toMatchObject({ interface: 'eth1', promiscuous: true, snapLen: 4096, bpfFilter })
+  expect(requests.at(-1)).toMatchObject({ interface: 'eth1', promiscuous: true, snapLen: 4096, bpfFilter })
 })
 
 test('pcap keeps packets in a file for others, and ends in time', async () => {

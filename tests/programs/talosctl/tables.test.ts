@@ -278,14 +278,14 @@ test('a file that cannot be read is an error on stderr, and the others are shown
 })
 
 test('the depth of a list goes on the wire as it is given, and without limit as -1', async () => {
-  const asked: object[] = []
+  const requests: object[] = []
   const method = serverStream('machine.MachineService/List', readers, async function* ({ recurse, recursionDepth }) {
-    asked.push({ recurse, recursionDepth })
+    requests.push({ recurse, recursionDepth })
     yield* []
   })
   for (const flags of [[], ['-d', '0'], ['-d', '1'], ['-d', '3'], ['-d', '-1'], ['--depth=-1'], ['-r']])
     expect(await talosctl([method], ['list', '/x', ...flags])).toMatchObject({ code: 0, stderr: '' })
-  expect(asked).toEqual([
+  expect(requests).toEqual([
     { recurse: false, recursionDepth: 1 },
     { recurse: false, recursionDepth: 0 },
     { recurse: false, recursionDepth: 1 },
@@ -297,14 +297,14 @@ test('the depth of a list goes on the wire as it is given, and without limit as 
 })
 
 test('the depth of usage goes on the wire as a number of levels', async () => {
-  const asked: number[] = []
+  const requests: number[] = []
   const method = serverStream('machine.MachineService/DiskUsage', readers, async function* ({ recursionDepth }) {
-    asked.push(recursionDepth)
+    requests.push(recursionDepth)
     yield* []
   })
   for (const flags of [[], ['-d', '0'], ['-d', '1'], ['-d', '-1']])
     expect(await talosctl([method], ['usage', '/x', ...flags])).toEqual({ code: 0, stdout: '', stderr: '' })
-  expect(asked).toEqual([2, 1, 2, 0])
+  expect(requests).toEqual([2, 1, 2, 0])
 })
 
 test('a path that cannot be measured is an error, and nothing goes to stdout', async () => {

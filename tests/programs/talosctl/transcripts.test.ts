@@ -9,7 +9,7 @@ import { textIo } from './peer.ts'
 const folder = join(import.meta.dir, '../../transcripts/node')
 const lines = readdirSync(folder).flatMap((file) => readFileSync(join(folder, file), 'utf8').match(/^\$ talosctl .*$/gm) ?? [])
 /** The words of each command that is told, without the flags in front. */
-const told = lines.map((line) => line.replace(/^\$ talosctl (?:(?:-n|-e|--nodes|--talosconfig) \S+ )*/, '').split(' '))
+const recorded = lines.map((line) => line.replace(/^\$ talosctl (?:(?:-n|-e|--nodes|--talosconfig) \S+ )*/, '').split(' '))
 
 /** Commands that have stories of their own, or need a terminal. */
 const elsewhere = new Set([
@@ -52,8 +52,8 @@ test('every command is told by a transcript against a real node, or has a story 
   const missing: string[] = []
   for (const [name, entry] of Object.entries(commands))
     for (const leaf of leaves(await build(name, entry, io, new Cluster(io)), [name])) {
-      const isTold = leaf.paths.some((path) => told.some((words) => path.every((word, index) => words[index] === word)))
-      if (!isTold && !elsewhere.has(leaf.name)) missing.push(leaf.name)
+      const isRecorded = leaf.paths.some((path) => recorded.some((words) => path.every((word, index) => words[index] === word)))
+      if (!isRecorded && !elsewhere.has(leaf.name)) missing.push(leaf.name)
     }
   expect(missing).toEqual([])
 })

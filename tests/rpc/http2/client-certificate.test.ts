@@ -106,8 +106,8 @@ describe.skipIf(!Bun.which('openssl'))('another implementation of TLS', () => {
   )
 
   test('gets no session ticket, since a resumed session would not present its certificate again', async () => {
-    const said = await client(files('good', clientCertificate(['os:admin'])))
-    expect(said).toContain('client does not speak HTTP/2')
-    expect(said).not.toContain('NewSessionTicket')
+    const output = await client(files('good', clientCertificate(['os:admin'])))
+    expect(output).toContain('client does not speak HTTP/2')
+    expect(output).not.toContain('NewSessionTicket')
   })
 })

@@ -13,7 +13,7 @@ import { RawClient } from './raw-client.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-limits-'))
 const path = join(folder, 'server')
-const impatient = join(folder, 'impatient')
+const shortGreeting = join(folder, 'impatient')
 const crowded = join(folder, 'crowded')
 const listeners: Listener[] = []
 /** Streams that came, and those that are still open. */
@@ -33,7 +33,7 @@ beforeAll(() => {
   }
   listeners.push(listen({ unix: path }, { maxStreams: 10, welcome: () => ({ request }) }))
   listeners.push(listen({ unix: crowded }, { maxStreams: 5000, welcome: () => ({ request }) }))
-  listeners.push(listen({ unix: impatient }, { maxStreams: 10, welcome: () => ({ request }), greetingTime: 50 }))
+  listeners.push(listen({ unix: shortGreeting }, { maxStreams: 10, welcome: () => ({ request }), greetingTime: 50 }))
 })
 afterEach(() => client.close())
 afterAll(async () => {
@@ -48,12 +48,12 @@ const connect = async () => {
 
 describe('a client', () => {
   test('that sends nothing is disconnected after a while', async () => {
-    client = await RawClient.connect(impatient, { greet: false })
+    client = await RawClient.connect(shortGreeting, { greet: false })
     await client.end()
   })
 
   test('that sends half a preface is disconnected too', async () => {
-    client = await RawClient.connect(impatient, { greet: false })
+    client = await RawClient.connect(shortGreeting, { greet: false })
     client.send(Buffer.from('PRI * HTTP/2.0\r\n'))
     await client.end()
   })

@@ -13,9 +13,9 @@ test('the version inside needs nobody', async () => {
 test('another version is taken when its registries, or mirrors of them, can be reached', async () => {
   await checkKubernetesVersion(`1.${minor - 1}.0`, [], always)
   await expect(checkKubernetesVersion(`1.${minor - 1}.0`, [], never)).rejects.toThrow(`use ${kubernetesVersion}, which is inside`)
-  const asked: string[] = []
-  await checkKubernetesVersion(`1.${minor - 1}.0`, [], async (host) => asked.push(host) > 0)
-  await checkKubernetesVersion(`1.${minor - 1}.0`, asked, never)
+  const hosts: string[] = []
+  await checkKubernetesVersion(`1.${minor - 1}.0`, [], async (host) => hosts.push(host) > 0)
+  await checkKubernetesVersion(`1.${minor - 1}.0`, hosts, never)
 })
 
 test.each(['latest', '1.36', `1.${minor + 1}.0`, `1.${minor - 6}.9`, '2.0.0'])('%s is refused with what is supported', async (version) => {

@@ -31,7 +31,7 @@ const requested: RequestedSettings = {
   workers: nothing,
 }
 
-function told(change: Partial<ClusterRequest>, what: Partial<RequestedSettings>): string | undefined {
+function refusal(change: Partial<ClusterRequest>, what: Partial<RequestedSettings>): string | undefined {
   const wanted = { ...request, ...change }
   try {
     checkSettled(cluster, wanted, { ...requested, ...what }, planChange(cluster, wanted).added)
@@ -43,7 +43,9 @@ function told(change: Partial<ClusterRequest>, what: Partial<RequestedSettings>)
 
 test('what was requested for again in the same words is fine', () => {
   const all = { cpus: true, memory: true }
-  expect(told({}, { cidr: true, mtu: true, kubernetesVersion: true, exposedPorts: true, controlplanes: all, workers: all })).toBeUndefined()
+  expect(
+    refusal({}, { cidr: true, mtu: true, kubernetesVersion: true, exposedPorts: true, controlplanes: all, workers: all }),
+  ).toBeUndefined()
 })
 
 test.each([
@@ -57,13 +59,13 @@ test.each([
     '--memory-workers: cluster "demo" was created with 2.00GiB: ',
   ],
 ] as [Partial<ClusterRequest>, Partial<RequestedSettings>, string][])('%j is refused with the way out', (change, what, message) => {
-  expect(told(change, what)).toBe(`${message}leave the flag out, or destroy the cluster and create it again`)
+  expect(refusal(change, what)).toBe(`${message}leave the flag out, or destroy the cluster and create it again`)
 })
 
 test('a default that differs is not a wish', () => {
-  expect(told({ cidr: parseCidr('10.6.0.0/24'), mtu: 1400 }, {})).toBeUndefined()
+  expect(refusal({ cidr: parseCidr('10.6.0.0/24'), mtu: 1400 }, {})).toBeUndefined()
 })
 
 test('nodes that are added may be of another size', () => {
-  expect(told({ workers: { count: 2, cpus: 1000, memory: GIB } }, { workers: { cpus: true, memory: true } })).toBeUndefined()
+  expect(refusal({ workers: { count: 2, cpus: 1000, memory: GIB } }, { workers: { cpus: true, memory: true } })).toBeUndefined()
 })

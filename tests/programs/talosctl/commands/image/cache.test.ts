@@ -13,7 +13,7 @@ import { textIo } from '../../peer.ts'
 const folder = mkdtempSync(join(tmpdir(), 'ichor-image-cache-'))
 const digestOf = (bytes: Uint8Array | string) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 const contents = new Map<string, string | Uint8Array>()
-const asked: string[] = []
+const requested: string[] = []
 let server: ReturnType<typeof Bun.serve>
 let host = ''
 let signature = ''
@@ -24,7 +24,7 @@ beforeAll(() => {
     hostname: '127.0.0.1',
     fetch(request) {
       const { pathname } = new URL(request.url)
-      asked.push(pathname)
+      requested.push(pathname)
       const found = contents.get(pathname)
       return found === undefined ? new Response('', { status: 404 }) : new Response(found as string)
     },
@@ -92,14 +92,14 @@ describe('a cache of images', () => {
   })
 
   test('is not fetched again from where its layers are', async () => {
-    asked.length = 0
+    requested.length = 0
     const path = join(folder, 'again')
     const made = await talosctl([
       ...['cache-create', '--images', `${host}/tools/app:v1`, '--image-cache-path', path, '--layout', 'flat'],
       ...['--image-layer-cache-path', join(folder, 'layers'), '--platform', 'linux/amd64', '--no-cosign-signatures'],
     ])
     expect(made.code).toBe(0)
-    expect(asked.filter((one) => one.includes('/blobs/'))).toEqual([])
+    expect(requested.filter((one) => one.includes('/blobs/'))).toEqual([])
   })
 
   test('as one image is an OCI layout whose layer holds the files', async () => {

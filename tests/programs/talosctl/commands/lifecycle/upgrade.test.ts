@@ -19,17 +19,17 @@ interface After {
 }
 
 /** A node that takes an upgrade, restarts, and has its trial behind it when it is looked at the second time. */
-function upgrading(told: unknown[], { failures }: After = {}): Method[] {
+function upgrading(received: unknown[], { failures }: After = {}): Method[] {
   let restarted = false
   let looks = 0
   return [
     serverStream('machine.LifecycleService/Upgrade', admins, async function* ({ source }) {
-      told.push(['upgrade', source?.imageName])
+      received.push(['upgrade', source?.imageName])
       yield { progress: { message: 'writing v1.13.1 to slot B' } }
       yield { progress: { exitCode: 0 } }
     }),
     serverStream('ichor.v1.ReleaseService/Upgrade', admins, async function* ({ imageName, force }) {
-      told.push(['forced', imageName, force])
+      received.push(['forced', imageName, force])
       yield { message: 'writing v1.13.1 to slot B' }
     }),
     clientStream('ichor.v1.ReleaseService/Send', admins, async (requests) => {
@@ -45,12 +45,12 @@ function upgrading(told: unknown[], { failures }: After = {}): Method[] {
     }),
     serverStream('cosi.resource.State/List', admins, async function* () {}),
     unary('machine.MachineService/Reboot', admins, ({ mode }) => {
-      told.push(['reboot', mode])
+      received.push(['reboot', mode])
       restarted = true
       return { messages: [{ actorId: 'me' }] }
     }),
     unary('machine.MachineService/Upgrade', admins, ({ image, stage, preserve }) => {
-      told.push(['by itself', image, stage, preserve])
+      received.push(['by itself', image, stage, preserve])
       restarted = true
       return { messages: [{ ack: 'taken', actorId: 'me' }] }
     }),
@@ -69,10 +69,10 @@ function upgrading(told: unknown[], { failures }: After = {}): Method[] {
 const run = (methods: Method[], ...args: string[]) => talosctl(methods, ['upgrade', ...args], { nodes: [node] })
 
 test('a release is written, the node restarts, and the trial is awaited', async () => {
-  const told: unknown[] = []
-  const { code, stdout, stderr } = await run(upgrading(told), '--image', 'registry.example/installer:v1.13.1')
+  const received: unknown[] = []
+  const { code, stdout, stderr } = await run(upgrading(received), '--image', 'registry.example/installer:v1.13.1')
   expect([code, stdout]).toEqual([0, ''])
-  expect(told).toEqual([
+  expect(received).toEqual([
     ['upgrade', 'registry.example/installer:v1.13.1'],
     ['reboot', 0],
   ])
@@ -95,9 +95,9 @@ test('an image of this computer is sent first, as archive or folder alike', asyn
   await Bun.write(join(folder, 'layout.tar'), tarOf(sorted))
   const name = `upload:${new Bun.CryptoHasher('sha256').update(tarOf(sorted)).digest('hex')}`
   for (const path of ['layout', 'layout.tar']) {
-    const told: unknown[] = []
-    await run(upgrading(told), '--image', join(folder, path), '--no-reboot')
-    expect(told).toEqual([['upgrade', name]])
+    const received: unknown[] = []
+    await run(upgrading(received), '--image', join(folder, path), '--no-reboot')
+    expect(received).toEqual([['upgrade', name]])
   }
   const absent = await run(upgrading([]), '--image', './absent.tar')
   expect(absent.stderr).toContain('image "./absent.tar" is not on this computer')
@@ -116,10 +116,10 @@ test('an image that the node has is not sent again', async () => {
     }
     throw new RpcError('InvalidArgument', 'nobody said what it is')
   })
-  const told: unknown[] = []
-  const methods = [...upgrading(told).filter(({ path }) => path !== here.path), here]
+  const received: unknown[] = []
+  const methods = [...upgrading(received).filter(({ path }) => path !== here.path), here]
   const { code } = await run(methods, '--image', image, '--no-reboot')
-  expect(told).toEqual([['upgrade', `upload:${new Bun.CryptoHasher('sha256').update(Buffer.alloc(64 << 20)).digest('hex')}`]])
+  expect(received).toEqual([['upgrade', `upload:${new Bun.CryptoHasher('sha256').update(Buffer.alloc(64 << 20)).digest('hex')}`]])
   expect([code, taken]).toEqual([0, 0])
 }, 30_000)
 
@@ -137,9 +137,9 @@ test('flags choose who does what', async () => {
       ],
     ],
   ] as const) {
-    const told: unknown[] = []
-    expect((await run(upgrading(told), '--image', image, ...flags)).code).toBe(0)
-    expect(told).toEqual([...calls])
+    const received: unknown[] = []
+    expect((await run(upgrading(received), '--image', image, ...flags)).code).toBe(0)
+    expect(received).toEqual([...calls])
   }
 }, 30_000)
 
@@ -166,7 +166,7 @@ test('a cluster is upgraded only when its members are known', async () => {
 })
 
 /** Three nodes behind one endpoint, each as `upgrading` has it; what they are told, with their addresses. */
-function clusterOf(told: unknown[], failing?: string): Method[] {
+function clusterOf(received: unknown[], failing?: string): Method[] {
   const members = [
     { address: '10.6.0.4', type: 'worker' },
     { address: '10.6.0.2', type: 'controlplane' },
@@ -186,16 +186,16 @@ function clusterOf(told: unknown[], failing?: string): Method[] {
         }
     }),
     serverStream('machine.LifecycleService/Upgrade', admins, async function* (_, context) {
-      told.push(`upgrade ${named(context)}`)
+      received.push(`upgrade ${named(context)}`)
       yield { progress: { message: 'writing v1.13.1 to slot B' } }
     }),
     unary('machine.MachineService/Reboot', admins, (_, context) => {
-      told.push(`reboot ${named(context)}`)
+      received.push(`reboot ${named(context)}`)
       restarted.add(named(context))
       return { messages: [{ actorId: 'me' }] }
     }),
     serverStream('cluster.ClusterService/HealthCheck', admins, async function* (_, context) {
-      told.push(`health ${named(context)}`)
+      received.push(`health ${named(context)}`)
       yield { message: 'all nodes are well' }
     }),
     unary('cosi.resource.State/Get', admins, ({ type, id }, context) => {
@@ -213,11 +213,11 @@ function clusterOf(told: unknown[], failing?: string): Method[] {
 const upgradeAll = ['upgrade', '--cluster', '--image', 'registry.example/installer:v1.13.1']
 
 test('a cluster is upgraded node after node, control planes first, each well before the next', async () => {
-  const told: unknown[] = []
-  const { code, stderr } = await talosctl(clusterOf(told), upgradeAll, { nodes: [node] })
+  const received: unknown[] = []
+  const { code, stderr } = await talosctl(clusterOf(received), upgradeAll, { nodes: [node] })
   expect(stderr).toContain('upgrading 10.6.0.2, 10.6.0.3, 10.6.0.4, in this order\n')
   expect(stderr).toContain('all nodes are well\n')
-  expect(told).toEqual([
+  expect(received).toEqual([
     ...['upgrade 10.6.0.2', 'reboot 10.6.0.2', 'health 10.6.0.2'],
     ...['upgrade 10.6.0.3', 'reboot 10.6.0.3', 'health 10.6.0.3'],
     ...['upgrade 10.6.0.4', 'reboot 10.6.0.4'],
@@ -226,10 +226,10 @@ test('a cluster is upgraded node after node, control planes first, each well bef
 }, 30_000)
 
 test('a cluster is left alone from the first node on that goes back', async () => {
-  const told: unknown[] = []
-  const { code, stderr } = await talosctl(clusterOf(told, '10.6.0.3'), upgradeAll, { nodes: [node] })
+  const received: unknown[] = []
+  const { code, stderr } = await talosctl(clusterOf(received, '10.6.0.3'), upgradeAll, { nodes: [node] })
   expect(stderr).toContain('10.6.0.3')
   expect(stderr).toContain('it went back: v1.13.1 failed: it hung')
-  expect(told).not.toContain('upgrade 10.6.0.4')
+  expect(received).not.toContain('upgrade 10.6.0.4')
   expect(code).toBe(1)
 }, 30_000)
