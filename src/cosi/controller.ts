@@ -6,7 +6,7 @@ import type { Clock } from './clock.ts'
 import type { Logger } from './log.ts'
 import type { Resource, ResourceType } from './resource.ts'
 import type { Selector } from './selector.ts'
-import type { IdMatcher } from './store.ts'
+import type { IdMatcher } from './store-table.ts'
 
 /**
  * How a controller depends on a type: strong inputs are held by a finalizer until everything derived from them is undone;

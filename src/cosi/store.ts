@@ -4,38 +4,10 @@
  * their own pace and get an error when they have fallen behind.
  */
 import { StoreError } from './errors.ts'
+import { annotated, same } from './labels.ts'
 import { type Metadata, type Phase, parseSpec, type Resource, type ResourceType } from './resource.ts'
-import { matches, type Selector } from './selector.ts'
-
-/** A change of a resource. `bookmark` orders the events of one (namespace, type). */
-export type StoreEvent<S = unknown> =
-  | {
-      readonly type: 'created' | 'destroyed'
-      readonly resource: Resource<S>
-      readonly old?: undefined
-      readonly bookmark: number
-      /** It existed when the watch began: not an event of the past. */
-      readonly present?: true
-    }
-  | { readonly type: 'updated'; readonly resource: Resource<S>; readonly old: Resource<S>; readonly bookmark: number }
-  | { readonly type: 'bootstrapped'; readonly bookmark: number; readonly resource?: undefined; readonly old?: undefined }
-
-/** The namespace to use. */
-export interface Scope {
-  namespace?: string | undefined
-}
-
-/** Selects ids. */
-export interface IdMatcher {
-  test(id: string): boolean
-}
-
-/** Selects resources of a type. */
-export interface Query extends Scope {
-  /** Any of the selectors must match. */
-  labels?: readonly Selector[] | undefined
-  id?: IdMatcher | undefined
-}
+import { asSeen, byId, type Query, type Scope, type StoreEvent, selected, Table, type WatchOptions, watchTable } from './store-table.ts'
+import { untilMatches } from './until.ts'
 
 /** Options of a write. */
 export interface WriteOptions extends Scope {
@@ -46,47 +18,9 @@ export interface WriteOptions extends Scope {
   version?: number
 }
 
-/** Options of a watch. */
-export interface WatchOptions extends Query {
-  only?: string | undefined
-  /** Start with all existing resources, then 'bootstrapped', then changes. */
-  bootstrap?: boolean | undefined
-  /** Start with this many of the most recent events. */
-  tail?: number | undefined
-  /** Start with everything after this bookmark. */
-  after?: number | undefined
-}
-
-const capacity = 1000
-const gap = 10
 const none: Readonly<Record<string, string>> = Object.freeze({})
+
 const unheld: readonly string[] = Object.freeze([])
-
-class Table {
-  readonly resources = new Map<string, Resource>()
-  readonly ring: StoreEvent[] = []
-  readonly subscribers = new Set<(event: StoreEvent) => void>()
-  next = 0
-
-  constructor(readonly failed: (error: unknown) => void) {}
-
-  emit(event: StoreEvent): void {
-    this.ring[event.bookmark % capacity] = event
-    // A copy, because a callback may add or remove subscribers.
-    if (this.subscribers.size > 0)
-      for (const subscriber of [...this.subscribers])
-        try {
-          subscriber(event)
-        } catch (error) {
-          // The change is made, and the other subscribers must still be called.
-          this.failed(error)
-        }
-  }
-
-  get oldest(): number {
-    return Math.max(0, this.next - capacity)
-  }
-}
 
 type Target = Pick<ResourceType, 'type' | 'namespace'>
 
@@ -250,7 +184,7 @@ export class Store {
   /** Calls back within every change, in order; the callback must not throw. Returns the function that unsubscribes. */
   subscribe<S>(type: ResourceType<S>, callback: (event: StoreEvent<S>) => void, options: WatchOptions = {}): () => void {
     const table = this.#table(type, options.namespace ?? type.namespace)
-    for (const event of this.#beginning(table, options)) callback(event as StoreEvent<S>)
+    for (const event of table.beginning(options)) callback(event as StoreEvent<S>)
     const subscriber = (event: StoreEvent) => {
       for (const seen of asSeen(event, options)) callback(seen as StoreEvent<S>)
     }
@@ -262,35 +196,9 @@ export class Store {
    * Yields every event in order, for readers with their own pace. A reader that falls behind by more than the ring holds gets
    * StoreError 'overrun', so memory stays bounded.
    */
-  async *watch<S>(type: ResourceType<S>, options: WatchOptions & { signal?: AbortSignal } = {}): AsyncGenerator<StoreEvent<S>, void> {
+  watch<S>(type: ResourceType<S>, options: WatchOptions & { signal?: AbortSignal } = {}): AsyncGenerator<StoreEvent<S>, void> {
     const table = this.#table(type, options.namespace ?? type.namespace)
-    const { signal } = options
-    const beginning = this.#beginning(table, options)
-    let position = table.next
-    let wake = () => {}
-    const nudge = () => wake()
-    table.subscribers.add(nudge)
-    signal?.addEventListener('abort', nudge)
-    try {
-      for (const event of beginning) yield event as StoreEvent<S>
-      while (!signal?.aborted) {
-        if (position < table.next) {
-          // Near the ring's end an event could be overwritten between two reads: fail a little earlier.
-          if (position < table.oldest + (table.next > capacity ? gap : 0))
-            throw new StoreError('overrun', `watch "${type.type}": the reader is ${table.next - position} events behind, watch again`)
-          const event = table.ring[position % capacity]!
-          position++
-          for (const seen of asSeen(event, options)) yield seen as StoreEvent<S>
-          continue
-        }
-        const changed = Promise.withResolvers<void>()
-        wake = changed.resolve
-        if (position === table.next && !signal?.aborted) await changed.promise
-      }
-    } finally {
-      table.subscribers.delete(nudge)
-      signal?.removeEventListener('abort', nudge)
-    }
+    return watchTable(table, type.type, options) as AsyncGenerator<StoreEvent<S>, void>
   }
 
   /** The bookmark of the last event of a type; -1 before the first. */
@@ -305,40 +213,7 @@ export class Store {
     predicate: (resource: Resource<S>) => boolean = () => true,
     { signal, namespace = type.namespace }: Scope & { signal?: AbortSignal | undefined } = {},
   ): Promise<Resource<S>> {
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason)
-      const done = (act: () => void) => {
-        stop()
-        signal?.removeEventListener('abort', onAbort)
-        act()
-      }
-      const onAbort = () => done(() => reject(signal?.reason))
-      let stop = () => {}
-      const check = () => {
-        const resource = this.get(type, id, { namespace })
-        if (resource?.metadata.phase === 'running' && predicate(resource)) done(() => resolve(resource))
-      }
-      stop = this.subscribe(type, check, { namespace, only: id })
-      signal?.addEventListener('abort', onAbort)
-      check()
-    })
-  }
-
-  #beginning(table: Table, options: WatchOptions): Iterable<StoreEvent> {
-    const { bootstrap, tail, after, only } = options
-    if (bootstrap) {
-      const present = [...table.resources.values()]
-        .filter((resource) => selected(resource, options) && (!only || resource.metadata.id === only))
-        .sort(byId)
-      return presentEvents(present, table.next - 1)
-    }
-    if (tail === undefined && after === undefined) return []
-    if (after !== undefined && (after < table.oldest - 1 || after >= table.next))
-      throw new StoreError('overrun', `watch: bookmark ${after} is not among the events that are kept, list and watch again`)
-    const past: StoreEvent[] = []
-    for (let at = after === undefined ? table.oldest : after + 1; at < table.next; at++)
-      past.push(...asSeen(table.ring[at % capacity]!, options))
-    return tail === undefined ? past : past.slice(-tail)
+    return untilMatches(this, type, id, predicate, { signal, namespace })
   }
 
   #table(type: Target, namespace: string): Table {
@@ -416,55 +291,6 @@ export class Store {
   }
 }
 
-/**
- * What is present, as events. Each is made when it is taken, for a watcher may be slow: it must not hold those that it had already,
- * nor what was encoded for it.
- */
-function* presentEvents(present: readonly Resource[], bookmark: number): Generator<StoreEvent> {
-  for (const resource of present) yield { type: 'created', resource, bookmark, present: true }
-  yield { type: 'bootstrapped', bookmark }
-}
-
-/** Whether two sets of labels are equal. */
-function same(a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>): boolean {
-  if (a === b) return true
-  let count = 0
-  for (const key in a) {
-    if (a[key] !== b[key]) return false
-    count++
-  }
-  for (const _ in b) count--
-  return count === 0
-}
-
-/** The annotations of a writer, plus those of the type. */
-function annotated(type: ResourceType<never> | ResourceType, given: Metadata['annotations']): Metadata['annotations'] {
-  return type.annotations ? { ...given, ...type.annotations } : given
-}
-
 function name(type: Target, namespace: string, id: string): string {
   return `${namespace}/${type.type}/${id}`
-}
-
-function byId(a: Resource, b: Resource): number {
-  return a.metadata.id < b.metadata.id ? -1 : a.metadata.id > b.metadata.id ? 1 : 0
-}
-
-function selected({ metadata }: Resource, { labels, id }: Query): boolean {
-  return (!id || id.test(metadata.id)) && (!labels || labels.length === 0 || labels.some((selector) => matches(metadata, selector)))
-}
-
-/** For a watcher, an update into or out of its query is a creation or a destruction. */
-function* asSeen(event: StoreEvent, options: WatchOptions): Generator<StoreEvent> {
-  if (event.type === 'bootstrapped') return
-  if (options.only !== undefined && event.resource.metadata.id !== options.only) return
-  const now = selected(event.resource, options)
-  if (event.type !== 'updated') {
-    if (now) yield event
-    return
-  }
-  const before = selected(event.old, options)
-  if (now && before) yield event
-  else if (now) yield { type: 'created', resource: event.resource, bookmark: event.bookmark }
-  else if (before) yield { type: 'destroyed', resource: event.old, bookmark: event.bookmark }
 }

@@ -24,29 +24,8 @@ import type { Issue } from './config-error.ts'
 import { nearest } from './nearest.ts'
 import { formatPath, type Path } from './path.ts'
 import { plainBoolean, plainNumber, plainValue } from './scalar.ts'
+import { type Schema, type Shape, unwrap } from './shape.ts'
 import { positionOf } from './stream.ts'
-
-type Schema = v.GenericSchema
-
-/** A schema as the walk sees it: valibot has a separate type for each kind of schema. */
-export interface Shape {
-  readonly type: string
-  readonly entries?: Readonly<Record<string, Schema>>
-  readonly item?: Schema
-  readonly value?: Schema
-  readonly options?: readonly unknown[]
-  readonly literal?: unknown
-  readonly wrapped?: Shape
-  readonly pipe?: readonly Step[]
-}
-
-/** One action of a schema's pipe. */
-export interface Step {
-  readonly type: string
-  readonly description?: string
-  readonly metadata?: Readonly<Record<string, unknown>>
-  readonly pipe?: readonly Step[]
-}
 
 /** Maximum number of nodes of one file after aliases are expanded. */
 export const nodeBudget = 100_000
@@ -306,21 +285,6 @@ function describeScalar(node: Scalar): string {
   if (typeof value === 'number' || typeof value === 'boolean') return `${String(node.value)}`
   return `string ${show(String(node.value))}`
 }
-
-/** The schema inside `optional` and similar wrappers. */
-export function unwrap(schema: unknown): Shape {
-  let inner = schema as Shape
-  while (inner.wrapped) inner = inner.wrapped
-  return inner
-}
-
-/** Every action in a schema's pipe, also of nested pipes. */
-export function pipeOf(schema: unknown): Step[] {
-  return (unwrap(schema ?? {}).pipe ?? []).flatMap((step) => (step.pipe ? pipeOf(step) : [step]))
-}
-
-/** Metadata that a schema declares under a name (`v.metadata`). */
-export const notedAt = (schema: unknown, name: string): unknown => pipeOf(schema).find(({ metadata }) => metadata?.[name])?.metadata?.[name]
 
 /** The option of a union that fits the shape of the node. */
 function choose(options: readonly Schema[], node: Node): Schema | undefined {

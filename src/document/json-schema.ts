@@ -1,5 +1,5 @@
 /** Converts a declaration to JSON schema (draft 2020-12) for editors: names, types, enums, patterns and descriptions. */
-import { pipeOf, type Shape, unwrap } from './decode.ts'
+import { pipeOf, type Shape, unwrap } from './shape.ts'
 import { insteadOf } from './unsupported.ts'
 
 /** A JSON schema, or a part of one. */

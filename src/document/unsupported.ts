@@ -1,7 +1,7 @@
 /** Keys that this release accepts but does not implement: using them is refused, with an alternative declared beside them. */
 import * as v from 'valibot'
-import { notedAt, unwrap } from './decode.ts'
 import type { Path } from './path.ts'
+import { notedAt, unwrap } from './shape.ts'
 
 interface NotYet {
   readonly instead: string

@@ -23,6 +23,20 @@ export interface Health {
   readonly lastChange: Date
 }
 
+/** Before the first check. */
+export function unknownHealth(since: Date): Health {
+  return { unknown: true, healthy: false, lastMessage: '', lastChange: since }
+}
+
+/** The health after a check, and whether it turned: became known, or healthy, or unhealthy. */
+export function healthAfter(before: Health, problem: string | undefined, now: Date): { health: Health; turned: boolean } {
+  const healthy = problem === undefined
+  const lastMessage = problem ?? ''
+  const turned = before.unknown || before.healthy !== healthy
+  if (!turned && before.lastMessage === lastMessage) return { health: before, turned }
+  return { health: { unknown: false, healthy, lastMessage, lastChange: turned ? now : before.lastChange }, turned }
+}
+
 const firstInterval = 40
 const growth = 1.25
 /** Upper limit of the interval before the first success. */

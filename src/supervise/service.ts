@@ -8,7 +8,7 @@ import { TokenBucket, type TokenRate } from '../timing/token-bucket.ts'
 import { messageOf } from '../wire/error-message.ts'
 import { watchCondition } from './condition.ts'
 import { type Exit, type Run, type RunContext, type ServiceDefinition, Skip } from './definition.ts'
-import { type Health, watchHealth } from './health.ts'
+import { type Health, healthAfter, unknownHealth, watchHealth } from './health.ts'
 import type { LogRing } from './log-ring.ts'
 import type { ServiceEvent, ServiceSnapshot } from './snapshot.ts'
 import { isDown, next, type State, type Step } from './state.ts'
@@ -56,7 +56,7 @@ export class Service {
   constructor(definition: ServiceDefinition, context: ServiceContext) {
     this.#definition = definition
     this.#context = context
-    this.#health = unknown(context.clock.now())
+    this.#health = unknownHealth(context.clock.now())
     this.#atOnce = new TokenBucket(atOnceRate, context.clock.elapsed())
   }
 
@@ -191,7 +191,7 @@ export class Service {
 
   /** Follows a run from its start until it ends or is stopped. */
   async #watch({ definition, signal, clock }: RunContext, run: Run): Promise<Exit> {
-    this.#health = unknown(clock.now())
+    this.#health = unknownHealth(clock.now())
     const over = new AbortController()
     this.#startedAt = clock.elapsed()
     let healthy = false
@@ -220,7 +220,7 @@ export class Service {
     this.#wasSteady = definition.health ? healthy : clock.elapsed() - this.#startedAt >= steadyTime
     this.#run = undefined
     this.#pid = undefined
-    this.#health = unknown(clock.now())
+    this.#health = unknownHealth(clock.now())
     return end
   }
 
@@ -268,18 +268,9 @@ export class Service {
   }
 
   #recordHealth(problem: string | undefined): void {
-    const healthy = problem === undefined
-    const message = problem ?? ''
-    const { unknown, healthy: before, lastMessage } = this.#health
-    const turned = unknown || before !== healthy
-    if (!turned && lastMessage === message) return
-    this.#health = {
-      unknown: false,
-      healthy,
-      lastMessage: message,
-      lastChange: turned ? this.#context.clock.now() : this.#health.lastChange,
-    }
-    if (turned) this.#emit(healthy ? 'Health check successful' : `Health check failed: ${message}`)
+    const { health, turned } = healthAfter(this.#health, problem, this.#context.clock.now())
+    this.#health = health
+    if (turned) this.#emit(problem === undefined ? 'Health check successful' : `Health check failed: ${problem}`)
   }
 
   #move(step: Step, message: string): void {
@@ -303,7 +294,3 @@ export class Service {
 }
 
 const failed = (error: unknown): Exit => ({ ok: false, message: messageOf(error) })
-
-function unknown(since: Date): Health {
-  return { unknown: true, healthy: false, lastMessage: '', lastChange: since }
-}

@@ -3,7 +3,8 @@ import * as fc from 'fast-check'
 import * as v from 'valibot'
 import { StoreError } from '../../src/cosi/errors.ts'
 import { defineResource } from '../../src/cosi/resource.ts'
-import { Store, type StoreEvent } from '../../src/cosi/store.ts'
+import { Store } from '../../src/cosi/store.ts'
+import type { StoreEvent } from '../../src/cosi/store-table.ts'
 
 const Thing = defineResource({ type: 'Things.test.dev', namespace: 'default', spec: v.object({ value: v.number() }) })
 

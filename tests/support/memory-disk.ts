@@ -1,4 +1,4 @@
-import type { BlockAccess } from '../../src/wire/fat/volume.ts'
+import type { BlockAccess } from '../../src/wire/fat/block-access.ts'
 import { SparseDisk } from './sparse-disk.ts'
 
 /** One thing a disk was told: a write, or that everything before it must be kept. */

@@ -5,7 +5,7 @@
  * replaced or identifies its items by a key. `$patch: delete` removes a node, `$patch: replace` replaces it.
  */
 import { isMap, isScalar, isSeq, type Node, Pair, type YAMLMap, type YAMLSeq } from 'yaml'
-import { notedAt, unwrap } from '../decode.ts'
+import { notedAt, unwrap } from '../shape.ts'
 import type { YamlDocument } from '../stream.ts'
 import { detach, isEmpty, keyOf, pairOf, sameNode, textOf } from './node.ts'
 

@@ -1,4 +1,4 @@
-import { formatFat } from '../../wire/fat/volume.ts'
+import { formatFat } from '../../wire/fat/format.ts'
 import type { Machine } from '../area.ts'
 import type { Kernel } from '../kernel.ts'
 import { known, withDevice } from './device.ts'

@@ -1,7 +1,8 @@
 /** The reference of the configuration from its declarations: a JSON schema for editors and pages for readers. */
-import { notedAt, unwrap } from '../../document/decode.ts'
+
 import { hintsOf, type JsonSchema, jsonSchema } from '../../document/json-schema.ts'
 import type { DocumentKind } from '../../document/kind.ts'
+import { notedAt, unwrap } from '../../document/shape.ts'
 import { insteadOf } from '../../document/unsupported.ts'
 import { descriptionOf } from './documents/descriptions.ts'
 import { documentKinds } from './kinds.ts'

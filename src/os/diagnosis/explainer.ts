@@ -4,8 +4,9 @@
  * exits. Everything is read from memory, so it works on a machine that is not ready.
  */
 import type { Controller, Input, Output } from '../../cosi/controller.ts'
+import type { ControllerState } from '../../cosi/controller-state.ts'
 import type { Resource, ResourceType } from '../../cosi/resource.ts'
-import type { ControllerState, Runtime } from '../../cosi/runtime.ts'
+import type { Runtime } from '../../cosi/runtime.ts'
 import type { Store } from '../../cosi/store.ts'
 import type { ServiceDefinition, StoreView } from '../../supervise/definition.ts'
 import type { ServiceSnapshot } from '../../supervise/snapshot.ts'

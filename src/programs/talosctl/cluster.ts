@@ -2,16 +2,16 @@
  * The machines a command talks to. Nothing is read and nothing is dialled before the first call: then the client
  * configuration and the flags say who, an endpoint that answers is chosen, and every call carries the nodes as metadata.
  */
-
 import { newConnection } from '../../rpc/caller-metadata.ts'
 import type { Channel } from '../../rpc/client/channel.ts'
 import type { Methods } from '../../rpc/messages.ts'
 import type { Metadata } from '../../rpc/metadata.ts'
 import type { Init } from '../../rpc/server/method.ts'
-import { RpcError, type StatusName, statusCode, statusName } from '../../rpc/status.ts'
+import { RpcError } from '../../rpc/status.ts'
 import { dialAddress, parseEndpoint, reachable } from './endpoint.ts'
 import { describe, ExitCode, NodeErrors, UsageError } from './failure.ts'
 import type { Io } from './io.ts'
+import { failure, type WithMetadata } from './reply-metadata.ts'
 import { type ClusterFlags, certificateTrouble, resolveTarget, type Target } from './target.ts'
 
 /** How one call is made. */
@@ -27,18 +27,12 @@ export interface CallOptions {
   readonly failed?: (node: string, error: Error) => void
 }
 
-/** The metadata of one node's part of a reply. */
-export interface ReplyMetadata {
-  readonly hostname?: string
-  readonly error?: string
-  readonly status?: { readonly code?: number; readonly message?: string } | null
-}
-
-type WithMetadata = { readonly metadata?: ReplyMetadata | null }
-
 type Path<Kind> = { [P in keyof Methods]: Methods[P]['kind'] extends Kind ? P : never }[keyof Methods]
+
 type Request<P extends keyof Methods> = Init<Methods[P]['request']>
+
 type Reply<P extends keyof Methods> = Methods[P]['reply']
+
 /** One node's part of a reply merged from many. */
 type Part<P extends keyof Methods> = Reply<P> extends { messages: readonly (infer Message)[] } ? Message & WithMetadata : never
 
@@ -204,7 +198,7 @@ export class Cluster {
   }
 
   /** The node a message came from: its metadata, else the endpoint. */
-  nodeOf(message: { readonly metadata?: ReplyMetadata | null | undefined }, peer: string): string {
+  nodeOf(message: WithMetadata, peer: string): string {
     return message.metadata?.hostname || peer
   }
 
@@ -292,17 +286,4 @@ function fansOut(path: string): boolean {
   return /^(machine\.MachineService|cluster\.ClusterService|inspect\.InspectService|storage\.StorageService|time\.TimeService|ichor\.v1\.\w+)\//.test(
     path,
   )
-}
-
-function failure(metadata: ReplyMetadata | null | undefined): { node: string; error: Error }[] {
-  if (!metadata?.error && !metadata?.status?.code) return []
-  const { hostname = '', error = '', status } = metadata
-  const stated = /^rpc error: code = (\w+) desc = (.*)$/s.exec(error)
-  if (status?.code) return [{ node: hostname, error: new RpcError(statusName(status.code), status.message ?? '') }]
-  if (stated) return [{ node: hostname, error: new RpcError(named(stated[1] ?? ''), stated[2] ?? '') }]
-  return [{ node: hostname, error: new Error(error) }]
-}
-
-function named(name: string): StatusName {
-  return Object.hasOwn(statusCode, name) ? (name as StatusName) : 'Unknown'
 }

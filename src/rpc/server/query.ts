@@ -3,7 +3,7 @@
  * of a watch for every event: their cost is counted in steps, of which each client has a budget for all its calls.
  */
 import type { LabelTerm, Selector } from '../../cosi/selector.ts'
-import type { IdMatcher, Query } from '../../cosi/store.ts'
+import type { IdMatcher, Query } from '../../cosi/store-table.ts'
 import { TokenBucket } from '../../timing/token-bucket.ts'
 import { PatternError } from '../../wire/re2/parse.ts'
 import { longestProgram, Re2 } from '../../wire/re2/re2.ts'

@@ -4,7 +4,7 @@
  */
 import { StoreError } from '../../cosi/errors.ts'
 import type { Resource, ResourceType } from '../../cosi/resource.ts'
-import type { StoreEvent, WatchOptions } from '../../cosi/store.ts'
+import type { StoreEvent, WatchOptions } from '../../cosi/store-table.ts'
 import { cosi as enums } from '../enums.ts'
 import type { cosi } from '../messages.ts'
 import { toMessage, tombstone } from '../resource-message.ts'

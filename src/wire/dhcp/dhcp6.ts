@@ -1,7 +1,7 @@
 /** DHCP for IPv6 (RFC 8415), with its name servers (RFC 3646) and time servers (RFC 4075, RFC 5908). */
 import { DecodeError } from '../decode-error.ts'
 import { formatIp, parseIp } from '../ip.ts'
-import { readSearchList } from './dhcp4.ts'
+import { readSearchList } from './dhcp4-options.ts'
 
 /** Message types. */
 export const dhcp6Type = {

@@ -159,3 +159,21 @@ function shortName(name: string, taken: ReadonlySet<string>): string {
   }
   throw new RangeError(`no short name is left for ${JSON.stringify(name)}`)
 }
+
+/** Whether all offsets are in one sector. */
+export function sameSector(offsets: readonly number[], sectorSize: number): boolean {
+  return new Set(offsets.map((offset) => Math.floor(offset / sectorSize))).size === 1
+}
+
+/** The first slot of a run of free ones within one sector. */
+export function roomFor(bytes: Uint8Array, needed: number, slotsPerSector: number): number | undefined {
+  const total = bytes.length / slotSize
+  for (let sector = 0; sector < total; sector += slotsPerSector) {
+    let run = 0
+    for (let slot = sector; slot < Math.min(sector + slotsPerSector, total); slot++) {
+      run = isFree(bytes, slot) ? run + 1 : 0
+      if (run === needed) return slot - needed + 1
+    }
+  }
+  return undefined
+}

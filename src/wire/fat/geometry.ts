@@ -143,3 +143,6 @@ export function infoSector(free: number, next: number): Uint8Array {
   sector.writeUInt32LE(0xaa550000, 508)
   return sector
 }
+
+/** Bytes of one transfer of long contents. */
+export const chunk = 1 << 20

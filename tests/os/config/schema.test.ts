@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { unwrap } from '../../../src/document/decode.ts'
+import { unwrap } from '../../../src/document/shape.ts'
 import { documentKinds } from '../../../src/os/config/kinds.ts'
 
 interface Row {

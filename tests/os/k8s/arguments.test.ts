@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { etcdArguments } from '../../../src/os/etcd/arguments.ts'
 import { ArgumentError, additive, buildArguments, denied, overwrite } from '../../../src/os/k8s/arguments.ts'
-import { apiServerArguments, controllerManagerArguments, schedulerArguments } from '../../../src/os/k8s/control-plane/static-pods.ts'
+import { apiServerArguments, controllerManagerArguments, schedulerArguments } from '../../../src/os/k8s/control-plane/arguments.ts'
 import { kubeletArguments } from '../../../src/os/k8s/controllers/kubelet/kubelet-spec.ts'
 import { ownFlags } from '../../../src/os/k8s/documents/own-flags.ts'
 import { type Program, settings } from '../../../src/os/k8s/documents/settings.ts'

@@ -9,7 +9,8 @@ import type { ClusterRecord } from '../../../src/programs/node-supervisor/layout
 import { shutdownOf } from '../../../src/programs/node-supervisor/machine/qmp.ts'
 import { isInstalled, machineStopReason } from '../../../src/programs/node-supervisor/machine/run-machine.ts'
 import { macOf } from '../../../src/programs/node-supervisor/node-address.ts'
-import { Dhcp4Options, dhcp4Option, dhcp4Type, newRequest, optionAddresses, optionNumber } from '../../../src/wire/dhcp/dhcp4.ts'
+import { dhcp4Type, newRequest } from '../../../src/wire/dhcp/dhcp4.ts'
+import { Dhcp4Options, dhcp4Option, optionAddresses, optionNumber } from '../../../src/wire/dhcp/dhcp4-options.ts'
 import { writeTable } from '../../../src/wire/gpt/table.ts'
 
 const uuid = '0c5f3b8e-7a52-4a0f-9a5e-2f1f6f1d7c11'

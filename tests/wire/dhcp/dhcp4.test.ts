@@ -1,17 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { DecodeError } from '../../../src/wire/decode-error.ts'
-import {
-  Dhcp4Options,
-  dhcp4Option,
-  nameOf,
-  newRequest,
-  optionAddresses,
-  optionNumber,
-  readDhcp4,
-  readSearchList,
-  writeDhcp4,
-} from '../../../src/wire/dhcp/dhcp4.ts'
+import { newRequest, readDhcp4, writeDhcp4 } from '../../../src/wire/dhcp/dhcp4.ts'
+import { Dhcp4Options, dhcp4Option, nameOf, optionAddresses, optionNumber, readSearchList } from '../../../src/wire/dhcp/dhcp4-options.ts'
 
 const mac = '02:00:00:00:00:01'
 const options = (entries: [number, Uint8Array][]) => new Dhcp4Options(new Map(entries))

@@ -1,4 +1,4 @@
-import type { BlockAccess } from '../../../src/wire/fat/volume.ts'
+import type { BlockAccess } from '../../../src/wire/fat/block-access.ts'
 import type { DiskCall } from '../../support/memory-disk.ts'
 import type { SparseDisk } from '../../support/sparse-disk.ts'
 

@@ -1,7 +1,7 @@
 /** Comments for generated configurations, from the declarations: the purpose of a key, and further options. */
 import { type Document, isMap, isScalar, isSeq, type Node, type YAMLMap } from 'yaml'
-import { pipeOf, unwrap } from '../../../document/decode.ts'
 import { keyOf } from '../../../document/patch/node.ts'
+import { pipeOf, unwrap } from '../../../document/shape.ts'
 import { toYaml } from './yaml.ts'
 
 /** Which comments to add. */

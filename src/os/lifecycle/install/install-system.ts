@@ -2,7 +2,8 @@
 
 import { parameterValues, parseCommandLine } from '../../../wire/command-line.ts'
 import { messageOf } from '../../../wire/error-message.ts'
-import { FatVolume, formatFat } from '../../../wire/fat/volume.ts'
+import { formatFat } from '../../../wire/fat/format.ts'
+import { FatVolume } from '../../../wire/fat/volume.ts'
 import type { Machine } from '../../area.ts'
 import type { LaidOut } from '../../block/layout.ts'
 import {

@@ -5,7 +5,6 @@
 import type * as v from 'valibot'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { DocumentKind, DocumentOf } from '../../../document/kind.ts'
-import { formatIp, parseIp } from '../../../wire/ip.ts'
 import type { ConfigDocument } from '../../config/container.ts'
 import { BondConfig } from '../documents/bond.ts'
 import { BridgeConfig } from '../documents/bridge.ts'
@@ -24,8 +23,10 @@ import {
   type wireguardSettings,
 } from '../resources/link-settings.ts'
 import type { OperatorSpec } from '../resources/operator-spec.ts'
+import { canonicalDestination, canonicalIp, canonicalPrefix } from './canonical.ts'
 
 type Out<S extends v.GenericSchema> = v.InferOutput<S>
+
 type Resolve = (name: string) => string
 
 /** DHCP client settings. */
@@ -85,29 +86,6 @@ export function declaredLinks(
 
 function link(name: string, more: Partial<DeclaredLink> = {}): DeclaredLink {
   return { name, kind: '', up: true, mtu: 0, members: [], addresses: [], routes: [], vips: [], ...more }
-}
-
-/** An address with its prefix length in the kernel's notation; without a length, that of a single address. */
-export function canonicalPrefix(text: string): string {
-  const [ip = '', length] = text.split('/')
-  const bytes = parseIp(ip)
-  return bytes ? `${formatIp(bytes)}/${length ?? bytes.length * 8}` : text
-}
-
-/** A destination in the kernel's notation: host bits cleared, '' for the default route. */
-export function canonicalDestination(text: string): string {
-  const [ip = '', length] = text.split('/')
-  const bytes = parseIp(ip)
-  if (!bytes) return text
-  const bits = length === undefined ? bytes.length * 8 : Number(length)
-  if (bits === 0) return ''
-  const masked = bytes.map((byte, index) => byte & (0xff00 >> Math.max(0, Math.min(8, bits - index * 8))))
-  return `${formatIp(masked)}/${bits}`
-}
-
-const canonicalIp = (text = '') => {
-  const bytes = parseIp(text)
-  return bytes ? formatIp(bytes) : text
 }
 
 // ---- machine.network.interfaces

@@ -7,16 +7,8 @@
  * (INIT-REBOOT). Retry delays grow up to a minute while no server answers.
  */
 import type { Logger } from '../../../cosi/log.ts'
-import {
-  type Dhcp4Message,
-  Dhcp4Options,
-  type Dhcp4Route,
-  dhcp4Option,
-  dhcp4Type,
-  newRequest,
-  optionAddresses,
-  optionNumber,
-} from '../../../wire/dhcp/dhcp4.ts'
+import { type Dhcp4Message, dhcp4Type, newRequest } from '../../../wire/dhcp/dhcp4.ts'
+import { Dhcp4Options, type Dhcp4Route, dhcp4Option, optionAddresses, optionNumber } from '../../../wire/dhcp/dhcp4-options.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import { parseMac } from '../../../wire/ip.ts'
 import type { Clock } from './operator.ts'

@@ -2,7 +2,8 @@
 import { formatIp, parseIp } from '../../../wire/ip.ts'
 import { addressSpecs, linkSpecs, operatorSpecs, routeSpecs } from '../declared-specs.ts'
 import { splitName } from '../full-name.ts'
-import { canonicalDestination, canonicalPrefix, type DeclaredLink, type DhcpSettings } from '../link/declared.ts'
+import { canonicalDestination, canonicalPrefix } from '../link/canonical.ts'
+import type { DeclaredLink, DhcpSettings } from '../link/declared.ts'
 import { PlatformConfigError, type PlatformNetwork } from './platform-config.ts'
 
 /** A link of the machine, with the fields by which configurations select it. */

@@ -4,7 +4,7 @@ import { LineCounter, parseDocument } from 'yaml'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { duplicateKey } from '../../../document/unique-keys.ts'
 import { messageOf } from '../../../wire/error-message.ts'
-import { canonicalDestination, canonicalPrefix } from '../link/declared.ts'
+import { canonicalDestination, canonicalPrefix } from '../link/canonical.ts'
 import { PlatformConfig } from '../resources/platform-config.ts'
 
 /** The network configuration of a platform. */

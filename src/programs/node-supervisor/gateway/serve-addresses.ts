@@ -3,17 +3,8 @@
 import { openPacket } from '../../../linux/net/packet.ts'
 import { openNetwork } from '../../../linux/net/rtnetlink.ts'
 import { DecodeError } from '../../../wire/decode-error.ts'
-import {
-  type Dhcp4Message,
-  Dhcp4Options,
-  dhcp4Option,
-  dhcp4Ports,
-  dhcp4Type,
-  optionAddresses,
-  optionNumber,
-  readDhcp4,
-  writeDhcp4,
-} from '../../../wire/dhcp/dhcp4.ts'
+import { type Dhcp4Message, dhcp4Ports, dhcp4Type, readDhcp4, writeDhcp4 } from '../../../wire/dhcp/dhcp4.ts'
+import { Dhcp4Options, dhcp4Option, optionAddresses, optionNumber } from '../../../wire/dhcp/dhcp4-options.ts'
 import { readDatagram, writeDatagram } from '../../../wire/packet/datagram.ts'
 import type { ClusterRecord } from '../layout.ts'
 import { macOf } from '../node-address.ts'

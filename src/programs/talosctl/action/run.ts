@@ -1,8 +1,9 @@
 import { background } from '../../../cosi/background.ts'
 import { silent } from '../../../cosi/log.ts'
-import type { Cluster, ReplyMetadata } from '../cluster.ts'
+import type { Cluster } from '../cluster.ts'
 import { NodeErrors } from '../failure.ts'
 import type { Io } from '../io.ts'
+import type { ReplyMetadata } from '../reply-metadata.ts'
 import { bootOf, follow, type Goal } from './follow.ts'
 import { NodeProgress, type ProgressMode } from './progress.ts'
 

@@ -4,9 +4,10 @@
  */
 import { type Deadline, systemClock } from '../../../cosi/clock.ts'
 import { type ProtoTime, toMilliseconds } from '../../../rpc/proto-time.ts'
-import type { Cluster, ReplyMetadata } from '../cluster.ts'
+import type { Cluster } from '../cluster.ts'
 import { describe, failedWith, NodeErrors } from '../failure.ts'
 import type { Io } from '../io.ts'
+import type { ReplyMetadata } from '../reply-metadata.ts'
 
 /** A node's answer that requires a second connection within a time limit. */
 export interface Reached {

@@ -1,8 +1,9 @@
 /** What a table shows, for programs: the nodes' own answers as JSON or YAML. */
 
 import { Option } from 'commander'
-import type { Cluster, ReplyMetadata } from '../cluster.ts'
+import type { Cluster } from '../cluster.ts'
 import type { Io } from '../io.ts'
+import type { ReplyMetadata } from '../reply-metadata.ts'
 import { rfc3339 } from './units.ts'
 
 /** How a result is written. */

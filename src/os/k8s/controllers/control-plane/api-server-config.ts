@@ -2,7 +2,7 @@ import { defineController, exclusive, weak } from '../../../../cosi/controller.t
 import { serviceSubnets } from '../../../config/public.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { annotated, inEffect } from '../../component/settings.ts'
-import { secretsFolder } from '../../control-plane/static-pods.ts'
+import { secretsFolder } from '../../control-plane/arguments.ts'
 import { defaultImages } from '../../images.ts'
 import { extraArgsOf, isControlPlane, kubernetesConfigOf, localPort, requestsServingCertificates } from '../../machine-config.ts'
 import { APIServerConfig } from '../../resources/api-server-config.ts'

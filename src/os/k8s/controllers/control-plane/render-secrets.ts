@@ -7,8 +7,8 @@ import { KubernetesDynamicCert } from '../../../secrets/resources/kubernetes-dyn
 import { KubernetesRootSecret } from '../../../secrets/resources/kubernetes-root-secret.ts'
 import { KubernetesSecret } from '../../../secrets/resources/kubernetes-secret.ts'
 import { bundle } from '../../certificate-bundle.ts'
+import { controlPlane, secretsFolder } from '../../control-plane/arguments.ts'
 import { encryptionConfiguration } from '../../control-plane/encryption-configuration.ts'
-import { controlPlane, secretsFolder } from '../../control-plane/static-pods.ts'
 import { type FileWriter, pemOf, type RenderedFile, renderFiles } from '../../rendered-files.ts'
 import { SecretStatus } from '../../resources/secret-status.ts'
 

@@ -8,7 +8,7 @@ import type { Kernel } from '../../../kernel.ts'
 import { RoutingRuleConfig } from '../../documents/routing.ts'
 import { onChange } from '../../kernel-events.ts'
 import { familyName, familyNumber, routeTableName, routeTableNumber, ruleActionName, ruleActionNumber } from '../../kernel-names.ts'
-import { canonicalDestination } from '../../link/declared.ts'
+import { canonicalDestination } from '../../link/canonical.ts'
 import { RoutingRuleSpec, RoutingRuleStatus } from '../../resources/routing-rule.ts'
 
 type Spec = SpecOf<typeof RoutingRuleSpec>

@@ -1,7 +1,8 @@
 /** Parses cloud-init network configuration (`network-config`), versions 1 and 2. */
 
 import { bondValues } from '../../documents/bond.ts'
-import { bondOf, canonicalPrefix, type DeclaredLink, type DhcpSettings, declaredLink } from '../../link/declared.ts'
+import { canonicalPrefix } from '../../link/canonical.ts'
+import { bondOf, type DeclaredLink, type DhcpSettings, declaredLink } from '../../link/declared.ts'
 import { dhcp, type KnownLink, linkWith, platformNetwork, route, withMask } from '../declare.ts'
 import { type Loose, mappingOf } from '../loose.ts'
 import { PlatformConfigError, type PlatformNetwork, parseMapping } from '../platform-config.ts'

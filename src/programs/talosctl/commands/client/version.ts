@@ -1,7 +1,8 @@
 import { Command, Option } from 'commander'
 import { release } from '../../../../release.ts'
-import type { Cluster, ReplyMetadata } from '../../cluster.ts'
+import type { Cluster } from '../../cluster.ts'
 import type { Io } from '../../io.ts'
+import type { ReplyMetadata } from '../../reply-metadata.ts'
 
 interface VersionOptions {
   client?: boolean

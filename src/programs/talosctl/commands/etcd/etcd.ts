@@ -1,13 +1,14 @@
 import { Command } from 'commander'
 import { machine as wire } from '../../../../rpc/enums.ts'
 import type { machine } from '../../../../rpc/messages.ts'
-import type { Cluster, ReplyMetadata } from '../../cluster.ts'
+import type { Cluster } from '../../cluster.ts'
 import { saveSnapshot } from '../../etcd/snapshot.ts'
 import { UsageError } from '../../failure.ts'
 import { type Io, remark } from '../../io.ts'
 import { type OutputFlags, outputOption, structured, withNodes } from '../../output/output.ts'
 import { type Row, table } from '../../output/table.ts'
 import { humanSize } from '../../output/units.ts'
+import type { ReplyMetadata } from '../../reply-metadata.ts'
 
 const leaf = (name: string, description: string) => new Command(name).description(description)
 
