@@ -7,13 +7,12 @@ import { join } from 'node:path'
 import { silent } from '../../src/cosi/log.ts'
 import { Store } from '../../src/cosi/store.ts'
 import { type Channel, connect } from '../../src/rpc/client/channel.ts'
-import type { Socket } from '../../src/rpc/http2/output.ts'
-import { Session } from '../../src/rpc/http2/session.ts'
 import { answer, route } from '../../src/rpc/server/call.ts'
 import { bidi, clientStream, serverStream, unary } from '../../src/rpc/server/method.ts'
 import { RequestClock } from '../../src/rpc/server/requests.ts'
 import { type Server, serveUnix } from '../../src/rpc/server/server.ts'
 import { RpcError } from '../../src/rpc/status.ts'
+import { sessionPair } from './http2/session-pair.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-rpc-'))
 const path = join(folder, 'run', 'test.sock')
@@ -198,47 +197,14 @@ async function settled(read: () => number): Promise<number> {
 }
 
 test('headers, message and trailers of a reply are one write', async () => {
-  const socket = (write: (bytes: Buffer) => void): Socket => {
-    const nothing = () => {}
-    const taken = (bytes: Uint8Array, from: number, length: number) => {
-      write(Buffer.from(bytes.subarray(from, from + length)))
-      return length
-    }
-    return {
-      fd: -1,
-      write: taken,
-      end: nothing,
-      shutdown: nothing,
-      terminate: nothing,
-      pause: nothing,
-      resume: nothing,
-      ref: nothing,
-      unref: nothing,
-    }
-  }
-  const sides: { client?: Session; server?: Session } = {}
-  let writes = 0
-  sides.server = new Session(
-    socket((bytes) => {
-      writes++
-      sides.client?.receive(bytes)
-    }),
-    {
-      side: 'server',
-      request: (stream, headers) =>
-        void answer(stream, headers, route(methods[0]!)(), { methods, store: new Store(), log: silent, clock: new RequestClock() }),
-    },
-  )
-  sides.client = new Session(
-    socket((bytes) => sides.server?.receive(bytes)),
-    { side: 'client' },
-  )
-  await new Promise<void>((resolve) => sides.client?.whenSettled(resolve))
-  await Bun.sleep(0)
-  writes = 0
-  const call = sides.client.request({ ':method': 'POST', ':scheme': 'http', ':path': `/${methods[0]!.path}`, 'talos-role': 'os:reader' })
+  const [method] = methods
+  const serving = { methods, store: new Store(), log: silent, clock: new RequestClock() }
+  const { client, counts } = await sessionPair({
+    request: (stream, headers) => void answer(stream, headers, route(method!)(), serving),
+  })
+  const call = client.request({ ':method': 'POST', ':scheme': 'http', ':path': `/${method!.path}`, 'talos-role': 'os:reader' })
   call.end(Buffer.alloc(5))
   const status = await new Promise((resolve) => call.read({ data() {}, end: (trailers) => resolve(trailers?.['grpc-status']) }))
   expect(status).toBe('0')
-  expect(writes).toBe(1)
+  expect(counts.writes).toBe(1)
 })

@@ -40,6 +40,9 @@ export const smallPiece = 1024
 export const softOutput = 131_072
 export const hardOutput = 1024 * 1024
 
+/** Bytes waiting for their client's turn above which the client's connection is not read. */
+export const softUnread = 16_384
+
 /** Streams that a client may reset, or cause to be reset, in a burst and per second. */
 export const resetBurst = 5000
 export const resetsPerSecond = 200

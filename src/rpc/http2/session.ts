@@ -52,7 +52,8 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
   #settingsFrames = 0
   /** Bytes that wait for their client's turn. */
   readonly #unread: Buffer[] = []
-  #deferred = false
+  /** Too many of them wait, so the socket is not read. */
+  #behind = false
   #closing = false
   #paused = false
   readonly #settlers: (() => void)[] = []
@@ -191,15 +192,18 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
   receive(chunk: Buffer): void {
     if (this.closed) return
     this.lastHeard = performance.now()
-    if (this.#unread.length > 0) this.#unread.push(chunk)
-    else this.#look(chunk)
+    if (this.#unread.length > 0) {
+      this.#unread.push(chunk)
+      this.#limitUnread()
+    } else this.#look(chunk)
   }
 
   /** Continues with bytes that waited for their turn. */
   proceed(): void {
     while (!this.closed && this.#unread.length > 0 && !this.sated) this.#look(this.#unread.shift()!, true)
     if (this.closed || this.#unread.length > 0) return
-    this.#deferred = false
+    if (!this.#behind) return
+    this.#behind = false
     if (!this.#paused) this.socket.resume()
   }
 
@@ -234,7 +238,7 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     this.#endIfDone()
     if (!this.#paused || this.#sender.output.size > limits.softOutput) return
     this.#paused = false
-    if (!this.#deferred) this.socket.resume()
+    if (!this.#behind) this.socket.resume()
   }
 
   /** The socket is closed. */
@@ -252,8 +256,16 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
   #defer(rest: Buffer): void {
     this.#unread.unshift(rest)
     this.#share?.portion.defer(this)
-    if (this.#deferred) return
-    this.#deferred = true
+    this.#limitUnread()
+  }
+
+  /** Pausing costs several system calls, so it is left out for the few small requests that a turn leaves over. */
+  #limitUnread(): void {
+    if (this.#behind) return
+    let size = 0
+    for (const { length } of this.#unread) size += length
+    if (size <= limits.softUnread) return
+    this.#behind = true
     this.socket.pause()
   }
 

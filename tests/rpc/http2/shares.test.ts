@@ -10,6 +10,7 @@ import type { Stream } from '../../../src/rpc/http2/stream.ts'
 import { flag, frameType } from '../../../src/wire/http2/frame.ts'
 import { runs } from '../../support/runs.ts'
 import { RawClient } from './raw-client.ts'
+import { sessionPair } from './session-pair.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-shares-'))
 const listeners: Listener[] = []
@@ -249,6 +250,30 @@ test('an address counts as itself, an IPv6 address as its /64 network', () => {
   expect(addressKey('192.0.2.1')).toBe('192.0.2.1')
   expect(addressKey('2001:db8:1:2::5')).toBe(addressKey('2001:db8:1:2:ffff::1'))
   expect(addressKey('fe80::1%eth0')).toBe('fe80000000000000/64')
+})
+
+describe('requests beyond the turn of their client', () => {
+  const burst = async (count: number, headers: Record<string, string>) => {
+    let came = 0
+    const { client, counts } = await sessionPair({
+      request: () => void came++,
+      share: new Shares({ address: many, identity: many, all: many }).of({ address: '192.0.2.1' }),
+    })
+    for (let n = 0; n < count; n++) client.request({ ':method': 'POST', ':scheme': 'http', ':path': `/${n}`, ...headers })
+    await Promise.resolve()
+    expect(came).toBeLessThan(count)
+    while (came < count) await Bun.sleep(0)
+    await Bun.sleep(0)
+    return counts
+  }
+
+  test('wait without a pause of their connection when they are small', async () => {
+    expect(await burst(40, {})).toMatchObject({ pauses: 0, resumes: 0 })
+  })
+
+  test('pause their connection when they are large, until all were processed', async () => {
+    expect(await burst(40, { 'x-large': 'x'.repeat(2000) })).toMatchObject({ pauses: 1, resumes: 1 })
+  })
 })
 
 test('a burst of requests of one client does not delay those of others until its end', async () => {
