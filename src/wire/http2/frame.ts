@@ -148,6 +148,7 @@ export function writeHeader(out: Buffer, at: number, length: number, type: numbe
 
 /** The content of a frame without padding and priority. Throws ConnectionError for padding longer than the frame. */
 export function content(type: number, flags: number, payload: Buffer): Buffer {
+  if ((flags & (flag.PADDED | flag.PRIORITY)) === 0) return payload
   let from = 0
   let padding = 0
   if (flags & flag.PADDED) {

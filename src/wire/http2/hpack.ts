@@ -170,12 +170,12 @@ const changing = new Set([
 /** Names whose values no hop may add to a table. RFC 7541, section 7.1.3. */
 const secret = new Set(['authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'token', 'grpc-metadata-token'])
 
-const staticNames = new Map<string, number>()
-const staticPairs = new Map<string, number>()
+/** The first index of each name in the static table, and those of its values. */
+const staticHeaders = new Map<string, { first: number; values: Map<string, number> }>()
 for (let index = staticTable.length - 1; index > 0; index--) {
   const { name, value } = staticTable[index]!
-  staticNames.set(name, index)
-  staticPairs.set(`${name}\0${value}`, index)
+  const values = staticHeaders.get(name)?.values ?? new Map<string, number>()
+  staticHeaders.set(name, { first: index, values: values.set(value, index) })
 }
 
 /** Longer values are rarely repeated. */
@@ -227,8 +227,9 @@ export class HpackEncoder {
       this.#integer(0x80, 7, staticTable.length + this.#table.age(number))
       return
     }
-    const nameIndex = staticNames.get(name)
-    const pair = nameIndex === undefined ? undefined : staticPairs.get(`${name}\0${value}`)
+    const known = staticHeaders.get(name)
+    const nameIndex = known?.first
+    const pair = known?.values.get(value)
     if (pair !== undefined) {
       this.#integer(0x80, 7, pair)
       return
