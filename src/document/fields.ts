@@ -4,6 +4,9 @@
  */
 import * as v from 'valibot'
 import { parseDuration } from '../wire/duration.ts'
+import { parseIpPort } from '../wire/host-port.ts'
+import { parseIp } from '../wire/ip.ts'
+import { tryPrefix } from '../wire/prefix.ts'
 import { parseByteSize } from './quantity.ts'
 
 /** A required key: marked in the JSON schema, and checked by the rules of its document. */
@@ -119,7 +122,7 @@ export const url = (...schemes: string[]) =>
 /** Address and port: `10.0.0.1:6443`, `[fd00::1]:6443`. */
 export const ipAndPort = v.pipe(
   v.string(),
-  v.check((value) => isIpAndPort(value), '{} is not an address with a port, like "10.0.0.1:51820" or "[fd00::1]:51820"'),
+  v.check((value) => parseIpPort(value) !== undefined, '{} is not an address with a port, like "10.0.0.1:51820" or "[fd00::1]:51820"'),
   v.metadata({ pattern: String.raw`^(\[[0-9a-fA-F:.]+\]|[0-9.]+):\d{1,5}$` }),
 )
 
@@ -149,34 +152,7 @@ export const expression = v.pipe(
 )
 
 /** Whether a string is an IPv4 or IPv6 address. */
-export function isIp(value: string): boolean {
-  if (!value.includes(':')) return isIpv4(value)
-  const halves = value.split('::')
-  if (halves.length > 2) return false
-  let words = 0
-  for (const half of halves) {
-    if (half === '') continue
-    const groups = half.split(':')
-    for (const [index, group] of groups.entries()) {
-      if (index === groups.length - 1 && group.includes('.') && isIpv4(group)) words += 2
-      else if (/^[0-9a-fA-F]{1,4}$/.test(group)) words += 1
-      else return false
-    }
-  }
-  return halves.length === 2 ? words <= 7 : words === 8
-}
-
-const isIpv4 = (value: string) =>
-  /^\d{1,3}(\.\d{1,3}){3}$/.test(value) && value.split('.').every((part) => Number(part) < 256 && (part === '0' || !part.startsWith('0')))
+export const isIp = (value: string): boolean => parseIp(value) !== undefined
 
 /** Whether a string is an address with a prefix length. */
-export function isCidr(value: string): boolean {
-  const [address = '', bits = '', ...rest] = value.split('/')
-  return rest.length === 0 && isIp(address) && /^\d{1,3}$/.test(bits) && Number(bits) <= (address.includes(':') ? 128 : 32)
-}
-
-/** Whether a string is an address with a port. */
-export function isIpAndPort(value: string): boolean {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(value)
-  return !!match && isIp(match[1] ?? match[2] ?? '') && Number(match[3]) < 65536
-}
+export const isCidr = (value: string): boolean => tryPrefix(value) !== undefined

@@ -1,6 +1,8 @@
 /** Forms that are small messages on the wire: addresses, times, URLs, certificates, arbitrary objects. */
 import { formatDuration, parseDuration } from '../wire/duration.ts'
-import { formatIp, parseIp, parsePrefix } from '../wire/ip.ts'
+import { formatHostPort, parseIpPort } from '../wire/host-port.ts'
+import { formatIp, parseIp } from '../wire/ip.ts'
+import { tryPrefix } from '../wire/prefix.ts'
 import { type Form, known } from './spec-form.ts'
 import { readStruct, writeStruct } from './struct.ts'
 import { ProtoError, type Reader, type Writer, wireType } from './wire.ts'
@@ -19,10 +21,10 @@ export const messageForms: Record<string, Form> = {
     wire: bytes,
     zero: () => '',
     write(writer, value: string) {
-      const { address, length } = known(parsePrefix(value), value)
+      const { bytes: address, bits } = known(tryPrefix(value), value)
       writer.delimited(() => {
         field(writer, 1, address)
-        number(writer, 2, length)
+        number(writer, 2, bits)
       })
     },
     read(reader) {
@@ -34,17 +36,17 @@ export const messageForms: Record<string, Form> = {
     wire: bytes,
     zero: () => '',
     write(writer, value: string) {
-      const at = value.lastIndexOf(':')
+      const { address, port } = known(parseIpPort(value), value)
       writer.delimited(() => {
-        field(writer, 1, addressBytes(value.slice(0, at).replace(/^\[|\]$/g, '')))
-        number(writer, 2, Number(value.slice(at + 1)))
+        field(writer, 1, address)
+        number(writer, 2, port)
       })
     },
     read(reader) {
       const { bytes, numbers } = readFields(reader)
       if (!bytes[1]) return ''
       const address = addressText(bytes[1])
-      return `${address.includes(':') ? `[${address}]` : address}:${numbers[2] ?? 0}`
+      return formatHostPort(address, numbers[2] ?? 0)
     },
   },
   duration: {

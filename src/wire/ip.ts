@@ -63,14 +63,6 @@ export function formatIp(bytes: Uint8Array): string {
   return `${text(groups.slice(0, best.start))}::${text(groups.slice(best.start + best.length))}`
 }
 
-/** Address bytes and length of a prefix such as 10.0.0.0/8; undefined when it is malformed. */
-export function parsePrefix(text: string): { address: Uint8Array; length: number } | undefined {
-  const [, ip = '', bits = ''] = /^([^/]+)\/(0|[1-9]\d{0,2})$/.exec(text) ?? []
-  const address = parseIp(ip)
-  const length = Number(bits)
-  return address && length <= address.length * 8 ? { address, length } : undefined
-}
-
 /** A hardware address in colon-separated hexadecimal. */
 export function formatMac(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join(':')

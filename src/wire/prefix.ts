@@ -8,14 +8,19 @@ export interface Prefix {
   bits: number
 }
 
+/** Parses a network such as `10.0.0.0/8`; undefined when it is malformed or has no length. */
+export function tryPrefix(text: string): Prefix | undefined {
+  const [, ip = '', length = ''] = /^([^/]+)\/(0|[1-9]\d{0,2})$/.exec(text) ?? []
+  const bytes = parseIp(ip)
+  return bytes && Number(length) <= bytes.length * 8 ? { bytes, bits: Number(length) } : undefined
+}
+
 /** Parses `10.0.0.0/8`, or a single address as a network of its own. Throws DecodeError. */
 export function parsePrefix(text: string): Prefix {
-  const slash = text.indexOf('/')
-  const bytes = parseIp(slash < 0 ? text : text.slice(0, slash))
-  if (!bytes) throw new DecodeError('network', 0, `"${text}" is not one`)
-  const length = slash < 0 ? String(bytes.length * 8) : text.slice(slash + 1)
-  if (!/^\d{1,3}$/.test(length) || Number(length) > bytes.length * 8) throw new DecodeError('network', slash + 1, `"${text}" is not one`)
-  return { bytes, bits: Number(length) }
+  const bytes = text.includes('/') ? undefined : parseIp(text)
+  const prefix = bytes ? { bytes, bits: bytes.length * 8 } : tryPrefix(text)
+  if (!prefix) throw new DecodeError('network', 0, `"${text}" is not one`)
+  return prefix
 }
 
 /** Whether an address is in a network; a prefix length of the address is ignored. */

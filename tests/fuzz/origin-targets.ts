@@ -8,12 +8,12 @@ import { readFirmwareTables } from '../../src/os/hardware/firmware.ts'
 import { platforms } from '../../src/os/network/platform/platforms.ts'
 import { newKey, parseKey } from '../../src/pki/key.ts'
 import { namesOfOthers } from '../../src/programs/trustd/claims.ts'
-import { splitAddress } from '../../src/rpc/client/dial.ts'
 import { decodeSpec, encodeSpec } from '../../src/rpc/resource-codec.ts'
 import { readStruct, writeStruct } from '../../src/rpc/struct.ts'
 import { Reader, Writer } from '../../src/rpc/wire.ts'
 import { formatFat } from '../../src/wire/fat/format.ts'
 import { FatVolume } from '../../src/wire/fat/volume.ts'
+import { splitHostPort } from '../../src/wire/host-port.ts'
 import { platformIn, type Recording, recordings } from '../os/network/platform/recordings.ts'
 import { memoryDisk } from '../support/memory-disk.ts'
 import { bytes, type Target } from './target.ts'
@@ -282,7 +282,7 @@ export const originTargets: Record<string, Target> = {
       const [commonName = '', ...names] = utf8(input).split('\n')
       const members = [{ hostname: 'node-1', nodename: 'node-1.example.org', addresses: ['10.0.0.5', 'fd00::1'], controlPlane: true }]
       namesOfOthers({ commonName, dns: names, ips: names }, names[0] ?? '', members, { dns: names, ips: names })
-      splitAddress(commonName, 50_000)
+      splitHostPort(commonName, 50_000)
     },
   },
 }

@@ -22,9 +22,11 @@ import { parseTraceParent } from '../../src/os/telemetry/traces/span.ts'
 import { parseCommandLine } from '../../src/wire/command-line.ts'
 import { parseDuration } from '../../src/wire/duration.ts'
 import { formatExecReport, parseExecReports } from '../../src/wire/exec-report.ts'
-import { parseIp, parseMac, parsePrefix } from '../../src/wire/ip.ts'
+import { hostPortOfUrl, parseHostPort, parseIpPort } from '../../src/wire/host-port.ts'
+import { parseIp, parseMac } from '../../src/wire/ip.ts'
 import { moduleOrder, parseModulesDep } from '../../src/wire/modules-dep.ts'
 import { packetFilter } from '../../src/wire/packet/filter.ts'
+import { tryPrefix } from '../../src/wire/prefix.ts'
 import { parseKernelRecord } from '../../src/wire/proc/kmsg.ts'
 import { parseProcessStat } from '../../src/wire/proc/process.ts'
 import { matchesWildcard } from '../../src/wire/wildcard.ts'
@@ -164,7 +166,10 @@ export const textTargets: Record<string, Target> = {
   'parents of traces': texts([`00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`], [], parseTraceParent),
   addresses: texts(['10.0.0.1', 'fd00::1', '10.0.0.0/8', '02:00:00:00:00:01', '::ffff:1.2.3.4'], [], (text) => [
     parseIp(text),
-    parsePrefix(text),
+    tryPrefix(text),
+    parseHostPort(text),
+    parseIpPort(text),
+    hostPortOfUrl(text),
     parseMac(text),
   ]),
   'records of affiliates': {

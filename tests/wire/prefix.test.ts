@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { DecodeError } from '../../src/wire/decode-error.ts'
-import { containsAddress, nthAddress, parsePrefix, selects } from '../../src/wire/prefix.ts'
+import { containsAddress, nthAddress, parsePrefix, selects, tryPrefix } from '../../src/wire/prefix.ts'
 
 test.each([
   ['10.0.0.0/8', '10.255.0.1', true],
@@ -33,4 +33,9 @@ test('subnets with ! exclude, in any position', () => {
   expect(selects(['!10.0.0.0/8'], '192.168.0.1')).toBe(true)
   expect(selects(['10.0.0.0/8', '!10.1.0.0/16'], '10.1.0.1')).toBe(false)
   expect(selects(['!10.1.0.0/16', '10.0.0.0/8'], '10.2.0.1')).toBe(true)
+})
+
+test('a prefix has an address and a length that fits it', () => {
+  expect(tryPrefix('10.0.0.0/8')).toEqual({ bytes: Uint8Array.of(10, 0, 0, 0), bits: 8 })
+  for (const text of ['10.0.0.0', '10.0.0.0/33', '10.0.0.0/08', '::/129', '/8', '10.0.0.0/']) expect(tryPrefix(text)).toBeUndefined()
 })

@@ -1,6 +1,7 @@
 /** Probes the cluster's endpoint: whether it answers, and which authority signed its certificate. */
 import type { Store } from '../../cosi/store.ts'
 import { messageOf } from '../../wire/error-message.ts'
+import { type HostPort, hostPortOfUrl } from '../../wire/host-port.ts'
 import { encodePem, pemLabels } from '../../wire/pem.ts'
 import { declared } from '../config/public.ts'
 import { MachineConfig } from '../config/resources/machine-config.ts'
@@ -15,10 +16,10 @@ const timeout = 2_000
 export async function endpointTrouble(evidence: Evidence, signal?: AbortSignal): Promise<Finding[]> {
   const { store } = evidence
   const endpoint = declared(store.get(MachineConfig, 'v1alpha1'))?.cluster.controlPlane?.endpoint as string | undefined
-  if (!endpoint || !URL.canParse(endpoint)) return []
-  const { hostname, port } = new URL(endpoint)
+  const target = hostPortOfUrl(endpoint)
+  if (!target) return []
   try {
-    const certificate = await serverCertificate(hostname.replace(/^\[(.*)\]$/, '$1'), Number(port) || 443, signal)
+    const certificate = await serverCertificate(target, signal)
     const authorities = acceptedBy(store)
     return foreignCertificate(`the API server at ${endpoint}`, certificate, authorities, ['cluster.ca', 'cluster.acceptedCAs'], evidence)
   } catch (error) {
@@ -37,7 +38,7 @@ export async function endpointTrouble(evidence: Evidence, signal?: AbortSignal):
 const acceptedBy = (store: Store): string[] => (store.get(KubeletSecret, 'kubelet')?.spec.acceptedCAs ?? []).map(({ crt }) => pemOf(crt))
 
 /** The certificate that a TLS server presents, PEM. Only its issuer is read; nothing is trusted. */
-function serverCertificate(hostname: string, port: number, signal?: AbortSignal): Promise<string> {
+function serverCertificate({ host: hostname, port }: HostPort, signal?: AbortSignal): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const limit = AbortSignal.timeout(timeout)
   const late = () => reject(new Error(`no answer within ${timeout} ms`))

@@ -1,6 +1,6 @@
 import type { SpecOf } from '../../cosi/resource.ts'
-import { isIPv6 } from '../../wire/prefix.ts'
 import { buildArguments, denied, overwrite } from '../k8s/public.ts'
+import { formatHostPort } from '../../wire/host-port.ts'
 import type { EtcdSpec } from './resources/etcd-spec.ts'
 
 /** Where etcd keeps its data. */
@@ -24,7 +24,7 @@ export interface Beginning {
 
 /** `https://` addresses of one port. */
 export const urlsOf = (addresses: readonly string[], port: number): string[] =>
-  addresses.map((address) => `https://${isIPv6(address) ? `[${address}]` : address}:${port}`)
+  addresses.map((address) => `https://${formatHostPort(address, port)}`)
 
 /** `name=url` of one member, as etcd lists its initial cluster. */
 export const initialClusterOf = (name: string, peerURLs: readonly string[]): string => peerURLs.map((url) => `${name}=${url}`).join(',')

@@ -1,6 +1,7 @@
 import type { Store } from '../../cosi/store.ts'
-import { addressOnly, isIPv6 } from '../../wire/prefix.ts'
+import { addressOnly } from '../../wire/prefix.ts'
 import { pemOf } from '../k8s/public.ts'
+import { formatHostPort } from '../../wire/host-port.ts'
 import { Endpoint } from '../k8s/resources/endpoint.ts'
 import { NodeAddress } from '../network/resources/node-address.ts'
 import { EtcdRootSecret } from '../secrets/resources/etcd-root-secret.ts'
@@ -35,7 +36,7 @@ function addressesFrom(store: StoreReader, order: readonly string[]): string[] {
 }
 
 /** etcd's endpoint at an address. */
-export const endpointOf = (address: string): string => (isIPv6(address) ? `[${address}]:2379` : `${address}:2379`)
+export const endpointOf = (address: string): string => formatHostPort(address, 2379)
 
 /** A client of this node's own etcd. Throws when the secrets are not there yet. */
 export function localEtcd(store: StoreReader): EtcdClient {

@@ -1,5 +1,6 @@
 /** The state of etcd as its members report it: which of them answer, and whether they have a leader. */
 import { within } from '../../timing/within.ts'
+import { hostPortOfUrl } from '../../wire/host-port.ts'
 import type { EtcdClient } from './client.ts'
 import { endpointOf, etcdClientOf, localEtcd, nodeAddresses, type StoreReader } from './endpoints.ts'
 import { EtcdSpec } from './resources/etcd-spec.ts'
@@ -71,7 +72,7 @@ async function viewThrough(store: StoreReader, client: EtcdClient): Promise<Etcd
       leader: leader !== '' && leader !== '0',
       members: await Promise.all(
         members.map(async ({ name, clientURLs, peerURLs }) => {
-          const address = URL.parse(clientURLs[0] ?? peerURLs[0] ?? '')?.hostname.replace(/^\[|\]$/g, '') ?? ''
+          const address = hostPortOfUrl(clientURLs[0] ?? peerURLs[0] ?? '')?.host ?? ''
           return { name: name || 'a member that never started', address, answers: address !== '' && (await answers(store, address)) }
         }),
       ),

@@ -1,4 +1,5 @@
 /** Constants and addresses of the mesh, equal on all nodes of a cluster. */
+import { formatHostPort } from '../../wire/host-port.ts'
 import { formatIp, parseMac } from '../../wire/ip.ts'
 
 /** The WireGuard link and its port on every node. */
@@ -37,5 +38,4 @@ export function meshAddress(clusterId: string, hardwareAddress: string): { addre
 }
 
 /** Formats `10.0.0.1:51820` or `[fd00::1]:51820`. */
-export const endpointOf = (address: string, port = meshPort): string =>
-  address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
+export const endpointOf = (address: string, port = meshPort): string => formatHostPort(address, port)

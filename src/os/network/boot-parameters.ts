@@ -2,6 +2,7 @@
 import type { Parameter } from '../../wire/command-line.ts'
 import { parameterValues } from '../../wire/command-line.ts'
 import { messageOf } from '../../wire/error-message.ts'
+import { unbracketed } from '../../wire/host-port.ts'
 import { formatIp, parseIp } from '../../wire/ip.ts'
 import type { BootNetwork } from './boot-network.ts'
 import { bondValues } from './documents/bond.ts'
@@ -72,7 +73,7 @@ export function bootNetwork(parameters: readonly Parameter[]): ParsedBoot {
 }
 
 function ip(text: string, what: string): string {
-  const bytes = parseIp(text.replace(/^\[(.*)\]$/, '$1'))
+  const bytes = parseIp(unbracketed(text))
   if (!bytes) throw new Error(`"${text}" is not ${what}`)
   return formatIp(bytes)
 }
@@ -96,7 +97,7 @@ function readAddressing(value: string, spoken: { hostname?: string; servers: str
   if (automatic.has(value)) return { device: '', dhcp: true }
   const parts = fields(value)
   if (parts.length === 2 && automatic.has(parts[1]!)) return { device: parts[0]!, dhcp: true }
-  if (parts.length === 1 && !parseIp(value.replace(/^\[(.*)\]$/, '$1'))) throw new Error('expected "dhcp", "LINK:dhcp" or an address')
+  if (parts.length === 1 && !parseIp(unbracketed(value))) throw new Error('expected "dhcp", "LINK:dhcp" or an address')
   const [client = '', , gateway = '', mask = '', hostname = '', device = '', autoconf = '', ...servers] = parts
   if (autoconf !== '' && !automatic.has(autoconf) && !none.has(autoconf))
     throw new Error(`"${autoconf}" is not an autoconfiguration method`)

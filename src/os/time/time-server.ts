@@ -1,5 +1,6 @@
 /** Queries one time server: a simple client (RFC 5905 section 14), one packet each way. */
 
+import { type HostPort, parseHostPort } from '../../wire/host-port.ts'
 import { clockOffset, type NtpPacket, ntpMode, readNtp, toNtpTime, writeNtp } from '../../wire/ntp.ts'
 
 /** The answer of a server. Nanoseconds. */
@@ -61,14 +62,11 @@ export async function queryTimeServer(server: string, { now, timeout = 3_000, si
   throw last
 }
 
-function target(server: string): { host: string; port: number } {
-  const [, bracketed, named, port] = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:/[\]]+))(?::(\d{1,5}))?$/.exec(server) ?? []
-  const bare = /^[0-9a-fA-F:.]+$/.test(server) && server.split(':').length > 2 ? server : undefined
-  const host = bare ?? bracketed ?? named
-  const number = port === undefined || bare ? usualPort : Number(port)
-  if (host === undefined || number < 1 || number > 65_535)
+function target(server: string): HostPort {
+  const parsed = parseHostPort(server, usualPort)
+  if (!parsed || parsed.port === 0)
     throw new TimeServerError(server, 'address', 'is no server: give a name or an address, with ":port" when it is not 123')
-  return { host, port: number }
+  return parsed
 }
 
 async function addressesOf(server: string, host: string): Promise<string[]> {

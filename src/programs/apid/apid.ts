@@ -3,8 +3,8 @@
 import { parseArgs } from 'node:util'
 import { createLogger, formatEntry } from '../../cosi/log.ts'
 import { onUnexpected, takeUnexpected } from '../../cosi/unexpected.ts'
-import { splitAddress } from '../../rpc/client/dial.ts'
 import { messageOf } from '../../wire/error-message.ts'
+import { splitHostPort } from '../../wire/host-port.ts'
 import { Gateway } from './gateway.ts'
 import { watchIdentity } from './identity.ts'
 
@@ -21,7 +21,7 @@ export async function main(args: string[]): Promise<number> {
   const log = createLogger((entry) => {
     if (entry.level !== 'debug' || options.verbose) console.error(`${entry.time.toISOString()} ${formatEntry(entry)}`)
   })
-  const { host, port } = splitAddress(options.listen, 50_000)
+  const { host, port } = splitHostPort(options.listen, 50_000)
   const gateway = new Gateway({
     host: host || '::',
     port,

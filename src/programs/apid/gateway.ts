@@ -14,6 +14,7 @@ import type { Stream } from '../../rpc/http2/stream.ts'
 import { RequestClock } from '../../rpc/server/requests.ts'
 import { RpcError, toRpcError } from '../../rpc/status.ts'
 import { withRetries } from '../../timing/retry.ts'
+import { bracketed, unbracketed } from '../../wire/host-port.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
 import { AccessLog } from './access-log.ts'
 import { Dials } from './dials.ts'
@@ -64,8 +65,11 @@ export class Gateway implements Reach {
     this.#remotes = new Upstreams((name) => {
       const { client, authorities } = this.#identity ?? {}
       if (!client) throw new RpcError('PermissionDenied', 'no request forwarding')
-      const address = name.includes(':') && !name.startsWith('[') ? `[${name}]` : name
-      return { address, defaultPort: options.remotePort, tls: { ca: authorities, cert: client.certificate, key: client.key } }
+      return {
+        address: bracketed(name),
+        defaultPort: options.remotePort,
+        tls: { ca: authorities, cert: client.certificate, key: client.key },
+      }
     }, remoteTimes)
   }
 
@@ -74,7 +78,7 @@ export class Gateway implements Reach {
   }
 
   isOwn(target: string): boolean {
-    return this.#identity?.own.has(target.replace(/^\[(.*)\]$/, '$1').toLowerCase()) ?? false
+    return this.#identity?.own.has(unbracketed(target).toLowerCase()) ?? false
   }
 
   /** The port it listens on. */

@@ -4,6 +4,7 @@ import { systemClock } from '../../cosi/clock.ts'
 import { callerAddress, callerAuthority, callerIdentity, callerName, connectionAge, newConnection } from '../../rpc/caller-metadata.ts'
 import { allRoles } from '../../rpc/server/method.ts'
 import { RpcError } from '../../rpc/status.ts'
+import { unbracketed } from '../../wire/host-port.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
 import type { Client } from './roles.ts'
 
@@ -45,7 +46,7 @@ export function routeOf(headers: Headers, reach: Reach): Route {
 }
 
 function check(target: string, reach: Reach): void {
-  const name = target.replace(/^\[(.*)\]$/, '$1')
+  const name = unbracketed(target)
   if (target.length > 253 || !(isIP(name) !== 0 || /^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?\.?$/i.test(target)))
     throw new RpcError('InvalidArgument', 'a node is named by its address or its host name')
   if (!reach.forwards && !reach.isOwn(target)) throw new RpcError('PermissionDenied', 'no request forwarding')

@@ -1,13 +1,13 @@
 /** The discovery server: members of a cluster find each other through it, in memory, over HTTP/2 with or without TLS. */
 
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
-import net from 'node:net'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { createLogger, formatEntry } from '../../cosi/log.ts'
 import { Store } from '../../cosi/store.ts'
 import { servePlain, serveTls } from '../../rpc/server/server.ts'
 import { messageOf } from '../../wire/error-message.ts'
+import { type HostPort, parseHostPort, parseIpPort } from '../../wire/host-port.ts'
 import { Journal } from '../node-supervisor/journal.ts'
 import { clusterPaths } from '../node-supervisor/layout.ts'
 import { lock } from '../node-supervisor/lock.ts'
@@ -21,12 +21,7 @@ const USAGE =
 const SWEEP = 5_000
 
 /** Reads `10.5.0.1:3000` or `[::1]:3000`. */
-export function parseListen(text: string): { host: string; port: number } | undefined {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):(\d{1,5})$/.exec(text)
-  const host = match?.[1] ?? match?.[2] ?? ''
-  const port = Number(match?.[3])
-  return match && net.isIP(host) !== 0 && port <= 65535 ? { host, port } : undefined
-}
+export const parseListen = (text: string): HostPort | undefined => (parseIpPort(text) ? parseHostPort(text) : undefined)
 
 /** The program. */
 export async function main(args: string[]): Promise<number> {

@@ -1,19 +1,13 @@
 import { connect } from 'node:net'
+import { formatHostPort, type HostPort, splitHostPort } from '../../wire/host-port.ts'
 
 /** Host and port of an endpoint such as "10.5.0.2", "[fd00::2]:50000", "fd00::2" or "node:443"; the default port is 50000. */
-export function parseEndpoint(endpoint: string): { host: string; port: number } {
-  const text = endpoint.replace(/^https?:\/\//, '').replace(/\/$/, '')
-  const bracketed = /^\[([^\]]+)\](?::(\d+))?$/.exec(text)
-  if (bracketed) return { host: bracketed[1] ?? '', port: Number(bracketed[2] ?? 50000) }
-  if (text.split(':').length > 2) return { host: text, port: 50000 }
-  const [host = '', port] = text.split(':')
-  return { host, port: port ? Number(port) : 50000 }
-}
+export const parseEndpoint = (endpoint: string): HostPort => splitHostPort(endpoint.replace(/^https?:\/\//, '').replace(/\/$/, ''), 50_000)
 
 /** The endpoint as "host:port", IPv6 in brackets. */
 export function dialAddress(endpoint: string): string {
   const { host, port } = parseEndpoint(endpoint)
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+  return formatHostPort(host, port)
 }
 
 /** Why none of the endpoints answered. */

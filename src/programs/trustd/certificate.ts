@@ -1,10 +1,10 @@
 /** The one thing trustd does: it signs server certificates for machines that know the token. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { parseCSR, signCSR } from '../../pki/request.ts'
-import { splitAddress } from '../../rpc/client/dial.ts'
 import { type Context, type Method, unary } from '../../rpc/server/method.ts'
 import { RpcError } from '../../rpc/status.ts'
 import { DecodeError } from '../../wire/decode-error.ts'
+import { splitHostPort } from '../../wire/host-port.ts'
 import type { Name } from '../../wire/x509/name.ts'
 import { type MemberRecord, namesOfOthers, type SharedNames, type Taken, type WantedNames } from './claims.ts'
 
@@ -64,7 +64,7 @@ export function certificateMethod(
     const known = members()
     if (!known) throw new RpcError('Unavailable', 'the members of the cluster are not known yet: try again')
     try {
-      const others = (wanted: WantedNames) => namesOfOthers(wanted, splitAddress(peer, 0).host, known, signer.shared)
+      const others = (wanted: WantedNames) => namesOfOthers(wanted, splitHostPort(peer, 0).host, known, signer.shared)
       const { crt, leftOut } = issue(Buffer.from(csr).toString('utf8'), signer, others)
       log.info('certificate issued', { peer })
       if (leftOut.length > 0) log.warn('names of other members left out of a certificate', { peer, names: leftOut.join(', ') })

@@ -7,12 +7,12 @@ import { onUnexpected, takeUnexpected } from '../../cosi/unexpected.ts'
 import { fromBase64 } from '../../pki/certificate.ts'
 import { tlsKey } from '../../pki/key.ts'
 import { connect } from '../../rpc/client/channel.ts'
-import { splitAddress } from '../../rpc/client/dial.ts'
 import { follow } from '../../rpc/client/follow.ts'
 import type { ShareLimits } from '../../rpc/http2/shares.ts'
 import { type Server, serveTls } from '../../rpc/server/server.ts'
 import { pause } from '../../timing/pause.ts'
 import { messageOf } from '../../wire/error-message.ts'
+import { splitHostPort } from '../../wire/host-port.ts'
 import { type Authority, certificateMethod } from './certificate.ts'
 import type { MemberRecord, SharedNames } from './claims.ts'
 
@@ -57,7 +57,7 @@ export async function main(args: string[]): Promise<number> {
   const stop = new AbortController()
   process.once('SIGTERM', () => stop.abort())
   process.once('SIGINT', () => stop.abort())
-  await run(splitAddress(options.listen, 50_001), options.runtime, log, stop.signal)
+  await run(splitHostPort(options.listen, 50_001), options.runtime, log, stop.signal)
   return 0
 }
 

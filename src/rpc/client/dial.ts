@@ -6,6 +6,7 @@ import { createHash, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { PeerCertificate } from 'node:tls'
 import { messageOf } from '../../wire/error-message.ts'
+import { splitHostPort } from '../../wire/host-port.ts'
 import type { PeerSocket } from '../http2/output.ts'
 import { Session } from '../http2/session.ts'
 import { RpcError } from '../status.ts'
@@ -29,13 +30,6 @@ export interface TlsOptions {
 export type Target =
   | { readonly unix: string }
   | { readonly address: string; readonly tls?: TlsOptions | undefined; readonly defaultPort?: number }
-
-/** Splits `host:port`, `[v6]:port`, a bare host or a bare IPv6 address. */
-export function splitAddress(address: string, defaultPort: number): { host: string; port: number } {
-  const match = /^(?:\[([^\]]+)\]|([^:]*))(?::(\d+))?$/.exec(address)
-  const host = match?.[1] ?? match?.[2] ?? address
-  return { host, port: match?.[3] ? Number(match[3]) : defaultPort }
-}
 
 type Socket = Bun.Socket<undefined> & PeerSocket
 
@@ -105,7 +99,7 @@ export function dial(target: Target, { timeout = 20_000, signal }: { timeout?: n
 
 function open(target: Target, socket: Bun.SocketHandler<undefined>): Promise<unknown> {
   if ('unix' in target) return Bun.connect({ unix: target.unix, socket })
-  const { host: hostname, port } = splitAddress(target.address, target.defaultPort ?? 50_000)
+  const { host: hostname, port } = splitHostPort(target.address, target.defaultPort ?? 50_000)
   if (!target.tls) return Bun.connect({ hostname, port, socket })
   const { ca, cert, key, serverName = hostname } = target.tls
   const tls = {
@@ -146,12 +140,12 @@ function refuse(socket: Socket, options: TlsOptions, where: string, error: Error
   }
   if (options.insecure) return undefined
   if (error || !socket.authorized) {
-    const other = identityError(options.serverName ?? splitAddress(where, 0).host, certificate)
+    const other = identityError(options.serverName ?? splitHostPort(where, 0).host, certificate)
     if ((error as { code?: string } | null)?.code === 'ERR_TLS_CERT_ALTNAME_INVALID' && other) return other
     const known = (error ?? socket.getAuthorizationError()) as (Error & { code?: string }) | null
     return new Error(`certificate is not trusted: ${known?.code ?? known?.message ?? 'unknown authority'}`)
   }
-  return identityError(options.serverName ?? splitAddress(where, 0).host, certificate)
+  return identityError(options.serverName ?? splitHostPort(where, 0).host, certificate)
 }
 
 /** Base64 of the SHA-256 of a certificate's public key. */

@@ -5,6 +5,7 @@
 import { background } from '../../cosi/background.ts'
 import { type Logger, silent } from '../../cosi/log.ts'
 import type { Store } from '../../cosi/store.ts'
+import { formatHostPort } from '../../wire/host-port.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
 import { encode } from '../codec.ts'
 import { endWith, frameHeader, parseTimeout, responseHeaders, sealFrame, statusTrailers } from '../frame.ts'
@@ -162,8 +163,7 @@ function peerOf(socket: PeerSocket): string {
   let peer = peers.get(socket)
   if (peer === undefined) {
     const { remoteAddress = '', remotePort } = socket
-    const host = remoteAddress.includes(':') ? `[${remoteAddress}]` : remoteAddress
-    peer = remotePort === undefined ? 'unix' : `${host}:${remotePort}`
+    peer = remotePort === undefined ? 'unix' : formatHostPort(remoteAddress, remotePort)
     peers.set(socket, peer)
   }
   return peer

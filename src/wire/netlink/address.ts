@@ -1,6 +1,7 @@
 /** Addresses of rtnetlink(7): struct ifaddrmsg and its attributes. */
 import { DecodeError } from '../decode-error.ts'
-import { formatIp, parseIp, parsePrefix } from '../ip.ts'
+import { formatIp, parseIp } from '../ip.ts'
+import { tryPrefix } from '../prefix.ts'
 import { AttributeReader, attribute, text, u32 } from './attributes.ts'
 
 /** Message types of addresses. */
@@ -83,25 +84,25 @@ export interface AddressChange {
 
 /** Encodes an address message. */
 export function writeAddress(change: AddressChange): Uint8Array {
-  const prefix = parsePrefix(change.address)
+  const prefix = tryPrefix(change.address)
   if (!prefix) throw new RangeError(`"${change.address}" is no address with prefix length`)
   const { flags = 0, scope = 0, label, priority, validLifetime, preferredLifetime } = change
   const bytes = (text: string) => {
     const parsed = parseIp(text)
-    if (!parsed || parsed.length !== prefix.address.length)
+    if (!parsed || parsed.length !== prefix.bytes.length)
       throw new RangeError(`"${text}" is no address of the same family as "${change.address}"`)
     return parsed
   }
   const header = Buffer.alloc(headerLength)
-  header.writeUInt8(prefix.address.length === 4 ? 2 : 10, 0)
-  header.writeUInt8(prefix.length, 1)
+  header.writeUInt8(prefix.bytes.length === 4 ? 2 : 10, 0)
+  header.writeUInt8(prefix.bits, 1)
   header.writeUInt8(flags & 255, 2)
   header.writeUInt8(scope, 3)
   header.writeUInt32LE(change.link, 4)
   const parts: Uint8Array[] = [
     header,
-    attribute(IFA.local, prefix.address),
-    attribute(IFA.address, change.peer ? bytes(change.peer) : prefix.address),
+    attribute(IFA.local, prefix.bytes),
+    attribute(IFA.address, change.peer ? bytes(change.peer) : prefix.bytes),
   ]
   if (change.broadcast) parts.push(attribute(IFA.broadcast, bytes(change.broadcast)))
   if (label) parts.push(text(IFA.label, label))

@@ -1,6 +1,7 @@
 /** Routes of rtnetlink(7): struct rtmsg and its attributes. */
 import { DecodeError } from '../decode-error.ts'
-import { formatIp, parseIp, parsePrefix } from '../ip.ts'
+import { formatIp, parseIp } from '../ip.ts'
+import { tryPrefix } from '../prefix.ts'
 import { AttributeReader, attribute, nested, u32 } from './attributes.ts'
 
 /** Message types of routes. */
@@ -118,9 +119,9 @@ export type RouteChange = Partial<Omit<Route, 'hops'>>
 
 /** Encodes a route message; the default family is that of its addresses. */
 export function writeRoute(change: RouteChange): Uint8Array {
-  const destination = change.destination === undefined ? undefined : parsePrefix(change.destination)
+  const destination = change.destination === undefined ? undefined : tryPrefix(change.destination)
   if (change.destination !== undefined && !destination) throw new RangeError(`"${change.destination}" is no prefix`)
-  const source = change.source === undefined ? undefined : parsePrefix(change.source)
+  const source = change.source === undefined ? undefined : tryPrefix(change.source)
   if (change.source !== undefined && !source) throw new RangeError(`"${change.source}" is no prefix`)
   const ip = (text: string | undefined) => {
     const bytes = text === undefined ? undefined : parseIp(text)
@@ -129,14 +130,14 @@ export function writeRoute(change: RouteChange): Uint8Array {
   }
   const gateway = ip(change.gateway)
   const preferred = ip(change.preferredSource)
-  const sample = destination?.address ?? source?.address ?? gateway ?? preferred
+  const sample = destination?.bytes ?? source?.bytes ?? gateway ?? preferred
   const family = change.family ?? (sample?.length === 16 ? 10 : 2)
   const { table = routeTable.main, priority, link, mtu, advmss } = change
   const scope = change.scope ?? (gateway || family === 10 || change.type === routeType.blackhole ? routeScope.global : routeScope.link)
   const header = Buffer.from([
     family,
-    destination?.length ?? 0,
-    source?.length ?? 0,
+    destination?.bits ?? 0,
+    source?.bits ?? 0,
     0,
     table > 255 ? 0 : table,
     change.protocol ?? routeProtocol.static,
@@ -149,8 +150,8 @@ export function writeRoute(change: RouteChange): Uint8Array {
   ])
   header.writeUInt32LE(change.flags ?? 0, 8)
   const parts: Uint8Array[] = [header]
-  if (destination) parts.push(attribute(RTA.dst, destination.address))
-  if (source) parts.push(attribute(RTA.src, source.address))
+  if (destination) parts.push(attribute(RTA.dst, destination.bytes))
+  if (source) parts.push(attribute(RTA.src, source.bytes))
   if (link) parts.push(u32(RTA.oif, link))
   if (gateway)
     parts.push(

@@ -1,6 +1,7 @@
 /** Routing rules of rtnetlink(7): struct fib_rule_hdr and its attributes (linux/fib_rules.h). */
 import { DecodeError } from '../decode-error.ts'
-import { formatIp, parsePrefix } from '../ip.ts'
+import { formatIp } from '../ip.ts'
+import { tryPrefix } from '../prefix.ts'
 import { AttributeReader, attribute, text, u8, u32 } from './attributes.ts'
 
 /** Message types of rules. */
@@ -71,20 +72,20 @@ export function readRule(body: Uint8Array): Rule {
 /** Encodes a rule message; the default family is that of its prefixes. */
 export function writeRule(rule: Partial<Rule>): Uint8Array {
   const prefix = (given: string | undefined) => {
-    const parsed = given === undefined ? undefined : parsePrefix(given)
+    const parsed = given === undefined ? undefined : tryPrefix(given)
     if (given !== undefined && !parsed) throw new RangeError(`"${given}" is no prefix`)
     return parsed
   }
   const destination = prefix(rule.destination)
   const source = prefix(rule.source)
-  const family = rule.family ?? ((destination ?? source)?.address.length === 16 ? 10 : 2)
+  const family = rule.family ?? ((destination ?? source)?.bytes.length === 16 ? 10 : 2)
   const { table = 254, action = ruleAction.toTable } = rule
   const header = Buffer.alloc(headerLength)
-  header.set([family, destination?.length ?? 0, source?.length ?? 0, rule.tos ?? 0, table > 255 ? 0 : table, 0, 0, action])
+  header.set([family, destination?.bits ?? 0, source?.bits ?? 0, rule.tos ?? 0, table > 255 ? 0 : table, 0, 0, action])
   header.writeUInt32LE(rule.flags ?? 0, 8)
   const parts: Uint8Array[] = [header]
-  if (destination) parts.push(attribute(FRA.dst, destination.address))
-  if (source) parts.push(attribute(FRA.src, source.address))
+  if (destination) parts.push(attribute(FRA.dst, destination.bytes))
+  if (source) parts.push(attribute(FRA.src, source.bytes))
   if (rule.inputLink) parts.push(text(FRA.iifname, rule.inputLink))
   if (rule.outputLink) parts.push(text(FRA.oifname, rule.outputLink))
   if (rule.priority !== undefined) parts.push(u32(FRA.priority, rule.priority))

@@ -1,6 +1,8 @@
 /** WireGuard links over generic netlink (linux/wireguard.h): keys, port, mark, peers. */
 import { DecodeError } from '../decode-error.ts'
-import { formatIp, parseIp, parsePrefix } from '../ip.ts'
+import { formatHostPort, parseIpPort } from '../host-port.ts'
+import { formatIp } from '../ip.ts'
+import { tryPrefix } from '../prefix.ts'
 import { AttributeReader, attribute, nested, u8, u16, u32 } from './attributes.ts'
 import { readGeneric, writeGeneric } from './generic.ts'
 
@@ -121,18 +123,16 @@ function readEndpoint(bytes: Uint8Array | undefined): string {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const family = view.getUint16(0, true)
   const port = view.getUint16(2)
-  if (family === 2) return `${formatIp(bytes.subarray(4, 8))}:${port}`
-  return family === 10 && bytes.length >= 28 ? `[${formatIp(bytes.subarray(8, 24))}]:${port}` : ''
+  if (family === 2) return formatHostPort(formatIp(bytes.subarray(4, 8)), port)
+  return family === 10 && bytes.length >= 28 ? formatHostPort(formatIp(bytes.subarray(8, 24)), port) : ''
 }
 
 function endpointBytes(endpoint: string): Uint8Array {
-  const [, six, four, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(endpoint) ?? []
-  const address = parseIp(six ?? four ?? '')
-  if (!address || Number(port) > 65535)
-    throw new RangeError(`"${endpoint}" is no endpoint: give an address and a port, like "10.0.0.1:51820"`)
+  const { address, port = 0 } = parseIpPort(endpoint) ?? {}
+  if (!address) throw new RangeError(`"${endpoint}" is no endpoint: give an address and a port, like "10.0.0.1:51820"`)
   const bytes = Buffer.alloc(address.length === 4 ? 16 : 28)
   bytes.writeUInt16LE(address.length === 4 ? 2 : 10, 0)
-  bytes.writeUInt16BE(Number(port), 2)
+  bytes.writeUInt16BE(port, 2)
   bytes.set(address, address.length === 4 ? 4 : 8)
   return bytes
 }
@@ -148,10 +148,10 @@ function writePeer({ publicKey, remove, presharedKey, endpoint, keepalive, allow
 }
 
 function writeAllowed(text: string): Uint8Array {
-  const prefix = parsePrefix(text)
+  const prefix = tryPrefix(text)
   if (!prefix) throw new RangeError(`"${text}" is no network`)
-  const family = prefix.address.length === 4 ? 2 : 10
-  return nested(0, [u16(ALLOWED.family, family), attribute(ALLOWED.address, prefix.address), u8(ALLOWED.mask, prefix.length)])
+  const family = prefix.bytes.length === 4 ? 2 : 10
+  return nested(0, [u16(ALLOWED.family, family), attribute(ALLOWED.address, prefix.bytes), u8(ALLOWED.mask, prefix.bits)])
 }
 
 /** Encodes a change in as many messages as needed: an attribute holds 64 KiB, so many peers come in several. */

@@ -4,7 +4,8 @@
  * tcp, udp, sctp, icmp, icmp6; [src|dst] host ADDRESS, net PREFIX, port NUMBER; not, and, or, parentheses. For IPv6 ports are
  * matched directly after the IPv6 header only, not after extension headers.
  */
-import { parseIp, parsePrefix } from '../ip.ts'
+import { parseIp } from '../ip.ts'
+import { tryPrefix } from '../prefix.ts'
 
 /** Operation, jump when true, jump when false, value. */
 export type FilterInstruction = readonly [op: number, jt: number, jf: number, k: number]
@@ -182,13 +183,13 @@ class Parser {
       if (!/^\d+$/.test(value) || port > 65535) throw new FilterError(`filter: "${value}" is no port`)
       return portIs(sides, port)
     }
-    const prefix = kind === 'net' ? parsePrefix(value) : undefined
-    const address = prefix?.address ?? (kind === 'host' ? parseIp(value) : undefined)
+    const prefix = kind === 'net' ? tryPrefix(value) : undefined
+    const address = prefix?.bytes ?? (kind === 'host' ? parseIp(value) : undefined)
     if (!address)
       throw new FilterError(
         `filter: "${value}" is not understood: want ${Object.keys(protocols).join(', ')}, or [src|dst] host ADDRESS, net PREFIX or port NUMBER, joined by and, or, not; or the output of "tcpdump -dd"`,
       )
-    return addressIn(sides, address, prefix?.length ?? address.length * 8)
+    return addressIn(sides, address, prefix?.bits ?? address.length * 8)
   }
 
   #takes(word: string): boolean {

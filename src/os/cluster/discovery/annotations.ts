@@ -1,8 +1,9 @@
 /** An affiliate as annotations of its Node in Kubernetes: the second registry of discovery. */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { KubeObject } from '../../../kube/object.ts'
+import { parseIpPort } from '../../../wire/host-port.ts'
 import { parseIp } from '../../../wire/ip.ts'
-import { parsePrefix } from '../../../wire/prefix.ts'
+import { tryPrefix } from '../../../wire/prefix.ts'
 import type { Affiliate } from '../resources/affiliate.ts'
 
 type AffiliateSpec = SpecOf<typeof Affiliate>
@@ -77,16 +78,6 @@ export function readAnnotations({ metadata, status }: KubeObject): AffiliateSpec
 
 const isAddress = (text: string): boolean => parseIp(text) !== undefined
 
-function isNetwork(text: string): boolean {
-  try {
-    parsePrefix(text)
-    return true
-  } catch {
-    return false
-  }
-}
+const isNetwork = (text: string): boolean => isAddress(text) || tryPrefix(text) !== undefined
 
-function isEndpoint(text: string): boolean {
-  const [, six, four, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? []
-  return isAddress(six ?? four ?? '') && Number(port) > 0 && Number(port) < 65536
-}
+const isEndpoint = (text: string): boolean => (parseIpPort(text)?.port ?? 0) > 0

@@ -3,6 +3,7 @@ import type { SpecOf } from '../../../cosi/resource.ts'
 import { decode, encode } from '../../../rpc/codec.ts'
 import type { sidero } from '../../../rpc/messages.ts'
 import { messageType } from '../../../rpc/schema.ts'
+import { formatHostPort, parseIpPort } from '../../../wire/host-port.ts'
 import { formatIp, parseIp } from '../../../wire/ip.ts'
 import { addressOnly, parsePrefix } from '../../../wire/prefix.ts'
 import type { Affiliate } from '../resources/affiliate.ts'
@@ -38,17 +39,15 @@ export function readAffiliate(key: Uint8Array, data: Uint8Array, endpoints: read
 
 /** `10.0.0.1:51820` or `[fd00::1]:51820`, encrypted; undefined when the text is not an endpoint. */
 export function writeEndpoint(key: Uint8Array, endpoint: string): Buffer | undefined {
-  const [, six, four, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(endpoint) ?? []
-  const ip = parseIp(six ?? four ?? '')
-  if (!ip || Number(port) > 65535) return undefined
-  return sealEndpoint(key, encode(messageType(endpointRecord), { ip, port: Number(port) }))
+  const { address: ip, port } = parseIpPort(endpoint) ?? {}
+  return ip && sealEndpoint(key, encode(messageType(endpointRecord), { ip, port }))
 }
 
 function readEndpoint(key: Uint8Array, bytes: Uint8Array): string | undefined {
   try {
     const { ip, port } = decode(messageType(endpointRecord), unsealEndpoint(key, bytes)) as unknown as sidero.discovery.client.Endpoint
     if (!isAddress(ip) || port < 1 || port > 65535) return undefined
-    return ip.length === 4 ? `${formatIp(ip)}:${port}` : `[${formatIp(ip)}]:${port}`
+    return formatHostPort(formatIp(ip), port)
   } catch {
     return undefined // one bad endpoint, by mistake or malice, must not hide the others
   }

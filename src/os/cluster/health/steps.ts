@@ -4,6 +4,7 @@ import { core, type KubeClient } from '../../../kube/client.ts'
 import type { KubeObject } from '../../../kube/object.ts'
 import type { machine } from '../../../rpc/messages.ts'
 import { parseConfig } from '../../config/public.ts'
+import { hostPortOfUrl } from '../../../wire/host-port.ts'
 import { ControllerManagerConfig } from '../../k8s/resources/controller-manager-config.ts'
 import { SchedulerConfig } from '../../k8s/resources/scheduler-config.ts'
 import { type ClusterView, everyone } from './view.ts'
@@ -103,9 +104,7 @@ async function allAddresses(view: ClusterView, machines: readonly string[]): Pro
   return new Map(reported)
 }
 
-function hostOf(url: string): string {
-  return URL.parse(url)?.hostname.replace(/^\[|\]$/g, '') ?? ''
-}
+const hostOf = (url: string): string => hostPortOfUrl(url)?.host ?? ''
 
 async function memorySizes(view: ClusterView): Promise<undefined> {
   await eachMachine(everyone(view), async (address) => {

@@ -3,6 +3,7 @@
  * caller does not come back by itself, by a target that answered before and answers again.
  */
 import type { Store } from '../../../cosi/store.ts'
+import { hostPortOfUrl } from '../../../wire/host-port.ts'
 import { containsAddress, parsePrefix } from '../../../wire/prefix.ts'
 import { Identity } from '../../cluster/resources/identity.ts'
 import { Member } from '../../cluster/resources/member.ts'
@@ -113,9 +114,8 @@ export function reachTargets(risk: Risk, next: ConfigContainer, caller: string, 
 
 function endpointOf(config: ConfigContainer): ReachTarget | undefined {
   const text = config.v1alpha1?.cluster?.controlPlane?.endpoint
-  if (!text || !URL.canParse(text)) return undefined
-  const { hostname, port } = new URL(text)
-  return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port) || 443, tls: false }
+  const endpoint = hostPortOfUrl(text)
+  return endpoint && { ...endpoint, tls: false }
 }
 
 /** Whether the firewall of a configuration accepts an address at a TCP port. */

@@ -1,5 +1,6 @@
 /** The two configurations of a new cluster, as plain values keyed like their YAML. */
 import { defaultPodSubnet, defaultServiceSubnet } from '../cluster-networks.ts'
+import { unbracketed } from '../../../wire/host-port.ts'
 import type { V1Alpha1Document } from '../documents/v1alpha1.ts'
 import type { SecretsBundle } from './secrets.ts'
 import { defaultInstallImage, defaultKubernetesVersion, kubernetesImages } from './versions.ts'
@@ -98,7 +99,7 @@ export function controlPlaneDocument(options: GenerateOptions): V1Alpha1Document
   const { certs } = secrets
   const images = kubernetesImages(options.kubernetesVersion ?? defaultKubernetesVersion)
   const { discovery, ...cluster } = sharedCluster(options)
-  const host = new URL(options.endpoint).hostname.replace(/^\[|\]$/g, '')
+  const host = unbracketed(new URL(options.endpoint).hostname)
   return {
     version: 'v1alpha1',
     debug: false,

@@ -6,6 +6,7 @@ import { within } from '../../../timing/within.ts'
 import { milliseconds } from '../../../wire/duration.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import { declared, findAll } from '../../config/public.ts'
+import { parseHostPort } from '../../../wire/host-port.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { TCPProbeConfig } from '../documents/tcp-probe.ts'
 import { ProbeSpec, ProbeStatus } from '../resources/probe.ts'
@@ -70,14 +71,14 @@ export const runProbes = (connect: Connect): Controller => {
 
 /** Opens a TCP connection and closes it. */
 export const connectTcp: Connect = (endpoint, timeout, signal) => {
-  const [, host = '', port = ''] = /^\[?([^\]]+?)\]?:(\d{1,5})$/.exec(endpoint) ?? []
+  const target = parseHostPort(endpoint)
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  if (!host) return Promise.reject(new Error(`"${endpoint}" is not an endpoint, like "example.com:443"`))
+  if (!target) return Promise.reject(new Error(`"${endpoint}" is not an endpoint, like "example.com:443"`))
   const refused = (reason: unknown) => reject(new Error(`connect to "${endpoint}": ${messageOf(reason)}`))
   signal.addEventListener('abort', () => reject(signal.reason), { once: true })
   Bun.connect({
-    hostname: host,
-    port: Number(port),
+    hostname: target.host,
+    port: target.port,
     socket: {
       open(socket) {
         resolve()

@@ -3,6 +3,7 @@
  * sent upstream once. Answers are passed on byte for byte, so that DNSSEC records reach clients that request them.
  */
 import { type Logger, silent } from '../../../cosi/log.ts'
+import { splitHostPort } from '../../../wire/host-port.ts'
 import { Cache, type Kept, shownAt } from './cache.ts'
 import { listen } from './listener.ts'
 import {
@@ -87,9 +88,9 @@ export class Resolver {
     }
     for (const address of addresses) {
       if (this.#listeners.has(address)) continue
-      const colon = address.lastIndexOf(':')
+      const { host, port } = splitHostPort(address, 53)
       const answering = { udp: (query: Buffer) => this.udp(query), tcp: (query: Buffer) => this.answer(query) }
-      this.#listeners.set(address, await listen(address.slice(0, colon), Number(address.slice(colon + 1)), answering, this.log))
+      this.#listeners.set(address, await listen(host, port, answering, this.log))
     }
   }
 

@@ -6,6 +6,7 @@
 import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'
 import { within } from '../../../timing/within.ts'
+import { splitHostPort } from '../../../wire/host-port.ts'
 import { LengthReader, withLength } from './framing.ts'
 import { isTruncated, queryFor, readCode, readQuestion, responseCode } from './message.ts'
 
@@ -23,10 +24,7 @@ const failuresToIll = 3
 const probe = Buffer.from('000001000001000000000000' + '00' + '00020001', 'hex')
 
 /** Parses a server address: `10.0.0.53`, or with a port `10.0.0.53:5353`, `[fd00::1]:5353`. */
-function placeOf(server: string): { host: string; port: number } {
-  const [, six, four, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d+)$/.exec(server) ?? []
-  return port ? { host: six ?? four ?? '', port: Number(port) } : { host: server, port: 53 }
-}
+const placeOf = (server: string) => splitHostPort(server, 53)
 
 /** The upstream servers in configured order. */
 export class Upstreams {

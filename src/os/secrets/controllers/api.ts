@@ -3,6 +3,7 @@ import type { SpecOf } from '../../../cosi/resource.ts'
 import { day, newCertificate, type PemPair, signedBy } from '../../../pki/certificate.ts'
 import { newCSR } from '../../../pki/request.ts'
 import { connect } from '../../../rpc/client/channel.ts'
+import { formatHostPort } from '../../../wire/host-port.ts'
 import { MachineType } from '../../config/resources/machine-type.ts'
 import { Endpoint } from '../../k8s/resources/endpoint.ts'
 import { NetworkStatus } from '../../network/resources/network-status.ts'
@@ -28,7 +29,7 @@ export type AskTrustd = (endpoints: readonly string[], ca: string, token: string
 /** Connects over the network. */
 export const askTrustd: AskTrustd = async (endpoints, ca, token, csr) => {
   const channel = connect(
-    endpoints.map((host) => ({ address: host.includes(':') ? `[${host}]:${trustdPort}` : `${host}:${trustdPort}`, tls: { ca } })),
+    endpoints.map((host) => ({ address: formatHostPort(host, trustdPort), tls: { ca } })),
     { metadata: { token }, connectTimeout: 3_000 },
   )
   try {

@@ -1,5 +1,6 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
+import { splitHostPort } from '../../../wire/host-port.ts'
 import { addressOnly } from '../../../wire/prefix.ts'
 import { HostnameStatus } from '../../network/resources/hostname.ts'
 import { NodeAddress } from '../../network/resources/node-address.ts'
@@ -38,7 +39,7 @@ export const configKubernetesSans: Controller = defineController({
     const name = hostname.get('hostname')?.spec
     const own = addresses.get('accumulative-no-k8s')?.spec.addresses
     if (!k8s || !name || !own) return
-    const endpoint = k8s.endpoint?.host.replace(/:\d+$/, '').replace(/^\[|\]$/g, '') ?? ''
+    const endpoint = splitHostPort(k8s.endpoint?.host ?? '', 0).host
     const given = [endpoint, ...k8s.certSANs].filter(Boolean)
     sans.put('k8s', {
       ips: unique([...given.filter(isAddress), ...own.map(addressOnly), ...k8s.apiServerIPs, '127.0.0.1']),

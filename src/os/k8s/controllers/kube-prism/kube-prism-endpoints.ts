@@ -1,4 +1,5 @@
 import { defineController, exclusive, weak } from '../../../../cosi/controller.ts'
+import { hostPortOfUrl } from '../../../../wire/host-port.ts'
 import { Member } from '../../../cluster/resources/member.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { isControlPlane, kubePrismPort, kubernetesConfigOf, localPort } from '../../machine-config.ts'
@@ -13,7 +14,7 @@ export const findKubePrismEndpoints = defineController({
     const machineConfig = kubernetesConfigOf(config.get('v1alpha1'))
     if (kubePrismPort(machineConfig) === undefined) return
     const { cluster } = machineConfig ?? {}
-    const given = hostAndPort(cluster?.controlPlane?.endpoint)
+    const given = hostPortOfUrl(cluster?.controlPlane?.endpoint)
     endpoints.put('k8s-cluster', {
       endpoints: [
         ...(given ? [given] : []),
@@ -27,10 +28,3 @@ export const findKubePrismEndpoints = defineController({
     })
   },
 })
-
-/** Host and port of an address such as `https://example.org:6443`; 443 when it names none. */
-export function hostAndPort(endpoint: string | undefined): { host: string; port: number } | undefined {
-  if (!endpoint || !URL.canParse(endpoint)) return undefined
-  const { hostname, port } = new URL(endpoint)
-  return { host: hostname.replace(/^\[|\]$/g, ''), port: port ? Number(port) : 443 }
-}

@@ -1,8 +1,8 @@
 import { defineController, shared, weak } from '../../../../cosi/controller.ts'
+import { hostPortOfUrl } from '../../../../wire/host-port.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { kubernetesConfigOf } from '../../machine-config.ts'
 import { Endpoint } from '../../resources/endpoint.ts'
-import { hostAndPort } from './kube-prism-endpoints.ts'
 
 /** The address of the control plane from the configuration. */
 export const configStaticEndpoint = defineController({
@@ -10,7 +10,7 @@ export const configStaticEndpoint = defineController({
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { endpoints: shared(Endpoint) },
   reconcile({ config, endpoints }) {
-    const host = hostAndPort(kubernetesConfigOf(config.get('v1alpha1'))?.cluster?.controlPlane?.endpoint)?.host
+    const host = hostPortOfUrl(kubernetesConfigOf(config.get('v1alpha1'))?.cluster?.controlPlane?.endpoint)?.host
     if (!host) return
     const address = /^[\d.]+$|:/.test(host)
     endpoints.put('controlplane', { addresses: address ? [host] : [], hosts: address ? [] : [host] })

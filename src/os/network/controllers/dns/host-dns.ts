@@ -1,4 +1,5 @@
 import { type Controller, defineController, exclusive, shared, weak } from '../../../../cosi/controller.ts'
+import { formatHostPort } from '../../../../wire/host-port.ts'
 import { parseIp } from '../../../../wire/ip.ts'
 import { Member } from '../../../cluster/resources/member.ts'
 import { declared } from '../../../config/public.ts'
@@ -53,7 +54,7 @@ export const observeDnsUpstreams = (resolver: Resolver): Controller =>
       const servers = dns.get('config')?.spec.enabled ? (resolvers.get('resolvers')?.spec.dnsServers ?? []) : []
       resolver.use(servers)
       servers.forEach((server, index) => {
-        const addr = server.includes(':') ? `[${server}]:53` : `${server}:53`
+        const addr = formatHostPort(server, 53)
         upstreams.put(`#${String(index).padStart(2, '0')} ${addr}`, { healthy: resolver.healthy(server) ? 'true' : 'false', addr })
       })
     },
