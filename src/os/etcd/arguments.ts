@@ -1,6 +1,6 @@
 import type { SpecOf } from '../../cosi/resource.ts'
-import { buildArguments, denied, overwrite } from '../k8s/public.ts'
 import { formatHostPort } from '../../wire/host-port.ts'
+import { buildArguments, denied, overwrite } from '../k8s/public.ts'
 import type { EtcdSpec } from './resources/etcd-spec.ts'
 
 /** Where etcd keeps its data. */

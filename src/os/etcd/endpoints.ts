@@ -1,7 +1,7 @@
 import type { Store } from '../../cosi/store.ts'
+import { formatHostPort } from '../../wire/host-port.ts'
 import { addressOnly } from '../../wire/prefix.ts'
 import { pemOf } from '../k8s/public.ts'
-import { formatHostPort } from '../../wire/host-port.ts'
 import { Endpoint } from '../k8s/resources/endpoint.ts'
 import { NodeAddress } from '../network/resources/node-address.ts'
 import { EtcdRootSecret } from '../secrets/resources/etcd-root-secret.ts'

@@ -1,6 +1,7 @@
 /** The two configurations of a new cluster, as plain values keyed like their YAML. */
-import { defaultPodSubnet, defaultServiceSubnet } from '../cluster-networks.ts'
+
 import { unbracketed } from '../../../wire/host-port.ts'
+import { defaultPodSubnet, defaultServiceSubnet } from '../cluster-networks.ts'
 import type { V1Alpha1Document } from '../documents/v1alpha1.ts'
 import type { SecretsBundle } from './secrets.ts'
 import { defaultInstallImage, defaultKubernetesVersion, kubernetesImages } from './versions.ts'
