@@ -45,7 +45,48 @@ const forbiddenTypes =
   /(?<=(?:\b(?:type|interface|class|extends|new)|[<:|&,{(=]) ?)(?:Life|Surroundings|Ending|Taking|Parts|Doors?|Wish(?:es)?)\b/g
 
 /** Rooms that still use such words. The list only shrinks: a room without an occurrence leaves it. */
-const notYet = ['tests/']
+const notYet: string[] = [
+  'tests/architecture.test.ts',
+  'tests/cluster/',
+  'tests/cosi/',
+  'tests/fuzz/',
+  'tests/interop/',
+  'tests/kube/',
+  'tests/linux/',
+  'tests/main.test.ts',
+  'tests/network/dhcp-servers.story.ts',
+  'tests/network/dhcp.story.ts',
+  'tests/network/dns.story.ts',
+  'tests/network/ethernet.story.ts',
+  'tests/network/firewall.story.ts',
+  'tests/network/ipv6.story.ts',
+  'tests/network/lab/',
+  'tests/network/links.story.ts',
+  'tests/network/matrix-vm.story.ts',
+  'tests/network/prepare.ts',
+  'tests/network/time.story.ts',
+  'tests/network/vip.story.ts',
+  'tests/os/api-surface.test.ts',
+  'tests/os/block/',
+  'tests/os/config/',
+  'tests/os/diagnosis/',
+  'tests/os/etcd/',
+  'tests/os/files/',
+  'tests/os/k8s/',
+  'tests/os/resource-types.test.ts',
+  'tests/programs/apid/',
+  'tests/programs/discovery/',
+  'tests/programs/init/',
+  'tests/programs/talosctl/',
+  'tests/programs/trustd/',
+  'tests/rpc/',
+  'tests/site/',
+  'tests/suite.test.ts',
+  'tests/supervise/',
+  'tests/support/',
+  'tests/vm/',
+  'tests/wire/',
+]
 
 const files = [
   'src/**/*.{ts,txt,json}',
@@ -56,6 +97,7 @@ const files = [
   'README.md',
 ]
   .flatMap((pattern) => [...new Glob(pattern).scanSync(root)])
+  .filter((path) => path !== 'tests/language.test.ts')
   .sort()
 
 const anyForbidden = new RegExp(`\\b(?:${forbidden.map(([pattern]) => pattern).join('|')})\\b`, 'gi')

@@ -13,7 +13,7 @@ test('the tests of a report are read with what became of them', () => {
   ])
 })
 
-test('what failed tests said is cut out of the output', () => {
+test('the output of failed tests is extracted', () => {
   const output = [
     'a.test.ts:',
     '(pass) fine [1ms]',

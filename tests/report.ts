@@ -1,12 +1,12 @@
 /** One test of a report. */
-export interface Chapter {
+export interface TestResult {
   name: string
   result: 'passed' | 'failed' | 'skipped'
   seconds: number
 }
 
-/** The tests of a report in JUnit's form, as bun writes it. */
-export function readReport(xml: string): Chapter[] {
+/** Reads the tests of a JUnit report written by bun. */
+export function readReport(xml: string): TestResult[] {
   return [...xml.matchAll(/<testcase\b((?:\s+[\w-]+="[^"]*")*)\s*(\/>|>([\s\S]*?)<\/testcase>)/g)].map(
     ([, attributes = '', , body = '']) => {
       const value = (name: string) => new RegExp(`\\b${name}="([^"]*)"`).exec(attributes)?.[1] ?? ''
@@ -17,8 +17,8 @@ export function readReport(xml: string): Chapter[] {
 }
 
 /**
- * What each failed test said, from the output of bun's test runner: the lines since the end of the test before it, the last of
- * them `(fail) name`; of more than `limit` lines the last ones.
+ * The output of each failed test, from the output of bun's test runner: the lines since the end of the previous test up to
+ * `(fail) name`, at most the last `limit`.
  */
 export function reasonsOf(output: string, limit: number): string[] {
   const reasons: string[] = []

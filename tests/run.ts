@@ -1,14 +1,13 @@
 /**
- * The test command: type check, lint, the unit suite, then the stories on real clusters. Every step runs whatever the
- * ones before it said; the last line counts all of it. Nothing but the runtime is needed to begin: the dependencies are
- * installed here.
+ * The test command: type check, lint, the unit suite, then the stories on real clusters. Every step runs, also after a
+ * failed one; the last line is the total. Only the runtime is required: the dependencies are installed here.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Chapter, readReport, reasonsOf } from './report.ts'
+import { readReport, reasonsOf, type TestResult } from './report.ts'
 
-/** Lines that are told again of each failure. */
+/** Lines of output that are repeated for each failure. */
 const lastLines = 25
 
 interface Count {
@@ -20,8 +19,8 @@ interface Count {
 const root = join(import.meta.dir, '..')
 const scratch = mkdtempSync(join(tmpdir(), 'ichor-tests-'))
 const total: Count = { passed: 0, failed: 0, skipped: 0 }
-const notes: string[] = []
-/** What failed tests said, told again at the end: a long output is often kept only in part. */
+const summary: string[] = []
+/** The output of failed tests, repeated at the end, because long output is often truncated. */
 const reasons: string[] = []
 
 function add(count: Count): void {
@@ -30,7 +29,7 @@ function add(count: Count): void {
   total.skipped += count.skipped
 }
 
-/** Runs a program whose output is shown and given back. */
+/** Runs a program; its output is shown and returned. */
 async function run(argv: string[]): Promise<{ code: number; output: string }> {
   const child = Bun.spawn(argv, { cwd: root, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
   let output = ''
@@ -45,39 +44,39 @@ async function run(argv: string[]): Promise<{ code: number; output: string }> {
   return { code, output }
 }
 
-/** A step that is right or wrong as a whole. */
+/** Runs a step that passes or fails as a whole. */
 async function check(name: string, argv: string[]): Promise<boolean> {
   console.log(`\n== ${name}`)
   const { code, output } = await run(argv)
-  const right = code === 0
-  add(right ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 })
-  if (!right) {
-    notes.push(`failed: ${name}`)
+  const passed = code === 0
+  add(passed ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 })
+  if (!passed) {
+    summary.push(`failed: ${name}`)
     reasons.push(`${name}:\n${output.trimEnd().split('\n').slice(-lastLines).join('\n')}`)
   }
-  return right
+  return passed
 }
 
-/** A step of bun's own test runner, counted test by test. */
+/** Runs a step of bun's test runner; each test counts. */
 async function suite(name: string, args: string[]): Promise<void> {
   console.log(`\n== ${name}`)
   const report = join(scratch, `${name.replaceAll(/\W+/g, '-')}.xml`)
   const { code, output } = await run([process.execPath, 'test', '--reporter=junit', `--reporter-outfile=${report}`, ...args])
   const count = counted(existsSync(report) ? readReport(readFileSync(report, 'utf8')) : [])
-  // A run that breaks off before its first test has failed all the same.
-  const told = reasonsOf(output, lastLines)
+  // A run that ends before its first test counts as one failure.
+  const failures = reasonsOf(output, lastLines)
   if (code !== 0 && count.failed === 0) {
     count.failed = 1
-    if (told.length === 0) told.push(output.trimEnd().split('\n').slice(-lastLines).join('\n'))
+    if (failures.length === 0) failures.push(output.trimEnd().split('\n').slice(-lastLines).join('\n'))
   }
-  for (const each of told) reasons.push(`${name}:\n${each}`)
+  for (const each of failures) reasons.push(`${name}:\n${each}`)
   add(count)
-  if (count.failed > 0) notes.push(`failed: ${name}: ${count.failed}`)
-  if (count.skipped > 0) notes.push(`skipped: ${name}: ${count.skipped}`)
+  if (count.failed > 0) summary.push(`failed: ${name}: ${count.failed}`)
+  if (count.skipped > 0) summary.push(`skipped: ${name}: ${count.skipped}`)
 }
 
-function counted(tests: readonly Chapter[]): Count {
-  const number = (result: Chapter['result']) => tests.filter((each) => each.result === result).length
+function counted(tests: readonly TestResult[]): Count {
+  const number = (result: TestResult['result']) => tests.filter((each) => each.result === result).length
   return { passed: number('passed'), failed: number('failed'), skipped: number('skipped') }
 }
 
@@ -91,7 +90,7 @@ function stories(folder: string): string[] {
 }
 
 function skip(files: readonly string[], reason: string): void {
-  for (const file of files) notes.push(`skipped: ${file}: ${reason}`)
+  for (const file of files) summary.push(`skipped: ${file}: ${reason}`)
   add({ passed: 0, failed: 0, skipped: files.length })
 }
 
@@ -100,16 +99,16 @@ const tools = join(root, 'node_modules/.bin')
 await check('type check', [join(tools, 'tsc'), '-p', '.'])
 await check('types of the example for contributors', [process.execPath, 'tests/example-types.ts'])
 await check('lint and format', [join(tools, 'biome'), 'check', '--error-on-warnings', '.'])
-// Programs of others that judge ours; as an ordinary user the tests that need one that is missing are skipped by name.
+// Reference implementations that stories compare with; without root, stories whose program is missing are skipped.
 const asRoot = process.platform === 'linux' && process.getuid?.() === 0
 for (const folder of ['linux', 'network']) if (asRoot) await check(`judges of ${folder}`, [process.execPath, `tests/${folder}/prepare.ts`])
-// Properties are tried at their full strength here, and at a tenth of it by hand (tests/support/runs.ts).
+// Property tests run with all iterations here, and with a tenth of them in `bun run unit` (tests/support/runs.ts).
 process.env.FUZZ_RUNS ??= '100'
-// A worker for each processor; the files of one share what they import, which takes as long as half of the tests otherwise.
-// A busy machine is slow, not wrong: the bound only ends what hangs.
+// One worker per processor. The files of a worker share their modules, because loading them takes half as long as the tests.
+// The timeout only ends tests that hang; it leaves room for a busy machine.
 await suite('unit', ['--preload', './tests/support/memory-files.ts', '--parallel', '--no-isolate', '--timeout', '60000'])
 
-// The field's own client against our door: needs Go, but neither root nor a cluster.
+// The official client against our API: needs Go, but neither root nor a cluster.
 if (Bun.which('go')) for (const file of stories('interop')) await suite(file, [file, '--timeout', '900000'])
 else skip(stories('interop'), 'needs Go')
 
@@ -119,7 +118,7 @@ else if (!asRoot) skip(real, 'needs root: run the test command with sudo')
 else if (await check('build', [process.execPath, 'rootfs/build.ts']))
   for (const file of real) await suite(file, [file, '--timeout', '900000'])
 
-// Emulated machines are slow: here are those that tell whether the image starts at all, `bun tests/vm/all.ts` tells the rest.
+// Emulated machines are slow: only the stories that show that the image starts run here, `bun tests/vm/all.ts` runs all.
 const machines = stories('vm').filter((file) => ['boot', 'iso-uefi', 'iso-bios'].some((name) => file.endsWith(`/${name}.story.ts`)))
 if (process.platform !== 'linux') skip(machines, 'needs Linux')
 else if (!Bun.which('qemu-system-x86_64') && !asRoot) skip(machines, 'needs QEMU: install it, or run the test command with sudo')
@@ -134,7 +133,7 @@ function finish(): never {
   rmSync(scratch, { recursive: true, force: true })
   for (const reason of reasons) console.log(`\n-- ${reason}`)
   console.log('')
-  for (const note of notes) console.log(note)
+  for (const line of summary) console.log(line)
   console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`)
   process.exit(total.failed === 0 ? 0 : 1)
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { CommandLineError, commandLine } from '../../rootfs/image/command-line.ts'
 
-test('what init asks for is there, and where the configuration comes from', () => {
+test('the command line has what init requires, and the source of the configuration', () => {
   const words = commandLine([], 'nocloud').split(' ')
   for (const word of ['slab_nomerge=', 'pti=on', 'init_on_alloc=1', 'lockdown=confidentiality', 'talos.platform=nocloud'])
     expect(words).toContain(word)

@@ -35,7 +35,7 @@ beforeAll(async () => {
   await run(['openssl', 'req', '-new', '-x509', '-newkey', 'rsa:2048', '-nodes', '-sha256', ...subject])
   await run(['openssl', 'genpkey', '-algorithm', 'ed25519', '-out', path('key.pem')])
   mkdirSync(path('firmware/vendor'), { recursive: true })
-  writeFileSync(path('firmware/vendor/card.bin'), 'firmware of a card')
+  writeFileSync(path('firmware/vendor/nic.bin'), 'firmware of an interface')
   writeFileSync(path('config.yaml'), 'apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: embedded\n')
   await run([
     join(repository, 'mkimage.sh'),
@@ -56,7 +56,7 @@ beforeAll(async () => {
 }, 60 * minutes)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-test('the release is signed with the key that was given, and every file is what its manifest says', async () => {
+test('the release is signed with the key that was given, and every file matches its manifest', async () => {
   const pem = await run(['openssl', 'pkey', '-in', path('key.pem'), '-pubout', '-outform', 'DER', '-out', path('key.der')])
   expect(pem).toBe('')
   const key = readFileSync(path('key.der')).subarray(-32).toString('base64')
@@ -123,7 +123,7 @@ test('the initramfs holds stage 0, the modules on its list, and the key', async 
 test('unsquashfs reads the root: modules, firmware, the configuration, and what is loaded before the lock', async () => {
   const root = join(release, 'root.sqsh')
   const cat = (file: string) => run(['unsquashfs', '-cat', root, file])
-  expect(await cat('usr/lib/firmware/vendor/card.bin')).toBe('firmware of a card')
+  expect(await cat('usr/lib/firmware/vendor/nic.bin')).toBe('firmware of an interface')
   expect(await cat('usr/local/etc/talos/config.yaml')).toContain('hostname: embedded')
   expect(await cat('usr/share/ichor/hot-plug-modules')).toContain('usb_storage\n')
   const listed = await run(['unsquashfs', '-ll', root, `usr/lib/modules/${manifest.kernel}`])

@@ -49,7 +49,7 @@ test('a folder of many files takes more than one sector', () => {
   expect(found.get('many/file-119.txt')?.toString()).toBe('number 119')
 })
 
-test('both firmwares are told where to begin, on CDs and on sticks', () => {
+test('both firmwares find where to begin, on CDs and on sticks', () => {
   const image = iso([{ path: 'a', content: Buffer.from('a') }])
   const { boot, files } = readIso(image)
   expect(files.size).toBe(1)

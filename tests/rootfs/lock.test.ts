@@ -14,7 +14,7 @@ test('a lock is read back as it was written, sorted by name', () => {
   expect(formatLock(parseLock(text).values())).toBe(text)
 })
 
-test('comments and empty lines are passed over', () => {
+test('comments and empty lines are ignored', () => {
   expect(parseLock(`# all of them\n\nmount 2.38.1-5 ${sha256} # needed\n`).get('mount')).toEqual({
     name: 'mount',
     version: '2.38.1-5',

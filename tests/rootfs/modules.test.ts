@@ -19,7 +19,7 @@ test('what no machine uses goes, and what depends on it goes too', () => {
     all({
       'kernel/sound/core/snd.ko': [],
       'kernel/drivers/misc/beeper.ko': ['snd'],
-      'kernel/drivers/misc/louder-beeper.ko': ['beeper'],
+      'kernel/drivers/misc/second-beeper.ko': ['beeper'],
       'kernel/drivers/misc/quiet.ko': ['nvme'],
     }),
     new Set(),

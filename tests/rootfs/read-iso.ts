@@ -28,7 +28,7 @@ export function readIso(image: Buffer): Iso {
   const primary = image.subarray(16 * sector, 17 * sector)
   if (primary[0] !== 1 || primary.toString('latin1', 1, 6) !== 'CD001') throw new Error('no primary volume descriptor')
   if (both16(primary, 128) !== sector) throw new Error('its blocks are not 2 KiB')
-  if (both32(primary, 80) * sector !== image.length) throw new Error('it says another size')
+  if (both32(primary, 80) * sector !== image.length) throw new Error('the volume descriptor has another size')
   if (image[18 * sector] !== 255) throw new Error('no terminator')
   const files = new Map<string, Buffer>()
   const starts: number[] = []

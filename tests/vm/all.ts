@@ -1,20 +1,20 @@
 /**
- * Tells every story that needs an emulated machine, one after another, and writes how each went into bench/README.md.
+ * Runs every story that needs an emulated machine, one after another, and writes the results into bench/README.md.
  *
  *   bun tests/vm/all.ts [--only upgrade,reset] [--kills 10]
  *
- * What a story keeps lies in $ICHOR_VM_STATE (default: a folder below the system's temporary one), with the consoles; a story
- * that is told again goes on where it broke off.
+ * The state of a story is kept in $ICHOR_VM_STATE (default: a folder for temporary files), with the consoles; a story that was
+ * interrupted continues from there.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type Chapter, readReport } from '../report.ts'
+import { readReport, type TestResult } from '../report.ts'
 
 const root = join(import.meta.dir, '../..')
 const timeout = 4 * 3600_000
-const marks = ['<!-- machines -->', '<!-- end of machines -->'] as const
+const markers = ['<!-- machines -->', '<!-- end of machines -->'] as const
 
 const { values: flags } = parseArgs({ options: { only: { type: 'string' }, kills: { type: 'string' } } })
 const only = flags.only?.split(',')
@@ -35,14 +35,14 @@ function stories(): string[] {
 
 const nameOf = (file: string) => basename(file, '.story.ts')
 
-interface Told {
+interface StoryResult {
   name: string
-  chapters: Chapter[]
+  tests: TestResult[]
   seconds: number
   load: number
 }
 
-async function tell(file: string, state: string): Promise<Told> {
+async function runStory(file: string, state: string): Promise<StoryResult> {
   const name = nameOf(file)
   console.log(`\n== ${name}`)
   const report = join(state, `${name}.xml`)
@@ -52,43 +52,43 @@ async function tell(file: string, state: string): Promise<Told> {
   const env = { ...process.env, ICHOR_VM_STATE: state, ...(flags.kills ? { ICHOR_VM_KILLS: flags.kills } : {}) }
   const child = Bun.spawn(argv, { cwd: root, stdin: 'ignore', stdout: 'inherit', stderr: 'inherit', env })
   const code = await child.exited
-  const chapters = existsSync(report) ? readReport(readFileSync(report, 'utf8')) : []
-  // A story that breaks off before its first chapter has failed all the same.
-  if (code !== 0 && !chapters.some(({ result }) => result === 'failed'))
-    chapters.push({ name: 'the story as a whole', result: 'failed', seconds: 0 })
-  return { name, chapters, seconds: (performance.now() - started) / 1000, load: loadavg()[0] ?? 0 }
+  const tests = existsSync(report) ? readReport(readFileSync(report, 'utf8')) : []
+  // A story that ends before its first test counts as failed.
+  if (code !== 0 && !tests.some(({ result }) => result === 'failed'))
+    tests.push({ name: 'the story as a whole', result: 'failed', seconds: 0 })
+  return { name, tests, seconds: (performance.now() - started) / 1000, load: loadavg()[0] ?? 0 }
 }
 
-function rowOf({ name, chapters, seconds, load }: Told): string {
-  const count = (result: Chapter['result']) => chapters.filter((each) => each.result === result).length
-  const failed = chapters.filter(({ result }) => result === 'failed').map((each) => each.name)
+function rowOf({ name, tests, seconds, load }: StoryResult): string {
+  const count = (result: TestResult['result']) => tests.filter((each) => each.result === result).length
+  const failed = tests.filter(({ result }) => result === 'failed').map((each) => each.name)
   const verdict =
     failed.length > 0 ? `failed: ${failed.join('; ')}` : count('skipped') > 0 ? `passed, ${count('skipped')} skipped` : 'passed'
   const kills = flags.kills && name === 'power-cuts' ? `, ${flags.kills} cuts` : ''
-  return `| ${name} | ${count('passed')} of ${chapters.length}${kills} | ${Math.round(seconds)} s | ${load.toFixed(1)} | ${verdict} |`
+  return `| ${name} | ${count('passed')} of ${tests.length}${kills} | ${Math.round(seconds)} s | ${load.toFixed(1)} | ${verdict} |`
 }
 
-/** Puts the rows of this run into the table; rows of stories that were not told stay. */
-function record(told: readonly Told[]): void {
+/** Writes the rows of this run into the table; the rows of other stories are kept. */
+function record(results: readonly StoryResult[]): void {
   const file = join(root, 'bench/README.md')
   const text = readFileSync(file, 'utf8')
-  const [start, end] = marks.map((mark) => text.indexOf(mark)) as [number, number]
-  if (start < 0 || end < start) throw new Error(`"${file}" has no place for the table: it stands between ${marks.join(' and ')}`)
+  const [start, end] = markers.map((mark) => text.indexOf(mark)) as [number, number]
+  if (start < 0 || end < start) throw new Error(`"${file}" has no place for the table between ${markers.join(' and ')}`)
   const before = text
-    .slice(start + marks[0].length, end)
+    .slice(start + markers[0].length, end)
     .split('\n')
     .filter((line) => /^\| [a-z]/.test(line) && !line.startsWith('| story'))
   const rows = new Map(before.map((line) => [line.split('|')[1]?.trim() ?? '', line]))
-  for (const each of told) rows.set(each.name, rowOf(each))
+  for (const each of results) rows.set(each.name, rowOf(each))
   const table = [
     '| story | scenarios | time | load after | |',
     '|---|---|---|---|---|',
     ...[...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row),
   ]
-  writeFileSync(file, `${text.slice(0, start)}${marks[0]}\n\n${table.join('\n')}\n\n${text.slice(end)}`)
+  writeFileSync(file, `${text.slice(0, start)}${markers[0]}\n\n${table.join('\n')}\n\n${text.slice(end)}`)
 }
 
-const wanted = stories().filter((file) => !only || only.includes(nameOf(file)))
+const selected = stories().filter((file) => !only || only.includes(nameOf(file)))
 const unknown = only?.filter((name) => !stories().some((file) => nameOf(file) === name)) ?? []
 if (unknown.length > 0) {
   console.error(`there is no story ${unknown.join(', ')}: there are ${stories().map(nameOf).join(', ')}`)
@@ -96,11 +96,11 @@ if (unknown.length > 0) {
 }
 const state = process.env.ICHOR_VM_STATE ?? join(tmpdir(), 'ichor-vm')
 mkdirSync(state, { recursive: true })
-const told: Told[] = []
-for (const file of wanted) {
-  told.push(await tell(file, state))
-  record(told)
+const results: StoryResult[] = []
+for (const file of selected) {
+  results.push(await runStory(file, state))
+  record(results)
 }
 console.log('')
-for (const each of told) console.log(rowOf(each))
-process.exit(told.some(({ chapters }) => chapters.some(({ result }) => result === 'failed')) ? 1 : 0)
+for (const each of results) console.log(rowOf(each))
+process.exit(results.some(({ tests }) => tests.some(({ result }) => result === 'failed')) ? 1 : 0)

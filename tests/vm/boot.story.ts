@@ -25,9 +25,9 @@ async function talosctl(...args: string[]): Promise<{ code: number; stdout: stri
 let fingerprint = ''
 
 test(
-  'the machine comes up and says on its console where it is reached',
+  'the machine comes up and prints its addresses on the console',
   async () => {
-    // The certificate is made anew once there is an address: the last line is the one that counts.
+    // The certificate is issued again once there is an address: the last line is the one that counts.
     await machine.shows(/addresses=10\.0\.2\.15 port=50000/, 5 * minutes)
     await machine.shows(/service=apid .*"Health check successful"/, 5 * minutes)
     expect(machine.console).toContain('phase=systemRequirements')
@@ -53,7 +53,7 @@ test(
 )
 
 test(
-  'udevd has named the card, and it has its address by DHCP',
+  'udevd has named the network interface, and it has its address by DHCP',
   async () => {
     const links = await talosctl('get', 'links', '--insecure')
     expect(links.stdout).toMatch(/enp0s\d+ .* up /)
@@ -64,7 +64,7 @@ test(
 )
 
 test(
-  'a machine without the hardening that is asked for does not start',
+  'a machine without the requested hardening does not start',
   async () => {
     await machine.unplug()
     machine = await TestMachine.start({ image: dist, console: join(folder, 'refused.log'), append: 'pti=off' })

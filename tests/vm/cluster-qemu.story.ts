@@ -1,7 +1,7 @@
 /**
  * `talosctl cluster create qemu`: a cluster whose nodes are emulated machines, used with the commands that any cluster is used
  * with, and upgraded as one whose control plane is alone: drained, back with its data and its place in etcd, and back again to
- * the release before. With ICHOR_VM_STATE the cluster is kept for the next telling, until the last chapter destroys it.
+ * the release before. With ICHOR_VM_STATE the cluster is kept for the next run, until the last step destroys it.
  */
 import { afterAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
@@ -37,7 +37,7 @@ async function kubectl(...args: string[]): Promise<string> {
   return stdout
 }
 
-/** Asks until it is so; a machine under emulation takes minutes to come back. */
+/** Polls until the condition holds; an emulated machine takes minutes to restart. */
 async function until(what: string, holds: () => Promise<boolean>, deadline: number): Promise<void> {
   for (const end = performance.now() + deadline; ; ) {
     const why = await holds().then(

@@ -1,8 +1,8 @@
-/** What a running emulator is told besides what its machine does: hardware that comes and goes (QMP, one JSON object a line). */
+/** Commands to a running emulator over QMP, one JSON object a line: hot-plugging of hardware, keys. */
 import net from 'node:net'
 
 /** Runs one command at a control socket. Throws what the emulator has against it. */
-export function tell(path: string, execute: string, args: Readonly<Record<string, unknown>>): Promise<void> {
+export function qmp(path: string, execute: string, args: Readonly<Record<string, unknown>>): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = net.connect({ path })
     let text = ''

@@ -1,4 +1,4 @@
 /** The ISO on a machine with UEFI: maintenance, installation, the start from the disk. */
-import { tellInstallation } from './install-chapters.ts'
+import { testInstallation } from './installation.ts'
 
-tellInstallation('iso-uefi')
+testInstallation('iso-uefi')

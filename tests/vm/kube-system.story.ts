@@ -1,21 +1,21 @@
 /**
  * From an installed machine to a cluster: bootstrap, the pods of kube-system, and a reboot. With ICHOR_VM_STATE what was reached
- * is kept, and the story goes on from there when it is told again.
+ * is kept, and the next run of the story continues from there.
  */
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { tellInstallation } from './install-chapters.ts'
+import { testInstallation } from './installation.ts'
 import { dist } from './machine.ts'
 import { apiServer } from './one-node.ts'
 
 const minutes = 60_000
-const on = tellInstallation('kube-system')
+const on = testInstallation('kube-system')
 
-test.skipIf(on.told('bootstrapped'))(
+test.skipIf(on.done('bootstrapped'))(
   'a cluster begins on it',
   async () => {
-    await on.machine.says(() => on.admin('service', 'etcd'), /Preparing|Running|join|bootstrap/i, 20 * minutes)
+    await on.machine.outputs(() => on.admin('service', 'etcd'), /Preparing|Running|join|bootstrap/i, 20 * minutes)
     await on.machine.until('bootstrap is taken', async () => (await on.admin('bootstrap')).code === 0, 10 * minutes)
     on.remember('bootstrapped')
   },
@@ -25,7 +25,7 @@ test.skipIf(on.told('bootstrapped'))(
 test(
   'and the pods of kube-system run',
   async () => {
-    await on.machine.says(() => on.admin('services'), /etcd\s+Running\s+OK/, 20 * minutes)
+    await on.machine.outputs(() => on.admin('services'), /etcd\s+Running\s+OK/, 20 * minutes)
     await on.machine.until(
       'a kubeconfig',
       async () => (await on.admin('kubeconfig', '--force', on.path('kubeconfig'))).code === 0,
@@ -58,7 +58,7 @@ test(
     expect((await on.admin('reboot', '--mode', 'powercycle', '--wait=false')).code).toBe(0)
     await on.machine.shows(/sequence=reboot phase=volumeFinalize /, 10 * minutes)
     await on.machine.shows(/machine configuration found.*source=state/, 15 * minutes)
-    await on.machine.says(() => on.admin('services'), /etcd\s+Running\s+OK/, 30 * minutes)
+    await on.machine.outputs(() => on.admin('services'), /etcd\s+Running\s+OK/, 30 * minutes)
     expect((await on.admin('get', 'identity', '-o', 'yaml')).stdout.match(/nodeId: .*/)?.[0]).toBe(identity.match(/nodeId: .*/)?.[0])
   },
   60 * minutes,

@@ -42,7 +42,7 @@ export interface MachineOptions {
   control?: string
 }
 
-/** What a machine's story keeps between its chapters, and between two tellings: `$ICHOR_VM_STATE/<name>`, or a fresh folder. */
+/** The folder that keeps the state of a story between its steps and between runs: `$ICHOR_VM_STATE/<name>`, or a new one. */
 export function stateFolder(name: string): string {
   const kept = process.env.ICHOR_VM_STATE
   if (!kept) return mkdtempSync(join(tmpdir(), `ichor-vm-${name}-`))
@@ -51,7 +51,7 @@ export function stateFolder(name: string): string {
   return folder
 }
 
-/** Takes a story's folder away unless it is to be kept. */
+/** Removes a story's folder unless ICHOR_VM_STATE keeps it. */
 export function forgetState(folder: string): void {
   if (!process.env.ICHOR_VM_STATE) rmSync(folder, { recursive: true, force: true })
 }
@@ -144,7 +144,7 @@ export class TestMachine {
     return existsSync(this.#file) ? readFileSync(this.#file).subarray(this.#seen).toString() : ''
   }
 
-  /** From here on only what the console shows anew counts. */
+  /** Ignores everything that the console has shown so far. */
   forget(): void {
     this.#seen = existsSync(this.#file) ? readFileSync(this.#file).length : 0
   }
@@ -172,11 +172,11 @@ export class TestMachine {
     }
   }
 
-  /** Waits until a condition that is asked for again and again holds; what it threw last is told when it never does. */
+  /** Polls a condition until it holds; on timeout the error contains what it threw last. */
   async until<T>(what: string, ask: () => Promise<T | undefined | false>, deadline: number): Promise<T> {
     const until = performance.now() + deadline
     for (let last: unknown; ; ) {
-      const asked = performance.now()
+      const started = performance.now()
       try {
         const answer = await ask()
         if (answer) return answer
@@ -188,13 +188,13 @@ export class TestMachine {
       const why = last ? `: ${(last as Error).message}` : ''
       if (!this.on) throw new Error(`the machine went off before ${what}${why}; the end of its console:\n${end}`)
       if (performance.now() > until) throw new Error(`not in time: ${what}${why}; the end of its console (all in ${this.#file}):\n${end}`)
-      // An emulated machine that is slow to answer is not made slower by being asked all the time.
-      await Bun.sleep(Math.min(10_000, Math.max(500, 4 * (performance.now() - asked))))
+      // Polls less often when responses are slow, so as not to slow an emulated machine down further.
+      await Bun.sleep(Math.min(10_000, Math.max(500, 4 * (performance.now() - started))))
     }
   }
 
-  /** Waits for what a command says; a command that fails is run again. */
-  async says(command: () => Promise<Result>, what: RegExp, deadline: number): Promise<string> {
+  /** Runs a command until it succeeds and its output matches. */
+  async outputs(command: () => Promise<Result>, what: RegExp, deadline: number): Promise<string> {
     return this.until(
       `${what}`,
       async () => {
@@ -231,14 +231,14 @@ export class TestMachine {
   }
 }
 
-/** How a command ended and what it said. */
+/** Exit code and output of a command. */
 export interface Result {
   code: number
   stdout: string
   stderr: string
 }
 
-/** Runs the talosctl that was built, with at most ten minutes for it unless told. */
+/** Runs the talosctl that was built, with a timeout of ten minutes by default. */
 export async function talosctl(args: readonly string[], env: Record<string, string> = {}, timeout = 600_000): Promise<Result> {
   const child = Bun.spawn([join(dist, 'talosctl'), ...args], {
     stdin: 'ignore',

@@ -6,7 +6,7 @@ import { type Result, talosctl } from './machine.ts'
 /** Where its Kubernetes answers, inside. */
 export const apiServer = 6443
 
-/** Writes `controlplane.yaml` and `talosconfig` into a folder; secrets are made once. Throws what talosctl says against it. */
+/** Writes `controlplane.yaml` and `talosconfig` into a folder; secrets are made once. Throws the error output of talosctl. */
 export async function oneNode(folder: string, ...flags: string[]): Promise<void> {
   const secrets = join(folder, 'secrets.yaml')
   if (!existsSync(secrets)) well(await talosctl(['gen', 'secrets', '--output-file', secrets]))

@@ -1,5 +1,5 @@
 /**
- * The plug is pulled at random moments of installations and upgrades, ICHOR_VM_KILLS times (ten unless told). After each the
+ * The plug is pulled at random moments of installations and upgrades, ICHOR_VM_KILLS times (default: ten). After each the
  * machine is turned on again and must come up by itself, from its disk once it was installed, with a release that is whole.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'

@@ -6,7 +6,11 @@ try {
   await prepareHost([
     { name: 'qemu-system-x86', why: 'runs machines under emulation', shown: '/usr/bin/qemu-system-x86_64' },
     { name: 'ovmf', why: 'is the UEFI of emulated machines', shown: '/usr/share/OVMF/OVMF_CODE_4M.fd' },
-    { name: 'ipxe-qemu', why: 'is the loader in the network cards of emulated machines', shown: '/usr/lib/ipxe/qemu/pxe-virtio.rom' },
+    {
+      name: 'ipxe-qemu',
+      why: 'is the boot loader in the network interfaces of emulated machines',
+      shown: '/usr/lib/ipxe/qemu/pxe-virtio.rom',
+    },
     { name: 'xorriso', why: 'makes and judges CDs', shown: '/usr/bin/xorriso' },
     { name: 'qemu-utils', why: 'makes and judges disk images', shown: '/usr/bin/qemu-img' },
   ])

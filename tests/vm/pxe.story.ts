@@ -1,4 +1,4 @@
-/** A machine without a disk that starts from the network: the card's own loader fetches kernel and initramfs, the root is inside. */
+/** A machine without a disk that starts from the network: the interface's boot loader fetches kernel and initramfs, the root is inside. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

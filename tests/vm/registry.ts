@@ -1,4 +1,4 @@
-/** A registry with one installer image in it, for machines that are told of it as a mirror. */
+/** A registry with one installer image in it, for machines that use it as a mirror. */
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { run } from '../../rootfs/build/run.ts'

@@ -50,7 +50,7 @@ test(
 )
 
 test(
-  'a machine in setup mode takes the keys and starts anew; then it starts with Secure Boot',
+  'a machine in setup mode enrolls the keys and restarts; then it starts with Secure Boot',
   async () => {
     const it = await start('enrolled', 'ichor-amd64.iso')
     await it.shows(/\[stage0\] root file system/, 30 * minutes)

@@ -35,8 +35,8 @@ async function start(name: string, append: string, more: object = {}): Promise<T
 /** As it is written in an address. */
 const rack = '$' + '{rack}'
 
-/** What a machine in maintenance says when it is asked. */
-async function told(one: TestMachine, ...args: string[]): Promise<string> {
+/** The output of a command against a machine in maintenance. */
+async function output(one: TestMachine, ...args: string[]): Promise<string> {
   return one.until(
     args.join(' '),
     async () => {
@@ -49,14 +49,14 @@ async function told(one: TestMachine, ...args: string[]): Promise<string> {
 }
 
 test(
-  'the command line begins, a server that has to be asked twice goes on, the command line has the last word',
+  'the command line begins, a server that answers the second request continues, the command line has the last word',
   async () => {
-    const asked: URL[] = []
+    const requests: URL[] = []
     using server = Bun.serve({
       port: 0,
       fetch(request) {
-        asked.push(new URL(request.url))
-        return asked.length === 1 ? new Response('not yet', { status: 503 }) : new Response(part('from-server'))
+        requests.push(new URL(request.url))
+        return requests.length === 1 ? new Response('not yet', { status: 503 }) : new Response(part('from-server'))
       },
     })
     const address = `http://10.0.2.2:${server.port}/config?uuid=\${uuid}&serial=\${SERIAL}&mac=\${mac}&older&uuid=`
@@ -67,13 +67,13 @@ test(
     await one.shows(/machine configuration found.*source=metal whole=false/, 15 * minutes)
     await one.shows(/machine configuration found.*source=cmdline-late whole=false/, 15 * minutes)
     await one.shows(/maintenance: waiting for a machine configuration/, 15 * minutes)
-    const query = asked[1]!.searchParams
+    const query = requests[1]!.searchParams
     expect(query.getAll('uuid')).toEqual([uuid, uuid])
     expect(query.get('serial')).toBe('rack-7')
     expect(query.get('mac')).toMatch(/^52:54:00:/)
-    await one.until('the name', async () => (await told(one, 'get', 'hostname')).includes('from-inline'), 10 * minutes)
-    expect(await told(one, 'get', 'resolvers')).toContain('192.0.2.53')
-    expect(await told(one, 'get', 'systeminformation', '-o', 'yaml')).toContain(uuid)
+    await one.until('the name', async () => (await output(one, 'get', 'hostname')).includes('from-inline'), 10 * minutes)
+    expect(await output(one, 'get', 'resolvers')).toContain('192.0.2.53')
+    expect(await output(one, 'get', 'systeminformation', '-o', 'yaml')).toContain(uuid)
   },
   60 * minutes,
 )
@@ -90,23 +90,23 @@ test(
     const one = await start('disk', 'talos.config=metal-iso', { cdrom: iso })
     await one.shows(/reading machine configuration from a disk.*device=\/dev\/sr0/, 15 * minutes)
     await one.shows(/machine configuration found.*source=metal whole=false/, 10 * minutes)
-    await one.until('the name', async () => (await told(one, 'get', 'hostname')).includes('from-disk'), 10 * minutes)
+    await one.until('the name', async () => (await output(one, 'get', 'hostname')).includes('from-disk'), 10 * minutes)
   },
   60 * minutes,
 )
 
 test(
-  'an address with a variable nobody knows is told in one line, on the console and in events',
+  'an address with an unknown variable is reported in one line, on the console and in events',
   async () => {
     const one = await start('unknown', `talos.config=http://10.0.2.2/${rack}`)
     const what = `unknown variable "${rack}"`
     const line = await one.shows(/.*could not be read.*source=metal.*/, 15 * minutes)
     expect(line[0].replaceAll('\\"', '"')).toContain(`${what} in "http://10.0.2.2/${rack}", known are uuid, serial, mac, hostname, code`)
     await one.shows(/maintenance: waiting for a machine configuration/, 15 * minutes)
-    // The network of this machine leads to no time server: it goes on all the same, and says why its clock may be wrong.
+    // This machine reaches no time server: it starts anyway, and reports why its clock may be wrong.
     const why = await one.until(
       'the time server that does not answer',
-      async () => /time server "?time\.cloudflare\.com.*/.exec(await told(one, 'explain', 'timestatus/node'))?.[0],
+      async () => /time server "?time\.cloudflare\.com.*/.exec(await output(one, 'explain', 'timestatus/node'))?.[0],
       15 * minutes,
     )
     expect(why).toMatch(/no answer|not in time|does not|cannot|refused|unreachable/)

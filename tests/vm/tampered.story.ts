@@ -1,4 +1,4 @@
-/** Media that are not what they were: each is refused with one line that says what is wrong and what to do. */
+/** Media that are not what they were: each is refused with one line that states the cause and the remedy. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { closeSync, copyFileSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
 /** Upgrades of a machine with a BIOS and GRUB: good, bad, and back. */
-import { tellUpgrades } from './upgrade-chapters.ts'
+import { testUpgrades } from './upgrades.ts'
 
-tellUpgrades('bios')
+testUpgrades('bios')

@@ -1,4 +1,4 @@
 /** Upgrades of a machine with UEFI and systemd-boot: good, bad, and back. */
-import { tellUpgrades } from './upgrade-chapters.ts'
+import { testUpgrades } from './upgrades.ts'
 
-tellUpgrades('uefi')
+testUpgrades('uefi')

@@ -1,6 +1,6 @@
 /**
  * Releases that go wrong in one way each, made from a good one without building it again: another first process, other kernel
- * parameters, another signature. They are signed like the good one where not said otherwise.
+ * parameters, another signature. They are signed like the good one unless stated otherwise.
  */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -54,7 +54,7 @@ __asm__(".globl _start\\n_start:\\n\\tcall start\\n");
 /** Where they are kept; stories share them. */
 let folder: string | undefined
 
-/** Takes the archives away unless they are to be kept. */
+/** Removes the archives unless ICHOR_VM_STATE keeps them. */
 export function forgetVariants(): void {
   if (folder) forgetState(folder)
   folder = undefined
@@ -92,7 +92,7 @@ export async function makeVariant(installer: string, variant: Variant): Promise<
     // A kernel that is locked down takes no other one in its place that is not signed for it.
     if (variant === 'unlocked') commandLine = commandLine.replace(/ ?\blockdown=\S+/, '')
     if (variant === 'large') initramfs = Buffer.concat([initramfs, Buffer.alloc(32 << 20)])
-    // Without its network card a machine has no address, and its API nothing to listen on.
+    // Without its network interface a machine has no address, and its API nothing to listen on.
     if (variant === 'mute') commandLine += ` module_blacklist=virtio_net ichor.trial-minutes=${trialMinutes}`
     write('initramfs.xz', initramfs)
     write('cmdline', `${commandLine}\n`)

@@ -1,13 +1,13 @@
 /**
  * The disks of a machine: volumes of every kind made, found and wiped, META kept, the system's own wiped one by one and
- * made anew, and everything grown with its disk. With ICHOR_VM_STATE what was installed is kept for the next telling.
+ * created again, and everything grown with its disk. With ICHOR_VM_STATE what was installed is kept for the next run.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, openSync, truncateSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { addPartition } from '../../src/os/block/layout.ts'
 import { newTable, writeTable } from '../../src/wire/gpt/table.ts'
-import { tell } from './control.ts'
+import { qmp } from './control.ts'
 import { disk, dist, forgetState, type Result, stateFolder, TestMachine, uefi } from './machine.ts'
 import { asAdministrator, oneNode } from './one-node.ts'
 
@@ -17,13 +17,13 @@ const minutes = 60_000
 const mebibyte = 1 << 20
 let machine: TestMachine
 
-const told = (chapter: string) => existsSync(path(chapter))
-const remember = (chapter: string) => writeFileSync(path(chapter), '')
+const done = (step: string) => existsSync(path(step))
+const remember = (step: string) => writeFileSync(path(step), '')
 
 async function powerOn(): Promise<void> {
   machine = await TestMachine.start({
     console: path('console.log'),
-    cdrom: told('installed') ? undefined : join(process.env.ICHOR_VM_IMAGE ?? dist, 'ichor-amd64.iso'),
+    cdrom: done('installed') ? undefined : join(process.env.ICHOR_VM_IMAGE ?? dist, 'ichor-amd64.iso'),
     disks: [
       // Of another sector size than the others, for which nobody may forget to ask.
       { ...disk(path('system.img'), 8 * 1024, 'virtio', 'system'), sectorSize: 4096 },
@@ -38,7 +38,7 @@ async function powerOn(): Promise<void> {
 }
 
 beforeAll(async () => {
-  if (!told('old.img')) await somebodysDisk(path('old.img'))
+  if (!done('old.img')) await somebodysDisk(path('old.img'))
   await powerOn()
   console.log(`console: ${path('console.log')}`)
 })
@@ -60,9 +60,9 @@ async function somebodysDisk(file: string): Promise<void> {
 }
 
 const admin = (...args: string[]) => asAdministrator(folder, machine.port, ...args)
-const says = (command: () => Promise<Result>, what: RegExp, deadline = 15 * minutes) => machine.says(command, what, deadline)
+const outputs = (command: () => Promise<Result>, what: RegExp, deadline = 15 * minutes) => machine.outputs(command, what, deadline)
 /** Waits until a volume is ready. */
-const volume = (id: string) => says(() => admin('get', 'volumestatus', id), new RegExp(`${id}\\s+\\d+\\s+\\S+\\s+ready`))
+const volume = (id: string) => outputs(() => admin('get', 'volumestatus', id), new RegExp(`${id}\\s+\\d+\\s+\\S+\\s+ready`))
 
 const volumes = (...names: string[]) => {
   const on = 'provisioning:\n  diskSelector:\n    match: disk.serial == "data" && !system_disk\n'
@@ -103,14 +103,14 @@ async function applyFirst(): Promise<void> {
   )
 }
 
-test.skipIf(told('installed'))(
+test.skipIf(done('installed'))(
   'in maintenance disks are known with what is on them, and one can be wiped',
   async () => {
     await machine.shows(/service=apid .*"Health check successful"/, 15 * minutes)
-    const disks = await says(() => machine.insecurely('get', 'disks', '-o', 'yaml'), /serial: data/)
+    const disks = await outputs(() => machine.insecurely('get', 'disks', '-o', 'yaml'), /serial: data/)
     expect(disks).toMatch(/serial: old/)
     expect(disks).toMatch(/sector_size: 4096/)
-    expect(await says(() => machine.insecurely('get', 'discoveredvolumes'), /ARCHIVE/)).toMatch(
+    expect(await outputs(() => machine.insecurely('get', 'discoveredvolumes'), /ARCHIVE/)).toMatch(
       /vdc1\s+\d+\s+partition\s+210 MB\s+extfs\s+archive\s+ARCHIVE/,
     )
     const wiped = await machine.insecurely('wipe', 'disk', 'vdb')
@@ -119,7 +119,7 @@ test.skipIf(told('installed'))(
   30 * minutes,
 )
 
-test.skipIf(told('installed'))(
+test.skipIf(done('installed'))(
   'it installs, and starts from its disk',
   async () => {
     await applyFirst()
@@ -133,16 +133,16 @@ test.skipIf(told('installed'))(
 )
 
 test(
-  'volumes of every kind are made where they are wished, and what was there is found',
+  'volumes of every kind are provisioned as configured, and existing ones are found',
   async () => {
     await settled()
     for (const id of ['META', 'STATE', 'EPHEMERAL', 'u-data', 'u-ext', 'r-ceph', 's-spare', 'e-archive']) await volume(id)
-    const mounts = await says(() => admin('get', 'mountstatus'), /e-archive/)
+    const mounts = await outputs(() => admin('get', 'mountstatus'), /e-archive/)
     expect(mounts).toMatch(/u-data\s+\d+\s+\/dev\/vdb\d\s+\/var\/mnt\/data\s+xfs/)
     expect(mounts).toMatch(/u-ext\s+\d+\s+\/dev\/vdb\d\s+\/var\/mnt\/ext\s+ext4/)
     expect(mounts).toMatch(/e-archive\s+\d+\s+\/dev\/vdc1\s+\/var\/mnt\/archive\s+ext4/)
-    expect(await says(() => admin('get', 'swap'), /vdb/)).toMatch(/\/dev\/vdb\d\s+128 MiB/)
-    expect(await says(() => admin('read', '/proc/mounts'), /archive/)).toMatch(/\/dev\/vdc1 \/var\/mnt\/archive ext4 ro,/)
+    expect(await outputs(() => admin('get', 'swap'), /vdb/)).toMatch(/\/dev\/vdb\d\s+128 MiB/)
+    expect(await outputs(() => admin('read', '/proc/mounts'), /archive/)).toMatch(/\/dev\/vdc1 \/var\/mnt\/archive ext4 ro,/)
     expect((await admin('get', 'blocksymlinks', 'vdb', '-o', 'yaml')).stdout).toContain('/dev/disk/by-id/virtio-data')
   },
   60 * minutes,
@@ -170,13 +170,13 @@ test(
   async () => {
     await somebodysDisk(path('stick.img'))
     const control = path('control.sock')
-    await tell(control, 'blockdev-add', { driver: 'file', 'node-name': 'stick', filename: path('stick.img') })
-    await tell(control, 'device_add', { driver: 'usb-storage', id: 'stick', bus: 'usb.0', drive: 'stick' })
-    expect(await says(() => admin('get', 'disks', 'sda'), /sda/)).toMatch(/usb/)
-    await says(() => admin('get', 'discoveredvolumes'), /sda1\s+\d+\s+partition\s+210 MB\s+extfs\s+archive\s+ARCHIVE/)
+    await qmp(control, 'blockdev-add', { driver: 'file', 'node-name': 'stick', filename: path('stick.img') })
+    await qmp(control, 'device_add', { driver: 'usb-storage', id: 'stick', bus: 'usb.0', drive: 'stick' })
+    expect(await outputs(() => admin('get', 'disks', 'sda'), /sda/)).toMatch(/usb/)
+    await outputs(() => admin('get', 'discoveredvolumes'), /sda1\s+\d+\s+partition\s+210 MB\s+extfs\s+archive\s+ARCHIVE/)
     // The volume that was there first stays where it is, though the stick's name comes before its disk's.
     expect((await admin('get', 'volumestatus', 'e-archive', '-o', 'jsonpath={.spec.location}')).stdout.trim()).toBe('/dev/vdc1')
-    await tell(control, 'device_del', { id: 'stick' })
+    await qmp(control, 'device_del', { id: 'stick' })
     await machine.until('the stick is gone', async () => !(await admin('get', 'discoveredvolumes')).stdout.includes('sda'), 5 * minutes)
   },
   30 * minutes,
@@ -192,7 +192,7 @@ test(
     await machine.shows(/sequence=reboot phase=volumeFinalize /, 15 * minutes)
     await machine.shows(/machine configuration found.*source=state/, 20 * minutes)
     await settled()
-    await says(() => admin('get', 'meta'), /written by the story/, 20 * minutes)
+    await outputs(() => admin('get', 'meta'), /written by the story/, 20 * minutes)
     await volume('u-data')
   },
   60 * minutes,
@@ -204,20 +204,20 @@ test(
     const size = async () => Number((await admin('get', 'volumestatus', 'EPHEMERAL', '-o', 'jsonpath={.spec.size}')).stdout)
     const before = await size()
     expect(before / mebibyte).toBeGreaterThan(4000)
-    expect(before / mebibyte).toBeLessThanOrEqual(4096) // half of the disk, as its VolumeConfig says
+    expect(before / mebibyte).toBeLessThanOrEqual(4096) // half of the disk, as its VolumeConfig specifies
     await machine.unplug()
     truncateSync(path('system.img'), 12 * 1024 * mebibyte)
     await powerOn()
     await settled()
     await machine.until('EPHEMERAL has grown', async () => (await size()) > before + 1900 * mebibyte, 30 * minutes)
-    const free = await says(() => admin('mounts'), /\/dev\/vda\d+\s+[\d.]+\s.*\/var\n/)
+    const free = await outputs(() => admin('mounts'), /\/dev\/vda\d+\s+[\d.]+\s.*\/var\n/)
     expect(Number(/\/dev\/vda\d+\s+([\d.]+)\s.*\/var\n/.exec(free)?.[1])).toBeGreaterThan((before + 1800 * mebibyte) / 1e9)
   },
   60 * minutes,
 )
 
 test(
-  'EPHEMERAL is wiped and made anew, the machine keeps its configuration',
+  'EPHEMERAL is wiped and created again, the machine keeps its configuration',
   async () => {
     const uuid = async () => (await admin('get', 'volumestatus', 'EPHEMERAL', '-o', 'jsonpath={.spec.uuid}')).stdout.trim()
     const before = await uuid()

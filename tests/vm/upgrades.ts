@@ -12,7 +12,7 @@ import { diskOn } from '../../rootfs/image/disk-file.ts'
 import { FatVolume } from '../../src/wire/fat/volume.ts'
 import { readTable } from '../../src/wire/gpt/table.ts'
 import { viewOf } from '../../src/wire/probe/view.ts'
-import { tell } from './control.ts'
+import { qmp } from './control.ts'
 import { disk, dist, forgetState, stateFolder, TestMachine, uefi } from './machine.ts'
 import { asAdministrator, oneNode } from './one-node.ts'
 import { forgetVariants, makeVariant, type Variant } from './variants.ts'
@@ -21,18 +21,18 @@ const minutes = 60_000
 const image = process.env.ICHOR_VM_IMAGE ?? dist
 const installer = join(image, 'ichor-installer-amd64.tar')
 
-/** The chapters, for a machine with UEFI and systemd-boot or one with a BIOS and GRUB. */
-export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
+/** Declares the steps, for a machine with UEFI and systemd-boot or with a BIOS and GRUB. */
+export function testUpgrades(firmware: 'uefi' | 'bios'): void {
   const folder = stateFolder(`upgrade-${firmware}`)
   const path = (name: string) => join(folder, name)
-  const told = (chapter: string) => existsSync(path(chapter))
-  const remember = (chapter: string) => writeFileSync(path(chapter), '')
+  const done = (step: string) => existsSync(path(step))
+  const remember = (step: string) => writeFileSync(path(step), '')
   let machine: TestMachine
 
   const powerOn = async () => {
     machine = await TestMachine.start({
       console: path('console.log'),
-      cdrom: told('installed') ? undefined : join(image, 'ichor-amd64.iso'),
+      cdrom: done('installed') ? undefined : join(image, 'ichor-amd64.iso'),
       disks: [disk(path('disk.img'), 8 * 1024)],
       firmware: firmware === 'uefi' ? uefi(folder) : { kind: 'bios' },
       memory: 2048,
@@ -40,7 +40,7 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
       control: path('control'),
     })
   }
-  const press = (key: string) => tell(path('control'), 'send-key', { keys: [{ type: 'qcode', data: key }] })
+  const press = (key: string) => qmp(path('control'), 'send-key', { keys: [{ type: 'qcode', data: key }] })
   /** The API answers; under emulation that takes its time. */
   const answers = () => machine.until('the API answers', async () => (await machine.insecurely('version')).code === 0, 20 * minutes)
 
@@ -61,8 +61,8 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
   const upgrade = async (variant: Variant, ...flags: string[]) =>
     machine.insecurely('upgrade', '--image', await makeVariant(installer, variant), ...flags)
 
-  test.skipIf(told('installed'))(
-    'the plan says what would be written where, and the installation does it',
+  test.skipIf(done('installed'))(
+    'the plan lists what would be written where, and the installation does it',
     async () => {
       await answers()
       const nowhere = await machine.insecurely('install', '--plan')
@@ -83,7 +83,7 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
     60 * minutes,
   )
 
-  test.skipIf(told('refused'))(
+  test.skipIf(done('refused'))(
     'an image that is not signed, or not whole, is refused with nothing changed',
     async () => {
       await answers()
@@ -102,7 +102,7 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
     60 * minutes,
   )
 
-  test.skipIf(told('good'))(
+  test.skipIf(done('good'))(
     'a good release is tried, proves itself and is marked good',
     async () => {
       await answers()
@@ -123,7 +123,7 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
     ['hangs', /this release hangs/, 'did not come up'],
     ['mute', /release is on trial/, 'not healthy within'],
   ] as const)
-    test.skipIf(told(variant))(
+    test.skipIf(done(variant))(
       `from one that ${variant === 'mute' ? 'is mute' : variant} the machine comes back to the release before it`,
       async () => {
         await answers()
@@ -131,7 +131,7 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
         const begun = await upgrade(variant, '--no-wait')
         expect(begun.stderr).toContain('is on trial from the next boot')
         await machine.shows(sign, 20 * minutes)
-        // Nothing watches a kernel that hangs before it has a watchdog: whoever finds the machine turns it off and on again.
+        // Nothing watches a kernel that hangs before it has a watchdog: an operator has to power-cycle the machine.
         for (let again = 0; variant === 'hangs' && again < 3; again++) {
           await machine.shows(sign, 20 * minutes)
           await machine.unplug()
@@ -152,7 +152,7 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
       90 * minutes,
     )
 
-  test.skipIf(told('full'))(
+  test.skipIf(done('full'))(
     'an image that has no room is refused with nothing changed, and the machine still starts',
     async () => {
       await machine.unplug()
@@ -185,7 +185,7 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
       30 * minutes,
     )
 
-  test.skipIf(told('configured'))(
+  test.skipIf(done('configured'))(
     'it takes a configuration, restarts without the firmware where that can be, and the slot stays',
     async () => {
       await answers()
@@ -204,14 +204,14 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
       if (firmware === 'bios') await machine.shows(/kexec prepared/, 10 * minutes)
       await machine.shows(/machine configuration found.*source=state/, 20 * minutes)
       await runs('b')
-      // What loaded the kernel says so in its boot parameters: kexec is 0xd (Documentation/arch/x86/boot.rst).
+      // The boot loader sets its type in the kernel's boot parameters: kexec is 0xd (Documentation/arch/x86/boot.rst).
       if (firmware === 'bios') expect(Number((await admin('read', '/proc/sys/kernel/bootloader_type')).stdout) >> 4).toBe(0xd)
       remember('configured')
     },
     90 * minutes,
   )
 
-  test.skipIf(told('upgraded'))(
+  test.skipIf(done('upgraded'))(
     'it is upgraded as an administrator does it, and a kernel that is locked down leaves the restart to the firmware',
     async () => {
       await runs('b')
@@ -256,7 +256,7 @@ export function tellUpgrades(firmware: 'uefi' | 'bios'): void {
         await press('ret')
         await machine.shows(/Command line: .*talos\.experimental\.wipe=system:STATE,EPHEMERAL/, minutes)
         await machine.shows(/maintenance: waiting /, 10 * minutes)
-        const volumes = await machine.says(() => machine.insecurely('get', 'discoveredvolumes'), /STATE/, 10 * minutes)
+        const volumes = await machine.outputs(() => machine.insecurely('get', 'discoveredvolumes'), /STATE/, 10 * minutes)
         expect(volumes).not.toMatch(/xfs\s.*(STATE|EPHEMERAL)/)
       },
       30 * minutes,

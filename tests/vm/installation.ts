@@ -1,6 +1,6 @@
 /**
  * From a medium to a machine that starts from its disk: the ISO on a machine with UEFI, maintenance, the first configuration, the
- * installation. With ICHOR_VM_STATE what was reached is kept, and the story goes on from there when it is told again.
+ * installation. With ICHOR_VM_STATE the state is kept, and the next run of the story continues from there.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
@@ -10,25 +10,25 @@ import { apiServer, asAdministrator, oneNode } from './one-node.ts'
 
 const minutes = 60_000
 
-/** The machine of a story that was installed by its first chapters. */
+/** The machine of a story, installed by the first steps. */
 export interface Installed {
   /** There once the story has begun. */
   readonly machine: TestMachine
   /** A file of the story. */
   path(name: string): string
-  /** Whether a chapter was told to its end before. */
-  told(chapter: string): boolean
-  remember(chapter: string): void
+  /** Whether a step was completed in an earlier run. */
+  done(step: string): boolean
+  remember(step: string): void
   /** Runs talosctl as the administrator of the configuration that was made. */
   admin(...args: string[]): ReturnType<typeof asAdministrator>
 }
 
-/** Tells the chapters; those that follow find the machine configured and started from its disk. */
-export function tellInstallation(story: string): Installed {
+/** Declares the steps of an installation; after them the machine is configured and started from its disk. */
+export function testInstallation(story: string): Installed {
   const folder = stateFolder(story)
   const path = (name: string) => join(folder, name)
-  const told = (chapter: string) => existsSync(path(chapter))
-  const remember = (chapter: string) => writeFileSync(path(chapter), '')
+  const done = (step: string) => existsSync(path(step))
+  const remember = (step: string) => writeFileSync(path(step), '')
   let machine: TestMachine
   const admin = (...args: string[]) => asAdministrator(folder, machine.port, ...args)
 
@@ -36,7 +36,7 @@ export function tellInstallation(story: string): Installed {
     machine = await TestMachine.start({
       console: path('console.log'),
       // With the medium for as long as nothing is installed.
-      cdrom: told('installed') ? undefined : join(process.env.ICHOR_VM_IMAGE ?? dist, 'ichor-amd64.iso'),
+      cdrom: done('installed') ? undefined : join(process.env.ICHOR_VM_IMAGE ?? dist, 'ichor-amd64.iso'),
       disks: [disk(path('disk.img'), 12 * 1024)],
       firmware: uefi(folder),
       memory: 4096,
@@ -50,22 +50,22 @@ export function tellInstallation(story: string): Installed {
     forgetState(folder)
   })
 
-  test.skipIf(told('installed'))(
-    'the medium starts the machine, which waits for a configuration and says where and how it is known',
+  test.skipIf(done('installed'))(
+    'the medium starts the machine, which waits for a configuration and prints its address and fingerprint',
     async () => {
       await machine.shows(/maintenance: waiting for a machine configuration.*addresses=10\.0\.2\.15/, 10 * minutes)
       await machine.shows(/service=apid .*"Health check successful"/, 10 * minutes)
       expect(machine.console).not.toMatch(/init dies|Kernel panic/)
-      await machine.says(() => machine.insecurely('version'), /Server:[\s\S]*v1\.13\.\d+/, 10 * minutes)
-      await machine.says(() => machine.insecurely('get', 'disks'), /vda/, 10 * minutes)
-      const phases = await machine.says(() => machine.insecurely('get', 'bootphases'), /start\s+kernel\s+done/, 10 * minutes)
+      await machine.outputs(() => machine.insecurely('version'), /Server:[\s\S]*v1\.13\.\d+/, 10 * minutes)
+      await machine.outputs(() => machine.insecurely('get', 'disks'), /vda/, 10 * minutes)
+      const phases = await machine.outputs(() => machine.insecurely('get', 'bootphases'), /start\s+kernel\s+done/, 10 * minutes)
       expect(phases).toMatch(/initialize\s+systemRequirements\s+done/)
-      expect(await machine.says(() => machine.insecurely('get', 'systemdisk'), /NODE/, 10 * minutes)).not.toMatch(/vda/)
+      expect(await machine.outputs(() => machine.insecurely('get', 'systemdisk'), /NODE/, 10 * minutes)).not.toMatch(/vda/)
     },
     60 * minutes,
   )
 
-  test.skipIf(told('installed'))(
+  test.skipIf(done('installed'))(
     'a configuration that names a disk which is not there is refused at once and names it',
     async () => {
       await oneNode(folder, '--install-disk', '/dev/nvme7n1')
@@ -85,13 +85,13 @@ export function tellInstallation(story: string): Installed {
     15 * minutes,
   )
 
-  test.skipIf(told('installed'))(
+  test.skipIf(done('installed'))(
     'the first configuration installs the system, and the machine starts from its disk',
     async () => {
       await oneNode(folder, '--install-disk', '/dev/vda')
       const fingerprint = [...machine.console.matchAll(/fingerprint="?([A-Za-z0-9+/]{43}=)/g)].at(-1)?.[1] ?? ''
       const apply = ['apply-config', '--file', path('controlplane.yaml'), '--cert-fingerprint', fingerprint]
-      // An answer may come too late on a slow machine, and the configuration be taken all the same.
+      // On a slow machine the response may time out although the configuration was applied.
       const taken = async () => /sequence=install/.test(machine.console) || (await machine.insecurely(...apply)).code === 0
       await machine.until('the configuration is taken', taken, 10 * minutes)
       await machine.shows(/sequence=install phase=install /, 30 * minutes)
@@ -107,12 +107,12 @@ export function tellInstallation(story: string): Installed {
   test(
     'from its disk it has its identity, its volumes and its hardening',
     async () => {
-      await machine.says(() => admin('get', 'systemdisk'), /vda/, 10 * minutes)
-      const volumes = await machine.says(() => admin('get', 'volumestatus'), /EPHEMERAL\s+\S+\s+partition\s+ready/, 10 * minutes)
+      await machine.outputs(() => admin('get', 'systemdisk'), /vda/, 10 * minutes)
+      const volumes = await machine.outputs(() => admin('get', 'volumestatus'), /EPHEMERAL\s+\S+\s+partition\s+ready/, 10 * minutes)
       for (const id of ['META', 'STATE']) expect(volumes).toMatch(new RegExp(`${id}\\s+\\S+\\s+partition\\s+ready`))
-      const mounts = await machine.says(() => admin('mounts'), / \/var\n/, 5 * minutes)
+      const mounts = await machine.outputs(() => admin('mounts'), / \/var\n/, 5 * minutes)
       expect(mounts).toMatch(/\/system\/state/)
-      await machine.says(() => admin('read', '/proc/sys/kernel/modules_disabled'), /^1$/m, 10 * minutes)
+      await machine.outputs(() => admin('read', '/proc/sys/kernel/modules_disabled'), /^1$/m, 10 * minutes)
       expect((await admin('get', 'bootphases')).stdout).toMatch(/boot\s+ephemeral\s+done/)
     },
     80 * minutes,
@@ -123,7 +123,7 @@ export function tellInstallation(story: string): Installed {
       return machine
     },
     path,
-    told,
+    done,
     remember,
     admin,
   }
