@@ -25,6 +25,7 @@ export class Runner {
   #timer?: ReturnType<typeof setTimeout>
   #moment?: ReturnType<typeof setTimeout>
   #started = false
+  #startTimer?: ReturnType<typeof setTimeout>
 
   constructor(
     readonly controller: Controller,
@@ -58,14 +59,24 @@ export class Runner {
         },
         { namespace },
       )
+    this.#begin()
+    this.wake()
+  }
+
+  /** Starts what reports events from outside. When that fails it is retried; rounds and all other controllers continue meanwhile. */
+  #begin(failures = 0): void {
     try {
       this.controller.start?.({ wake: () => this.wake(), signal: this.#abort.signal, log: this.log })
     } catch (error) {
-      // Its outside events are lost; its rounds and all other controllers continue.
       this.state.failures++
-      this.log.error('controller start failed', { error })
+      const pause = Math.min(longestPause, this.runtime.firstPause * 2 ** failures)
+      this.log.error('controller start failed', { error, retry_in: `${pause}ms` })
+      const again = () => {
+        this.#begin(failures + 1)
+        this.wake()
+      }
+      this.#startTimer = setTimeout(again, timerDelay(pause))
     }
-    this.wake()
   }
 
   #subscribe(input: Input): () => void {
@@ -77,6 +88,7 @@ export class Runner {
   stop(): void {
     this.#abort.abort(new Error('the runtime stops'))
     this.#clearTimers()
+    clearTimeout(this.#startTimer)
     this.#tasks.stop(this.#abort.signal.reason)
   }
 

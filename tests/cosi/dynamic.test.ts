@@ -118,6 +118,33 @@ test('a controller whose start throws still runs its rounds, and so do all other
   runtime.stop()
 })
 
+test('a start that throws is tried until it succeeds, and the controller runs then', async () => {
+  const { runtime } = machine()
+  const { promise: again, resolve } = Promise.withResolvers<void>()
+  let starts = 0
+  const seen: number[] = []
+  runtime.register(
+    defineController({
+      name: 'test.Serves',
+      inputs: {},
+      outputs: {},
+      start() {
+        if (++starts < 3) throw new Error('address in use')
+      },
+      reconcile() {
+        seen.push(starts)
+        if (starts === 3) resolve()
+      },
+    }),
+  )
+  runtime.start()
+  await again
+  expect(seen).toEqual([1, 2, 3])
+  expect(runtime.controllers()[0]?.state).toMatchObject({ failures: 2 })
+  await runtime.settled()
+  runtime.stop()
+})
+
 test('a controller that always throws affects no other, and its retries are delayed more and more', async () => {
   const { store, runtime } = machine()
   const pauses: string[] = []

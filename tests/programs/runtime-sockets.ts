@@ -63,11 +63,11 @@ export function replaceSockets(fails: FailsSocket, routes: Routes = {}): void {
       if (fails(`connect ${name}`)) return real.connect!(options.unix === undefined ? { ...options, ...refusing } : atNowhere(options))
       return real.connect!({ ...routed(options), socket: handlers(options, fails, { opened: 'open', data: 'read', write: 'write' }) })
     },
-    serve: (options: Options) => real.serve!(fails(`serve ${nameOf(options)}`) ? { ...options, hostname: unavailable } : options),
+    serve: (options: Options) => real.serve!(fails(`serve ${nameOf(options)}`) ? { ...options, hostname: unavailable } : routed(options)),
     udpSocket(options: Options) {
       const name = nameOf(options.connect ?? options)
       if (fails(`udp ${name}`)) return real.udpSocket!({ ...options, hostname: unavailable })
-      return real.udpSocket!({ ...options, ...(options.connect && { connect: tcp(options.connect) }) })
+      return real.udpSocket!({ ...routed(options), ...(options.connect && { connect: tcp(options.connect) }) })
     },
     async fetch(from: string | URL, init?: RequestInit) {
       const { protocol, host, pathname } = new URL(from)

@@ -21,16 +21,22 @@ interface Task {
 /** A containerd that runs nothing: tasks end when the test or a kill ends them. It can disconnect and reconnect. */
 export class ScriptedContainerd {
   readonly folder = mkdtempSync(join(tmpdir(), 'ichor-containerd-'))
-  readonly client: Containerd = containerd(join(this.folder, 'c.sock'))
+  readonly client: Containerd
   readonly containers = new Map<string, { spec: unknown; snapshotKey: string }>()
   readonly tasks = new Map<string, Task>()
   readonly calls: string[] = []
+  /** The process of a task. */
+  pidOf: (id: string) => number = () => ++this.#pid
   /** Called when a container is removed. */
   deleted: (id: string) => void = () => {}
   /** Called while a task is started, before its process runs. */
   starting: (id: string) => void = () => {}
   #server?: Server
   #pid = 100
+
+  constructor(address?: string) {
+    this.client = containerd(address ?? join(this.folder, 'c.sock'))
+  }
 
   async start(): Promise<this> {
     this.#server = await serveUnix(
@@ -67,6 +73,8 @@ export class ScriptedContainerd {
     const note = (call: string) => this.calls.push(call)
     const admin = ['os:admin'] as const
     return [
+      unary('grpc.health.v1.Health/Check', admin, () => ({ status: 1 })),
+      unary('containerd.services.images.v1.Images/List', admin, () => ({ images: [] })),
       unary('containerd.services.containers.v1.Containers/Create', admin, ({ container }) => {
         note(`create ${container!.id}`)
         if (this.containers.has(container!.id)) throw new RpcError('AlreadyExists', 'it is there')
@@ -85,8 +93,9 @@ export class ScriptedContainerd {
       }),
       unary('containerd.services.tasks.v1.Tasks/Create', admin, ({ containerId, rootfs }) => {
         note(`task ${containerId} on ${rootfs.map(({ type, source, options }) => `${type} ${source} ${options.join(',')}`)}`)
-        this.tasks.set(containerId, { pid: ++this.#pid, status: 1, exitStatus: 0, ended: Promise.withResolvers() })
-        return { containerId, pid: this.#pid }
+        const pid = this.pidOf(containerId)
+        this.tasks.set(containerId, { pid, status: 1, exitStatus: 0, ended: Promise.withResolvers() })
+        return { containerId, pid }
       }),
       unary('containerd.services.tasks.v1.Tasks/Start', admin, ({ containerId }) => {
         this.starting(containerId)

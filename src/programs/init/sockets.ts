@@ -6,12 +6,15 @@ import type { PeerSocket } from '../../rpc/http2/output.ts'
 import type { ServerOptions } from '../../rpc/server/call.ts'
 import { peerRoles } from '../../rpc/server/peer-roles.ts'
 import { apidAccess, roleAccess, trustdAccess } from '../../rpc/server/resource-access.ts'
-import { serveUnix, type UnixAddress } from '../../rpc/server/server.ts'
+import { type Server, serveUnix, type UnixAddress } from '../../rpc/server/server.ts'
 import { stateMethods } from '../../rpc/server/state.ts'
 import { withRetries } from '../../timing/retry.ts'
 
-/** Opens the machine API for apid, and for apid and trustd the few resources that each of them may read. */
-export async function openSockets(machine: Machine, areas: readonly Area[]): Promise<void> {
+/**
+ * Opens the machine API for apid, and for apid and trustd the few resources that each of them may read. `serveAt` serves at an
+ * address.
+ */
+export async function openSockets(machine: Machine, areas: readonly Area[], serveAt = serveUnix): Promise<Server[]> {
   const { store, log } = machine
   const methods = [...areas.flatMap((area) => area.methods?.(machine) ?? []), ...stateMethods(roleAccess)]
   // The kernel identifies the peer; the roles it claims are trusted within the limits of that service.
@@ -20,16 +23,17 @@ export async function openSockets(machine: Machine, areas: readonly Area[]): Pro
   const serve = (address: UnixAddress, options: ServerOptions) =>
     withRetries(
       `listen on ${address.path}`,
-      () => serveUnix(address, options),
+      () => serveAt(address, options),
       (problem, error) => log.warn(problem, { error }),
     )
-  await serve({ path: machineSocket, mode: 0o600, uid: 50, gid: 50 }, served)
+  const servers = [await serve({ path: machineSocket, mode: 0o600, uid: 50, gid: 50 }, served)]
   const views = [
     { path: '/system/run/apid/runtime.sock', uid: 50, access: apidAccess },
     { path: '/system/run/trustd/runtime.sock', uid: 51, access: trustdAccess },
   ]
   for (const { path, uid, access } of views)
-    await serve({ path, mode: 0o600, uid, gid: uid }, { methods: stateMethods(access, 'anyone'), store, log })
+    servers.push(await serve({ path, mode: 0o600, uid, gid: uid }, { methods: stateMethods(access, 'anyone'), store, log }))
+  return servers
 }
 
 /** The service whose process opened a connection; a connection that is gone by now is nobody's. */

@@ -32,6 +32,30 @@ const network = {
   [Symbol.dispose]() {},
 }
 
+/** A link that is up. */
+const link = (index: number, name: string, type: number, flags: number) => ({
+  ...{ index, name, type, flags, mtu: 1500, operationalState: 6, carrier: true, kind: index > 1 ? 'veth' : '', slaveKind: '', data: {} },
+  ...{ hardwareAddress: '02:00:00:00:00:01', broadcastAddress: '', permanentAddress: '' },
+  ...{ queueDiscipline: '', txQueueLength: 0, alias: '', alternativeNames: [] },
+})
+
+/** A network with an address and a default route, and pipes that nothing is written to. */
+export const connected: Modules = {
+  net: {
+    openNetwork: () => ({
+      ...network,
+      links: () => [link(1, 'lo', 772, 0x1_0049), link(2, 'eth0', 1, 0x1_1043)],
+      addresses: () => [{ family: 2, address: '10.9.0.2/24', local: '10.9.0.2', link: 2, flags: 0x80, scope: 0, priority: 0 }],
+      routes: () => [
+        { family: 2, gateway: '10.9.0.1', link: 2, table: 254, priority: 0, protocol: 4, scope: 0, type: 1, flags: 0, hops: [] },
+      ],
+    }),
+    watchNetwork: (...args: unknown[]) => silence(signalOf(args)),
+  },
+  ethtool: { openEthernet: () => ({ cards: () => [], read: () => undefined, [Symbol.dispose]() {} }) },
+  fifo: { makeEndingFifo: (path: string) => ({ path, stream: new Blob([]).stream(), opened() {}, close: async () => {} }) },
+}
+
 const clockState = { state: 0, status: 0, nano: true, offset: 0n, frequency: 0n, maxError: 0n, estimatedError: 0n, constant: 0n, tai: 37 }
 
 /** Calls that answer something; those of `linux/` that are not here answer nothing. */
@@ -113,8 +137,8 @@ function withoutOwner(value: unknown): unknown {
 }
 
 /** The kernel below `root`; `fault` is called before each call with its name (`files.writeAtomic`). A machine has its own modules. */
-export function sandboxKernel(root: string, fault: Fault, machine?: Modules): Kernel {
-  const kinds: Modules = { ...inMemory(), ...machine, files: { ...filesBelow(root), ...machine?.files } }
+export function sandboxKernel(root: string, fault: Fault, machine?: Modules, more?: Modules): Kernel {
+  const kinds: Modules = { ...inMemory(), ...machine, ...more, files: { ...filesBelow(root), ...machine?.files } }
   const kernel: Record<string, unknown> = { mode: machine ? 'metal' : 'container' }
   for (const [subject, module] of Object.entries(real)) {
     if (typeof module !== 'object') continue

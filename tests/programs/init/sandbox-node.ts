@@ -15,8 +15,9 @@ import { withRetries } from '../../../src/timing/retry.ts'
 import { config } from '../../os/config/machine.ts'
 import { machineModules } from './sandbox-devices.ts'
 import type { Hardware } from './sandbox-hardware.ts'
-import { sandboxKernel } from './sandbox-kernel.ts'
+import { connected, sandboxKernel } from './sandbox-kernel.ts'
 import { sandboxPrograms } from './sandbox-programs.ts'
+import { SandboxSockets } from './sandbox-sockets.ts'
 
 /** What nobody handled since the last look. */
 export const unexpected: unknown[] = []
@@ -67,7 +68,13 @@ export interface SandboxNode {
   readonly calls: Map<string, number>
   /** The calls that failed. */
   readonly fired: string[]
+  readonly sockets?: SandboxSockets | undefined
   stop(): Promise<void>
+}
+
+/** A node with sockets. */
+export interface ServingNode extends SandboxNode {
+  readonly sockets: SandboxSockets
 }
 
 /** Pauses between tries are what a test need not wait for. */
@@ -84,6 +91,8 @@ interface NodeOptions {
   readonly disk?: ((root: string) => void) | undefined
   /** A machine of its own, and not a container. */
   readonly hardware?: Hardware
+  /** Which use of which socket fails; without it the node has no network, and no API. */
+  readonly sockets?: Fails | undefined
 }
 
 const noFault: Fails = () => false
@@ -104,8 +113,20 @@ export const startNode = (fails?: Fails, disk?: (root: string) => void): Promise
     },
   })
 
+/** A container node with sockets that starts; `sockets` selects which use of which socket fails. */
+export const startServingNode = (sockets: Fails): Promise<ServingNode> =>
+  begin({
+    sockets,
+    disk(root) {
+      writeFileSync(join(root, 'proc/cmdline'), '')
+      writeFileSync(join(root, 'system/state/config.yaml'), configuration)
+      mkdirSync(join(root, 'usr/share/ichor'), { recursive: true })
+      writeFileSync(join(root, 'usr/share/ichor/images.json'), '{"images":[],"blobs":[]}')
+    },
+  }) as Promise<ServingNode>
+
 /** A node that starts. */
-export async function begin({ fails = noFault, disk, hardware }: NodeOptions): Promise<SandboxNode> {
+export async function begin({ fails = noFault, disk, hardware, sockets: failing }: NodeOptions): Promise<SandboxNode> {
   const root = join(folder, String(nodes++))
   for (const path of usual) mkdirSync(join(root, path), { recursive: true })
   await hardware?.start(root)
@@ -121,7 +142,8 @@ export async function begin({ fails = noFault, disk, hardware }: NodeOptions): P
     fired.push(call)
     return new SystemError(call, errnoOf(call), 'an injected fault')
   }
-  const kernel = sandboxKernel(root, fault, hardware && machineModules(root, hardware))
+  const sockets = failing && (await SandboxSockets.open(root, failing))
+  const kernel = sandboxKernel(root, fault, hardware && machineModules(root, hardware), sockets && connected)
   const make = () =>
     assemble({
       kernel,
@@ -133,20 +155,22 @@ export async function begin({ fails = noFault, disk, hardware }: NodeOptions): P
       end: (ending) => ends.push(ending),
     })
   const machine = await withRetries('assemble', make, () => {}, 1)
+  await sockets?.serve(machine)
   machine.runtime.start()
   background(start(machine, { delay: 1 }), { error: (message) => note(message) })
   const stop = async () => {
     machine.runtime.stop()
     await machine.supervisor.stop(...machine.supervisor.list().map(({ id }) => id))
+    await sockets?.close()
   }
-  return { root, machine, entries, ends, calls, fired, stop }
+  return { root, machine, entries, ends, calls, fired, sockets, stop }
 }
 
 /** What a node is: its resources, and the sequence it is at. Events and times differ from start to start. */
 export function shapeOf({ machine }: SandboxNode): string[] {
   const resources = machine.store.all().map(({ metadata: { type, namespace, id } }) => `${namespace}/${type}/${id}`)
   return [
-    ...resources.filter((name) => !/Affiliate|BootPhases|Services.v1alpha1/.test(name)).sort(),
+    ...resources.filter((name) => !/Affiliate|APICalls|BootPhases|Services.v1alpha1/.test(name)).sort(),
     `sequence ${machine.sequencer.running}`,
   ]
 }
