@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { background } from '../../../src/cosi/background.ts'
-import { makeClock } from '../../../src/cosi/clock.ts'
+import { type Clock, makeClock } from '../../../src/cosi/clock.ts'
 import { createLogger, formatEntry, type LogEntry } from '../../../src/cosi/log.ts'
 import { SystemError } from '../../../src/linux/system-error.ts'
 import type { Machine } from '../../../src/os/area.ts'
@@ -78,8 +78,15 @@ export interface ServingNode extends SandboxNode {
 }
 
 /** Pauses between tries are what a test need not wait for. */
-const clock = makeClock({ sleep: (ms, signal) => pause(Math.min(ms, 5), signal ?? never) })
+const clock = hurried(5)
+/** A service with a health check needs some time to answer. */
+const servingClock = hurried(300)
 export const never = new AbortController().signal
+
+/** A clock whose pauses are this short (milliseconds). */
+function hurried(longest: number): Clock {
+  return makeClock({ sleep: (ms, signal) => pause(Math.min(ms, longest), signal ?? never) })
+}
 
 /** Which use of which call fails. */
 export type Fails = (call: string, use: number) => boolean
@@ -147,7 +154,7 @@ export async function begin({ fails = noFault, disk, hardware, sockets: failing 
   const make = () =>
     assemble({
       kernel,
-      clock,
+      clock: sockets ? servingClock : clock,
       firstPause: 2,
       spawn: sandboxPrograms(root, fault, hardware),
       oomFloor: 0,
