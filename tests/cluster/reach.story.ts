@@ -3,7 +3,7 @@
  * knows nothing of it. One that leaves the node within reach stays.
  */
 
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openNetwork } from '../../src/linux/net/rtnetlink.ts'
@@ -79,8 +79,8 @@ test('one that lets the client in stays', async () => {
   expect(await newest()).toContain('in force, confirmed')
 }, 60_000)
 
-test('a client that knows nothing of it does not lose the node either', async () => {
-  // The field's method, called as the field's client does.
+/** The field's client: it applies over one connection, which it keeps, and does not come back to see. */
+function fieldClient() {
   const { contexts, context } = JSON.parse(JSON.stringify(Bun.YAML.parse(readFileSync(join(cluster.home, 'config'), 'utf8')))) as {
     context: string
     contexts: Record<string, { ca: string; crt: string; key: string; endpoints: string[] }>
@@ -89,16 +89,63 @@ test('a client that knows nothing of it does not lose the node either', async ()
   const pem = (text: string) => Buffer.from(text, 'base64').toString()
   const tls = { ca: pem(ca), cert: pem(crt), key: pem(key) }
   const channel = connect({ address: endpoints[0]!, tls, defaultPort: 50_000 })
-  const file = join(cluster.home, 'narrow.yaml')
-  const now = succeeded(await on(worker, 'config-history', 'show', '0')).stdout
-  writeFileSync(file, now.replace('subnet: 10.0.0.0/8', 'subnet: 192.0.2.0/24'))
-  const { messages } = await channel.unary(
-    'machine.MachineService/ApplyConfiguration',
-    { data: readFileSync(file), mode: machine.ApplyConfigurationRequest.Mode.AUTO },
-    { metadata: { nodes: [worker] }, deadline: 30_000 },
-  )
-  await channel.close()
-  expect(messages[0]?.modeDetails).toContain('reverted in 60s unless the node is reached')
+  const options = { metadata: { nodes: [worker] }, deadline: 30_000 }
+  return {
+    version: () => channel.unary('machine.MachineService/Version', {}, options),
+    async apply(text: string): Promise<string> {
+      const request = { data: Buffer.from(text), mode: machine.ApplyConfigurationRequest.Mode.AUTO }
+      const { messages } = await channel.unary('machine.MachineService/ApplyConfiguration', request, options)
+      return messages[0]?.modeDetails ?? ''
+    },
+    close: () => channel.close(),
+  }
+}
+
+const shown = async () => succeeded(await on(worker, 'config-history', 'show', '0')).stdout
+const tooNarrow = (text: string) => text.replace('subnet: 10.0.0.0/8', 'subnet: 192.0.2.0/24')
+
+test('a client that knows nothing of it does not lose the node either', async () => {
+  const client = fieldClient()
+  const now = await shown()
+  expect(await client.apply(tooNarrow(now))).toContain('reverted in 60s unless the node is reached')
+  await client.close()
   await eventually(async () => expect(await newest()).toContain('reverted: the machine was not reached after it'), 120)
-  expect(succeeded(await on(worker, 'config-history', 'show', '0')).stdout).toBe(now)
+  expect(await shown()).toBe(now)
 }, 180_000)
+
+describe('a second apply during the trial, over the connection of before', () => {
+  const labelled = (text: string, value: string) => text.replace(/^machine:\n( +)/m, `machine:\n$1nodeLabels: {second: "${value}"}\n$1`)
+  const file = () => readFileSync(`/proc/${cluster.initOf('reach-worker-1')}/root/system/state/config.yaml`, 'utf8')
+  const resource = async () => succeeded(await on(worker, 'get', 'mc', 'v1alpha1', '-o', 'jsonpath={.spec}')).stdout.trimEnd()
+  /** The node answers new connections, and its configuration is this one: in force, in its file, and as shown. */
+  const endsWith = async (text: string) => {
+    await eventually(async () => expect(await shown()).toBe(text), 120)
+    expect([file(), await resource()]).toEqual([text, text.trimEnd()])
+  }
+
+  test('is tried as the first was: the node goes back to the configuration before both', async () => {
+    const client = fieldClient()
+    const before = await shown()
+    await client.version()
+    expect(await client.apply(tooNarrow(before))).toContain('reverted in 60s unless the node is reached')
+    // New connections are refused by now, the kept one is not.
+    expect(await client.apply(labelled(tooNarrow(before), 'kept'))).toContain('reverted in 60s unless the node is reached')
+    expect(file()).toContain('second: "kept"')
+    await client.close()
+    await endsWith(before)
+    expect(await newest()).toContain('reverted: the machine was not reached after it')
+  }, 180_000)
+
+  test('that takes the change back ends the trial, and stays', async () => {
+    const client = fieldClient()
+    const before = await shown()
+    await client.version()
+    expect(await client.apply(tooNarrow(before))).toContain('reverted in 60s unless the node is reached')
+    expect(await client.apply(labelled(before, 'stays'))).not.toContain('reverted')
+    await client.close()
+    // Longer than the trial that it ended.
+    await Bun.sleep(65_000)
+    await endsWith(labelled(before, 'stays'))
+    expect(await newest()).toContain('in force')
+  }, 180_000)
+})
