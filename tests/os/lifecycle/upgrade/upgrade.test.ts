@@ -9,6 +9,7 @@ import * as files from '../../../../src/linux/fs/files.ts'
 import { Meta } from '../../../../src/os/block/meta/meta.ts'
 import { Disk } from '../../../../src/os/block/resources/disk.ts'
 import { SystemDisk } from '../../../../src/os/block/resources/system-disk.ts'
+import { releaseMethods } from '../../../../src/os/lifecycle/api/release.ts'
 import { installOn } from '../../../../src/os/lifecycle/install/install-system.ts'
 import { floorOf } from '../../../../src/os/lifecycle/release/floor.ts'
 import { folderFiles } from '../../../../src/os/lifecycle/release/installer-image.ts'
@@ -19,6 +20,8 @@ import { failuresOf, trialOf } from '../../../../src/os/lifecycle/upgrade/record
 import { watchTrial } from '../../../../src/os/lifecycle/upgrade/trial.ts'
 import { beginRollback, examine, writeUpgrade } from '../../../../src/os/lifecycle/upgrade/upgrade.ts'
 import { NodeAddress } from '../../../../src/os/network/resources/node-address.ts'
+import type { Role } from '../../../../src/rpc/server/method.ts'
+import { unfilled } from '../../../interop/always-filled.ts'
 import { SparseDisk } from '../../../support/sparse-disk.ts'
 import { blockDevices } from '../install/block-devices.ts'
 import { installerLayout, releaseFiles, signingKey, tarOf, writeTree } from '../release/installer.ts'
@@ -81,14 +84,22 @@ async function installed(uefi: boolean) {
     disk,
     store,
     machine,
-    /** The steps of an administrator's upgrade before the reboot. */
-    async upgrade(release: Map<string, Buffer>, { force = false, trusted = true } = {}) {
+    /** Uploads a release, and returns the name by which it is upgraded to. */
+    upload(release: Map<string, Buffer>): Promise<string> {
       const archive = tarOf(installerLayout(release))
       const pieces = async function* () {
         yield { data: archive, sha256: '' }
       }
-      const name = await takeUpload(parts.kernel as never, pieces(), { onDisk: true })
-      const written = await writeUpgrade(machine, name, { ...options, force, trusted })
+      return takeUpload(parts.kernel as never, pieces(), { onDisk: true })
+    },
+    /** The replies to a caller of the API with this role. */
+    call(path: string, request: object, role: Role) {
+      const { handle } = releaseMethods(machine as never).find((method) => method.path === path)!
+      return Array.fromAsync(handle(request as never, { roles: new Set([role]), signal: never } as never) as AsyncIterable<object>)
+    },
+    /** The steps of an administrator's upgrade before the reboot. */
+    async upgrade(release: Map<string, Buffer>, { force = false, trusted = true } = {}) {
+      const written = await writeUpgrade(machine, await this.upload(release), { ...options, force, trusted })
       await written.begin()
       return written.slot
     },
@@ -178,5 +189,18 @@ describe.each([
       'v1.12.9 is older than v1.13.0, the running release',
     )
     expect(await here.upgrade(releaseFiles('v1.12.9', key))).toBe('b')
+  })
+
+  test('the methods of the API trust administrators alone', async () => {
+    const here = await installed(uefi)
+    const older = async () => ({ imageName: await here.upload(releaseFiles('v1.12.9', key)), force: true })
+    const refusal = 'v1.12.9 is older than v1.13.0, the running release'
+    await expect(here.call('ichor.v1.ReleaseService/Upgrade', await older(), 'os:reader')).rejects.toThrow(refusal)
+    expect(trialOf(here.machine)).toBeUndefined()
+    expect(JSON.stringify(await here.call('ichor.v1.ReleaseService/Plan', await older(), 'os:reader'))).toContain(refusal)
+    expect(JSON.stringify(await here.call('ichor.v1.ReleaseService/Plan', await older(), 'os:admin'))).not.toContain(refusal)
+    const field = 'machine.LifecycleService/Upgrade'
+    const replies = await here.call(field, { source: await older() }, 'os:admin')
+    expect([trialOf(here.machine)?.version, unfilled(field, replies)]).toEqual(['v1.12.9', []])
   })
 })
