@@ -5,11 +5,12 @@ import { join } from 'node:path'
 import { readDiskTable, writeDiskTable } from '../../../src/os/block/device.ts'
 import { VolumeMountStatus } from '../../../src/os/block/resources/volume-mount.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
+import { releaseMethods } from '../../../src/os/lifecycle/api/release.ts'
 import { shutdown } from '../../../src/os/lifecycle/stop.ts'
 import { LoadedKernelModule } from '../../../src/os/runtime/resources/kernel-module.ts'
 import { pause } from '../../../src/timing/pause.ts'
 import { Hardware } from './sandbox-hardware.ts'
-import { ended, installedOn, machineConfig, startMachine } from './sandbox-machine.ts'
+import { ended, installedOn, installerImage, machineConfig, startMachine } from './sandbox-machine.ts'
 import { never, problems, type SandboxNode, unexpected, useSandbox } from './sandbox-node.ts'
 
 useSandbox()
@@ -90,6 +91,28 @@ describe('a machine', () => {
     here.machine.store.put(MachineConfig, 'v1alpha1', machineConfig())
     expect(await ended(here)).toEqual(['reboot'])
     expect((await installedOn(hardware)).next).toBe('a')
+  })
+
+  test('that waits in maintenance is installed with an older release by an administrator only', async () => {
+    const hardware = kept(new Hardware(true))
+    const here = await startMachine(hardware, { from: 'medium' })
+    await until(here, 'maintenance', () => maintenance(here))
+    const methods = releaseMethods(here.machine)
+    const handleOf = (path: string) => methods.find((method) => method.path === `ichor.v1.ReleaseService/${path}`)!.handle
+    const install = async (role: string) => {
+      const pieces = async function* () {
+        yield { data: installerImage('v1.12.9'), sha256: '' }
+      }
+      const { imageName } = (await handleOf('Send')(pieces() as never, {} as never)) as { imageName: string }
+      const request = { imageName, disk: '/dev/vda', wipe: true, reboot: false }
+      const context = { roles: new Set([role]), signal: never } as never
+      await Array.fromAsync(handleOf('Install')(request as never, context) as AsyncIterable<object>)
+      return (await installedOn(hardware)).next
+    }
+    await expect(install('os:reader')).rejects.toThrow('install: v1.12.9 is older than')
+    expect((await installedOn(hardware)).labels).toEqual([])
+    expect(await install('os:admin')).toBe('a')
+    await here.stop()
   })
 
   const installed = async () => {

@@ -9,12 +9,15 @@ import { release } from '../../../src/release.ts'
 import { pause } from '../../../src/timing/pause.ts'
 import { FatVolume } from '../../../src/wire/fat/volume.ts'
 import { config } from '../../os/config/machine.ts'
-import { releaseFiles, signingKey, writeTree } from '../../os/lifecycle/release/installer.ts'
+import { installerLayout, releaseFiles, signingKey, tarOf, writeTree } from '../../os/lifecycle/release/installer.ts'
 import type { Hardware } from './sandbox-hardware.ts'
 import { begin, type Fails, never, problems, type SandboxNode } from './sandbox-node.ts'
 
 const key = signingKey()
 const medium = releaseFiles(release.tag, key)
+
+/** An installer image of this version, as a client uploads it. */
+export const installerImage = (version: string): Buffer => tarOf(installerLayout(releaseFiles(version, key)))
 
 /** What a machine has beyond a container: a disk, a watchdog, modules, rules for udevd. */
 export const machineConfig = (disk = '/dev/vda') => `${config(
