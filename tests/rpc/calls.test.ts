@@ -120,7 +120,7 @@ test('a deadline that no timer can hold leaves a connection its time too', async
   const mute = net.createServer(() => {}).listen(0, '127.0.0.1')
   await new Promise((resolve) => mute.once('listening', resolve))
   const { port } = mute.address() as net.AddressInfo
-  const connecting = connect({ address: `127.0.0.1:${port}`, tls: { ca: '' } })
+  const connecting = connect({ address: `127.0.0.1:${port}`, tls: {} })
   const options = { deadline: 600 * 3_600_000, signal: AbortSignal.timeout(30) }
   expect(await failure(connecting.unary('machine.MachineService/Stats', {}, options))).toEqual(['Canceled', 'canceled while connecting'])
   connecting.close()
