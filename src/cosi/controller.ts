@@ -119,7 +119,12 @@ export interface Controller {
  * Declares a controller; `reconcile` gets handles for exactly the declared inputs and outputs. Their specs are inferred, so
  * the type bounds leave them open.
  */
-export function defineController<const I extends Record<string, Input<any>>, const O extends Record<string, Output<any>>>(declaration: {
+export function defineController<
+  // biome-ignore lint/suspicious/noExplicitAny: the spec of each input is inferred, and handles of `unknown` would fit no reader
+  const I extends Record<string, Input<any>>,
+  // biome-ignore lint/suspicious/noExplicitAny: the spec of each output is inferred, and handles of `unknown` would fit no writer
+  const O extends Record<string, Output<any>>,
+>(declaration: {
   name: string
   inputs: I
   outputs: O

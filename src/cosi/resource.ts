@@ -48,7 +48,8 @@ export interface ResourceType<S = unknown> {
   redacted?(spec: S): S
 }
 
-/** A type with any spec, for lists of types. With `unknown` no type would fit, since `redacted` takes a spec. */
+/** A type with any spec, for lists of types. */
+// biome-ignore lint/suspicious/noExplicitAny: with `unknown` no type would fit, since `redacted` takes a spec
 export type AnyResourceType = ResourceType<any>
 
 /** The spec of a resource type. */

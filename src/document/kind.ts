@@ -11,10 +11,8 @@ export interface Reporter {
 /** Where a configuration is used: on bare metal, in a cloud, or in a container. */
 export type Mode = 'metal' | 'cloud' | 'container'
 
-/**
- * A kind of document, as built by `defineDocument`. Lists of kinds use `any`: `unknown` would fit no kind, since rules take a
- * document.
- */
+/** A kind of document, as built by `defineDocument`. */
+// biome-ignore lint/suspicious/noExplicitAny: lists hold kinds with any document, and `unknown` would fit none, since rules take one
 export interface DocumentKind<T = any> {
   readonly kind: string
   readonly apiVersion: string

@@ -49,14 +49,15 @@ export function integer(value: Uint8Array | number): Uint8Array {
       ? Buffer.from([(value >>> 24) & 255, (value >>> 16) & 255, (value >>> 8) & 255, value & 255])
       : Buffer.from(value)
   while (bytes.length > 1 && bytes[0] === 0) bytes = bytes.subarray(1)
-  return element(tags.integer, bytes[0]! & 0x80 ? Buffer.concat([Buffer.from([0]), bytes]) : bytes)
+  const [high = 0] = bytes
+  return element(tags.integer, high & 0x80 ? Buffer.concat([Buffer.from([0]), bytes]) : bytes)
 }
 
 /** OBJECT IDENTIFIER from its dotted form. */
 export function oid(dotted: string): Uint8Array {
-  const [first, second, ...rest] = dotted.split('.').map(Number)
+  const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number)
   const octets: number[] = []
-  for (const arc of [first! * 40 + second!, ...rest]) {
+  for (const arc of [first * 40 + second, ...rest]) {
     const groups = [arc & 0x7f]
     for (let high = Math.floor(arc / 128); high > 0; high = Math.floor(high / 128)) groups.unshift((high & 0x7f) | 0x80)
     octets.push(...groups)
@@ -198,7 +199,8 @@ export class DerReader {
   /** A BIT STRING's bytes; unused bits are zero in DER. */
   bits(): Uint8Array {
     const { content } = this.next(tags.bitString)
-    if (content.length === 0 || content[0]! > 7) this.fail('bit string without a count of unused bits')
+    const [unused] = content
+    if (unused === undefined || unused > 7) this.fail('bit string without a count of unused bits')
     return content.subarray(1)
   }
 

@@ -96,9 +96,9 @@ export function readAdv(bytes: Uint8Array): Map<number, Uint8Array> {
   if (copy.readUInt32LE(4) !== advSum(copy)) throw new DecodeError('ADV', 4, 'its sum is wrong')
   const values = new Map<number, Uint8Array>()
   for (let at = adv.data; at + 1 < adv.end; ) {
-    const tag = copy[at]!
+    const tag = copy.readUInt8(at)
     if (tag === 0) break
-    const length = copy[at + 1]!
+    const length = copy.readUInt8(at + 1)
     if (at + 2 + length > adv.end) throw new DecodeError('ADV', at, 'a value that goes beyond the end')
     values.set(tag, new Uint8Array(copy.subarray(at + 2, at + 2 + length)))
     at += 2 + length

@@ -51,8 +51,9 @@ export function smbiosFields({ bytes, strings }: SmbiosStructure) {
       if (!fits(offset, 16)) return undefined
       const raw = bytes.subarray(offset, offset + 16)
       if (raw.every((byte) => byte === 0) || raw.every((byte) => byte === 0xff)) return undefined
+      const view = new DataView(raw.buffer, raw.byteOffset)
       const order = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15]
-      const hex = Buffer.from(order.map((index) => raw[index]!)).toString('hex')
+      const hex = Buffer.from(order.map((index) => view.getUint8(index))).toString('hex')
       return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
     },
   }

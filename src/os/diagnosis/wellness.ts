@@ -1,5 +1,5 @@
 /** The health that resources report themselves: which of them have a problem, its description, and what it depends on. */
-import type { AnyResourceType, Resource } from '../../cosi/resource.ts'
+import type { AnyResourceType, Resource, ResourceType } from '../../cosi/resource.ts'
 import { lastWords } from '../../supervise/last-words.ts'
 import { NodeStatus } from '../k8s/resources/node.ts'
 import { StaticPodStatus } from '../k8s/resources/static-pod.ts'
@@ -23,7 +23,7 @@ export interface Complaint {
   readonly behind: readonly Target[]
 }
 
-type Judge = (spec: any, id: string) => Complaint[]
+type Judge<S> = (spec: S, id: string) => Complaint[]
 
 const complaint = (sentence: string, behind: readonly Target[] = [], rest: Partial<Complaint> = {}): Complaint => ({
   sentence,
@@ -31,9 +31,11 @@ const complaint = (sentence: string, behind: readonly Target[] = [], rest: Parti
   ...rest,
 })
 
-const judges: Readonly<Record<string, Judge>> = {
-  [TimeStatus.type]: ({ synced }) => (synced ? [] : [complaint('the clock is not in step with a time server yet')]),
-  [NetworkStatus.type]: (spec) =>
+const judged = <S>({ type }: ResourceType<S>, judge: Judge<S>): [string, Judge<unknown>] => [type, (spec, id) => judge(spec as S, id)]
+
+const judges = new Map<string, Judge<unknown>>([
+  judged(TimeStatus, ({ synced }) => (synced ? [] : [complaint('the clock is not in step with a time server yet')])),
+  judged(NetworkStatus, (spec) =>
     (
       [
         ['addressReady', 'no routed address is set'],
@@ -44,20 +46,24 @@ const judges: Readonly<Record<string, Judge>> = {
     )
       .filter(([key]) => !spec[key])
       .map(([, sentence]) => complaint(sentence)),
-  [NodeStatus.type]: ({ nodeReady }, id) =>
+  ),
+  judged(NodeStatus, ({ nodeReady }, id) =>
     nodeReady ? [] : [complaint(`Kubernetes reports that node "${id}" is not ready`, [service('kubelet')])],
-  [Service.type]: ({ running, healthy, unknown }, id) =>
+  ),
+  judged(Service, ({ running, healthy, unknown }, id) =>
     running && (healthy || unknown) ? [] : [complaint(`service "${id}" is not healthy`)],
-  [StaticPodStatus.type]: (status, id) => podComplaints(status, id).map((one) => ({ ...one, behind: neededBy(id) })),
-  [MachineStatus.type]: ({ status, stage }) =>
+  ),
+  judged(StaticPodStatus, (status, id) => podComplaints(status as PodStatus, id).map((one) => ({ ...one, behind: neededBy(id) }))),
+  judged(MachineStatus, ({ status, stage }) =>
     status.ready
       ? []
-      : status.unmetConditions.map((unmet: Unmet, at: number) => machineComplaint(unmet, at === 0 ? `it is ${stage} and not ready: ` : '')),
-}
+      : status.unmetConditions.map((unmet, at) => machineComplaint(unmet, at === 0 ? `it is ${stage} and not ready: ` : '')),
+  ),
+])
 
 /** The problems that a resource reports; nothing when it is healthy or does not report its health. */
 export function complaintsOf({ metadata, spec }: Resource): Complaint[] {
-  const judge = judges[metadata.type]
+  const judge = judges.get(metadata.type)
   if (judge) return judge(spec, metadata.id)
   const fields = spec as Record<string, unknown> | null
   if (typeof fields !== 'object' || fields === null) return []

@@ -123,8 +123,7 @@ export class Dhcp4Options {
     const bytes = this.options.get(dhcp4Option.routes)
     if (!bytes) return undefined
     const routes: Dhcp4Route[] = []
-    for (let at = 0; at < bytes.length; ) {
-      const bits = bytes[at]!
+    for (let at = 0, bits = bytes[at]; bits !== undefined; bits = bytes[at]) {
       const significant = Math.ceil(bits / 8)
       if (bits > 32 || at + 1 + significant + 4 > bytes.length) return undefined
       const destination = new Uint8Array(4)

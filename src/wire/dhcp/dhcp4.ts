@@ -78,7 +78,7 @@ export function readDhcp4(bytes: Uint8Array): Dhcp4Message {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const operation = bytes[0]
   if (operation !== 1 && operation !== 2) throw new DecodeError('DHCPv4 message', 0, `operation ${operation}`)
-  const macLength = bytes[2]!
+  const macLength = view.getUint8(2)
   if (macLength > 16) throw new DecodeError('DHCPv4 message', 2, `a hardware address of ${macLength} bytes`)
   if (!cookie.equals(bytes.subarray(fixedLength, fixedLength + 4))) throw new DecodeError('DHCPv4 message', fixedLength, 'no magic cookie')
   const ip = (at: number) => formatIp(bytes.subarray(at, at + 4))
@@ -109,8 +109,8 @@ function readAllOptions(bytes: Uint8Array): Map<number, Uint8Array> {
 function readOptions(bytes: Uint8Array, base: number, into: Map<number, Uint8Array>): void {
   let total = 0
   for (let at = 0; at < bytes.length; ) {
-    const number = bytes[at]!
-    if (number === end) return
+    const number = bytes[at]
+    if (number === undefined || number === end) return
     if (number === pad) {
       at++
       continue

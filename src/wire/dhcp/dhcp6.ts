@@ -128,11 +128,12 @@ export function writeAssociation(id: number, addresses: readonly string[]): Uint
 }
 
 function readStatus(bytes: Uint8Array | undefined): Dhcp6Association['status'] {
-  if (!bytes || bytes.length < 2) return success
+  const [high, low] = bytes ?? []
+  if (!bytes || high === undefined || low === undefined) return success
   const message = Buffer.from(bytes.subarray(2))
     .toString()
     .replaceAll(/[^\x20-\x7e]/g, '?')
-  return { code: (bytes[0]! << 8) | bytes[1]!, message }
+  return { code: (high << 8) | low, message }
 }
 
 function readAssociation(bytes: Uint8Array): Dhcp6Association {

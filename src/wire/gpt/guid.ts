@@ -11,7 +11,8 @@ export const noGuid = '00000000-0000-0000-0000-000000000000'
 /** Formats 16 bytes in lower case. */
 export function readGuid(bytes: Uint8Array, at = 0): string {
   if (at + size > bytes.length) throw new DecodeError('GUID', at, 'fewer than 16 bytes')
-  const hex = Buffer.from(order.map((index) => bytes[at + index]!)).toString('hex')
+  const view = new DataView(bytes.buffer, bytes.byteOffset + at, size)
+  const hex = Buffer.from(order.map((index) => view.getUint8(index))).toString('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
@@ -21,6 +22,6 @@ export function writeGuid(text: string): Uint8Array {
   if (!form.test(plain)) throw new DecodeError('GUID', 0, `${JSON.stringify(text)} is not a GUID`)
   const read = Buffer.from(plain.replaceAll('-', ''), 'hex')
   const bytes = new Uint8Array(size)
-  for (const [index, place] of order.entries()) bytes[place] = read[index]!
+  for (const [index, place] of order.entries()) bytes[place] = read.readUInt8(index)
   return bytes
 }

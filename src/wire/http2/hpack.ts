@@ -72,8 +72,7 @@ class Table {
   }
 
   #evict(room: number): void {
-    while (this.#size > Math.max(0, room)) {
-      const entry = this.#entries[this.#first]!
+    for (let entry = this.#entries[this.#first]; entry && this.#size > Math.max(0, room); entry = this.#entries[this.#first]) {
       this.#evicted?.(entry, this.#dropped + this.#first)
       this.#first++
       this.#size -= sizeOf(entry)
@@ -102,8 +101,7 @@ export class HpackDecoder {
     this.#block = block
     this.#at = 0
     let begun = false
-    while (this.#at < block.length) {
-      const first = block[this.#at]!
+    for (let first = block[0]; first !== undefined; first = block[this.#at]) {
       if (first & 0x80) {
         const { name, value } = this.#entry(this.#integer(7))
         take(name, value)
@@ -134,15 +132,20 @@ export class HpackDecoder {
   /** RFC 7541, section 5.1; at most 28 bits more than the prefix. */
   #integer(prefix: number): number {
     const most = (1 << prefix) - 1
-    let value = this.#block[this.#at++]! & most
+    let value = this.#byte() & most
     if (value < most) return value
     for (let shift = 0; ; shift += 7) {
-      const byte = this.#block[this.#at++]
-      if (byte === undefined || shift > 21)
-        throw new ConnectionError('COMPRESSION_ERROR', 'number in a header block is cut off or too long')
+      const byte = this.#byte()
+      if (shift > 21) throw new ConnectionError('COMPRESSION_ERROR', numberProblem)
       value += (byte & 0x7f) << shift
       if ((byte & 0x80) === 0) return value
     }
+  }
+
+  #byte(): number {
+    const byte = this.#block[this.#at++]
+    if (byte === undefined) throw new ConnectionError('COMPRESSION_ERROR', numberProblem)
+    return byte
   }
 
   #text(): string {
@@ -155,6 +158,8 @@ export class HpackDecoder {
     return text
   }
 }
+
+const numberProblem = 'number in a header block is cut off or too long'
 
 /** Names whose values differ from call to call: they are not added to the table. */
 const changing = new Set([
@@ -172,8 +177,7 @@ const secret = new Set(['authorization', 'proxy-authorization', 'cookie', 'set-c
 
 /** The first index of each name in the static table, and those of its values. */
 const staticHeaders = new Map<string, { first: number; values: Map<string, number> }>()
-for (let index = staticTable.length - 1; index > 0; index--) {
-  const { name, value } = staticTable[index]!
+for (const [index, { name, value }] of [...staticTable.entries()].slice(1).reverse()) {
   const values = staticHeaders.get(name)?.values ?? new Map<string, number>()
   staticHeaders.set(name, { first: index, values: values.set(value, index) })
 }

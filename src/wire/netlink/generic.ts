@@ -16,8 +16,9 @@ export function writeGeneric(command: number, version: number, attributes: reado
 
 /** Decodes a message of a family. */
 export function readGeneric(body: Uint8Array, what: string): { command: number; attributes: AttributeReader } {
-  if (body.length < headerLength) throw new DecodeError(what, 0, `${body.length} bytes`)
-  return { command: body[0]!, attributes: new AttributeReader(body.subarray(headerLength), what, headerLength) }
+  const [command] = body
+  if (command === undefined || body.length < headerLength) throw new DecodeError(what, 0, `${body.length} bytes`)
+  return { command, attributes: new AttributeReader(body.subarray(headerLength), what, headerLength) }
 }
 
 /** Encodes a request for the number of a family. */

@@ -73,7 +73,7 @@ export function changedTable({ type, body }: { type: number; body: Uint8Array })
 /** User data is a list of type, length and bytes; nft(8) stores its comment there. */
 function commentOf(data: Uint8Array | undefined): string {
   for (let at = 0; data && at + 2 <= data.length; ) {
-    const [kind, length] = [data[at]!, data[at + 1]!]
+    const [kind, length = 0] = data.subarray(at)
     const piece = data.subarray(at + 2, at + 2 + length)
     if (kind === commentData) return Buffer.from(piece.at(-1) === 0 ? piece.subarray(0, -1) : piece).toString()
     at += 2 + length

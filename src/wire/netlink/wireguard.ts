@@ -160,14 +160,16 @@ export function writeWireguard({ index, privateKey, listenPort, firewallMark, pe
   if (privateKey !== undefined) head.push(attribute(DEVICE.privateKey, keyBytes(privateKey)))
   if (listenPort !== undefined) head.push(u16(DEVICE.listenPort, listenPort))
   if (firewallMark !== undefined) head.push(u32(DEVICE.mark, firewallMark))
-  const groups: Uint8Array[][] = [[]]
+  let last: Uint8Array[] = []
+  const groups = [last]
   let size = 0
   for (const peer of peers.map(writePeer)) {
     if (size + peer.length > maxPerMessage) {
-      groups.push([])
+      last = []
+      groups.push(last)
       size = 0
     }
-    groups.at(-1)!.push(peer)
+    last.push(peer)
     size += peer.length
   }
   return groups.map((group, number) =>

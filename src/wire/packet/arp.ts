@@ -33,7 +33,7 @@ export function readArp(bytes: Uint8Array): Arp {
   if (bytes.length < length) throw new DecodeError('ARP', bytes.length, 'too short')
   if (!Buffer.from(bytes.subarray(0, 6)).equals(Buffer.from([0, 1, 8, 0, 6, 4])))
     throw new DecodeError('ARP', 0, 'not of Ethernet and IPv4')
-  const operation = (bytes[6]! << 8) | bytes[7]!
+  const operation = new DataView(bytes.buffer, bytes.byteOffset).getUint16(6)
   if (operation !== 1 && operation !== 2) throw new DecodeError('ARP', 6, `operation ${operation}`)
   return {
     operation: operation === 1 ? 'request' : 'reply',
@@ -56,7 +56,7 @@ export const arpAnnouncement = (mac: string, ip: string): Uint8Array =>
 export function neighbourAdvertisement(mac: string, ip: string): Uint8Array {
   const [hardware, address] = [parseMac(mac), parseIp(ip)]
   if (hardware?.length !== 6 || address?.length !== 16) throw new RangeError(`"${mac}", "${ip}": no Ethernet and IPv6 address`)
-  const everybody = parseIp('ff02::1')!
+  const everybody = Buffer.from('ff020000000000000000000000000001', 'hex')
   const override = 0x20
   const body = Buffer.concat([Buffer.from([136, 0, 0, 0, override, 0, 0, 0]), address, Buffer.from([2, 1]), hardware])
   const pseudo = Buffer.concat([address, everybody, Buffer.from([0, 0, 0, body.length, 0, 0, 0, 58])])

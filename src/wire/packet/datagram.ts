@@ -73,11 +73,12 @@ export function writeDatagram(datagram: Datagram, { hops = 64 } = {}): Uint8Arra
 /** Decodes an IP packet with a complete datagram. Throws DecodeError for any other. */
 export function readDatagram(bytes: Uint8Array): Datagram {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const version = bytes.length > 0 ? bytes[0]! >> 4 : 0
+  const [first = 0] = bytes
+  const version = first >> 4
   if (version !== 4 && version !== 6) throw new DecodeError('datagram', 0, `IP version ${version}`)
   const least = version === 4 ? ip4Header : ip6Header
   if (bytes.length < least + udpHeader) throw new DecodeError('datagram', bytes.length, 'too short')
-  const header = version === 4 ? (bytes[0]! & 15) * 4 : ip6Header
+  const header = version === 4 ? (first & 15) * 4 : ip6Header
   const end = version === 4 ? view.getUint16(2) : ip6Header + view.getUint16(4)
   if (header < least || end > bytes.length || end < header + udpHeader)
     throw new DecodeError('datagram', 2, `length ${end} of ${bytes.length} bytes`)

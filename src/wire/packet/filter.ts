@@ -146,15 +146,17 @@ class Parser {
   }
 
   #or(depth: number): Node {
-    const any = [this.#and(depth)]
+    const first = this.#and(depth)
+    const any = [first]
     while (this.#takes('or')) any.push(this.#and(depth))
-    return any.length === 1 ? any[0]! : { any }
+    return any.length === 1 ? first : { any }
   }
 
   #and(depth: number): Node {
-    const all = [this.#one(depth)]
+    const first = this.#one(depth)
+    const all = [first]
     while (this.#takes('and')) all.push(this.#one(depth))
-    return all.length === 1 ? all[0]! : { all }
+    return all.length === 1 ? first : { all }
   }
 
   #one(depth: number): Node {
@@ -244,9 +246,10 @@ function compile(node: Node): FilterInstruction[] {
   steps.push({ op: give, k: 0 })
   return limited(
     steps.map(({ op, k, yes: to, no: otherwise }, index): FilterInstruction => {
-      const [jt, jf] = [to, otherwise].map((label) => (label?.at === undefined ? 0 : label.at - index - 1))
-      if (jt! > 255 || jf! > 255) throw new FilterError('filter is too long: a jump within it is further than 255 instructions')
-      return [op, jt!, jf!, k]
+      const distance = (label: Label | undefined) => (label?.at === undefined ? 0 : label.at - index - 1)
+      const [jt, jf] = [distance(to), distance(otherwise)]
+      if (jt > 255 || jf > 255) throw new FilterError('filter is too long: a jump within it is further than 255 instructions')
+      return [op, jt, jf, k]
     }),
   )
 }

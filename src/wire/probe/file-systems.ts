@@ -51,10 +51,10 @@ const vfat: Probe = (view) => {
   const block = buffer(view.bytes(0, 512))
   if (block?.readUInt16LE(510) !== 0xaa55) return undefined
   const sectorSize = block.readUInt16LE(11)
-  const perCluster = block[13]!
+  const perCluster = block.readUInt8(13)
   const reserved = block.readUInt16LE(14)
-  const tables = block[16]!
-  const media = block[21]!
+  const tables = block.readUInt8(16)
+  const media = block.readUInt8(21)
   if (!isPower(sectorSize, 512, 4096) || !isPower(perCluster, 1, 128) || reserved === 0 || tables === 0 || tables > 2) return undefined
   if (media !== 0xf0 && media < 0xf8) return undefined
   const wide = block.readUInt16LE(22) === 0

@@ -11,7 +11,7 @@ export function mbrKind(view: DeviceView): 'mbr' | 'protective' | undefined {
   const entries = [0, 1, 2, 3].map((index) => bytes.subarray(446 + index * 16, 462 + index * 16))
   // Other boot sectors have code where the entries would be.
   if (entries.some((entry) => entry[0] !== 0 && entry[0] !== 0x80)) return undefined
-  const types = entries.map((entry) => entry[4]!).filter((type) => type !== 0)
+  const types = entries.map((entry) => entry[4]).filter((type) => type !== 0)
   if (types.length === 0) return undefined
   return types.includes(protective) ? 'protective' : 'mbr'
 }

@@ -67,12 +67,17 @@ const upper = [0x41, 0x5a]
 const lower = [0x61, 0x7a]
 const space = [0x09, 0x0a, 0x0c, 0x0d, 0x20, 0x20]
 
+const word = [...digit, ...upper, 0x5f, 0x5f, ...lower]
+
 /** Classes of one letter after a backslash; the capital letter is the complement. */
-export const perlClasses: Readonly<Record<string, Ranges>> = {
-  d: digit,
-  w: [...digit, ...upper, 0x5f, 0x5f, ...lower],
-  s: space,
-}
+export const perlClasses: ReadonlyMap<string, Ranges> = new Map([
+  ['d', digit],
+  ['D', inverse(digit)],
+  ['w', word],
+  ['W', inverse(word)],
+  ['s', space],
+  ['S', inverse(space)],
+])
 
 /** Named classes within brackets: `[[:alpha:]]`. */
 export const posixClasses: Readonly<Record<string, Ranges>> = {
@@ -88,6 +93,6 @@ export const posixClasses: Readonly<Record<string, Ranges>> = {
   punct: [0x21, 0x2f, 0x3a, 0x40, 0x5b, 0x60, 0x7b, 0x7e],
   space: [0x09, 0x0d, 0x20, 0x20],
   upper,
-  word: perlClasses.w!,
+  word,
   xdigit: [...digit, 0x41, 0x46, 0x61, 0x66],
 }

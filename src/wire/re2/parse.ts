@@ -57,10 +57,11 @@ class Parser {
     if (depth > deepest) throw new PatternError('expression nests too deeply', this.pattern)
     const before = this.#flags
     this.#flags = flags
-    const parts = [this.#sequence(depth)]
+    const first = this.#sequence(depth)
+    const parts = [first]
     while (this.#take('|')) parts.push(this.#sequence(depth))
     this.#flags = before
-    return parts.length === 1 ? parts[0]! : { kind: 'choice', parts }
+    return parts.length === 1 ? first : { kind: 'choice', parts }
   }
 
   #sequence(depth: number): Node {
@@ -70,7 +71,8 @@ class Parser {
       const part = this.#atom(depth)
       if (part) parts.push(this.#repeated(part, start))
     }
-    return parts.length === 1 ? parts[0]! : { kind: 'sequence', parts }
+    const [only] = parts
+    return only && parts.length === 1 ? only : { kind: 'sequence', parts }
   }
 
   #repeated(part: Node, start: number): Node {
@@ -147,10 +149,8 @@ class Parser {
 
   /** A class such as `\d`, or `\D`. */
   #perl(): Ranges | undefined {
-    const match = this.#match(/\\([dwsDWS])/y)
-    if (!match) return undefined
-    const ranges = perlClasses[match[1]!.toLowerCase()]!
-    return match[1] === match[1]!.toLowerCase() ? ranges : inverse(ranges)
+    const [, letter = ''] = this.#match(/\\([dwsDWS])/y) ?? []
+    return perlClasses.get(letter)
   }
 
   /** An escaped character. */
@@ -162,7 +162,7 @@ class Parser {
     const [, short, long, octal, control, mark] = match ?? []
     const code = short ?? long ?? octal
     const value =
-      code !== undefined ? Number.parseInt(code, octal ? 8 : 16) : control ? controls[control]! : mark ? mark.charCodeAt(0) : largest + 1
+      code !== undefined ? Number.parseInt(code, octal ? 8 : 16) : ((control ? controls[control] : mark?.charCodeAt(0)) ?? largest + 1)
     if (value > largest)
       throw this.#at > start || start + 1 < this.pattern.length
         ? new PatternError('invalid escape sequence', this.pattern.slice(start, Math.max(this.#at, start + 2)))
@@ -187,9 +187,10 @@ class Parser {
   #member(start: number): Ranges {
     const posix = this.#match(/\[:(\^?)(\w+):\]/y)
     if (posix) {
-      const ranges = Object.hasOwn(posixClasses, posix[2]!) ? posixClasses[posix[2]!]! : undefined
-      if (!ranges) throw new PatternError('invalid character class range', posix[0])
-      return posix[1] ? inverse(normal(ranges)) : ranges
+      const [whole, not, name = ''] = posix
+      const ranges = Object.hasOwn(posixClasses, name) ? posixClasses[name] : undefined
+      if (!ranges) throw new PatternError('invalid character class range', whole)
+      return not ? inverse(normal(ranges)) : ranges
     }
     const perl = this.#perl()
     if (perl) return perl
@@ -208,7 +209,8 @@ class Parser {
   }
 
   #character(): number {
-    const code = this.pattern.codePointAt(this.#at)!
+    const code = this.pattern.codePointAt(this.#at)
+    if (code === undefined) throw new PatternError('missing character at end of expression', '')
     this.#at += code > 0xffff ? 2 : 1
     return code
   }
