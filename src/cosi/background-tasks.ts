@@ -34,8 +34,9 @@ export class BackgroundTasks {
       .then(() => report())
       .catch((error) => {
         if (abort.signal.aborted) return
-        report(error)
-        const { message, inRow } = troubles.get(key)!
+        const trouble = nextTrouble(troubles.get(key), error, clock)
+        troubles.set(key, trouble)
+        const { message, inRow } = trouble
         log.warn('background task failed', { task: key, error: message })
         setTimeout(wake, Math.min(longestPause, firstPause * 2 ** Math.min(8, inRow)))
       })

@@ -92,8 +92,9 @@ function compare(before: Map<string, Resource>, after: Map<string, Resource>, li
   const consequences: Consequence[] = []
   for (const key of [...new Set([...before.keys(), ...after.keys()])].sort()) {
     const [old, now] = [before.get(key), after.get(key)]
-    if (old && now && Bun.deepEquals(old.spec, now.spec)) continue
-    const { namespace, id, owner, type: name } = (now ?? old)!.metadata
+    const either = now ?? old
+    if (!either || (old && now && Bun.deepEquals(old.spec, now.spec))) continue
+    const { namespace, id, owner, type: name } = either.metadata
     const known = live.type(name)
     if (!known) continue
     const what = !old ? 'created' : now ? 'updated' : 'removed'

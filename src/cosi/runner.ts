@@ -113,8 +113,8 @@ export class Runner {
 
   async #round(): Promise<void> {
     const { controller, state, log } = this
-    const puts = new Map<Output, Map<string, Put>>(Object.values(controller.outputs).map((output) => [output, new Map()]))
-    const retained = new Map<Output, Set<string>>(Object.values(controller.outputs).map((output) => [output, new Set()]))
+    const puts = new Map<Output, Map<string, Put>>()
+    const retained = new Map<Output, Set<string>>()
     const named = new Set<string>()
     const requested = new Set<string>()
     const missing = new Map<string, Missing>()
@@ -142,8 +142,12 @@ export class Runner {
       },
     }
     for (const [key, input] of Object.entries<Input>(controller.inputs)) round[key] = recording(readerOf(store, input), input, missing)
-    for (const [key, output] of Object.entries<Output>(controller.outputs))
-      round[key] = writerOf(store, output, puts.get(output)!, retained.get(output)!)
+    for (const [key, output] of Object.entries<Output>(controller.outputs)) {
+      const [written, kept] = [new Map<string, Put>(), new Set<string>()]
+      puts.set(output, written)
+      retained.set(output, kept)
+      round[key] = writerOf(store, output, written, kept)
+    }
     state.rounds++
     const began = clock.elapsed()
     state.roundSince = { time: clock.now(), elapsed: began }
@@ -277,7 +281,7 @@ export class Runner {
       const { type, namespace } = output
       for (const { metadata } of store.list(type, { namespace })) {
         if (metadata.owner !== owner) continue
-        const gone = metadata.phase === 'tearingDown' || !(wanted.has(metadata.id) || retained.get(output)!.has(metadata.id))
+        const gone = metadata.phase === 'tearingDown' || !(wanted.has(metadata.id) || retained.get(output)?.has(metadata.id))
         if (!gone) continue
         if (store.teardown(type, metadata.id, { namespace, owner })) store.destroy(type, metadata.id, { namespace, owner })
         else clean = false

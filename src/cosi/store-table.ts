@@ -59,6 +59,13 @@ export class Table {
 
   constructor(readonly failed: (error: unknown) => void) {}
 
+  /** The event at a position that the ring holds. */
+  at(position: number): StoreEvent {
+    const event = this.ring[position % capacity]
+    if (!event) throw new StoreError('overrun', `watch: event ${position} is not kept`)
+    return event
+  }
+
   emit(event: StoreEvent): void {
     this.ring[event.bookmark % capacity] = event
     // A copy, because a callback may add or remove subscribers.
@@ -90,7 +97,7 @@ export class Table {
       throw new StoreError('overrun', `watch: bookmark ${after} is not among the events that are kept, list and watch again`)
     const past: StoreEvent[] = []
     for (let at = after === undefined ? this.oldest : after + 1; at < this.next; at++)
-      past.push(...asSeen(this.ring[at % capacity]!, options))
+      past.push(...asSeen(this.at(at), options))
     return tail === undefined ? past : past.slice(-tail)
   }
 }
@@ -115,7 +122,7 @@ export async function* watchTable(
         // Near the ring's end an event could be overwritten between two reads: fail a little earlier.
         if (position < table.oldest + (table.next > capacity ? gap : 0))
           throw new StoreError('overrun', `watch "${type}": the reader is ${table.next - position} events behind, watch again`)
-        const event = table.ring[position % capacity]!
+        const event = table.at(position)
         position++
         for (const seen of asSeen(event, options)) yield seen
         continue

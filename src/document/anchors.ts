@@ -21,7 +21,8 @@ function lastBefore(anchored: readonly Anchored[], offset: number): Anchored | u
   let [low, high] = [0, anchored.length]
   while (low < high) {
     const middle = (low + high) >> 1
-    if (anchored[middle]!.offset < offset) low = middle + 1
+    const node = anchored[middle]
+    if (node && node.offset < offset) low = middle + 1
     else high = middle
   }
   return anchored[low - 1]

@@ -28,8 +28,8 @@ function lift(token: CST.Token | null | undefined): CST.SourceToken[] {
   if (token?.type !== 'block-map' && token?.type !== 'block-seq') return []
   const collection = token as unknown as Collection
   const { items, indent } = collection
-  for (let index = 0; index < items.length; index++) {
-    const lifted = lift(items[index]!.value)
+  for (const [index, { value }] of items.entries()) {
+    const lifted = lift(value)
     if (lifted.length === 0) continue
     const next = items[index + 1]
     if (next) next.start.unshift(...lifted)
@@ -40,7 +40,7 @@ function lift(token: CST.Token | null | undefined): CST.SourceToken[] {
   const first = last.start.findIndex((each) => each.type === 'comment' && each.indent < indent)
   if (first < 0 || last.start.some((each) => !['comment', 'newline', 'space'].includes(each.type))) return []
   let from = first
-  while (from > 0 && last.start[from - 1]!.type === 'space') from--
+  while (last.start[from - 1]?.type === 'space') from--
   const lifted = last.start.splice(from)
   if (last.start.length === 0) items.pop()
   return lifted

@@ -159,7 +159,7 @@ class Walk {
       case 'record':
         return isMap(node) ? this.#map(node, path, undefined, schema.value) : this.#refuse(node, schema, path)
       case 'array':
-        return isSeq(node) ? this.#list(node.items, path, schema.item!) : this.#refuse(node, schema, path)
+        return isSeq(node) && schema.item ? this.#list(node.items, path, schema.item) : this.#refuse(node, schema, path)
       case 'unknown':
         if (isMap(node)) return this.#map(node, path, undefined, schema as unknown as Schema)
         if (isSeq(node)) return this.#list(node.items, path, schema as unknown as Schema)

@@ -15,7 +15,7 @@ const sizes: Record<string, number> = {
 
 /** Bytes of a size such as "10GiB", "1.5 TB" or "4096"; undefined when it is malformed. */
 export function parseByteSize(size: string): number | undefined {
-  const match = /^(\d+(?:\.\d+)?)\s*([A-Za-z]{0,3})$/.exec(size.trim())
-  const unit = match && sizes[match[2]!.toLowerCase()]
-  return unit ? Math.round(Number(match[1]) * unit) : undefined
+  const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)\s*([A-Za-z]{0,3})$/.exec(size.trim()) ?? []
+  const bytes = sizes[unit.toLowerCase()]
+  return amount && bytes ? Math.round(Number(amount) * bytes) : undefined
 }

@@ -17,9 +17,9 @@ export function plainNumber(source: string): number | undefined {
   if (!/^[-+.\d]/.test(text) || source.startsWith('_')) return undefined
   const whole = /^([-+]?)(0x[0-9a-fA-F]+|0o?[0-7]+|0b[01]+|0|[1-9]\d*)$/.exec(text)
   if (whole) {
-    const digits = whole[2]!
+    const [, sign, digits = ''] = whole
     const value = Number(/^0[0-7]+$/.test(digits) ? `0o${digits.slice(1)}` : digits)
-    return whole[1] === '-' ? -value : value
+    return sign === '-' ? -value : value
   }
   if (/^[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?$/.test(text)) return Number(text)
   const special = /^([-+]?)\.(inf|Inf|INF)$/.exec(text)

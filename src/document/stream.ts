@@ -90,8 +90,8 @@ export function positionOf(lines: LineCounter, offset: number): { line: number; 
 }
 
 function place(text: string, offset: number): { line: number; column: number } {
-  const before = text.slice(0, offset).split('\n')
-  return { line: before.length, column: before.at(-1)!.length + 1 }
+  const before = text.slice(0, offset)
+  return { line: before.split('\n').length, column: before.length - before.lastIndexOf('\n') }
 }
 
 const hex = (character: string) => character.charCodeAt(0).toString(16).padStart(2, '0')

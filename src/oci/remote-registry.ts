@@ -79,7 +79,8 @@ export class RemoteRegistry {
     const digest = sha256(bytes)
     if (reference.digest && reference.digest !== digest)
       throw new RegistryError(`manifest of "${formatReference(reference)}" does not match: its digest is ${digest}`, 'broken')
-    return { digest, mediaType: (response.headers.get('content-type') ?? '').split(';')[0]!.trim(), bytes }
+    const [mediaType = ''] = (response.headers.get('content-type') ?? '').split(';')
+    return { digest, mediaType: mediaType.trim(), bytes }
   }
 
   /** The bytes of a blob as they arrive; the last chunk is yielded only after the digest was verified. */

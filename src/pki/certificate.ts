@@ -127,7 +127,7 @@ interface ToSign {
 function sign(key: KeyPair, { now, lifetime, ...fields }: ToSign): string {
   const algorithm = signatureAlgorithmOf[key.kind]
   const serial = randomBytes(16)
-  serial[0] = (serial[0]! & 0x7f) | 0x40
+  serial.writeUInt8((serial.readUInt8() & 0x7f) | 0x40)
   const notBefore = new Date(now.getTime() - backdate)
   const tbs = encodeTbsCertificate({ ...fields, serial, algorithm, notBefore, notAfter: new Date(now.getTime() + lifetime) })
   return encodePem(pemLabels.certificate, encodeSigned(tbs, algorithm, signWith(key, tbs)))

@@ -18,7 +18,7 @@ export async function newSigningPair(commonName: string, now = new Date()): Prom
   const key = await newRsaKey(bits)
   const subject = { commonName }
   const serial = randomBytes(16)
-  serial[0] = (serial[0]! & 0x7f) | 0x40
+  serial.writeUInt8((serial.readUInt8() & 0x7f) | 0x40)
   const tbs = encodeTbsCertificate({
     serial,
     algorithm,

@@ -68,13 +68,13 @@ export function operate(operation: Operation, find: (pointer: string) => Place):
     throw new ConfigError([{ message: `JSON patch "${op} ${path}": ${detail}` }])
   }
   const place = find(path)
-  if (op === 'add') add(place, value!, refuse)
+  if (op === 'add') add(place, value ?? refuse('it has no value'), refuse)
   else if (op === 'remove') remove(place, refuse)
-  else if (op === 'replace') put(place, value!, refuse)
+  else if (op === 'replace') put(place, value ?? refuse('it has no value'), refuse)
   else if (op === 'test') {
     if (!sameNode(read(place, refuse), value)) refuse('the value there is another one')
   } else {
-    const source = find(from!)
+    const source = find(from ?? refuse('it has no "from"'))
     const taken = detach(read(source, refuse) as Node, source.document as Document)
     if (op === 'move') remove(source, refuse)
     add(place, taken, refuse)

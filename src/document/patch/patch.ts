@@ -42,9 +42,10 @@ export function applyPatch(documents: YamlDocument[], patch: Patch, { identify }
       const other = identify(document)
       return other.kind === kind && other.name === name
     })
+    const known = documents[index]
     if (directive(change.contents) === 'delete') {
       if (index >= 0) documents.splice(index, 1)
-    } else if (index >= 0) mergeDocument(documents[index]!, change, schema)
+    } else if (known) mergeDocument(known, change, schema)
     else if (kind === 'v1alpha1') documents.unshift(ownDocument(change))
     else documents.push(ownDocument(change))
   }

@@ -30,8 +30,8 @@ export function mergeMap(target: YAMLMap, patch: YAMLMap, schema: unknown): void
     } else if (!existing) {
       const clean = cleaned(value)
       if (clean) target.items.push(new Pair(pair.key, clean))
-    } else {
-      existing.value = mergeValue(existing.value as Node | null, value!, inner)
+    } else if (value) {
+      existing.value = mergeValue(existing.value as Node | null, value, inner)
     }
   }
 }
@@ -85,8 +85,9 @@ function selects(selector: YAMLMap, item: unknown): boolean {
 function sameKey(patch: YAMLMap, item: unknown, keys: string[]): boolean {
   if (!isMap(item)) return false
   const key = keys.find((each) => pairOf(patch, each) !== undefined)
-  const other = key === undefined ? undefined : pairOf(item, key)
-  return other !== undefined && sameNode(pairOf(patch, key!)!.value, other.value)
+  if (key === undefined) return false
+  const [own, other] = [pairOf(patch, key), pairOf(item, key)]
+  return own !== undefined && other !== undefined && sameNode(own.value, other.value)
 }
 
 /** The value without the directives inside it; undefined when its own directive deletes it. */

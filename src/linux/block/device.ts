@@ -125,7 +125,8 @@ function deviceSize(fd: number, path: string): number {
 function deviceSectorSize(fd: number, path: string): number {
   const size = new Uint32Array(1)
   ioctl(fd, request.sectorSize, size, `BLKSSZGET ${quoted(path)}`)
-  return size[0]!
+  const [bytes = 0] = size
+  return bytes
 }
 
 function withDevice<T>(path: string, flags: number, run: (fd: number) => T): T {

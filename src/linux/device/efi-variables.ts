@@ -44,7 +44,8 @@ function makeMutable(path: string): void {
   try {
     const flags = new Uint32Array(2) // the kernel reads and writes an int, although the request number encodes a long
     ioctl(fd, request.getFlags, flags, `FS_IOC_GETFLAGS "${path}"`)
-    flags[0] = flags[0]! & ~immutable
+    const [low = 0] = flags
+    flags[0] = low & ~immutable
     ioctl(fd, request.setFlags, flags, `FS_IOC_SETFLAGS "${path}"`)
   } finally {
     closeSync(fd)

@@ -37,5 +37,6 @@ export function openWatchdog(path: string, seconds: number): Watchdog {
   const feed = () => {
     ioctl(fd, WDIOC_KEEPALIVE, nothing, `feed "${path}"`)
   }
-  return { timeout: value[0]!, feed, disarm }
+  const [timeout = seconds] = value // as the driver has rounded it
+  return { timeout, feed, disarm }
 }

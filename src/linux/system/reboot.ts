@@ -34,10 +34,16 @@ function kexecFileLoad(kernelFd: number, initrdFd: number | undefined, commandLi
 
 /** Loads a kernel and its initramfs from files, for `reboot('kexec')`. */
 export function loadNextKernel(kernel: string, initramfs: string, commandLine: string): void {
-  const files = [kernel, initramfs].map((path) => translated('open', path, () => openSync(path, 'r')))
+  const open = (path: string) => translated('open', path, () => openSync(path, 'r'))
+  const kernelFd = open(kernel)
   try {
-    kexecFileLoad(files[0]!, files[1], commandLine)
+    const initramfsFd = open(initramfs)
+    try {
+      kexecFileLoad(kernelFd, initramfsFd, commandLine)
+    } finally {
+      closeSync(initramfsFd)
+    }
   } finally {
-    for (const file of files) closeSync(file)
+    closeSync(kernelFd)
   }
 }

@@ -25,17 +25,21 @@ export function deviceClock(path: string): { offset: bigint; window: bigint } {
   const fd = translated('open', path, () => openSync(path, 'r'))
   try {
     const id = (~fd << 3) | 3 // FD_TO_CLOCKID of clock_gettime(2)
-    let best: { offset: bigint; window: bigint } | undefined
-    for (let look = 0; look < 5; look++) {
+    const measure = () => {
       const time = new BigInt64Array(2)
       const before = clock('realtime')
       check('clock_gettime', c().clock_gettime(id, time), path)
       const after = clock('realtime')
       const there = (time[0] ?? 0n) * 1_000_000_000n + (time[1] ?? 0n)
       const window = after - before
-      if (!best || window < best.window) best = { offset: there - (before + window / 2n), window }
+      return { offset: there - (before + window / 2n), window }
     }
-    return best!
+    let best = measure()
+    for (let look = 1; look < 5; look++) {
+      const next = measure()
+      if (next.window < best.window) best = next
+    }
+    return best
   } finally {
     closeSync(fd)
   }

@@ -51,8 +51,7 @@ export function container(options: ContainerOptions): Runner {
     await removeContainer(channel, id, context)
     await options.purge?.(id)
     const root = typeof options.root === 'function' ? options.root(context) : options.root
-    const image = 'image' in root ? await imageOf(channel, root.image) : undefined
-    const rootfs = 'image' in root ? await prepareSnapshot(channel, id, image!) : folderMount(root)
+    const { image, rootfs } = 'image' in root ? await unpacked(channel, id, root.image) : { image: undefined, rootfs: folderMount(root) }
     const spec = await options.spec(context, image)
     await createContainer(channel, id, spec, image, options.labels ?? {})
     const pipe = options.makePipe(id)
@@ -112,6 +111,11 @@ async function waitForTask(channel: Channel, id: string, { clock }: RunContext):
 function ended(id: string, status: number): Exit {
   const how = status > 128 ? `was killed by signal ${status - 128}` : `exited with code ${status}`
   return { ok: status === 0, message: `Task ${id} ${how}` }
+}
+
+async function unpacked(channel: Channel, id: string, reference: string): Promise<{ image: ImageContents; rootfs: Mount[] }> {
+  const image = await imageOf(channel, reference)
+  return { image, rootfs: await prepareSnapshot(channel, id, image) }
 }
 
 async function imageOf(channel: Channel, reference: string): Promise<ImageContents> {
