@@ -18,16 +18,15 @@ interface Scalar {
   read(reader: Reader): unknown
 }
 
-interface Field {
+type Field = {
   readonly id: number
   readonly name: string
   readonly repeated: boolean
+  /** The type of a map's keys. */
   readonly map?: Scalar
   /** Explicit presence: written even when it equals the default. */
   readonly explicit: boolean
-  readonly scalar?: Scalar
-  readonly message?: MessageType
-}
+} & ({ readonly scalar: Scalar; readonly message?: undefined } | { readonly scalar?: undefined; readonly message: MessageType })
 
 interface Plan {
   readonly fields: readonly Field[]
@@ -87,9 +86,9 @@ function writeMessage(writer: Writer, type: MessageType, value: Plain): void {
   for (const field of planOf(type).fields) {
     const content = value[field.name]
     if (content === undefined || content === null) continue
-    if (field.map) writeMap(writer, field, content as Plain)
+    if (field.map) writeMap(writer, field, field.map, content as Plain)
     else if (field.repeated) writeList(writer, field, content as readonly unknown[])
-    else if (field.explicit || field.message || !isZero(field.scalar!, content)) writeOne(writer, field.id, field, content)
+    else if (field.explicit || field.message || !isZero(field.scalar, content)) writeOne(writer, field.id, field, content)
   }
 }
 
@@ -98,8 +97,8 @@ function writeOne(writer: Writer, id: number, { message, scalar }: Field, value:
     writer.tag(id, wireType.bytes)
     writer.delimited(() => writeMessage(writer, message, value as Plain))
   } else {
-    writer.tag(id, scalar!.wire)
-    scalar!.write(writer, value as never)
+    writer.tag(id, scalar.wire)
+    scalar.write(writer, value as never)
   }
 }
 
@@ -116,12 +115,12 @@ function writeList(writer: Writer, field: Field, values: readonly unknown[]): vo
   })
 }
 
-function writeMap(writer: Writer, field: Field, entries: Plain): void {
+function writeMap(writer: Writer, field: Field, keys: Scalar, entries: Plain): void {
   for (const [key, value] of Object.entries(entries)) {
     writer.tag(field.id, wireType.bytes)
     writer.delimited(() => {
-      writer.tag(1, field.map!.wire)
-      field.map!.write(writer, (field.map!.zero === '' ? key : Number(key)) as never)
+      writer.tag(1, keys.wire)
+      keys.write(writer, (keys.zero === '' ? key : Number(key)) as never)
       writeOne(writer, 2, field, value)
     })
   }
@@ -142,7 +141,7 @@ function readMessage(reader: Reader, type: MessageType, depth: number, budget: F
     const tag = reader.tag()
     const field = plan.byId.get(tag.field)
     if (!field) reader.skip(tag.type)
-    else if (field.map) readEntry(reader, tag.type, field, value[field.name] as Plain, depth, budget)
+    else if (field.map) readEntry(reader, tag.type, field, field.map, value[field.name] as Plain, depth, budget)
     else if (field.repeated) readElement(reader, tag.type, field, value[field.name] as unknown[], depth, budget)
     else value[field.name] = readOne(reader, tag.type, field, depth, budget, value[field.name] as Plain | undefined)
   }
@@ -152,7 +151,7 @@ function readMessage(reader: Reader, type: MessageType, depth: number, budget: F
 function readOne(reader: Reader, wire: number, field: Field, depth: number, budget: FieldBudget, before?: Plain): unknown {
   if (wire !== (field.scalar?.wire ?? wireType.bytes))
     throw new ProtoError(`field "${field.name}" has an unexpected wire type`, reader.offset)
-  return field.message ? readMessage(reader.delimited(), field.message, depth + 1, budget, before) : field.scalar!.read(reader)
+  return field.message ? readMessage(reader.delimited(), field.message, depth + 1, budget, before) : field.scalar.read(reader)
 }
 
 function readElement(reader: Reader, wire: number, field: Field, list: unknown[], depth: number, budget: FieldBudget): void {
@@ -167,21 +166,21 @@ function readElement(reader: Reader, wire: number, field: Field, list: unknown[]
   }
 }
 
-function readEntry(reader: Reader, wire: number, field: Field, map: Plain, depth: number, budget: FieldBudget): void {
+function readEntry(reader: Reader, wire: number, field: Field, keys: Scalar, map: Plain, depth: number, budget: FieldBudget): void {
   if (wire !== wireType.bytes) throw new ProtoError(`field "${field.name}" has an unexpected wire type`, reader.offset)
   const entry = reader.delimited()
-  let key: unknown = field.map!.zero
-  let value: unknown = field.message ? undefined : field.scalar!.zero
+  let key: unknown = keys.zero
+  let value: unknown = field.message ? undefined : field.scalar.zero
   while (!entry.done) {
     spend(budget)
     const tag = entry.tag()
-    if (tag.field === 1 && tag.type === field.map!.wire) key = field.map!.read(entry)
+    if (tag.field === 1 && tag.type === keys.wire) key = keys.read(entry)
     else if (tag.field === 2) value = readOne(entry, tag.type, field, depth, budget)
     else entry.skip(tag.type)
   }
   // defineProperty, so that a key "__proto__" is an ordinary key
   Object.defineProperty(map, String(key), {
-    value: value ?? readMessage(new Reader(new Uint8Array()), field.message!, depth + 1, budget),
+    value: value ?? (field.message && readMessage(new Reader(new Uint8Array()), field.message, depth + 1, budget)),
     enumerable: true,
     writable: true,
     configurable: true,

@@ -147,7 +147,9 @@ const units: Record<string, number> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, 
 /** Milliseconds in a `grpc-timeout` header; undefined when there is none or it is malformed. */
 export function parseTimeout(value: unknown): number | undefined {
   const match = typeof value === 'string' ? /^(\d{1,8})([HMSmun])$/.exec(value) : null
-  return match ? Number(match[1]) * units[match[2]!]! : undefined
+  const [, amount, unit = ''] = match ?? []
+  const milliseconds = units[unit]
+  return milliseconds === undefined ? undefined : Number(amount) * milliseconds
 }
 
 /** A `grpc-timeout` header: at most eight digits, rounded up. */
@@ -175,7 +177,7 @@ function percentDecode(text: string): string {
     if (/^[0-9a-f]{2}$/i.test(hex)) {
       bytes[length++] = Number.parseInt(hex, 16)
       at += 2
-    } else bytes[length++] = bytes[at]!
+    } else bytes[length++] = bytes.readUInt8(at)
   }
   return bytes.toString('utf8', 0, length)
 }

@@ -1,5 +1,6 @@
 /** Converts the spec of any resource between the store's plain object (keyed like its YAML) and its message on the wire. */
 import { messageFields, type PlacedField, type SpecField, specFields } from './resource-shapes.ts'
+import type { Form } from './spec-form.ts'
 import { forms } from './spec-forms.ts'
 import { ProtoError, Reader, Writer, wireType } from './wire.ts'
 
@@ -74,7 +75,7 @@ function writeValue(writer: Writer, id: number, field: SpecField, value: unknown
     return
   }
   if (field.form === 'cel' || (value === '' && field.form !== 'string')) return
-  const form = forms[field.form]!
+  const form = formOf(field)
   writer.tag(id, form.wire)
   form.write(writer, value as never, field.of)
 }
@@ -89,7 +90,7 @@ export function isZero(field: SpecField, value: unknown): boolean {
 export function zeroOf(field: SpecField): unknown {
   if (field.many === 'list') return []
   if (field.many === 'map') return {}
-  if (field.form !== 'message') return forms[field.form]!.zero(field.of)
+  if (field.form !== 'message') return formOf(field).zero(field.of)
   return filled(messageFields(field.of), {})
 }
 
@@ -115,9 +116,8 @@ function readFields(reader: Reader, fields: readonly PlacedField[], depth: numbe
 
 function readField(reader: Reader, wire: number, field: SpecField, spec: Plain, depth: number): void {
   const form = forms[field.form]
-  const expected = form?.wire ?? wireType.bytes
   if (field.form === 'pairs') {
-    const [name, value] = form!.read(reader, '') as [string, string]
+    const [name, value] = formOf(field).read(reader, '') as [string, string]
     spec[field.key] = { ...(spec[field.key] as object), [name]: value }
   } else if (field.many === 'map') {
     const [key, value] = readEntry(reader, wire, field, depth)
@@ -125,11 +125,17 @@ function readField(reader: Reader, wire: number, field: SpecField, spec: Plain, 
   } else if (field.many === 'list') {
     const list = (spec[field.key] as unknown[] | undefined) ?? []
     spec[field.key] = list
-    if (wire === wireType.bytes && expected !== wireType.bytes) {
+    if (form && wire === wireType.bytes && form.wire !== wireType.bytes) {
       const packed = reader.delimited()
-      while (!packed.done) list.push(form!.read(packed, field.of))
+      while (!packed.done) list.push(form.read(packed, field.of))
     } else list.push(readValue(reader, wire, field, depth))
   } else spec[field.key] = readValue(reader, wire, field, depth)
+}
+
+function formOf({ form, key }: SpecField): Form {
+  const found = forms[form]
+  if (!found) throw new TypeError(`key "${key}" has the unknown form "${form}"`)
+  return found
 }
 
 function readEntry(reader: Reader, wire: number, field: SpecField, depth: number): [string, unknown] {

@@ -64,9 +64,10 @@ function parse(): Tables {
   let fields: PlacedField[] = []
   for (const line of text.split('\n')) {
     if (line === '' || line.startsWith('#')) continue
+    const [name = '', value = ''] = line.split(' ')
     if (line.startsWith('[')) section = line
-    else if (section === '[types]') types.set(line.split(' ')[0]!, line.split(' ')[1] ?? '')
-    else if (section === '[enums]') enums.set(line.split(' ')[0]!, parseEnum(line.slice(line.indexOf(' ') + 1).split('|')))
+    else if (section === '[types]') types.set(name, value)
+    else if (section === '[enums]') enums.set(name, parseEnum(line.slice(name.length + 1).split('|')))
     else if (line.startsWith('  ')) fields.push(parseField(line.trim()))
     else {
       fields = []
@@ -85,7 +86,7 @@ function parseField(line: string): PlacedField {
     key,
     id: Number(inner ?? outer),
     inside: inner === undefined ? 0 : Number(outer),
-    form: match[1]!,
+    form: match[1] ?? '',
     of: match[2] ?? '',
     many: match[3] === '[]' ? 'list' : match[3] === '{}' ? 'map' : 'one',
     omitted: match[4] === '?',

@@ -85,11 +85,12 @@ function parseField(field: string): FieldShape {
   const [name = '', id = '', written = ''] = field.split(' ')
   const match = /^([\w.]+)(?:<(\w+)>)?(\*?)(\??)('?)$/.exec(written)
   if (!match) throw new Error(`schema.txt: cannot read "${field}"`)
+  const [, type = ''] = match
   return {
     name,
     id: Number(id),
-    type: match[1]!,
-    isMessage: match[1]!.includes('.'),
+    type,
+    isMessage: type.includes('.'),
     repeated: match[3] === '*',
     ...(match[2] && { mapKey: match[2] }),
     explicit: match[4] === '?',

@@ -60,7 +60,7 @@ function cut(text: string): string {
   if (bytes.length <= maxErrorText && text.length <= maxErrorText) return text
   const ellipsis = '…'
   let end = Math.min(bytes.length, maxErrorText - Buffer.byteLength(ellipsis))
-  while (end > 0 && (bytes[end]! & 0xc0) === 0x80) end--
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--
   return bytes.toString('utf8', 0, end) + ellipsis
 }
 

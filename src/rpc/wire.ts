@@ -257,8 +257,10 @@ export class Reader {
   }
 
   #byte(): number {
-    if (this.offset >= this.end) throw this.#error('unexpected end of message')
-    return this.#bytes[this.offset++]!
+    const byte = this.#bytes[this.offset]
+    if (byte === undefined || this.offset >= this.end) throw this.#error('unexpected end of message')
+    this.offset++
+    return byte
   }
 
   #take(size: number): number {

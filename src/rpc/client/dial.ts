@@ -59,14 +59,15 @@ export function dial(target: Target, { timeout = 20_000, signal }: { timeout?: n
   signal?.addEventListener('abort', abort)
   const begin = (socket: Socket) => {
     if (over) return
-    session = new Session(socket, { side: 'client' })
+    const opened = new Session(socket, { side: 'client' })
+    session = opened
     // With TLS 1.3 a client learns only now that its certificate was refused.
     const hint = tls?.cert ? '; the server may have refused our certificate' : ''
-    session.whenClosed((error) => fail(new Error(`${error?.message ?? 'connection closed'}${hint}`, { cause: error })))
-    session.whenSettled(() => {
+    opened.whenClosed((error) => fail(new Error(`${error?.message ?? 'connection closed'}${hint}`, { cause: error })))
+    opened.whenSettled(() => {
       if (over) return
       settle()
-      resolve(session!)
+      resolve(opened)
     })
   }
   const gone = (error?: Error | null) => {
@@ -81,7 +82,7 @@ export function dial(target: Target, { timeout = 20_000, signal }: { timeout?: n
     },
     handshake(opened, _, error) {
       const socket = opened as Socket
-      const refusal = refuse(socket, tls!, where, error)
+      const refusal = tls && refuse(socket, tls, where, error)
       if (refusal) return fail(refusal)
       socket.setKeepAlive(true, 30_000)
       socket.setNoDelay(true)

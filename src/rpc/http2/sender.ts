@@ -158,7 +158,8 @@ export class Sender {
   }
 
   #next(stream: Stream): void {
-    const chunk = stream.pending[0]!
+    const chunk = stream.pending[0]
+    if (!chunk) return
     const from = stream.pendingFrom
     const size = Math.min(chunk.length - from, this.#windowOf(stream), this.#window, this.#frameSize)
     const last = size === stream.pendingBytes && stream.ending && !stream.trailers

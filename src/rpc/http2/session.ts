@@ -200,7 +200,11 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
 
   /** Continues with bytes that waited for their turn. */
   proceed(): void {
-    while (!this.closed && this.#unread.length > 0 && !this.sated) this.#look(this.#unread.shift()!, true)
+    while (!this.closed && !this.sated) {
+      const bytes = this.#unread.shift()
+      if (!bytes) break
+      this.#look(bytes, true)
+    }
     if (this.closed || this.#unread.length > 0) return
     if (!this.#behind) return
     this.#behind = false

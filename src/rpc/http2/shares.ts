@@ -160,9 +160,10 @@ export class Share {
     this.#count('connections', 1)
     for (const group of this.#groups)
       while (group.used.connections > group.limits.connections) {
-        const most = group.greediest('connections')!
-        const leaves = most.#dispensable(connection) ?? (most.used.connections > this.used.connections ? most.#oldest() : undefined)
-        if (!leaves) {
+        const most = group.greediest('connections')
+        const leaves =
+          most && (most.#dispensable(connection) ?? (most.used.connections > this.used.connections ? most.#oldest() : undefined))
+        if (!most || !leaves) {
           this.disconnect(connection)
           return `${group.name} has too many connections: at most ${group.limits.connections}`
         }

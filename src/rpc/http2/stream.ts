@@ -140,7 +140,7 @@ export class Stream implements Holder {
     this.#reader = reader
     const inbox = this.#inbox
     this.#inbox = undefined
-    for (const arrival of inbox ?? []) this.#hand(arrival)
+    for (const arrival of inbox ?? []) this.#hand(reader, arrival)
   }
 
   /** Lets the peer send as many bytes again. */
@@ -231,7 +231,7 @@ export class Stream implements Holder {
       return
     }
     const last = this.pending.length - 1
-    if (this.#tail && last >= 0 && this.pending[last]!.buffer === this.#tail.buffer && this.#tailUsed + chunk.length <= this.#tail.length) {
+    if (this.#tail && this.pending[last]?.buffer === this.#tail.buffer && this.#tailUsed + chunk.length <= this.#tail.length) {
       this.#tailUsed += chunk.copy(this.#tail, this.#tailUsed)
       this.pending[last] = this.#tail.subarray(0, this.#tailUsed)
       return
@@ -242,7 +242,7 @@ export class Stream implements Holder {
   }
 
   arrived(arrival: Arrival): void {
-    if (this.#reader) this.#hand(arrival)
+    if (this.#reader) this.#hand(this.#reader, arrival)
     else {
       this.#inbox ??= []
       this.#inbox.push('piece' in arrival ? { piece: compact(arrival.piece) } : arrival)
@@ -255,8 +255,7 @@ export class Stream implements Holder {
     else this.arrived({ piece })
   }
 
-  #hand(arrival: Arrival): void {
-    const reader = this.#reader!
+  #hand(reader: StreamReader, arrival: Arrival): void {
     if ('piece' in arrival) reader.data(arrival.piece)
     else if ('headers' in arrival) reader.headers?.(arrival.headers)
     else reader.end(arrival.trailers)

@@ -78,9 +78,10 @@ export class Streams {
 
   /** Opens queued streams, as far as the server allows. */
   startWaiting(): void {
-    while (this.#waiting.length > 0 && this.#open.size < this.#sender.peer.maxConcurrentStreams) {
-      const { stream, headers } = this.#waiting.shift()!
-      this.#start(stream, headers)
+    while (this.#open.size < this.#sender.peer.maxConcurrentStreams) {
+      const waiting = this.#waiting.shift()
+      if (!waiting) return
+      this.#start(waiting.stream, waiting.headers)
     }
   }
 

@@ -6,18 +6,18 @@ import type { PeerSocket } from '../http2/output.ts'
 import type { Caller } from './call.ts'
 import { allRoles, type Role } from './method.ts'
 
-const limits: Record<string, readonly Role[]> = {
-  apid: allRoles,
-  containerd: ['os:image:verifier'],
-  cri: ['os:image:verifier'],
-  dashboard: ['os:reader', 'os:meta:writer'],
-  machined: [],
-}
+const limits = new Map<string, readonly Role[]>([
+  ['apid', allRoles],
+  ['containerd', ['os:image:verifier']],
+  ['cri', ['os:image:verifier']],
+  ['dashboard', ['os:reader', 'os:meta:writer']],
+  ['machined', []],
+])
 
 /** The roles that a process of this service may have. */
 export function serviceRoles(service: string | undefined): readonly Role[] {
   if (service?.startsWith('ext-')) return allRoles
-  return service !== undefined && Object.hasOwn(limits, service) ? limits[service]! : []
+  return limits.get(service ?? '') ?? []
 }
 
 /**

@@ -95,9 +95,9 @@ export class Places {
       .map((other) => this.#of(other))
       .reduce((top, places) => (places.length > top.length ? places : top))
     const full = `${this.what}: ${this.limits.all} are already running`
-    if (most.length <= this.#of(caller).length + 1) throw new RpcError('ResourceExhausted', full)
     const [oldest] = most
-    this.#taken.delete(oldest!)
-    oldest!.stop.abort(new RpcError('ResourceExhausted', `${full}, most of them of this caller`))
+    if (!oldest || most.length <= this.#of(caller).length + 1) throw new RpcError('ResourceExhausted', full)
+    this.#taken.delete(oldest)
+    oldest.stop.abort(new RpcError('ResourceExhausted', `${full}, most of them of this caller`))
   }
 }
