@@ -96,8 +96,7 @@ export class Table {
     if (after !== undefined && (after < this.oldest - 1 || after >= this.next))
       throw new StoreError('overrun', `watch: bookmark ${after} is not among the events that are kept, list and watch again`)
     const past: StoreEvent[] = []
-    for (let at = after === undefined ? this.oldest : after + 1; at < this.next; at++)
-      past.push(...asSeen(this.at(at), options))
+    for (let at = after === undefined ? this.oldest : after + 1; at < this.next; at++) past.push(...asSeen(this.at(at), options))
     return tail === undefined ? past : past.slice(-tail)
   }
 }
