@@ -333,7 +333,7 @@ describe('the outside', () => {
 })
 
 /** Where "any" stands for a type that TypeScript cannot name otherwise; the reason is beside each. */
-const untyped = ['cosi/controller.ts', 'cosi/resource.ts', 'document/kind.ts', 'os/diagnosis/wellness.ts']
+const untyped = ['cosi/controller.ts', 'cosi/resource.ts', 'document/kind.ts']
 
 describe('types', () => {
   test('are "any" only where a reason is given', () => {
