@@ -99,8 +99,13 @@ const dropped = new Set([
   'upgrade',
 ])
 
-function values(header: string | readonly string[] | undefined): string[] {
-  if (header === undefined) return []
+const none: readonly string[] = []
+/** One value, without anything that would have to be split or trimmed. */
+const plain = /^[^\s,]+$/
+
+function values(header: string | readonly string[] | undefined): readonly string[] {
+  if (header === undefined) return none
+  if (typeof header === 'string' && plain.test(header)) return [header]
   const text = typeof header === 'string' ? header : header.join(',')
   return text
     .split(',')
