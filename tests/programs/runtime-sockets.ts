@@ -32,6 +32,10 @@ interface Opened {
   terminate(): void
 }
 
+interface Sending {
+  send: Any
+}
+
 /** An address of no host: binding it fails. */
 const unavailable = '203.0.113.1'
 /** A port where nothing listens, and a path where nothing is: connecting fails. */
@@ -67,7 +71,14 @@ export function replaceSockets(fails: FailsSocket, routes: Routes = {}): void {
     udpSocket(options: Options) {
       const name = nameOf(options.connect ?? options)
       if (fails(`udp ${name}`)) return real.udpSocket!({ ...options, hostname: unavailable })
-      return real.udpSocket!({ ...routed(options), ...(options.connect && { connect: tcp(options.connect) }) })
+      return real.udpSocket!({ ...routed(options), ...(options.connect && { connect: tcp(options.connect) }) }).then((socket: Sending) => {
+        const send = socket.send
+        socket.send = (...args) => {
+          if (fails(`send ${name}`)) throw Object.assign(new Error('ENETUNREACH: network is unreachable, send'), { code: 'ENETUNREACH' })
+          return send.apply(socket, args)
+        }
+        return socket
+      })
     },
     async fetch(from: string | URL, init?: RequestInit) {
       const { protocol, host, pathname } = new URL(from)

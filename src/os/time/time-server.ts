@@ -1,5 +1,6 @@
 /** Queries one time server: a simple client (RFC 5905 section 14), one packet each way. */
 
+import { messageOf } from '../../wire/error-message.ts'
 import { type HostPort, parseHostPort } from '../../wire/host-port.ts'
 import { clockOffset, type NtpPacket, ntpMode, readNtp, toNtpTime, writeNtp } from '../../wire/ntp.ts'
 
@@ -90,6 +91,7 @@ async function exchange(
   done.promise.catch(() => {}) // it may fail before it is awaited
   const fail = (reason: TimeServerError['reason'], detail: string, code?: string) =>
     done.reject(new TimeServerError(server, reason, detail, code))
+  const refused = (error: unknown) => fail('refused', (error as { code?: string }).code ?? messageOf(error))
   // The nonce that an answer must return: random numbers instead of the local time, so that only a host that saw the request can answer.
   const requests = new Map<bigint, bigint>()
   const socket = await Bun.udpSocket({
@@ -107,16 +109,17 @@ async function exchange(
         done.resolve({ offset, delay, stratum, leap, rootDelay, rootDispersion, address: hostname })
       },
       // Bun passes the error alone, unlike its types
-      error(...given) {
-        const error = given.at(-1) as Error & { code?: string }
-        fail('refused', error.code ?? error.message)
-      },
+      error: (...given) => refused(given.at(-1)),
     },
   })
   const send = () => {
     const nonce = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).readBigUInt64BE()
     requests.set(nonce, toNtpTime(now()))
-    socket.send(writeNtp({ mode: ntpMode.client, transmitTime: nonce }))
+    try {
+      socket.send(writeNtp({ mode: ntpMode.client, transmitTime: nonce }))
+    } catch (error) {
+      refused(error) // the network went away
+    }
   }
   const retry = setTimeout(send, timeout / 2)
   const end = setTimeout(() => fail('timeout', `no answer within ${timeout / 1000} s`), timeout)
