@@ -1,3 +1,6 @@
+import type { StatusName } from '../rpc/status.ts'
+import { apiStatus } from '../wire/api-status.ts'
+
 /** A problem in a configuration, with its position. */
 export interface Issue {
   /** The document, as shown to users: `v1alpha1`, `HostnameConfig`, `VolumeConfig "EPHEMERAL"`. */
@@ -23,5 +26,9 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   constructor(readonly issues: readonly Issue[]) {
     super(issues.map(formatIssue).join('\n'))
+  }
+
+  get [apiStatus](): StatusName {
+    return 'InvalidArgument'
   }
 }

@@ -1,4 +1,6 @@
 import { constants } from 'node:os'
+import type { StatusName } from '../rpc/status.ts'
+import { apiStatus, statusOfErrno } from '../wire/api-status.ts'
 import { errnoName } from '../wire/errno.ts'
 
 /** A failed system call: its name, its subject and the reason. */
@@ -14,6 +16,10 @@ export class SystemError extends Error {
     this.call = call
     this.errno = errno
     this.code = code
+  }
+
+  get [apiStatus](): StatusName {
+    return statusOfErrno(this.code)
   }
 }
 

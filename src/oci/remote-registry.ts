@@ -4,7 +4,9 @@
  */
 import { createHash } from 'node:crypto'
 import * as v from 'valibot'
+import type { StatusName } from '../rpc/status.ts'
 import { within } from '../timing/within.ts'
+import { apiStatus } from '../wire/api-status.ts'
 import { messageOf } from '../wire/error-message.ts'
 import { formatReference, type Reference } from './reference.ts'
 
@@ -33,14 +35,21 @@ export interface RemoteManifest {
   readonly bytes: Uint8Array
 }
 
+/** What went wrong, and its status. */
+const statuses = { missing: 'NotFound', refused: 'PermissionDenied', unreachable: 'Unavailable', broken: 'DataLoss' } as const
+
 /** A registry could not or would not deliver. */
 export class RegistryError extends Error {
   override name = 'RegistryError'
   constructor(
     message: string,
-    readonly reason: 'missing' | 'refused' | 'unreachable' | 'broken',
+    readonly reason: keyof typeof statuses,
   ) {
     super(message)
+  }
+
+  get [apiStatus](): StatusName {
+    return statuses[this.reason]
   }
 }
 

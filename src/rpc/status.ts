@@ -2,6 +2,7 @@
  * The status of a call, and the one place where errors of this system are mapped to it.
  * Names are the ones users see: `rpc error: code = NotFound desc = …`.
  */
+import { apiStatus, statusOfErrno } from '../wire/api-status.ts'
 
 /** gRPC status codes by name. */
 export const statusCode = {
@@ -53,6 +54,9 @@ export class RpcError extends Error {
   }
 }
 
+/** A call failed before it was made: there is no connection to the server. */
+export class ConnectError extends RpcError {}
+
 function cut(text: string): string {
   // A UTF-16 code unit takes at most three bytes in UTF-8.
   if (text.length * 3 <= maxErrorText) return text
@@ -69,58 +73,16 @@ export function describeRpcError({ status, message }: RpcError): string {
   return `rpc error: code = ${status} desc = ${message}`
 }
 
-const byReason: Record<string, StatusName> = {
-  'not-found': 'NotFound',
-  exists: 'AlreadyExists',
-  conflict: 'FailedPrecondition',
-  phase: 'InvalidArgument',
-  finalizers: 'FailedPrecondition',
-  owner: 'PermissionDenied',
-  invalid: 'InvalidArgument',
-  overrun: 'FailedPrecondition',
-}
-
-const byErrno: Record<string, StatusName> = {
-  ENOENT: 'NotFound',
-  ENOTDIR: 'NotFound',
-  EEXIST: 'AlreadyExists',
-  EACCES: 'PermissionDenied',
-  EPERM: 'PermissionDenied',
-  EINVAL: 'InvalidArgument',
-  EISDIR: 'InvalidArgument',
-  ELOOP: 'InvalidArgument',
-  ENAMETOOLONG: 'InvalidArgument',
-  EBUSY: 'FailedPrecondition',
-  ENOTEMPTY: 'FailedPrecondition',
-  EROFS: 'FailedPrecondition',
-  ENOSPC: 'ResourceExhausted',
-  EMFILE: 'ResourceExhausted',
-  ENFILE: 'ResourceExhausted',
-  ENOSYS: 'Unimplemented',
-  EOPNOTSUPP: 'Unimplemented',
-  ECONNREFUSED: 'Unavailable',
-  ECONNRESET: 'Unavailable',
-  EPIPE: 'Unavailable',
-  ETIMEDOUT: 'DeadlineExceeded',
-}
-
-const byName: Record<string, StatusName> = {
-  ConfigError: 'InvalidArgument',
-  ProtoError: 'InvalidArgument',
-  AbortError: 'Canceled',
-  TimeoutError: 'DeadlineExceeded',
-}
-
-/** The status for any error. Errors are recognized by their fields, so that no class of another room is imported here. */
+/**
+ * The status for any error: own classes declare theirs (`apiStatus`). The runtime's errors have only a name (DOMException of an
+ * aborted signal) or the code of a failed system call.
+ */
 export function toRpcError(error: unknown): RpcError {
   if (error instanceof RpcError) return error
   if (!(error instanceof Error)) return new RpcError('Unknown', String(error))
-  const { reason, errno, code } = error as { reason?: unknown; errno?: unknown; code?: unknown }
-  const status =
-    byName[error.name] ?? (typeof reason === 'string' ? byReason[reason] : undefined) ?? named(errno) ?? named(code) ?? ('Unknown' as const)
+  const { [apiStatus]: declared, code } = error as { [apiStatus]?: StatusName; code?: unknown }
+  const status = declared ?? aborted[error.name] ?? (typeof code === 'string' ? statusOfErrno(code) : 'Unknown')
   return new RpcError(status, error.message, { cause: error })
 }
 
-function named(value: unknown): StatusName | undefined {
-  return typeof value === 'string' ? byErrno[value] : undefined
-}
+const aborted: Readonly<Record<string, StatusName>> = { AbortError: 'Canceled', TimeoutError: 'DeadlineExceeded' }

@@ -4,6 +4,9 @@
  * https://protobuf.dev/programming-guides/encoding/
  */
 
+import { apiStatus } from '../wire/api-status.ts'
+import type { StatusName } from './status.ts'
+
 /** Bytes that do not decode. */
 export class ProtoError extends Error {
   constructor(
@@ -12,6 +15,10 @@ export class ProtoError extends Error {
   ) {
     super(`decode message: ${what} at byte ${offset}`)
     this.name = 'ProtoError'
+  }
+
+  get [apiStatus](): StatusName {
+    return 'InvalidArgument'
   }
 }
 

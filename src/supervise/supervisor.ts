@@ -3,6 +3,8 @@
 import { type Clock, systemClock } from '../cosi/clock.ts'
 import { type Logger, silent } from '../cosi/log.ts'
 import type { Store } from '../cosi/store.ts'
+import type { StatusName } from '../rpc/status.ts'
+import { apiStatus } from '../wire/api-status.ts'
 import type { OperatorAction, ServiceDefinition } from './definition.ts'
 import { Logs } from './logs.ts'
 import { Service } from './service.ts'
@@ -16,6 +18,10 @@ export class SupervisorError extends Error {
   constructor(reason: 'not-found' | 'refused', message: string) {
     super(message)
     this.reason = reason
+  }
+
+  get [apiStatus](): StatusName {
+    return this.reason === 'not-found' ? 'NotFound' : 'FailedPrecondition'
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import * as fc from 'fast-check'
+import { StoreError } from '../../src/cosi/errors.ts'
 import type { Metadata, Phase, Resource } from '../../src/cosi/resource.ts'
 import type { Selector } from '../../src/cosi/selector.ts'
 import { HostnameStatus } from '../../src/os/network/resources/hostname.ts'
@@ -340,7 +341,7 @@ async function act(state: State, { verb, id, owner, holder, value }: Operation):
   if (verb === 'create') return state.create(id, spec(value), { owner })
   if (verb === 'destroy') return state.destroy(id, { owner })
   const present = await state.get(id)
-  if (!present) throw Object.assign(new Error('gone'), { reason: 'not-found' })
+  if (!present) throw new StoreError('not-found', 'gone')
   const { finalizers } = present.metadata
   if (verb === 'write') return state.update(changed(present, {}, spec(value)), { owner, expectedPhase: 'running' })
   if (verb === 'teardown') return state.update(changed(present, { phase: 'tearingDown' }), { owner })

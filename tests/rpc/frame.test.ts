@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'bun:test'
+import { constants } from 'node:os'
 import fc from 'fast-check'
+import { StoreError } from '../../src/cosi/errors.ts'
+import { ConfigError } from '../../src/document/config-error.ts'
+import { SystemError } from '../../src/linux/system-error.ts'
 import {
   FrameReader,
   formatTimeout,
@@ -87,9 +91,12 @@ describe('the status of a call', () => {
     expect(statusOf({ 'grpc-status': '0' })).toBeUndefined()
   })
 
-  test('maps errors of this system by their kind', () => {
-    expect(toRpcError(Object.assign(new Error('gone'), { reason: 'not-found' })).status).toBe('NotFound')
-    expect(toRpcError(Object.assign(new Error('no'), { errno: 'EACCES' })).status).toBe('PermissionDenied')
+  test("of this system have the status their class declares, the runtime's the one of their code", () => {
+    expect(toRpcError(new StoreError('not-found', 'gone')).status).toBe('NotFound')
+    expect(toRpcError(new ConfigError([{ message: 'no' }])).status).toBe('InvalidArgument')
+    expect(toRpcError(new SystemError('open', constants.errno.EACCES)).status).toBe('PermissionDenied')
+    expect(toRpcError(new DOMException('stop', 'AbortError')).status).toBe('Canceled')
+    expect(toRpcError(Object.assign(new Error('of another'), { reason: 'not-found' })).status).toBe('Unknown')
     expect(toRpcError(Object.assign(new Error('no'), { code: 'ENOENT' })).status).toBe('NotFound')
     expect(toRpcError(new Error('what')).status).toBe('Unknown')
   })

@@ -1,6 +1,8 @@
 /** Selects the install disk: the one named in the configuration, or the only match of its selector. */
 import type * as v from 'valibot'
 import { parseByteSize } from '../../document/quantity.ts'
+import type { StatusName } from '../../rpc/status.ts'
+import { apiStatus } from '../../wire/api-status.ts'
 import { matchesWildcard } from '../../wire/wildcard.ts'
 import type { install } from '../lifecycle/documents/install.ts'
 import type { DiskContent } from './disk-content.ts'
@@ -24,6 +26,10 @@ type Selection = Pick<Section, 'disk' | 'diskSelector'>
 /** No disk matches, or several do. The message lists all disks. */
 export class InstallDiskError extends Error {
   override name = 'InstallDiskError'
+
+  get [apiStatus](): StatusName {
+    return 'InvalidArgument'
+  }
 }
 
 /** Selects the disk to install on. Throws InstallDiskError. */

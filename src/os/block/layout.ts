@@ -2,6 +2,8 @@
  * Partitions a disk: writes a new partition table with empty, formatted partitions. After a power cut the disk has its old
  * content, an empty table, or the new table over cleared partitions, never a mixture.
  */
+import type { StatusName } from '../../rpc/status.ts'
+import { apiStatus } from '../../wire/api-status.ts'
 import type { GptPartition } from '../../wire/gpt/entries.ts'
 import { freeIndex, gapSize, gaps } from '../../wire/gpt/place.ts'
 import { type GptTable, newTable } from '../../wire/gpt/table.ts'
@@ -40,11 +42,19 @@ export interface LaidOut {
 /** The disk is not empty, and overwriting was not requested. */
 export class DiskOccupied extends Error {
   override name = 'DiskOccupied'
+
+  get [apiStatus](): StatusName {
+    return 'FailedPrecondition'
+  }
 }
 
 /** The plan does not fit on the disk. */
 export class DiskTooSmall extends Error {
   override name = 'DiskTooSmall'
+
+  get [apiStatus](): StatusName {
+    return 'InvalidArgument'
+  }
 }
 
 /** Computes the layout of a disk without writing it. */

@@ -7,7 +7,7 @@ import type { Channel } from '../../rpc/client/channel.ts'
 import type { Methods } from '../../rpc/messages.ts'
 import type { Metadata } from '../../rpc/metadata.ts'
 import type { Init } from '../../rpc/server/method.ts'
-import { RpcError } from '../../rpc/status.ts'
+import { ConnectError, RpcError } from '../../rpc/status.ts'
 import { dialAddress, parseEndpoint, reachable } from './endpoint.ts'
 import { describe, ExitCode, NodeErrors, UsageError } from './failure.ts'
 import type { Io } from './io.ts'
@@ -230,7 +230,7 @@ export class Cluster {
         const unreachable = error instanceof RpcError && error.status === 'Unavailable'
         // A server that refuses the certificate often just ends the connection.
         if (unreachable) await this.#checkCertificate(error)
-        if (!unreachable || !error.message.startsWith('connect to ')) throw error
+        if (!(error instanceof ConnectError) || !unreachable) throw error
         this.#dead.add(endpoint)
         const { endpoints } = await this.target()
         const left = endpoints.some((one) => !this.#dead.has(one))

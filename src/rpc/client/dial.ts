@@ -9,7 +9,7 @@ import { messageOf } from '../../wire/error-message.ts'
 import { splitHostPort } from '../../wire/host-port.ts'
 import type { PeerSocket } from '../http2/output.ts'
 import { Session } from '../http2/session.ts'
-import { RpcError } from '../status.ts'
+import { ConnectError, RpcError } from '../status.ts'
 
 /** TLS credentials and verification. */
 export interface TlsOptions {
@@ -52,10 +52,10 @@ export function dial(target: Target, { timeout = 20_000, signal }: { timeout?: n
     session?.destroy()
     raw?.terminate()
     const detail = messageOf(error)
-    reject(error instanceof RpcError ? error : new RpcError('Unavailable', `connect to "${where}": ${detail}`, { cause: error }))
+    reject(error instanceof RpcError ? error : new ConnectError('Unavailable', `connect to "${where}": ${detail}`, { cause: error }))
   }
-  const abort = () => fail(new RpcError('Canceled', `connect to "${where}": canceled`))
-  const timer = setTimeout(() => fail(new RpcError('Unavailable', `connect to "${where}": no answer within ${timeout} ms`)), timeout)
+  const abort = () => fail(new ConnectError('Canceled', `connect to "${where}": canceled`))
+  const timer = setTimeout(() => fail(new ConnectError('Unavailable', `connect to "${where}": no answer within ${timeout} ms`)), timeout)
   signal?.addEventListener('abort', abort)
   const begin = (socket: Socket) => {
     if (over) return

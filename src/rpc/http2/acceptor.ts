@@ -2,6 +2,7 @@
 import { writeSync } from 'node:fs'
 import type { PeerCertificate } from 'node:tls'
 import { TokenBucket } from '../../timing/token-bucket.ts'
+import { ConnectionError } from '../../wire/http2/error.ts'
 import { authoritiesOf, expired, issuerOf } from './client-certificate.ts'
 import * as limits from './limits.ts'
 import type { ListenOptions, ServerTls } from './listen.ts'
@@ -212,7 +213,7 @@ export class Acceptor {
     session.whenClosed((error) => {
       this.#sessions.delete(session)
       this.#certificates.delete(session)
-      if (error && error.name === 'ConnectionError') this.#trouble('connection violated the protocol', socket, error)
+      if (error instanceof ConnectionError) this.#trouble('connection violated the protocol', socket, error)
     })
   }
 

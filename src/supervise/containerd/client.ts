@@ -1,7 +1,7 @@
 /** The gRPC API of a containerd daemon. Each namespace has its own connection, opened on first use. */
 
 import { type Channel, connect } from '../../rpc/client/channel.ts'
-import type { RpcError } from '../../rpc/status.ts'
+import { RpcError } from '../../rpc/status.ts'
 
 /** One containerd daemon. */
 export interface Containerd {
@@ -33,7 +33,7 @@ export function containerd(address: string): Containerd {
 
 /** Whether a call failed with one of the statuses. */
 export function failedAs(error: unknown, ...statuses: RpcError['status'][]): boolean {
-  return error instanceof Error && error.name === 'RpcError' && statuses.includes((error as RpcError).status)
+  return error instanceof RpcError && statuses.includes(error.status)
 }
 
 /** Awaits a call and treats NotFound as success. */

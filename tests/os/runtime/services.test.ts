@@ -13,6 +13,7 @@ import { Events } from '../../../src/os/runtime/events.ts'
 import { Service } from '../../../src/os/runtime/resources/service.ts'
 import { task } from '../../../src/supervise/runner/task.ts'
 import { Supervisor } from '../../../src/supervise/supervisor.ts'
+import { apiStatus } from '../../../src/wire/api-status.ts'
 
 function machine() {
   const store = new Store()
@@ -57,8 +58,8 @@ test('the API lists services with events oldest first, and does only what a serv
   expect(services[0]).toMatchObject({ id: 'registryd', state: 'Running', health: { healthy: true } })
   expect(services[0].events.events[0]).toMatchObject({ msg: 'Starting service', state: 'Starting' })
   expect(await call('ServiceStop', { id: 'registryd' })).toEqual({ messages: [{ resp: 'Service "registryd" stopped' }] })
-  await expect(call('ServiceStart', { id: 'registryd' })).rejects.toMatchObject({ status: 'FailedPrecondition' })
-  await expect(call('ServiceRestart', { id: 'nope' })).rejects.toMatchObject({ status: 'NotFound' })
+  await expect(call('ServiceStart', { id: 'registryd' })).rejects.toMatchObject({ [apiStatus]: 'FailedPrecondition' })
+  await expect(call('ServiceRestart', { id: 'nope' })).rejects.toMatchObject({ [apiStatus]: 'NotFound' })
 })
 
 test('the operator’s variables reach programs, documents over the old way', async () => {

@@ -6,6 +6,7 @@ import { RegistryConfig } from '../../../src/os/cri/resources/registry-config.ts
 import { verifyImage } from '../../../src/os/security/api/verify.ts'
 import { ruleFor } from '../../../src/os/security/image-rules.ts'
 import { ImageVerificationRule } from '../../../src/os/security/resources/image-verification-rule.ts'
+import { apiStatus } from '../../../src/wire/api-status.ts'
 
 const digestOf = (bytes: Uint8Array | string) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 const json = (value: unknown) => JSON.stringify(value)
@@ -127,7 +128,7 @@ describe('an image', () => {
     contents.set(`/v2/lying/manifests/${digest}`, json({ something: 'else' }))
     const payload = [...contents.keys()].find((path) => path.startsWith('/v2/lying/blobs/'))!
     contents.set(payload, `${contents.get(payload)} `)
-    await expect(verify(`${host}/lying@${digest}`, withKey(ecdsa))).rejects.toMatchObject({ status: 'DataLoss' })
+    await expect(verify(`${host}/lying@${digest}`, withKey(ecdsa))).rejects.toMatchObject({ [apiStatus]: 'DataLoss' })
   })
 
   test('is verified a few at a time per caller, and no longer when the caller is gone', async () => {
@@ -140,14 +141,14 @@ describe('an image', () => {
       status: 'ResourceExhausted',
       message: 'checks of signatures: 4 of this caller are already running',
     })
-    await expect(verifyFor({ peer: '10.0.0.2' }, `${host}/nothing:v1`, withKey(ecdsa))).rejects.toMatchObject({ status: 'NotFound' })
+    await expect(verifyFor({ peer: '10.0.0.2' }, `${host}/nothing:v1`, withKey(ecdsa))).rejects.toMatchObject({ [apiStatus]: 'NotFound' })
     caller.abort(new Error('gone'))
     expect(await Promise.all(checks)).toEqual(['gone', 'gone', 'gone', 'gone'])
-    await expect(verify(`${host}/nothing:v1`, withKey(ecdsa))).rejects.toMatchObject({ status: 'NotFound' })
+    await expect(verify(`${host}/nothing:v1`, withKey(ecdsa))).rejects.toMatchObject({ [apiStatus]: 'NotFound' })
   })
 
   test('that is missing, a rule without a key, and one for keyless signatures are reported', async () => {
-    await expect(verify(`${host}/nothing:v1`, withKey(ecdsa))).rejects.toMatchObject({ status: 'NotFound' })
+    await expect(verify(`${host}/nothing:v1`, withKey(ecdsa))).rejects.toMatchObject({ [apiStatus]: 'NotFound' })
     const broken = { imagePattern: '**', publicKeyVerifier: { certificate: 'x' } }
     await expect(verify(`${host}/good:v1`, broken)).rejects.toMatchObject({ status: 'FailedPrecondition' })
     const keyless = { imagePattern: '**', keylessVerifier: { issuer: 'https://x' } }

@@ -1,11 +1,11 @@
 import { inMaintenanceOr, type Method, unary } from '../../../rpc/server/method.ts'
 import type { ConfigApply } from '../apply/config-apply.ts'
 import { addressOf, callerOf, connectionAge } from './caller.ts'
-import { answering, milliseconds, modeNumber, modeOf } from './mode.ts'
+import { milliseconds, modeNumber, modeOf } from './mode.ts'
 
 /** Applies a configuration: for any caller while the machine has none, later for administrators only. */
 export const applyConfiguration = (service: ConfigApply): Method =>
-  unary('machine.MachineService/ApplyConfiguration', inMaintenanceOr(['os:admin']), (request, context) => {
+  unary('machine.MachineService/ApplyConfiguration', inMaintenanceOr(['os:admin']), async (request, context) => {
     const mode = modeOf(request.mode)
     const options = {
       dryRun: request.dryRun,
@@ -14,8 +14,6 @@ export const applyConfiguration = (service: ConfigApply): Method =>
       from: addressOf(context),
       age: connectionAge(context),
     }
-    return answering(async () => {
-      const applied = await service.apply(request.data, mode, options)
-      return { messages: [{ warnings: [...applied.warnings], mode: modeNumber(applied.mode), modeDetails: applied.details }] }
-    })
+    const applied = await service.apply(request.data, mode, options)
+    return { messages: [{ warnings: [...applied.warnings], mode: modeNumber(applied.mode), modeDetails: applied.details }] }
   })

@@ -5,22 +5,22 @@ import { settleTime } from '../apply/reach.ts'
 import { MachineConfig } from '../resources/machine-config.ts'
 import { digest } from '../trial/marker.ts'
 import { addressOf, callerOf, connectionAge } from './caller.ts'
-import { answering, milliseconds, modeOf } from './mode.ts'
+import { milliseconds, modeOf } from './mode.ts'
 
 /** The configuration history: applied on trial, confirmed, listed, shown and restored. */
 export const configMethods = (service: ConfigApply): Method[] => [
-  unary('ichor.v1.ConfigService/Apply', inMaintenanceOr(['os:admin']), (request, context) =>
-    answering(async () => answer(await service.apply(request.data, modeOf(request.mode), options(request, context)))),
+  unary('ichor.v1.ConfigService/Apply', inMaintenanceOr(['os:admin']), async (request, context) =>
+    answer(await service.apply(request.data, modeOf(request.mode), options(request, context))),
   ),
-  unary('ichor.v1.ConfigService/Restore', ['os:admin'], (request, context) =>
-    answering(async () => answer(await service.restore(request.id, modeOf(request.mode), options(request, context)))),
+  unary('ichor.v1.ConfigService/Restore', ['os:admin'], async (request, context) =>
+    answer(await service.restore(request.id, modeOf(request.mode), options(request, context))),
   ),
-  unary('ichor.v1.ConfigService/Confirm', ['os:admin'], (_, context) =>
-    answering(async () => ({ messages: [{ id: await service.confirm(connectionAge(context)) }] })),
-  ),
-  unary('ichor.v1.ConfigService/Show', ['os:admin'], ({ id }) =>
-    answering(() => ({ messages: [{ data: new TextEncoder().encode(service.text(id)) }] })),
-  ),
+  unary('ichor.v1.ConfigService/Confirm', ['os:admin'], async (_, context) => ({
+    messages: [{ id: await service.confirm(connectionAge(context)) }],
+  })),
+  unary('ichor.v1.ConfigService/Show', ['os:admin'], ({ id }) => ({
+    messages: [{ data: new TextEncoder().encode(service.text(id)) }],
+  })),
   // Readers see who applied which configuration and when, as in explanations, but no text.
   unary('ichor.v1.ConfigService/History', readers, (_, { store }) => {
     const active = store.get(MachineConfig, 'v1alpha1')?.spec

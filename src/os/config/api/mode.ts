@@ -1,8 +1,6 @@
-import { ConfigError } from '../../../document/config-error.ts'
 import { machine as enums } from '../../../rpc/enums.ts'
 import { type ProtoTime, toMilliseconds } from '../../../rpc/proto-time.ts'
-import { RpcError, type StatusName } from '../../../rpc/status.ts'
-import { ApplyError } from '../apply/config-apply.ts'
+import { RpcError } from '../../../rpc/status.ts'
 import type { ApplyMode } from '../apply/options.ts'
 
 const numbers = enums.ApplyConfigurationRequest.Mode
@@ -27,20 +25,3 @@ export const modeNumber = (mode: ApplyMode): number => Number(Object.entries(mod
 
 /** A duration on the wire in milliseconds; undefined when it was not given. */
 export const milliseconds = (duration: ProtoTime | undefined): number | undefined => duration && toMilliseconds(duration)
-
-const statuses: Readonly<Record<ApplyError['reason'], StatusName>> = {
-  invalid: 'InvalidArgument',
-  busy: 'FailedPrecondition',
-  'not-found': 'NotFound',
-}
-
-/** Runs an operation of the apply service and turns its refusals into statuses. */
-export async function answering<T>(act: () => Promise<T> | T): Promise<T> {
-  try {
-    return await act()
-  } catch (error) {
-    if (error instanceof ConfigError) throw new RpcError('InvalidArgument', error.message)
-    if (error instanceof ApplyError) throw new RpcError(statuses[error.reason], error.message)
-    throw error
-  }
-}

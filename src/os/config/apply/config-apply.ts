@@ -4,6 +4,8 @@
  */
 import { formatIssue } from '../../../document/config-error.ts'
 import type { Reporter } from '../../../document/kind.ts'
+import type { StatusName } from '../../../rpc/status.ts'
+import { apiStatus } from '../../../wire/api-status.ts'
 import type { Machine } from '../../area.ts'
 import { ConfigState } from '../config-state.ts'
 import { ConfigContainer } from '../container.ts'
@@ -23,14 +25,21 @@ import { authoritiesOf, type ReachTarget, type Risk, reachTargets, riskOf, settl
 import { type DiskSelector, refusalsOf } from './refusals.ts'
 import { needsReboot, takesEffectLater } from './when-effective.ts'
 
+/** Reasons, and their statuses. */
+const refusals = { invalid: 'InvalidArgument', busy: 'FailedPrecondition', 'not-found': 'NotFound' } as const
+
 /** Why a configuration was refused. */
 export class ApplyError extends Error {
   override name = 'ApplyError'
   constructor(
-    readonly reason: 'invalid' | 'busy' | 'not-found',
+    readonly reason: keyof typeof refusals,
     message: string,
   ) {
     super(message)
+  }
+
+  get [apiStatus](): StatusName {
+    return refusals[this.reason]
   }
 }
 

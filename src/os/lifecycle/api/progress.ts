@@ -1,4 +1,4 @@
-import { RpcError, type StatusName } from '../../../rpc/status.ts'
+import { toRpcError } from '../../../rpc/status.ts'
 
 /** Runs work that reports progress, and yields its messages until it has ended. Throws its error as a status. */
 export async function* progressOf(work: (report: (message: string) => void) => Promise<unknown>): AsyncGenerator<string, void> {
@@ -22,22 +22,6 @@ export async function* progressOf(work: (report: (message: string) => void) => P
       })
   }
   await running.catch((error) => {
-    throw asStatus(error)
+    throw toRpcError(error)
   })
-}
-
-const statuses: Readonly<Record<string, StatusName>> = {
-  UpgradeRefused: 'FailedPrecondition',
-  ReleaseError: 'FailedPrecondition',
-  SlotError: 'FailedPrecondition',
-  DiskOccupied: 'FailedPrecondition',
-  DiskTooSmall: 'InvalidArgument',
-  InstallDiskError: 'InvalidArgument',
-}
-
-/** The status of a failure, as returned to the caller. */
-export function asStatus(error: unknown): Error {
-  if (error instanceof RpcError || !(error instanceof Error)) return error as Error
-  const status = statuses[error.name]
-  return status ? new RpcError(status, error.message) : error
 }

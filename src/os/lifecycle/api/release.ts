@@ -1,10 +1,11 @@
 import { ichor } from '../../../rpc/enums.ts'
 import { type Context, clientStream, inMaintenanceOr, type Method, serverStream, unary } from '../../../rpc/server/method.ts'
-import { RpcError } from '../../../rpc/status.ts'
+import { RpcError, toRpcError } from '../../../rpc/status.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import type { Machine } from '../../area.ts'
 import { metaTags, prettyBinarySize } from '../../block/public.ts'
 import { inMaintenance } from '../../config/public.ts'
-import { installOn, installSettings, releaseToInstall } from '../install/install-system.ts'
+import { installOn, installSettings, isRefusal, releaseToInstall } from '../install/install-system.ts'
 import { type InstallSettings, planInstall } from '../install/plan.ts'
 import { isOwnRelease, releaseOfMedium } from '../release/find-release.ts'
 import { tooOld } from '../release/floor.ts'
@@ -16,7 +17,7 @@ import { drain, end, leaveDisk, reboot, stopEverything, stopWorkload } from '../
 import type { Finding } from '../upgrade/prepare.ts'
 import { beginRollback, examine, type UpgradeOptions, type WrittenUpgrade, writeUpgrade } from '../upgrade/upgrade.ts'
 import { beginSequence } from './begin.ts'
-import { asStatus, progressOf } from './progress.ts'
+import { progressOf } from './progress.ts'
 
 /** In maintenance mode anyone may install, just as anyone may apply a configuration; later only administrators. */
 const access = inMaintenanceOr(['os:admin'])
@@ -29,7 +30,7 @@ export const releaseMethods = (machine: Machine): Method[] => {
   return [
     clientStream('ichor.v1.ReleaseService/Send', access, async (requests) => {
       const onDisk = isInstalled(machine) && machine.supervisor.isUp('cri')
-      return { imageName: await takeUpload(machine.kernel, requests, { onDisk }).catch((error) => Promise.reject(asStatus(error))) }
+      return { imageName: await takeUpload(machine.kernel, requests, { onDisk }).catch((error) => Promise.reject(toRpcError(error))) }
     }),
 
     serverStream('ichor.v1.ReleaseService/Plan', access, async function* (request, context) {
@@ -76,7 +77,7 @@ export const releaseMethods = (machine: Machine): Method[] => {
     }),
 
     unary('machine.MachineService/Rollback', ['os:admin'], async () => {
-      const { slot, version } = await beginRollback(machine).catch((error) => Promise.reject(asStatus(error)))
+      const { slot, version } = await beginRollback(machine).catch((error) => Promise.reject(toRpcError(error)))
       machine.log.info('rolling back', { version, slot: slot.toUpperCase() })
       beginSequence(machine, 'reboot', reboot(machine))
       return { messages: [{}] }
@@ -129,7 +130,7 @@ async function beginUpgrade(
 ): Promise<string> {
   const report = (step: string) => machine.log.info('upgrade', { step })
   const written = await writeUpgrade(machine, image, options(report, { roles, signal: AbortSignal.timeout(30 * 60_000) }, force)).catch(
-    (error) => Promise.reject(asStatus(error)),
+    (error) => Promise.reject(toRpcError(error)),
   )
   const name = stage ? 'stageUpgrade' : inMaintenance(machine.store) ? 'maintenanceUpgrade' : 'upgrade'
   if (stage) {
@@ -237,9 +238,8 @@ async function installFindings(
     )
     findings.push(fine('signature', 'made with the key that this system trusts'))
   } catch (error) {
-    const stated = asStatus(error)
-    if (!(stated instanceof RpcError)) throw error
-    findings.push({ subject: 'install', text: stated.message, verdict: 'refused' })
+    if (!(error instanceof RpcError) && !isRefusal(error)) throw error
+    findings.push({ subject: 'install', text: messageOf(error), verdict: 'refused' })
   }
   return findings
 }

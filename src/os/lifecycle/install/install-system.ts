@@ -22,7 +22,7 @@ import { Disk } from '../../block/resources/disk.ts'
 import { declared } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { findRelease, isOwnRelease, releaseOfMedium } from '../release/find-release.ts'
-import { filesFor, type Release, ReleaseError, slotRelease, verifyFiles } from '../release/release.ts'
+import { filesFor, type Release, ReleaseError, ReleaseUnavailable, slotRelease, verifyFiles } from '../release/release.ts'
 import type { TaskContext } from '../sequencer.ts'
 import { isInstalled, startSource } from '../slots/boot-disk.ts'
 import { Grub } from '../slots/grub.ts'
@@ -87,7 +87,7 @@ export async function releaseToInstall(
   try {
     return await findRelease(machine, image, { signal, report })
   } catch (error) {
-    if (!own || !(error instanceof ReleaseError) || !error.message.startsWith('pull ')) throw error
+    if (!own || !(error instanceof ReleaseUnavailable)) throw error
     report(`${error.message}: installing ${own.manifest.version} of the medium instead`)
     return own
   }

@@ -6,7 +6,7 @@ import type { Machine } from '../../area.ts'
 import { credentialsOf, criDaemon, fullReference, hostsFolder, systemDaemon } from '../../cri/public.ts'
 import { RegistryConfig } from '../../cri/resources/registry-config.ts'
 import { archiveFiles, folderFiles, imageFiles } from './installer-image.ts'
-import { openRelease, type Release, ReleaseError, type ReleaseFiles } from './release.ts'
+import { openRelease, type Release, ReleaseError, type ReleaseFiles, ReleaseUnavailable } from './release.ts'
 import { findUpload, isUpload } from './uploads.ts'
 
 /** Dependencies for finding a release. */
@@ -85,10 +85,10 @@ async function pulled(
   try {
     await pullImage(channel, name, { hostsDir: hostsFolder, credentials, progress, unpack: false, signal })
   } catch (error) {
-    throw new ReleaseError(`pull "${name}": ${messageOf(error)}; nothing was changed`)
+    throw new ReleaseUnavailable(`pull "${name}": ${messageOf(error)}; nothing was changed`)
   }
   const digest = await imageDigest(channel, name)
-  if (!digest) throw new ReleaseError(`pull "${name}": the image was removed meanwhile; nothing was changed`)
+  if (!digest) throw new ReleaseUnavailable(`pull "${name}": the image was removed meanwhile; nothing was changed`)
   const find = async (blob: string) => {
     const path = `${root}/io.containerd.content.v1.content/blobs/${blob.replace(':', '/')}`
     const stats = kernel.files.lstatIfThere(path)

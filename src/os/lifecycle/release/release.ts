@@ -3,6 +3,8 @@
  * signature; `verify` then reads every file once and compares it with the manifest, before anything is written.
  */
 import { checkManifest, type ImageManifest, ManifestError } from '../../../oci/image-manifest.ts'
+import type { StatusName } from '../../../rpc/status.ts'
+import { apiStatus } from '../../../wire/api-status.ts'
 import type { SlotRelease } from '../slots/slot.ts'
 
 /** Files by name, relative to `/usr/install/<arch>/`. */
@@ -27,7 +29,14 @@ export interface Release {
 /** An unusable release; nothing was changed. */
 export class ReleaseError extends Error {
   override name = 'ReleaseError'
+
+  get [apiStatus](): StatusName {
+    return 'FailedPrecondition'
+  }
 }
+
+/** An image could not be pulled. */
+export class ReleaseUnavailable extends ReleaseError {}
 
 const documentLimit = 64 * 1024
 

@@ -3,6 +3,8 @@
  * the slot last marked good when they are used up, whatever prevented the release from coming up. The slot last marked good is
  * never written.
  */
+import type { StatusName } from '../../../rpc/status.ts'
+import { apiStatus } from '../../../wire/api-status.ts'
 import type { FatVolume } from '../../../wire/fat/volume.ts'
 
 /** One of the two release slots. */
@@ -65,6 +67,10 @@ export interface BootLoader {
 /** The step would endanger the bootable release. */
 export class SlotError extends Error {
   override name = 'SlotError'
+
+  get [apiStatus](): StatusName {
+    return 'FailedPrecondition'
+  }
 }
 
 /** The other slot. */

@@ -1,4 +1,6 @@
 /** Runs an upgrade up to the reboot: checks the release, writes it into the other slot, and puts it on trial. */
+import type { StatusName } from '../../../rpc/status.ts'
+import { apiStatus } from '../../../wire/api-status.ts'
 import { NodeStatus } from '../../k8s/resources/node.ts'
 import { Nodename } from '../../k8s/resources/nodename.ts'
 import { findRelease, forgetRelease } from '../release/find-release.ts'
@@ -15,6 +17,10 @@ import { isReachable } from './trial.ts'
 /** The upgrade was refused; nothing was changed. */
 export class UpgradeRefused extends Error {
   override name = 'UpgradeRefused'
+
+  get [apiStatus](): StatusName {
+    return 'FailedPrecondition'
+  }
 }
 
 /** Options of an upgrade. */

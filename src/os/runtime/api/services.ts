@@ -1,22 +1,13 @@
 import { toTimestamp } from '../../../rpc/proto-time.ts'
 import { type Method, operators, readers, unary } from '../../../rpc/server/method.ts'
-import { RpcError } from '../../../rpc/status.ts'
 import type { OperatorAction } from '../../../supervise/definition.ts'
 import type { ServiceSnapshot } from '../../../supervise/snapshot.ts'
-import { SupervisorError } from '../../../supervise/supervisor.ts'
 import type { Machine } from '../../area.ts'
 import { healthMessage } from '../service-health.ts'
 
 /** The services of the machine, and starting, stopping and restarting those that allow it. */
 export function serviceMethods({ supervisor }: Pick<Machine, 'supervisor'>): Method[] {
-  const operate = async (id: string, action: OperatorAction) => {
-    try {
-      return { messages: [{ resp: await supervisor.operate(id, action) }] }
-    } catch (error) {
-      if (!(error instanceof SupervisorError)) throw error
-      throw new RpcError(error.reason === 'not-found' ? 'NotFound' : 'FailedPrecondition', error.message)
-    }
-  }
+  const operate = async (id: string, action: OperatorAction) => ({ messages: [{ resp: await supervisor.operate(id, action) }] })
   return [
     unary('machine.MachineService/ServiceList', readers, () => ({ messages: [{ services: supervisor.list().map(serviceMessage) }] })),
     unary('machine.MachineService/ServiceStart', operators, ({ id }) => operate(id, 'start')),

@@ -1,22 +1,15 @@
 import { formatReference, ImageReferenceError, parseReference, type Reference } from '../../../oci/reference.ts'
-import { directHosts, RegistryError, type RegistryHost, RemoteRegistry } from '../../../oci/remote-registry.ts'
+import { directHosts, type RegistryHost, RemoteRegistry } from '../../../oci/remote-registry.ts'
 import type { machine } from '../../../rpc/messages.ts'
 import { type Method, readers, unary } from '../../../rpc/server/method.ts'
 import { callerPlace, Places } from '../../../rpc/server/places.ts'
-import { RpcError, type StatusName } from '../../../rpc/status.ts'
+import { RpcError } from '../../../rpc/status.ts'
 import type { StoreView } from '../../../supervise/definition.ts'
 import { credentialsOf } from '../../cri/public.ts'
 import { RegistryConfig } from '../../cri/resources/registry-config.ts'
 import { ruleFor } from '../image-rules.ts'
 import { ImageVerificationRule } from '../resources/image-verification-rule.ts'
 import { signedBy, verifierKey } from '../signature.ts'
-
-const statuses: Record<RegistryError['reason'], StatusName> = {
-  missing: 'NotFound',
-  refused: 'PermissionDenied',
-  unreachable: 'Unavailable',
-  broken: 'DataLoss',
-}
 
 /** Callers choose which registries are queried, so the checks of each caller are limited. */
 const checks = new Places('checks of signatures', { each: 4, all: 32, time: 60_000 })
@@ -53,7 +46,6 @@ export const verifyImage = (): Method =>
       return { verified: true, message: `signed as rule ${id} requires`, digestedImageRef: digested }
     } catch (error) {
       if (error instanceof TypeError) throw new RpcError('FailedPrecondition', `rule ${id}: ${error.message}`)
-      if (error instanceof RegistryError) throw new RpcError(statuses[error.reason], error.message)
       throw error
     }
   })
