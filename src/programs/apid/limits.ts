@@ -1,5 +1,5 @@
 /** What apid's clients may hold of it. Its control group has 128 MiB, of which the program itself takes about half. */
-import type { ShareLimits } from '../../rpc/http2/shares.ts'
+import type { ShareLimits } from '../../rpc/http2/holder.ts'
 
 /** Calls that a client's connection may have open; another node's carries those of many clients. */
 export const maxStreams = 256

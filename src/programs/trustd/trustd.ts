@@ -6,9 +6,9 @@ import { Store } from '../../cosi/store.ts'
 import { onUnexpected, takeUnexpected } from '../../cosi/unexpected.ts'
 import { fromBase64 } from '../../pki/certificate.ts'
 import { tlsKey } from '../../pki/key.ts'
-import { connect } from '../../rpc/client/channel.ts'
+import { type Channel, connect } from '../../rpc/client/channel.ts'
 import { follow } from '../../rpc/client/follow.ts'
-import type { ShareLimits } from '../../rpc/http2/shares.ts'
+import type { ShareLimits } from '../../rpc/http2/holder.ts'
 import { type Server, serveTls } from '../../rpc/server/server.ts'
 import { pause } from '../../timing/pause.ts'
 import { messageOf } from '../../wire/error-message.ts'
@@ -99,31 +99,9 @@ export async function run(address: { host: string; port: number }, socket: strin
   }
   const own = { namespace: 'secrets', type: 'TrustdCertificates.secrets.talos.dev', id: 'trustd' }
   const root = { namespace: 'secrets', type: 'OSRootSecrets.secrets.talos.dev', id: 'os' }
-  const records = new Map<string, MemberRecord>()
-  const located = { namespace: 'cluster', type: 'Members.cluster.talos.dev', options: { bootstrapContents: true } }
-  let caughtUp = false
-  const publish = () => {
-    if (caughtUp) members = [...records.values()]
-  }
-  // While a watch restarts, the previous state stays valid.
-  const watchMembers = {
-    signal,
-    log,
-    began: () => {
-      caughtUp = false
-      records.clear()
-    },
-    complete: () => {
-      caughtUp = true
-      publish()
-    },
-  }
   const watching = [
-    follow(channel, located, watchMembers, ({ metadata: { id }, spec }, gone) => {
-      const { hostname, addresses = [], machineType } = spec as { hostname: string; addresses?: string[]; machineType: string }
-      if (gone) records.delete(id)
-      else records.set(id, { hostname, nodename: id, addresses, controlPlane: machineType !== 'worker' })
-      publish()
+    followMembers(channel, { signal, log }, (found) => {
+      members = found
     }),
     follow(channel, own, { signal, log }, ({ spec }, gone) => {
       const { server: latest } = spec as { server?: Pair }
@@ -141,6 +119,38 @@ export async function run(address: { host: string; port: number }, socket: strin
   channel.close()
   await serving
   await server?.close(5_000)
+}
+
+/** Reports the members of the cluster once all are known, and on each change. While the watch restarts, the last report stays valid. */
+function followMembers(
+  channel: Channel,
+  { signal, log }: { signal: AbortSignal; log: Logger },
+  report: (members: readonly MemberRecord[]) => void,
+): Promise<void> {
+  const located = { namespace: 'cluster', type: 'Members.cluster.talos.dev', options: { bootstrapContents: true } }
+  const records = new Map<string, MemberRecord>()
+  let caughtUp = false
+  const publish = () => {
+    if (caughtUp) report([...records.values()])
+  }
+  const watch = {
+    signal,
+    log,
+    began: () => {
+      caughtUp = false
+      records.clear()
+    },
+    complete: () => {
+      caughtUp = true
+      publish()
+    },
+  }
+  return follow(channel, located, watch, ({ metadata: { id }, spec }, gone) => {
+    const { hostname, addresses = [], machineType } = spec as { hostname: string; addresses?: string[]; machineType: string }
+    if (gone) records.delete(id)
+    else records.set(id, { hostname, nodename: id, addresses, controlPlane: machineType !== 'worker' })
+    publish()
+  })
 }
 
 function parse(args: string[]) {

@@ -1,5 +1,5 @@
 /** Bounds on everything that a peer can make this process hold or do. */
-import type { ShareLimits } from './shares.ts'
+import type { ShareLimits } from './holder.ts'
 
 /** Bytes of an uncompressed header list, each header counted with 32 more. A thousand node names of 30 letters fit. */
 export const maxHeaderList = 65_536

@@ -5,39 +5,8 @@
  */
 import { parseIp } from '../../wire/ip.ts'
 import { CoolDown } from './cool-down.ts'
+import type { Amounts, HeldConnection, Holder, Resource, ShareLimits } from './holder.ts'
 import { Portion, Turns } from './turns.ts'
-
-/** Amounts that are limited. */
-export interface Amounts {
-  readonly connections: number
-  readonly calls: number
-  readonly bytes: number
-}
-
-type Resource = keyof Amounts
-
-/** Limits for the clients of one address (IPv6: one /64), for those of one identity, and for all together. */
-export interface ShareLimits {
-  readonly address: Amounts
-  readonly identity: Amounts
-  readonly all: Amounts
-}
-
-/** Something that holds bytes and can be made to release them. */
-export interface Holder {
-  /** Bytes that it holds. */
-  readonly charged: number
-  /** Ends it because its client holds too much. */
-  exhaust(message: string): void
-}
-
-/** A connection, as far as eviction needs it. */
-export interface HeldConnection extends Holder {
-  /** Number of open calls. */
-  readonly size: number
-  /** Whether all its calls still wait for their request. */
-  readonly awaitsRequests: boolean
-}
 
 /** Clients that share limits. */
 class Group {
@@ -74,6 +43,7 @@ class Group {
 
 /** Milliseconds between two garbage collections. */
 const collectInterval = 1000
+
 let collected = -collectInterval
 
 /** Memory taken from a client must be available to others now, not at the runtime's next collection: memory is limited. */
@@ -229,6 +199,7 @@ export class Share {
 
 /** Shares of clients without connections and calls that are kept, and addresses whose keys are. */
 const mostIdle = 64
+
 const mostPlaces = 256
 
 /** All clients of a server. */

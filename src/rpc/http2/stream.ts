@@ -7,8 +7,9 @@ import type { ErrorName } from '../../wire/http2/error.ts'
 import type { Headers, OutgoingHeaders } from '../../wire/http2/hpack.ts'
 import { endWith } from '../frame.ts'
 import { RpcError } from '../status.ts'
+import type { Holder } from './holder.ts'
 import { firstWindow, smallPiece } from './limits.ts'
-import type { Holder, Share } from './shares.ts'
+import type { Share } from './shares.ts'
 
 /** Why a stream ended before both sides had sent END_STREAM. */
 export class StreamError extends Error {
