@@ -47,3 +47,8 @@ export interface ControllerState {
   roundSince?: { readonly time: Date; readonly elapsed: number } | undefined
   due: boolean
 }
+
+/** The state before the first round. */
+export function initialState(name: string): ControllerState {
+  return { name, rounds: 0, failures: 0, spent: 0, troubles: new Map(), missing: [], alsoReads: [], running: false, due: false }
+}

@@ -2,7 +2,7 @@ import { timerDelay } from '../timing/timer.ts'
 import { background } from './background.ts'
 import { BackgroundTasks, longestPause } from './background-tasks.ts'
 import type { Controller, Input, Output, Reader, Round } from './controller.ts'
-import { type ControllerState, type Missing, nextTrouble } from './controller-state.ts'
+import { type ControllerState, initialState, type Missing, nextTrouble } from './controller-state.ts'
 import { StoreError } from './errors.ts'
 import { destroyable, type Put, readerOf, recording, writerOf } from './handles.ts'
 import type { Logger } from './log.ts'
@@ -32,17 +32,7 @@ export class Runner {
     readonly runtime: Runtime,
     readonly log: Logger,
   ) {
-    this.state = {
-      name: controller.name,
-      rounds: 0,
-      failures: 0,
-      spent: 0,
-      troubles: new Map(),
-      missing: [],
-      alsoReads: [],
-      running: false,
-      due: false,
-    }
+    this.state = initialState(controller.name)
     const { clock, firstPause } = runtime
     this.#tasks = new BackgroundTasks(this.state.troubles, { clock, firstPause, log, wake: () => this.wake() })
   }
