@@ -12,6 +12,9 @@ import { parseByteSize } from './quantity.ts'
 /** A required key: marked in the JSON schema, and checked by the rules of its document. */
 export const needed = <S extends v.GenericSchema>(schema: S) => v.pipe(schema, v.metadata({ needed: true }))
 
+/** What a key is for: shown in the reference, by editors and in generated configurations. */
+export const described = <S extends v.GenericSchema>(schema: S, text: string) => v.pipe(schema, v.description(text))
+
 /** Any string. */
 export const text = v.string()
 
@@ -134,13 +137,16 @@ export const base64 = v.pipe(
 )
 
 /** A certificate and its key, each base64 of PEM. */
-export const certificateAndKey = section({ crt: base64, key: base64 })
+export const certificateAndKey = section({
+  crt: described(base64, 'The certificate, base64 of PEM.'),
+  key: described(base64, 'The private key, base64 of PEM.'),
+})
 
 /** A certificate, base64 of PEM. */
-export const certificate = section({ crt: base64 })
+export const certificate = section({ crt: described(base64, 'The certificate, base64 of PEM.') })
 
 /** A key, base64 of PEM. */
-export const privateKey = section({ key: base64 })
+export const privateKey = section({ key: described(base64, 'The private key, base64 of PEM.') })
 
 /** Program arguments: a string, or several for a flag that is repeated. */
 export const argument = v.union([v.string(), v.array(v.string())])

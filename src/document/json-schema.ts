@@ -5,17 +5,13 @@ import { insteadOf } from './unsupported.ts'
 /** A JSON schema, or a part of one. */
 export type JsonSchema = { [key: string]: unknown }
 
-/** The description of a key, by its path: `a.b[].c{}.d`. */
-export type Describe = (path: string) => string | undefined
-
-/** The JSON schema of a declaration. */
-export function jsonSchema(schema: unknown, describe: Describe, path = ''): JsonSchema {
+/** The JSON schema of a declaration. What a list or map holds has its description, unless it has one of its own. */
+export function jsonSchema(schema: unknown, around?: string): JsonSchema {
   const inner = unwrap(schema)
-  const { description: own, pattern } = hintsOf(schema)
-  const description = own ?? (path ? describe(path) : undefined)
+  const { description = around, pattern } = hintsOf(schema)
   const refused = insteadOf(schema)
   const text = [description, refused && `Not supported by this release: ${refused}.`].filter(Boolean).join(' ')
-  return { ...(text && { description: text }), ...shape(inner, describe, path), ...(pattern && { pattern }) }
+  return { ...(text && { description: text }), ...shape(inner, description), ...(pattern && { pattern }) }
 }
 
 /** What a declaration specifies besides its type. */
@@ -29,7 +25,7 @@ export function hintsOf(schema: unknown): { description?: string | undefined; pa
   return hints
 }
 
-function shape(inner: Shape, describe: Describe, path: string): JsonSchema {
+function shape(inner: Shape, description: string | undefined): JsonSchema {
   switch (inner.type) {
     case 'string':
       return { type: 'string' }
@@ -42,18 +38,18 @@ function shape(inner: Shape, describe: Describe, path: string): JsonSchema {
     case 'literal':
       return { const: inner.literal }
     case 'array':
-      return { type: 'array', items: jsonSchema(inner.item, describe, `${path}[]`) }
+      return { type: 'array', items: jsonSchema(inner.item, description) }
     case 'record':
-      return { type: 'object', additionalProperties: jsonSchema(inner.value, describe, `${path}{}`) }
+      return { type: 'object', additionalProperties: jsonSchema(inner.value, description) }
     case 'union':
-      return { anyOf: (inner.options ?? []).map((option) => jsonSchema(option, () => undefined, path)) }
+      return { anyOf: (inner.options ?? []).map((option) => jsonSchema(option)) }
     case 'object':
     case 'strict_object': {
       const entries = Object.entries<unknown>(inner.entries ?? {})
       const required = entries.filter(([, entry]) => hintsOf(entry).needed).map(([key]) => key)
       return {
         type: 'object',
-        properties: Object.fromEntries(entries.map(([key, entry]) => [key, jsonSchema(entry, describe, path ? `${path}.${key}` : key)])),
+        properties: Object.fromEntries(entries.map(([key, entry]) => [key, jsonSchema(entry)])),
         additionalProperties: false,
         ...(required.length > 0 && { required }),
       }
@@ -61,6 +57,6 @@ function shape(inner: Shape, describe: Describe, path: string): JsonSchema {
     case 'unknown':
       return {}
     default:
-      throw new Error(`no JSON schema is known for "${inner.type}" at "${path}"`)
+      throw new Error(`no JSON schema is known for "${inner.type}"`)
   }
 }

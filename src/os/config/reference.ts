@@ -4,7 +4,6 @@ import { hintsOf, type JsonSchema, jsonSchema } from '../../document/json-schema
 import type { DocumentKind } from '../../document/kind.ts'
 import { notedAt, unwrap } from '../../document/shape.ts'
 import { insteadOf } from '../../document/unsupported.ts'
-import { descriptionOf } from './documents/descriptions.ts'
 import { documentKinds } from './kinds.ts'
 
 /** The schema of one document of a configuration; a stream of them is checked document by document. */
@@ -34,7 +33,7 @@ export function configSchema(): JsonSchema {
 }
 
 function documentSchema(kind: DocumentKind): JsonSchema {
-  const schema = jsonSchema(kind.schema, (path) => descriptionOf(kind.kind, path))
+  const schema = jsonSchema(kind.schema)
   const { properties, required = [], ...rest } = schema as { properties: JsonSchema; required?: string[] }
   if (kind.apiVersion === '') return { description: kind.description, ...schema }
   return {
@@ -64,7 +63,7 @@ export function referencePage(): string {
 function page(kind: DocumentKind): string[] {
   const head = kind.apiVersion === '' ? [] : ['', '```yaml', `apiVersion: ${kind.apiVersion}`, `kind: ${kind.kind}`, '```']
   const rows = [...keys(kind.schema, '')].map(({ path, schema }) => {
-    const { description = descriptionOf(kind.kind, path) ?? '', needed } = hintsOf(schema)
+    const { description = '', needed } = hintsOf(schema)
     const marks = needed || path === kind.nameKey ? ' *needed*' : ''
     const refused = insteadOf(schema)
     const text = refused ? `${description} **Not supported:** ${refused}.` : description

@@ -1,8 +1,12 @@
-import { expression, flag, oneOf, section, text } from '../../../document/fields.ts'
+import { described, expression, flag, oneOf, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 import { expressionRules, volumeNameRules } from './volume-fields.ts'
 
-const mount = { readOnly: flag, disableAccessTime: flag, secure: flag }
+const mount = {
+  readOnly: described(flag, 'Nothing can be written.'),
+  disableAccessTime: described(flag, 'Does not note when files were read.'),
+  secure: described(flag, 'Nothing on it can be run or be a device.'),
+}
 
 /** Configures an existing volume. */
 export const ExistingVolumeConfig = defineDocument({
@@ -10,9 +14,17 @@ export const ExistingVolumeConfig = defineDocument({
   description: 'An existing volume, located by a selector.',
   nameKey: 'name',
   schema: section({
-    name: text,
-    discovery: section({ volumeSelector: section({ match: expression }) }),
-    mount: section(mount),
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    discovery: described(
+      section({
+        volumeSelector: described(
+          section({ match: described(expression, 'An expression over volumes that is true for the right one.') }),
+          'Which volume.',
+        ),
+      }),
+      'How it is found.',
+    ),
+    mount: described(section(mount), 'How it is mounted.'),
   }),
   rules({ name, discovery }, report) {
     volumeNameRules(name, report, Number.POSITIVE_INFINITY)
@@ -28,9 +40,15 @@ export const ExternalVolumeConfig = defineDocument({
   description: 'A volume that the host shares with the virtual machine.',
   nameKey: 'name',
   schema: section({
-    name: text,
-    filesystemType: oneOf('virtiofs'),
-    mount: section({ ...mount, virtiofs: section({ tag: text }) }),
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    filesystemType: described(oneOf('virtiofs'), 'The kind of file system.'),
+    mount: described(
+      section({
+        ...mount,
+        virtiofs: described(section({ tag: described(text, 'What the host calls it.') }), 'A folder of the host of this virtual machine.'),
+      }),
+      'How it is mounted.',
+    ),
   }),
   rules({ name, filesystemType, mount }, report) {
     volumeNameRules(name, report)

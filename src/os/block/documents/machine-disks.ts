@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { flag, integer, listOf, section, text, unsigned } from '../../../document/fields.ts'
+import { described, flag, integer, listOf, section, text, unsigned } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
 import { notYet } from '../../../document/unsupported.ts'
@@ -11,27 +11,46 @@ const size = v.pipe(
 )
 
 /** `machine.disks`: partitions for workloads, the older form of volume documents. */
-export const machineDisks = listOf(section({ device: text, partitions: listOf(section({ size, mountpoint: text })) }))
+export const machineDisks = listOf(
+  section({
+    device: described(text, 'The disk.'),
+    partitions: described(
+      listOf(
+        section({ size: described(size, 'How large; 0 for the rest of the disk.'), mountpoint: described(text, 'Where it is mounted.') }),
+      ),
+      'What is on the disk, in order.',
+    ),
+  }),
+)
 
 const systemVolume = section({
-  provider: text,
-  keys: listOf(
-    section({
-      static: section({ passphrase: text }),
-      nodeID: section({}),
-      kms: section({ endpoint: text }),
-      slot: integer,
-      tpm: section({ checkSecurebootStatusOnEnroll: flag }),
-    }),
+  provider: described(text, 'How it is encrypted: luks2.'),
+  keys: described(
+    listOf(
+      section({
+        static: described(section({ passphrase: described(text, 'The passphrase itself.') }), 'A passphrase.'),
+        nodeID: described(section({}), 'Derived from values that are unique to this machine.'),
+        kms: described(section({ endpoint: described(text, 'The address of that server.') }), 'Kept by a server on the network.'),
+        slot: described(integer, 'The place of the key.'),
+        tpm: described(
+          section({ checkSecurebootStatusOnEnroll: described(flag, 'Refuses to seal while Secure Boot is off.') }),
+          'Sealed in the chip of the machine.',
+        ),
+      }),
+    ),
+    'Keys, each of which opens it.',
   ),
-  cipher: text,
-  keySize: unsigned(32),
-  blockSize: unsigned(64),
-  options: listOf(text),
+  cipher: described(text, 'The cipher.'),
+  keySize: described(unsigned(32), 'Bits of the key.'),
+  blockSize: described(unsigned(64), 'Bytes of a block.'),
+  options: described(listOf(text), 'More for the kernel.'),
 })
 
 /** `machine.systemDiskEncryption`: encryption of system volumes, the older form. */
-export const systemDiskEncryption = section({ state: notYet(systemVolume, noEncryption), ephemeral: notYet(systemVolume, noEncryption) })
+export const systemDiskEncryption = section({
+  state: described(notYet(systemVolume, noEncryption), 'Encrypts STATE.'),
+  ephemeral: described(notYet(systemVolume, noEncryption), 'Encrypts EPHEMERAL.'),
+})
 
 /** Validation rules of both sections. */
 export function machineDiskRules(

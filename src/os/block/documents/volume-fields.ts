@@ -1,5 +1,17 @@
 /** Fields common to all volume documents. */
-import { byteSize, byteSizeOrPercent, expression, flag, integer, listOf, oneOf, section, text, unsigned } from '../../../document/fields.ts'
+import {
+  byteSize,
+  byteSizeOrPercent,
+  described,
+  expression,
+  flag,
+  integer,
+  listOf,
+  oneOf,
+  section,
+  text,
+  unsigned,
+} from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 import type { Path } from '../../../document/path.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
@@ -8,10 +20,13 @@ import { expressionProblem } from './expression.ts'
 
 /** Location and size of a volume. */
 export const provisioning = section({
-  diskSelector: section({ match: expression }),
-  grow: flag,
-  minSize: byteSize,
-  maxSize: byteSizeOrPercent,
+  diskSelector: described(
+    section({ match: described(expression, 'An expression over disks that is true for the right one.') }),
+    'Picks the disk by what it is.',
+  ),
+  grow: described(flag, 'Whether it grows when there is room.'),
+  minSize: described(byteSize, 'The least that is enough.'),
+  maxSize: described(byteSizeOrPercent, 'The most it takes.'),
 })
 
 const ciphers = ['aes-xts-plain64', 'xchacha12,aes-adiantum-plain64', 'xchacha20,aes-adiantum-plain64'] as const
@@ -22,21 +37,33 @@ export const noEncryption = 'volume encryption is not supported, leave it out an
 /** Encryption of a volume and its keys. */
 export const encryption = notYet(
   section({
-    provider: oneOf('luks2'),
-    keys: listOf(
-      section({
-        slot: integer,
-        static: section({ passphrase: text }),
-        nodeID: section({}),
-        kms: section({ endpoint: text }),
-        tpm: section({ options: section({ pcrs: listOf(integer) }), checkSecurebootStatusOnEnroll: flag }),
-        lockToState: flag,
-      }),
+    provider: described(oneOf('luks2'), 'How it is encrypted: luks2.'),
+    keys: described(
+      listOf(
+        section({
+          slot: described(integer, 'The place of the key.'),
+          static: described(section({ passphrase: described(text, 'The passphrase itself.') }), 'A passphrase.'),
+          nodeID: described(section({}), 'Derived from values that are unique to this machine.'),
+          kms: described(section({ endpoint: described(text, 'The address of that server.') }), 'Kept by a server on the network.'),
+          tpm: described(
+            section({
+              options: described(
+                section({ pcrs: described(listOf(integer), 'Registers of the chip it is bound to.') }),
+                'What it is sealed to.',
+              ),
+              checkSecurebootStatusOnEnroll: described(flag, 'Refuses to seal while Secure Boot is off.'),
+            }),
+            'Sealed in the chip of the machine.',
+          ),
+          lockToState: described(flag, 'Binds it to what is on STATE.'),
+        }),
+      ),
+      'Keys, each of which opens it.',
     ),
-    cipher: oneOf(...ciphers),
-    keySize: unsigned(32),
-    blockSize: unsigned(64),
-    options: listOf(text),
+    cipher: described(oneOf(...ciphers), 'The cipher.'),
+    keySize: described(unsigned(32), 'Bits of the key.'),
+    blockSize: described(unsigned(64), 'Bytes of a block.'),
+    options: described(listOf(text), 'More for the kernel.'),
   }),
   noEncryption,
 )

@@ -1,4 +1,4 @@
-import { flag, oneOf, section, text } from '../../../document/fields.ts'
+import { described, flag, oneOf, section, text } from '../../../document/fields.ts'
 import { defineDocument, type Reporter } from '../../../document/kind.ts'
 import { encryption, encryptionRules, provisioning, provisioningRules, volumeNameRules } from './volume-fields.ts'
 
@@ -7,7 +7,12 @@ export const VolumeConfig = defineDocument({
   kind: 'VolumeConfig',
   description: "One of the system's own volumes: STATE, EPHEMERAL or IMAGECACHE.",
   nameKey: 'name',
-  schema: section({ name: text, provisioning, encryption, mount: section({ secure: flag }) }),
+  schema: section({
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    provisioning: described(provisioning, 'How its place is found and made.'),
+    encryption: described(encryption, 'Encrypts the volume.'),
+    mount: described(section({ secure: described(flag, 'Nothing on it can be run or be a device.') }), 'How it is mounted.'),
+  }),
   rules(volume, report) {
     if (!['STATE', 'EPHEMERAL', 'IMAGECACHE'].includes(volume.name ?? ''))
       report.error(['name'], 'the name has to be STATE, EPHEMERAL or IMAGECACHE')
@@ -31,12 +36,24 @@ export const UserVolumeConfig = defineDocument({
   description: 'A volume for workloads, mounted under /var/mnt.',
   nameKey: 'name',
   schema: section({
-    name: text,
-    volumeType: oneOf('directory', 'disk', 'partition'),
-    provisioning,
-    filesystem: section({ type: oneOf('ext4', 'xfs'), projectQuotaSupport: flag }),
-    encryption,
-    mount: section({ disableAccessTime: flag, secure: flag }),
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    volumeType: described(oneOf('directory', 'disk', 'partition'), 'Whether it is a folder, a partition or a whole disk.'),
+    provisioning: described(provisioning, 'How its place is found and made.'),
+    filesystem: described(
+      section({
+        type: described(oneOf('ext4', 'xfs'), 'The kind of file system.'),
+        projectQuotaSupport: described(flag, 'Whether it counts space by project.'),
+      }),
+      'What is made on it.',
+    ),
+    encryption: described(encryption, 'Encrypts the volume.'),
+    mount: described(
+      section({
+        disableAccessTime: described(flag, 'Does not note when files were read.'),
+        secure: described(flag, 'Nothing on it can be run or be a device.'),
+      }),
+      'How it is mounted.',
+    ),
   }),
   rules(volume, report) {
     volumeNameRules(volume.name, report)
@@ -59,7 +76,11 @@ export const UserVolumeConfig = defineDocument({
   },
 })
 
-const bare = section({ name: text, provisioning, encryption })
+const bare = section({
+  name: described(text, 'The unique name of this document among those of its kind.'),
+  provisioning: described(provisioning, 'How its place is found and made.'),
+  encryption: described(encryption, 'Encrypts the volume.'),
+})
 
 function bareRules(volume: { name?: string; provisioning?: object; encryption?: object }, report: Reporter): void {
   volumeNameRules(volume.name, report)

@@ -1,18 +1,27 @@
-import * as v from 'valibot'
-import { flag, section, text } from '../../../document/fields.ts'
+import type * as v from 'valibot'
+import { described, flag, section, text } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 
 /** Fields of `cluster` about its membership. */
 export const membershipFields = {
-  id: v.pipe(text, v.description('The unique id of the cluster.')),
-  secret: v.pipe(text, v.description('The key under which members find each other.')),
-  discovery: section({
-    enabled: v.pipe(flag, v.description('Enable discovery of the other nodes.')),
-    registries: section({
-      kubernetes: section({ disabled: flag }),
-      service: section({ disabled: flag, endpoint: v.pipe(text, v.description('The discovery server.')) }),
+  id: described(text, 'The unique id of the cluster.'),
+  secret: described(text, 'The key under which members find each other.'),
+  discovery: described(
+    section({
+      enabled: described(flag, 'Enable discovery of the other nodes.'),
+      registries: described(
+        section({
+          kubernetes: described(section({ disabled: described(flag, 'Switches this off.') }), 'On the nodes in Kubernetes.'),
+          service: described(
+            section({ disabled: described(flag, 'Switches this off.'), endpoint: described(text, 'The discovery server.') }),
+            'At a service on the network.',
+          ),
+        }),
+        'Where they look for each other.',
+      ),
     }),
-  }),
+    'How machines of the cluster find each other.',
+  ),
 }
 
 const membership = section(membershipFields)

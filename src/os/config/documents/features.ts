@@ -1,5 +1,5 @@
-import * as v from 'valibot'
-import { flag, integer, listOf, section, text } from '../../../document/fields.ts'
+import type * as v from 'valibot'
+import { described, flag, integer, listOf, section, text } from '../../../document/fields.ts'
 import type { Mode, Reporter } from '../../../document/kind.ts'
 import { notYet } from '../../../document/unsupported.ts'
 
@@ -16,28 +16,38 @@ export const roleNames = [
 
 /** `machine.features`: optional features. */
 export const features = section({
-  rbac: notYet(flag, 'roles are always checked, leave it out', { accepts: [true] }),
-  stableHostname: flag,
-  kubernetesTalosAPIAccess: v.pipe(
+  rbac: described(notYet(flag, 'roles are always checked, leave it out', { accepts: [true] }), 'Whether roles limit what clients may do.'),
+  stableHostname: described(flag, 'Names the machine by its identity when nothing else does.'),
+  kubernetesTalosAPIAccess: described(
     section({
-      enabled: notYet(flag, 'pods get no credentials for the machine API, give them a client configuration by a Secret of your own'),
-      allowedRoles: listOf(text),
-      allowedKubernetesNamespaces: listOf(text),
+      enabled: described(
+        notYet(flag, 'pods get no credentials for the machine API, give them a client configuration by a Secret of your own'),
+        'Switches this on.',
+      ),
+      allowedRoles: described(listOf(text), 'Roles that pods may have.'),
+      allowedKubernetesNamespaces: described(listOf(text), 'Namespaces whose pods may ask for access.'),
     }),
-    v.description('Let pods in some namespaces reach the machine API.'),
+    'Let pods in some namespaces reach the machine API.',
   ),
-  apidCheckExtKeyUsage: notYet(flag, 'the usage of client certificates is always checked, leave it out', { accepts: [true] }),
-  diskQuotaSupport: v.pipe(flag, v.description('Count the space that pods use with project quotas.')),
-  kubePrism: v.pipe(
-    section({ enabled: flag, port: integer }),
-    v.description('A load balancer on every node, in front of all API servers.'),
+  apidCheckExtKeyUsage: described(
+    notYet(flag, 'the usage of client certificates is always checked, leave it out', { accepts: [true] }),
+    'Whether certificates of clients have to be meant for clients.',
   ),
-  hostDNS: v.pipe(
-    section({ enabled: flag, forwardKubeDNSToHost: flag, resolveMemberNames: flag }),
-    v.description("The node's own caching resolver."),
+  diskQuotaSupport: described(flag, 'Count the space that pods use with project quotas.'),
+  kubePrism: described(
+    section({ enabled: described(flag, 'Switches this on.'), port: described(integer, 'The port on the loopback address.') }),
+    'A load balancer on every node, in front of all API servers.',
   ),
-  imageCache: section({ localEnabled: flag }),
-  nodeAddressSortAlgorithm: text,
+  hostDNS: described(
+    section({
+      enabled: described(flag, 'Switches this on.'),
+      forwardKubeDNSToHost: described(flag, "Whether the cluster's DNS forwards to the node's resolver."),
+      resolveMemberNames: described(flag, 'Whether names of the machines of the cluster are answered.'),
+    }),
+    "The node's own caching resolver.",
+  ),
+  imageCache: described(section({ localEnabled: described(flag, 'Whether they are used.') }), 'Images that came with the system.'),
+  nodeAddressSortAlgorithm: described(text, 'How addresses of the node are put in order: v1 or v2.'),
 })
 
 /** Rules of the section. */

@@ -1,6 +1,6 @@
 /** The first document of a configuration: the machine and its cluster. Its sections are declared in their areas. */
-import * as v from 'valibot'
-import { flag, oneOf, section, text } from '../../../document/fields.ts'
+import type * as v from 'valibot'
+import { described, flag, oneOf, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 import { machineDiskRules, machineDisks, systemDiskEncryption } from '../../block/documents/machine-disks.ts'
 import { membershipFields, membershipRules } from '../../cluster/documents/discovery.ts'
@@ -18,22 +18,26 @@ import { featureRules, features } from './features.ts'
 
 /** `machine`. */
 export const machine = section({
-  type: v.pipe(text, v.description('The type of the machine: controlplane or worker.')),
+  type: described(text, 'The type of the machine: controlplane or worker.'),
   ...machineSecretFields,
   ...machineNodeFields,
-  network: machineNetwork,
-  disks: machineDisks,
-  install: v.pipe(install, v.description('What is installed on which disk.')),
+  network: described(machineNetwork, 'Names, links and addresses of the machine, in one section.'),
+  disks: described(machineDisks, 'More disks, their partitions and where they are mounted.'),
+  install: described(install, 'What is installed on which disk.'),
   files: machineFiles,
-  time: machineTime,
-  registries: machineRegistries,
-  systemDiskEncryption,
-  features: v.pipe(features, v.description('Optional features.')),
+  time: described(machineTime, 'Where the time comes from.'),
+  registries: described(machineRegistries, 'Where images come from.'),
+  systemDiskEncryption: described(systemDiskEncryption, 'Encrypts volumes of the system.'),
+  features: described(features, 'Optional features.'),
   ...machineRuntimeFields,
 })
 
 /** `cluster`. */
-export const cluster = section({ ...membershipFields, ...clusterKubernetesFields, etcd })
+export const cluster = section({
+  ...membershipFields,
+  ...clusterKubernetesFields,
+  etcd: described(etcd, 'The database of the control plane.'),
+})
 
 /** The v1alpha1 document: recognized by its keys, for it has no kind. */
 export const V1Alpha1 = defineDocument({
@@ -41,11 +45,11 @@ export const V1Alpha1 = defineDocument({
   apiVersion: '',
   description: 'The machine and the cluster it belongs to.',
   schema: section({
-    version: oneOf('v1alpha1'),
-    debug: v.pipe(flag, v.description('Send debug logs to the console.')),
-    persist: flag,
-    machine,
-    cluster,
+    version: described(oneOf('v1alpha1'), 'The form of this document.'),
+    debug: described(flag, 'Send debug logs to the console.'),
+    persist: described(flag, 'Kept for old configurations: only true is accepted.'),
+    machine: described(machine, 'The machine this configuration is for.'),
+    cluster: described(cluster, 'The cluster the machine belongs to; the same on all its machines.'),
   }),
   rules(document, report, mode) {
     const { machine, cluster } = document

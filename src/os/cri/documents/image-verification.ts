@@ -1,4 +1,4 @@
-import { flag, listOf, section, text } from '../../../document/fields.ts'
+import { described, flag, listOf, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 
 /** Required signatures of images. */
@@ -6,14 +6,27 @@ export const ImageVerificationConfig = defineDocument({
   kind: 'ImageVerificationConfig',
   description: 'Required signatures of images.',
   schema: section({
-    rules: listOf(
-      section({
-        image: text,
-        skip: flag,
-        deny: flag,
-        keyless: section({ issuer: text, subject: text, subjectRegex: text }),
-        publicKey: section({ certificate: text }),
-      }),
+    rules: described(
+      listOf(
+        section({
+          image: described(text, 'Which images; * stands for anything.'),
+          skip: described(flag, 'Takes them unseen.'),
+          deny: described(flag, 'Never takes them.'),
+          keyless: described(
+            section({
+              issuer: described(text, 'Who vouches for the identity.'),
+              subject: described(text, 'The identity.'),
+              subjectRegex: described(text, 'A pattern the identity fits.'),
+            }),
+            'Takes those signed by an identity.',
+          ),
+          publicKey: described(
+            section({ certificate: described(text, 'The key, or a certificate with it, in PEM.') }),
+            'Takes those signed by a key.',
+          ),
+        }),
+      ),
+      'Rules, the first that fits an image counts.',
     ),
   }),
   rules({ rules = [] }, report) {

@@ -1,4 +1,4 @@
-import { flag, listOf, needed, section, text, url } from '../../../document/fields.ts'
+import { described, flag, listOf, needed, section, text, url } from '../../../document/fields.ts'
 import { defineDocument, type Reporter } from '../../../document/kind.ts'
 import { isRegistryName } from './registry-name.ts'
 
@@ -13,7 +13,13 @@ export const RegistryAuthConfig = defineDocument({
   kind: 'RegistryAuthConfig',
   description: 'How to log in to a registry.',
   nameKey: 'name',
-  schema: section({ name: text, username: text, password: text, auth: text, identityToken: text }),
+  schema: section({
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    username: described(text, 'The name we log in with.'),
+    password: described(text, 'The password.'),
+    auth: described(text, 'Name and password together, in base64.'),
+    identityToken: described(text, 'A token in the place of name and password.'),
+  }),
   rules({ name, username, password, auth, identityToken }, report) {
     requireRegistry(name, report)
     const ways = [username || password, auth, identityToken].filter(Boolean)
@@ -27,9 +33,17 @@ export const RegistryMirrorConfig = defineDocument({
   description: 'Mirrors that are used before a registry, or instead of it.',
   nameKey: 'name',
   schema: section({
-    name: text,
-    endpoints: listOf(section({ url: needed(url('http', 'https')), overridePath: flag })),
-    skipFallback: flag,
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    endpoints: described(
+      listOf(
+        section({
+          url: described(needed(url('http', 'https')), 'The address of the server.'),
+          overridePath: described(flag, 'Whether the address holds the whole path of the API.'),
+        }),
+      ),
+      'Servers that are used instead of the registry, in order.',
+    ),
+    skipFallback: described(flag, 'Uses no other server when none of these has the image.'),
   }),
   rules({ name, endpoints }, report) {
     requireRegistry(name, report)
@@ -46,7 +60,15 @@ export const RegistryTLSConfig = defineDocument({
   kind: 'RegistryTLSConfig',
   description: 'How to verify a registry, and the client certificate for it.',
   nameKey: 'name',
-  schema: section({ name: text, clientIdentity: section({ cert: text, key: text }), ca: text, insecureSkipVerify: flag }),
+  schema: section({
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    clientIdentity: described(
+      section({ cert: described(text, 'Our certificate, in PEM.'), key: described(text, 'Our key, in PEM.') }),
+      'Our certificate and key.',
+    ),
+    ca: described(text, 'Who signed the certificate of the server, in PEM.'),
+    insecureSkipVerify: described(flag, 'Takes any certificate: do not use this.'),
+  }),
   rules({ name, ca, clientIdentity }, report) {
     requireRegistry(name, report)
     if (ca && !isPem(ca, 'CERTIFICATE')) report.error(['ca'], 'not a certificate in PEM')

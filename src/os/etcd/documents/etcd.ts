@@ -1,21 +1,21 @@
 import * as v from 'valibot'
-import { argument, certificateAndKey, listOf, mapOf, section, text } from '../../../document/fields.ts'
+import { argument, certificateAndKey, described, listOf, mapOf, section, text } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 import { argumentRules } from '../../k8s/documents/arguments.ts'
 import { isSubnet } from '../../network/documents/subnet.ts'
 
 /** `cluster.etcd`. */
 export const etcd = section({
-  image: v.pipe(text, v.description("etcd's image.")),
-  ca: v.pipe(certificateAndKey, v.description('The authority of etcd.')),
-  extraArgs: v.pipe(mapOf(argument), v.description('Flags for etcd.')),
-  subnet: text,
+  image: described(text, "etcd's image."),
+  ca: described(certificateAndKey, 'The authority of etcd.'),
+  extraArgs: described(mapOf(argument), 'Flags for etcd.'),
+  subnet: described(text, 'Old word for advertisedSubnets.'),
   advertisedSubnets: v.pipe(
     listOf(text),
     v.description('Which networks the advertised address may be taken from.'),
     v.metadata({ example: ['10.0.0.0/8'] }),
   ),
-  listenSubnets: v.pipe(listOf(text), v.description('Which networks etcd listens on.')),
+  listenSubnets: described(listOf(text), 'Which networks etcd listens on.'),
 })
 
 /** Rules of the section. */

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { listOf, oneOf, section, text } from '../../../document/fields.ts'
+import { described, listOf, oneOf, section, text } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 
 const mode = v.pipe(
@@ -9,7 +9,14 @@ const mode = v.pipe(
 
 /** `machine.files`: additional files on the node. */
 export const machineFiles = v.pipe(
-  listOf(section({ content: text, permissions: mode, path: text, op: oneOf('create', 'append', 'overwrite') })),
+  listOf(
+    section({
+      content: described(text, 'What is in the file.'),
+      permissions: described(mode, 'Its mode, in octal.'),
+      path: described(text, 'Where it lies.'),
+      op: described(oneOf('create', 'append', 'overwrite'), 'Whether it is made, overwritten or added to.'),
+    }),
+  ),
   v.description('Files to put on the node.'),
   v.metadata({ example: [{ content: '...', permissions: '0o644', path: '/var/etc/example.conf', op: 'create' }] }),
 )

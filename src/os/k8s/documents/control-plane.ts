@@ -4,6 +4,7 @@ import {
   argument,
   certificate,
   certificateAndKey,
+  described,
   duration,
   flag,
   free,
@@ -24,11 +25,23 @@ import { notYet } from '../../../document/unsupported.ts'
 import { argumentRules } from './arguments.ts'
 import { isDomainName } from './names.ts'
 
-const resources = section({ requests: free, limits: free })
-const volumes = listOf(section({ hostPath: text, mountPath: text, readonly: flag }))
+const resources = section({ requests: described(free, 'What is kept free for it.'), limits: described(free, 'The most it gets.') })
+const volumes = listOf(
+  section({
+    hostPath: described(text, 'The path on the machine.'),
+    mountPath: described(text, 'The path inside.'),
+    readonly: described(flag, 'Nothing can be written.'),
+  }),
+)
 
 /** Fields that every component of the control plane has. */
-const component = { image: text, extraArgs: mapOf(argument), extraVolumes: volumes, env: mapOf(text), resources }
+const component = {
+  image: described(text, 'The image it runs from.'),
+  extraArgs: described(mapOf(argument), 'More flags of the program.'),
+  extraVolumes: described(volumes, 'Folders of the machine it is given.'),
+  env: described(mapOf(text), 'Environment variables.'),
+  resources: described(resources, 'How much of the machine it gets.'),
+}
 
 const endpoint = v.pipe(
   v.string(),
@@ -40,60 +53,111 @@ const endpoint = v.pipe(
 
 /** Fields about Kubernetes directly in `cluster`. */
 export const clusterKubernetesFields = {
-  controlPlane: section({
-    endpoint: v.pipe(
-      endpoint,
-      v.description('Where the Kubernetes API of the cluster is reached: a load balancer, a shared address or a name.'),
-    ),
-    localAPIServerPort: v.pipe(integer, v.description('The port on which the API server listens on its own node.')),
-  }),
-  clusterName: v.pipe(text, v.description('The name of the cluster.')),
-  network: section({
-    cni: section({
-      name: v.pipe(text, v.description('The network plugin: flannel, custom or none.')),
-      urls: v.pipe(listOf(text), v.description('Manifests of a custom network plugin.')),
-      flannel: section({ extraArgs: listOf(text), kubeNetworkPoliciesEnabled: flag }),
+  controlPlane: described(
+    section({
+      endpoint: described(endpoint, 'Where the Kubernetes API of the cluster is reached: a load balancer, a shared address or a name.'),
+      localAPIServerPort: described(integer, 'The port on which the API server listens on its own node.'),
     }),
-    dnsDomain: v.pipe(text, v.description('The domain of the names inside the cluster.')),
-    podSubnets: v.pipe(replacedListOf(text), v.description('Where pods get their addresses from.')),
-    serviceSubnets: v.pipe(replacedListOf(text), v.description('Where services get their addresses from.')),
-  }),
-  token: v.pipe(text, v.description('The token with which nodes join Kubernetes.')),
-  aescbcEncryptionSecret: text,
-  secretboxEncryptionSecret: v.pipe(text, v.description('The key under which secrets are encrypted in etcd.')),
-  ca: v.pipe(certificateAndKey, v.description('The authority of Kubernetes.')),
-  acceptedCAs: v.pipe(listOf(certificate), v.description('More authorities that are trusted, while one is being replaced.')),
-  aggregatorCA: v.pipe(certificateAndKey, v.description('The authority of the API aggregation layer.')),
-  serviceAccount: v.pipe(privateKey, v.description('The key that signs tokens of service accounts.')),
-  apiServer: section({
-    ...component,
-    certSANs: v.pipe(listOf(text), v.description("More names in the API server's certificate.")),
-    disablePodSecurityPolicy: notYet(flag, 'Kubernetes has no pod security policies any more, use admissionControl', { accepts: [true] }),
-    admissionControl: v.pipe(
-      keyedListOf(section({ name: text, configuration: free }), 'name'),
-      v.description('Configuration of admission plugins.'),
-    ),
-    auditPolicy: v.pipe(replacedFree, v.description('The policy of the audit log.')),
-    authorizationConfig: keyedListOf(section({ type: text, name: text, webhook: free }), 'name'),
-  }),
-  controllerManager: section(component),
-  proxy: section({ disabled: flag, image: text, mode: text, extraArgs: mapOf(argument) }),
-  scheduler: section({ ...component, config: free }),
-  coreDNS: section({ disabled: flag, image: text }),
-  externalCloudProvider: section({ enabled: flag, manifests: listOf(text) }),
+    'How the control plane is reached.',
+  ),
+  clusterName: described(text, 'The name of the cluster.'),
+  network: described(
+    section({
+      cni: described(
+        section({
+          name: described(text, 'The network plugin: flannel, custom or none.'),
+          urls: described(listOf(text), 'Manifests of a custom network plugin.'),
+          flannel: described(
+            section({
+              extraArgs: described(listOf(text), 'More flags of the program.'),
+              kubeNetworkPoliciesEnabled: described(flag, 'Whether network policies are put into effect.'),
+            }),
+            'Settings of flannel.',
+          ),
+        }),
+        'What gives pods their network.',
+      ),
+      dnsDomain: described(text, 'The domain of the names inside the cluster.'),
+      podSubnets: described(replacedListOf(text), 'Where pods get their addresses from.'),
+      serviceSubnets: described(replacedListOf(text), 'Where services get their addresses from.'),
+    }),
+    'Networks of pods and services.',
+  ),
+  token: described(text, 'The token with which nodes join Kubernetes.'),
+  aescbcEncryptionSecret: described(text, 'Older key for secrets in etcd, base64.'),
+  secretboxEncryptionSecret: described(text, 'The key under which secrets are encrypted in etcd.'),
+  ca: described(certificateAndKey, 'The authority of Kubernetes.'),
+  acceptedCAs: described(listOf(certificate), 'More authorities that are trusted, while one is being replaced.'),
+  aggregatorCA: described(certificateAndKey, 'The authority of the API aggregation layer.'),
+  serviceAccount: described(privateKey, 'The key that signs tokens of service accounts.'),
+  apiServer: described(
+    section({
+      ...component,
+      certSANs: described(listOf(text), "More names in the API server's certificate."),
+      disablePodSecurityPolicy: described(
+        notYet(flag, 'Kubernetes has no pod security policies any more, use admissionControl', { accepts: [true] }),
+        'Kept for old configurations, without effect.',
+      ),
+      admissionControl: described(
+        keyedListOf(
+          section({ name: described(text, 'The name of the plug-in.'), configuration: described(free, 'Its configuration.') }),
+          'name',
+        ),
+        'Configuration of admission plugins.',
+      ),
+      auditPolicy: described(replacedFree, 'The policy of the audit log.'),
+      authorizationConfig: described(
+        keyedListOf(
+          section({
+            type: described(text, 'The kind of authorizer.'),
+            name: described(text, 'What it is called.'),
+            webhook: described(free, 'How it is called.'),
+          }),
+          'name',
+        ),
+        'Who decides what may be done, in order.',
+      ),
+    }),
+    "The API server's settings.",
+  ),
+  controllerManager: described(section(component), "The controller manager's settings."),
+  proxy: described(
+    section({
+      disabled: described(flag, 'Switches this off.'),
+      image: described(text, 'The image it runs from.'),
+      mode: described(text, 'How packets are sent on: nftables, iptables or ipvs.'),
+      extraArgs: described(mapOf(argument), 'More flags of the program.'),
+    }),
+    "kube-proxy's settings.",
+  ),
+  scheduler: described(
+    section({ ...component, config: described(free, 'Its configuration, as a document of Kubernetes.') }),
+    "The scheduler's settings.",
+  ),
+  coreDNS: described(
+    section({ disabled: described(flag, 'Switches this off.'), image: described(text, 'The image it runs from.') }),
+    "The cluster's DNS server.",
+  ),
+  externalCloudProvider: described(
+    section({ enabled: described(flag, 'Switches this on.'), manifests: described(listOf(text), 'Where its manifests are.') }),
+    'A cloud provider that runs in the cluster.',
+  ),
   extraManifests: v.pipe(
     listOf(text),
     v.description('URLs of manifests that are applied once the control plane is up.'),
     v.metadata({ example: ['https://www.example.com/manifest.yaml'] }),
   ),
-  extraManifestHeaders: mapOf(text),
+  extraManifestHeaders: described(mapOf(text), 'Headers of the requests for manifests.'),
   inlineManifests: v.pipe(
-    keyedListOf(section({ name: text, contents: text }), 'name'),
+    keyedListOf(section({ name: described(text, 'What it is called.'), contents: described(text, 'The manifest itself.') }), 'name'),
     v.description('Manifests that are applied once the control plane is up.'),
     v.metadata({ example: [{ name: 'namespace-ci', contents: 'apiVersion: v1\nkind: Namespace\nmetadata:\n  name: ci\n' }] }),
   ),
-  adminKubeconfig: section({ certLifetime: duration }),
-  allowSchedulingOnMasters: flag,
+  adminKubeconfig: described(
+    section({ certLifetime: described(duration, 'How long their certificate holds.') }),
+    'Files for administrators of Kubernetes.',
+  ),
+  allowSchedulingOnMasters: described(flag, 'Old word for allowSchedulingOnControlPlanes.'),
   allowSchedulingOnControlPlanes: v.pipe(flag, v.description('Let workloads run on control planes.'), v.metadata({ example: true })),
 }
 

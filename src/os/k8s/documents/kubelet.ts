@@ -1,6 +1,6 @@
 /** `machine.kubelet` and the fields of `machine` about the Kubernetes node. */
 import * as v from 'valibot'
-import { argument, flag, free, listOf, mapOf, section, text, unsigned } from '../../../document/fields.ts'
+import { argument, described, flag, free, listOf, mapOf, section, text, unsigned } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 import { notYet } from '../../../document/unsupported.ts'
 import { isSubnet } from '../../network/documents/subnet.ts'
@@ -9,53 +9,82 @@ import { kubeletFieldRules } from './kubelet-fields.ts'
 import { labelValueProblem, qualifiedNameProblem } from './names.ts'
 
 const mapping = notYet(
-  listOf(section({ containerID: unsigned(32), hostID: unsigned(32), size: unsigned(32) })),
+  listOf(
+    section({
+      containerID: described(unsigned(32), 'The first id inside.'),
+      hostID: described(unsigned(32), 'The first id on the machine.'),
+      size: described(unsigned(32), 'How many ids follow each other.'),
+    }),
+  ),
   'mounts of the kubelet keep their owners, leave the mapping out',
 )
 
 /** The section after decoding. */
 export const kubelet = section({
-  image: v.pipe(text, v.description("The kubelet's image.")),
+  image: described(text, "The kubelet's image."),
   clusterDNS: v.pipe(
     listOf(text),
     v.description('Addresses of the DNS service inside the cluster.'),
     v.metadata({ example: ['10.96.0.10'] }),
   ),
   extraArgs: v.pipe(mapOf(argument), v.description('Flags for the kubelet.'), v.metadata({ example: { 'event-qps': '10' } })),
-  extraMounts: v.pipe(
-    listOf(section({ destination: text, type: text, source: text, options: listOf(text), uidMappings: mapping, gidMappings: mapping })),
-    v.description("More mounts in the kubelet's container."),
+  extraMounts: described(
+    listOf(
+      section({
+        destination: described(
+          text,
+          "The path in the kubelet's container. Below what it shares with the machine, like /var/lib/kubelet and /var/mnt, the mount is made on the machine too.",
+        ),
+        type: described(text, 'The type of the mount, usually bind.'),
+        source: described(text, 'The path on the machine; a folder is made where nothing is.'),
+        options: described(listOf(text), 'Options of the mount, like bind, rshared and rw.'),
+        uidMappings: described(mapping, 'User ids of the mount, mapped to those of the machine.'),
+        gidMappings: described(mapping, 'Group ids of the mount, mapped to those of the machine.'),
+      }),
+    ),
+    "More mounts in the kubelet's container.",
   ),
   extraConfig: v.pipe(
     free,
     v.description("Fields of the kubelet's own configuration file."),
     v.metadata({ example: { serverTLSBootstrap: true } }),
   ),
-  credentialProviderConfig: v.pipe(free, v.description('Where the kubelet gets credentials for image registries.')),
-  defaultRuntimeSeccompProfileEnabled: v.pipe(flag, v.description('Run pods under the default seccomp profile.')),
-  registerWithFQDN: v.pipe(flag, v.description('Register the node under its full name.')),
+  credentialProviderConfig: described(free, 'Where the kubelet gets credentials for image registries.'),
+  defaultRuntimeSeccompProfileEnabled: described(flag, 'Run pods under the default seccomp profile.'),
+  registerWithFQDN: described(flag, 'Register the node under its full name.'),
   nodeIP: v.pipe(
-    section({ validSubnets: listOf(text) }),
+    section({
+      validSubnets: described(listOf(text), "Networks of which the node's addresses are taken; one with ! in front is left out."),
+    }),
     v.description("Which networks the node's address may be taken from."),
     v.metadata({ example: { validSubnets: ['10.0.0.0/8', '!10.0.0.3/32'] } }),
   ),
-  skipNodeRegistration: v.pipe(flag, v.description('Run the kubelet without joining a cluster.')),
-  disableManifestsDirectory: v.pipe(flag, v.description('Take no static pods from /etc/kubernetes/manifests.')),
+  skipNodeRegistration: described(flag, 'Run the kubelet without joining a cluster.'),
+  disableManifestsDirectory: described(flag, 'Take no static pods from /etc/kubernetes/manifests.'),
 })
 
 /** Fields about the node directly in `machine`. */
 export const machineNodeFields = {
-  kubelet,
-  pods: listOf(free),
+  kubelet: described(kubelet, "The node's agent of Kubernetes."),
+  pods: described(listOf(free), 'Static pods of this machine, independent of the API server.'),
   nodeLabels: v.pipe(mapOf(text), v.description('Labels of the Kubernetes node.'), v.metadata({ example: { rack: 'r3' } })),
-  nodeAnnotations: v.pipe(mapOf(text), v.description('Annotations of the Kubernetes node.')),
+  nodeAnnotations: described(mapOf(text), 'Annotations of the Kubernetes node.'),
   nodeTaints: v.pipe(
     mapOf(text),
     v.description('Taints of the Kubernetes node.'),
     v.metadata({ example: { dedicated: 'storage:NoSchedule' } }),
   ),
-  seccompProfiles: listOf(section({ name: text, value: free })),
-  controlPlane: section({ controllerManager: section({ disabled: flag }), scheduler: section({ disabled: flag }) }),
+  seccompProfiles: described(
+    listOf(section({ name: described(text, 'The name of the file, as pods refer to it.'), value: described(free, 'The profile itself.') })),
+    'Profiles that pods may name to limit their system calls.',
+  ),
+  controlPlane: described(
+    section({
+      controllerManager: described(section({ disabled: described(flag, 'Switches this off.') }), 'The controller manager of this machine.'),
+      scheduler: described(section({ disabled: described(flag, 'Switches this off.') }), 'The scheduler of this machine.'),
+    }),
+    'Which parts of the control plane run on this machine.',
+  ),
 }
 
 const machineNode = section(machineNodeFields)

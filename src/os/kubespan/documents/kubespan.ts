@@ -1,16 +1,22 @@
-import { cidr, flag, ipAndPort, listOf, section, text, unsigned } from '../../../document/fields.ts'
+import { cidr, described, flag, ipAndPort, listOf, section, text, unsigned } from '../../../document/fields.ts'
 import { defineDocument, type Reporter } from '../../../document/kind.ts'
 import type { Path } from '../../../document/path.ts'
 import { isSubnet } from '../../network/documents/subnet.ts'
 
 /** Fields of KubeSpan, common to its document and `machine.network.kubespan`. */
 export const kubeSpanFields = {
-  enabled: flag,
-  advertiseKubernetesNetworks: flag,
-  allowDownPeerBypass: flag,
-  harvestExtraEndpoints: flag,
-  mtu: unsigned(32),
-  filters: section({ endpoints: listOf(text), excludeAdvertisedNetworks: listOf(cidr) }),
+  enabled: described(flag, 'Switches this on.'),
+  advertiseKubernetesNetworks: described(flag, 'Announces the networks of this node’s pods to the other nodes.'),
+  allowDownPeerBypass: described(flag, 'Reaches a peer directly while its tunnel is down.'),
+  harvestExtraEndpoints: described(flag, 'Learns addresses of peers from those they talk with.'),
+  mtu: described(unsigned(32), 'The largest packet, in bytes.'),
+  filters: described(
+    section({
+      endpoints: described(listOf(text), 'Addresses at which we can be reached; with ! in front, at which not.'),
+      excludeAdvertisedNetworks: described(listOf(cidr), 'Networks that are not announced to the others.'),
+    }),
+    'What is left out.',
+  ),
 }
 
 /** Validation rules of KubeSpan settings. */
@@ -39,5 +45,5 @@ export const KubeSpanConfig = defineDocument({
 export const KubeSpanEndpointsConfig = defineDocument({
   kind: 'KubeSpanEndpoints',
   description: 'Additional endpoints at which this node is reachable, such as port forwardings.',
-  schema: section({ extraAnnouncedEndpoints: listOf(ipAndPort) }),
+  schema: section({ extraAnnouncedEndpoints: described(listOf(ipAndPort), 'More addresses and ports at which we can be reached.') }),
 })

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { expression, flag, listOf, oneOf, section, text } from '../../../document/fields.ts'
+import { described, expression, flag, listOf, oneOf, section, text } from '../../../document/fields.ts'
 import type { Mode, Reporter } from '../../../document/kind.ts'
 import { notYet } from '../../../document/unsupported.ts'
 import { expressionRules } from '../../block/documents/volume-fields.ts'
@@ -14,26 +14,35 @@ const sizeMatch = v.pipe(
 
 /** `machine.install`: what to install on which disk. */
 export const install = section({
-  disk: text,
-  diskSelector: section({
-    size: sizeMatch,
-    name: text,
-    model: text,
-    serial: text,
-    modalias: text,
-    uuid: text,
-    wwid: text,
-    type: oneOf('ssd', 'hdd', 'nvme', 'sd'),
-    busPath: text,
-    match: expression,
-  }),
-  extraKernelArgs: listOf(text),
-  image: text,
-  extensions: notYet(listOf(section({ image: text })), 'system extensions are not supported, leave the list out'),
-  bootloader: notYet(flag, 'the boot loader is always installed, leave it out', { accepts: [true] }),
-  wipe: flag,
-  legacyBIOSSupport: flag,
-  grubUseUKICmdline: flag,
+  disk: described(text, 'The disk the system is put on.'),
+  diskSelector: described(
+    section({
+      size: described(sizeMatch, 'How large, like >= 100GB.'),
+      name: described(text, 'Its name in the kernel.'),
+      model: described(text, 'Its model.'),
+      serial: described(text, 'Its serial number.'),
+      modalias: described(text, 'How the kernel finds its driver.'),
+      uuid: described(text, 'Its UUID.'),
+      wwid: described(text, 'Its world-wide name.'),
+      type: described(oneOf('ssd', 'hdd', 'nvme', 'sd'), 'What it is made of.'),
+      busPath: described(text, 'Where it sits on its bus; * stands for anything.'),
+      match: described(expression, 'An expression over disks that is true for the right one.'),
+    }),
+    'Picks the disk by what it is.',
+  ),
+  extraKernelArgs: described(listOf(text), "More for the kernel's command line; with - in front, less."),
+  image: described(text, 'The image the system is installed from.'),
+  extensions: described(
+    notYet(listOf(section({ image: described(text, 'The image.') })), 'system extensions are not supported, leave the list out'),
+    'More for the system, each an image.',
+  ),
+  bootloader: described(
+    notYet(flag, 'the boot loader is always installed, leave it out', { accepts: [true] }),
+    'Whether a boot loader is installed.',
+  ),
+  wipe: described(flag, 'Empties the whole disk first.'),
+  legacyBIOSSupport: described(flag, 'Marks the partition so that old firmware starts it.'),
+  grubUseUKICmdline: described(flag, 'Takes the command line of the image and not one of its own.'),
 })
 
 /** Validation rules of the section. A machine with a disk needs it until installed. */

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { flag, oneOf, section, text, unsigned } from '../../../document/fields.ts'
+import { described, flag, oneOf, section, text, unsigned } from '../../../document/fields.ts'
 import { defineDocument, type Reporter } from '../../../document/kind.ts'
 import { notYet } from '../../../document/unsupported.ts'
 import { requireName } from './link-fields.ts'
@@ -10,19 +10,25 @@ const duid = v.pipe(
 )
 
 const schema = section({
-  name: text,
-  routeMetric: unsigned(32),
-  ignoreHostname: flag,
-  clientIdentifier: oneOf('none', 'mac', 'duid'),
-  duidRaw: duid,
+  name: described(text, 'The unique name of this document among those of its kind.'),
+  routeMetric: described(unsigned(32), 'The metric of routes the server gives.'),
+  ignoreHostname: described(flag, 'Does not take the name the server gives.'),
+  clientIdentifier: described(oneOf('none', 'mac', 'duid'), 'What the machine calls itself.'),
+  duidRaw: described(duid, 'That name in hexadecimal, with clientIdentifier duid.'),
 })
 
 const schema6 = section({
-  name: text,
-  routeMetric: notYet(unsigned(32), 'DHCPv6 provides no routes, set the metric of the route itself'),
-  ignoreHostname: notYet(flag, 'no host name is taken from DHCPv6, leave it out'),
-  clientIdentifier: notYet(oneOf('none', 'mac', 'duid'), 'DHCPv6 needs an identifier, use "mac" or "duid"', { accepts: ['mac', 'duid'] }),
-  duidRaw: duid,
+  name: described(text, 'The unique name of this document among those of its kind.'),
+  routeMetric: described(
+    notYet(unsigned(32), 'DHCPv6 provides no routes, set the metric of the route itself'),
+    'The metric of routes the server gives.',
+  ),
+  ignoreHostname: described(notYet(flag, 'no host name is taken from DHCPv6, leave it out'), 'Does not take the name the server gives.'),
+  clientIdentifier: described(
+    notYet(oneOf('none', 'mac', 'duid'), 'DHCPv6 needs an identifier, use "mac" or "duid"', { accepts: ['mac', 'duid'] }),
+    'What the machine calls itself.',
+  ),
+  duidRaw: described(duid, 'That name in hexadecimal, with clientIdentifier duid.'),
 })
 
 function rules({ name, clientIdentifier, duidRaw }: v.InferOutput<typeof schema>, report: Reporter): void {

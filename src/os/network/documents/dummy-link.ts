@@ -1,4 +1,4 @@
-import { mac, section, text } from '../../../document/fields.ts'
+import { described, mac, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 import { linkFields, linkRules } from './link-fields.ts'
 
@@ -7,6 +7,10 @@ export const DummyLinkConfig = defineDocument({
   kind: 'DummyLinkConfig',
   description: 'A dummy link, which only holds addresses.',
   nameKey: 'name',
-  schema: section({ name: text, hardwareAddr: mac, ...linkFields }),
+  schema: section({
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    hardwareAddr: described(mac, 'The hardware address.'),
+    ...linkFields,
+  }),
   rules: linkRules,
 })

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { cidr, oneOf, replacedListOf, section, text } from '../../../document/fields.ts'
+import { cidr, described, oneOf, replacedListOf, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 import { requireName } from './link-fields.ts'
 
@@ -21,7 +21,7 @@ export function portRange(written: string): [number, number] | undefined {
 export const NetworkDefaultActionConfig = defineDocument({
   kind: 'NetworkDefaultActionConfig',
   description: 'Default action of the firewall for ingress traffic that no rule matches.',
-  schema: section({ ingress: oneOf('accept', 'block') }),
+  schema: section({ ingress: described(oneOf('accept', 'block'), 'What happens to connections that no rule names.') }),
 })
 
 /** Configures an ingress rule of the firewall. */
@@ -30,9 +30,18 @@ export const NetworkRuleConfig = defineDocument({
   description: 'An ingress rule of the firewall: which subnets may reach which ports.',
   nameKey: 'name',
   schema: section({
-    name: text,
-    portSelector: section({ ports: replacedListOf(ports), protocol: oneOf('tcp', 'udp', 'icmp', 'icmpv6') }),
-    ingress: replacedListOf(section({ subnet: cidr, except: cidr })),
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    portSelector: described(
+      section({
+        ports: described(replacedListOf(ports), 'Ports and ranges of ports.'),
+        protocol: described(oneOf('tcp', 'udp', 'icmp', 'icmpv6'), 'The protocol.'),
+      }),
+      'Which ports.',
+    ),
+    ingress: described(
+      replacedListOf(section({ subnet: described(cidr, 'A network that may.'), except: described(cidr, 'A part of it that may not.') })),
+      'Who may connect.',
+    ),
   }),
   rules({ name, portSelector, ingress }, report) {
     requireName(name, report)

@@ -1,11 +1,14 @@
-import { oneOf, section, text } from '../../../document/fields.ts'
+import { described, oneOf, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 
 /** Configures the hostname. */
 export const HostnameConfig = defineDocument({
   kind: 'HostnameConfig',
   description: 'The hostname of the node: a fixed name, or one derived from its identity.',
-  schema: section({ auto: oneOf('stable', 'off'), hostname: text }),
+  schema: section({
+    auto: described(oneOf('stable', 'off'), 'Whether the machine finds a name by itself.'),
+    hostname: described(text, 'The name, with or without a domain.'),
+  }),
   rules({ auto, hostname }, report) {
     if (hostname && auto && auto !== 'off') report.error(['auto'], 'set either hostname or "auto: stable", not both')
     if (!hostname && (!auto || auto === 'off')) report.error([], 'one of hostname and "auto: stable" is required')

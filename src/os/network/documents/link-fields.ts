@@ -1,6 +1,6 @@
 /** Fields common to all documents that configure a link. */
 import * as v from 'valibot'
-import { cidr, flag, ip, listOf, needed, section, unsigned } from '../../../document/fields.ts'
+import { cidr, described, flag, ip, listOf, needed, section, unsigned } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 
 /** A routing table: a number from 1 to 252, or one of the kernel's names. */
@@ -14,11 +14,31 @@ export const routingTable = v.pipe(
 
 /** Addresses, routes and state of a link. */
 export const linkFields = {
-  up: flag,
-  mtu: unsigned(32),
-  addresses: listOf(section({ address: needed(cidr), routePriority: unsigned(32) })),
-  routes: listOf(section({ destination: cidr, gateway: ip, source: ip, metric: unsigned(32), mtu: unsigned(32), table: routingTable })),
-  multicast: flag,
+  up: described(flag, 'Whether the link is up.'),
+  mtu: described(unsigned(32), 'The largest packet, in bytes.'),
+  addresses: described(
+    listOf(
+      section({
+        address: described(needed(cidr), 'An address with its prefix length.'),
+        routePriority: described(unsigned(32), 'The metric of the route to its network.'),
+      }),
+    ),
+    'Addresses with their prefix lengths.',
+  ),
+  routes: described(
+    listOf(
+      section({
+        destination: described(cidr, 'Where to; without it, everything.'),
+        gateway: described(ip, 'The next machine on the way.'),
+        source: described(ip, 'The address packets go out with.'),
+        metric: described(unsigned(32), 'The lower, the better the route.'),
+        mtu: described(unsigned(32), 'The largest packet on this route, in bytes.'),
+        table: described(routingTable, 'The table the route belongs to.'),
+      }),
+    ),
+    'Where packets go that leave by this link.',
+  ),
+  multicast: described(flag, 'Whether packets to groups are taken.'),
 }
 
 interface LinkDocument {

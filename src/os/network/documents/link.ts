@@ -1,5 +1,5 @@
 import { CelError } from '../../../document/cel/error.ts'
-import { expression, section, text } from '../../../document/fields.ts'
+import { described, expression, section, text } from '../../../document/fields.ts'
 import { defineDocument, type Reporter } from '../../../document/kind.ts'
 import { linkCondition } from './link-expression.ts'
 import { linkFields, linkRules, requireName } from './link-fields.ts'
@@ -9,7 +9,7 @@ export const LinkConfig = defineDocument({
   kind: 'LinkConfig',
   description: 'Addresses, routes and state of an existing link.',
   nameKey: 'name',
-  schema: section({ name: text, ...linkFields }),
+  schema: section({ name: described(text, 'The unique name of this document among those of its kind.'), ...linkFields }),
   rules: linkRules,
 })
 
@@ -18,7 +18,13 @@ export const LinkAliasConfig = defineDocument({
   kind: 'LinkAliasConfig',
   description: 'An alias for the links that an expression selects.',
   nameKey: 'name',
-  schema: section({ name: text, selector: section({ match: expression }) }),
+  schema: section({
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    selector: described(
+      section({ match: described(expression, 'An expression over links that is true for the right one.') }),
+      'Which link.',
+    ),
+  }),
   rules({ name, selector }, report) {
     requireName(name, report)
     if (name?.includes('%') && !/^[^%]+%d$/.test(name)) {

@@ -1,6 +1,6 @@
 /** `machine.network`: the whole network in one section, the older form of the network documents. */
 import type * as v from 'valibot'
-import { duration, flag, integer, isCidr, isIp, keyedListOf, listOf, section, text, unsigned } from '../../../document/fields.ts'
+import { described, duration, flag, integer, isCidr, isIp, keyedListOf, listOf, section, text, unsigned } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 import type { Path } from '../../../document/path.ts'
 import { notYet } from '../../../document/unsupported.ts'
@@ -8,91 +8,138 @@ import { kubeSpanFields, kubeSpanRules } from '../../kubespan/documents/kubespan
 import { bondValues } from './bond.ts'
 import { isWireguardKey } from './wireguard.ts'
 
-const selectorFields = { busPath: text, hardwareAddr: text, permanentAddr: text, pciID: text, driver: text, physical: flag }
+const selectorFields = {
+  busPath: described(text, 'Where it sits on its bus; * stands for anything.'),
+  hardwareAddr: described(text, 'The hardware address.'),
+  permanentAddr: described(text, 'The hardware address it was made with.'),
+  pciID: described(text, 'Vendor and product on the PCI bus.'),
+  driver: described(text, "The kernel's driver."),
+  physical: described(flag, 'Only links that are hardware.'),
+}
 const selector = section(selectorFields)
-const routes = listOf(section({ network: text, gateway: text, source: text, metric: unsigned(32), mtu: unsigned(32) }))
+const routes = listOf(
+  section({
+    network: described(text, 'Where to; without it, everything.'),
+    gateway: described(text, 'The next machine on the way.'),
+    source: described(text, 'The address packets go out with.'),
+    metric: described(unsigned(32), 'The lower, the better the route.'),
+    mtu: described(unsigned(32), 'The largest packet on this route, in bytes.'),
+  }),
+)
 const cloudVip = notYet(
-  section({ apiToken: text }),
+  section({ apiToken: described(text, 'What that API knows us by.') }),
   'shared addresses are announced on the local network only, use "vip.ip" alone or a load balancer',
 )
-const vip = section({ ip: text, equinixMetal: cloudVip, hcloud: cloudVip })
-const dhcpOptions = section({ routeMetric: unsigned(32), ipv4: flag, ipv6: flag, duidv6: text })
+const vip = section({
+  ip: described(text, 'The shared address.'),
+  equinixMetal: described(cloudVip, 'Moves the address with the API of Equinix Metal.'),
+  hcloud: described(cloudVip, 'Moves the address with the API of Hetzner Cloud.'),
+})
+const dhcpOptions = section({
+  routeMetric: described(unsigned(32), 'The metric of routes it gives.'),
+  ipv4: described(flag, 'Requests IPv4 addresses.'),
+  ipv6: described(flag, 'Requests IPv6 addresses.'),
+  duidv6: described(text, 'The DUID with which the machine requests IPv6 addresses.'),
+})
 
 const bond = section({
-  interfaces: listOf(text),
-  deviceSelectors: listOf(selector),
-  arpIPTarget: listOf(text),
-  mode: text,
-  xmitHashPolicy: text,
-  lacpRate: text,
-  adActorSystem: notYet(text, 'the address of the bond is used, leave it out'),
-  arpValidate: text,
-  arpAllTargets: text,
-  primary: text,
-  primaryReselect: text,
-  failOverMac: text,
-  adSelect: text,
-  miimon: unsigned(32),
-  updelay: unsigned(32),
-  downdelay: unsigned(32),
-  arpInterval: unsigned(32),
-  resendIgmp: unsigned(32),
-  minLinks: unsigned(32),
-  lpInterval: unsigned(32),
-  packetsPerSlave: unsigned(32),
-  numPeerNotif: unsigned(8),
-  tlbDynamicLb: unsigned(8),
-  allSlavesActive: unsigned(8),
-  useCarrier: flag,
-  adActorSysPrio: unsigned(16),
-  adUserPortKey: unsigned(16),
-  peerNotifyDelay: unsigned(32),
+  interfaces: described(listOf(text), 'The links that are joined.'),
+  deviceSelectors: described(listOf(selector), 'Pick links by what they are, in the place of their names.'),
+  arpIPTarget: described(listOf(text), 'Addresses that are probed to see whether a link works.'),
+  mode: described(text, 'How the links share the work.'),
+  xmitHashPolicy: described(text, 'What of a packet decides over which link it goes.'),
+  lacpRate: described(text, 'How often the other end is requested to send LACP packets.'),
+  adActorSystem: described(notYet(text, 'the address of the bond is used, leave it out'), 'The hardware address in LACP packets.'),
+  arpValidate: described(text, 'Which of the answers are checked.'),
+  arpAllTargets: described(text, 'Whether one target or all have to answer.'),
+  primary: described(text, 'The link that is used whenever it works.'),
+  primaryReselect: described(text, 'When the primary link takes over again.'),
+  failOverMac: described(text, 'Which hardware address the bond has after a change of links.'),
+  adSelect: described(text, 'Which aggregate is used when there are several.'),
+  miimon: described(unsigned(32), 'Milliseconds between looks at the state of the links.'),
+  updelay: described(unsigned(32), 'Milliseconds after which a link that came up is used.'),
+  downdelay: described(unsigned(32), 'Milliseconds after which a link that went down is left.'),
+  arpInterval: described(unsigned(32), 'Milliseconds between questions to the targets.'),
+  resendIgmp: described(unsigned(32), 'How often memberships of groups are reported after a change of links.'),
+  minLinks: described(unsigned(32), 'How many links have to work for the bond to be up.'),
+  lpInterval: described(unsigned(32), 'Seconds between packets that teach switches where we are.'),
+  packetsPerSlave: described(unsigned(32), 'Packets on one link before the next one is used.'),
+  numPeerNotif: described(unsigned(8), 'How often a change of links is announced to the neighbours.'),
+  tlbDynamicLb: described(unsigned(8), 'Whether the load is rebalanced as it changes.'),
+  allSlavesActive: described(unsigned(8), 'Whether packets that arrive twice are handed on.'),
+  useCarrier: described(flag, 'Whether the carrier determines the state of a link.'),
+  adActorSysPrio: described(unsigned(16), 'The priority in LACP packets.'),
+  adUserPortKey: described(unsigned(16), 'The upper bits of the port key in LACP packets.'),
+  peerNotifyDelay: described(unsigned(32), 'Milliseconds between those messages.'),
 })
 
 const vlan = section({
-  addresses: listOf(text),
-  cidr: text,
-  routes,
-  dhcp: flag,
-  vlanId: unsigned(16),
-  mtu: unsigned(32),
-  vip,
-  dhcpOptions,
+  addresses: described(listOf(text), 'Addresses with their prefix lengths.'),
+  cidr: described(text, 'One address with its prefix length.'),
+  routes: described(routes, 'Where packets go that leave by this link.'),
+  dhcp: described(flag, 'Requests addresses from a DHCP server.'),
+  vlanId: described(unsigned(16), 'The number of the VLAN.'),
+  mtu: described(unsigned(32), 'The largest packet, in bytes.'),
+  vip: described(vip, 'An address that one of several control planes holds at a time.'),
+  dhcpOptions: described(dhcpOptions, 'How a DHCP server is queried.'),
 })
 
 const networkInterface = section({
-  interface: text,
-  deviceSelector: selector,
-  addresses: listOf(text),
-  cidr: text,
-  routes,
-  bond,
-  bridge: section({ interfaces: listOf(text), stp: section({ enabled: flag }), vlan: section({ vlanFiltering: flag }) }),
-  bridgePort: section({ master: text }),
-  vlans: keyedListOf(vlan, 'vlanId'),
-  mtu: integer,
-  dhcp: flag,
-  ignore: flag,
-  dummy: flag,
-  dhcpOptions,
-  wireguard: section({
-    privateKey: text,
-    listenPort: integer,
-    firewallMark: integer,
-    peers: listOf(section({ publicKey: text, endpoint: text, persistentKeepaliveInterval: duration, allowedIPs: listOf(text) })),
-  }),
-  vip,
+  interface: described(text, 'The name of the link.'),
+  deviceSelector: described(selector, 'Picks the link by what it is, in the place of its name.'),
+  addresses: described(listOf(text), 'Addresses with their prefix lengths.'),
+  cidr: described(text, 'One address with its prefix length.'),
+  routes: described(routes, 'Where packets go that leave by this link.'),
+  bond: described(bond, 'Joins several links into one.'),
+  bridge: described(
+    section({
+      interfaces: described(listOf(text), 'The ports of the bridge.'),
+      stp: described(section({ enabled: described(flag, 'Switches this on.') }), 'The spanning tree protocol.'),
+      vlan: described(section({ vlanFiltering: described(flag, 'Keeps the VLANs of the ports apart.') }), 'How the bridge treats VLANs.'),
+    }),
+    'Joins links like a switch.',
+  ),
+  bridgePort: described(section({ master: described(text, 'The bridge.') }), 'Makes the link a port of a bridge.'),
+  vlans: described(keyedListOf(vlan, 'vlanId'), 'VLANs on the link.'),
+  mtu: described(integer, 'The largest packet, in bytes.'),
+  dhcp: described(flag, 'Requests addresses from a DHCP server.'),
+  ignore: described(flag, 'Leaves the link alone.'),
+  dummy: described(flag, 'Makes the link: one that leads nowhere.'),
+  dhcpOptions: described(dhcpOptions, 'How a DHCP server is queried.'),
+  wireguard: described(
+    section({
+      privateKey: described(text, "The tunnel's private key, base64 of 32 bytes."),
+      listenPort: described(integer, 'The UDP port others reach us at; chosen by the kernel when 0.'),
+      firewallMark: described(integer, 'The mark packets of the tunnel leave with.'),
+      peers: described(
+        listOf(
+          section({
+            publicKey: described(text, 'The public key of the peer, base64 of 32 bytes.'),
+            endpoint: described(text, 'Address and port of the peer.'),
+            persistentKeepaliveInterval: described(duration, 'How often something is sent even if there is nothing to say.'),
+            allowedIPs: described(listOf(text), 'Networks behind the peer.'),
+          }),
+        ),
+        'Who is at the other end.',
+      ),
+    }),
+    'Makes the link a WireGuard tunnel.',
+  ),
+  vip: described(vip, 'An address that one of several control planes holds at a time.'),
 })
 
 /** The schema of the section. */
 export const machineNetwork = section({
-  hostname: text,
-  interfaces: keyedListOf(networkInterface, 'interface', 'deviceSelector'),
-  nameservers: listOf(text),
-  searchDomains: listOf(text),
-  extraHostEntries: listOf(section({ ip: text, aliases: listOf(text) })),
-  kubespan: section(kubeSpanFields),
-  disableSearchDomain: flag,
+  hostname: described(text, 'What the machine is called.'),
+  interfaces: described(keyedListOf(networkInterface, 'interface', 'deviceSelector'), 'Links and what they are given.'),
+  nameservers: described(listOf(text), 'DNS servers.'),
+  searchDomains: described(listOf(text), 'Domains that short names are looked up in.'),
+  extraHostEntries: described(
+    listOf(section({ ip: described(text, 'The address.'), aliases: described(listOf(text), 'The names.') })),
+    'Names with addresses of their own.',
+  ),
+  kubespan: described(section(kubeSpanFields), 'Joins all machines of the cluster by WireGuard.'),
+  disableSearchDomain: described(flag, 'Looks short names up as they are.'),
 })
 
 /** One entry of `machine.network.interfaces`. */

@@ -1,4 +1,4 @@
-import { cidr, isCidr, needed, oneOf, section, text, unsigned } from '../../../document/fields.ts'
+import { cidr, described, isCidr, needed, oneOf, section, text, unsigned } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 import { routingTable } from './link-fields.ts'
 
@@ -7,7 +7,10 @@ export const BlackholeRouteConfig = defineDocument({
   kind: 'BlackholeRouteConfig',
   description: 'A blackhole route: packets to this destination are dropped.',
   nameKey: 'name',
-  schema: section({ name: text, metric: unsigned(32) }),
+  schema: section({
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    metric: described(unsigned(32), 'The lower, the better the route.'),
+  }),
   rules({ name }, report) {
     if (!name || !isCidr(name)) report.error(['name'], 'the name has to be the destination, like "10.0.0.0/8"')
   },
@@ -19,15 +22,15 @@ export const RoutingRuleConfig = defineDocument({
   description: 'A routing policy rule: which packets use which routing table.',
   nameKey: 'name',
   schema: section({
-    name: text,
-    src: cidr,
-    dst: cidr,
-    table: needed(routingTable),
-    action: oneOf('unspec', 'unicast', 'blackhole', 'unreachable', 'prohibit'),
-    iifName: text,
-    oifName: text,
-    fwMark: unsigned(32),
-    fwMask: unsigned(32),
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    src: described(cidr, 'Where packets come from.'),
+    dst: described(cidr, 'Where packets go.'),
+    table: described(needed(routingTable), 'The table that is looked into.'),
+    action: described(oneOf('unspec', 'unicast', 'blackhole', 'unreachable', 'prohibit'), 'What happens to packets it fits.'),
+    iifName: described(text, 'The link packets came by.'),
+    oifName: described(text, 'The link packets leave by.'),
+    fwMark: described(unsigned(32), 'The mark packets carry.'),
+    fwMask: described(unsigned(32), 'The bits of the mark that count.'),
   }),
   rules({ name = '', table, action, fwMark, fwMask }, report) {
     const priority = /^\d+$/.test(name) ? Number(name) : 0

@@ -1,4 +1,4 @@
-import { duration, integer, needed, section, text } from '../../../document/fields.ts'
+import { described, duration, integer, needed, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 import { milliseconds } from '../../../wire/duration.ts'
 import { requireName } from './link-fields.ts'
@@ -8,7 +8,13 @@ export const TCPProbeConfig = defineDocument({
   kind: 'TCPProbeConfig',
   description: 'A TCP endpoint that must be reachable for the network to be ready.',
   nameKey: 'name',
-  schema: section({ name: text, interval: duration, failureThreshold: integer, endpoint: needed(text), timeout: duration }),
+  schema: section({
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    interval: described(duration, 'How often it is tried.'),
+    failureThreshold: described(integer, 'How many tries in a row have to fail.'),
+    endpoint: described(needed(text), 'Address and port that are tried.'),
+    timeout: described(duration, 'How long a try may take.'),
+  }),
   rules({ name, interval, failureThreshold, endpoint, timeout }, report) {
     requireName(name, report)
     if (!endpoint) report.error(['endpoint'], 'an endpoint is required, like "example.com:443"')

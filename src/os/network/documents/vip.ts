@@ -1,4 +1,4 @@
-import { isIp, section, text } from '../../../document/fields.ts'
+import { described, isIp, section, text } from '../../../document/fields.ts'
 import { defineDocument, type Reporter } from '../../../document/kind.ts'
 
 function addressAndLink({ name, link }: { name?: string | undefined; link?: string | undefined }, report: Reporter): void {
@@ -11,7 +11,10 @@ export const Layer2VIPConfig = defineDocument({
   kind: 'Layer2VIPConfig',
   description: 'An address shared by control plane nodes, announced on the local network.',
   nameKey: 'name',
-  schema: section({ name: text, link: text }),
+  schema: section({
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    link: described(text, 'The link.'),
+  }),
   rules: addressAndLink,
 })
 
@@ -21,7 +24,11 @@ export const HCloudVIPConfig = defineDocument({
   description: "An address shared by control plane nodes, moved through the cloud's API.",
   notYet: 'use Layer2VIPConfig on a local network, or a load balancer',
   nameKey: 'name',
-  schema: section({ name: text, link: text, apiToken: text }),
+  schema: section({
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    link: described(text, 'The link.'),
+    apiToken: described(text, 'What that API knows us by.'),
+  }),
   rules(vip, report) {
     addressAndLink(vip, report)
     if (!vip.apiToken) report.error(['apiToken'], 'a token for the API is required')

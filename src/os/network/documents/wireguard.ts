@@ -1,4 +1,4 @@
-import { cidr, duration, integer, ipAndPort, listOf, needed, section, text } from '../../../document/fields.ts'
+import { cidr, described, duration, integer, ipAndPort, listOf, needed, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 import { milliseconds } from '../../../wire/duration.ts'
 import { linkFields, linkRules } from './link-fields.ts'
@@ -12,18 +12,21 @@ export const WireguardConfig = defineDocument({
   description: 'A WireGuard link.',
   nameKey: 'name',
   schema: section({
-    name: text,
-    privateKey: needed(text),
-    listenPort: integer,
-    firewallMark: integer,
-    peers: listOf(
-      section({
-        publicKey: needed(text),
-        presharedKey: text,
-        endpoint: ipAndPort,
-        persistentKeepaliveInterval: duration,
-        allowedIPs: listOf(cidr),
-      }),
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    privateKey: described(needed(text), "The tunnel's private key, base64 of 32 bytes."),
+    listenPort: described(integer, 'The UDP port others reach us at; chosen by the kernel when 0.'),
+    firewallMark: described(integer, 'The mark packets of the tunnel leave with.'),
+    peers: described(
+      listOf(
+        section({
+          publicKey: described(needed(text), 'The public key of the peer, base64 of 32 bytes.'),
+          presharedKey: described(text, 'A secret shared with the peer, base64 of 32 bytes.'),
+          endpoint: described(ipAndPort, 'Address and port of the peer.'),
+          persistentKeepaliveInterval: described(duration, 'How often something is sent even if there is nothing to say.'),
+          allowedIPs: described(listOf(cidr), 'Networks behind the peer.'),
+        }),
+      ),
+      'Who is at the other end.',
     ),
     ...linkFields,
   }),

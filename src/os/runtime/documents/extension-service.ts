@@ -1,4 +1,4 @@
-import { keyedListOf, listOf, section, text } from '../../../document/fields.ts'
+import { described, keyedListOf, listOf, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 
 /** Files and variables for a service of an extension. */
@@ -8,9 +8,15 @@ export const ExtensionServiceConfig = defineDocument({
   notYet: 'there are no system extensions, run the service as a pod',
   nameKey: 'name',
   schema: section({
-    name: text,
-    configFiles: keyedListOf(section({ content: text, mountPath: text }), 'mountPath'),
-    environment: listOf(text),
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    configFiles: described(
+      keyedListOf(
+        section({ content: described(text, 'What is in the file.'), mountPath: described(text, 'Where the service finds it.') }),
+        'mountPath',
+      ),
+      'Files the service is given.',
+    ),
+    environment: described(listOf(text), 'Environment variables, NAME=value.'),
   }),
   rules({ name, configFiles, environment }, report) {
     if (!name) report.error(['name'], 'a name is required')

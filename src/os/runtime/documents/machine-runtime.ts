@@ -1,6 +1,6 @@
 /** Sections of `machine` about the kernel, logs and the environment. */
 import * as v from 'valibot'
-import { free, listOf, mapOf, section, text, url } from '../../../document/fields.ts'
+import { described, free, listOf, mapOf, section, text, url } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 import { notYet } from '../../../document/unsupported.ts'
 import { runtimeSpecRules } from './runtime-spec.ts'
@@ -12,21 +12,40 @@ export const machineRuntimeFields = {
     v.description('Kernel parameters under /proc/sys.'),
     v.metadata({ example: { 'net.ipv4.ip_forward': '1' } }),
   ),
-  sysfs: v.pipe(mapOf(text), v.description('Kernel parameters under /sys.')),
-  env: mapOf(text),
-  logging: section({
-    destinations: notYet(
-      listOf(section({ endpoint: url('tcp', 'udp'), format: text, extraTags: mapOf(text) })),
-      'logs of services are not sent anywhere, follow them with "talosctl logs -f"',
-    ),
-  }),
+  sysfs: described(mapOf(text), 'Kernel parameters under /sys.'),
+  env: described(mapOf(text), 'Environment variables of the services of the system.'),
+  logging: described(
+    section({
+      destinations: described(
+        notYet(
+          listOf(
+            section({
+              endpoint: described(url('tcp', 'udp'), 'The address, like tcp://10.0.0.1:5000.'),
+              format: described(text, 'How they are written: json_lines.'),
+              extraTags: described(mapOf(text), 'Fields that are added to every line.'),
+            }),
+          ),
+          'logs of services are not sent anywhere, follow them with "talosctl logs -f"',
+        ),
+        'Who gets them.',
+      ),
+    }),
+    'Where logs of the services are sent.',
+  ),
   kernel: v.pipe(
-    section({ modules: listOf(section({ name: text, parameters: listOf(text) })) }),
+    section({
+      modules: described(
+        listOf(
+          section({ name: described(text, 'The name of the module.'), parameters: described(listOf(text), 'Its parameters, name=value.') }),
+        ),
+        'Modules of the kernel.',
+      ),
+    }),
     v.description('Kernel modules to load.'),
     v.metadata({ example: { modules: [{ name: 'btrfs' }] } }),
   ),
-  udev: section({ rules: listOf(text) }),
-  baseRuntimeSpecOverrides: free,
+  udev: described(section({ rules: described(listOf(text), 'Rules, a line each.') }), 'How devices are treated when they come.'),
+  baseRuntimeSpecOverrides: described(free, 'What every container is given beside the usual.'),
 }
 
 const machineRuntime = section(machineRuntimeFields)

@@ -1,4 +1,4 @@
-import { duration, section, text } from '../../../document/fields.ts'
+import { described, duration, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 import { milliseconds } from '../../../wire/duration.ts'
 
@@ -6,7 +6,10 @@ import { milliseconds } from '../../../wire/duration.ts'
 export const WatchdogTimerConfig = defineDocument({
   kind: 'WatchdogTimerConfig',
   description: 'The hardware watchdog, which resets a machine that hangs.',
-  schema: section({ device: text, timeout: duration }),
+  schema: section({
+    device: described(text, 'The device.'),
+    timeout: described(duration, 'After how long without being fed the hardware resets the machine.'),
+  }),
   rules({ device, timeout }, report) {
     if (!device) report.error(['device'], 'a device is required, like "/dev/watchdog0"')
     const span = milliseconds(timeout)

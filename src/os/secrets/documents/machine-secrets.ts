@@ -1,6 +1,5 @@
 /** Secrets in the v1alpha1 document: which are required, and where they are refused. */
-import * as v from 'valibot'
-import { certificate, certificateAndKey, listOf, text } from '../../../document/fields.ts'
+import { certificate, certificateAndKey, described, listOf, text } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 import type { Path } from '../../../document/path.ts'
 import { matches, parseCertificates } from '../../../pki/certificate.ts'
@@ -9,10 +8,10 @@ import { DecodeError } from '../../../wire/decode-error.ts'
 
 /** Fields of `machine` about trust. */
 export const machineSecretFields = {
-  token: v.pipe(text, v.description('The token with which a machine joins the cluster.')),
-  ca: v.pipe(certificateAndKey, v.description('The authority of the machine API; workers hold only the certificate.')),
-  acceptedCAs: v.pipe(listOf(certificate), v.description('More authorities that are trusted, while one is being replaced.')),
-  certSANs: v.pipe(listOf(text), v.description("More names in the machine's certificates.")),
+  token: described(text, 'The token with which a machine joins the cluster.'),
+  ca: described(certificateAndKey, 'The authority of the machine API; workers hold only the certificate.'),
+  acceptedCAs: described(listOf(certificate), 'More authorities that are trusted, while one is being replaced.'),
+  certSANs: described(listOf(text), "More names in the machine's certificates."),
 }
 
 interface Secrets {

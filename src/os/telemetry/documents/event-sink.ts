@@ -1,4 +1,4 @@
-import { section, text, url } from '../../../document/fields.ts'
+import { described, section, text, url } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 
 /** Where events are sent. */
@@ -6,7 +6,7 @@ export const EventSinkConfig = defineDocument({
   kind: 'EventSinkConfig',
   description: 'Where events are sent.',
   notYet: 'events are not sent anywhere, follow them with "talosctl events"',
-  schema: section({ endpoint: text }),
+  schema: section({ endpoint: described(text, 'Host and port that events are sent to.') }),
   rules({ endpoint = '' }, report) {
     if (!/^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+):\d{1,5}$/.test(endpoint))
       report.error(['endpoint'], 'an endpoint is a host and a port, like "192.168.10.3:3247"')
@@ -19,7 +19,10 @@ export const KmsgLogConfig = defineDocument({
   description: 'Where kernel messages are sent.',
   notYet: 'kernel messages are not sent anywhere, follow them with "talosctl dmesg -f"',
   nameKey: 'name',
-  schema: section({ name: text, url: url('tcp', 'udp') }),
+  schema: section({
+    name: described(text, 'The unique name of this document among those of its kind.'),
+    url: described(url('tcp', 'udp'), 'Where messages of the kernel are sent.'),
+  }),
   rules({ name, url: target }, report) {
     if (!name) report.error(['name'], 'a name is required')
     const parsed = target ? new URL(target) : undefined
