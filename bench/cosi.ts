@@ -123,7 +123,7 @@ const figures: Record<string, Figure> = {
         areas.flatMap(({ resources }) => resources),
         namespaces,
       )
-      for (const area of areas) runtime.register(...(area.controllers?.(machine as never) ?? []))
+      for (const area of areas) runtime.register(...(area.parts?.(machine as never).controllers ?? []))
       runtime.start()
       await runtime.settled()
       const took = milliseconds(since)

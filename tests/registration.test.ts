@@ -53,7 +53,7 @@ describe('every declaration is registered:', () => {
 
   test('controllers, in the table of contents of their area', () => {
     const declared = declarations(/\b(?:defineController|transform|merge)(?:<[^(]*>)?\(\s*(?:\{\s*name: )?('[^']+'|\w+)?/g)
-    const running = modes.flatMap((mode) => areas.flatMap((area) => area.controllers?.(unstartedMachine(mode)) ?? []))
+    const running = modes.flatMap((mode) => areas.flatMap((area) => area.parts?.(unstartedMachine(mode)).controllers ?? []))
     expect(declared.length).toBeGreaterThan(150)
     expect(missing(declared, new Set(running.map(({ name }) => name)))).toEqual([])
   })

@@ -11,6 +11,7 @@ import type { Supervisor } from '../supervise/supervisor.ts'
 import type { Meta } from './block/meta/meta.ts'
 import type { ConfigApply } from './config/apply/config-apply.ts'
 import type { Clouds } from './config/sources/platform.ts'
+import type { OwnImages } from './cri/image-table.ts'
 import type { Kernel } from './kernel.ts'
 import type { Sequencer } from './lifecycle/sequencer.ts'
 import type { NetworkOf } from './network/sockets.ts'
@@ -18,13 +19,19 @@ import type { Events } from './runtime/events.ts'
 import type { LastProblem } from './runtime/last-problem.ts'
 import type { Calls } from './telemetry/calls.ts'
 
-/** One subject of the operating system: its resources, controllers, services and API methods. */
+/** One subject of the operating system: its resources, and its parts of a machine. */
 export interface Area {
   readonly name: string
   readonly resources: readonly AnyResourceType[]
-  controllers?(machine: Machine): Controller[]
-  services?(machine: Machine): ServiceDefinition[]
-  methods?(machine: Machine): Method[]
+  /** Called once for each machine, so what the parts of an area share is a value in here. */
+  parts?(machine: Machine): AreaParts
+}
+
+/** Controllers, services and API methods of an area on a machine. */
+export interface AreaParts {
+  readonly controllers?: readonly Controller[]
+  readonly services?: readonly ServiceDefinition[]
+  readonly methods?: readonly Method[]
 }
 
 /** Whether the machine restarts or powers off. */
@@ -61,6 +68,8 @@ export interface Machine {
   readonly clouds: Clouds
   /** Elections in the cluster's etcd, through this machine's own member, so that a member without quorum elects nobody. */
   readonly elect: Elect
+  /** Container images in the root file system. */
+  readonly images: OwnImages
   /** Network namespaces of running pods, each with the process id of its sandbox. */
   podNetworks(): Promise<NetworkOf[]>
   /** Records of API calls. */

@@ -84,7 +84,7 @@ function powerOn() {
   const kernel = doors()
   const meta = new Meta({ kernel, store, log: silent })
   const machine = { kernel, store, runtime, log: silent, spawn, meta } as unknown as Machine
-  runtime.register(...area.controllers!(machine))
+  runtime.register(...area.parts!(machine).controllers!)
   runtime.start()
   store.put(DevicesStatus, 'devices', { ready: true })
   beginVolumes(store)

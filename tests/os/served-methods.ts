@@ -9,5 +9,5 @@ import { unstartedMachine } from './unstarted-machine.ts'
 /** What init serves in a mode. Nothing of the kernel is opened by listing the methods. */
 export function servedMethods(mode: Mode): Method[] {
   const machine = unstartedMachine(mode)
-  return [...areas.flatMap((area) => area.methods?.(machine) ?? []), ...stateMethods(roleAccess)]
+  return [...areas.flatMap((area) => area.parts?.(machine).methods ?? []), ...stateMethods(roleAccess)]
 }

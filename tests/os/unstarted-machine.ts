@@ -6,6 +6,7 @@ import { Store } from '../../src/cosi/store.ts'
 import type { Machine } from '../../src/os/area.ts'
 import { Meta } from '../../src/os/block/meta/meta.ts'
 import { ConfigApply } from '../../src/os/config/apply/config-apply.ts'
+import { OwnImages } from '../../src/os/cri/image-table.ts'
 import type { Kernel, Mode } from '../../src/os/kernel.ts'
 import { Sequencer } from '../../src/os/lifecycle/sequencer.ts'
 import { Events } from '../../src/os/runtime/events.ts'
@@ -36,6 +37,7 @@ export function unstartedMachine(mode: Mode): Machine {
     config: new ConfigApply({ store, runtime, log: silent, kernel }),
     clouds: { names: [], userData: async () => undefined },
     elect: async () => {},
+    images: new OwnImages(kernel),
     podNetworks: async () => [],
     version: { name: 'Ichor', tag: 'v1.13.0', sha: '', built: '', arch: 'amd64' },
     spawn() {

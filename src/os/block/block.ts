@@ -21,9 +21,10 @@ import { resources } from './resource-types.ts'
 export const block: Area = {
   name: 'block',
   resources,
-  controllers: (machine) => (machine.kernel.mode === 'container' ? [observeContainerVolumes(machine.kernel)] : onMachine(machine)),
-  methods: (machine) =>
-    machine.kernel.mode === 'container' ? [disks, wipeRefused] : [disks, wipeDevices(machine), ...metaMethods(machine.meta)],
+  parts: (machine) => ({
+    controllers: machine.kernel.mode === 'container' ? [observeContainerVolumes(machine.kernel)] : onMachine(machine),
+    methods: machine.kernel.mode === 'container' ? [disks, wipeRefused] : [disks, wipeDevices(machine), ...metaMethods(machine.meta)],
+  }),
 }
 
 const onMachine = (machine: Machine) => [

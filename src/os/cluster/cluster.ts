@@ -15,19 +15,21 @@ import { resources } from './resource-types.ts'
 export const cluster: Area = {
   name: 'cluster',
   resources,
-  methods: () => [healthCheck],
-  controllers: (machine) => [
-    configIdentity(machine.kernel),
-    configInfo,
-    configDiscovery,
-    configLocalAffiliate(machine),
-    discoverByService(({ serviceEndpoint: address, serviceEndpointInsecure }) =>
-      connect(serviceEndpointInsecure ? { address } : { address, tls: { ca: publicAuthorities(trustedRoots(machine.store)) } }),
-    ),
-    pushToKubernetes,
-    pullFromKubernetes(() => nodeAccess(machine.store, machine.kernel.files)),
-    mergeAffiliates,
-    observeMembers,
-    observeEndpoints,
-  ],
+  parts: (machine) => ({
+    methods: [healthCheck],
+    controllers: [
+      configIdentity(machine.kernel),
+      configInfo,
+      configDiscovery,
+      configLocalAffiliate(machine),
+      discoverByService(({ serviceEndpoint: address, serviceEndpointInsecure }) =>
+        connect(serviceEndpointInsecure ? { address } : { address, tls: { ca: publicAuthorities(trustedRoots(machine.store)) } }),
+      ),
+      pushToKubernetes,
+      pullFromKubernetes(() => nodeAccess(machine.store, machine.kernel.files)),
+      mergeAffiliates,
+      observeMembers,
+      observeEndpoints,
+    ],
+  }),
 }

@@ -13,15 +13,18 @@ import { resources } from './resource-types.ts'
 export const config: Area = {
   name: 'config',
   resources,
-  controllers(machine) {
-    machine.calls.onEnd(observeCalls(machine.config, machine.log))
-    return [
-      acquireConfig(machine, machine.config.state),
-      persistConfig(machine.config.state),
-      configMachineType,
-      endTrial(machine.config),
-      observeConnectivity(machine.config),
-    ]
+  parts(machine) {
+    const { config } = machine
+    machine.calls.onEnd(observeCalls(config, machine.log))
+    return {
+      controllers: [
+        acquireConfig(machine, config.state),
+        persistConfig(config.state),
+        configMachineType,
+        endTrial(config),
+        observeConnectivity(config),
+      ],
+      methods: [applyConfiguration(config), ...configMethods(config)],
+    }
   },
-  methods: ({ config }) => [applyConfiguration(config), ...configMethods(config)],
 }

@@ -2,6 +2,7 @@ import type { Area } from '../area.ts'
 import { containerMethods } from './api/containers.ts'
 import { debugContainer } from './api/debug.ts'
 import { imageMethods } from './api/images.ts'
+import { ConfigRead } from './config-read.ts'
 import { writeBaseSpec, writeConfig } from './controllers/config-files.ts'
 import { configImageCache } from './controllers/image-cache.ts'
 import { collectImages } from './controllers/image-gc.ts'
@@ -18,17 +19,23 @@ import { registrydService } from './services/registryd.ts'
 export const cri: Area = {
   name: 'cri',
   resources,
-  controllers: ({ kernel, store, supervisor }) => [
-    configImageCache(kernel),
-    configRegistries,
-    writeRegistries,
-    writeConfig(kernel),
-    writeBaseSpec,
-    configSeccompProfiles,
-    writeSeccompProfiles(kernel),
-    restartOnConfig({ supervisor, store }),
-    collectImages(),
-  ],
-  services: (machine) => [containerdService(machine), criService(machine), registrydService(machine)],
-  methods: (machine) => [...containerMethods(machine), ...imageMethods(), debugContainer(machine)],
+  parts(machine) {
+    const { kernel } = machine
+    const read = new ConfigRead()
+    return {
+      controllers: [
+        configImageCache(kernel),
+        configRegistries,
+        writeRegistries,
+        writeConfig(kernel),
+        writeBaseSpec,
+        configSeccompProfiles,
+        writeSeccompProfiles(kernel),
+        restartOnConfig(machine, read),
+        collectImages(),
+      ],
+      services: [containerdService(machine), criService(machine, read), registrydService(machine)],
+      methods: [...containerMethods(machine), ...imageMethods(), debugContainer(machine)],
+    }
+  },
 }

@@ -1,18 +1,17 @@
 import { imageContents, pullImage } from '../../supervise/containerd/images.ts'
 import type { RunContext } from '../../supervise/definition.ts'
-import type { Kernel } from '../kernel.ts'
 import { credentialsOf } from './credentials.ts'
 import { criDaemon, hostsFolder } from './daemons.ts'
-import { fullReference, ownImagesOf } from './image-table.ts'
+import { fullReference, type OwnImages } from './image-table.ts'
 import { RegistryConfig } from './resources/registry-config.ts'
 
 /** Makes a service's image available in namespace `system`: from the root file system, else pulled unless present. */
 export async function ensureImage(
-  kernel: Pick<Kernel, 'files' | 'mount'>,
+  images: Pick<OwnImages, 'provide'>,
   reference: string,
   { store, signal, note }: Pick<RunContext, 'store' | 'signal' | 'note'>,
 ): Promise<void> {
-  if (await ownImagesOf(kernel).provide(reference, 'system')) return
+  if (await images.provide(reference, 'system')) return
   const name = fullReference(reference)
   const channel = criDaemon.in('system')
   if (await imageContents(channel, name)) return

@@ -94,18 +94,6 @@ export class OwnImages {
   }
 }
 
-const known = new WeakMap<KernelCalls, OwnImages>()
-
-/** The one OwnImages of a machine. */
-export function ownImagesOf(kernel: KernelCalls): OwnImages {
-  let images = known.get(kernel)
-  if (!images) {
-    images = new OwnImages(kernel)
-    known.set(kernel, images)
-  }
-  return images
-}
-
 function ownImage({ files }: KernelCalls, { reference, digest, mediaType, manifest, config, layers }: ImageRecord): OwnImage | undefined {
   const folders = layers.map((layer) => ({ digest: layer.digest, folder: `${layersFolder}/${layer.digest.slice('sha256:'.length)}` }))
   if (!folders.every(({ folder }) => files.exists(folder))) return undefined

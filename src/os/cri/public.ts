@@ -11,7 +11,7 @@ export { criDaemon, hostsFolder, systemDaemon } from './daemons.ts'
 // etcd and the kubelet pull their images.
 export { ensureImage } from './ensure-image.ts'
 // The names by which containerd has images.
-export { fullReference, ownImagesOf } from './image-table.ts'
+export { fullReference } from './image-table.ts'
 // Services of other areas run in containers like these.
 export { bindMount, hiddenMounts, serviceContainer, systemRoot } from './service-container.ts'
 // Services run with the operator's variables.

@@ -5,5 +5,7 @@ import { explain } from './api/explain.ts'
 export const diagnosis: Area = {
   name: 'diagnosis',
   resources: [],
-  methods: (machine) => [explain(machine)],
+  parts: (machine) => ({
+    methods: [explain(machine)],
+  }),
 }

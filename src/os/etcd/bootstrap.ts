@@ -1,5 +1,3 @@
-import type { Store } from '../../cosi/store.ts'
-
 /** How the cluster starts. */
 export interface BootstrapOrder {
   /** Start with the uploaded snapshot instead of an empty database. */
@@ -43,16 +41,4 @@ export class Bootstrap {
       signal.addEventListener('abort', aborted)
     })
   }
-}
-
-const bootstraps = new WeakMap<Store, Bootstrap>()
-
-/** The one Bootstrap of a machine. */
-export function bootstrapOf(store: Store): Bootstrap {
-  let bootstrap = bootstraps.get(store)
-  if (!bootstrap) {
-    bootstrap = new Bootstrap()
-    bootstraps.set(store, bootstrap)
-  }
-  return bootstrap
 }

@@ -5,6 +5,7 @@ import { etcdAlarmDisarm, etcdAlarmList, etcdDefragment, etcdStatus } from './ap
 import { etcdDowngradeCancel, etcdDowngradeEnable, etcdDowngradeValidate } from './api/downgrade.ts'
 import { etcdForfeit, etcdLeaveCluster, etcdMemberList, etcdRemoveMember } from './api/members.ts'
 import { etcdRecover, etcdSnapshot } from './api/snapshot.ts'
+import { Bootstrap } from './bootstrap.ts'
 import { updatePeerURLs } from './controllers/advertised-peer.ts'
 import { configEtcd } from './controllers/config.ts'
 import { observeMember } from './controllers/member.ts'
@@ -19,33 +20,39 @@ import { othersSuffice } from './view.ts'
 export const etcd: Area = {
   name: 'etcd',
   resources,
-  controllers: ({ kernel, store, supervisor }) => [
-    configEtcd,
-    specEtcd,
-    renderEtcdPki(kernel),
-    observeEtcdStart({
-      supervisor,
-      pull: (image, signal) => ensureImage(kernel, image, { store, signal, note: () => {} }),
-      othersSuffice: (own) => othersSuffice(store, own),
-    }),
-    observeMember({ store }),
-    updatePeerURLs({ store }),
-  ],
-  services: (machine) => [etcdService(machine)],
-  methods: (machine) => [
-    bootstrap(machine.kernel),
-    etcdMemberList,
-    etcdRemoveMember,
-    etcdLeaveCluster(machine),
-    etcdForfeit,
-    etcdRecover(machine.kernel),
-    etcdSnapshot,
-    etcdAlarmList,
-    etcdAlarmDisarm,
-    etcdDefragment,
-    etcdStatus,
-    etcdDowngradeValidate,
-    etcdDowngradeEnable,
-    etcdDowngradeCancel,
-  ],
+  parts(machine) {
+    const { kernel, images, store, supervisor } = machine
+    const order = new Bootstrap()
+    return {
+      controllers: [
+        configEtcd,
+        specEtcd,
+        renderEtcdPki(kernel),
+        observeEtcdStart({
+          supervisor,
+          pull: (image, signal) => ensureImage(images, image, { store, signal, note: () => {} }),
+          othersSuffice: (own) => othersSuffice(store, own),
+        }),
+        observeMember({ store, bootstrap: order }),
+        updatePeerURLs({ store }),
+      ],
+      services: [etcdService(machine, order)],
+      methods: [
+        bootstrap(kernel, order),
+        etcdMemberList,
+        etcdRemoveMember,
+        etcdLeaveCluster(machine),
+        etcdForfeit,
+        etcdRecover(kernel),
+        etcdSnapshot,
+        etcdAlarmList,
+        etcdAlarmDisarm,
+        etcdDefragment,
+        etcdStatus,
+        etcdDowngradeValidate,
+        etcdDowngradeEnable,
+        etcdDowngradeCancel,
+      ],
+    }
+  },
 }

@@ -1,5 +1,6 @@
 import type { SpecOf } from '../../cosi/resource.ts'
 import type { Machine } from '../area.ts'
+import type { Bootstrap } from './bootstrap.ts'
 import { etcdHealthy } from './health.ts'
 import { prepareEtcd } from './prepare.ts'
 import type { EtcdSpec } from './resources/etcd-spec.ts'
@@ -7,6 +8,7 @@ import type { EtcdSpec } from './resources/etcd-spec.ts'
 /** What the service provides while it prepares. */
 export interface Preparing {
   signal: AbortSignal
+  bootstrap: Bootstrap
   note(message: string): void
 }
 
@@ -17,7 +19,7 @@ export interface Preparing {
 export async function etcdArguments(
   { store, kernel, log, spawn }: Pick<Machine, 'store' | 'kernel' | 'log' | 'spawn'>,
   spec: SpecOf<typeof EtcdSpec>,
-  { note, signal }: Preparing,
+  { note, signal, bootstrap }: Preparing,
 ): Promise<string[]> {
   const etcdutl = async (args: string[]) => {
     const child = spawn({ argv: ['/usr/bin/etcdutl', ...args], env: { PATH: '/usr/bin' } })
@@ -26,7 +28,7 @@ export async function etcdArguments(
     if (code !== 0)
       throw new Error(`etcdutl ${args[0]} ${args[1]}: ${(await output).join('').trim().split('\n').at(-1) ?? `exit code ${code}`}`)
   }
-  return prepareEtcd({ store, spec, files: kernel.files, log, signal, note, etcdutl })
+  return prepareEtcd({ store, spec, files: kernel.files, log, signal, bootstrap, note, etcdutl })
 }
 
 /** Resolves when this node's etcd answers and has a majority. */

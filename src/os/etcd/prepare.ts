@@ -11,7 +11,7 @@ import { messageOf } from '../../wire/error-message.ts'
 import { MachineType } from '../config/resources/machine-type.ts'
 import type { Kernel } from '../kernel.ts'
 import { dataFolder, etcdArguments, etcdUid, initialClusterOf, snapshotFile, urlsOf } from './arguments.ts'
-import { type BootstrapOrder, bootstrapOf } from './bootstrap.ts'
+import type { Bootstrap, BootstrapOrder } from './bootstrap.ts'
 import type { EtcdClient } from './client.ts'
 import { otherEtcd } from './endpoints.ts'
 import type { EtcdSpec } from './resources/etcd-spec.ts'
@@ -26,6 +26,7 @@ export interface EtcdPreparation {
   files: Pick<Kernel['files'], 'mkdirAll' | 'exists' | 'remove' | 'walk' | 'lchown' | 'list'>
   log: Logger
   signal: AbortSignal
+  bootstrap: Bootstrap
   /** Reports to the operator what the start is waiting for. */
   note?(message: string): void
   /** A client of the other members' etcd, when any is known. */
@@ -41,8 +42,7 @@ const joinLimit = 30 * 60_000
 
 /** Prepares everything for etcd; resolves with the arguments after `etcd`. */
 export async function prepareEtcd(preparation: EtcdPreparation): Promise<string[]> {
-  const { store, spec, files, log } = preparation
-  const bootstrap = bootstrapOf(store)
+  const { store, spec, files, log, bootstrap } = preparation
   files.mkdirAll(dataFolder, { mode: 0o700, uid: etcdUid, gid: etcdUid })
   const own = initialClusterOf(spec.name, urlsOf(spec.advertisedAddresses, 2380))
 
@@ -71,8 +71,15 @@ export async function prepareEtcd(preparation: EtcdPreparation): Promise<string[
 }
 
 /** The initial cluster to join with; undefined when the operator orders a bootstrap instead. */
-async function joinOrOrder({ store, spec, log, signal, note, others = otherEtcd }: EtcdPreparation): Promise<string | undefined> {
-  const bootstrap = bootstrapOf(store)
+async function joinOrOrder({
+  store,
+  spec,
+  log,
+  signal,
+  note,
+  bootstrap,
+  others = otherEtcd,
+}: EtcdPreparation): Promise<string | undefined> {
   const end = systemClock.deadline(joinLimit)
   let reported = ''
   while (!bootstrap.order) {

@@ -8,6 +8,8 @@ import { resources } from './resource-types.ts'
 export const files: Area = {
   name: 'files',
   resources,
-  controllers: ({ kernel }) => [applyEtcFiles(kernel)],
-  methods: (machine) => [...listMethods(machine.kernel), ...readMethods(machine)],
+  parts: (machine) => ({
+    controllers: [applyEtcFiles(machine.kernel)],
+    methods: [...listMethods(machine.kernel), ...readMethods(machine)],
+  }),
 }

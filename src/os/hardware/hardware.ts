@@ -7,5 +7,7 @@ import { resources } from './resource-types.ts'
 export const hardware: Area = {
   name: 'hardware',
   resources,
-  controllers: ({ kernel }) => (kernel.mode === 'container' ? [] : [observeSystemInfo(kernel), observePciDevices(kernel)]),
+  parts: (machine) => ({
+    controllers: machine.kernel.mode === 'container' ? [] : [observeSystemInfo(machine.kernel), observePciDevices(machine.kernel)],
+  }),
 }

@@ -11,8 +11,10 @@ import { WireguardPresence } from './wireguard-presence.ts'
 export const kubespan: Area = {
   name: 'kubespan',
   resources,
-  controllers({ kernel }) {
+  parts({ kernel }) {
     const presence = new WireguardPresence(kernel)
-    return [configKubeSpan, configKubeSpanIdentity(kernel, presence), configPeers, harvestEndpoints, runMesh(kernel, presence)]
+    return {
+      controllers: [configKubeSpan, configKubeSpanIdentity(kernel, presence), configPeers, harvestEndpoints, runMesh(kernel, presence)],
+    }
   },
 }

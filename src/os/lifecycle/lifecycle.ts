@@ -13,11 +13,13 @@ import { BootPhase } from './resources/boot-phase.ts'
 export const lifecycle: Area = {
   name: 'lifecycle',
   resources: [BootPhase],
-  controllers: (machine) => [
-    observeBootPhases(machine.sequencer.phases),
-    ...(machine.kernel.mode === 'container'
-      ? []
-      : [requestState, heedPowerButton(machine), observeBootedEntry(machine.kernel), dropUpgradeFallback(machine)]),
-  ],
-  methods: (machine) => [...powerMethods(machine), ...(machine.kernel.mode === 'container' ? refusedInContainer : releaseMethods(machine))],
+  parts: (machine) => ({
+    controllers: [
+      observeBootPhases(machine.sequencer.phases),
+      ...(machine.kernel.mode === 'container'
+        ? []
+        : [requestState, heedPowerButton(machine), observeBootedEntry(machine.kernel), dropUpgradeFallback(machine)]),
+    ],
+    methods: [...powerMethods(machine), ...(machine.kernel.mode === 'container' ? refusedInContainer : releaseMethods(machine))],
+  }),
 }

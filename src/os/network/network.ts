@@ -48,30 +48,32 @@ import { resources } from './resource-types.ts'
 export const network: Area = {
   name: 'network',
   resources,
-  methods: (machine) => [hostname, netstat(machine.kernel, machine.podNetworks), packetCapture(machine.kernel)],
-  controllers({ elect, events, kernel, log, spawn, store }) {
+  parts({ elect, events, kernel, log, podNetworks, spawn, store }) {
     const commandLine = kernel.mode === 'container' ? '' : kernel.files.readText('/proc/cmdline')
     const boot = bootOf(commandLine, log)
-    return [
-      ...linkControllers(kernel, boot),
-      ...operatorControllers(kernel, boot, elect),
-      ...routingRuleControllers(kernel),
-      configAddressOrder,
-      observeNodeAddresses,
-      publishAddresses({ events }),
-      configHostname(boot),
-      ...platformControllers(kernel, store, commandLine),
-      mergeHostname,
-      applyHostname(kernel),
-      ...declaredControllers(kernel, boot),
-      configFirewall,
-      applyFirewall(packetFilter({ spawn, kernel })),
-      ...dnsControllers(kernel),
-      configProbes,
-      mergeProbes,
-      runProbes(connectTcp),
-      observeNetworkStatus,
-    ]
+    return {
+      methods: [hostname, netstat(kernel, podNetworks), packetCapture(kernel)],
+      controllers: [
+        ...linkControllers(kernel, boot),
+        ...operatorControllers(kernel, boot, elect),
+        ...routingRuleControllers(kernel),
+        configAddressOrder,
+        observeNodeAddresses,
+        publishAddresses({ events }),
+        configHostname(boot),
+        ...platformControllers(kernel, store, commandLine),
+        mergeHostname,
+        applyHostname(kernel),
+        ...declaredControllers(kernel, boot),
+        configFirewall,
+        applyFirewall(packetFilter({ spawn, kernel })),
+        ...dnsControllers(kernel),
+        configProbes,
+        mergeProbes,
+        runProbes(connectTcp),
+        observeNetworkStatus,
+      ],
+    }
   },
 }
 

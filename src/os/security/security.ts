@@ -7,6 +7,8 @@ import { resources } from './resource-types.ts'
 export const security: Area = {
   name: 'security',
   resources,
-  controllers: () => [configImageVerification],
-  methods: () => [verifyImage()],
+  parts: () => ({
+    controllers: [configImageVerification],
+    methods: [verifyImage()],
+  }),
 }

@@ -8,6 +8,8 @@ import { resources } from './resource-types.ts'
 export const telemetry: Area = {
   name: 'telemetry',
   resources,
-  controllers: (machine) => [observeCalls(machine.calls.audit), exportTraces(machine)],
-  methods: (machine) => [metrics(machine)],
+  parts: (machine) => ({
+    controllers: [observeCalls(machine.calls.audit), exportTraces(machine)],
+    methods: [metrics(machine)],
+  }),
 }

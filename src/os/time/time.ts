@@ -9,12 +9,11 @@ import { resources } from './resource-types.ts'
 export const time: Area = {
   name: 'time',
   resources,
-  controllers({ kernel, version, log }) {
+  parts({ kernel, version, log }) {
     // No machine runs this before it was built.
     const built = Date.parse(version.built)
     if (kernel.mode === 'metal' && Number.isFinite(built) && raiseClock(kernel.time, BigInt(built) * 1_000_000n))
       log.warn('clock was behind the build date, set forward', { time: version.built })
-    return [syncTime(kernel), observeAdjtime(kernel), keepTimeFloor(kernel)]
+    return { controllers: [syncTime(kernel), observeAdjtime(kernel), keepTimeFloor(kernel)], methods: timeMethods(kernel) }
   },
-  methods: ({ kernel }) => timeMethods(kernel),
 }

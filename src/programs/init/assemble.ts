@@ -7,6 +7,7 @@ import { Store } from '../../cosi/store.ts'
 import type { Machine, StopReason } from '../../os/area.ts'
 import { Meta } from '../../os/block/meta/meta.ts'
 import { ConfigApply } from '../../os/config/apply/config-apply.ts'
+import { OwnImages } from '../../os/cri/image-table.ts'
 import { podNetworks } from '../../os/cri/pod-networks.ts'
 import { electIn } from '../../os/etcd/elections.ts'
 import type { Kernel } from '../../os/kernel.ts'
@@ -21,6 +22,7 @@ import { auditFile } from '../../os/telemetry/audit/audit-file.ts'
 import { AuditLog } from '../../os/telemetry/audit/audit-log.ts'
 import { Calls } from '../../os/telemetry/calls.ts'
 import { release } from '../../release.ts'
+import type { Method } from '../../rpc/server/method.ts'
 import type { LogRing } from '../../supervise/log-ring.ts'
 import { Logs } from '../../supervise/logs.ts'
 import type { Spawn } from '../../supervise/spawn.ts'
@@ -43,8 +45,14 @@ export interface Dependencies {
   end(reason: StopReason): void
 }
 
+/** A machine with all that the areas add to it. */
+export interface Assembled extends Machine {
+  /** The methods of all areas. */
+  readonly methods: readonly Method[]
+}
+
 /** The machine with every area's controllers registered; nothing runs yet. */
-export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFloor, logger, end }: Dependencies): Machine {
+export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFloor, logger, end }: Dependencies): Assembled {
   const store = new Store({ subscriberFailed: (error) => log.error('resource subscriber failed', { error }) })
   const logs = new Logs()
   const problem = new LastProblem(clock)
@@ -54,7 +62,9 @@ export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFl
   const runtime = new Runtime(store, { clock, firstPause, log: controllersLogger(logs.open('controller-runtime'), log) })
   const events = new Events()
   const services = new Map<string, ReturnType<Machine['service']>>()
-  const machine: Machine = {
+  const methods: Method[] = []
+  const machine: Assembled = {
+    methods,
     kernel,
     store,
     runtime,
@@ -74,6 +84,7 @@ export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFl
     ),
     clouds: clouds({ ...kernel, store }),
     elect: electIn(store),
+    images: new OwnImages(kernel),
     podNetworks,
     service(id) {
       const definition = services.get(id)
@@ -89,8 +100,10 @@ export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFl
     namespaces,
   )
   for (const area of areas) {
-    runtime.register(...(area.controllers?.(machine) ?? []))
-    for (const definition of area.services?.(machine) ?? []) services.set(definition.id, definition)
+    const parts = area.parts?.(machine) ?? {}
+    runtime.register(...(parts.controllers ?? []))
+    for (const definition of parts.services ?? []) services.set(definition.id, definition)
+    methods.push(...(parts.methods ?? []))
   }
   return machine
 }

@@ -14,7 +14,6 @@ import { release } from '../../release.ts'
 import { spawn } from '../../supervise/spawn.ts'
 import { withRetries } from '../../timing/retry.ts'
 import { messageOf } from '../../wire/error-message.ts'
-import { areas } from './areas.ts'
 import { assemble } from './assemble.ts'
 import { giveBootId } from './boot-id.ts'
 import { prepareCgroups } from './cgroups.ts'
@@ -58,7 +57,7 @@ export async function main(_args: string[]): Promise<number> {
   if (container) await giveBootId().catch((error) => machine.log.warn("boot id is the host's", { error }))
   for (const missing of await withRetries('prepare cgroups', prepareCgroups, sayProblem))
     machine.log.warn('cgroup limit has no place on this kernel', { limit: missing })
-  await openSockets(machine, areas)
+  await openSockets(machine)
   unexpected = takeUnexpected({ log: machine.log, giveUp })
   machine.runtime.start()
   process.on('SIGTERM', () =>

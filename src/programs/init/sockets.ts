@@ -1,5 +1,5 @@
 import { peerCredentials } from '../../linux/net/socket.ts'
-import type { Area, Machine } from '../../os/area.ts'
+import type { Machine } from '../../os/area.ts'
 import { inMaintenance } from '../../os/config/maintenance.ts'
 import { machineSocket } from '../../os/runtime/services/machined.ts'
 import type { PeerSocket } from '../../rpc/http2/output.ts'
@@ -9,14 +9,15 @@ import { apidAccess, roleAccess, trustdAccess } from '../../rpc/server/resource-
 import { type Server, serveUnix, type UnixAddress } from '../../rpc/server/server.ts'
 import { stateMethods } from '../../rpc/server/state.ts'
 import { withRetries } from '../../timing/retry.ts'
+import type { Assembled } from './assemble.ts'
 
 /**
  * Opens the machine API for apid, and for apid and trustd the few resources that each of them may read. `serveAt` serves at an
  * address.
  */
-export async function openSockets(machine: Machine, areas: readonly Area[], serveAt = serveUnix): Promise<Server[]> {
+export async function openSockets(machine: Assembled, serveAt = serveUnix): Promise<Server[]> {
   const { store, log } = machine
-  const methods = [...areas.flatMap((area) => area.methods?.(machine) ?? []), ...stateMethods(roleAccess)]
+  const methods = [...machine.methods, ...stateMethods(roleAccess)]
   // The kernel identifies the peer; the roles it claims are trusted within the limits of that service.
   const roles = peerRoles((socket) => serviceOf(machine, socket))
   const served = { methods, store, log, roles, inMaintenance: () => inMaintenance(store), observer: machine.calls }

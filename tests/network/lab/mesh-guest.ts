@@ -83,7 +83,7 @@ async function node(site: Site): Promise<never> {
     configLocalAffiliate({ version: { name: 'Ichor', tag: 'v1', sha: '', built: '', arch: 'amd64' } }),
     discoverByService(({ serviceEndpoint }) => connect({ address: serviceEndpoint })),
     mergeAffiliates,
-    ...kubespan.controllers!({ kernel } as never),
+    ...kubespan.parts!({ kernel } as never).controllers!,
   )
   store.put(DevicesStatus, 'devices', { ready: true })
   store.put(VolumeStatus, 'STATE', { phase: 'missing', type: 'partition' }) // the folder of this node stands for it

@@ -70,7 +70,7 @@ function machine() {
   for (const id of ['default', 'routed', 'current', 'accumulative'])
     store.put(NodeAddress, id, { addresses: ['10.1.0.2/24'], sortAlgorithm: 'v1' })
   const runtime = new Runtime(store, { log: silent })
-  const controllers = areas.flatMap((area) => area.controllers?.(nothing as never) ?? []).filter(onlyComputes)
+  const controllers = areas.flatMap((area) => area.parts?.(nothing as never).controllers ?? []).filter(onlyComputes)
   runtime.register(...controllers.map(harmless))
   runtime.start()
   const texts = new WeakMap<Resource, string>()

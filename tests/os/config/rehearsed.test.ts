@@ -9,7 +9,7 @@ const nothing: unknown = new Proxy(() => {}, {
   apply: () => nothing,
 })
 
-const rehearsed = areas.flatMap((area) => area.controllers?.(nothing as never) ?? []).filter(onlyComputes)
+const rehearsed = areas.flatMap((area) => area.parts?.(nothing as never).controllers ?? []).filter(onlyComputes)
 
 test('the configuration’s controllers are among them', () => {
   const names = rehearsed.map(({ name }) => name)

@@ -3,7 +3,7 @@ import { silent } from '../../../src/cosi/log.ts'
 import { mountId, mountRequest, VolumeMountStatus } from '../../../src/os/block/resources/volume-mount.ts'
 import { MachineType } from '../../../src/os/config/resources/machine-type.ts'
 import { bootstrap } from '../../../src/os/etcd/api/bootstrap.ts'
-import { bootstrapOf } from '../../../src/os/etcd/bootstrap.ts'
+import { Bootstrap } from '../../../src/os/etcd/bootstrap.ts'
 import type { Member } from '../../../src/os/etcd/client.ts'
 import { hexId } from '../../../src/os/etcd/client.ts'
 import { configEtcd } from '../../../src/os/etcd/controllers/config.ts'
@@ -82,7 +82,8 @@ async function prepared(options: { data?: boolean; others?: Member[]; order?: { 
   const files = { ...memoryFiles(), async *walk() {}, lchown: () => {} }
   if (options.data) files.contents.set('/var/lib/etcd/member/wal', '')
   if (options.order?.recover) files.contents.set('/var/lib/etcd.snapshot', '')
-  if (options.order) bootstrapOf(store).give(options.order)
+  const bootstrap = new Bootstrap()
+  if (options.order) bootstrap.give(options.order)
   const done: string[] = []
   const others = options.others && {
     members: async () => options.others,
@@ -95,6 +96,7 @@ async function prepared(options: { data?: boolean; others?: Member[]; order?: { 
   }
   const args = await prepareEtcd({
     store,
+    bootstrap,
     spec: spec!,
     files: files as never,
     log: silent,
@@ -103,7 +105,7 @@ async function prepared(options: { data?: boolean; others?: Member[]; order?: { 
     etcdutl: async (given) => void done.push(given.slice(0, 2).join(' ')),
   })
   const flag = (name: string) => args.find((argument) => argument.startsWith(`--${name}=`))?.slice(name.length + 3)
-  return { state: flag('initial-cluster-state'), cluster: flag('initial-cluster'), done, order: bootstrapOf(store).order }
+  return { state: flag('initial-cluster-state'), cluster: flag('initial-cluster'), done, order: bootstrap.order }
 }
 
 const own = 'cp-1=https://10.5.0.2:2380'
@@ -122,12 +124,13 @@ test('a bootstrap is refused where it would be lost: a machine that is being ins
   const { store, settled } = machineWith([], controlPlane())
   store.put(MachineType, 'machine-type', 'controlplane')
   await settled()
+  const started = new Bootstrap()
   const order = (mode: Mode) => {
-    const { handle } = bootstrap({ files: memoryFiles(), mode })
+    const { handle } = bootstrap({ files: memoryFiles(), mode }, started)
     return (handle as unknown as (request: object, context: object) => object)({ recoverEtcd: false }, { store, log: silent })
   }
   expect(() => order('metal')).toThrow('bootstrap: the node has no disk for etcd yet: ask again when it is installed')
-  expect(bootstrapOf(store).order).toBeUndefined()
+  expect(started.order).toBeUndefined()
   store.put(VolumeMountStatus, mountId('EPHEMERAL'), { ...mountRequest('EPHEMERAL'), target: '/var' })
   expect(order('metal')).toEqual({ messages: [{}] })
   expect(() => order('container')).toThrow('this node is being bootstrapped already')
@@ -153,8 +156,10 @@ test('one that was added but never ran is used, one that ran and lost its data i
 test.each([86_400_000, -86_400_000])('a node that waits to join goes on waiting when the wall clock is stepped by %d ms', async (step) => {
   const { store, spec } = await etcdOf(controlPlane())
   const files = { ...memoryFiles(), async *walk() {}, lchown: () => {} }
+  const bootstrap = new Bootstrap()
   const preparing = prepareEtcd({
     store,
+    bootstrap,
     spec: spec!,
     files: files as never,
     log: silent,
@@ -163,7 +168,7 @@ test.each([86_400_000, -86_400_000])('a node that waits to join goes on waiting 
       setSystemTime(new Date(Date.now() + step))
       return undefined
     },
-    note: () => bootstrapOf(store).give({ recover: false, skipHashCheck: false }),
+    note: () => bootstrap.give({ recover: false, skipHashCheck: false }),
     etcdutl: async () => {},
   }).finally(() => setSystemTime())
   expect(await preparing).toContain('--initial-cluster-state=new')

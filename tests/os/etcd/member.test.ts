@@ -2,6 +2,7 @@ import { expect, setSystemTime, test } from 'bun:test'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
+import { Bootstrap } from '../../../src/os/etcd/bootstrap.ts'
 import type { EtcdClient } from '../../../src/os/etcd/client.ts'
 import { observeMember } from '../../../src/os/etcd/controllers/member.ts'
 import { EtcdMember } from '../../../src/os/etcd/resources/etcd-member.ts'
@@ -30,7 +31,7 @@ function learner(time: ReturnType<typeof fakeTime>) {
     })
   const store = new Store()
   const runtime = new Runtime(store, { log: silent, clock: time.clock })
-  runtime.register(observeMember({ store }, { local, others }))
+  runtime.register(observeMember({ store, bootstrap: new Bootstrap() }, { local, others }))
   runtime.start()
   store.put(Service, 'etcd', { running: true, healthy: false, unknown: false })
   return { seen, store, runtime }
@@ -74,7 +75,7 @@ test('a member that votes is not promoted, and is forgotten when etcd ends', asy
   const others = () => {
     throw new Error('nobody is to be asked')
   }
-  runtime.register(observeMember({ store }, { local, others }))
+  runtime.register(observeMember({ store, bootstrap: new Bootstrap() }, { local, others }))
   runtime.start()
   store.put(Service, 'etcd', { running: true, healthy: true, unknown: false })
   await time.pass(runtime, 2_000)

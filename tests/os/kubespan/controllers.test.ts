@@ -48,7 +48,7 @@ function machine({ hasWireguard = true, folder = new Map<string, string>(), stat
     wireguard: { hasWireguard: () => hasWireguard, wireguardDevice: () => ({ peers }) },
   } as unknown as Kernel
   os.register(
-    ...kubespan.controllers!({ kernel } as never),
+    ...kubespan.parts!({ kernel } as never).controllers!,
     configLocalAffiliate({ version: { name: 'Ichor', tag: 'v1', sha: '', built: '', arch: '' } }),
   )
   os.start()

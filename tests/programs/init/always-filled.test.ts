@@ -7,7 +7,6 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { silent } from '../../../src/cosi/log.ts'
 import { metaMethods } from '../../../src/os/block/api/meta.ts'
-import { areas } from '../../../src/programs/init/areas.ts'
 import { decode, encode, type Plain } from '../../../src/rpc/codec.ts'
 import { common, machine as machineEnums } from '../../../src/rpc/enums.ts'
 import type { Methods } from '../../../src/rpc/messages.ts'
@@ -105,7 +104,7 @@ beforeAll(async () => {
     writeFileSync(join(root, 'etc/os-release'), 'NAME="Ichor"\n')
   })
   await settledShape(here)
-  const served = [...areas.flatMap((area) => area.methods?.(here.machine) ?? []), ...stateMethods(roleAccess)]
+  const served = [...here.machine.methods, ...stateMethods(roleAccess)]
   methods = new Map(served.map((method) => [method.path, method]))
 })
 afterAll(() => here.stop())

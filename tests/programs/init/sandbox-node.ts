@@ -7,8 +7,7 @@ import { background } from '../../../src/cosi/background.ts'
 import { type Clock, makeClock } from '../../../src/cosi/clock.ts'
 import { createLogger, formatEntry, type LogEntry } from '../../../src/cosi/log.ts'
 import { SystemError } from '../../../src/linux/system-error.ts'
-import type { Machine } from '../../../src/os/area.ts'
-import { assemble } from '../../../src/programs/init/assemble.ts'
+import { type Assembled, assemble } from '../../../src/programs/init/assemble.ts'
 import { start } from '../../../src/programs/init/start.ts'
 import { pause } from '../../../src/timing/pause.ts'
 import { withRetries } from '../../../src/timing/retry.ts'
@@ -61,7 +60,7 @@ export function useSandbox(): void {
 export interface SandboxNode {
   /** Where its files are. */
   readonly root: string
-  readonly machine: Machine
+  readonly machine: Assembled
   readonly entries: LogEntry[]
   readonly ends: string[]
   /** How often each call was made. */

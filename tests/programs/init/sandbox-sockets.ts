@@ -3,8 +3,7 @@
  * two containerds, the API server, apid and other servers that only listen.
  */
 import { join } from 'node:path'
-import type { Machine } from '../../../src/os/area.ts'
-import { areas } from '../../../src/programs/init/areas.ts'
+import type { Assembled } from '../../../src/programs/init/assemble.ts'
 import { openSockets } from '../../../src/programs/init/sockets.ts'
 import { type Channel, connect } from '../../../src/rpc/client/channel.ts'
 import { serveUnix } from '../../../src/rpc/server/server.ts'
@@ -62,8 +61,8 @@ export class SandboxSockets {
   }
 
   /** Opens the sockets of init. */
-  async serve(machine: Machine): Promise<void> {
-    const servers = await openSockets(machine, areas, ({ path }, options) => serveUnix({ path: join(this.#root, path) }, options))
+  async serve(machine: Assembled): Promise<void> {
+    const servers = await openSockets(machine, ({ path }, options) => serveUnix({ path: join(this.#root, path) }, options))
     for (const server of servers) this.#closing.push(() => server.close())
   }
 

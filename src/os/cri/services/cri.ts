@@ -6,9 +6,8 @@ import { mountId, VolumeMountStatus } from '../../block/resources/volume-mount.t
 import { EtcFileStatus } from '../../files/resources/etc-file.ts'
 import type { Mode } from '../../kernel.ts'
 import { networkConditions } from '../../network/public.ts'
-import { noteConfigRead } from '../config-read.ts'
+import type { ConfigRead } from '../config-read.ts'
 import { criDaemon } from '../daemons.ts'
-import { ownImagesOf } from '../image-table.ts'
 import { programEnvironment } from '../service-environment.ts'
 
 /** Everything the daemon reads at its start must be written. */
@@ -26,15 +25,14 @@ const wait =
   }
 
 /** The daemon that runs pods, etcd and the kubelet. */
-export const criService = ({ kernel, spawn }: Machine): ServiceDefinition => {
+export const criService = ({ kernel, spawn, images }: Machine, read: ConfigRead): ServiceDefinition => {
   const { mode, files } = kernel
-  const images = ownImagesOf(kernel)
   return {
     id: 'cri',
     dependsOn: [],
     wait: wait(mode),
     async prepare({ store }) {
-      noteConfigRead(store)
+      read.note(store)
       images.forget()
       files.mkdirAll('/run/containerd', { mode: 0o711 })
       files.mkdirAll('/var/lib/containerd', { mode: 0o000 })

@@ -3,11 +3,11 @@ import { RpcError } from '../../../rpc/status.ts'
 import { MachineType } from '../../config/resources/machine-type.ts'
 import type { Kernel } from '../../kernel.ts'
 import { dataFolder, snapshotFile } from '../arguments.ts'
-import { bootstrapOf } from '../bootstrap.ts'
+import type { Bootstrap } from '../bootstrap.ts'
 import { withDisk } from './local.ts'
 
 /** Starts the cluster on this node; once in the lifetime of a cluster. */
-export const bootstrap = ({ files, mode }: Pick<Kernel, 'mode'> & { files: Pick<Kernel['files'], 'exists'> }) =>
+export const bootstrap = ({ files, mode }: Pick<Kernel, 'mode'> & { files: Pick<Kernel['files'], 'exists'> }, started: Bootstrap) =>
   unary('machine.MachineService/Bootstrap', ['os:admin'], ({ recoverEtcd, recoverSkipHashCheck }, { store, log }) => {
     const type = store.get(MachineType, 'machine-type')?.spec
     if (!type) throw new RpcError('FailedPrecondition', 'bootstrap: the node has no machine configuration yet: apply one first')
@@ -15,10 +15,10 @@ export const bootstrap = ({ files, mode }: Pick<Kernel, 'mode'> & { files: Pick<
     withDisk(store, mode, 'bootstrap')
     if (files.exists(`${dataFolder}/member`))
       throw new RpcError('AlreadyExists', 'bootstrap: etcd has data on this node already, the cluster is bootstrapped')
-    if (bootstrapOf(store).order) throw new RpcError('AlreadyExists', 'bootstrap: this node is being bootstrapped already')
+    if (started.order) throw new RpcError('AlreadyExists', 'bootstrap: this node is being bootstrapped already')
     if (recoverEtcd && !files.exists(snapshotFile))
       throw new RpcError('FailedPrecondition', 'bootstrap: no snapshot was uploaded to recover from')
     log.info('bootstrap requested', { recover: recoverEtcd })
-    bootstrapOf(store).give({ recover: recoverEtcd, skipHashCheck: recoverSkipHashCheck })
+    started.give({ recover: recoverEtcd, skipHashCheck: recoverSkipHashCheck })
     return { messages: [{}] }
   })

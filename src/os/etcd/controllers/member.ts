@@ -2,7 +2,7 @@ import { type Controller, defineController, exclusive, weak } from '../../../cos
 import type { Store } from '../../../cosi/store.ts'
 import { pause } from '../../../timing/pause.ts'
 import { Service } from '../../runtime/resources/service.ts'
-import { bootstrapOf } from '../bootstrap.ts'
+import type { Bootstrap } from '../bootstrap.ts'
 import { hexId, memberIdOf } from '../client.ts'
 import { localEtcd, otherEtcd } from '../endpoints.ts'
 import { EtcdMember } from '../resources/etcd-member.ts'
@@ -16,7 +16,10 @@ interface Clients {
 }
 
 /** This node's etcd member; promotes it from learner as soon as it has caught up. */
-export const observeMember = ({ store }: { store: Store }, clients: Clients = { local: localEtcd, others: otherEtcd }): Controller => {
+export const observeMember = (
+  { store, bootstrap }: { store: Store; bootstrap: Bootstrap },
+  clients: Clients = { local: localEtcd, others: otherEtcd },
+): Controller => {
   let id: string | undefined
   return defineController({
     name: 'etcd.MemberController',
@@ -37,7 +40,7 @@ export const observeMember = ({ store }: { store: Store }, clients: Clients = { 
             client.close()
           }
         })
-        bootstrapOf(store).done()
+        bootstrap.done()
         id = hexId(found.id)
         wake()
         if (found.learner) {

@@ -4,6 +4,7 @@ import { bindMount, criDaemon, ensureImage, fullReference, operatorEnvironment, 
 import { ArgumentError, pullError, settingsAnnotation } from '../../k8s/public.ts'
 import { networkConditions, timeConditions } from '../../network/public.ts'
 import { dataFolder, etcdUid, secretsFolder } from '../arguments.ts'
+import type { Bootstrap } from '../bootstrap.ts'
 import { etcdArguments, etcdHealth } from '../membership.ts'
 import { EtcdSpec } from '../resources/etcd-spec.ts'
 import { PKIStatus } from '../resources/pki-status.ts'
@@ -16,7 +17,7 @@ function wait(store: StoreView): string[] {
 }
 
 /** The etcd service. */
-export const etcdService = (machine: Machine): ServiceDefinition => {
+export const etcdService = (machine: Machine, bootstrap: Bootstrap): ServiceDefinition => {
   const starts = new EtcdStarts(machine)
   let prepared = { settings: '', image: '', args: [] as string[] }
   return {
@@ -32,14 +33,14 @@ export const etcdService = (machine: Machine): ServiceDefinition => {
       }
       starts.begin({ settings, image })
       // The image is pulled first, so that a bootstrap starts at once when it is ordered.
-      await ensureImage(machine.kernel, image, context).catch((error: unknown) => {
+      await ensureImage(machine.images, image, context).catch((error: unknown) => {
         failed(pullError(image, error))
         throw error
       })
       starts.at(settings, 'data')
       const note = (message: string) => context.note(message.charAt(0).toUpperCase() + message.slice(1))
       try {
-        prepared = { settings, image, args: await etcdArguments(machine, spec, { signal: context.signal, note }) }
+        prepared = { settings, image, args: await etcdArguments(machine, spec, { signal: context.signal, note, bootstrap }) }
       } catch (error) {
         if (error instanceof ArgumentError) failed(error.message)
         throw error

@@ -2,7 +2,7 @@ import type { SpecOf } from '../../../cosi/resource.ts'
 import type { ServiceDefinition, StoreView } from '../../../supervise/definition.ts'
 import { httpProbe } from '../../../supervise/probe.ts'
 import type { Machine } from '../../area.ts'
-import { criDaemon, ensureImage, fullReference, operatorEnvironment, ownImagesOf, serviceContainer } from '../../cri/public.ts'
+import { criDaemon, ensureImage, fullReference, operatorEnvironment, serviceContainer } from '../../cri/public.ts'
 import { networkConditions, timeConditions } from '../../network/public.ts'
 import { kubeletMounts, sharedFolders } from '../kubelet/mounts.ts'
 import { NodeMounts } from '../node/mounts.ts'
@@ -17,7 +17,7 @@ function wait(store: StoreView): string[] {
 
 /** The kubelet: pods, volumes, the Node's status. */
 export const kubeletService = (machine: Machine): ServiceDefinition => {
-  const { store, kernel } = machine
+  const { store, kernel, images } = machine
   const specNow = (): Spec => store.get(KubeletSpec, 'kubelet')!.spec
   const nodeMounts = new NodeMounts(kernel)
   return {
@@ -31,9 +31,9 @@ export const kubeletService = (machine: Machine): ServiceDefinition => {
       for (const { type, source } of extraMounts)
         if (type === 'bind' && !kernel.files.exists(source)) kernel.files.mkdirAll(source, { mode: 0o700 })
       nodeMounts.provide(kubeletMounts(kernel, extraMounts).node)
-      await ensureImage(kernel, specNow().image, context)
+      await ensureImage(images, specNow().image, context)
       // The images of the static pods are provided before the kubelet could pull them.
-      await ownImagesOf(kernel).provided()
+      await images.provided()
     },
     runner: serviceContainer(
       machine,
