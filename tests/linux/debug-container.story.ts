@@ -87,12 +87,15 @@ class Sent implements AsyncIterator<machine.DebugContainerRunRequest> {
   }
 }
 
+/** The containers of all calls here. */
+const held = new Set<string>()
+
 /** A running container as its caller sees it. */
 function started(spec: Partial<machine.DebugContainerRunRequestSpec> = {}) {
   const requests = new Sent()
   const abort = new AbortController()
   const whole = { imageName: name, args: [], env: {}, profile: 1, tty: false, ...spec }
-  const replies = runDebugContainer(doors, channel, whole, requests, abort.signal)
+  const replies = runDebugContainer(doors, held, channel, whole, requests, abort.signal)
   let text = ''
   return {
     send: (request: Request | undefined) => requests.send(request),

@@ -29,12 +29,13 @@ const label = 'ichor/debug'
 /** Milliseconds to wait for more output after the container has exited. */
 const lastOutput = 5000
 
-/** Debug containers of the running calls. */
-const held = new Set<string>()
-
-/** Runs the container: requests are its input, replies its output, at last its exit code. Aborting kills it. */
+/**
+ * Runs the container: requests are its input, replies its output, at last its exit code. Aborting kills it. `held` are the
+ * containers of all running calls; others are leftovers.
+ */
 export async function* runDebugContainer(
   kernel: KernelCalls,
+  held: Set<string>,
   channel: Channel,
   spec: Spec,
   requests: AsyncIterator<Request>,
@@ -48,7 +49,7 @@ export async function* runDebugContainer(
   held.add(id)
   const { fifo, files } = kernel
   files.mkdirAll(pipesFolder, { mode: 0o700 })
-  await removeLeftovers(kernel, channel)
+  await removeLeftovers(kernel, held, channel)
   const input = fifo.makeInputFifo(`${pipesFolder}/${id}.in`)
   const output = fifo.makeEndingFifo(`${pipesFolder}/${id}.out`)
   const remove = () => removeContainer(channel, id, { clock: systemClock })
@@ -144,7 +145,7 @@ async function exitOf(channel: Channel, id: string, signal: AbortSignal): Promis
   }
 }
 
-async function removeLeftovers({ files }: KernelCalls, channel: Channel): Promise<void> {
+async function removeLeftovers({ files }: KernelCalls, held: ReadonlySet<string>, channel: Channel): Promise<void> {
   const pipes = files.list(pipesFolder).filter((name) => /^debug-\w+\.(in|out)$/.test(name))
   for (const name of pipes) if (!held.has(name.replace(/\.\w+$/, ''))) files.removeFile(`${pipesFolder}/${name}`)
   const { containers } = await channel.unary('containerd.services.containers.v1.Containers/List', {})

@@ -10,7 +10,7 @@ import { type InstallSettings, planInstall } from '../install/plan.ts'
 import { isOwnRelease, releaseOfMedium } from '../release/find-release.ts'
 import { tooOld } from '../release/floor.ts'
 import { filesFor, type Release } from '../release/release.ts'
-import { isUpload, takeUpload } from '../release/uploads.ts'
+import { isUpload, Uploads } from '../release/uploads.ts'
 import type { Phase } from '../sequencer.ts'
 import { isInstalled } from '../slots/boot-disk.ts'
 import { drain, end, leaveDisk, reboot, stopEverything, stopWorkload } from '../stop.ts'
@@ -27,10 +27,11 @@ const verdicts = { fine: FINE, note: NOTE, refused: REFUSED } as const
 
 /** Uploads, inspects, installs, upgrades and rolls back releases. */
 export const releaseMethods = (machine: Machine): Method[] => {
+  const uploads = new Uploads(machine.kernel)
   return [
     clientStream('ichor.v1.ReleaseService/Send', access, async (requests) => {
       const onDisk = isInstalled(machine) && machine.supervisor.isUp('cri')
-      return { imageName: await takeUpload(machine.kernel, requests, { onDisk }).catch((error) => Promise.reject(toRpcError(error))) }
+      return { imageName: await uploads.take(requests, { onDisk }).catch((error) => Promise.reject(toRpcError(error))) }
     }),
 
     serverStream('ichor.v1.ReleaseService/Plan', access, async function* (request, context) {

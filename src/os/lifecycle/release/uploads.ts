@@ -57,19 +57,24 @@ interface Target {
   readonly longest?: number
 }
 
-let busy = false
+/** Receives archives, one at a time: concurrent uploads would remove each other's temporary files. */
+export class Uploads {
+  readonly #kernel: UploadKernel
+  #busy = false
 
-/**
- * Stores an uploaded archive and returns its reference. The previous upload is removed; an archive that exists is not read
- * again. Uploads are exclusive: concurrent ones would remove each other's temporary files.
- */
-export async function takeUpload(kernel: UploadKernel, pieces: AsyncIterable<Piece>, target: Target): Promise<string> {
-  if (busy) throw new ReleaseError('another upload to this node is in progress: wait until it is done')
-  busy = true
-  try {
-    return await take(kernel, pieces, target)
-  } finally {
-    busy = false
+  constructor(kernel: UploadKernel) {
+    this.#kernel = kernel
+  }
+
+  /** Stores an uploaded archive and returns its reference. The previous upload is removed; an archive that exists is not read again. */
+  async take(pieces: AsyncIterable<Piece>, target: Target): Promise<string> {
+    if (this.#busy) throw new ReleaseError('another upload to this node is in progress: wait until it is done')
+    this.#busy = true
+    try {
+      return await take(this.#kernel, pieces, target)
+    } finally {
+      this.#busy = false
+    }
   }
 }
 

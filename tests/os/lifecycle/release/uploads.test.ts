@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { Writable } from 'node:stream'
-import { findUpload, takeUpload } from '../../../../src/os/lifecycle/release/uploads.ts'
+import { findUpload, Uploads } from '../../../../src/os/lifecycle/release/uploads.ts'
 
 const sha256 = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest('hex')
 const folder = '/run/ichor/uploads'
@@ -30,7 +30,8 @@ function kernels() {
       })
     },
   }
-  return { kept, parts: { files } as unknown as Parameters<typeof takeUpload>[0] }
+  const parts = { files } as unknown as ConstructorParameters<typeof Uploads>[0]
+  return { kept, parts, uploads: new Uploads(parts) }
 }
 
 /** An archive in chunks, and the number of chunks read. */
@@ -47,9 +48,9 @@ function sending(text: string, promised = sha256(text)) {
 }
 
 test('an archive is stored by its hash and replaces the previous one', async () => {
-  const { kept, parts } = kernels()
+  const { kept, parts, uploads } = kernels()
   for (const text of ['one release', 'another']) {
-    const name = await takeUpload(parts, sending(text).pieces, memory)
+    const name = await uploads.take(sending(text).pieces, memory)
     expect(name).toBe(`upload:${sha256(text)}`)
     expect([...kept]).toEqual([[`${folder}/${sha256(text)}.tar`, text]])
     expect(findUpload(parts, name)).toEqual({ path: `${folder}/${sha256(text)}.tar`, size: text.length })
@@ -57,67 +58,67 @@ test('an archive is stored by its hash and replaces the previous one', async () 
 })
 
 test('an existing archive is not received again', async () => {
-  const { kept, parts } = kernels()
-  const name = await takeUpload(parts, sending('one release').pieces, memory)
+  const { kept, uploads } = kernels()
+  const name = await uploads.take(sending('one release').pieces, memory)
   const again = sending('one release')
-  expect(await takeUpload(parts, again.pieces, memory)).toBe(name)
+  expect(await uploads.take(again.pieces, memory)).toBe(name)
   expect(again.requested.pieces).toBe(0)
   expect(kept.size).toBe(1)
 })
 
 test('an archive without a declared hash is accepted', async () => {
-  expect(await takeUpload(kernels().parts, sending('one release', '').pieces, memory)).toBe(`upload:${sha256('one release')}`)
+  expect(await kernels().uploads.take(sending('one release', '').pieces, memory)).toBe(`upload:${sha256('one release')}`)
 })
 
 test('an archive with a wrong hash is discarded', async () => {
-  const { kept, parts } = kernels()
-  await expect(takeUpload(parts, sending('half of it', sha256('all of it')).pieces, memory)).rejects.toThrow('modified or truncated')
-  await expect(takeUpload(parts, sending('text', '../../etc/passwd').pieces, memory)).rejects.toThrow('64 digits')
+  const { kept, uploads } = kernels()
+  await expect(uploads.take(sending('half of it', sha256('all of it')).pieces, memory)).rejects.toThrow('modified or truncated')
+  await expect(uploads.take(sending('text', '../../etc/passwd').pieces, memory)).rejects.toThrow('64 digits')
   expect(kept.size).toBe(0)
 })
 
 test('uploads are exclusive, so that no temporary file is removed while it is written', async () => {
-  const { kept, parts } = kernels()
+  const { kept, uploads } = kernels()
   const { promise: gate, resolve: open } = Promise.withResolvers<void>()
   const slow = (async function* () {
     yield { data: Buffer.from('slow'), sha256: '' }
     await gate
   })()
-  const first = takeUpload(parts, slow, memory)
-  await expect(takeUpload(parts, sending('other').pieces, memory)).rejects.toThrow('another upload to this node is in progress')
+  const first = uploads.take(slow, memory)
+  await expect(uploads.take(sending('other').pieces, memory)).rejects.toThrow('another upload to this node is in progress')
   open()
   expect(await first).toBe(`upload:${sha256('slow')}`)
   expect(kept.size).toBe(1)
 })
 
 test('in memory an upload takes a quarter at most, and leaves nothing on failure', async () => {
-  const { kept, parts } = kernels()
+  const { kept, uploads } = kernels()
   const large = (async function* () {
     for (let index = 0; index < 5; index++) yield { data: Buffer.alloc(256 << 10), sha256: '' }
   })()
-  await expect(takeUpload(parts, large, memory)).rejects.toThrow('larger than 1 MiB, the space available on this node')
+  await expect(uploads.take(large, memory)).rejects.toThrow('larger than 1 MiB, the space available on this node')
   expect(kept.size).toBe(0)
 })
 
 test('a silent sender does not block others', async () => {
-  const { kept, parts } = kernels()
+  const { kept, uploads } = kernels()
   const silent = {
     [Symbol.asyncIterator]: () => ({ next: () => new Promise<never>(() => {}), return: async () => ({ done: true, value: undefined }) }),
   }
-  await expect(takeUpload(parts, silent as never, { onDisk: false, idle: 5 })).rejects.toThrow('no data received')
-  expect(await takeUpload(parts, sending('next').pieces, memory)).toBe(`upload:${sha256('next')}`)
+  await expect(uploads.take(silent as never, { onDisk: false, idle: 5 })).rejects.toThrow('no data received')
+  expect(await uploads.take(sending('next').pieces, memory)).toBe(`upload:${sha256('next')}`)
   expect(kept.size).toBe(1)
 })
 
 test('an endlessly slow sender does not block others', async () => {
-  const { kept, parts } = kernels()
+  const { kept, uploads } = kernels()
   const dribble = (async function* () {
     for (;;) {
       yield { data: new Uint8Array(0), sha256: '' }
       await Bun.sleep(1)
     }
   })()
-  await expect(takeUpload(parts, dribble, { onDisk: false, longest: 20 })).rejects.toThrow(/not complete within 0.02 s|no data received/)
-  expect(await takeUpload(parts, sending('next').pieces, memory)).toBe(`upload:${sha256('next')}`)
+  await expect(uploads.take(dribble, { onDisk: false, longest: 20 })).rejects.toThrow(/not complete within 0.02 s|no data received/)
+  expect(await uploads.take(sending('next').pieces, memory)).toBe(`upload:${sha256('next')}`)
   expect(kept.size).toBe(1)
 })

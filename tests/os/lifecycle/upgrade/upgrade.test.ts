@@ -14,7 +14,7 @@ import { installOn } from '../../../../src/os/lifecycle/install/install-system.t
 import { floorOf } from '../../../../src/os/lifecycle/release/floor.ts'
 import { folderFiles } from '../../../../src/os/lifecycle/release/installer-image.ts'
 import { openRelease } from '../../../../src/os/lifecycle/release/release.ts'
-import { takeUpload } from '../../../../src/os/lifecycle/release/uploads.ts'
+import { Uploads } from '../../../../src/os/lifecycle/release/uploads.ts'
 import { withBootLoader } from '../../../../src/os/lifecycle/slots/boot-disk.ts'
 import { failuresOf, trialOf } from '../../../../src/os/lifecycle/upgrade/records.ts'
 import { watchTrial } from '../../../../src/os/lifecycle/upgrade/trial.ts'
@@ -90,7 +90,7 @@ async function installed(uefi: boolean) {
       const pieces = async function* () {
         yield { data: archive, sha256: '' }
       }
-      return takeUpload(parts.kernel as never, pieces(), { onDisk: true })
+      return new Uploads(parts.kernel as never).take(pieces(), { onDisk: true })
     },
     /** The replies to a caller of the API with this role. */
     call(path: string, request: object, role: Role) {
