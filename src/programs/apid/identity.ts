@@ -8,7 +8,7 @@ import { background } from '../../cosi/background.ts'
 import type { Logger } from '../../cosi/log.ts'
 import { tlsKey } from '../../pki/key.ts'
 import { connect } from '../../rpc/client/channel.ts'
-import { follow } from '../../rpc/client/follow.ts'
+import { type FollowOptions, follow } from '../../rpc/client/follow.ts'
 
 /** A certificate (chain) and its key, in PEM. */
 export interface KeyPair {
@@ -39,7 +39,9 @@ interface CertificatesSpec {
 /** Yields the identity whenever it has changed; connects again when machined was away. Ends with the signal. */
 export async function* watchIdentity(socket: string, log: Logger, signal: AbortSignal): AsyncGenerator<Identity, void> {
   const channel = connect({ unix: socket }, { connectTimeout: 5_000 })
-  const addresses = new Map<string, readonly string[]>()
+  let addresses = new Map<string, readonly string[]>()
+  // While a watch restarts, the previous addresses stay valid.
+  let listed = addresses
   let certificates: CertificatesSpec | undefined
   let wake = () => {}
   let changed = false
@@ -49,18 +51,29 @@ export async function* watchIdentity(socket: string, log: Logger, signal: AbortS
   }
   signal.addEventListener('abort', note)
   const ours = { namespace: 'secrets', type: 'ApiCertificates.secrets.talos.dev', id: 'api' }
-  const watch = (watched: Parameters<typeof follow>[1], take: Parameters<typeof follow>[3]) =>
-    background(follow(channel, watched, { signal, log }, take), log, 'watch resources failed', { type: watched.type })
+  const watch = (watched: Parameters<typeof follow>[1], take: Parameters<typeof follow>[3], options: Partial<FollowOptions> = {}) =>
+    background(follow(channel, watched, { signal, log, ...options }, take), log, 'watch resources failed', { type: watched.type })
   watch(ours, ({ spec }, gone) => {
     if (!gone) certificates = spec as CertificatesSpec
     note()
   })
-  const located = { namespace: 'network', type: 'NodeAddresses.net.talos.dev', options: { bootstrapContents: true } }
-  watch(located, ({ metadata, spec }, gone) => {
-    if (gone) addresses.delete(metadata.id)
-    else addresses.set(metadata.id, (spec as { addresses?: string[] }).addresses ?? [])
+  const began = () => {
+    listed = new Map()
+  }
+  const complete = () => {
+    addresses = listed
     note()
-  })
+  }
+  const located = { namespace: 'network', type: 'NodeAddresses.net.talos.dev', options: { bootstrapContents: true } }
+  watch(
+    located,
+    ({ metadata, spec }, gone) => {
+      if (gone) listed.delete(metadata.id)
+      else listed.set(metadata.id, (spec as { addresses?: string[] }).addresses ?? [])
+      note()
+    },
+    { began, complete },
+  )
   while (!signal.aborted) {
     if (!changed)
       await new Promise<void>((resolve) => {

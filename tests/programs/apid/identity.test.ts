@@ -11,6 +11,7 @@ import { identityOf, watchIdentity } from '../../../src/programs/apid/identity.t
 import { apidAccess } from '../../../src/rpc/server/resource-access.ts'
 import { serveUnix } from '../../../src/rpc/server/server.ts'
 import { stateMethods } from '../../../src/rpc/server/state.ts'
+import { replaceSockets, restoreSockets, SocketFaults } from '../runtime-sockets.ts'
 import { authority, clientCertificate } from './nodes.ts'
 
 const { crt, key } = clientCertificate(['os:impersonator'])
@@ -54,10 +55,40 @@ test('changes are followed, also over a machined that was away', async () => {
   expect(await until(({ own }) => own.has('10.9.0.7'))).toBe(true)
   await machined.close()
   store.put(ApiCertificate, 'api', { server: pair, acceptedCAs: [], skipVerifyingClientCert: false })
+  store.destroy(NodeAddress, 'current')
   machined = await serve()
-  expect(await until(({ maintenance }) => !maintenance)).toBe(true)
+  expect(await until(({ maintenance, own }) => !maintenance && !own.has('10.9.0.7'))).toBe(true)
   stop.abort()
   expect((await identities.next()).done).toBe(true)
   await machined.close()
   rmSync(folder, { recursive: true })
 })
+
+test('each use of the socket fails once, and the identity still follows machined', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ichor-identity-'))
+  const path = join(folder, 'runtime.sock')
+  const faults = new SocketFaults()
+  replaceSockets((use) => use.endsWith(path) && !use.startsWith('listen') && faults.fails(use.replace(path, 'machined')))
+  const store = new Store()
+  store.register(ApiCertificate, NodeAddress)
+  const put = (skipVerifyingClientCert: boolean) =>
+    store.put(ApiCertificate, 'api', { server: pair, acceptedCAs: [], skipVerifyingClientCert })
+  const machined = await serveUnix({ path }, { methods: stateMethods(apidAccess, 'anyone'), store, log: silent })
+  const follows = async () => {
+    put(true)
+    const stop = new AbortController()
+    for await (const { maintenance } of watchIdentity(path, silent, stop.signal))
+      if (maintenance) put(false)
+      else stop.abort()
+  }
+  faults.choose(() => false)
+  await follows()
+  for (const [use, most] of new Map(faults.uses))
+    for (let which = 1; which <= most; which++) {
+      faults.choose((each, nth) => each === use && nth === which)
+      await follows()
+    }
+  restoreSockets()
+  await machined.close()
+  rmSync(folder, { recursive: true })
+}, 60_000)
