@@ -8,15 +8,21 @@ import { silent } from '../../../src/cosi/log.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { core, kubeClient } from '../../../src/kube/client.ts'
 import { RemoteRegistry } from '../../../src/oci/remote-registry.ts'
+import { writeAffiliate } from '../../../src/os/cluster/discovery/record.ts'
+import { ServiceView, watchService } from '../../../src/os/cluster/discovery/watch-service.ts'
 import { etcdClient } from '../../../src/os/etcd/client.ts'
 import { TcpBalancer } from '../../../src/os/k8s/tcp-balancer.ts'
 import { connectTcp } from '../../../src/os/network/controllers/probe.ts'
 import { LengthReader, withLength } from '../../../src/os/network/dns/framing.ts'
 import { Resolver } from '../../../src/os/network/dns/resolver.ts'
 import { fetchText } from '../../../src/os/network/platform/transport.ts'
+import { askTrustd } from '../../../src/os/secrets/controllers/api.ts'
 import { queryTimeServer } from '../../../src/os/time/time-server.ts'
+import { discoveryMethods } from '../../../src/programs/discovery/methods.ts'
+import { Registry } from '../../../src/programs/discovery/registry.ts'
+import { connect } from '../../../src/rpc/client/channel.ts'
 import { bidi, serverStream, unary } from '../../../src/rpc/server/method.ts'
-import { serveTls } from '../../../src/rpc/server/server.ts'
+import { servePlain, serveTls } from '../../../src/rpc/server/server.ts'
 import { httpProbe, tcpProbe } from '../../../src/supervise/probe.ts'
 import { ntpMode, readNtp, toNtpTime, writeNtp } from '../../../src/wire/ntp.ts'
 import { authority, clientCertificate, freePort, identityOf } from '../apid/nodes.ts'
@@ -48,6 +54,10 @@ beforeAll(async () => {
   const served = { methods: etcdMethods, store: new Store(), log: silent, roles: () => new Set(['os:admin'] as const) }
   const etcd = await serveTls({ port: 0, host: '127.0.0.1' }, tls, served)
   ports.set('etcd', etcd.port)
+  const trust = await serveTls({ port: 0, host: '127.0.0.1' }, { cert, key }, { ...served, methods: trustdMethods })
+  ports.set('trustd', 50_001)
+  const discovery = await servePlain({ port: 0, host: '127.0.0.1' }, { ...served, methods: discoveryMethods(new Registry()) })
+  ports.set('discovery', discovery.port)
   const time = await Bun.udpSocket({ hostname: '127.0.0.1', port: 0, socket: { data: answerTime } })
   ports.set('time', time.port)
   const dns = await Bun.udpSocket({
@@ -66,16 +76,20 @@ beforeAll(async () => {
   closing.push(
     () => http.stop(true),
     () => etcd.close(),
+    () => trust.close(),
+    () => discovery.close(),
     () => time.close(),
     () => silentTime.close(),
     () => dns.close(),
     () => dnsTcp.stop(true),
   )
   for (const name of ['balancer', 'resolver']) ports.set(name, await freePort())
-  replaceSockets((use) => {
+  const fails = (use: string) => {
     const name = [...ports].find(([, port]) => use.includes(`127.0.0.1:${port}`))
     return name !== undefined && faults.fails(use.replace(`127.0.0.1:${name[1]}`, name[0]))
-  })
+  }
+  // The port of trustd cannot be chosen.
+  replaceSockets(fails, { tcp: (address) => (address.port === at('trustd') ? { ...address, port: trust.port } : address) })
 })
 afterAll(async () => {
   restoreSockets()
@@ -85,6 +99,13 @@ afterAll(async () => {
 })
 
 const admin = ['os:admin'] as const
+let affiliates = 0
+const trustdMethods = [
+  unary('securityapi.SecurityService/Certificate', 'anyone', ({ csr }) => ({
+    ca: Buffer.alloc(0),
+    crt: Buffer.from(`signed ${Buffer.from(csr)}`),
+  })),
+]
 const etcdMethods = [
   unary('etcdserverpb.Cluster/MemberList', admin, () => ({ members: [{ ID: '1', name: 'one', peerURLs: [], clientURLs: [] }] })),
   unary('etcdserverpb.Lease/LeaseGrant', admin, () => ({ ID: '7', TTL: 8 })),
@@ -208,6 +229,46 @@ const clients: Record<string, () => Client | Promise<Client>> = {
       close: () => balancer.close(),
     }
   },
+  'discovery service': () => {
+    const key = Buffer.alloc(32, 9)
+    const config = { discoveryEnabled: true, registryKubernetesEnabled: false, registryServiceEnabled: true }
+    const service = { serviceEndpoint: `127.0.0.1:${at('discovery')}`, serviceEncryptionKey: key, serviceClusterID: 'c' }
+    const dial = () => connect({ address: service.serviceEndpoint })
+    const view = new ServiceView({ ...config, ...service }, 'self', dial)
+    const stop = new AbortController()
+    const running = watchService(view, { wake() {}, report() {}, log: silent }, stop.signal)
+    return {
+      async use() {
+        const nodeId = `node-${++affiliates}`
+        const affiliateData = writeAffiliate(key, {
+          nodeId,
+          addresses: [],
+          hostname: '',
+          nodename: '',
+          operatingSystem: '',
+          machineType: 'worker',
+        })
+        const channel = dial()
+        try {
+          const update = { clusterId: 'c', affiliateId: nodeId, affiliateData, affiliateEndpoints: [], ttl: { seconds: 60, nanos: 0 } }
+          await channel.unary('sidero.discovery.server.Cluster/AffiliateUpdate', update, { deadline: 1_000 })
+          for (let left = 100; !view.others.has(nodeId); left--) {
+            if (left === 0) throw new Error('the affiliate does not come')
+            await Bun.sleep(5)
+          }
+        } finally {
+          channel.close()
+        }
+      },
+      async close() {
+        stop.abort()
+        await running
+      },
+    }
+  },
+  trustd: () => ({
+    use: async () => expect(await askTrustd(['127.0.0.1'], authority.crt, 'token', 'request')).toBe('signed request'),
+  }),
   'health checks': () => ({
     async use(signal) {
       await tcpProbe('127.0.0.1', at('http'))(signal)
