@@ -125,10 +125,9 @@ class Walk {
     return undefined
   }
 
-  node(given: Node | null, schema: Schema, path: Path): unknown {
+  node(given: Node | null, schema: Schema, path: Path, place = formatPath(path)): unknown {
     if (!this.#spend(1, path, given)) return undefined
     const node = this.#resolve(given, path)
-    const place = formatPath(path)
     if (given && !this.#positions.has(place)) this.#positions.set(place, given)
     if (node === undefined || node === null || (isScalar(node) && isNull(node))) return undefined
     if (node !== given) this.#open.add(node)
@@ -203,7 +202,7 @@ class Walk {
       seen.set(key.value, pair.key as Node)
       this.#entry(result, key.value, pair, path, entries, every)
     }
-    for (const pair of merged) {
+    for (const pair of this.exhausted ? [] : merged) {
       const key = isScalar(pair.key) ? String(pair.key.value) : ''
       if (seen.has(key)) continue
       seen.set(key, pair.key as Node)
@@ -220,8 +219,9 @@ class Walk {
       this.report(at, `unknown key ${show(key)}${guess ? `, did you mean ${show(guess)}?` : ''}`, pair.key as Node)
       return
     }
-    if (pair.key) this.#positions.set(formatPath(at), pair.key as Node)
-    const value = this.node(pair.value as Node | null, schema, at)
+    const place = formatPath(at)
+    if (pair.key) this.#positions.set(place, pair.key as Node)
+    const value = this.node(pair.value as Node | null, schema, at, place)
     if (value !== undefined) result[key] = value
     else if (unwrap(schema).type === 'unknown' && !this.failed(at)) result[key] = null
     else if (every && unwrap(schema).type === 'string' && !this.failed(at)) result[key] = ''

@@ -44,7 +44,7 @@ test('every parser answers 1,500 bytes of one kind within 50 ms of processor tim
     const [first = Buffer.alloc(0)] = target.seeds
     const every = sample(Array.from({ length: 256 }, (_, byte) => ({ start: Buffer.alloc(0), byte })))
     // Half of a seed leads further into the parser than its first byte.
-    const own = [...new Set([0, 255, ...first])].slice(0, 24).map((byte) => ({ start: first.subarray(0, first.length >> 1), byte }))
+    const own = sample([...new Set([0, 255, ...first])].slice(0, 24)).map((byte) => ({ start: first.subarray(0, first.length >> 1), byte }))
     for (const { start, byte } of [...every, ...own]) {
       const input = Buffer.concat([start, Buffer.alloc(1500, byte)])
       const before = process.threadCpuUsage()
