@@ -211,7 +211,7 @@ export function everyMethod(target: Target): Record<string, Call> {
 }
 
 /** Calls that end a node, or ask another server: told apart. */
-export const askedApart: readonly string[] = [
+export const calledApart: readonly string[] = [
   'machine.MachineService/Reboot',
   'machine.MachineService/Reset',
   'machine.MachineService/Shutdown',

@@ -51,7 +51,7 @@ for (const [name, server] of Object.entries(servers4))
       await eventually(() => lab.route(undefined)?.gateway === '10.8.0.3', "the other's route", timeout)
     })
 
-    // A server whose shortest lease is too long for a test is judged by the other chapters.
+    // A server whose shortest lease is too long for a test is covered by the other scenarios.
     if (server.shortest <= 30)
       test('ends when nobody renews it, and another comes with the next server', async () => {
         const first = await server.start(lab, { ...range, lifetime: 10, renew: 5, rebind: 8 })

@@ -13,7 +13,7 @@ test.skipIf(needs.length > 0)(
     const lines = await runGuest('matrix-guest.ts', modules, { programs, deadline: 3_400_000 })
     expect(lines.filter((line) => line.startsWith('failed'))).toEqual([])
     expect(lines.at(-1)).toBe('end')
-    const [, scenarios] = /^chapters: (\d+)$/.exec(lines[0] ?? '') ?? []
+    const [, scenarios] = /^scenarios: (\d+)$/.exec(lines[0] ?? '') ?? []
     expect(lines.filter((line) => line.startsWith('ok')).length).toBe(Number(scenarios))
   },
   3_600_000,

@@ -64,7 +64,7 @@ describe('the machine API', () => {
   })
 
   test.each(machined.filter(({ path }) => inContainer.has(path)))(
-    '$path is for the roles of the contract, and streams as it says',
+    '$path is for the roles of the contract, and streams as declared there',
     ({ path, kind, roles }) => {
       const method = inContainer.get(path)!
       expect(everRolesOf(method.access).sort()).toEqual(roles)

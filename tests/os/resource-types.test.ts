@@ -51,7 +51,7 @@ describe('a kind is as the contract has it:', () => {
     })
 })
 
-test('a kind whose spec is a string of YAML carries the annotation that tells clients to take it for one, and no other does', () => {
+test('a kind whose spec is a string of YAML has the annotation by which clients recognize it, and no other does', () => {
   const strings = keys.filter(([, path, form = '']) => path === '' && form.startsWith('scalar string')).map(([type]) => type)
   expect(strings).not.toEqual([])
   for (const [name, type] of declared) {
@@ -101,13 +101,13 @@ test('every key of every spec is declared, and no other', () => {
   for (const [type, { schema }] of declared) {
     if (shownOnly.has(type)) continue
     const table = wanted.get(type) ?? new Set()
-    const ours = new Set([...paths(schema)].map(plain))
+    const own = new Set([...paths(schema)].map(plain))
     // Lists and maps have a row of their own only where their items are values.
     const within = (paths: ReadonlySet<string>, path: string) =>
       [...paths].some((each) => each === path || each.startsWith(`${path}.`) || each.startsWith(`${path}[`) || each.startsWith(`${path}{`))
-    for (const path of table) if (!within(ours, path.replace(/(\[\]|\{\})+$/, ''))) wrong.push(`${type} ${path}: is not declared`)
+    for (const path of table) if (!within(own, path.replace(/(\[\]|\{\})+$/, ''))) wrong.push(`${type} ${path}: is not declared`)
     // A certificate and its key are one row of the table.
-    for (const path of ours) if (!within(table, path) && !/\.(crt|key)$/.test(path)) wrong.push(`${type} ${path}: is not in the contract`)
+    for (const path of own) if (!within(table, path) && !/\.(crt|key)$/.test(path)) wrong.push(`${type} ${path}: is not in the contract`)
   }
   expect(wrong).toEqual([])
 })

@@ -53,7 +53,7 @@ function spoil(lab: Lab): void {
   netem(lab.nodePath, lab.node.indexOf('eth0'), bad)
 }
 
-const chapters = [
+const scenarios = [
   ...linkKinds.flatMap((kind) =>
     ways.map(
       ({ family, ways: chosen }) =>
@@ -70,12 +70,12 @@ const chapters = [
         }),
   ),
 ]
-say(`chapters: ${chapters.length}`)
+say(`scenarios: ${scenarios.length}`)
 // Most of each is waiting: for an address to be sure, for a router to speak.
-const next = chapters.values()
+const next = scenarios.values()
 await Promise.all(
   Array.from({ length: 4 }, async () => {
-    for (const chapter of next) await chapter()
+    for (const scenario of next) await scenario()
   }),
 )
 say('end')

@@ -11,7 +11,7 @@ function silentDevice(read: () => Promise<Buffer> = () => never) {
   return { device, closed: () => closed }
 }
 
-/** A limit that is over when the test says so. */
+/** A time limit that the test ends. */
 function limit() {
   const { promise: late, reject } = Promise.withResolvers<never>()
   return { late, over: () => reject(new Error('no answer')) }

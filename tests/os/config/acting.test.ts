@@ -24,7 +24,7 @@ import { LinkStatus } from '../../../src/os/network/resources/link.ts'
 import { NodeAddress } from '../../../src/os/network/resources/node-address.ts'
 import { areas } from '../../../src/programs/init/areas.ts'
 
-/** A machine that is anything one asks for, and does nothing. */
+/** A machine that has every property and method, and does nothing. */
 const nothing: unknown = new Proxy(() => {}, {
   get: (_, key) => (key === 'mode' ? 'metal' : key === Symbol.toPrimitive ? () => '' : nothing),
   apply: () => nothing,
@@ -208,10 +208,10 @@ const elsewhere: Readonly<Record<string, string>> = {
   'v1alpha1 machine.network.extraHostEntries[].': 'network.EtcFileController, which writes a file too',
   'v1alpha1 machine.features.imageCache.localEnabled': 'image caches are found on disks (cri/image-caches.ts)',
   'v1alpha1 machine.features.kubernetesTalosAPIAccess.allowed': 'mean nothing without "enabled", which is refused',
-  'v1alpha1 cluster.adminKubeconfig.certLifetime': 'read when a kubeconfig is asked for (k8s/api/kubeconfig.ts)',
+  'v1alpha1 cluster.adminKubeconfig.certLifetime': 'read when a kubeconfig is requested (k8s/api/kubeconfig.ts)',
   'ExternalVolumeConfig filesystemType': 'there is one only',
-  'NetworkRuleConfig name': 'tells rules apart',
-  'TCPProbeConfig name': 'tells probes apart',
+  'NetworkRuleConfig name': 'identifies the rule',
+  'TCPProbeConfig name': 'identifies the probe',
   'StaticHostConfig ': 'network.EtcFileController, which writes a file too',
   'TimeSyncConfig enabled': 'time.SyncController, which sets the clock',
   'TimeSyncConfig bootTimeout': 'time.SyncController, which sets the clock',

@@ -109,7 +109,7 @@ function expected(model: Model, command: { do: Step; text?: number; deferred?: b
   return applied(model, command.do, command.text!, command.do !== 'applyTry' && command.deferred === true)
 }
 
-/** The file and the kept configuration are what the model says; the one in force too, unless it waits for a start. */
+/** The file and the kept configuration are those of the model; the one in force too, unless it waits for a start. */
 function check(subject: Subject, { stays, trial, deferred }: Model): void {
   const kept = trial && trial.kind !== 'try' ? trial.text : stays
   const { inForce, ...rest } = subject.seen()

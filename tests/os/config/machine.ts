@@ -26,7 +26,7 @@ export const config = (type: 'controlplane' | 'worker', patch = ''): string =>
 export function machineInMemory(kept: Record<string, string> = {}, clock = { now: new Date('2026-11-21T12:00:00Z') }) {
   const store = new Store()
   const disk = new Map(Object.entries(kept))
-  const told: string[] = []
+  const published: string[] = []
   const files = {
     full: false,
     readTextIfThere: (path: string) => disk.get(path),
@@ -42,7 +42,7 @@ export function machineInMemory(kept: Record<string, string> = {}, clock = { now
     runtime,
     log: silent,
     kernel: { mode: 'container', files },
-    events: { publish: (type: string, { error }: Record<string, unknown>) => told.push(`${type}: ${String(error).split('\n')[0]}`) },
+    events: { publish: (type: string, { error }: Record<string, unknown>) => published.push(`${type}: ${String(error).split('\n')[0]}`) },
   } as unknown as Machine
-  return { machine, store, disk, told, files, runtime, clock }
+  return { machine, store, disk, published, files, runtime, clock }
 }

@@ -77,7 +77,7 @@ describe('the JSON schema', () => {
       else if (!typeOf.find(([names]) => names.test(type))![1](at)) wrong.push(`${kind} ${path}: ${type} is ${JSON.stringify(at)}`)
       else if (values && at.enum && !Bun.deepEquals(values.split('|').sort(), [...at.enum].sort()))
         wrong.push(`${kind} ${path}: ${at.enum}`)
-      // What a rule says more exactly, the schema need not.
+      // The schema need not repeat what a rule states more exactly.
       else if (pattern && !/hardwareAddr|duidRaw|endpoint$/.test(path) && !at.pattern) wrong.push(`${kind} ${path}: no pattern`)
       else if (needed === 'yes' && !parent.required?.includes(key)) wrong.push(`${kind} ${path}: is not needed`)
     }

@@ -7,7 +7,7 @@ import { etcdVersion, kubernetesVersion } from '../../../src/os/k8s/images.ts'
 import { newCA } from '../../../src/pki/certificate.ts'
 import { config } from './machine.ts'
 
-/** What a good control plane's configuration is told after a change: warnings with a "!". */
+/** Messages for a valid configuration of a control plane after a change: warnings with a "!". */
 function findings(patch: object): string[] {
   const { errors, warnings } = parseConfig(config('controlplane', JSON.stringify(patch))).validate('metal')
   return [...errors.map(({ path, message }) => `${path}: ${message}`), ...warnings.map(({ path, message }) => `!${path}: ${message}`)]
@@ -210,7 +210,7 @@ describe('machine.files', () => {
     expect(file('/var/a')).toEqual(['machine.files[0].op: one of create, append and overwrite is required'])
   })
 
-  test('that are to be appended to or overwritten have to be on this machine, or made before', () => {
+  test('to append to or overwrite must exist on this machine, or be created before', () => {
     const found: string[] = []
     const report = { error: (path: readonly unknown[], message: string) => void found.push(`${path.join('.')}: ${message}`), warning() {} }
     const files = { exists: (path: string) => path === '/etc/profile' }

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { onlyComputes } from '../../../src/cosi/rehearse.ts'
 import { areas } from '../../../src/programs/init/areas.ts'
 
-/** A machine that is anything one asks for, and does nothing. */
+/** A machine that has every property and method, and does nothing. */
 const nothing: unknown = new Proxy(() => {}, {
   get: (_, key) => (key === 'mode' ? 'container' : key === Symbol.toPrimitive ? () => '' : nothing),
   apply: () => nothing,
@@ -22,11 +22,11 @@ test('the configuration’s controllers are among them', () => {
     expect(names).toContain(name)
 })
 
-const doors = /\b(files|kernel|mount|uts|net|supervisor|spawn|store|sequencer|events)\.\w+\(|\b(fetch|connect|setTimeout|setInterval)\(/g
+const effects = /\b(files|kernel|mount|uts|net|supervisor|spawn|store|sequencer|events)\.\w+\(|\b(fetch|connect|setTimeout|setInterval)\(/g
 
 test.each(rehearsed.map((controller) => [controller.name, controller] as const))('%s touches nothing but resources', (_, controller) => {
   // What a background task does is left out of a rehearsal.
   const rounds = String(controller.reconcile).replace(/background\(.*/gs, '')
   const handles = new Set([...Object.keys(controller.inputs), ...Object.keys(controller.outputs)])
-  expect((rounds.match(doors) ?? []).filter((call) => !handles.has(call.split('.')[0] ?? ''))).toEqual([])
+  expect((rounds.match(effects) ?? []).filter((call) => !handles.has(call.split('.')[0] ?? ''))).toEqual([])
 })

@@ -1,5 +1,5 @@
 /**
- * Every rule of the contract with a configuration that breaks it: what is told is at the right place and as severe as the
+ * Every rule of the contract with a configuration that breaks it: the message has the position and the severity of the
  * contract has it. Rules that need facts of a running machine are listed with where they are decided.
  */
 import { expect, test } from 'bun:test'
@@ -433,8 +433,8 @@ const cases: Record<string, Case> = {
 const atRunTime: Record<string, string> = {
   'v1alpha1 machine.install.diskSelector': 'the installer looks for the disk',
   'v1alpha1 machine.install.extraKernelArgs (2)': 'the installer knows the boot loader',
-  'v1alpha1 machine.kubelet.image': 'an image that is not there is told by the kubelet service',
-  'v1alpha1 cluster.apiServer.image': 'an image that is not there is told by its pod',
+  'v1alpha1 machine.kubelet.image': 'an image that is not there is reported by the kubelet service',
+  'v1alpha1 cluster.apiServer.image': 'an image that is not there is reported by its pod',
   'v1alpha1 *': 'validate --strict counts warnings as errors (tests of talosctl)',
 }
 

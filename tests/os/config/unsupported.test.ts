@@ -30,7 +30,7 @@ test.each([
   ])
 })
 
-test('what generators write there, and what asks for nothing, is accepted', () => {
+test('what generators write there, and what requests nothing, is accepted', () => {
   expect(
     errors(
       'machine: {install: {bootloader: true, extensions: []}, features: {rbac: true, apidCheckExtKeyUsage: true, kubernetesTalosAPIAccess: {enabled: false}}, logging: {destinations: []}}\ncluster: {apiServer: {disablePodSecurityPolicy: true}}',
@@ -38,7 +38,7 @@ test('what generators write there, and what asks for nothing, is accepted', () =
   ).toEqual([])
 })
 
-test('a section asks for nothing as long as nothing in it does', () => {
+test('a section requests nothing as long as nothing in it does', () => {
   const schema = section({ a: notYet(section({ b: section({ c: text }) }), 'leave it out') })
   expect([...unsupported(schema, { a: { b: { c: '' } } })]).toEqual([])
   expect([...unsupported(schema, { a: { b: { c: 'x' } } })]).toEqual([{ path: ['a'], instead: 'leave it out' }])

@@ -11,7 +11,7 @@ const good = {
   worker: generate('worker', { clusterName: 'x', endpoint: 'https://10.0.0.1:6443', secrets }),
 }
 
-/** What a good configuration is told after a change: `path: message`, warnings with a "!". */
+/** Messages for a valid configuration after a change: `path: message`, warnings with a "!". */
 function findings(type: keyof typeof good, patch: string, mode: Mode = 'metal'): string[] {
   const { errors, warnings } = good[type].patch(patch).validate(mode)
   return [...errors.map(({ path, message }) => `${path}: ${message}`), ...warnings.map(({ path, message }) => `!${path}: ${message}`)]
@@ -25,7 +25,7 @@ describe('the legacy document', () => {
     ['a cluster section', 'worker', remove('/cluster'), 'cluster: the section is required'],
     ['persistence', 'worker', 'persist: false', 'persist: "persist: false" is not supported'],
     ['a known type', 'worker', 'machine: {type: boss}', 'machine.type: "boss" is not one of controlplane, worker'],
-    ['a type that is said', 'worker', remove('/machine/type'), '!machine.type: no type means "worker": say so'],
+    ['a missing type', 'worker', remove('/machine/type'), '!machine.type: no type means "worker": say so'],
     ['a place to install on', 'worker', remove('/machine/install'), 'machine.install: required: set the disk to install on'],
     ['a disk', 'worker', remove('/machine/install/disk'), 'machine.install.disk: a disk or a diskSelector is required'],
     [

@@ -82,7 +82,7 @@ describe('settings of a component', () => {
   })
 })
 
-test('settings that a service takes at its next start are named with who changed them last, unless it was well after that', () => {
+test('settings that a service takes at its next start are named with who changed them last, unless it was healthy after that', () => {
   const of = (timeout: string) => controlPlane('', `etcd:\n  extraArgs: {election-timeout: "${timeout}"}`)
   const history = [entry(1, of('1000'), 'alice'), entry(2, of('1'), 'bob')]
   const store = new Store()

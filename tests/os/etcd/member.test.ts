@@ -73,7 +73,7 @@ test('a member that votes is not promoted, and is forgotten when etcd ends', asy
   const runtime = new Runtime(store, { log: silent, clock: time.clock })
   const local = () => ({ status: async () => ({ header: { memberId: '255' }, isLearner: false }), close() {} }) as never
   const others = () => {
-    throw new Error('nobody is to be asked')
+    throw new Error('no member must be queried')
   }
   runtime.register(observeMember({ store, bootstrap: new Bootstrap() }, { local, others }))
   runtime.start()

@@ -22,7 +22,7 @@ const random = (size: number) => {
 test.each<[string, Uint8Array[]]>([
   ['nothing', []],
   ['a word', [Buffer.from('word')]],
-  ['text in many pieces', Array.from({ length: 5000 }, (_, n) => Buffer.from(`line ${n} of a log that says much the same\n`))],
+  ['text in many pieces', Array.from({ length: 5000 }, (_, n) => Buffer.from(`line ${n} of a log with similar lines\n`))],
   ['what cannot become smaller', [random(3_000_000)]],
   ['a piece as long as a stored block', [random(65_535), random(65_535 * 4)]],
   ['both in turn', Array.from({ length: 20 }, (_, n) => (n % 2 ? random(200_000) : Buffer.alloc(200_000, 'a')))],

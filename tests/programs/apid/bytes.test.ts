@@ -106,7 +106,7 @@ describe('routing metadata', () => {
   test('never goes on, and roles are those of the certificate', () => {
     fc.assert(
       fc.property(header, header, (role, node) => {
-        const headers = { ':path': '/x', ':authority': 'door', 'talos-role': role ?? '', node: node ?? '', nodes: 'x', other: 'kept' }
+        const headers = { ':path': '/x', ':authority': 'gateway', 'talos-role': role ?? '', node: node ?? '', nodes: 'x', other: 'kept' }
         const out = forwardedHeaders(headers, { roles: ['os:reader'], impersonator: false }, true)
         expect(out).toEqual({
           ':method': 'POST',
@@ -114,7 +114,7 @@ describe('routing metadata', () => {
           ':path': '/x',
           ':authority': 'localhost',
           'talos-role': ['os:reader'],
-          proxyfrom: 'door',
+          proxyfrom: 'gateway',
           other: 'kept',
         } as never)
       }),

@@ -88,7 +88,7 @@ test('bad requests are refused by name', async () => {
 })
 
 test('any request is accepted within bounds or rejected by name, and the service survives', async () => {
-  const saying = fc.record({
+  const requests = fc.record({
     clusterId: fc.string({ maxLength: 300 }),
     affiliateId: fc.string({ maxLength: 300 }),
     affiliateData: fc.option(fc.uint8Array({ maxLength: 3000 }), { nil: undefined }),
@@ -96,7 +96,7 @@ test('any request is accepted within bounds or rejected by name, and the service
     ttl: fc.option(fc.record({ seconds: fc.integer({ min: -5, max: 4000 }), nanos: fc.integer() }), { nil: undefined }),
   })
   await fc.assert(
-    fc.asyncProperty(saying, async (request) => {
+    fc.asyncProperty(requests, async (request) => {
       try {
         await channel.unary(`${service}/AffiliateUpdate`, request)
         const stored = registry.list(request.clusterId).find(({ id }) => id === request.affiliateId)!

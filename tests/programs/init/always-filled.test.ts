@@ -15,7 +15,7 @@ import type { Method } from '../../../src/rpc/server/method.ts'
 import { roleAccess } from '../../../src/rpc/server/resource-access.ts'
 import { stateMethods } from '../../../src/rpc/server/state.ts'
 import { alwaysFilled, stepsOf, unfilled } from '../../interop/always-filled.ts'
-import { askedApart, everyMethod } from '../../interop/every-method.ts'
+import { calledApart, everyMethod } from '../../interop/every-method.ts'
 import { type SandboxNode, settledShape, startNode, useSandbox } from './sandbox-node.ts'
 
 useSandbox()
@@ -185,7 +185,7 @@ describe('replies have every field that is always filled', () => {
     const inCluster = Object.entries(cluster).filter(
       ([, { answer }]) => !(answer !== null && typeof answer === 'object' && 'code' in answer),
     )
-    const checked = new Set<string>([...Object.keys(requests), ...inCluster.map(([path]) => path), ...askedApart, ...answeredElsewhere])
+    const checked = new Set<string>([...Object.keys(requests), ...inCluster.map(([path]) => path), ...calledApart, ...answeredElsewhere])
     const refused = alwaysFilled.filter(({ when }) => /^(refused|empty)/.test(when)).map(({ method }) => method)
     const left = contract.filter((path) => !checked.has(path) && !refused.includes(path))
     // These have tests below and in tests/os/lifecycle/upgrade.

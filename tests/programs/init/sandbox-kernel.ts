@@ -52,7 +52,7 @@ export const connected: Modules = {
     }),
     watchNetwork: (...args: unknown[]) => silence(signalOf(args)),
   },
-  ethtool: { openEthernet: () => ({ cards: () => [], read: () => undefined, [Symbol.dispose]() {} }) },
+  ethtool: { openEthernet: () => ({ read: () => undefined, [Symbol.dispose]() {} }) },
   fifo: { makeEndingFifo: (path: string) => ({ path, stream: new Blob([]).stream(), opened() {}, close: async () => {} }) },
 }
 
@@ -97,7 +97,7 @@ const inMemory = (): Record<string, Module> => {
       boundingSet: () => [],
       capabilityNames: real.capabilities!.capabilityNames,
     },
-    ethtool: { openEthernet: () => ({ cards: () => [], [Symbol.dispose]() {} }) },
+    ethtool: { openEthernet: () => ({ read: () => undefined, [Symbol.dispose]() {} }) },
     wireguard: { hasWireguard: () => false },
     efi: { isEfi: () => false },
     socket: { listenDatagrams: () => ({ close() {} }) },

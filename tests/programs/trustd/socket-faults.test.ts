@@ -65,7 +65,7 @@ function resources(): Store {
   return store
 }
 
-/** A trustd that is asked for certificates until it gives one, before and after its own certificate and the token have changed. */
+/** Requests certificates from a trustd until it issues one, before and after its own certificate and the token have changed. */
 async function requests(fails?: Fails): Promise<Map<string, number>> {
   const store = resources()
   faults.choose()

@@ -1,4 +1,4 @@
-/** Twelve broken configurations and all that is said of each, as a node says it. */
+/** Twelve broken configurations and the complete message of a node for each. */
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,9 +15,9 @@ test('there are twelve', () => expect(names.length).toBe(12))
 for (const name of names)
   test(name.replaceAll('-', ' '), async () => {
     const service = new ConfigApply(machineInMemory().machine)
-    const said = await service.apply(readFileSync(join(folder, `${name}.yaml`), 'utf8'), 'auto', { dryRun: true }).then(
+    const reply = await service.apply(readFileSync(join(folder, `${name}.yaml`), 'utf8'), 'auto', { dryRun: true }).then(
       () => 'it was taken',
       (error: Error) => error.message,
     )
-    expect(`${said}\n`).toBe(readFileSync(join(folder, `${name}.txt`), 'utf8'))
+    expect(`${reply}\n`).toBe(readFileSync(join(folder, `${name}.txt`), 'utf8'))
   })

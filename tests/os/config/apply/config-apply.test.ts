@@ -29,7 +29,7 @@ afterEach(() => {
 
 /** A machine with the controllers of its configuration. */
 function machine(kept: Record<string, string> = {}) {
-  const { machine: parts, store, disk, told, files, runtime, clock } = machineInMemory(kept)
+  const { machine: parts, store, disk, published, files, runtime, clock } = machineInMemory(kept)
   const reboots: string[] = []
   const time = { passed: 0 }
   const service = new ConfigApply(parts, { reboot: () => reboots.push('reboot'), elapsed: () => time.passed + performance.now() })
@@ -61,7 +61,7 @@ function machine(kept: Record<string, string> = {}) {
     await next.runtime.settled()
     return next
   }
-  return { store, disk, files, told, reboots, runtime, service, active, pass, restart, clock }
+  return { store, disk, files, published, reboots, runtime, service, active, pass, restart, clock }
 }
 
 test('a machine without a configuration waits for one, takes it and keeps it', async () => {
@@ -88,11 +88,11 @@ test('a kept configuration is found, and the one before it stays beside the next
   expect([disk.get(statePath), disk.get(previousStatePath)]).toEqual([second, first])
 })
 
-test('a broken one is told and passed over for the one before it; without that the machine waits', async () => {
+test('a broken one is reported and replaced by the one before it; without that the machine waits', async () => {
   const lucky = machine({ [statePath]: `${second}machine: [`, [previousStatePath]: first })
   await lucky.runtime.settled()
   expect(lucky.active()).toBe(first)
-  expect(lucky.told[0]).toStartWith(`machine.ConfigLoadErrorEvent: ${statePath}: `)
+  expect(lucky.published[0]).toStartWith(`machine.ConfigLoadErrorEvent: ${statePath}: `)
   const unlucky = machine({ [statePath]: 'machine: [' })
   await unlucky.runtime.settled()
   expect(unlucky.service.inMaintenance).toBe(true)
@@ -107,7 +107,7 @@ test('a staged configuration is kept and not in force', async () => {
   expect(disk.get(statePath)).toBe(second)
 })
 
-test('one on trial is in force and not kept, and applying for good ends the trial', async () => {
+test('one on trial is in force and not kept, and applying permanently ends the trial', async () => {
   const { disk, runtime, service, active } = machine({ [statePath]: first })
   await runtime.settled()
   await service.apply(second, 'try', { trialFor: 3600_000 })
@@ -127,7 +127,7 @@ test('a trial that nobody ends goes back', async () => {
   expect(active()).toBe(first)
 })
 
-test('a try ends with the machine, and the history says so', async () => {
+test('a try ends with the machine, and the history records it', async () => {
   const { service, runtime, restart, active, disk } = machine({ [statePath]: first })
   await runtime.settled()
   await service.apply(second, 'try', { trialFor: 3600_000 })

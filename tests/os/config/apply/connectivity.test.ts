@@ -34,9 +34,9 @@ function machine(there: ReadonlySet<string> = new Set(), kept: Record<string, st
   store.put(MachineConfig, 'v1alpha1', first)
   store.put(MachineConfig, 'persistent', first)
   const time = { passed: 0 }
-  const asked: string[] = []
+  const probed: string[] = []
   const probe = async ({ host, port }: { host: string; port: number }) => {
-    asked.push(`${host}:${port}`)
+    probed.push(`${host}:${port}`)
     return there.has(host)
   }
   const service = new ConfigApply(parts, { elapsed: () => time.passed, probe })
@@ -57,13 +57,13 @@ function machine(there: ReadonlySet<string> = new Set(), kept: Record<string, st
     await service.state.inTurn(async () => {})
   }
   const outcome = (id: number) => service.history.get(id)
-  return { store, disk, runtime, parts, service, time, asked, active, pass, called, outcome }
+  return { store, disk, runtime, parts, service, time, probed, active, pass, called, outcome }
 }
 
 const outside = { by, from: '10.0.0.9' }
 
 describe('a change of the network that is applied from outside', () => {
-  test('is reverted when nobody reaches the machine within a minute, and the history says so', async () => {
+  test('is reverted when no client reaches the machine within a minute, and the history records it', async () => {
     const { service, active, disk, pass, outcome } = machine()
     const { id, details, reachWithin } = await service.apply(moved, 'auto', outside)
     expect([details, reachWithin]).toEqual(['Applied configuration without a reboot, reverted in 60s unless the node is reached', 60_000])
@@ -145,7 +145,7 @@ describe('a configuration that is applied during a trial', () => {
     expect([active(), disk.get(statePath), outcome(id)?.outcome]).toEqual([first, first, 'reverted'])
   })
 
-  test('for good after a try is tried too', async () => {
+  test('applied permanently after a try is on trial, too', async () => {
     const { service, active, pass } = machine()
     await service.apply(moved, 'try', outside)
     await service.apply(moved, 'auto', outside)
@@ -154,7 +154,7 @@ describe('a configuration that is applied during a trial', () => {
     expect(active()).toBe(first)
   })
 
-  test('stays where it takes the change on trial back, or where the operator says so', async () => {
+  test('stays where it takes the change on trial back, or where the operator requests it', async () => {
     for (const [text, options] of [
       [labelled(first), outside],
       [labelled(moved), { ...outside, noConfirm: true }],
@@ -304,7 +304,7 @@ test('a machine that has nothing to go back to tries nothing', async () => {
 })
 
 describe('where the caller does not come back by itself', () => {
-  test('those who answered before are asked, and nobody where the caller is at hand', async () => {
+  test('peers that answered before are probed, and none where the caller is on the same network', async () => {
     const one = machine(new Set(['10.0.0.9', '10.0.0.53']))
     one.store.put(ResolverStatus, 'resolvers', { dnsServers: ['10.0.0.53'], searchDomains: [] })
     one.store.put(Member, 'cp', {
@@ -315,11 +315,11 @@ describe('where the caller does not come back by itself', () => {
       operatingSystem: '',
     })
     await one.service.apply(moved, 'auto', outside)
-    expect(one.asked).toEqual(['10.0.0.9:50000', '10.0.0.1:6443', '10.0.0.1:50000', '10.0.0.53:53'])
+    expect(one.probed).toEqual(['10.0.0.9:50000', '10.0.0.1:6443', '10.0.0.1:50000', '10.0.0.53:53'])
     expect(one.service.state.trial?.targets.map(({ host }) => host)).toEqual(['10.0.0.9', '10.0.0.53'])
     const two = machine(new Set(['10.0.0.9']))
     await two.service.apply(moved, 'auto', { ...outside, reconnects: true })
-    expect([two.asked, two.service.state.trial?.targets]).toEqual([[], []])
+    expect([two.probed, two.service.state.trial?.targets]).toEqual([[], []])
   })
 
   test('one answer after the change is enough', async () => {

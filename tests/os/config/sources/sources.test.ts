@@ -31,20 +31,20 @@ const inline = (text: string) => zstdCompressSync(Buffer.from(text)).toString('b
 
 /** Answers of a server, taken one after the other; the last stays. */
 let answers: (() => Response | Promise<Response>)[] = []
-const asked: string[] = []
+const requested: string[] = []
 const server = Bun.serve({
   port: 0,
   hostname: '127.0.0.1',
   fetch(request) {
     const { pathname, search } = new URL(request.url)
-    asked.push(pathname + search)
+    requested.push(pathname + search)
     return (answers.length > 1 ? answers.shift()! : answers[0]!)()
   },
 })
 const here = `http://127.0.0.1:${server.port}`
 afterAll(() => server.stop(true))
 beforeEach(() => {
-  asked.length = 0
+  requested.length = 0
   answers = [() => new Response(whole)]
 })
 
@@ -99,10 +99,10 @@ function machine({
   parts.store.put(AcquireConfigSpec, acquireId, {})
   if (mode === 'metal') parts.store.put(VolumeStatus, 'STATE', { phase: 'missing', type: 'partition' })
   parts.store.put(NetworkStatus, 'status', { addressReady: true, connectivityReady: true, hostnameReady: true, etcFilesReady: true })
-  const { store, told } = parts
+  const { store, published } = parts
   return {
     store,
-    told,
+    published,
     lines,
     pauses,
     runtime,
@@ -128,7 +128,7 @@ describe('the order of the sources', () => {
     await runtime.settled()
     expect(sourcesIn(lines)).toEqual(['state'])
     expect(active()).toBe(whole)
-    expect(asked).toEqual([])
+    expect(requested).toEqual([])
   })
 
   test('goes on while only parts are found, each completing the one before, and keeps nothing that is not whole', async () => {
@@ -181,16 +181,16 @@ describe('on the command line', () => {
     expect(active()).toBe(whole)
   })
 
-  test('what cannot be read is one line on the console and an event, and the next source is asked', async () => {
-    const { done, told, lines } = machine({ cmdline: `talos.config.early=!!! talos.platform=metal talos.config=${here}/x` })
+  test('what cannot be read is one line on the console and an event, and the next source is read', async () => {
+    const { done, published, lines } = machine({ cmdline: `talos.config.early=!!! talos.platform=metal talos.config=${here}/x` })
     await done()
-    expect(told).toEqual(['machine.ConfigLoadErrorEvent: cmdline-early: read "talos.config.early": it is not base64'])
+    expect(published).toEqual(['machine.ConfigLoadErrorEvent: cmdline-early: read "talos.config.early": it is not base64'])
     expect(lines.filter((line) => line.startsWith('error'))).toEqual([
       'error machine configuration could not be read source=cmdline-early error=read "talos.config.early": it is not base64',
     ])
   })
 
-  test('what is not zstd, or far too much, is said', () => {
+  test('what is not zstd, or far too much, is reported', () => {
     expect(() => decodeInline('aGVsbG8=', 'p')).toThrow('read "p": it is base64, but not of something zstd made')
     expect(() => decodeInline(inline('x'.repeat(largestConfig + 1)), 'p')).toThrow(`read "p": larger than ${largestConfig} bytes`)
   })
@@ -207,65 +207,65 @@ describe('a download', () => {
       () => new Response('version: v1alpha1\nmachine: {}\ncluster: {}\n'),
       () => new Response(whole),
     ]
-    const { done, pauses, told, active, lines } = metal(`${here}/config`)
+    const { done, pauses, published, active, lines } = metal(`${here}/config`)
     await done()
     expect(active()).toBe(whole)
     expect(pauses).toEqual([1000, 2000, 4000, 8000])
-    expect(told[0]).toBe(`machine.ConfigLoadErrorEvent: metal: fetch "${here}/config": the server answered 503 Service Unavailable`)
-    expect(told[1]).toContain('the answer is empty')
-    expect(told[2]).toStartWith('machine.ConfigLoadErrorEvent: metal: line 1, column')
-    expect(told[3]).toStartWith('machine.ConfigValidationErrorEvent: metal:')
+    expect(published[0]).toBe(`machine.ConfigLoadErrorEvent: metal: fetch "${here}/config": the server answered 503 Service Unavailable`)
+    expect(published[1]).toContain('the answer is empty')
+    expect(published[2]).toStartWith('machine.ConfigLoadErrorEvent: metal: line 1, column')
+    expect(published[3]).toStartWith('machine.ConfigValidationErrorEvent: metal:')
     for (const line of lines) expect(line).not.toContain('\n')
     expect(lines.filter((line) => line.startsWith('error'))).toHaveLength(4)
   })
 
-  test('from a server that is not there is told with what went wrong', async () => {
-    const { waiting, told } = metal('http://127.0.0.1:1/x', { whole: 5000 })
+  test('from a server that is not there is reported with the cause', async () => {
+    const { waiting, published } = metal('http://127.0.0.1:1/x', { whole: 5000 })
     await waiting()
-    expect(told.length).toBeGreaterThan(1)
-    expect(told[0]).toStartWith('machine.ConfigLoadErrorEvent: metal: fetch "http://127.0.0.1:1/x": ')
+    expect(published.length).toBeGreaterThan(1)
+    expect(published[0]).toStartWith('machine.ConfigLoadErrorEvent: metal: fetch "http://127.0.0.1:1/x": ')
   })
 
   test('that takes too long is ended', async () => {
     answers = [() => new Promise<Response>(() => {}), () => new Response(whole)]
-    const { done, told } = metal(`${here}/slow`, { attempt: 50 })
+    const { done, published } = metal(`${here}/slow`, { attempt: 50 })
     await done()
-    expect(told).toEqual([`machine.ConfigLoadErrorEvent: metal: fetch "${here}/slow": no answer in time`])
+    expect(published).toEqual([`machine.ConfigLoadErrorEvent: metal: fetch "${here}/slow": no answer in time`])
   })
 
   test('that is too large is ended', async () => {
     answers = [() => new Response('#'.repeat(largestConfig + 1)), () => new Response(whole)]
-    const { done, told } = metal(`${here}/large`)
+    const { done, published } = metal(`${here}/large`)
     await done()
-    expect(told[0]).toContain(`larger than ${largestConfig} bytes`)
+    expect(published[0]).toContain(`larger than ${largestConfig} bytes`)
   })
 
-  test('waits for what its address needs, and says what nobody knows', async () => {
-    const { store, done, told } = metal(`${here}/c?u=\${uuid}&s=\${SERIAL}&uuid=`, {
+  test('waits for what its address needs, and reports what is unknown', async () => {
+    const { store, done, published } = metal(`${here}/c?u=\${uuid}&s=\${SERIAL}&uuid=`, {
       attempt: 10,
       whole: 1e9,
       paused: () => void store.put(SystemInformation, 'systeminformation', { uuid: 'u 1', serialnumber: 's&2' }),
     })
     await done()
-    expect(told[0]).toBe(
+    expect(published[0]).toBe(
       `machine.ConfigLoadErrorEvent: metal: fill in "${here}/c?u=\${uuid}&s=\${SERIAL}&uuid=": nothing known for "\${uuid}" (UUID of the machine), "\${serial}" (serial number of the machine)`,
     )
-    expect(asked.at(-1)).toBe('/c?u=u%201&s=s%262&uuid=u%201')
+    expect(requested.at(-1)).toBe('/c?u=u%201&s=s%262&uuid=u%201')
   })
 
-  test('by a broken address is told once, for it stays broken', async () => {
-    const { waiting, told } = metal('ftp://x/y')
+  test('by a broken address is reported once, because it stays broken', async () => {
+    const { waiting, published } = metal('ftp://x/y')
     await waiting()
-    expect(told).toEqual([
+    expect(published).toEqual([
       'machine.ConfigLoadErrorEvent: metal: read "talos.config": "ftp://x/y" is neither an http(s) address nor metal-iso nor none',
     ])
   })
 })
 
-test('a machine that is not told its platform says so once and waits in maintenance', async () => {
-  const { waiting, told } = machine({ cmdline: 'quiet' })
+test('a machine without a platform reports it once and waits in maintenance', async () => {
+  const { waiting, published } = machine({ cmdline: 'quiet' })
   await waiting()
-  expect(told).toEqual(['machine.ConfigLoadErrorEvent: platform: read platform: "talos.platform" is not on the kernel command line'])
+  expect(published).toEqual(['machine.ConfigLoadErrorEvent: platform: read platform: "talos.platform" is not on the kernel command line'])
 })
 
 describe('variables', () => {
@@ -305,8 +305,8 @@ test('a disk labelled metal-iso is mounted read only, read and let go', async ()
   expect(calls).toEqual([`mount ${device} iso9660 ro`, `mount ${device} vfat ro`, 'umount /run/config-disk'])
 })
 
-test('a disk that does not come is told', async () => {
-  const { waiting, told } = machine({ cmdline: 'talos.platform=metal talos.config=metal-iso', attempt: 20, whole: 0 })
+test('a disk that does not appear is reported', async () => {
+  const { waiting, published } = machine({ cmdline: 'talos.platform=metal talos.config=metal-iso', attempt: 20, whole: 0 })
   await waiting()
-  expect(told).toEqual(['machine.ConfigLoadErrorEvent: metal: read configuration disk: there is no file system labelled "metal-iso"'])
+  expect(published).toEqual(['machine.ConfigLoadErrorEvent: metal: read configuration disk: there is no file system labelled "metal-iso"'])
 })

@@ -129,7 +129,7 @@ describe.each([
     '0.0.0.0',
     '::',
     '169.254.116.108',
-  ])('stolen credentials of a worker get none for %s, whatever its status says', (name) => {
+  ])('stolen credentials of a worker get none for %s, whatever its status contains', (name) => {
     const sans = parseIp(name) ? { dns: [], ips: [name] } : { dns: [name], ips: [] }
     const nodes = [lying('n1', '10.5.0.2', name), ...records.nodes.slice(1)]
     const members = [memberOf('n1', '10.5.0.2', name), ...records.members.slice(1)]
