@@ -135,7 +135,7 @@ const present = new Set(files)
 const inside = imports.filter(({ to }) => present.has(to) || to.startsWith('..'))
 const outside = imports.filter((entry) => !inside.includes(entry))
 
-const told = (entries: readonly Pick<Import, 'from' | 'to'>[]) => entries.map(({ from, to }) => `${from} → ${to}`)
+const arrows = (entries: readonly Pick<Import, 'from' | 'to'>[]) => entries.map(({ from, to }) => `${from} → ${to}`)
 
 describe('rooms', () => {
   test('are all known', () => {
@@ -152,7 +152,7 @@ describe('rooms', () => {
       if (roomOf(to) === 'timing' && room !== 'wire') return false
       return roomOf(to) !== room && !law[room]?.includes(roomOf(to))
     })
-    expect(told(broken)).toEqual([])
+    expect(arrows(broken)).toEqual([])
   })
 
   test('of programs are opened by their table lazily, and by main.ts through it', () => {
@@ -160,7 +160,7 @@ describe('rooms', () => {
     const broken = opened.filter(({ from, to, lazy }) =>
       from === 'main.ts' ? to !== 'program-table.ts' : !(lazy && to.startsWith('programs/')),
     )
-    expect(told(broken)).toEqual([])
+    expect(arrows(broken)).toEqual([])
   })
 
   test('that need Linux are opened by talosctl lazily', () => {
@@ -168,7 +168,7 @@ describe('rooms', () => {
       ({ from, to, lazy }) => roomOf(from) === 'programs/talosctl' && roomOf(to) === 'programs/talosctl/cluster' && !lazy,
     )
     const reach = broken.filter(({ to }) => reaches(to, 'linux'))
-    expect(told(reach)).toEqual([])
+    expect(arrows(reach)).toEqual([])
   })
 })
 
@@ -208,11 +208,11 @@ describe('areas', () => {
   })
 
   test('use of each other resources, documents and what public.ts offers', () => {
-    expect(told(across.filter(({ to, owner }) => to !== publicFile(owner)))).toEqual([])
+    expect(arrows(across.filter(({ to, owner }) => to !== publicFile(owner)))).toEqual([])
   })
 
   test('use only areas below them', () => {
-    expect(told(across.filter(({ user, owner }) => order.indexOf(user) < order.indexOf(owner)))).toEqual([])
+    expect(arrows(across.filter(({ user, owner }) => order.indexOf(user) < order.indexOf(owner)))).toEqual([])
   })
 
   test('offer names of their own files, each with the reason, and do not import their own public.ts', () => {
@@ -223,7 +223,7 @@ describe('areas', () => {
       return !head?.startsWith('/** ') || rest.join('') !== ''
     })
     expect(other).toEqual([])
-    expect(told(inAreas.filter(({ to, user }) => to === publicFile(user)))).toEqual([])
+    expect(arrows(inAreas.filter(({ to, user }) => to === publicFile(user)))).toEqual([])
   })
 
   test('offer nothing that no other area uses', () => {
@@ -257,8 +257,8 @@ function reaches(start: string, room: string): boolean {
   return false
 }
 
-/** Doors to the outside that only some rooms open. */
-const doors: Record<string, (path: string) => boolean> = {
+/** Interfaces to the outside that only some rooms use. */
+const outlets: Record<string, (path: string) => boolean> = {
   'bun:ffi': (path) => path.startsWith('linux/'),
   'node:child_process': (path) => /^(linux|programs\/(node-supervisor|talosctl))\//.test(path),
   'node:fs': (path) => /^(linux|programs|rpc\/server)\//.test(path),
@@ -314,12 +314,12 @@ const yamlExceptions: Record<string, string> = {
 }
 
 describe('the outside', () => {
-  test('is reached through the doors of the rooms that have them', () => {
+  test('is reached through the rooms that are responsible for it', () => {
     const broken = outside.filter(({ from, to }) => {
-      const door = doors[to]
-      return door !== undefined && !door(from) && !exceptions[from]?.includes(to)
+      const outlet = outlets[to]
+      return outlet !== undefined && !outlet(from) && !exceptions[from]?.includes(to)
     })
-    expect(told(broken)).toEqual([])
+    expect(arrows(broken)).toEqual([])
   })
 
   test('offers only the packages we chose, where they belong', () => {
@@ -328,7 +328,7 @@ describe('the outside', () => {
       const name = Object.keys(packages).find((known) => to === known || to.startsWith(`${known}/`))
       return name === undefined || !(packages[name]?.test(from) || (name === 'yaml' && yamlExceptions[from]))
     })
-    expect(told(broken)).toEqual([])
+    expect(arrows(broken)).toEqual([])
   })
 })
 
@@ -465,7 +465,7 @@ describe('promises', () => {
 })
 
 describe('the wall clock', () => {
-  /** Files that ask for the time of day, and why; everything else asks a Clock, and decides by its monotonic half. */
+  /** Files that read the time of day, and why; everything else takes a Clock and decides by its monotonic half. */
   const stampers: Record<string, string> = {
     'cosi/clock.ts': 'the clock itself',
     'cosi/log.ts': 'log lines',
@@ -491,9 +491,9 @@ describe('the wall clock', () => {
     'rpc/http2/acceptor.ts': 'certificates of clients',
     'supervise/containerd/containers.ts': 'the label by which containerd keeps content',
   }
-  const asks = (path: string) => codeOf(path).some((line) => /\bDate\.now\b|\bnew Date\(\)/.test(line))
+  const readsTime = (path: string) => codeOf(path).some((line) => /\bDate\.now\b|\bnew Date\(\)/.test(line))
 
-  test('is asked only where a time stamp is written', () => {
-    expect(files.filter(asks)).toEqual(Object.keys(stampers))
+  test('is read only where a time stamp is written', () => {
+    expect(files.filter(readsTime)).toEqual(Object.keys(stampers))
   })
 })

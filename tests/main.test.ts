@@ -8,7 +8,7 @@ test.each([
   ['its own name', [], 'sh', 'no program "sh" in this binary: '],
 ] as [string, string[], string, string][])('a program unknown by %s gets the list of names', async (_, args, argv0, message) => {
   const child = Bun.spawn([process.execPath, main, ...args], { argv0, stdout: 'ignore', stderr: 'pipe' })
-  const said = await new Response(child.stderr).text()
+  const output = await new Response(child.stderr).text()
   expect(await child.exited).toBe(64)
-  expect(said).toBe(`${message}call it by, or with, one of init, apid, trustd, talosctl, exec, node-supervisor, dashboard, discovery\n`)
+  expect(output).toBe(`${message}call it by, or with, one of init, apid, trustd, talosctl, exec, node-supervisor, dashboard, discovery\n`)
 })

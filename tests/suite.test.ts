@@ -7,7 +7,7 @@ import { Glob } from 'bun'
 const files = [...new Glob('**/*.ts').scanSync(import.meta.dir)].filter((path) => path !== 'suite.test.ts').sort()
 const textOf = (path: string) => readFileSync(join(import.meta.dir, path), 'utf8')
 
-/** Places of a text, as `file:line`, at which something is and `wrong` says that it should not. */
+/** Matches of a pattern for which `wrong` holds, as `file:line`. */
 function places(found: RegExp, wrong: (text: string, at: number) => boolean): string[] {
   return files.flatMap((path) => {
     const text = textOf(path)

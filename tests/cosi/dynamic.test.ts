@@ -153,9 +153,9 @@ test('a controller that always throws affects no other, and its retries are dela
     warn: (_: string, fields?: Record<string, unknown>) => void pauses.push(String(fields?.retry_in)),
     with: () => log,
   }
-  const loud = new Runtime(store, { log })
+  const logging = new Runtime(store, { log })
   for (const thrown of [new Error('x'), 'text', undefined, new TypeError('y')])
-    loud.register(
+    logging.register(
       defineController({
         name: `test.Throws ${String(thrown)}`,
         inputs: { a: weak(Value) },
@@ -165,7 +165,7 @@ test('a controller that always throws affects no other, and its retries are dela
         },
       }),
     )
-  loud.register(
+  logging.register(
     defineController({
       name: 'test.Sound',
       inputs: { a: weak(Value) },
@@ -175,15 +175,15 @@ test('a controller that always throws affects no other, and its retries are dela
       },
     }),
   )
-  loud.start()
+  logging.start()
   for (let value = 0; value < 10; value++) {
     store.put(Value, 'a', { value })
-    await loud.settled()
+    await logging.settled()
   }
   expect(store.get(Copy, 'a')?.spec.value).toBe(9)
   const waited = [...new Set(pauses)].map((pause) => Number.parseInt(pause, 10))
   expect(waited).toEqual([250, 500, 1000, 2000, 4000, 8000, 16000, 32000, 60000])
-  loud.stop()
+  logging.stop()
   runtime.stop()
 })
 

@@ -46,7 +46,7 @@ test('the consequences of a change are computed on a copy, through several contr
   expect([done, store.list(B), store.get(A, 'changed')?.spec]).toEqual([[], [], { value: 1 }])
 })
 
-test('who acts on the outside is told by what it declares', () => {
+test('controllers with effects are recognized by their declaration', () => {
   const one = chain('one', A, B)
   expect(onlyComputes(one)).toBe(true)
   expect(onlyComputes(chain('status', A, D))).toBe(false)

@@ -103,13 +103,13 @@ test('a task reports a problem while it keeps retrying, and clears it on success
       inputs: { a: weak(A) },
       outputs: {},
       reconcile: ({ background }) =>
-        background('peer', async (signal, _, tell) => {
-          tell(new Error('nobody answers'))
-          tell(new Error('nobody answers'))
+        background('peer', async (signal, _, report) => {
+          report(new Error('nobody answers'))
+          report(new Error('nobody answers'))
           await new Promise<void>((resolve) => {
             heal = resolve
           })
-          tell()
+          report()
           await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
         }),
     }),

@@ -143,10 +143,10 @@ test('server and client authenticate each other: another authority with the same
     tls: { cert: own.crt, key: own.key, ca: ca.crt, requestCert: true, rejectUnauthorized: true },
     fetch: () => Response.json({ mutual: true }),
   })
-  const asking = (trusted: PemPair, { crt, key }: PemPair) =>
+  const request = (trusted: PemPair, { crt, key }: PemPair) =>
     kubeClient({ server: `https://127.0.0.1:${https.port}`, ca: trusted.crt, cert: crt, key }).request<unknown>('GET', '/')
-  expect(await asking(ca, made(ca, 'clientAuth'))).toEqual({ mutual: true })
-  await expect(asking(impostor, made(ca, 'clientAuth'))).rejects.toBeInstanceOf(KubeError)
-  await expect(asking(ca, made(impostor, 'clientAuth'))).rejects.toBeInstanceOf(KubeError)
+  expect(await request(ca, made(ca, 'clientAuth'))).toEqual({ mutual: true })
+  await expect(request(impostor, made(ca, 'clientAuth'))).rejects.toBeInstanceOf(KubeError)
+  await expect(request(ca, made(impostor, 'clientAuth'))).rejects.toBeInstanceOf(KubeError)
   await https.stop(true)
 })

@@ -56,7 +56,7 @@ async function serving(options: Partial<ServerOptions> = {}): Promise<{ path: st
   return { path, channel, server }
 }
 
-/** Opens a call, sends these bytes, without an end unless told, and waits for the status it is answered with. */
+/** Opens a call, sends these bytes, by default without END_STREAM, and waits for the status. */
 function begun(
   path: string,
   method: string,
@@ -98,7 +98,7 @@ function encoded(length: number): Buffer {
   return encode(methodShape('/machine.MachineService/EtcdRecover').request, { bytes: Buffer.alloc(length) })
 }
 
-/** The first bytes of a message that says it is so long. */
+/** The header of a message of the given length. */
 function headerOf(length: number, ...more: Uint8Array[]): Buffer {
   const header = Buffer.alloc(frameHeader)
   header.writeUInt32BE(length, 1)
@@ -262,7 +262,7 @@ describe('a failure of', () => {
     ['the roles', { roles: broken }],
     ['an observer as a call begins', { observer: { ...observer, began: broken } }],
     ['an observer as a call is admitted', { observer: { ...observer, admitted: broken } }],
-  ])('%s ends one call and says why', async (_, options) => {
+  ])('%s ends one call with the reason', async (_, options) => {
     let fails = true
     const chosen = Object.fromEntries(
       Object.entries(options).map(([name, value]) => [

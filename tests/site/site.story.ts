@@ -37,7 +37,7 @@ afterAll(async () => {
 const links = new Map<string, string[]>()
 const anchors = new Map<string, Set<string>>()
 
-describe('every page loads without an error, asks no other host, and fits a telephone', () => {
+describe('every page loads without an error, contacts no other host, and fits a telephone', () => {
   test.each(addresses)('%s', async (address) => {
     page.problems.length = 0
     await page.open(address)
@@ -68,7 +68,7 @@ test('every link leads to a page and a heading that are there', async () => {
   expect([...addresses].filter((address) => !inside.has(address))).toEqual([])
 })
 
-test('a page that is not there says so', async () => {
+test('a missing page is reported', async () => {
   await page.open('/nothing')
   expect(await page.run<string>(`document.body.textContent`)).toContain('404')
 })

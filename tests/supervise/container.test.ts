@@ -13,7 +13,7 @@ beforeEach(async () => {
 afterEach(() => daemon.close())
 
 /** A pipe that already holds all output of the container. */
-const saying =
+const printing =
   (text: string) =>
   (id: string): Pipe => ({ path: `/pipes/${id}`, stream: new Blob([text]).stream(), opened() {}, close: async () => {} })
 
@@ -26,7 +26,7 @@ function apid(more: Partial<ServiceDefinition> = {}): ServiceDefinition {
       containerd: daemon.client,
       namespace: 'system',
       root: { folder: '/', readonly: true },
-      makePipe: saying('hello\n'),
+      makePipe: printing('hello\n'),
       spec: ({ oom }) => ociSpec({ args: ['/usr/bin/apid'], uid: 50, oom, cgroup: '/system/apid', cgroupVersion: 2 }),
     }),
     ...more,

@@ -23,7 +23,7 @@ const service = (id: string, more: Partial<ServiceDefinition> & Pick<ServiceDefi
   ...more,
 })
 
-test('a service goes from waiting over preparing to running and tells what it waits for', async () => {
+test('a service goes from waiting over preparing to running and reports what it waits for', async () => {
   const { store, supervisor, events } = node()
   const under = scripted()
   const over = scripted()

@@ -1,7 +1,7 @@
 import type { BlockAccess } from '../../src/wire/fat/block-access.ts'
 import { SparseDisk } from './sparse-disk.ts'
 
-/** One thing a disk was told: a write, or that everything before it must be kept. */
+/** One request to a disk: a write, or a flush. */
 export type DiskCall = { offset: number; bytes: Uint8Array } | 'flush'
 
 /** A disk in memory that remembers every write and flush in their order. */

@@ -1,9 +1,9 @@
 /**
- * How often a property is tried. Each names its full number of runs, of which FUZZ_RUNS percent are tried: 10 unless told,
+ * How often a property is tried. Each names its full number of runs, of which FUZZ_RUNS percent are tried: 10 by default,
  * which finds a gross fault; 100 in the test command; more to search for longer.
  */
 const usual = 10
-/** Fewer than this tell nothing. */
+/** Fewer runs find too little. */
 const least = 5
 
 const percent = percentOf(process.env.FUZZ_RUNS)

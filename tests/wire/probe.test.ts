@@ -9,12 +9,12 @@ import { runs } from '../support/runs.ts'
 const mebibyte = 1 << 20
 const whole = (bytes: Uint8Array): DeviceView => viewOf(bytes.length, [{ offset: 0, bytes }])
 
-/** A view that fails when it is asked for anything outside of the device. */
+/** A view that fails on reads outside of the device. */
 function guarded(bytes: Uint8Array): DeviceView {
   return {
     size: bytes.length,
     bytes(offset, length) {
-      if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(length)) throw new RangeError(`asked for ${length} at ${offset}`)
+      if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(length)) throw new RangeError(`read of ${length} at ${offset}`)
       return whole(bytes).bytes(offset, length)
     },
   }

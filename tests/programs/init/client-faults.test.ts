@@ -145,16 +145,16 @@ function answerTime(socket: Bun.udp.Socket<'buffer'>, datagram: Buffer, port: nu
 const question = Buffer.from(`${Buffer.from('example').toString('hex').replace(/^/, '07')}03636f6d0000010001`, 'hex')
 const query = Buffer.concat([Buffer.from('123401000001000000000000', 'hex'), question])
 const record = Buffer.from('c00c000100010000003c00045db8d822', 'hex')
-function answerTo(asked: Uint8Array): Buffer {
+function answerTo(requested: Uint8Array): Buffer {
   const head = Buffer.from('000081800001000100000000', 'hex')
-  head.set(asked.subarray(0, 2))
-  return Buffer.concat([head, asked.subarray(12), record])
+  head.set(requested.subarray(0, 2))
+  return Buffer.concat([head, requested.subarray(12), record])
 }
 /** The answer over UDP: too long, to be requested over TCP. */
-function truncatedAnswer(asked: Uint8Array): Buffer {
+function truncatedAnswer(requested: Uint8Array): Buffer {
   const head = Buffer.from('000083800001000000000000', 'hex')
-  head.set(asked.subarray(0, 2))
-  return Buffer.concat([head, asked.subarray(12)])
+  head.set(requested.subarray(0, 2))
+  return Buffer.concat([head, requested.subarray(12)])
 }
 
 const clients: Record<string, () => Client | Promise<Client>> = {

@@ -73,7 +73,7 @@ test('a shutdown that ends in a new life is a failure', async () => {
   expect([code, stderr]).toEqual([1, `1 error occurred:\n\t* ${node}: it started again instead of staying down, stage "booting"\n`])
 })
 
-test('what takes too long is told with what was seen last', async () => {
+test('a timeout is reported with what was seen last', async () => {
   const { code, stderr } = await talosctl(living([[100, 'running']]), ['reboot', '--timeout', '1ms', '--progress', 'none'])
   expect(code).toBe(1)
   expect(stderr).toMatch(/no end within 0 s, last seen: (stopEverything: START|waiting for events)\n$/)

@@ -10,7 +10,7 @@ async function alone(...args: string[]): Promise<{ code: number; out: string; er
   return { code, out: io.written.out, err: io.written.err }
 }
 
-test('an expired certificate is told from the configuration itself when the server takes none', async () => {
+test('an expired certificate is detected in the configuration itself when the server rejects it', async () => {
   const at = (now: string) => talosctl([], ['version', '--json'], { endpoints: ['127.0.0.1:1'], now: new Date(now) })
   const { code, stderr } = await at('2037-01-01T00:00:00Z')
   expect(code).toBe(1)
@@ -54,14 +54,14 @@ test('no command at all is a failure that shows the help', async () => {
   expect(err).toContain('Usage: talosctl')
 })
 
-test('a missing argument and a wrong value are told', async () => {
+test('a missing argument and a wrong value are reported', async () => {
   expect((await alone('read')).err).toStartWith("missing required argument 'path'\n")
   expect((await alone('logs', 'x', '--tail', 'many')).err).toContain('want a whole number')
   expect((await alone('reboot', '--timeout', '5')).err).toContain('want a duration like "30s"')
   expect((await alone('reboot', '--mode', 'soft')).err).toContain('Allowed choices are default, powercycle, force')
 })
 
-test('a missing client configuration is told with where it was looked for', async () => {
+test('a missing client configuration is reported with the searched paths', async () => {
   const { code, err } = await alone('memory')
   expect([code, err]).toEqual([
     1,
@@ -97,7 +97,7 @@ test('global flags may stand in front of the command', async () => {
   expect((await talosctl([version], ['--nodes=b', 'version', '--short'])).stdout).toContain('Client:\nTalos v1.13.1')
 })
 
-test('without nodes the endpoint that answers is the one asked', async () => {
+test('without nodes the endpoint that answers is the one used', async () => {
   expect((await talosctl([version], ['version'], { nodes: [] })).stdout).toContain('NODE:        127.0.0.1\n')
 })
 
@@ -107,7 +107,7 @@ test('version as JSON begins with who answers, and leaves out what is empty', as
   expect(stdout).not.toContain('""')
 })
 
-test('a dead endpoint is passed over', async () => {
+test('a dead endpoint is skipped', async () => {
   const { code, stdout } = await talosctl([version], ['version'], { endpoints: ['127.0.0.1:1', 'HERE'] })
   expect([code, stdout.includes(node)]).toEqual([0, true])
   const { code: none, stderr } = await talosctl([version], ['version'], { endpoints: ['127.0.0.1:1', '127.0.0.1:2'] })
@@ -115,7 +115,7 @@ test('a dead endpoint is passed over', async () => {
   expect(stderr).toMatch(/^no endpoint answers: 127\.0\.0\.1:[12]: ECONNREFUSED; 127\.0\.0\.1:[12]: ECONNREFUSED\n$/)
 })
 
-test('an endpoint that accepts and then does not speak TLS is passed over', async () => {
+test('an endpoint that accepts and then does not speak TLS is skipped', async () => {
   const deaf = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: (socket) => void socket.end() } })
   try {
     const { code } = await talosctl([version], ['version'], { endpoints: [`127.0.0.1:${deaf.port}`, 'HERE'] })

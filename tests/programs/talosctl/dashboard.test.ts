@@ -72,7 +72,7 @@ const view = (change: Partial<View> = {}): View => ({
   ...change,
 })
 
-/** Screens are kept beside this file; `ICHOR_SNAPSHOTS=write bun test …` writes them anew. */
+/** Screens are kept beside this file; `ICHOR_SNAPSHOTS=write bun test …` writes them again. */
 function snapshot(name: string, lines: readonly string[]): void {
   const path = join(import.meta.dir, 'screens', `${name}.txt`)
   const text = `${lines.map((one) => bare(one).trimEnd()).join('\n')}\n`
@@ -156,7 +156,7 @@ test('only lines that differ are written', () => {
   expect(changes(['a', 'b'], ['a'])).toBe('\u001b[?2026h\u001b[2;1H\u001b[K\u001b[?2026l')
 })
 
-test('without a terminal it says so', async () => {
+test('without a terminal an error is reported', async () => {
   const { code, stderr } = await talosctl([], ['dashboard'])
   expect([code, stderr]).toEqual([1, expect.stringMatching(/^the dashboard needs a terminal: .*\n$/)])
 })

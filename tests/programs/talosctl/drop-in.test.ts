@@ -76,7 +76,7 @@ describe('the header is that of the table:', () => {
 
 const other = '10.6.0.3'
 const failure = { metadata: { hostname: other, error: 'rpc error: code = Unavailable desc = gone', status: { code: 14, message: 'gone' } } }
-/** What asks all nodes in one call. */
+/** Commands that call all nodes at once. */
 const unary = Object.values(typed)
   .flat()
   .filter(([name = '', second]) => !['list', 'usage', 'events', 'config', 'image'].includes(name) && second !== 'downgrade')
@@ -119,7 +119,7 @@ describe('of several nodes', () => {
   })
 })
 
-describe('a command that goes well says nothing on stderr:', () => {
+describe('a command that succeeds prints nothing on stderr:', () => {
   const quiet = [
     ['kubeconfig', join(folder, 'kubeconfig')],
     ['kubeconfig', join(folder, 'kubeconfig')],

@@ -62,7 +62,7 @@ test.each([
   expect(stderr).toMatch(message)
 })
 
-test('wipe and meta say what a container node says', async () => {
+test('wipe and meta print the reply of a container node', async () => {
   const methods = [wipeRefused, ...refusedInContainer.filter(({ path }) => path.includes('Meta'))]
   for (const args of [
     ['wipe', 'disk', 'sda'],
@@ -75,7 +75,7 @@ test('wipe and meta say what a container node says', async () => {
   }
 })
 
-test('wipe and meta send what was asked', async () => {
+test('wipe and meta send the request of the command line', async () => {
   const seen: object[] = []
   const methods = [
     unary('storage.StorageService/BlockDeviceWipe', ['os:admin'], (request) => {

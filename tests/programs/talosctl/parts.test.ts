@@ -47,7 +47,7 @@ test('modes are written as Go writes them', () => {
   ])
 })
 
-test('endpoints are hosts with a port, 50000 unless said', () => {
+test('endpoints are hosts with a port, 50000 by default', () => {
   expect(['10.5.0.2', '10.5.0.2:443', 'https://node/', '[fd00::2]:1', 'fd00::2'].map(dialAddress)).toEqual([
     '10.5.0.2:50000',
     '10.5.0.2:443',

@@ -1,4 +1,4 @@
-/** A machine at the other end of the wire: a real server over TLS that answers what a test says, and names its nodes as apid does. */
+/** A machine at the other end of the wire: a real server over TLS that answers as a test specifies, and names its nodes as apid does. */
 
 import { X509Certificate } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -83,7 +83,7 @@ export function textIo(
 type Message = Record<string, unknown>
 
 /**
- * A method behind apid: what it answers is the answer of each node that the call names, and says so in its metadata. A message
+ * A method behind apid: what it answers is the answer of each node that the call names, and names that node in its metadata. A message
  * that has metadata of its own is left as it is: it is one node's, for tests in which nodes answer differently.
  */
 function behindGateway(method: Method): Method {
@@ -123,9 +123,9 @@ export async function talosctl(
     signal?: AbortSignal
     stdin?: string
     seen?: (stdout: string) => void
-    /** What the caller's certificate says it may do; an administrator's when left out. */
+    /** The roles of the caller's certificate; by default those of an administrator. */
     roles?: readonly Role[]
-    /** The machine asks nobody for a certificate. */
+    /** The machine requires no certificates. */
     maintenance?: boolean
     env?: Record<string, string>
     now?: Date

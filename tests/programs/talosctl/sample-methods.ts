@@ -20,7 +20,7 @@ function sample(type: string, above: readonly string[] = []): Record<string, unk
 function values(field: FieldShape, above: readonly string[]): unknown {
   const one = field.isMessage ? sample(field.type, above) : scalar(field)
   if (field.mapKey) return { key: one }
-  // What says that a message is an error is not part of a good answer.
+  // Fields that mark a message as an error are not part of a successful reply.
   if (field.name === 'error' || field.name === 'errors') return field.repeated ? [] : ''
   return field.repeated ? [one] : one
 }

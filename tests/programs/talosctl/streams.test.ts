@@ -32,7 +32,7 @@ test('a letter cut in two by a chunk is put together', async () => {
   expect((await talosctl([method], ['logs', 'apid'])).stdout).toBe(`${node}: grün\n`)
 })
 
-test('what logs are asked for follows the flags', async () => {
+test('the requested logs follow the flags', async () => {
   const requests: unknown[] = []
   const method = serverStream('machine.MachineService/Logs', admins, async function* (request) {
     requests.push(request)
@@ -46,7 +46,7 @@ test('what logs are asked for follows the flags', async () => {
   ])
 })
 
-test('one of several nodes failing is told while the others go on', async () => {
+test('one of several nodes failing is reported while the others go on', async () => {
   const method = serverStream('machine.MachineService/Logs', admins, async function* () {
     yield { metadata: { hostname: '10.6.0.3', error: 'rpc error: code = Unavailable desc = gone', status: { code: 14, message: 'gone' } } }
     yield { metadata: { hostname: node }, bytes: Buffer.from('here\n') }

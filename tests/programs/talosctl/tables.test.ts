@@ -173,7 +173,7 @@ test('a service is shown with its events, newest first', async () => {
   await expectRecorded('service-apid', [unary('machine.MachineService/ServiceList', readers, () => ({ messages: [{ services: [apid] }] }))])
 })
 
-test('a service that is on no node is told with those that are', async () => {
+test('a service that is on no node is reported with those that are', async () => {
   const method = unary('machine.MachineService/ServiceList', readers, () => ({ messages: [{ services }] }))
   const { code, stdout, stderr } = await talosctl([method], ['service', 'nope'])
   expect([code, stdout]).toEqual([1, ''])
@@ -355,7 +355,7 @@ test('listening sockets are shown, datagram ones without a state', async () => {
   await expectRecorded('netstat-l', [method])
 })
 
-test('what a table shows is to be had as json and yaml, with the values as the node gave them', async () => {
+test('what a table shows is available as json and yaml, with the values as the node gave them', async () => {
   const stats = [{ namespace: 'system', id: 'apid', podId: 'apid', memoryUsage: 34_100_000, cpuUsage: 45_125_018_125 }]
   const method = unary('machine.MachineService/Stats', readers, () => ({ messages: [{ stats }] }))
   const wanted = [{ node: '10.6.0.2', stats: [{ ...stats[0], name: '' }] }]

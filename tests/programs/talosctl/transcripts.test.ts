@@ -8,7 +8,7 @@ import { textIo } from './peer.ts'
 
 const folder = join(import.meta.dir, '../../transcripts/node')
 const lines = readdirSync(folder).flatMap((file) => readFileSync(join(folder, file), 'utf8').match(/^\$ talosctl .*$/gm) ?? [])
-/** The words of each command that is told, without the flags in front. */
+/** The words of each recorded command, without the flags in front. */
 const recorded = lines.map((line) => line.replace(/^\$ talosctl (?:(?:-n|-e|--nodes|--talosconfig) \S+ )*/, '').split(' '))
 
 /** Commands that have stories of their own, or need a terminal. */
@@ -47,7 +47,7 @@ function* leaves(command: Command, path: string[]): Generator<{ name: string; pa
   for (const one of below) yield* leaves(one, [...path, one.name()])
 }
 
-test('every command is told by a transcript against a real node, or has a story of its own', async () => {
+test('every command has a transcript against a real node, or a story', async () => {
   const io = textIo()
   const missing: string[] = []
   for (const [name, entry] of Object.entries(commands))

@@ -12,7 +12,7 @@ import { runs } from '../../support/runs.ts'
 
 /** How long the flood lasts: at least as long as it takes to exceed what is accepted at once. */
 const milliseconds = Math.max(500, runs(2000))
-/** Says nothing on any connection, and replaces each at once that is closed. */
+/** Sends nothing on any connection, and replaces each closed one at once. */
 const flood = (port: number, connections: number) => `
   const again = () => Bun.connect({ hostname: '127.0.0.1', port: ${port}, socket: { data() {}, error() {}, close: again, connectError: again } }).catch(() => {})
   for (let n = 0; n < ${connections}; n++) again()

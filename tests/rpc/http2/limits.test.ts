@@ -13,7 +13,7 @@ import { RawClient } from './raw-client.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-limits-'))
 const path = join(folder, 'server')
-const shortGreeting = join(folder, 'impatient')
+const shortGreeting = join(folder, 'short-greeting')
 const crowded = join(folder, 'crowded')
 const listeners: Listener[] = []
 /** Streams that came, and those that are still open. */
@@ -80,7 +80,7 @@ describe('a client', () => {
 
   test('whose headers are too large gets a clear status, and its next call succeeds', async () => {
     await connect()
-    // 300 bytes that stand for a list of 160,000: one header, told again and again by its index.
+    // 300 bytes that stand for a list of 160,000: one header, repeated by its index.
     const value = 'v'.repeat(500)
     client.request(1, { large: value, ':path': '/hang' }, flag.END_HEADERS | flag.END_STREAM)
     const indexed = Buffer.alloc(300, 0xbe)
@@ -253,7 +253,7 @@ describe('a client that is silent', () => {
     server.respond({ ':status': 200 })
     for (let sweep = 0; sweep < 5; sweep++) {
       listener.sweep(0)
-      // What is asked later is answered later.
+      // Later requests are answered later.
       await new Promise<void>((resolve) => session.ping(resolve))
     }
     server.end(Buffer.from('at last'))

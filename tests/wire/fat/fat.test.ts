@@ -18,7 +18,7 @@ async function fresh(size = 34 * megabytes, sectorSize = 512) {
   return { disk, volume: await FatVolume.open(disk) }
 }
 
-/** What fsck.vfat of dosfstools says, where it is installed. */
+/** The output of fsck.vfat of dosfstools, where it is installed. */
 function judged(disk: MemoryDisk): string {
   const fsck = Bun.which('fsck.vfat') ?? Bun.which('/usr/sbin/fsck.vfat')
   if (!fsck) return ''

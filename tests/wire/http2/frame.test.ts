@@ -97,10 +97,10 @@ describe('settings', () => {
       { requiredKeys: [] },
     )
     fc.assert(
-      fc.property(settings, (said) => {
+      fc.property(settings, (sent) => {
         const heard = defaultSettings()
-        applySettings(heard, settingsFrame(said).subarray(headerSize))
-        expect(heard).toEqual({ ...defaultSettings(), ...said })
+        applySettings(heard, settingsFrame(sent).subarray(headerSize))
+        expect(heard).toEqual({ ...defaultSettings(), ...sent })
       }),
     )
   })

@@ -126,7 +126,7 @@ describe('requests', () => {
   })
 
   test('for addresses contain what was requested', () => {
-    const asked = {
+    const desired = {
       address: '10.0.0.5/24',
       link: 4,
       broadcast: '10.0.0.255',
@@ -137,14 +137,14 @@ describe('requests', () => {
       validLifetime: 60,
       preferredLifetime: 30,
     }
-    expect(readAddress(writeAddress(asked))).toMatchObject(asked)
+    expect(readAddress(writeAddress(desired))).toMatchObject(desired)
     expect(() => writeAddress({ address: '10.0.0.5', link: 1 })).toThrow('"10.0.0.5" is no address with prefix length')
     expect(() => writeAddress({ address: '10.0.0.5/24', link: 1, peer: 'fd00::1' })).toThrow('no address of the same family')
   })
 
   test('for routes contain what was requested, in the family of the addresses', () => {
-    const asked = { destination: 'fd00::/8', gateway: 'fe80::1', link: 2, table: 4000, priority: 100, mtu: 1280, advmss: 1220 }
-    expect(readRoute(writeRoute(asked))).toMatchObject({ ...asked, family: 10, protocol: 4, type: 1 })
+    const desired = { destination: 'fd00::/8', gateway: 'fe80::1', link: 2, table: 4000, priority: 100, mtu: 1280, advmss: 1220 }
+    expect(readRoute(writeRoute(desired))).toMatchObject({ ...desired, family: 10, protocol: 4, type: 1 })
     expect(readRoute(writeRoute({ gateway: '10.0.0.1' }))).toMatchObject({ family: 2, destination: undefined, table: 254, scope: 0 })
     expect(readRoute(writeRoute({ destination: '10.0.0.0/8', link: 2 }))).toMatchObject({ scope: 253 })
     expect(() => writeRoute({ destination: '10.0.0.0/40' })).toThrow('"10.0.0.0/40" is no prefix')

@@ -1,5 +1,5 @@
 /**
- * The filter is run here as the kernel runs it, and must answer what the profile says. libseccomp, which runc compiles the same
+ * The filter is run here as the kernel runs it, and must decide as the profile specifies. libseccomp, which runc compiles the same
  * profile with, judges the numbers where it is installed.
  */
 import { dlopen } from 'bun:ffi'

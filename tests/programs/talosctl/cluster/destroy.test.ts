@@ -57,7 +57,7 @@ test('a parameter of the host is put back by the last cluster: another one inher
   expect(openJournal(b).entries()).toEqual([entry])
 })
 
-test('the command asks nobody, so --yes changes nothing', async () => {
+test('the command does not prompt, so --yes changes nothing', async () => {
   for (const flag of ['--yes', '-y']) {
     const directory = cluster('a')
     const { code, stderr } = await talosctl([], ['cluster', 'destroy', '--name', 'a', '--state', state, flag])

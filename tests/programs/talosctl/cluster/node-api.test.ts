@@ -20,7 +20,7 @@ store.register(MachineStatus)
 const servers: Server[] = []
 afterAll(() => Promise.all(servers.map((server) => server.close(0))))
 
-/** A machine with this authority, which asks callers for certificates unless it is in maintenance. */
+/** A machine with this authority, which requires certificates of callers unless it is in maintenance. */
 async function machine(authority: PemPair, maintenance: boolean, more: Method[] = []): Promise<string> {
   const { crt, key } = newCertificate({
     ca: authority,
@@ -42,7 +42,7 @@ test('a node that lets anybody in is in maintenance', async () => {
   expect(await nodeState({ address, credentials, signal })).toEqual({ stage: 'maintenance', ready: false })
 })
 
-test('a node of the cluster says its stage, and whether it is ready', async () => {
+test('a node of the cluster reports its stage, and whether it is ready', async () => {
   const address = await machine(ca, false)
   await expect(nodeState({ address, credentials, signal })).rejects.toMatchObject({ status: 'NotFound' })
   store.put(MachineStatus, 'machine', { stage: 'booting', status: { ready: false, unmetConditions: [{ name: 'nodeReady', reason: 'x' }] } })
@@ -57,7 +57,7 @@ test('a node of another cluster, and one that is away, are neither', async () =>
   await expect(nodeState({ address: '127.0.0.1:1', credentials, signal })).rejects.toMatchObject({ status: 'Unavailable' })
 })
 
-/** What a node does with a reset: it tells events of it, and gives it up or goes away. */
+/** How a node reacts to a reset: it publishes events, and aborts it or goes away. */
 const resetting = (error?: string): Method[] => [
   unary('machine.MachineService/Reset', ['os:reader'], () => ({ messages: [{ actorId: 'me' }] })),
   serverStream('machine.MachineService/Events', ['os:reader'], async function* ({ withActorId }) {
@@ -68,7 +68,7 @@ const resetting = (error?: string): Method[] => [
   }),
 ]
 
-test('a node that gives a reset up says why', async () => {
+test('a node that aborts a reset reports the reason', async () => {
   const leaving = resetNode(await machine(ca, false, resetting('task "leaveEtcd": no leader')), credentials, signal)
   await expect(leaving).rejects.toThrow('sequence reset failed: task "leaveEtcd": no leader')
   expect(await resetNode(await machine(ca, false, resetting()), credentials, signal)).toBeUndefined()

@@ -1,4 +1,4 @@
-/** After a change that may have cut the node off the client comes back and confirms it, or tells why not. */
+/** After a change that may have cut the node off the client comes back and confirms it, or reports why not. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,7 +15,7 @@ writeFileSync(file, config('worker'))
 
 const admin = ['os:admin'] as const
 
-/** A node that wants to be reached again, and what it says when it is. */
+/** A node that must be reached again, and its reply to that. */
 function wary(confirm: () => number, { outcome = 'confirmed', within: reachWithin = { seconds: 60, nanos: 0 } } = {}) {
   const seen: { noConfirm?: boolean; reconnects?: boolean; fresh?: readonly string[] | undefined }[] = []
   const methods: Method[] = [
@@ -47,7 +47,7 @@ test('with --no-confirm nobody comes back', async () => {
   expect(seen).toEqual([{ noConfirm: true, reconnects: true }])
 })
 
-test('a node that is not reached in time is an error that says what becomes of it', async () => {
+test('a node that is not reached in time is an error that states the consequence', async () => {
   const { run } = wary(
     () => {
       throw new RpcError('FailedPrecondition', 'this connection is older than the change')
@@ -58,7 +58,7 @@ test('a node that is not reached in time is an error that says what becomes of i
   expect([code, stderr]).toEqual([1, expect.stringContaining('it goes back to the configuration before by itself; "--no-confirm" keeps')])
 })
 
-test('what somebody else confirmed is confirmed, and what was reverted is told with the reason', async () => {
+test('what somebody else confirmed is confirmed, and what was reverted is reported with the reason', async () => {
   const gone = () => {
     throw new RpcError('NotFound', 'none waits to be confirmed')
   }
@@ -67,8 +67,8 @@ test('what somebody else confirmed is confirmed, and what was reverted is told w
   expect([code, stderr]).toEqual([1, expect.stringContaining('configuration 7 was reverted: the machine was not reached after it')])
 })
 
-test('what became of it is asked again until the node answers', async () => {
-  let asked = 0
+test('the outcome is queried again until the node answers', async () => {
+  let called = 0
   const methods: Method[] = [
     unary('ichor.v1.ConfigService/Apply', admin, () => {
       const reachWithin = { seconds: 60, nanos: 0 }
@@ -78,30 +78,30 @@ test('what became of it is asked again until the node answers', async () => {
       throw new RpcError('NotFound', 'none waits to be confirmed')
     }),
     unary('ichor.v1.ConfigService/History', admin, () => {
-      if (asked++ === 1) throw new RpcError('Unavailable', 'ECONNRESET')
+      if (called++ === 1) throw new RpcError('Unavailable', 'ECONNRESET')
       return { messages: [{ entries: [{ id: 7, mode: 'auto', outcome: 'reverted', reason: 'not reached' }] }] }
     }),
   ]
   const { code, stderr } = await talosctl(methods, ['apply-config', '-f', file], { nodes: [node] })
   expect([code, stderr]).toEqual([1, expect.stringContaining('configuration 7 was reverted: not reached')])
-  expect(asked).toBe(3)
+  expect(called).toBe(3)
 })
 
 describe('an answer that was lost', () => {
   /** A node of which no answer comes, and what its history has before and after. */
   function silent(outcome: string | undefined, confirm: () => number = () => 8, trouble?: RpcError) {
-    let asked = false
+    let called = false
     let looked = 0
     const entry = (id: number, more = {}) => ({ id, mode: 'auto', ...more })
     const methods: Method[] = [
       unary('ichor.v1.ConfigService/Apply', admin, () => {
-        asked = true
+        called = true
         throw new RpcError('Unavailable', 'backend connection: no response within 10000 ms')
       }),
       unary('ichor.v1.ConfigService/Confirm', admin, () => ({ messages: [{ id: confirm() }] })),
       unary('ichor.v1.ConfigService/History', admin, () => {
         if (looked++ === 1 && trouble) throw trouble
-        return { messages: [{ entries: [...(asked && outcome !== undefined ? [entry(8, { outcome })] : []), entry(7)] }] }
+        return { messages: [{ entries: [...(called && outcome !== undefined ? [entry(8, { outcome })] : []), entry(7)] }] }
       }),
     ]
     return talosctl(methods, ['apply-config', '-f', file], { nodes: [node] })
@@ -111,9 +111,9 @@ describe('an answer that was lost', () => {
   }
 
   test('of a configuration that the node took is no error: it is confirmed, or needs no confirmation', async () => {
-    const told = { code: 0, stdout: '', stderr: 'the answer was lost, and the configuration is in force\n' }
-    expect(await silent('pending')).toEqual(told)
-    expect(await silent('', gone)).toEqual(told)
+    const reply = { code: 0, stdout: '', stderr: 'the answer was lost, and the configuration is in force\n' }
+    expect(await silent('pending')).toEqual(reply)
+    expect(await silent('', gone)).toEqual(reply)
   })
 
   test('of one that the node never took is the error that it was', async () => {
@@ -121,7 +121,7 @@ describe('an answer that was lost', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('no response within 10000 ms')])
   })
 
-  test('of one that was reverted is told with the reason', async () => {
+  test('of one that was reverted is reported with the reason', async () => {
     const { code, stderr } = await silent('reverted', gone)
     expect([code, stderr]).toEqual([1, expect.stringContaining('configuration 8 was reverted')])
     const again = await silent('reverted', gone, new RpcError('Unknown', 'ECONNRESET'))

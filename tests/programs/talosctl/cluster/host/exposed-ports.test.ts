@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { parseExposedPorts } from '../../../../../src/programs/talosctl/cluster/host/exposed-ports.ts'
 
-test('ports are tcp unless they say otherwise, and ranges stand for each of theirs', () => {
+test('ports are tcp by default, and a range stands for each of its ports', () => {
   expect(parseExposedPorts('8080:80, 53:30053/udp,9000-9001:30000-30001/tcp')).toEqual([
     { hostPort: 8080, nodePort: 80, protocol: 'tcp' },
     { hostPort: 53, nodePort: 30053, protocol: 'udp' },

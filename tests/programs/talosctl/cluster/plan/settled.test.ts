@@ -62,7 +62,7 @@ test.each([
   expect(refusal(change, what)).toBe(`${message}leave the flag out, or destroy the cluster and create it again`)
 })
 
-test('a default that differs is not a wish', () => {
+test('a default that differs is not a request', () => {
   expect(refusal({ cidr: parseCidr('10.6.0.0/24'), mtu: 1400 }, {})).toBeUndefined()
 })
 

@@ -21,7 +21,7 @@ test('disks that make no sense are refused with what to write', () => {
   expect(() => parseDisks(Array(9).fill('virtio:6GiB').join(','))).toThrow('more than the 8')
 })
 
-test('a preset says what machines start from; two of them contradict each other', () => {
+test('a preset selects what machines start from; two of them contradict each other', () => {
   expect(readPresets(['iso'])).toEqual({ start: 'iso', secureBoot: false, unconfigured: false })
   expect(readPresets(['maintenance', 'pxe'])).toEqual({ start: 'pxe', secureBoot: false, unconfigured: true })
   expect(readPresets(['iso-secureboot'])).toEqual({ start: 'iso', secureBoot: true, unconfigured: false })

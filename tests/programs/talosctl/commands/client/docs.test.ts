@@ -9,7 +9,7 @@ import { textIo } from '../../peer.ts'
 
 const pages = await allPages(textIo())
 
-test('every command that is not hidden has a page with a description, and every flag says what it is for', () => {
+test('every command that is not hidden has a page with a description, and every flag is described', () => {
   expect(pages.length).toBeGreaterThan(80)
   for (const { path, command, options } of pages) {
     expect([path, command.description() || command.summary()]).not.toEqual([path, ''])
@@ -17,7 +17,7 @@ test('every command that is not hidden has a page with a description, and every 
   }
 })
 
-test('a page tells usage, aliases, flags, examples and what lies below', () => {
+test('a page has usage, aliases, flags, examples and what lies below', () => {
   const pcap = pages.find(({ path }) => path === 'talosctl pcap')!
   expect(synopsis(pcap)).toBe('talosctl pcap [flags]')
   const text = markdown([pcap, pages.find(({ path }) => path === 'talosctl image')!], 'About.')

@@ -32,7 +32,7 @@ describe('talosctl config', () => {
     )
   })
 
-  test('info tells who and for how long', async () => {
+  test('info prints the identity and its expiry', async () => {
     expect((await talosctl('config', 'info')).out).toBe(
       [
         'Current context:     talos-default',
@@ -71,7 +71,7 @@ describe('talosctl config', () => {
     expect((await talosctl('config', 'add', 'x', '--crt', file('a.crt'))).err).toContain('give both --crt and --key')
   })
 
-  test('merge overwrites what is taken when told', async () => {
+  test('merge overwrites existing contexts on request', async () => {
     writeFileSync(file('from'), 'context: other\ncontexts:\n    other:\n        endpoints: [10.9.0.1]\n')
     expect((await talosctl('config', 'merge', file('from'), '--overwrite')).err).toBe('overwrote talosconfig context "other"\n')
     expect(JSON.parse((await talosctl('config', 'contexts', '-o', 'json')).out)).toEqual([
@@ -87,7 +87,7 @@ describe('talosctl config', () => {
     expect((await talosctl('config', 'contexts')).out).toContain('*         other-2         1.1.1.1')
   })
 
-  test('remove asks, spares the current context and understands patterns', async () => {
+  test('remove prompts, spares the current context and understands patterns', async () => {
     expect((await talosctl('config', 'remove', 'other')).err).toContain('add --noconfirm')
     expect((await talosctl('config', 'remove', '*', '--dry-run')).err).toContain('would remove context "other"')
     expect((await talosctl('config', 'remove', '*', '-y')).err).toBe(

@@ -95,7 +95,7 @@ const methods = [
   list('address: 10.5.0.2\npassword: topsecret\n'),
 ]
 
-test('a bundle holds what each node gives, without secrets, and says what it could not get', async () => {
+test('a bundle holds what each node gives, without secrets, and lists what it could not get', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'ichor-support-'))
   const path = join(folder, 'bundle.zip')
   const { code, stdout, stderr } = await talosctl(methods, ['support', '-O', path, '-w', '4'])
@@ -142,7 +142,7 @@ current-context: admin
   rmSync(folder, { recursive: true })
 })
 
-test('a file that cannot be made is said before anything is asked', async () => {
+test('a file that cannot be created is reported before any request', async () => {
   const { code, stderr } = await talosctl([], ['support', '-O', '/no/such/folder/x.zip'])
   expect([code, stderr]).toEqual([1, 'create "/no/such/folder/x.zip.part": ENOENT\n'])
 })

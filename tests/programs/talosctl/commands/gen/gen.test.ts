@@ -61,7 +61,7 @@ test('secrets taken from a control plane make the same configuration', async () 
   )
 })
 
-test('one document goes to standard output, without comments when told', async () => {
+test('one document goes to standard output, without comments on request', async () => {
   const args = ['gen', 'config', 'demo', 'https://10.5.0.1:6443', '--with-secrets', 'secrets.yaml', '-t', 'worker', '-o', '-']
   const { out } = await talosctl(...args, '--with-docs=false', '--with-examples=false')
   expect(out).toStartWith('version: v1alpha1\ndebug: false\nmachine:\n  type: worker\n')
@@ -86,7 +86,7 @@ test.each([
   expect(err).toContain(message)
 })
 
-test('validate says everything that is wrong, and where', async () => {
+test('validate reports every error with its position', async () => {
   writeFileSync('bad.yaml', 'machine:\n  typ: worker\n  kubelet: 5\n')
   expect(await talosctl('validate', '-c', 'bad.yaml', '-m', 'metal')).toEqual({
     code: 1,

@@ -115,7 +115,7 @@ describe('a cache of images', () => {
     expect(listed.match(/^blob\/sha256-/gm)).toHaveLength(4)
   })
 
-  test('does not take the place of another, and says what is missing or wrong', async () => {
+  test('does not take the place of another, and reports what is missing or wrong', async () => {
     const path = join(folder, 'oci')
     const there = await talosctl(['cache-create', '--images', `${host}/tools/app:v1`, '--image-cache-path', path])
     expect(there).toMatchObject({ code: 1, err: `"${path}" is there already: name another folder, or use --force\n` })

@@ -143,7 +143,7 @@ test('flags choose who does what', async () => {
   }
 }, 30_000)
 
-test('without waiting it is told what was asked', async () => {
+test('without waiting the request is reported', async () => {
   const { stdout } = await run(upgrading([]), '--image', 'registry.example/installer:v1.13.1', '--no-wait')
   expect(stdout).toMatch(/^NODE\s+ACK\s+STARTED\n10\.6\.0\.2\s+Upgrade request received\s+\d{4}-/)
 })
@@ -165,7 +165,7 @@ test('a cluster is upgraded only when its members are known', async () => {
   expect(stderr).toContain('no members of the cluster are known')
 })
 
-/** Three nodes behind one endpoint, each as `upgrading` has it; what they are told, with their addresses. */
+/** Three nodes behind one endpoint, each as `upgrading` has it; the calls they receive, with their addresses. */
 function clusterOf(received: unknown[], failing?: string): Method[] {
   const members = [
     { address: '10.6.0.4', type: 'worker' },
@@ -196,7 +196,7 @@ function clusterOf(received: unknown[], failing?: string): Method[] {
     }),
     serverStream('cluster.ClusterService/HealthCheck', admins, async function* (_, context) {
       received.push(`health ${named(context)}`)
-      yield { message: 'all nodes are well' }
+      yield { message: 'all nodes are healthy' }
     }),
     unary('cosi.resource.State/Get', admins, ({ type, id }, context) => {
       const again = restarted.has(named(context))
@@ -216,7 +216,7 @@ test('a cluster is upgraded node after node, control planes first, each well bef
   const received: unknown[] = []
   const { code, stderr } = await talosctl(clusterOf(received), upgradeAll, { nodes: [node] })
   expect(stderr).toContain('upgrading 10.6.0.2, 10.6.0.3, 10.6.0.4, in this order\n')
-  expect(stderr).toContain('all nodes are well\n')
+  expect(stderr).toContain('all nodes are healthy\n')
   expect(received).toEqual([
     ...['upgrade 10.6.0.2', 'reboot 10.6.0.2', 'health 10.6.0.2'],
     ...['upgrade 10.6.0.3', 'reboot 10.6.0.3', 'health 10.6.0.3'],

@@ -60,7 +60,7 @@ test('one can be shown, compared and brought back', async () => {
   expect((await run('config-history', 'ls')).stdout).toContain('auto (restored 1)')
 })
 
-test('numbers that name nothing are told', async () => {
+test('unknown numbers are reported', async () => {
   expect((await run('config-history', 'show', 'x')).stderr).toContain('"x" is not the number of a configuration')
   expect((await run('config-history', 'show', '99')).stderr).toContain('only 1, 2, 3 are remembered')
   expect((await run('config-history', 'restore', '0')).stderr).toContain('is the one in force')

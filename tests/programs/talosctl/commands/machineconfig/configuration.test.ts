@@ -41,7 +41,7 @@ const holding = unary('cosi.resource.State/Get', admins, ({ namespace, type, id 
   return { resource: { metadata: { id }, spec: { yamlSpec: `|\n${config.replace(/^/gm, '    ').trimEnd()}\n` } } }
 })
 
-test('a configuration is applied as it is, and what the node says is told', async () => {
+test('a configuration is applied as it is, and the reply of the node is printed', async () => {
   const applied: Applied[] = []
   const { code, stdout, stderr } = await talosctl([applying(applied)], ['apply-config', '-f', file, '--mode', 'no-reboot'])
   expect([code, stdout, stderr]).toEqual([0, '', 'WARNING: careful\nApplied configuration without a reboot\n'])
@@ -58,7 +58,7 @@ test('a configuration comes from standard input, patched, as a dry run', async (
   expect(applied[0]?.data).toContain('hostname: x')
 })
 
-test('what is wrong with the command line is told before anything is sent', async () => {
+test('errors of the command line are reported before anything is sent', async () => {
   expect((await talosctl([], ['apply-config'])).stderr).toContain('name the file with --file')
   expect((await talosctl([], ['apply-config', '-f', '/nope'])).stderr).toBe('read configuration "/nope": ENOENT\n')
   expect((await talosctl([], ['apply-config', '-f', file, '-p', '@/nope'])).stderr).toBe('read patch "/nope": ENOENT\n')
@@ -125,7 +125,7 @@ test('what was written and not taken stays in a file that is named', async () =>
   rmSync(dirname(kept), { recursive: true })
 })
 
-test('bootstrap asks one node, with a snapshot when told', async () => {
+test('bootstrap calls one node, with a snapshot on request', async () => {
   const calls: unknown[] = []
   let size = 0
   const methods = [
@@ -150,7 +150,7 @@ test('bootstrap asks one node, with a snapshot when told', async () => {
   expect((await talosctl(methods, ['bootstrap', '-n', 'a,b'])).stderr).toContain('not supported with multiple nodes')
 })
 
-test('a machine in maintenance is reached without certificates, and told by its fingerprint', async () => {
+test('a machine in maintenance is reached without certificates, and identified by its fingerprint', async () => {
   const applied: Applied[] = []
   const methods = [applying(applied)]
   const options = { maintenance: true, env: { TALOSCONFIG: '/nonexistent' } }

@@ -129,7 +129,7 @@ test('columns of one’s own come from a file', async () => {
   rmSync(folder, { recursive: true })
 })
 
-test('a node with version 1 is told in one line, and several nodes are refused', async () => {
+test('a node with version 1 is reported in one line, and several nodes are refused', async () => {
   const read = serverStream('machine.MachineService/Read', ['os:admin'], async function* () {
     yield* []
     throw new RpcError('NotFound', 'no such file')

@@ -28,7 +28,7 @@ const method = explain({
 })
 const run = (...args: string[]) => talosctl([method], ['explain', ...args], { store })
 
-test('why a resource is not there is said in plain words', async () => {
+test('the cause of a missing resource is explained', async () => {
   await runtime.settled()
   const { code, stdout } = await run('etcdrootsecret/etcd')
   expect(code).toBe(0)
@@ -44,19 +44,19 @@ test('why a resource is not there is said in plain words', async () => {
   )
 })
 
-test('what is there is told to be well, by either way to name it', async () => {
+test('an existing resource is reported as healthy, by either of its names', async () => {
   store.put(MachineConfig, 'v1alpha1', config('controlplane'))
   await runtime.settled()
   expect((await run('OSRootSecrets.secrets.talos.dev', 'os')).stdout).toBe('OSRootSecrets.secrets.talos.dev/os is healthy\n')
   expect((await run('osrootsecret/os')).stdout).toBe('OSRootSecrets.secrets.talos.dev/os is healthy\n')
 })
 
-test('unknown kinds are told with the nearest', async () => {
+test('unknown kinds are reported with the nearest', async () => {
   expect((await run('etcdrootsecrt/etcd')).stderr).toContain('did you mean "etcdrootsecret"?')
   expect((await run('a/b', 'c')).stderr).toContain('leave "c" out')
 })
 
-test('a node without certificates is asked without them', async () => {
+test('a node without certificates is called without them', async () => {
   const { code, stdout } = await talosctl([method], ['explain', 'osrootsecret/os', '--insecure', '-n', 'HERE'], {
     store,
     maintenance: true,

@@ -53,7 +53,7 @@ test('every name of a type will do, in any case', async () => {
   }
 })
 
-test('a resource that is not there leaves the header and says so', async () => {
+test('a resource that is not there leaves the header and is reported', async () => {
   const recorded = transcript('get-missing')
   const { code, stdout, stderr } = await talosctl(methods, recorded.args, { store: members() })
   expect([code, stdout]).toEqual([1, recorded.stdout])
@@ -119,7 +119,7 @@ test('json is one object a resource', async () => {
   expect(JSON.parse(stdout)).toMatchObject({ node: '10.6.0.2', metadata: { version: 1 }, spec: { addresses: ['10.6.0.3'] } })
 })
 
-test('jsonpath prints what the template says', async () => {
+test('jsonpath prints what the template selects', async () => {
   const recorded = transcript('get-jsonpath')
   expect((await talosctl(methods, recorded.args, { store: members() })).stdout).toBe(recorded.stdout)
 })
