@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { programs } from '../../src/program-table.ts'
 import { hashOf } from './cache.ts'
 import { CommandError, run } from './run.ts'
 
@@ -12,7 +13,7 @@ export const repository: string = join(import.meta.dir, '../..')
 export const dist: string = join(repository, 'dist')
 
 /** Names under which the binary is useful on the machine that built it. */
-const links = ['talosctl', 'node-supervisor', 'discovery']
+const links = Object.keys(programs).filter((name) => programs[name]?.host)
 
 const bun = process.execPath
 

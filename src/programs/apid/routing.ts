@@ -2,6 +2,7 @@
 import { isIP } from 'node:net'
 import { systemClock } from '../../cosi/clock.ts'
 import { callerAddress, callerAuthority, callerIdentity, callerName, connectionAge, newConnection } from '../../rpc/caller-metadata.ts'
+import { fansOut } from '../../rpc/fan-out.ts'
 import { allRoles } from '../../rpc/server/method.ts'
 import { RpcError } from '../../rpc/status.ts'
 import { unbracketed } from '../../wire/host-port.ts'
@@ -22,8 +23,6 @@ export interface Reach {
   isOwn(target: string): boolean
 }
 
-const fanOut =
-  /^\/(machine\.MachineService|cluster\.ClusterService|inspect\.InspectService|storage\.StorageService|time\.TimeService|ichor\.v1\.\w+)\/\w+$/
 const maxTargets = 1000
 
 /** The route of a call. Throws RpcError. */
@@ -31,8 +30,9 @@ export function routeOf(headers: Headers, reach: Reach): Route {
   if (headers.proxyfrom !== undefined) return { kind: 'local' }
   const many = values(headers.nodes)
   if (many.length > 0) {
-    if (!fanOut.test(String(headers[':path'])))
-      throw new RpcError('InvalidArgument', `method ${headers[':path']} takes one node: send "node" metadata instead of "nodes"`)
+    const path = String(headers[':path'])
+    if (!path.startsWith('/') || !fansOut(path.slice(1)))
+      throw new RpcError('InvalidArgument', `method ${path} takes one node: send "node" metadata instead of "nodes"`)
     if (many.length > maxTargets)
       throw new RpcError('InvalidArgument', `${many.length} nodes are too many for one call: at most ${maxTargets}`)
     for (const target of many) check(target, reach)

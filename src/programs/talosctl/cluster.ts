@@ -4,6 +4,7 @@
  */
 import { newConnection } from '../../rpc/caller-metadata.ts'
 import type { Channel } from '../../rpc/client/channel.ts'
+import { fansOut } from '../../rpc/fan-out.ts'
 import type { Methods } from '../../rpc/messages.ts'
 import type { Metadata } from '../../rpc/metadata.ts'
 import type { Init } from '../../rpc/server/method.ts'
@@ -279,11 +280,4 @@ export class Cluster {
     }
     return members
   }
-}
-
-/** Whether apid sends one call of this service to many nodes. */
-function fansOut(path: string): boolean {
-  return /^(machine\.MachineService|cluster\.ClusterService|inspect\.InspectService|storage\.StorageService|time\.TimeService|ichor\.v1\.\w+)\//.test(
-    path,
-  )
 }

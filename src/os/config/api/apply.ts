@@ -1,7 +1,8 @@
 import { inMaintenanceOr, type Method, unary } from '../../../rpc/server/method.ts'
 import type { ConfigApply } from '../apply/config-apply.ts'
+import { applyModes } from '../apply/mode.ts'
 import { addressOf, callerOf, connectionAge } from './caller.ts'
-import { milliseconds, modeNumber, modeOf } from './mode.ts'
+import { milliseconds, modeOf } from './mode.ts'
 
 /** Applies a configuration: for any caller while the machine has none, later for administrators only. */
 export const applyConfiguration = (service: ConfigApply): Method =>
@@ -15,5 +16,5 @@ export const applyConfiguration = (service: ConfigApply): Method =>
       age: connectionAge(context),
     }
     const applied = await service.apply(request.data, mode, options)
-    return { messages: [{ warnings: [...applied.warnings], mode: modeNumber(applied.mode), modeDetails: applied.details }] }
+    return { messages: [{ warnings: [...applied.warnings], mode: applyModes[applied.mode], modeDetails: applied.details }] }
   })

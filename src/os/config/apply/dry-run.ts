@@ -6,7 +6,7 @@ import type { ConfigContainer } from '../container.ts'
 import { changeText } from '../history/change-text.ts'
 import type { Change } from '../history/changes.ts'
 import { MachineConfig } from '../resources/machine-config.ts'
-import type { ApplyMode } from './options.ts'
+import type { ApplyMode } from './mode.ts'
 
 type Dependencies = Pick<Machine, 'store' | 'runtime'>
 

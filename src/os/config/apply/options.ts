@@ -2,10 +2,8 @@
 import type { Caller } from '../history/history.ts'
 import { longestTrial, type Trial } from '../trial/marker.ts'
 import type { Step } from '../trial/state.ts'
+import type { ApplyMode } from './mode.ts'
 import { reachAfterStart, reachWithin } from './reach.ts'
-
-/** How a new configuration takes effect. */
-export type ApplyMode = 'auto' | 'no-reboot' | 'reboot' | 'staged' | 'try'
 
 /** Further options beside the mode. */
 export interface ApplyOptions {

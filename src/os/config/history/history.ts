@@ -5,6 +5,7 @@
 import * as v from 'valibot'
 import type { Logger } from '../../../cosi/log.ts'
 import type { Kernel } from '../../kernel.ts'
+import { applyModeNames } from '../apply/mode.ts'
 
 /** Where the history is kept. */
 export const historyPath = '/system/state/config-history.json'
@@ -18,7 +19,7 @@ const Entry = v.object({
   id: v.number(),
   time: v.string(),
   /** `found` for one that was there before the history started, else the mode it was applied with. */
-  mode: v.picklist(['found', 'auto', 'no-reboot', 'reboot', 'staged', 'try']),
+  mode: v.picklist(['found', ...applyModeNames]),
   by: Caller,
   /** The entry that this one restored. */
   restored: v.optional(v.number()),

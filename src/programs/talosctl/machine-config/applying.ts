@@ -1,10 +1,11 @@
+import { applyModes } from '../../../os/config/apply/mode.ts'
 import { type ProtoTime, toDuration } from '../../../rpc/proto-time.ts'
 import type { Cluster } from '../cluster.ts'
 import { failedWith } from '../failure.ts'
 import type { Io } from '../io.ts'
 import { paintDiff } from '../output/diff-paint.ts'
 import { rfc3339 } from '../output/units.ts'
-import { type ApplyFlags, modeNumber } from './apply-mode.ts'
+import type { ApplyFlags } from './apply-mode.ts'
 import { answered, confirmReached, type Reached } from './reaching.ts'
 
 /** How long a node may take to judge and keep a configuration, in milliseconds. */
@@ -51,7 +52,7 @@ async function applied(cluster: Cluster, data: Uint8Array, flags: ApplyFlags, no
     // A machine that does not have this service takes what the field's method can say.
     if (!failedWith(error, 'Unimplemented') || flags.confirmWithin !== undefined || flags.force) throw error
   }
-  const request = { data, mode: modeNumber(flags.mode), dryRun: flags.dryRun === true, tryModeTimeout: toDuration(flags.timeout) }
+  const request = { data, mode: applyModes[flags.mode], dryRun: flags.dryRun === true, tryModeTimeout: toDuration(flags.timeout) }
   const messages = await cluster.ask('machine.MachineService/ApplyConfiguration', request, options)
   const { answers } = await named(
     cluster,
@@ -85,7 +86,7 @@ const ways = ({ mode, dryRun, timeout, confirmWithin, force, confirm }: ApplyFla
   force: force === true,
   noConfirm: confirm === false,
   reconnects: true,
-  mode: modeNumber(mode),
+  mode: applyModes[mode],
   dryRun: dryRun === true,
   tryTimeout: toDuration(timeout),
   ...(confirmWithin === undefined ? {} : { confirmWithin: toDuration(confirmWithin) }),
