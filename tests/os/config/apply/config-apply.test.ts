@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from 'bun:test'
 import type { Runtime } from '../../../../src/cosi/runtime.ts'
+import { applyConfiguration } from '../../../../src/os/config/api/apply.ts'
 import { configMethods } from '../../../../src/os/config/api/config-service.ts'
 import { ConfigApply } from '../../../../src/os/config/apply/config-apply.ts'
 import { acquireConfig } from '../../../../src/os/config/controllers/acquire.ts'
@@ -17,6 +18,10 @@ import { HostnameSpec } from '../../../../src/os/network/resources/hostname.ts'
 import { configKernelParams } from '../../../../src/os/runtime/controllers/kernel-param.ts'
 import { KernelParamSpec } from '../../../../src/os/runtime/resources/kernel-param.ts'
 import { MaintenanceServiceRequest } from '../../../../src/os/runtime/resources/maintenance-service.ts'
+import { decode, encode } from '../../../../src/rpc/codec.ts'
+import { machine as machineEnums } from '../../../../src/rpc/enums.ts'
+import { methodShape } from '../../../../src/rpc/schema.ts'
+import { unfilled } from '../../../interop/always-filled.ts'
 import { config, machineInMemory } from '../machine.ts'
 
 const first = config('worker')
@@ -307,6 +312,32 @@ test('what was in force is shown in a dry run to administrators only', async () 
   for (const options of [{ by: { ...administrator, roles: ['os:reader'] } }, {}])
     expect(await of(options)).toStartWith('Dry run: the configuration would be applied without a reboot.\nWhat will happen')
 })
+
+test.each(['machine.MachineService/ApplyConfiguration', 'ichor.v1.ConfigService/Apply', 'ichor.v1.ConfigService/Restore'] as const)(
+  '%s shows values in a dry run to administrators only',
+  async (path) => {
+    const { runtime, service } = machine({ [statePath]: first })
+    await runtime.settled()
+    // The second configuration is in the history, the first in force.
+    await service.apply(second, 'auto', { by: administrator })
+    await service.restore(1, 'auto')
+    const { request: requestType, reply: replyType } = methodShape(path)
+    const { handle } = [applyConfiguration(service), ...configMethods(service)].find((method) => method.path === path)!
+    const { AUTO: mode } = machineEnums.ApplyConfigurationRequest.Mode
+    const which = path.endsWith('Restore') ? { id: 2 } : { data: Buffer.from(second) }
+    const of = async (role: string) => {
+      const request = decode(requestType, encode(requestType, { ...which, mode, dryRun: true }))
+      const reply = await handle(request as never, { roles: new Set([role]), peer: '10.0.0.9', metadata: {} } as never)
+      const sent = decode(replyType, encode(replyType, reply as object))
+      if (path.startsWith('machine.')) expect(unfilled(path, [sent])).toEqual([])
+      return JSON.stringify(sent)
+    }
+    expect(await of('os:admin')).toContain('machine.sysctls')
+    const shown = await of('os:reader')
+    expect(shown).toContain('Dry run: ')
+    expect(shown).not.toContain('machine.sysctls')
+  },
+)
 
 test.each([
   ['machine.type', config('controlplane')],
