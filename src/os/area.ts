@@ -15,6 +15,7 @@ import type { OwnImages } from './cri/image-table.ts'
 import type { Kernel } from './kernel.ts'
 import type { Sequencer } from './lifecycle/sequencer.ts'
 import type { NetworkOf } from './network/sockets.ts'
+import type { ApidPlace } from './runtime/apid-place.ts'
 import type { Events } from './runtime/events.ts'
 import type { LastProblem } from './runtime/last-problem.ts'
 import type { Calls } from './telemetry/calls.ts'
@@ -54,6 +55,8 @@ export interface Machine {
   readonly supervisor: Supervisor
   /** The lowest OOM score this machine may set; -1000 where there is no restriction. */
   readonly oomFloor: number
+  /** Where apid runs. */
+  readonly apidPlace: ApidPlace
   /** Starts a program of the image; the reaper recognizes such children as init's own. */
   readonly spawn: Spawn
   /** The most recent problem, for the console. */

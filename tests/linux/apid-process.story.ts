@@ -24,6 +24,7 @@ import { oomScoreAdjustment } from '../../src/linux/process/process.ts'
 import type { Machine } from '../../src/os/area.ts'
 import { namespaces } from '../../src/os/namespaces.ts'
 import { NodeAddress } from '../../src/os/network/resources/node-address.ts'
+import { ApidPlace } from '../../src/os/runtime/apid-place.ts'
 import { APIServiceConfig } from '../../src/os/runtime/resources/api-service-config.ts'
 import { apidService } from '../../src/os/runtime/services/apid.ts'
 import { ApiCertificate } from '../../src/os/secrets/resources/api-certificate.ts'
@@ -98,7 +99,12 @@ beforeAll(async () => {
       { methods: stateMethods(apidAccess, 'anyone'), store, log: silent },
     ),
   )
-  const machine = { kernel: { mode: 'metal', files }, spawn: spawnHere, supervisor } as unknown as Machine
+  const machine = {
+    kernel: { mode: 'metal', files },
+    spawn: spawnHere,
+    supervisor,
+    apidPlace: new ApidPlace(supervisor, silent),
+  } as unknown as Machine
   const { health: _, ...definition } = apidService(machine)
   supervisor.load({ ...definition, cgroup: `${group}/apid` })
   supervisor.start('apid')

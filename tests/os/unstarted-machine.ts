@@ -9,6 +9,7 @@ import { ConfigApply } from '../../src/os/config/apply/config-apply.ts'
 import { OwnImages } from '../../src/os/cri/image-table.ts'
 import type { Kernel, Mode } from '../../src/os/kernel.ts'
 import { Sequencer } from '../../src/os/lifecycle/sequencer.ts'
+import { ApidPlace } from '../../src/os/runtime/apid-place.ts'
 import { Events } from '../../src/os/runtime/events.ts'
 import { LastProblem } from '../../src/os/runtime/last-problem.ts'
 import { AuditLog } from '../../src/os/telemetry/audit/audit-log.ts'
@@ -21,14 +22,16 @@ export function unstartedMachine(mode: Mode): Machine {
   const store = new Store()
   const runtime = new Runtime(store, { log: silent })
   const events = new Events()
+  const supervisor = new Supervisor({ store })
   return {
     kernel,
     store,
     runtime,
     log: silent,
     clock: systemClock,
-    supervisor: new Supervisor({ store }),
+    supervisor,
     oomFloor: -1000,
+    apidPlace: new ApidPlace(supervisor, silent),
     problem: new LastProblem(),
     events,
     sequencer: new Sequencer(events, silent),

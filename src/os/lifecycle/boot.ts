@@ -5,7 +5,6 @@ import { VolumeStatus } from '../block/resources/volume-status.ts'
 import { declared, find } from '../config/public.ts'
 import { MachineConfig } from '../config/resources/machine-config.ts'
 import { MachineType } from '../config/resources/machine-type.ts'
-import { containApid } from '../runtime/public.ts'
 import type { Phase, Task, TaskContext } from './sequencer.ts'
 import { startService } from './services.ts'
 import { lockModules } from './start/lock-modules.ts'
@@ -34,7 +33,7 @@ export const boot = (machine: Machine): Phase[] => [
       // Loading takes a while and delays nothing else.
       ...(machine.kernel.mode === 'container'
         ? []
-        : [lockModules(machine), { name: 'containApid', run: ({ signal }: TaskContext) => containApid(machine, signal) }]),
+        : [lockModules(machine), { name: 'containApid', run: ({ signal }: TaskContext) => machine.apidPlace.contain(signal) }]),
     ],
   },
 ]

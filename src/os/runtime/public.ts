@@ -1,7 +1,5 @@
 /** What other areas may use of this one besides its resources and documents. */
 
-// The boot sequence moves apid into its container.
-export { containApid } from './apid-place.ts'
 // The boot sequence gives the dashboard its terminal.
 export { dashboardTerminal } from './dashboard-terminal.ts'
 // The boot sequence locks the loader of modules.

@@ -15,6 +15,7 @@ import { PhaseLog } from '../../os/lifecycle/phase-log.ts'
 import { Sequencer } from '../../os/lifecycle/sequencer.ts'
 import { namespaces } from '../../os/namespaces.ts'
 import { clouds } from '../../os/network/platform/clouds.ts'
+import { ApidPlace } from '../../os/runtime/apid-place.ts'
 import { Events } from '../../os/runtime/events.ts'
 import { LastProblem } from '../../os/runtime/last-problem.ts'
 import { isVerbose } from '../../os/runtime/verbosity.ts'
@@ -72,6 +73,7 @@ export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFl
     clock,
     supervisor,
     oomFloor,
+    apidPlace: new ApidPlace(supervisor, log),
     problem,
     spawn,
     events,

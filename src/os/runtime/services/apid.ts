@@ -5,7 +5,6 @@ import { program } from '../../../supervise/runner/program.ts'
 import type { Machine } from '../../area.ts'
 import { bindMount, daemonEnvironment, hiddenMounts, serviceContainer, systemDaemon, systemRoot } from '../../cri/public.ts'
 import { ApiCertificate } from '../../secrets/resources/api-certificate.ts'
-import { isContainable } from '../apid-place.ts'
 import { APIServiceConfig } from '../resources/api-service-config.ts'
 
 const uid = 50
@@ -31,7 +30,7 @@ export const apidService = (machine: Machine): ServiceDefinition => ({
     for (const folder of sockets) machine.kernel.files.mkdirAll(folder)
   },
   runner(context) {
-    const start = machine.kernel.mode === 'container' || isContainable(machine) ? inContainer(machine) : asProcess(machine)
+    const start = machine.kernel.mode === 'container' || machine.apidPlace.isContainable() ? inContainer(machine) : asProcess(machine)
     return start(context)
   },
   health: { check: tcpProbe('127.0.0.1', port) },
