@@ -49,13 +49,13 @@ export class FrameReader {
     for (;;) {
       if (this.#wanted < 0) {
         const taken = Math.min(frameHeader - this.#headerSize, chunk.length - at)
-        const whole = taken === frameHeader
-        if (!whole) {
-          this.#header ??= Buffer.alloc(frameHeader)
-          chunk.copy(this.#header, this.#headerSize, at, at + taken)
-        }
         this.#headerSize += taken
-        if (this.#headerSize === frameHeader) this.#wanted = whole ? this.#length(chunk, at) : this.#length(this.#header!, 0)
+        if (taken === frameHeader) this.#wanted = this.#length(chunk, at)
+        else {
+          this.#header ??= Buffer.alloc(frameHeader)
+          chunk.copy(this.#header, this.#headerSize - taken, at, at + taken)
+          if (this.#headerSize === frameHeader) this.#wanted = this.#length(this.#header, 0)
+        }
         at += taken
         if (this.#wanted < 0) return
       }

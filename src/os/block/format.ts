@@ -39,7 +39,7 @@ function program(type: 'xfs' | 'ext4', label: string, size: number): string[] {
 
 const formatVfat = (block: Pick<Kernel['block'], 'openDevice'>, path: string, label: string, offset: number): Promise<void> =>
   withDevice(block, path, { ...known, write: true, exclusive: true }, async (device) => {
-    const serial = crypto.getRandomValues(new Uint32Array(1))[0]!
+    const [serial = 0] = crypto.getRandomValues(new Uint32Array(1))
     const { sectorSize } = device
     await formatFat(device, { label: label.slice(0, 11) || 'NO NAME', serial, sectorSize, hidden: Math.floor(offset / sectorSize) })
     await device.flush()

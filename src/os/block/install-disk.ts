@@ -42,12 +42,13 @@ export function chooseInstallDisk(all: readonly KnownDisk[], { disk, diskSelecto
   if (diskSelector && Object.values(diskSelector).some((value) => value !== undefined)) {
     const found = usable.filter(({ spec }) => fits(spec, diskSelector))
     const selector = JSON.stringify(diskSelector)
-    if (found.length === 0) return refuse(`choose install disk: no disk matches machine.install.diskSelector ${selector}`)
+    const [only] = found
+    if (!only) return refuse(`choose install disk: no disk matches machine.install.diskSelector ${selector}`)
     if (found.length > 1)
       return refuse(
         `choose install disk: ${found.map(({ spec }) => spec.dev_path).join(' and ')} match machine.install.diskSelector ${selector}, make it match one`,
       )
-    return found[0]!
+    return only
   }
   if (!disk) return refuse('choose install disk: the configuration names none, set machine.install.disk or diskSelector')
   const found = disks.find(({ id, spec }) => spec.dev_path === disk || id === disk || spec.symlinks?.includes(disk))

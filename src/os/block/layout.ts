@@ -137,8 +137,10 @@ export async function layOutDisk(
     return planned
   })
   await block.syncPartitions(path, kernelView(planned.table))
-  for (const [index, { format: wanted }] of plan.partitions.entries())
-    if (wanted) await format(machine, planned.partitions[index]!.device, wanted, planned.partitions[index])
+  for (const [index, partition] of planned.partitions.entries()) {
+    const wanted = plan.partitions[index]?.format
+    if (wanted) await format(machine, partition.device, wanted, partition)
+  }
   return planned.partitions
 }
 

@@ -93,7 +93,7 @@ export class ConfigState {
   /** Milliseconds until `tick` is due. */
   nextTick(): number | undefined {
     const left = this.left()
-    return left === undefined || this.state === 'try' ? left : Math.min(left, noteInterval(this.#running!.trial))
+    return left === undefined || !this.#running || this.state === 'try' ? left : Math.min(left, noteInterval(this.#running.trial))
   }
 
   /** Calls back whenever a trial starts. */

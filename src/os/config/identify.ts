@@ -34,8 +34,9 @@ export function identify(document: YamlDocument, lines?: Stream['lines']): Ident
   if (!kind) {
     if (map.items.some((pair) => legacyKeys.includes(keyOf(pair)))) return { kind: V1Alpha1, label: V1Alpha1.kind }
     const [first] = map.items
-    const guess = first ? nearest(keyOf(first), [...legacyKeys, 'kind', 'apiVersion']) : undefined
-    const hint = guess ? `; did you mean ${JSON.stringify(guess)} instead of ${JSON.stringify(keyOf(first!))}?` : ''
+    const key = first ? keyOf(first) : ''
+    const guess = first ? nearest(key, [...legacyKeys, 'kind', 'apiVersion']) : undefined
+    const hint = guess ? `; did you mean ${JSON.stringify(guess)} instead of ${JSON.stringify(key)}?` : ''
     return refuse(`a document needs "machine" and "cluster", or "apiVersion" and "kind"${hint}`)
   }
   const found = documentKinds.get(kind)

@@ -66,9 +66,10 @@ function listed(container: Container, task: Process | undefined, namespace: stri
   const { labels } = container
   const spec = specOf(container)
   const running = task?.status === RUNNING
-  const pod = labels['io.kubernetes.pod.name'] && `${labels['io.kubernetes.pod.namespace']}/${labels['io.kubernetes.pod.name']}`
+  const podName = labels['io.kubernetes.pod.name']
+  const pod = podName && `${labels['io.kubernetes.pod.namespace']}/${podName}`
   const sandbox = labels['io.cri-containerd.kind'] === 'sandbox'
-  const name = labels['io.kubernetes.container.name'] ?? (pod ? labels['io.kubernetes.pod.name']! : container.id)
+  const name = labels['io.kubernetes.container.name'] ?? (podName || container.id)
   return {
     namespace,
     id: !pod ? container.id : sandbox ? pod : `${pod}:${name}:${container.id.slice(0, 12)}`,

@@ -206,8 +206,9 @@ function keepAlive(channel: Channel, lease: string, granted: number, lost: Abort
 function following(prefix: Uint8Array): Uint8Array {
   const end = Buffer.from(prefix)
   for (let i = end.length - 1; i >= 0; i--) {
-    if (end[i]! === 0xff) continue
-    end[i]!++
+    const last = end.readUInt8(i)
+    if (last === 0xff) continue
+    end.writeUInt8(last + 1, i)
     return end.subarray(0, i + 1)
   }
   return Buffer.of(0)

@@ -224,8 +224,7 @@ const relay = {
   },
   drain(socket: Socket<Side>) {
     const { waiting, peer } = socket.data
-    while (waiting.length > 0) {
-      const bytes = waiting[0]!
+    for (let bytes = waiting[0]; bytes; bytes = waiting[0]) {
       const taken = socket.write(bytes)
       if (taken < 0) {
         peer?.terminate()

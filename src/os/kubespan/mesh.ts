@@ -30,10 +30,11 @@ export function clusterNetwork(clusterId: string, of: number): Uint8Array {
 /** Address and network of a machine in the mesh: the cluster's network with the hardware address as EUI-64 (RFC 4291 appendix A). */
 export function meshAddress(clusterId: string, hardwareAddress: string): { address: string; subnet: string } {
   const mac = parseMac(hardwareAddress)
+  const [first = 0, ...rest] = mac ?? []
   if (mac?.length !== 6) throw new RangeError(`"${hardwareAddress}" is not a hardware address of six bytes`)
   const bytes = clusterNetwork(clusterId, purpose.kubespan)
   const subnet = `${formatIp(bytes)}/64`
-  bytes.set([mac[0]! ^ 2, mac[1]!, mac[2]!, 0xff, 0xfe, mac[3]!, mac[4]!, mac[5]!], 8)
+  bytes.set([first ^ 2, ...rest.slice(0, 2), 0xff, 0xfe, ...rest.slice(2)], 8)
   return { address: `${formatIp(bytes)}/128`, subnet }
 }
 

@@ -128,8 +128,9 @@ export class PeerTracker {
   }
 
   #next(kept: Kept, now: number, wall: number): void {
-    if (kept.endpoints.length === 0) return // without endpoints the peer must connect to us
-    this.#try(kept, kept.endpoints[(kept.endpoints.indexOf(kept.tried) + 1) % kept.endpoints.length]!, now, wall)
+    const endpoint = kept.endpoints[(kept.endpoints.indexOf(kept.tried) + 1) % kept.endpoints.length]
+    // Without endpoints the peer must connect to us.
+    if (endpoint !== undefined) this.#try(kept, endpoint, now, wall)
   }
 
   #try(kept: Kept, endpoint: string, now: number, wall: number): void {

@@ -33,9 +33,9 @@ function labelsOf(store: Store, mode: Mode): readonly string[] {
   const disk = store.get(SystemDisk, 'system-disk')?.spec.diskID
   return store
     .list(DiscoveredVolume)
-    .filter(({ spec }) => disk && spec.parent === disk && spec.partition_label)
+    .filter(({ spec }) => disk && spec.parent === disk)
     .sort((a, b) => (a.spec.partition_index ?? 0) - (b.spec.partition_index ?? 0))
-    .map(({ spec }) => spec.partition_label!)
+    .flatMap(({ spec }) => spec.partition_label || [])
 }
 
 function userDisk(store: Store, mode: Mode, name: string): string {

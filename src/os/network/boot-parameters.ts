@@ -96,7 +96,8 @@ function readAddressing(value: string, spoken: { hostname?: string; servers: str
   if (none.has(value)) return undefined
   if (automatic.has(value)) return { device: '', dhcp: true }
   const parts = fields(value)
-  if (parts.length === 2 && automatic.has(parts[1]!)) return { device: parts[0]!, dhcp: true }
+  const [link = '', method = ''] = parts
+  if (parts.length === 2 && automatic.has(method)) return { device: link, dhcp: true }
   if (parts.length === 1 && !parseIp(unbracketed(value))) throw new Error('expected "dhcp", "LINK:dhcp" or an address')
   const [client = '', , gateway = '', mask = '', hostname = '', device = '', autoconf = '', ...servers] = parts
   if (autoconf !== '' && !automatic.has(autoconf) && !none.has(autoconf))

@@ -51,8 +51,8 @@ export class Events {
   /** The most recent event of a type that matches. */
   last(type: string, pleases: (payload: Readonly<Record<string, unknown>>) => boolean = () => true): MachineEvent | undefined {
     for (let at = this.#next - 1; at >= this.#oldest; at--) {
-      const event = this.#ring[at % capacity]!
-      if (event.type === type && pleases(event.payload)) return event
+      const event = this.#ring[at % capacity]
+      if (event?.type === type && pleases(event.payload)) return event
     }
     return undefined
   }
@@ -68,9 +68,9 @@ export class Events {
       while (!signal.aborted) {
         if (position < this.#next) {
           if (position < this.#oldest) throw new Error(`read events: the reader is ${this.#next - position} events behind, start again`)
-          const event = this.#ring[position % capacity]!
+          const event = this.#ring[position % capacity]
           position++
-          if (!from.actorId || event.actorId === from.actorId) yield event
+          if (event && (!from.actorId || event.actorId === from.actorId)) yield event
           continue
         }
         const { promise, resolve } = Promise.withResolvers<void>()
@@ -98,7 +98,10 @@ export class Events {
   }
 
   #first(pleases: (event: MachineEvent) => boolean): number {
-    for (let at = this.#oldest; at < this.#next; at++) if (pleases(this.#ring[at % capacity]!)) return at
+    for (let at = this.#oldest; at < this.#next; at++) {
+      const event = this.#ring[at % capacity]
+      if (event && pleases(event)) return at
+    }
     return this.#next
   }
 }

@@ -125,7 +125,7 @@ function clipped(headers: Headers): Headers {
   let room: number = accessLimits.line
   for (const name of Object.keys(headers).sort()) {
     if (!used.has(name) && (room <= 0 || !isShown(name))) continue
-    const value = headers[name]!
+    const value = headers[name] ?? ''
     const text = typeof value === 'string' ? value : value.join(',')
     kept[name] = detached(text.slice(0, accessLimits.value))
     if (isShown(name)) room -= name.length + kept[name].length

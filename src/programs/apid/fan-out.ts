@@ -28,11 +28,12 @@ export async function gather(caller: Stream, backends: readonly Backend[], shape
       await messagesOf(caller, call, async (message) => {
         messages.push(message)
       })
-      if (messages.length !== 1) throw new RpcError('Internal', `${messages.length} replies to a call that has one`)
-      replies.set(backend, markReply(messages[0]!, backend.node))
+      const [reply] = messages
+      if (!reply || messages.length !== 1) throw new RpcError('Internal', `${messages.length} replies to a call that has one`)
+      replies.set(backend, markReply(reply, backend.node))
       // They wait for those of other nodes, at the expense of the caller.
-      kept += messages[0]!.length
-      caller.charge(messages[0]!.length)
+      kept += reply.length
+      caller.charge(reply.length)
     },
     failed: async (backend, error) => {
       replies.set(backend, failedReply(backend.node, error))
@@ -77,20 +78,26 @@ async function each(
     for (const call of calls) call.reset()
   })
   const request = shape.clientStreams ? undefined : await wholeRequest(caller, shape.requestLimit, clock)
-  const opened = backends.map(async (backend) => {
+  const open = async (backend: Backend) => {
     const session = await backend.upstream.connection()
     if (caller.closed) throw new RpcError('Canceled', 'the caller is gone')
     const call = session.request(backend.headers)
     calls.add(call)
     if (request) call.end(request)
     return call
-  })
-  const sent = request ? undefined : broadcast(caller, opened)
+  }
+  const opened = backends.map((backend) => ({ backend, opening: open(backend) }))
+  const sent = request
+    ? undefined
+    : broadcast(
+        caller,
+        opened.map(({ opening }) => opening),
+      )
   await Promise.all(
-    backends.map(async (backend, at) => {
+    opened.map(async ({ backend, opening }) => {
       let call: Stream | undefined
       try {
-        call = await opened[at]!
+        call = await opening
         await answer(call, backend)
         calls.delete(call)
       } catch (error) {

@@ -9,6 +9,7 @@ import type { Logger } from '../../cosi/log.ts'
 import { tlsKey } from '../../pki/key.ts'
 import { connect } from '../../rpc/client/channel.ts'
 import { type FollowOptions, follow } from '../../rpc/client/follow.ts'
+import { addressOnly } from '../../wire/prefix.ts'
 
 /** A certificate (chain) and its key, in PEM. */
 export interface KeyPair {
@@ -89,13 +90,14 @@ export async function* watchIdentity(socket: string, log: Logger, signal: AbortS
 /** The identity that these resources describe; undefined while the server's certificate is missing. */
 export function identityOf(spec: CertificatesSpec, addresses: readonly string[]): Identity | undefined {
   if (!spec.server?.crt || !spec.server.key) return undefined
-  const names = ['localhost', '127.0.0.1', '::1', os.hostname(), os.hostname().split('.')[0]!]
+  const [short = ''] = os.hostname().split('.')
+  const names = ['localhost', '127.0.0.1', '::1', os.hostname(), short]
   return {
     server: keyPair(spec.server),
     ...(spec.client?.crt && { client: keyPair(spec.client) }),
     authorities: (spec.acceptedCAs ?? []).map(({ crt }) => text(crt)).join('\n'),
     maintenance: spec.skipVerifyingClientCert ?? false,
-    own: new Set([...names, ...addresses.map((address) => address.split('/')[0]!)].map((name) => name.toLowerCase())),
+    own: new Set([...names, ...addresses.map(addressOnly)].map((name) => name.toLowerCase())),
   }
 }
 

@@ -55,7 +55,10 @@ function check(target: string, reach: Reach): void {
 /** What of a call's headers goes on, and as whom. */
 export function forwardedHeaders(headers: Headers, client: Client, remote: boolean): Headers {
   const out: Headers = { ':method': 'POST', ':scheme': 'http', ':path': String(headers[':path']), ':authority': 'localhost' }
-  for (const name in headers) if (!dropped.has(name) && !name.startsWith(':')) out[name] = headers[name]!
+  for (const name in headers) {
+    const value = headers[name]
+    if (value !== undefined && !dropped.has(name) && !name.startsWith(':')) out[name] = value
+  }
   const named = client.impersonator ? values(headers['talos-role']) : client.roles
   const roles = allRoles.filter((role) => named.includes(role))
   if (roles.length > 0) out['talos-role'] = roles as string[]

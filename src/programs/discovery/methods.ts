@@ -99,7 +99,8 @@ export function addressBytes(peer: string): Uint8Array {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(host)?.[1] ?? host
   if (net.isIPv4(mapped)) return Uint8Array.from(mapped.split('.').map(Number))
   if (!net.isIPv6(host)) return new Uint8Array()
-  const [left = '', right] = host.split('%')[0]!.split('::')
+  const [unscoped = ''] = host.split('%')
+  const [left = '', right] = unscoped.split('::')
   const groups = (text: string) => text.split(':').filter((group) => group !== '')
   const head = groups(left)
   const tail = right === undefined ? [] : groups(right)

@@ -167,8 +167,11 @@ export class Registry {
     const held = count([...this.#clusters.values()].map((cluster) => cluster.from))
     const greedy = greedierThan(from, held)
     if (greedy === undefined) throw new RegistryError('full', `${limits.clusters} clusters are kept already`)
-    const [first, ...others] = [...this.#clusters].filter(([, cluster]) => cluster.from === greedy)
-    const [clusterId, cluster] = others.reduce((oldest, next) => (next[1].updated < oldest[1].updated ? next : oldest), first!)
+    const [oldest] = [...this.#clusters]
+      .filter(([, cluster]) => cluster.from === greedy)
+      .sort(([, one], [, other]) => one.updated - other.updated)
+    if (!oldest) return
+    const [clusterId, cluster] = oldest
     for (const id of [...cluster.affiliates.keys()]) this.remove(clusterId, id)
     this.#clusters.delete(clusterId)
   }
@@ -182,9 +185,8 @@ export class Registry {
       throw new RegistryError('full', `your address watches ${limits.awaitedByOne} clusters without members already`)
     if (this.#watchers.has(clusterId) || awaited.length < limits.awaited) return
     const greedy = greedierThan(from, held)
-    const [oldest] = awaited.find(([, watchers]) => [...watchers].some((watcher) => watcher.from === greedy)) ?? []
-    if (oldest === undefined) throw new RegistryError('full', `${limits.awaited} clusters without members are watched already`)
-    const ended = this.#watchers.get(oldest)!
+    const [oldest, ended] = awaited.find(([, watchers]) => [...watchers].some((watcher) => watcher.from === greedy)) ?? []
+    if (oldest === undefined || !ended) throw new RegistryError('full', `${limits.awaited} clusters without members are watched already`)
     this.#watchers.delete(oldest)
     for (const watcher of ended) watcher.ended(new RegistryError('full', 'your address watches the most clusters without members'))
   }

@@ -35,8 +35,8 @@ function forwardTcp(spec: Forward): Promise<Forwarding> {
     client.on('error', () => client.destroy())
     const targets = spec.targets()
     const first = turn++
-    for (let i = 0; i < targets.length; i++) {
-      const target = targets[(first + i) % targets.length]!
+    const start = first % Math.max(1, targets.length)
+    for (const target of [...targets.slice(start), ...targets.slice(0, start)]) {
       const upstream = await dial(target.address, target.port)
       if (!upstream) continue
       if (client.destroyed) return upstream.destroy()
@@ -105,7 +105,8 @@ function forwardUdp(spec: Forward): Promise<Forwarding> {
     const key = `${from.address} ${from.port}`
     let flow = flows.get(key)
     if (!flow) {
-      if (flows.size >= UDP_FLOWS) drop(flows.keys().next().value!)
+      const [oldest] = flows.keys()
+      if (oldest !== undefined && flows.size >= UDP_FLOWS) drop(oldest)
       const socket = dgram.createSocket(net.isIPv6(target.address) ? 'udp6' : 'udp4')
       socket.on('message', (answer) => server.send(answer, from.port, from.address))
       socket.on('error', () => drop(key))

@@ -47,7 +47,8 @@ class GrantedRoles {
   constructor(readonly allowed: readonly Role[]) {}
 
   of(claimed: readonly string[]): ReadonlySet<Role> {
-    const key = claimed.length === 1 ? claimed[0]! : claimed.join()
+    const [first = ''] = claimed
+    const key = claimed.length <= 1 ? first : claimed.join()
     const known = this.#sets.get(key)
     if (known) return known
     const roles = new Set(this.allowed.filter((role) => claimed.includes(role)))

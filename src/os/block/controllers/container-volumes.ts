@@ -21,14 +21,14 @@ export const observeContainerVolumes = ({
     inputs: {},
     outputs: { status: exclusive(VolumeStatus) },
     reconcile({ status }) {
-      const path = (id: string): string => {
-        const { parent, target } = all[id]!
-        return parent ? `${path(parent)}/${target}` : target
+      const path = ({ parent, target }: Folder): string => {
+        const above = parent && all[parent]
+        return above ? `${path(above)}/${target}` : target
       }
       for (const [id, folder] of Object.entries(all)) {
         const { mode = 0, uid } = folder
-        files.mkdirAll(path(id), { mode })
-        if (uid !== undefined) files.chown(path(id), uid, uid)
+        files.mkdirAll(path(folder), { mode })
+        if (uid !== undefined) files.chown(path(folder), uid, uid)
         status.put(id, { phase: 'ready', type: 'directory', mountSpec: folderMount(folder) }, { labels })
       }
       if (!files.lstatIfThere(run.link)) files.symlink(run.to, run.link)

@@ -88,9 +88,8 @@ export const mountVolumes = (machine: Pick<Machine, 'spawn'> & { kernel: Pick<Ke
 function undo(mounted: Map<string, Mounted>, stays: (id: string) => boolean, requests: ReadonlyMap<string, Request>, log: Logger): void {
   const going = new Set([...mounted.keys()].filter((id) => !stays(id)))
   for (const id of mounted.keys()) if (going.has(requests.get(id)?.parentID ?? '')) going.add(id)
-  for (const id of [...mounted.keys()].reverse()) {
+  for (const [id, { filesystem, undo }] of [...mounted].reverse()) {
     if (!going.has(id)) continue
-    const { filesystem, undo } = mounted.get(id)!
     undo()
     mounted.delete(id)
     log[filesystem === 'none' ? 'debug' : 'info']('volume unmounted', { volume: id })

@@ -32,7 +32,7 @@ export const configVolumes: Controller = defineController({
       requestMount(id, { readOnly: false, disableAccessTime: false, secure: false })
     }
     for (const made of userVolumes(read)) {
-      volume.put(made.id, made.config, { labels: { [`talos.dev/${kinds[made.id[0]!]}-volume`]: '' } })
+      volume.put(made.id, made.config, { labels: { [`talos.dev/${kinds[made.id.charAt(0)]}-volume`]: '' } })
       if (made.mount) requestMount(made.id, made.mount)
     }
   },

@@ -22,8 +22,9 @@ export const healthCheck = serverStream(
   'cluster.ClusterService/HealthCheck',
   readers,
   async function* ({ waitTimeout, clusterInfo }, { store, signal }) {
-    const named = (clusterInfo?.controlPlaneNodes.length ?? 0) > 0
-    const members = named ? { controlPlanes: clusterInfo!.controlPlaneNodes, workers: clusterInfo!.workerNodes } : known(store)
+    const members = clusterInfo?.controlPlaneNodes.length
+      ? { controlPlanes: clusterInfo.controlPlaneNodes, workers: clusterInfo.workerNodes }
+      : known(store)
     if (members.controlPlanes.length === 0) throw new RpcError('FailedPrecondition', 'health check: this node knows no control plane yet')
     const view = viewOf(store, members, clusterInfo?.forceEndpoint ?? '')
     const timeout = waitTimeout ? toMilliseconds(waitTimeout) : defaultTimeout

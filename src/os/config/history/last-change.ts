@@ -21,8 +21,8 @@ export function lastChangeOf(path: string, history: Pick<ConfigHistory, 'list'>,
   const last = entries.findLastIndex(({ text }) => text === inForce)
   const taken = entries.slice(0, last + 1).filter(({ outcome }, index) => outcome !== 'reverted' || index === last)
   for (let at = taken.length - 1; at > 0; at--) {
-    const [entry, before] = [taken[at]!, taken[at - 1]!]
-    if (entry.text === before.text || !changes(before.text, entry.text, path)) continue
+    const [before, entry] = taken.slice(at - 1, at + 1)
+    if (!entry || !before || entry.text === before.text || !changes(before.text, entry.text, path)) continue
     return { id: entry.id, time: entry.time, by: entry.by, mode: entry.mode, previous: before.id }
   }
   return undefined

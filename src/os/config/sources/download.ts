@@ -48,7 +48,8 @@ async function hasAddress(store: Store, signal: AbortSignal): Promise<boolean> {
 
 function reason(error: unknown): string {
   const { code, message } = error as { code?: string; message?: string }
-  return (message ?? code ?? String(error)).split('\n')[0]!
+  const [line = ''] = (message ?? code ?? String(error)).split('\n')
+  return line
 }
 
 /** The part of a URL that may be logged. */

@@ -48,21 +48,21 @@ export function variablesOf(address: string): string[] {
 /** Fills in all variables of the URL; waits for unknown values. Throws a one-line error that names them on timeout. */
 export async function fillVariables(address: string, store: Store, signal: AbortSignal): Promise<string> {
   const names = variablesOf(address)
-  const unknown = () => names.filter((name) => !variables[name]!.read(store))
+  const unknown = () => names.filter((name) => !variables[name]?.read(store))
   await known(names, unknown, store, signal)
   const missing = unknown()
   if (missing.length > 0) {
-    const missingNames = missing.map((name) => `"\${${name}}" (${variables[name]!.means})`).join(', ')
+    const missingNames = missing.map((name) => `"\${${name}}" (${variables[name]?.means})`).join(', ')
     throw new Error(`fill in "${address}": nothing known for ${missingNames}`)
   }
-  return explicit(address).replaceAll(pattern, (_, name: string) => encodeURIComponent(variables[name.toLowerCase()]!.read(store)!))
+  return explicit(address).replaceAll(pattern, (_, name: string) => encodeURIComponent(variables[name.toLowerCase()]?.read(store) ?? ''))
 }
 
 /** Waits until all values are known, or until the timeout. */
 function known(names: readonly string[], unknown: () => string[], store: Store, signal: AbortSignal): Promise<void> {
   if (unknown().length === 0 || signal.aborted) return Promise.resolve()
   const { promise, resolve } = Promise.withResolvers<void>()
-  const types = new Set(names.map((name) => variables[name]!.from))
+  const types = new Set(names.flatMap((name) => variables[name]?.from ?? []))
   const stops = [...types].map((type) => store.subscribe(type, () => unknown().length === 0 && resolve()))
   const onAbort = () => resolve()
   signal.addEventListener('abort', onAbort)

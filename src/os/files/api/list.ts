@@ -122,13 +122,18 @@ async function* usage(files: Kernel['files'], root: string, { levels, all, thres
     error !== '' ||
     ((levels <= 0 || at < levels) && (directory || all) && (threshold === 0 || (threshold > 0 ? size >= threshold : size <= -threshold)))
   const reply = ({ path, relative, size, error }: Node) => ({ name: path, relativeName: relative || nameOf(root, rootStats), size, error })
-  let rootStats: Stats | undefined
-  for await (const { path, relative, depth: at, stats, error } of files.walk(root)) {
-    while (open.length > 0 && open.at(-1)!.depth >= at) {
-      const done = open.pop()!
-      if (open.length > 0) open.at(-1)!.size += done.size
+  /** Ends the open folders from a depth on; each adds to the one it is in. */
+  const closed = function* (depth: number) {
+    for (let done = open.at(-1); done && done.depth >= depth; done = open.at(-1)) {
+      open.pop()
+      const outer = open.at(-1)
+      if (outer) outer.size += done.size
       if (shown(done)) yield reply(done)
     }
+  }
+  let rootStats: Stats | undefined
+  for await (const { path, relative, depth: at, stats, error } of files.walk(root)) {
+    yield* closed(at)
     if (relative === '') rootStats = stats
     const key = stats ? `${stats.dev}:${stats.ino}` : ''
     const again = stats !== undefined && stats.nlink > 1 && !stats.isDirectory() && counted.has(key)
@@ -143,9 +148,5 @@ async function* usage(files: Kernel['files'], root: string, { levels, all, thres
       error: error?.message ?? '',
     })
   }
-  while (open.length > 0) {
-    const done = open.pop()!
-    if (open.length > 0) open.at(-1)!.size += done.size
-    if (shown(done)) yield reply(done)
-  }
+  yield* closed(0)
 }

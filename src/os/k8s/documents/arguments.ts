@@ -20,7 +20,7 @@ interface Component {
 export function argumentRules(program: Program, component: Component | undefined, report: Reporter, path: Path): void {
   const own = versionInside(program)
   const known = sameRelease(program, component?.image)
-  const flags = settings().flags.get(program)!
+  const flags = settings().flags.get(program) ?? new Map<string, string>()
   for (const [key, value] of Object.entries(component?.extraArgs ?? {})) {
     const at = [...path, 'extraArgs', key]
     if (ownFlags[program]?.includes(flagOf(program, key))) {
@@ -34,12 +34,13 @@ export function argumentRules(program: Program, component: Component | undefined
   }
 }
 
-const versionInside = (program: Program) => settings().versions.get(program === 'etcd' ? 'etcd' : 'kubernetes')!
+const versionInside = (program: Program) => settings().versions.get(program === 'etcd' ? 'etcd' : 'kubernetes') ?? ''
 
 /** Whether an image has the same release of a program as this build, as far as its tag shows; no image means the built-in one. */
 export function sameRelease(program: Program, image: string | undefined): boolean {
   if (!image) return true
-  const tag = /:([^/:]+)$/.exec(image.split('@')[0]!)?.[1] ?? ''
+  const [name = ''] = image.split('@')
+  const tag = /:([^/:]+)$/.exec(name)?.[1] ?? ''
   return tag.replace(/^v/, '').split('-')[0] === versionInside(program)
 }
 
@@ -73,9 +74,10 @@ function fits(type: string, value: string): boolean {
 
 function inRange(value: string, signed: boolean, bits: number): boolean {
   const match = /^([+-]?)(0x[0-9a-f]+|0b[01]+|0o?[0-7]+|[1-9]\d*|0)$/i.exec(value.replaceAll('_', ''))
-  if (!match || (match[1] && !signed)) return false
-  const digits = match[2]!.replace(/^0(?=[0-7])/, '0o')
-  const amount = match[1] === '-' ? -BigInt(digits) : BigInt(digits)
+  const [, sign, written = ''] = match ?? []
+  if (!match || (sign && !signed)) return false
+  const digits = written.replace(/^0(?=[0-7])/, '0o')
+  const amount = sign === '-' ? -BigInt(digits) : BigInt(digits)
   const [least, most] = signed ? [-(2n ** BigInt(bits - 1)), 2n ** BigInt(bits - 1) - 1n] : [0n, 2n ** BigInt(bits) - 1n]
   return amount >= least && amount <= most
 }
@@ -90,7 +92,7 @@ function wanted(type: string): string {
 function gateProblem(value: string): string | undefined {
   for (const pair of value.split(',').filter((each) => each.trim() !== '')) {
     const [name = '', on] = pair.trim().split('=')
-    const gate = name.split(':').at(-1)!.trim()
+    const gate = name.slice(name.lastIndexOf(':') + 1).trim()
     const problem =
       featureGateProblem(gate) ??
       (words.has(on?.trim() ?? '') ? undefined : `${JSON.stringify(pair)} is not the "Name=true" of a feature gate`)

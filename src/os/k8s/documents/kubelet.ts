@@ -125,13 +125,14 @@ export function machineNodeRules(machine: v.InferOutput<typeof machineNode>, rep
   if (size > 262144) report.error(['machine', 'nodeAnnotations'], `${size} bytes are more than the 262144 a node may have`)
   for (const [key, value] of Object.entries(nodeTaints)) {
     const parts = value.split(':')
-    const effect = parts.at(-1)!
+    const [first = ''] = parts
+    const effect = parts.at(-1) ?? ''
     const problem =
       qualifiedNameProblem(key) ??
       (parts.length > 2 || !['NoSchedule', 'PreferNoSchedule', 'NoExecute'].includes(effect)
         ? `${JSON.stringify(value)} is not an effect, NoSchedule, PreferNoSchedule or NoExecute, with an optional "value:" before it`
         : parts.length === 2
-          ? labelValueProblem(parts[0]!)
+          ? labelValueProblem(first)
           : undefined)
     if (problem) report.error(['machine', 'nodeTaints', key], problem)
   }

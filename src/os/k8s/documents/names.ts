@@ -6,10 +6,11 @@ const domain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*
 /** What is wrong with the key of a label, annotation or taint, if anything. */
 export function qualifiedNameProblem(key: string): string | undefined {
   const parts = key.split('/')
-  const bare = parts.at(-1)!
+  const [first = ''] = parts
+  const bare = parts.at(-1) ?? ''
   if (parts.length > 2) return `${JSON.stringify(key)} has more than one "/"`
-  if (parts.length === 2 && (!domain.test(parts[0]!) || parts[0]!.length > 253))
-    return `${JSON.stringify(parts[0])} is not a domain name of at most 253 characters`
+  if (parts.length === 2 && (!domain.test(first) || first.length > 253))
+    return `${JSON.stringify(first)} is not a domain name of at most 253 characters`
   if (bare.length > 63) return `${JSON.stringify(bare)} is longer than 63 characters`
   if (!name.test(bare))
     return `${JSON.stringify(bare)} may hold only letters, digits, "-", "_" and "." and begins and ends with a letter or digit`

@@ -55,8 +55,8 @@ function fields(lines: readonly string[], from: number): { fields: Map<string, F
   const depth = depthOf(lines[from] ?? '')
   const found = new Map<string, Field>()
   let at = from
-  while (at < lines.length && depthOf(lines[at]!) === depth) {
-    const [name = '', type = ''] = lines[at]!.trim().split(' ')
+  for (let line = lines[at]; line !== undefined && depthOf(line) === depth; line = lines[at]) {
+    const [name = '', type = ''] = line.trim().split(' ')
     at++
     if (depthOf(lines[at] ?? '') > depth) {
       const inside = fields(lines, at)

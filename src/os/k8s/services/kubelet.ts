@@ -18,7 +18,11 @@ function wait(store: StoreView): string[] {
 /** The kubelet: pods, volumes, the Node's status. */
 export const kubeletService = (machine: Machine): ServiceDefinition => {
   const { store, kernel, images } = machine
-  const specNow = (): Spec => store.get(KubeletSpec, 'kubelet')!.spec
+  const specNow = (): Spec => {
+    const resource = store.get(KubeletSpec, 'kubelet')
+    if (!resource) throw new Error('start the kubelet: it is not configured')
+    return resource.spec
+  }
   const nodeMounts = new NodeMounts(kernel)
   return {
     id: 'kubelet',

@@ -54,17 +54,17 @@ export const configPeers: Controller = defineController({
     })
     // First the nodes' own addresses, then the advertised networks.
     let taken = new PrefixSet()
-    const own = claims.map((claim) => {
-      const allowed = claim.own.without(taken)
+    const exclusive = claims.map((claim) => {
+      const free = claim.own.without(taken)
       taken = taken.with(claim.own)
-      return allowed
+      return { ...claim, free }
     })
-    for (const [index, { spec, kubespan, advertised, own: addresses }] of claims.entries()) {
+    for (const { spec, kubespan, advertised, own: addresses, free } of exclusive) {
       const node = spec.nodename ?? spec.hostname
       const beyond = advertised.without(addresses)
-      if (beyond.overlaps(taken) || own[index]!.networks().join() !== addresses.networks().join())
+      if (beyond.overlaps(taken) || free.networks().join() !== addresses.networks().join())
         log.warn('peers claim overlapping addresses', { node })
-      const allowed = own[index]!.with(beyond.without(taken))
+      const allowed = free.with(beyond.without(taken))
       taken = taken.with(beyond)
       peers.put(kubespan.publicKey, {
         address: addressOnly(kubespan.address),

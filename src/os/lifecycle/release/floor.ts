@@ -16,8 +16,8 @@ export function isOlder(version: string, than: string): boolean {
   const [one, other] = [numbersOf(version), numbersOf(than)]
   if (!other) return false
   if (!one) return true
-  const differing = one.findIndex((number, index) => number !== other[index])
-  return differing >= 0 && one[differing]! < other[differing]!
+  const [difference = 0] = one.map((number, index) => number - (other[index] ?? 0)).filter((each) => each !== 0)
+  return difference < 0
 }
 
 /** The floor of this node; undefined before any release was proven. */

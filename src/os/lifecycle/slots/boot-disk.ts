@@ -56,7 +56,7 @@ async function alone<T>(deps: BootDiskDependencies, work: (loader: BootLoader, r
   let partition: { label: string; device: string } | undefined
   try {
     const table = await readDiskTable(whole)
-    const found = (table?.partitions ?? []).map((each) => laidOut(disk, table!, each))
+    const found = table ? table.partitions.map((each) => laidOut(disk, table, each)) : []
     partition = found.find(({ label }) => label === 'BOOT') ?? found.find(({ label }) => label === 'EFI')
   } finally {
     await whole.close()

@@ -108,7 +108,7 @@ export function readExtension(query: Uint8Array): Extension | undefined {
     const record = readRecord(query, at)
     if (index >= before && record.type === 41) {
       const field = record.end - record.length - 6 // extended code, version and flags are where other records have their TTL
-      return { payload: Math.max(512, record.class), version: query[field + 1]!, flags: view.getUint16(field + 2) }
+      return { payload: Math.max(512, record.class), version: view.getUint8(field + 1), flags: view.getUint16(field + 2) }
     }
     at = record.end
   }
@@ -169,7 +169,7 @@ export function readQueryName(message: Uint8Array): { name: string; type: number
   const { end } = readQuestion(message)
   const labels: string[] = []
   let at = header
-  for (let length = message[at]!; length !== 0; length = message[at]!) {
+  for (let length = message[at]; length; length = message[at]) {
     if (length > 63) return undefined // a compression pointer: never used in a question
     labels.push(Buffer.from(message.subarray(at + 1, at + 1 + length)).toString('latin1'))
     at += length + 1
@@ -226,8 +226,8 @@ function readRecord(message: Uint8Array, offset: number): DnsRecord {
 
 /** The offset after a name. A compression pointer ends it (RFC 1035 §4.1.4). */
 function skipName(message: Uint8Array, offset: number): number {
-  for (let at = offset; at < message.length && at - offset <= longestName; ) {
-    const length = message[at]!
+  let at = offset
+  for (let length = message[at]; length !== undefined && at - offset <= longestName; length = message[at]) {
     if (length === 0) return at + 1
     if ((length & 0xc0) === 0xc0) {
       if (at + 2 > message.length) break

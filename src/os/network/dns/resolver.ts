@@ -181,8 +181,7 @@ const shownTo = (query: Buffer, end: number, kept: Kept, now: number): Buffer =>
 function copyTo(query: Buffer, end: number, answer: Buffer): Buffer {
   const copy = Buffer.allocUnsafe(answer.length)
   copy.set(answer)
-  copy[0] = query[0]!
-  copy[1] = query[1]!
+  query.copy(copy, 0, 0, 2)
   query.copy(copy, 12, 12, end)
   return copy
 }

@@ -154,4 +154,7 @@ function askTcp(server: string, query: Uint8Array, timeout: number): Promise<Buf
 
 const silent = (server: string, timeout: number) => new Error(`name server ${server}: no answer within ${Math.round(timeout)} ms`)
 
-const unguessable = (): number => crypto.getRandomValues(new Uint16Array(1))[0]!
+function unguessable(): number {
+  const [number = 0] = crypto.getRandomValues(new Uint16Array(1))
+  return number
+}

@@ -48,7 +48,7 @@ export const NetworkRuleConfig = defineDocument({
     const ranges = (portSelector?.ports ?? []).map(portRange).filter((range) => range !== undefined)
     if (ranges.length === 0) report.error(['portSelector', 'ports'], 'at least one port is required')
     const sorted = ranges.toSorted(([a], [b]) => a - b)
-    if (sorted.some(([low], index) => index > 0 && low <= sorted[index - 1]![1])) {
+    if (sorted.slice(1).some(([low], index) => low <= (sorted[index]?.[1] ?? 0))) {
       report.error(['portSelector', 'ports'], 'port ranges overlap')
     }
     for (const [index, { subnet }] of (ingress ?? []).entries()) {

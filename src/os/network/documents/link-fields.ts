@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import { cidr, described, flag, ip, listOf, needed, section, unsigned } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
+import { addressOnly } from '../../../wire/prefix.ts'
 
 /** A routing table: a number from 1 to 252, or one of the kernel's names. */
 export const routingTable = v.pipe(
@@ -69,4 +70,4 @@ export function requireName(name: string | undefined, report: Reporter): void {
   if (!name) report.error(['name'], 'a name is required')
 }
 
-const unspecified = (address: string) => /^(0\.0\.0\.0|[0:]+)(\/\d+)?$/.test(address) && !/[1-9a-f]/i.test(address.split('/')[0]!)
+const unspecified = (address: string) => /^(0\.0\.0\.0|[0:]+)(\/\d+)?$/.test(address) && !/[1-9a-f]/i.test(addressOnly(address))

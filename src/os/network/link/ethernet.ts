@@ -101,14 +101,16 @@ function differing<T extends object>(
   what: string,
   problems: string[],
 ): T | undefined {
-  const settings = Object.entries(desired ?? {}).filter(([, value]) => value !== undefined)
+  const settings = Object.entries(desired ?? {}).flatMap(([key, value]) =>
+    value === undefined ? [] : [[keys[key] ?? key, value] as const],
+  )
   if (settings.length === 0) return undefined
   if (!present) {
     problems.push(`${what}: its driver has no such settings: leave them out`)
     return undefined
   }
   const there = present as Record<string, unknown>
-  const changed = settings.flatMap(([key, value]) => (there[keys[key]!] === value ? [] : [[keys[key]!, value]]))
+  const changed = settings.filter(([key, value]) => there[key] !== value)
   return changed.length === 0 ? undefined : (Object.fromEntries(changed) as T)
 }
 

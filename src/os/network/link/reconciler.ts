@@ -75,7 +75,8 @@ export class LinkReconciler {
     for (const desired of inOrderOfMaking(specs)) attempt(() => this.#settings(network, desired, links, log) && look())
     for (const desired of specs) attempt(() => this.#membership(network, desired, links, log) && look())
     for (const [name, master] of this.#members) {
-      if (desiredByName.has(name) && masterOf(desiredByName.get(name)!) !== '') continue
+      const spec = desiredByName.get(name)
+      if (spec && masterOf(spec) !== '') continue
       attempt(() => {
         const link = links.get(name)
         if (link?.master !== undefined && link.master === links.get(master)?.index) {
@@ -165,7 +166,7 @@ export class LinkReconciler {
       const peers = desired.wireguard.peers
       this.#endpoints.set(
         name,
-        new Map(peers.map((peer) => [peer.publicKey, held(peer) ? configured!.get(peer.publicKey)! : peer.endpoint])),
+        new Map(peers.map((peer) => [peer.publicKey, (held(peer) ? configured?.get(peer.publicKey) : undefined) ?? peer.endpoint])),
       )
       if (peers.some(held)) this.#retry = true
     }

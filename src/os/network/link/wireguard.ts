@@ -53,8 +53,8 @@ export function wireguardChange(
 function clamped(key: string): string {
   const bytes = Buffer.from(key, 'base64')
   if (bytes.length !== 32) return key
-  bytes[0]! &= 248
-  bytes[31] = (bytes[31]! & 127) | 64
+  bytes.writeUInt8(bytes.readUInt8(0) & 248, 0)
+  bytes.writeUInt8((bytes.readUInt8(31) & 127) | 64, 31)
   return bytes.toString('base64')
 }
 

@@ -53,7 +53,8 @@ export interface Dhcp4Settings {
   skipHostname: boolean
 }
 
-const pauses = [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000]
+const longestPause = 64_000
+const pauses = [500, 1000, 2000, 4000, 8000, 16_000, 32_000, longestPause]
 const requestPauses = [500, 1000, 2000]
 const afterDecline = 10_000
 const leastLease = 10_000
@@ -102,7 +103,7 @@ export class Dhcp4Client {
   async #acquire(signal: AbortSignal): Promise<Dhcp4Lease | undefined> {
     this.#began = this.#clock.now()
     for (let attempt = 0; !signal.aborted; attempt++) {
-      const delay = pauses[Math.min(attempt, pauses.length - 1)]!
+      const delay = pauses[attempt] ?? longestPause
       const discover = this.#message(dhcp4Type.discover, [])
       this.#send(discover, 'everybody')
       const offer = await this.#answer(discover, [dhcp4Type.offer], delay, signal)

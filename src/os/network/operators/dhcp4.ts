@@ -3,7 +3,7 @@ import { DecodeError } from '../../../wire/decode-error.ts'
 import { type Dhcp4Message, dhcp4Ports, readDhcp4, writeDhcp4 } from '../../../wire/dhcp/dhcp4.ts'
 import { arpProbe, readArp } from '../../../wire/packet/arp.ts'
 import { readDatagram, writeDatagram } from '../../../wire/packet/datagram.ts'
-import { containsAddress, parsePrefix } from '../../../wire/prefix.ts'
+import { addressOnly, containsAddress, parsePrefix } from '../../../wire/prefix.ts'
 import type { Kernel } from '../../kernel.ts'
 import type { RouteSpec } from '../resources/route.ts'
 import { Dhcp4Client, type Dhcp4Lease, type Dhcp4Transport } from './dhcp4-client.ts'
@@ -19,7 +19,8 @@ const probeTime = 90
 export const dhcp4Operator =
   (packets: Packets): Operator =>
   async ({ spec, link, signal, log, clock, hostname, report, memory }) => {
-    const { routeMetric, skipHostnameRequest = false, clientIdentifier } = spec.dhcp4!
+    if (!spec.dhcp4) throw new TypeError('an operator of DHCPv4 without its settings')
+    const { routeMetric, skipHostnameRequest = false, clientIdentifier } = spec.dhcp4
     const inbox = new Inbox<{ message: Dhcp4Message; station: string }>()
     const socket = packets.openPacket(link, { family: 'ip4', port: dhcp4Ports.client }, (packet, station) => {
       try {
@@ -103,7 +104,7 @@ async function taken(
 /** Converts a lease to specs of the operator layer. */
 export function findingsOf(lease: Dhcp4Lease, linkName: string, metric: number): Findings {
   const family = 'inet4'
-  const address = lease.address.split('/')[0]!
+  const address = addressOnly(lease.address)
   const own = parsePrefix(lease.address)
   const route = (dst: string, gateway: string): SpecOf<typeof RouteSpec> => ({
     family,

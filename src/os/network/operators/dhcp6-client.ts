@@ -7,6 +7,7 @@
  * A previous lease is confirmed first. Prefixes are not requested, and ignored if a server sends some.
  */
 import type { Logger } from '../../../cosi/log.ts'
+import { DecodeError } from '../../../wire/decode-error.ts'
 import {
   type Dhcp6Association,
   Dhcp6Meaning,
@@ -126,7 +127,7 @@ export class Dhcp6Client {
       const offer = quick ?? best
       const server = offer?.serverId
       if (!offer || !server) continue
-      const addresses = offer.association(this.#association)!.addresses.map(({ address }) => address)
+      const addresses = (offer.association(this.#association)?.addresses ?? []).map(({ address }) => address)
       const reply = await this.#ask('request', [{ number: dhcp6Option.serverId, value: server }], addresses, signal, {
         types: [dhcp6Type.reply],
       })
@@ -234,7 +235,9 @@ export class Dhcp6Client {
   }
 
   #leaseOf(meaning: Dhcp6Meaning): Dhcp6Lease {
-    const association = meaning.association(this.#association)!
+    const association = meaning.association(this.#association)
+    const server = meaning.serverId
+    if (!association || !server) throw new DecodeError('DHCPv6 reply', 0, 'no association or no server')
     const addresses = alive(association)
     const now = this.#clock.now()
     const length = Math.max(leastLease, Math.min(...addresses.map(({ valid }) => valid)) * 1000)
@@ -245,7 +248,7 @@ export class Dhcp6Client {
     const ordered = t1 <= t2 && t2 <= length
     return {
       addresses: addresses.map(({ address }) => address),
-      server: meaning.serverId!,
+      server,
       renewAt: now + (ordered ? t1 : length * 0.5),
       rebindAt: now + (ordered ? t2 : length * 0.8),
       expiresAt: now + length,

@@ -14,7 +14,8 @@ const announcements = [50, 1000, 3000]
 export const vipOperator =
   (packets: Pick<Kernel['packet'], 'announce'>, elect: Elect): Operator =>
   async ({ spec, link, signal, log, clock, report, present }) => {
-    const { ip, gratuitousARP } = spec.vip!
+    if (!spec.vip) throw new TypeError('an operator of a shared address without its settings')
+    const { ip, gratuitousARP } = spec.vip
     const six = ip.includes(':')
     const address = `${ip}/${six ? 128 : 32}`
     const findings: Findings = {

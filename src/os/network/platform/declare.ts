@@ -1,5 +1,6 @@
 /** Builds platform network configurations from links, addresses and routes. */
 import { formatIp, parseIp } from '../../../wire/ip.ts'
+import { addressOnly } from '../../../wire/prefix.ts'
 import { addressSpecs, linkSpecs, operatorSpecs, routeSpecs } from '../declared-specs.ts'
 import { splitName } from '../full-name.ts'
 import { canonicalDestination, canonicalPrefix } from '../link/canonical.ts'
@@ -36,7 +37,7 @@ export function platformNetwork(settings: PlatformSettings, known: readonly Know
   const servers = unique(nameServers)
   const domains = unique(searchDomains)
   for (const { name, addresses, routes } of links) {
-    for (const { address } of addresses) mustBe(address.split('/')[0]!, `an address of "${name}"`)
+    for (const { address } of addresses) mustBe(addressOnly(address), `an address of "${name}"`)
     for (const { gateway } of routes) if (gateway !== '') mustBe(gateway, `a gateway of "${name}"`)
   }
   for (const server of servers) mustBe(server, 'a name server')

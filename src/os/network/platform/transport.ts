@@ -64,7 +64,8 @@ export async function fetchText(
   try {
     response = await fetch(url, { method, headers: { ...headers }, body, signal: limit, redirect: 'manual' })
   } catch (error) {
-    throw failed(limit.aborted ? `no answer within ${timeout / 1000} s` : messageOf(error).split('\n')[0]!)
+    const [line = ''] = messageOf(error).split('\n')
+    throw failed(limit.aborted ? `no answer within ${timeout / 1000} s` : line)
   }
   if (!response.ok) {
     await response.body?.cancel()

@@ -29,10 +29,11 @@ export const configApiService: Controller = defineController({
   outputs: { config: exclusive(APIServiceConfig) },
   reconcile({ request, maintenance, certificates, config }) {
     const waiting = request.get('maintenance') !== undefined
-    if (waiting && !maintenance.get('maintenance')) return
+    const maintained = maintenance.get('maintenance')?.spec.listenAddress
+    if (waiting && maintained === undefined) return
     if (!certificates.get('api')) return
     config.put('api', {
-      listenAddress: waiting ? maintenance.get('maintenance')!.spec.listenAddress : listenAddress,
+      listenAddress: waiting && maintained !== undefined ? maintained : listenAddress,
       nodeRoutingDisabled: waiting,
       readonlyRoleMode: waiting,
       skipVerifyingClientCert: waiting,

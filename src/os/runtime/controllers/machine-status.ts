@@ -64,7 +64,8 @@ export const observeMachineStatus = ({ events, sequencer }: Pick<Machine, 'event
         if (missing.length > 0) unmet('network', `waiting on: ${missing.join(', ')}`)
       }
       const ill = services.list().filter(({ spec }) => spec.running && !spec.healthy && !spec.unknown)
-      const absent = type.get('machine-type') ? wanted(type.get('machine-type')!.spec).filter((id) => !services.get(id)?.spec.running) : []
+      const known = type.get('machine-type')?.spec
+      const absent = known ? wanted(known).filter((id) => !services.get(id)?.spec.running) : []
       const problems = [...absent.map((id) => `${id} not running`), ...ill.map(({ metadata }) => `${metadata.id} not healthy`)]
       if (problems.length > 0) unmet('services', problems.join(', '))
       const name = nodename.get('nodename')?.spec

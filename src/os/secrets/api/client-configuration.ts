@@ -24,7 +24,9 @@ export const generateClientConfiguration = unary(
     if (!os?.key) return refuse('FailedPrecondition', 'this machine holds no authority: ask a control plane')
     const clusterName = configOf(store.get(MachineConfig, 'v1alpha1'))?.v1alpha1?.cluster?.clusterName || defaultName
     const made = newClientConfig(os, { clusterName, roles, lifetime })
-    const { ca, crt, key } = made.contexts[clusterName]!
+    const context = made.contexts[clusterName]
+    if (!context) return refuse('FailedPrecondition', `the configuration has no context "${clusterName}"`)
+    const { ca, crt, key } = context
     const bytes = (text: string) => Buffer.from(text)
     const pem = (value: string) => bytes(fromBase64(value))
     return { messages: [{ ca: pem(ca), crt: pem(crt), key: pem(key), talosconfig: bytes(formatClientConfig(made)) }] }

@@ -28,6 +28,7 @@ export const issueEtcdCertificates = (): Controller => {
     outputs: { etcd: exclusive(EtcdSecret) },
     async reconcile({ root, network, time, hostname, addresses, config, etcd, now, wakeAt }) {
       issued ??= new Issued(now)
+      const certificates = issued
       const encodedCa = root.get('etcd')?.spec.etcdCA
       const name = hostname.get('hostname')?.spec
       // No member is reached by a virtual IP. Its arrival must not reissue certificates, which would restart the API server.
@@ -43,7 +44,7 @@ export const issueEtcdCertificates = (): Controller => {
       const names = [name.hostname, ...fqdn]
       const from = [encodedCa, own, names]
       const common = { ca, lifetime: authorityLifetime, now: now() }
-      const server = await issued.pair('server', from, () =>
+      const server = await certificates.pair('server', from, () =>
         newCertificate({
           ...common,
           subject: { commonName: name.hostname },
@@ -51,7 +52,7 @@ export const issueEtcdCertificates = (): Controller => {
           usage: ['serverAuth', 'clientAuth'],
         }),
       )
-      const peer = await issued.pair('peer', from, () =>
+      const peer = await certificates.pair('peer', from, () =>
         newCertificate({
           ...common,
           subject: { commonName: name.hostname },
@@ -60,9 +61,9 @@ export const issueEtcdCertificates = (): Controller => {
         }),
       )
       const client = (commonName: string) =>
-        issued!.pair(commonName, encodedCa, () => newCertificate({ ...common, subject: { commonName }, usage: ['clientAuth'] }))
+        certificates.pair(commonName, encodedCa, () => newCertificate({ ...common, subject: { commonName }, usage: ['clientAuth'] }))
       etcd.put('etcd', { etcd: server, etcdPeer: peer, etcdAdmin: await client('talos'), etcdAPIServer: await client('kube-apiserver') })
-      wakeAt(issued.nextRenewal())
+      wakeAt(certificates.nextRenewal())
     },
   })
 }

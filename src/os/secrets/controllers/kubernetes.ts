@@ -22,14 +22,16 @@ export const issueKubeconfigs = (): Controller => {
     outputs: { secret: exclusive(KubernetesSecret) },
     async reconcile({ root, time, secret, now, wakeAt }) {
       issued ??= new Issued(now)
+      const certificates = issued
       const k8s = root.get('k8s')?.spec
       if (!k8s?.issuingCA || !k8s.endpoint || !k8s.local_endpoint || !time.get('node')?.spec.synced) return
+      const { local_endpoint: server } = k8s
       const ca = decoded(k8s.issuingCA)
       const client = (commonName: string, organization: string) =>
-        issued!.pair(commonName, k8s.issuingCA, () =>
+        certificates.pair(commonName, k8s.issuingCA, () =>
           newCertificate({ ca, subject: { commonName, organizations: [organization] }, usage: ['clientAuth'], lifetime: year, now: now() }),
         )
-      const component = async (name: string) => kubeconfig(k8s, k8s.local_endpoint!, name, await client(`system:${name}`, `system:${name}`))
+      const component = async (name: string) => kubeconfig(k8s, server, name, await client(`system:${name}`, `system:${name}`))
       secret.put('k8s-certs', {
         schedulerKubeconfig: await component('kube-scheduler'),
         controllerManagerKubeconfig: await component('kube-controller-manager'),

@@ -28,9 +28,9 @@ export class CallCounts implements CallObserver {
     counts.running--
     counts.seconds += seconds
     counts.outcomes.set(status, (counts.outcomes.get(status) ?? 0) + 1)
-    let bucket = 0
-    while (bucket < bounds.length && seconds > bounds[bucket]!) bucket++
-    counts.buckets[bucket]!++
+    const within = bounds.findIndex((bound) => seconds <= bound)
+    const bucket = within < 0 ? bounds.length : within
+    counts.buckets[bucket] = (counts.buckets[bucket] ?? 0) + 1
   }
 
   #of(path: string): MethodCounts {

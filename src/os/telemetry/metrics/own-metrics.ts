@@ -28,7 +28,7 @@ export function callMetrics({ methods }: Pick<CallCounts, 'methods'>): Metric[] 
         let sum = 0
         const cumulative = buckets.map((count, index): Sample => {
           sum += count
-          return [{ method, le: index < bounds.length ? bounds[index]! : '+Inf' }, sum, '_bucket']
+          return [{ method, le: bounds[index] ?? '+Inf' }, sum, '_bucket']
         })
         return [...cumulative, [{ method }, seconds, '_sum'] as Sample, [{ method }, sum, '_count'] as Sample]
       }),

@@ -38,7 +38,8 @@ export function consensus(candidates: readonly Candidate[]): Consensus | undefin
   if (!first) return undefined
   const weights = survivors.map(({ distance }) => 1 / Math.max(distance, 1e-9))
   const whole = weights.reduce((sum, weight) => sum + weight, 0)
-  const mean = (value: (one: Candidate) => number) => survivors.reduce((sum, one, index) => sum + value(one) * weights[index]!, 0) / whole
+  const mean = (value: (one: Candidate) => number) =>
+    survivors.reduce((sum, one, index) => sum + value(one) * (weights[index] ?? 0), 0) / whole
   const offset = mean((one) => one.offset)
   const spread = Math.sqrt(mean((one) => (one.offset - offset) ** 2))
   return {
@@ -87,8 +88,9 @@ function closest(truthful: readonly Candidate[]): Candidate[] {
     const scatter = left.map(({ offset }) =>
       Math.sqrt(left.reduce((sum, other) => sum + (other.offset - offset) ** 2, 0) / (left.length - 1)),
     )
-    const worst = scatter.indexOf(Math.max(...scatter))
-    if (scatter[worst]! <= Math.min(...left.map(({ jitter }) => jitter))) break
+    const most = Math.max(...scatter)
+    const worst = scatter.indexOf(most)
+    if (most <= Math.min(...left.map(({ jitter }) => jitter))) break
     left = left.filter((_, index) => index !== worst)
   }
   return left

@@ -199,7 +199,9 @@ async function start(
   const marker = join(directory, 'bootstrapped')
   // Where no control plane kept its configuration none kept etcd's data either: the cluster begins again.
   if (existsSync(marker) && !controlPlanes.every((node) => configured.has(node))) return configs
-  await progress.phase('bootstrap', () => bootstrap(controlPlanes[0]!.ip, configs.credentials, signal))
+  const [first] = controlPlanes
+  if (!first) throw new Error(`bootstrap the cluster: it has no control plane`)
+  await progress.phase('bootstrap', () => bootstrap(first.ip, configs.credentials, signal))
   writeFileSync(marker, '')
   return configs
 }

@@ -46,7 +46,7 @@ export function keysOf(text: string): Key[] {
   let rest = text
   while (rest !== '') {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: keys that are no characters begin with one
-    const sequence = /^\u001b(\[\[[A-E]|\[[0-9;]*[A-Za-z~]|O[A-Z])/.exec(rest)?.[0] ?? [...rest][0]!
+    const sequence = /^\u001b(\[\[[A-E]|\[[0-9;]*[A-Za-z~]|O[A-Z])/.exec(rest)?.[0] ?? String.fromCodePoint(rest.codePointAt(0) ?? 0)
     rest = rest.slice(sequence.length)
     keys.push(sequences[sequence] ?? sequence)
   }

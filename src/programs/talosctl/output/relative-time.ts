@@ -21,14 +21,14 @@ const steps: readonly [limit: number, unit: number, word: string][] = [
   [2 * month, 0, 'month'],
   [year, month, 'months'],
   [18 * month, 0, 'year'],
-  [Number.POSITIVE_INFINITY, year, 'years'],
 ]
+const longest = [Number.POSITIVE_INFINITY, year, 'years'] as const
 
 /** How far a moment is away, in words: "3 days ago", "1 year from now". */
 export function relativeTime(moment: Date, now: Date): string {
   const distance = Math.abs(moment.getTime() - now.getTime())
   if (distance < second) return 'now'
-  const [, unit, word] = steps.find(([limit]) => distance < limit)!
+  const [, unit, word] = steps.find(([limit]) => distance < limit) ?? longest
   const count = unit === 0 ? 1 : Math.max(2, Math.floor(distance / unit))
   return `${count} ${word} ${moment < now ? 'ago' : 'from now'}`
 }

@@ -18,7 +18,7 @@ const signer = 'kubernetes.io/kubelet-serving'
  * cluster's records attribute to the requesting node.
  */
 export const approveServingCertificates = (): Controller => {
-  let records: Omit<ServingRecords, 'nodes'> | undefined
+  let latest: Omit<ServingRecords, 'nodes'> | undefined
   return defineController({
     name: 'k8s.ServingCertificateController',
     inputs: {
@@ -34,7 +34,7 @@ export const approveServingCertificates = (): Controller => {
       const kubeconfig = secrets.get('k8s-certs')?.spec.localhostAdminKubeconfig
       const apiServer = sans.get('k8s')?.spec
       if (!requestsServingCertificates(machineConfig) || !isControlPlane(machineConfig) || !kubeconfig || !apiServer) return
-      records = {
+      const records = {
         apiServer: [...apiServer.dnsNames, ...apiServer.ips],
         serviceSubnets: serviceSubnets(machineConfig?.cluster),
         dnsDomain: dnsDomain(machineConfig?.cluster),
@@ -42,6 +42,7 @@ export const approveServingCertificates = (): Controller => {
           ? members.list().map(({ metadata, spec }) => ({ nodename: metadata.id, hostname: spec.hostname, addresses: spec.addresses }))
           : undefined,
       }
+      latest = records
       // Credentials of a replaced authority would fail forever.
       background(`approve ${Bun.hash(kubeconfig).toString(36)}`, async (signal) => {
         const client = kubeClient(accessOf(parseKubeconfig(kubeconfig)))
@@ -49,7 +50,7 @@ export const approveServingCertificates = (): Controller => {
           signer,
           message: 'names and addresses are those of the node',
           problem: (request: Parameters<typeof servingRequestProblem>[0], nodes: ServingRecords['nodes']) =>
-            servingRequestProblem(request, { ...records!, nodes }),
+            servingRequestProblem(request, { ...(latest ?? records), nodes }),
           approved: (request: { metadata: { name?: string } }) =>
             log.info('kubelet serving certificate approved', { request: request.metadata.name }),
           held: (request: { metadata: { name?: string } }, reason: string) =>

@@ -1,6 +1,7 @@
 import { type Controller, defineController, shared, strong, weak } from '../../../../cosi/controller.ts'
 import { merge, strongest } from '../../../../cosi/merge.ts'
 import { messageOf } from '../../../../wire/error-message.ts'
+import { addressOnly } from '../../../../wire/prefix.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import type { Kernel } from '../../../kernel.ts'
 import { type BootNetwork, silentBoot } from '../../boot-network.ts'
@@ -96,7 +97,7 @@ export const applyAddresses = ({ net, packet }: Pick<Kernel, 'net' | 'packet'>):
             ...(priority ? { priority } : {}),
           })
           if (!there) added.set(id, { address, linkName })
-          if (announceWithARP) packet.announce(link, address.split('/')[0]!)
+          if (announceWithARP) packet.announce(link, addressOnly(address))
         } catch (error) {
           failures.push(messageOf(error))
         }

@@ -18,7 +18,7 @@ export const aws: Platform = {
   async network(transport) {
     const read = await reader(transport)
     const meta = async (path: string) => (await read(`meta-data/${path}`)).trim()
-    const [hostname, instanceType, instanceId, region, zone, lifeCycle, internalDNS, externalDNS, ip4, ip6] = await Promise.all(
+    const [hostname, instanceType, instanceId, region, zone, lifeCycle, internalDNS, externalDNS, ip4 = '', ip6 = ''] = await Promise.all(
       [
         'hostname',
         'instance-type',
@@ -48,7 +48,7 @@ export const aws: Platform = {
       {
         links,
         hostname,
-        externalIPs: [ip4!, ip6!],
+        externalIPs: [ip4, ip6],
         metadata: metadataOf({
           platform: 'aws',
           hostname,

@@ -11,7 +11,7 @@ const base = 'http://169.254.169.254/hetzner/v1'
 export const hcloud: Platform = {
   async network({ fetch, links: known }) {
     const read = async (path: string) => (await fetch(`${base}/metadata/${path}`))?.trim() ?? ''
-    const [hostname, instanceId, region, zone, address] = await Promise.all(
+    const [hostname, instanceId, region, zone, address = ''] = await Promise.all(
       ['hostname', 'instance-id', 'region', 'availability-zone', 'public-ipv4'].map(read),
     )
     const config = await read('network-config')
@@ -19,7 +19,7 @@ export const hcloud: Platform = {
     const rest = platformNetwork(
       {
         hostname,
-        externalIPs: [address!],
+        externalIPs: [address],
         metadata: metadataOf({
           platform: 'hcloud',
           hostname,

@@ -1,4 +1,6 @@
 /** Platforms that publish single values and leave addresses to DHCP, as the default layer configures it. */
+
+import { addressOnly } from '../../../../wire/prefix.ts'
 import { platformNetwork } from '../declare.ts'
 import { mappingOf, metadataOf, readJson, textOf, textsOf, unwrapped } from '../loose.ts'
 import type { Platform, PlatformTransport } from '../platform.ts'
@@ -8,12 +10,12 @@ type Names = Readonly<Record<'hostname' | 'instanceId' | 'instanceType' | 'zone'
 const plain = (platform: string, provider: string, base: string, userData: string, names: Names): Platform => ({
   async network({ fetch, links }) {
     const read = async (path: string) => (await fetch(`${base}/${path}`))?.trim() ?? ''
-    const [hostname, instanceId, instanceType, zone, address] = await Promise.all(
+    const [hostname, instanceId, instanceType, zone, address = ''] = await Promise.all(
       [names.hostname, names.instanceId, names.instanceType, names.zone, names.address].map(read),
     )
     const providerId = instanceId && `${provider}://${instanceId}`
     const metadata = metadataOf({ platform, hostname, region: zone, zone, instanceType, instanceId, providerId })
-    return platformNetwork({ hostname, externalIPs: [address!], metadata }, links)
+    return platformNetwork({ hostname, externalIPs: [address], metadata }, links)
   },
   async userData({ fetch }) {
     return (await fetch(userData)) || undefined
@@ -58,7 +60,7 @@ export const akamai: Platform = {
     const network = readJson((await read('network')) ?? '{}', 'akamai metadata: network')
     const hostname = textOf(instance.label)
     const instanceId = textOf(instance.id)
-    const own = [...textsOf(mappingOf(network.ipv4).public), textOf(mappingOf(network.ipv6).slaac)].map((address) => address.split('/')[0]!)
+    const own = [...textsOf(mappingOf(network.ipv4).public), textOf(mappingOf(network.ipv6).slaac)].map(addressOnly)
     const metadata = metadataOf({
       platform: 'akamai',
       hostname,

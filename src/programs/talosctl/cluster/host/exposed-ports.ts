@@ -30,7 +30,7 @@ function parseOne(part: string): ExposedPort[] {
   const host = range(part, from, to)
   const node = range(part, nodeFrom, nodeTo)
   if (host.length !== node.length) throw new UsageError(`exposed port "${part}": the two ranges differ in length`)
-  return host.map((hostPort, i) => ({ hostPort, nodePort: node[i]!, protocol: protocol as 'tcp' | 'udp' }))
+  return host.map((hostPort, i) => ({ hostPort, nodePort: node[i] ?? hostPort, protocol: protocol as 'tcp' | 'udp' }))
 }
 
 function range(part: string, from: string, to = from): number[] {

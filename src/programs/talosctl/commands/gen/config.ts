@@ -67,8 +67,7 @@ export async function genConfig(io: Io, flags: GenFlags, clusterName: string, en
   const secrets = options.withSecrets ? parseSecrets(await readText(options.withSecrets, 'secrets')) : await newSecrets({ now: io.now() })
   const input: GenerateOptions = { ...given, secrets }
   const comments: Comments = { docs: options.withDocs, examples: options.withExamples }
-  const files = types.map((type, index) => {
-    const path = paths[index]!
+  const files = paths.map(({ type, path }) => {
     if (type === 'talosconfig')
       return { path, content: formatClientConfig(newClientConfig(secrets.certs.os, { clusterName, now: io.now() })) }
     const config = generate(type as 'controlplane' | 'worker', input, patches, comments)
@@ -76,23 +75,24 @@ export async function genConfig(io: Io, flags: GenFlags, clusterName: string, en
     for (const issue of [...errors, ...warnings]) io.stderr.write(`WARNING: ${type}: ${formatIssue(issue)}\n`)
     return { path, content: config.toString() }
   })
-  if (paths[0] === '-') {
-    io.stdout.write(files[0]!.content)
+  const [first] = files
+  if (first?.path === '-') {
+    io.stdout.write(first.content)
     return
   }
   await writeNew(files, flags.force)
   for (const { path } of files) io.stderr.write(`Created ${path}\n`)
 }
 
-function places(types: readonly string[], output: string | undefined): string[] {
-  const fileNames = types.map((type) => (type === 'talosconfig' ? type : `${type}.yaml`))
-  if (output === undefined) return fileNames
+function places(types: readonly string[], output: string | undefined): { type: string; path: string }[] {
+  const files = types.map((type) => ({ type, path: type === 'talosconfig' ? type : `${type}.yaml` }))
+  if (output === undefined) return files
   if (types.length === 1 && (output === '-' || (!output.endsWith('/') && (/\.\w+$/.test(output) || types[0] === 'talosconfig'))))
-    return [output]
+    return files.map(({ type }) => ({ type, path: output }))
   if (output === '-') throw new UsageError('standard output takes one document: choose one with --output-types')
   if (/\.ya?ml$/.test(output))
     throw new UsageError(`"${output}" is one file for ${types.length} outputs: give a folder, such as "${dirname(output)}"`)
-  return fileNames.map((name) => join(output, name))
+  return files.map(({ type, path }) => ({ type, path: join(output, path) }))
 }
 
 function checkEndpoint(endpoint: string): string {

@@ -42,9 +42,8 @@ export const cgroups = (io: Io, cluster: Cluster) =>
 
 /** Prints the tree of one node. */
 export async function runCgroups(io: Io, cluster: Cluster, options: CgroupsOptions): Promise<void> {
-  const columns = options.schemaFile
-    ? columnsOf(await schema(options.schemaFile), options.schemaFile)
-    : presets[options.preset ?? 'memory']!
+  const columns = options.schemaFile ? columnsOf(await schema(options.schemaFile), options.schemaFile) : presets[options.preset ?? 'memory']
+  if (!columns) throw new UsageError(`there is no preset "${options.preset}": there are ${Object.keys(presets).join(', ')}`)
   await cluster.single('cgroups')
   await versionTwo(cluster)
   const tree = await readGroups(tarEntries(gunzip(archive(cluster))))
