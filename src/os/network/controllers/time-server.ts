@@ -28,7 +28,8 @@ export const mergeTimeServers: Controller = merge(
   'TimeServerMergeControllers.net.talos.dev',
   TimeServerSpec,
   (layered) => {
-    const layer = strongest(layered)!.layer
+    const layer = strongest(layered)?.layer
+    if (!layer) return undefined
     const timeServers = new Set(layered.flatMap(({ spec }) => (spec.layer === layer ? spec.timeServers : [])))
     return { timeServers: [...timeServers], layer }
   },

@@ -49,7 +49,8 @@ export const mergeResolvers: Controller = merge(
     }
     const servers = strongest(({ dnsServers }) => dnsServers)
     const domains = strongest(({ searchDomains = [] }) => searchDomains)
-    const layer = servers.layer ?? layered.at(-1)!.spec.layer
+    const layer = servers.layer ?? layered.at(-1)?.spec.layer
+    if (!layer) return undefined
     return { dnsServers: servers.all, layer, ...(domains.all.length > 0 ? { searchDomains: domains.all } : {}) }
   },
   { id: () => 'resolvers' },
