@@ -109,6 +109,8 @@ export interface Outside {
 /** A controller as the runtime runs it. */
 export interface Controller {
   readonly name: string
+  /** It only computes: it reads and writes resources synchronously and does nothing else, so a dry run may run it. */
+  readonly effects?: 'none'
   readonly inputs: Readonly<Record<string, Input>>
   readonly outputs: Readonly<Record<string, Output>>
   start?(outside: Outside): void
@@ -126,6 +128,8 @@ export function defineController<
   const O extends Record<string, Output<any>>,
 >(declaration: {
   name: string
+  /** Declared by a controller that reads and writes resources synchronously and does nothing else; dry runs include it. */
+  effects?: 'none'
   inputs: I
   outputs: O
   /** Called once when the runtime starts: events from outside call `wake`. */

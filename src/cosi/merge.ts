@@ -14,6 +14,7 @@ export function merge<S extends { layer: string }>(
   const { order = layers, id: idOf = ({ metadata }) => unlayered(metadata.id) } = options
   return defineController({
     name,
+    effects: 'none',
     inputs: { layered: weak(type, `${type.namespace}-config`) },
     outputs: { final: exclusive(type) },
     reconcile({ layered, final }) {

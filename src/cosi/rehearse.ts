@@ -19,13 +19,8 @@ export interface Consequence {
   readonly owner: string
 }
 
-/** Whether a controller only computes: it reads and writes resources synchronously and has no other effects. */
-export function onlyComputes({ inputs, outputs, start, reconcile }: Controller): boolean {
-  const made = Object.values<Output>(outputs)
-  if (made.length === 0 || Object.keys(inputs).length === 0 || start) return false
-  if (reconcile.constructor.name !== 'Function') return false
-  return !made.some(({ type }) => /Status(es)?\.|Caches\./.test(type.type))
-}
+/** Whether a controller only computes, as it declares. */
+export const onlyComputes = ({ effects }: Controller): boolean => effects === 'none'
 
 /** Runs the controllers without side effects, downstream of the types that `change` touches, before and after it. */
 export async function rehearse(

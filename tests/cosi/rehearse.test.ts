@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import * as v from 'valibot'
-import { defineController, exclusive, weak } from '../../src/cosi/controller.ts'
+import { type Controller, defineController, exclusive, weak } from '../../src/cosi/controller.ts'
 import { onlyComputes, rehearse } from '../../src/cosi/rehearse.ts'
 import { defineResource } from '../../src/cosi/resource.ts'
 import { Store } from '../../src/cosi/store.ts'
@@ -14,6 +14,7 @@ const D = defineResource({ type: 'DStatuses.test.dev', namespace: 'default', spe
 const chain = (name: string, from: typeof A, to: typeof A, act = () => {}) =>
   defineController({
     name,
+    effects: 'none',
     inputs: { from: weak(from) },
     outputs: { to: exclusive(to) },
     reconcile({ from, to, background }) {
@@ -22,11 +23,18 @@ const chain = (name: string, from: typeof A, to: typeof A, act = () => {}) =>
     },
   })
 
+/** The controller without its declaration that it only computes. */
+const acting = ({ effects: _, ...controller }: Controller): Controller => controller
+
 test('the consequences of a change are computed on a copy, through several controllers, without side effects', async () => {
   const store = new Store()
   store.register(A, B, C, D)
   const done: string[] = []
-  const controllers = [chain('one', A, B, () => done.push('one')), chain('two', B, C), chain('status', C, D, () => done.push('status'))]
+  const controllers = [
+    chain('one', A, B, () => done.push('one')),
+    chain('two', B, C),
+    acting(chain('status', C, D, () => done.push('status'))),
+  ]
   store.put(A, 'kept', { value: 1 })
   store.put(A, 'changed', { value: 1 })
   store.put(A, 'gone', { value: 1 })
@@ -46,11 +54,9 @@ test('the consequences of a change are computed on a copy, through several contr
   expect([done, store.list(B), store.get(A, 'changed')?.spec]).toEqual([[], [], { value: 1 }])
 })
 
-test('controllers with effects are recognized by their declaration', () => {
-  const one = chain('one', A, B)
-  expect(onlyComputes(one)).toBe(true)
-  expect(onlyComputes(chain('status', A, D))).toBe(false)
-  expect(onlyComputes({ ...one, start: () => {} })).toBe(false)
-  expect(onlyComputes({ ...one, reconcile: async () => {} })).toBe(false)
-  expect(onlyComputes({ ...one, outputs: {} })).toBe(false)
+test('a controller that does not declare that it only computes is left out', async () => {
+  const other = acting(chain('acting', A, B))
+  expect([chain('one', A, B), other].map(onlyComputes)).toEqual([true, false])
+  const store = new Store()
+  expect(await rehearse(store, [other], [A], (copy) => copy.create(A, 'new', { value: 1 }))).toEqual([])
 })

@@ -1,4 +1,4 @@
-/** A dry run runs controllers: those that it takes for mere computations must be nothing else. */
+/** A dry run runs the controllers that declare to have no effects: they must have none. */
 import { expect, test } from 'bun:test'
 import { onlyComputes } from '../../../src/cosi/rehearse.ts'
 import { areas } from '../../../src/programs/init/areas.ts'
@@ -30,3 +30,12 @@ test.each(rehearsed.map((controller) => [controller.name, controller] as const))
   const handles = new Set([...Object.keys(controller.inputs), ...Object.keys(controller.outputs)])
   expect((rounds.match(effects) ?? []).filter((call) => !handles.has(call.split('.')[0] ?? ''))).toEqual([])
 })
+
+test.each(rehearsed.map((controller) => [controller.name, controller] as const))(
+  '%s is synchronous and starts nothing',
+  (_, controller) => {
+    expect(controller.start).toBeUndefined()
+    expect(Object.getPrototypeOf(controller.reconcile)).toBe(Function.prototype) // that of an async function is another one
+    expect([Object.keys(controller.inputs), Object.keys(controller.outputs)]).not.toContainEqual([])
+  },
+)

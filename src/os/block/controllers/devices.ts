@@ -14,6 +14,7 @@ export const observeDevices = ({ files, uevent }: { files: SysFiles; uevent: Ker
   const changes = new Map<string, number>()
   return defineController({
     name: 'block.DevicesController',
+    effects: 'none',
     // A refresh request must cover every present device.
     inputs: { request: weak(DiscoveryRefreshRequest) },
     outputs: { device: exclusive(BlockDevice) },
@@ -34,6 +35,7 @@ export const observeDevices = ({ files, uevent }: { files: SysFiles; uevent: Ker
 export const observeDisks = ({ files }: { files: SysFiles }): Controller =>
   defineController({
     name: 'block.DisksController',
+    effects: 'none',
     inputs: { device: weak(BlockDevice), symlink: weak(BlockSymlink) },
     outputs: { disk: exclusive(Disk) },
     reconcile({ device, symlink, disk }) {

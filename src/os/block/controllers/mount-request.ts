@@ -6,6 +6,7 @@ import { VolumeStatus } from '../resources/volume-status.ts'
 /** Merges all mount requests for a volume into one: read-only if no user writes, and with each restriction that any user requests. */
 export const mergeMountRequests: Controller = defineController({
   name: 'block.MountRequestController',
+  effects: 'none',
   inputs: { demand: strong(VolumeMountRequest), volume: weak(VolumeStatus) },
   outputs: { request: exclusive(MountRequest) },
   reconcile({ demand, volume, request }) {

@@ -17,6 +17,7 @@ export const observeSymlinks = ({
 }): Controller =>
   defineController({
     name: 'block.SymlinksController',
+    effects: 'none',
     inputs: { device: weak(BlockDevice) },
     outputs: { symlink: exclusive(BlockSymlink) },
     reconcile({ symlink, background, wakeIn }) {

@@ -6,6 +6,7 @@ import { systemDiskOf } from '../volumes/view.ts'
 /** Publishes the disk with the system's partitions. */
 export const observeSystemDisk: Controller = defineController({
   name: 'block.SystemDiskController',
+  effects: 'none',
   inputs: { volume: weak(DiscoveredVolume) },
   outputs: { systemDisk: exclusive(SystemDisk) },
   reconcile({ volume, systemDisk }) {

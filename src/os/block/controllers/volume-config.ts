@@ -16,6 +16,7 @@ const kinds: Readonly<Record<string, string>> = { u: 'user', r: 'raw', s: 'swap'
 /** Declares the system volumes and the configured volumes. */
 export const configVolumes: Controller = defineController({
   name: requester,
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { volume: shared(VolumeConfig), request: shared(VolumeMountRequest) },
   reconcile({ config, volume, request }) {

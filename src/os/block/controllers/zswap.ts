@@ -14,6 +14,7 @@ const interval = 30_000
 /** Applies the zswap configuration. */
 export const configZswap: Controller = defineController({
   name: 'block.ZswapConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { parameter: shared(KernelParamSpec) },
   reconcile({ config, parameter }) {

@@ -22,6 +22,7 @@ import { Member } from '../resources/member.ts'
 export const configLocalAffiliate = ({ version }: Pick<Machine, 'version'>): Controller =>
   defineController({
     name: 'cluster.LocalAffiliateController',
+    effects: 'none',
     inputs: {
       discovery: weak(DiscoveryConfig),
       identity: weak(Identity),
@@ -83,6 +84,7 @@ function meshPart(
 /** The affiliates from all registries, joined by node. */
 export const mergeAffiliates: Controller = defineController({
   name: 'cluster.AffiliateMergeController',
+  effects: 'none',
   inputs: { raw: weak(Affiliate, 'cluster-raw') },
   outputs: { affiliates: shared(Affiliate) },
   reconcile({ raw, affiliates }) {
@@ -114,6 +116,7 @@ function joined(known: SpecOf<typeof Affiliate>, spec: SpecOf<typeof Affiliate>)
 /** Affiliates that have a name in Kubernetes are members. */
 export const observeMembers: Controller = defineController({
   name: 'cluster.MemberController',
+  effects: 'none',
   inputs: { affiliates: weak(Affiliate) },
   outputs: { members: exclusive(Member) },
   reconcile({ affiliates, members }) {
@@ -128,6 +131,7 @@ export const observeMembers: Controller = defineController({
 /** The control plane members, as endpoints. */
 export const observeEndpoints: Controller = defineController({
   name: 'cluster.EndpointController',
+  effects: 'none',
   inputs: { members: weak(Member) },
   outputs: { endpoints: shared(Endpoint) },
   reconcile({ members, endpoints }) {

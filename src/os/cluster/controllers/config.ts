@@ -9,6 +9,7 @@ const defaultEndpoint = 'https://discovery.talos.dev/'
 /** The name and id of the cluster this machine is part of. */
 export const configInfo: Controller = defineController({
   name: 'cluster.InfoController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { info: exclusive(Info) },
   reconcile({ config, info }) {
@@ -20,6 +21,7 @@ export const configInfo: Controller = defineController({
 /** Which registries announce the members of the cluster. */
 export const configDiscovery: Controller = defineController({
   name: 'cluster.ConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { discovery: exclusive(DiscoveryConfig) },
   reconcile({ config, discovery }) {

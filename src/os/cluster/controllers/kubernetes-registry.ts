@@ -17,6 +17,7 @@ const retryDelays = [500, 15_000] as const
 /** Publishes this node as annotations of its Node in Kubernetes. */
 export const pushToKubernetes: Controller = defineController({
   name: 'cluster.KubernetesPushController',
+  effects: 'none',
   inputs: { config: weak(DiscoveryConfig, { id: 'cluster' }), identity: weak(Identity, { id: 'local' }) },
   outputs: { annotations: shared(NodeAnnotationSpec) },
   reconcile({ config, identity, annotations, also }) {
@@ -33,6 +34,7 @@ export const pullFromKubernetes = (accessOf: () => KubeAccess | undefined, clien
   const nodes = new Map<string, SpecOf<typeof Affiliate>>()
   return defineController({
     name: 'cluster.KubernetesPullController',
+    effects: 'none',
     inputs: {
       config: weak(DiscoveryConfig, { id: 'cluster' }),
       identity: weak(Identity, { id: 'local' }),

@@ -7,6 +7,7 @@ import { MachineType } from '../resources/machine-type.ts'
 /** The machine type in the configuration. */
 export const configMachineType: Controller = defineController({
   name: 'config.MachineTypeController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { type: exclusive(MachineType) },
   reconcile({ config, type }) {

@@ -15,6 +15,7 @@ const file = (contents: string) => ({ contents, mode: 0o600, selinux_label: '' }
 export const writeConfig = ({ capabilities }: Pick<Kernel, 'capabilities'>): Controller =>
   defineController({
     name: 'files.CRIConfigPartsController',
+    effects: 'none',
     inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), registries: weak(RegistryConfig, { id: 'registries' }) },
     outputs: { files: shared(EtcFileSpec) },
     reconcile({ config, registries, files }) {
@@ -32,6 +33,7 @@ export const writeConfig = ({ capabilities }: Pick<Kernel, 'capabilities'>): Con
 /** The specification that every container starts with: containerd's default, merged with the user's overrides. */
 export const writeBaseSpec: Controller = defineController({
   name: 'files.CRIBaseRuntimeSpecController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { files: shared(EtcFileSpec) },
   reconcile({ config, files }) {

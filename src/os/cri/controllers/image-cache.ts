@@ -10,6 +10,7 @@ import { ImageCacheConfig } from '../resources/image-cache-config.ts'
 export const configImageCache = ({ files }: { files: Pick<Kernel['files'], 'exists'> }): Controller =>
   defineController({
     name: 'cri.ImageCacheConfigController',
+    effects: 'none',
     inputs: { services: weak(Service, { id: 'registryd' }), config: weak(MachineConfig, { id: 'v1alpha1' }) },
     outputs: { cache: exclusive(ImageCacheConfig) },
     reconcile({ services, config, cache }) {

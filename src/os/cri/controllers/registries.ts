@@ -20,6 +20,7 @@ const anyRegistry = '*'
 /** Registry configuration: mirrors, credentials, trust. */
 export const configRegistries: Controller = defineController({
   name: 'cri.RegistriesConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), cache: weak(ImageCacheConfig) },
   outputs: { registries: exclusive(RegistryConfig) },
   reconcile({ config, cache, registries }) {

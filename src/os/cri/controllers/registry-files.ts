@@ -7,6 +7,7 @@ import { RegistryConfig } from '../resources/registry-config.ts'
 /** Writes containerd's registry configuration. Endpoints take effect at once, credentials after a restart of containerd. */
 export const writeRegistries: Controller = defineController({
   name: 'files.CRIRegistryConfigController',
+  effects: 'none',
   inputs: { registries: weak(RegistryConfig, { id: 'registries' }) },
   outputs: { files: shared(EtcFileSpec) },
   reconcile({ registries, files }) {

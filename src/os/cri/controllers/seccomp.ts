@@ -10,6 +10,7 @@ const folder = '/var/lib/kubelet/seccomp/profiles'
 /** The profiles of the machine configuration. */
 export const configSeccompProfiles: Controller = defineController({
   name: 'cri.SeccompProfileController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { profiles: exclusive(SeccompProfile) },
   reconcile({ config, profiles }) {

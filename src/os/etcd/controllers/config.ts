@@ -9,6 +9,7 @@ import { EtcdConfig } from '../resources/etcd-config.ts'
 /** etcd's configuration from the machine configuration. */
 export const configEtcd = defineController({
   name: 'etcd.ConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), fallbacks: weak(ComponentFallback, { id: 'etcd' }) },
   outputs: { etcd: exclusive(EtcdConfig) },
   reconcile({ config, fallbacks, etcd }) {

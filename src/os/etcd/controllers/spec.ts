@@ -9,6 +9,7 @@ import { EtcdSpec } from '../resources/etcd-spec.ts'
 /** etcd's name and addresses: those it advertises and those it listens on. */
 export const specEtcd = defineController({
   name: 'etcd.SpecController',
+  effects: 'none',
   inputs: {
     config: weak(EtcdConfig, { id: 'etcd' }),
     hostname: weak(HostnameStatus, { id: 'hostname' }),

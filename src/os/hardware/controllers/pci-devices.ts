@@ -10,6 +10,7 @@ const bus = '/sys/bus/pci/devices'
 export const observePciDevices = ({ files }: { files: Pick<Kernel['files'], 'exists' | 'list' | 'readText' | 'readlink'> }): Controller =>
   defineController({
     name: 'hardware.PCIDevicesController',
+    effects: 'none',
     inputs: { ready: weak(DevicesStatus, { id: 'devices' }) },
     outputs: { devices: exclusive(PCIDevice) },
     reconcile({ ready, devices }) {

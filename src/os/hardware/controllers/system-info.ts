@@ -15,6 +15,7 @@ const uuidOverride = '0x0f'
 export const observeSystemInfo = ({ files }: { files: Pick<Kernel['files'], 'exists' | 'read'> }): Controller =>
   defineController({
     name: 'hardware.SystemInfoController',
+    effects: 'none',
     inputs: { meta: weak(MetaKey, { id: uuidOverride }) },
     outputs: { system: exclusive(SystemInformation), processors: exclusive(Processor), memory: exclusive(MemoryModule) },
     reconcile({ meta, system, processors, memory }) {

@@ -7,6 +7,7 @@ import { KubeSpanConfig } from '../resources/kube-span-config.ts'
 /** Declares the mesh settings of this node. */
 export const configKubeSpan: Controller = defineController({
   name: 'kubespan.ConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { mesh: exclusive(KubeSpanConfig) },
   reconcile({ config, mesh }) {

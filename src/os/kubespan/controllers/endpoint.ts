@@ -7,6 +7,7 @@ import { KubeSpanPeerStatus } from '../resources/kube-span-peer.ts'
 /** Publishes the endpoints at which peers were reached, for other nodes to try: behind NAT an endpoint is visible only from outside. */
 export const harvestEndpoints: Controller = defineController({
   name: 'kubespan.EndpointController',
+  effects: 'none',
   inputs: { config: weak(KubeSpanConfig, { id: 'kubespan' }), affiliates: weak(Affiliate), statuses: weak(KubeSpanPeerStatus) },
   outputs: { endpoints: exclusive(KubeSpanEndpoint) },
   reconcile({ config, affiliates, statuses, endpoints }) {

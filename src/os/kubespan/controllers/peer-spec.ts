@@ -22,6 +22,7 @@ const nodeBits = { 4: 24, 6: 64 } as const
  */
 export const configPeers: Controller = defineController({
   name: 'kubespan.PeerSpecController',
+  effects: 'none',
   inputs: {
     config: weak(KubeSpanConfig, { id: 'kubespan' }),
     machine: weak(MachineConfig, { id: 'v1alpha1' }),

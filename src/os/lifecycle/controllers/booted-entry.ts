@@ -8,6 +8,7 @@ import { loaderEntry } from '../slots/boot-disk.ts'
 export const observeBootedEntry = (kernel: { files: Pick<Kernel['files'], 'exists' | 'read'> }): Controller =>
   defineController({
     name: 'runtime.BootedEntryController',
+    effects: 'none',
     inputs: { security: weak(SecurityState) },
     outputs: { entry: exclusive(BootedEntry) },
     reconcile({ entry }) {

@@ -6,6 +6,7 @@ import { VolumeStatus } from '../../block/resources/volume-status.ts'
 /** Requests STATE, which holds the machine's own data, as soon as it exists and while volumes are in use. */
 export const requestState: Controller = defineController({
   name: 'lifecycle.StateMountController',
+  effects: 'none',
   inputs: { lifecycle: weak(VolumeLifecycle, { id: volumeLifecycleId }), state: weak(VolumeStatus, { id: 'STATE' }) },
   outputs: { request: shared(VolumeMountRequest) },
   reconcile({ lifecycle, state, request }) {

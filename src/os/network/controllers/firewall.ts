@@ -29,6 +29,7 @@ const drop = (rule: Omit<Rule, 'verdict'>): Rule => ({ ...rule, verdict: 'drop' 
  */
 export const configFirewall: Controller = defineController({
   name: 'network.NfTablesChainConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), addresses: weak(NodeAddress) },
   outputs: { chain: shared(NfTablesChain) },
   reconcile({ config, addresses, chain }) {

@@ -15,6 +15,7 @@ import { NodeAddress } from '../resources/node-address.ts'
 export const configHostname = (boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.HostnameConfigController',
+    effects: 'none',
     inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), addresses: weak(NodeAddress), identity: weak(Identity) },
     outputs: { spec: shared(HostnameSpec, 'network-config') },
     reconcile({ config, addresses, identity, spec }) {

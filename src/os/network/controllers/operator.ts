@@ -22,6 +22,7 @@ import { TimeServerSpec } from '../resources/time-server.ts'
 export const configOperators = ({ mode }: Pick<Kernel, 'mode'>, boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.OperatorConfigController',
+    effects: 'none',
     inputs: {
       config: weak(MachineConfig, { id: 'v1alpha1' }),
       devices: weak(DeviceConfigSpec),
@@ -73,6 +74,7 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
   let present = new Map<string, string>()
   return defineController({
     name: 'network.OperatorSpecController',
+    effects: 'none',
     inputs: {
       specs: weak(OperatorSpec),
       links: weak(LinkStatus),

@@ -44,6 +44,7 @@ export const loadPlatformConfig = ({ platform, open, store }: PlatformDependenci
   let found: SpecOf<typeof PlatformConfig> | undefined
   return defineController({
     name: 'network.PlatformConfigController',
+    effects: 'none',
     inputs: { meta: weak(MetaKey, { id: networkTag }), links: weak(LinkStatus), firmware: weak(SystemInformation) },
     outputs: { config: shared(PlatformConfig) },
     reconcile({ meta, links, firmware, config, log, background }) {
@@ -114,6 +115,7 @@ type KeptFiles = Pick<Kernel['files'], 'readTextIfThere' | 'writeAtomic'>
 export const recallPlatformConfig = ({ files }: { files: Pick<KeptFiles, 'readTextIfThere'> }): Controller =>
   defineController({
     name: 'network.PlatformConfigLoadController',
+    effects: 'none',
     inputs: { state: weak(VolumeMountStatus, { id: mountId('STATE') }) },
     outputs: { config: shared(PlatformConfig) },
     reconcile({ state, config, log }) {

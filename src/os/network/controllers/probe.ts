@@ -14,6 +14,7 @@ import { ProbeSpec, ProbeStatus } from '../resources/probe.ts'
 /** Declares the configured probes. */
 export const configProbes: Controller = defineController({
   name: 'network.ProbeConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { spec: shared(ProbeSpec, 'network-config') },
   reconcile({ config, spec }) {

@@ -11,6 +11,7 @@ import { TimeServerSpec, TimeServerStatus } from '../resources/time-server.ts'
 export const configTimeServers = (boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.TimeServerConfigController',
+    effects: 'none',
     inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
     outputs: { spec: shared(TimeServerSpec, 'network-config') },
     reconcile({ config, spec }) {

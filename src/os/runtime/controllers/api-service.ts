@@ -10,6 +10,7 @@ const listenAddress = ':50000'
 /** The addresses of the API while there is no configuration. */
 export const configMaintenance: Controller = defineController({
   name: 'runtime.MaintenanceConfigController',
+  effects: 'none',
   inputs: { addresses: weak(NodeAddress, { id: 'current' }) },
   outputs: { config: exclusive(MaintenanceServiceConfig) },
   reconcile({ addresses, config }) {
@@ -21,6 +22,7 @@ export const configMaintenance: Controller = defineController({
 /** apid's mode: in maintenance it serves all clients, read-only and for a configuration; otherwise holders of certificates. */
 export const configApiService: Controller = defineController({
   name: 'runtime.APIServiceConfigController',
+  effects: 'none',
   inputs: {
     request: weak(MaintenanceServiceRequest),
     maintenance: weak(MaintenanceServiceConfig),

@@ -7,6 +7,7 @@ import { Environment } from '../resources/environment.ts'
 /** The variables that the operator sets for services; later documents take precedence. */
 export const configEnvironment: Controller = defineController({
   name: 'runtime.EnvironmentController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { environment: exclusive(Environment) },
   reconcile({ config, environment }) {

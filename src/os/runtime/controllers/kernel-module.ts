@@ -10,6 +10,7 @@ import { KernelModuleSpec, LoadedKernelModule } from '../resources/kernel-module
 /** Desired modules from the configuration: `machine.kernel.modules`. */
 export const configKernelModules: Controller = defineController({
   name: 'runtime.KernelModuleConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { specs: shared(KernelModuleSpec) },
   reconcile({ config, specs }) {
@@ -49,6 +50,7 @@ const interval = 30_000
 export const observeKernelModules = (kernel: Pick<Kernel, 'files'>): Controller =>
   defineController({
     name: 'runtime.LoadedKernelModuleController',
+    effects: 'none',
     inputs: { devices: weak(DevicesStatus, { id: 'devices' }) },
     outputs: { modules: exclusive(LoadedKernelModule) },
     reconcile({ modules, wakeIn }) {

@@ -76,6 +76,7 @@ export const defaultKernelParams = ({ mode }: Pick<Kernel, 'mode'>): Controller 
 /** Parameters from the configuration: `sysctls` and `sysfs`. */
 export const configKernelParams: Controller = defineController({
   name: 'runtime.KernelParamConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { specs: shared(KernelParamSpec) },
   reconcile({ config, specs }) {

@@ -11,6 +11,7 @@ const tag = '0x10'
 /** The unique token of this machine, from the configuration or META; empty where none is set. */
 export const observeMachineToken: Controller = defineController({
   name: 'runtime.UniqueMachineTokenController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), load: weak(MetaLoad), key: weak(MetaKey, { id: tag }) },
   outputs: { token: exclusive(UniqueMachineToken) },
   reconcile({ config, load, key, token }) {

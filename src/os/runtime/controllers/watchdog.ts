@@ -17,6 +17,7 @@ const feedings = 3
 /** The watchdog's settings from the configuration. */
 export const configWatchdog: Controller = defineController({
   name: 'runtime.WatchdogTimerConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { timer: exclusive(WatchdogTimerConfig) },
   reconcile({ config, timer }) {

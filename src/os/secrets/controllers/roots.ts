@@ -18,6 +18,7 @@ const active = { id: 'v1alpha1' }
 /** The authority of the machine API; a worker has only its certificate. */
 export const configRootOS: Controller = defineController({
   name: 'secrets.RootOSController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, active) },
   outputs: { root: exclusive(OSRootSecret) },
   reconcile({ config, root }) {
@@ -39,6 +40,7 @@ export const configRootOS: Controller = defineController({
 /** The authority of etcd. */
 export const configRootEtcd: Controller = defineController({
   name: 'secrets.RootEtcdController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, active) },
   outputs: { root: exclusive(EtcdRootSecret) },
   reconcile({ config, root }) {
@@ -50,6 +52,7 @@ export const configRootEtcd: Controller = defineController({
 /** The authorities, keys and tokens of Kubernetes, on the control plane. */
 export const configRootKubernetes: Controller = defineController({
   name: 'secrets.RootKubernetesController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, active) },
   outputs: { root: exclusive(KubernetesRootSecret) },
   reconcile({ config, root }) {
@@ -83,6 +86,7 @@ export const configRootKubernetes: Controller = defineController({
 /** What the kubelet joins with; the endpoint is the local load balancer where that is enabled. */
 export const configKubelet: Controller = defineController({
   name: 'secrets.KubeletController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, active) },
   outputs: { kubelet: exclusive(KubeletSecret) },
   reconcile({ config, kubelet }) {

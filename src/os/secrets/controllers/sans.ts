@@ -14,6 +14,7 @@ type Hostname = SpecOf<typeof HostnameStatus>
 /** Names of the machine API's certificates: the node's addresses and names, and those the configuration adds. */
 export const configApiSans: Controller = defineController({
   name: 'secrets.APICertSANsController',
+  effects: 'none',
   inputs: { root: weak(OSRootSecret), hostname: weak(HostnameStatus), addresses: weak(NodeAddress) },
   outputs: { sans: shared(CertSAN) },
   reconcile({ root, hostname, addresses, sans }) {
@@ -32,6 +33,7 @@ export const configApiSans: Controller = defineController({
 /** Names of the API server's certificate. */
 export const configKubernetesSans: Controller = defineController({
   name: 'secrets.KubernetesCertSANsController',
+  effects: 'none',
   inputs: { root: weak(KubernetesRootSecret), hostname: weak(HostnameStatus), addresses: weak(NodeAddress) },
   outputs: { sans: shared(CertSAN) },
   reconcile({ root, hostname, addresses, sans }) {
@@ -60,6 +62,7 @@ export const configKubernetesSans: Controller = defineController({
 /** Names of the certificate used while there is no configuration. */
 export const configMaintenanceSans: Controller = defineController({
   name: 'secrets.MaintenanceCertSANsController',
+  effects: 'none',
   inputs: { hostname: weak(HostnameStatus), addresses: weak(NodeAddress) },
   outputs: { sans: shared(CertSAN) },
   reconcile({ hostname, addresses, sans }) {

@@ -7,6 +7,7 @@ import { ImageVerificationRule } from '../resources/image-verification-rule.ts'
 /** The operator's rules in order. The first rule that matches an image decides. */
 export const configImageVerification: Controller = defineController({
   name: 'security.ImageVerificationConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { rules: exclusive(ImageVerificationRule) },
   reconcile({ config, rules }) {

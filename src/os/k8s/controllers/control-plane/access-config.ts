@@ -6,6 +6,7 @@ import { KubernetesAccessConfig } from '../../resources/kubernetes-access-config
 /** Which pods may use the machine API, from a control plane's configuration. */
 export const configKubernetesAccess = defineController({
   name: 'kubeaccess.ConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { access: exclusive(KubernetesAccessConfig) },
   reconcile({ config, access }) {

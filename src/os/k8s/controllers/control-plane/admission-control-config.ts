@@ -8,6 +8,7 @@ import { ComponentFallback } from '../../resources/component.ts'
 /** Admission plugins from the machine configuration. */
 export const configAdmissionControl = defineController({
   name: 'k8s.ControlPlaneAdmissionControlController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), fallbacks: weak(ComponentFallback, { id: 'kube-apiserver' }) },
   outputs: { admission: exclusive(AdmissionControlConfig) },
   reconcile({ config, fallbacks, admission }) {

@@ -12,6 +12,7 @@ import { podResources, volumesOf } from './component-config.ts'
 /** kube-apiserver's settings from the machine configuration. */
 export const configApiServer = defineController({
   name: 'k8s.ControlPlaneAPIServerController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), fallbacks: weak(ComponentFallback, { id: 'kube-apiserver' }) },
   outputs: { apiServer: exclusive(APIServerConfig) },
   reconcile({ config, fallbacks, apiServer }) {

@@ -11,6 +11,7 @@ const metadataOfAll = { apiVersion: 'audit.k8s.io/v1', kind: 'Policy', rules: [{
 /** The API server's audit policy. */
 export const configAuditPolicy = defineController({
   name: 'k8s.ControlPlaneAuditPolicyController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), fallbacks: weak(ComponentFallback, { id: 'kube-apiserver' }) },
   outputs: { policy: exclusive(AuditPolicyConfig) },
   reconcile({ config, fallbacks, policy }) {

@@ -9,6 +9,7 @@ import { ComponentFallback } from '../../resources/component.ts'
 /** Authorizers: Node and RBAC always, then those of the machine configuration. */
 export const configAuthorization = defineController({
   name: 'k8s.ControlPlaneAuthorizationPolicyController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), fallbacks: weak(ComponentFallback, { id: 'kube-apiserver' }) },
   outputs: { authorization: exclusive(AuthorizationConfig) },
   reconcile({ config, fallbacks, authorization }) {

@@ -33,6 +33,7 @@ export function renderControlPlanePods(): Controller {
   let since: number | undefined
   return defineController({
     name: 'k8s.ControlPlaneStaticPodController',
+    effects: 'none',
     inputs: {
       apiServer: weak(APIServerConfig, { id: 'kube-apiserver' }),
       controllerManager: weak(ControllerManagerConfig, { id: 'kube-controller-manager' }),

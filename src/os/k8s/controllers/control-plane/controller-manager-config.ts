@@ -11,6 +11,7 @@ import { podResources, volumesOf } from './component-config.ts'
 /** kube-controller-manager's settings from the machine configuration. */
 export const configControllerManager = defineController({
   name: 'k8s.ControlPlaneControllerManagerController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), fallbacks: weak(ComponentFallback, { id: 'kube-controller-manager' }) },
   outputs: { controllerManager: exclusive(ControllerManagerConfig) },
   reconcile({ config, fallbacks, controllerManager }) {

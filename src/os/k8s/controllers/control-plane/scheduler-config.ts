@@ -10,6 +10,7 @@ import { podResources, volumesOf } from './component-config.ts'
 /** kube-scheduler's settings from the machine configuration. */
 export const configScheduler = defineController({
   name: 'k8s.ControlPlaneSchedulerController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), fallbacks: weak(ComponentFallback, { id: 'kube-scheduler' }) },
   outputs: { scheduler: exclusive(SchedulerConfig) },
   reconcile({ config, fallbacks, scheduler }) {

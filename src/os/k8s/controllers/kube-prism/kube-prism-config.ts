@@ -6,6 +6,7 @@ import { KubePrismConfig, KubePrismEndpoint } from '../../resources/kube-prism.t
 /** KubePrism's address and its upstreams. */
 export const configKubePrism = defineController({
   name: 'k8s.KubePrismConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), endpoints: weak(KubePrismEndpoint, { id: 'k8s-cluster' }) },
   outputs: { prism: exclusive(KubePrismConfig) },
   reconcile({ config, endpoints, prism }) {

@@ -8,6 +8,7 @@ import { KubePrismEndpoint } from '../../resources/kube-prism.ts'
 /** All addresses under which an API server may answer. */
 export const findKubePrismEndpoints = defineController({
   name: 'k8s.KubePrismEndpointsController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), members: weak(Member) },
   outputs: { endpoints: exclusive(KubePrismEndpoint) },
   reconcile({ config, members, endpoints }) {

@@ -18,6 +18,7 @@ export function observeEndpoints({ files }: { files: Pick<KubeletFileSystem, 're
   let addresses: string[] = []
   return defineController({
     name: 'k8s.EndpointController',
+    effects: 'none',
     inputs: {
       machineType: weak(MachineType, { id: 'machine-type' }),
       kubelet: weak(KubeletKubeconfig, { id: 'kubelet' }),

@@ -7,6 +7,7 @@ import { Endpoint } from '../../resources/endpoint.ts'
 /** The address of the control plane from the configuration. */
 export const configStaticEndpoint = defineController({
   name: 'k8s.StaticEndpointController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { endpoints: shared(Endpoint) },
   reconcile({ config, endpoints }) {

@@ -6,6 +6,7 @@ import { StaticPod } from '../../resources/static-pod.ts'
 /** Static pods from the machine configuration. */
 export const configStaticPods = defineController({
   name: 'k8s.StaticPodConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { pods: shared(StaticPod) },
   reconcile({ config, pods, log }) {

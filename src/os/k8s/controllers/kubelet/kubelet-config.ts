@@ -16,6 +16,7 @@ type IdMapping = NonNullable<Mount['uidMappings']>[number]
 /** The kubelet's settings from the machine configuration. */
 export const configKubelet = defineController({
   name: 'k8s.KubeletConfigController',
+  effects: 'none',
   inputs: {
     config: weak(MachineConfig, { id: 'v1alpha1' }),
     fallbacks: weak(ComponentFallback, { id: 'kubelet' }),

@@ -13,6 +13,7 @@ import { Nodename } from '../../resources/nodename.ts'
 export const specKubelet = ({ mode, oomFloor }: { mode: Mode; oomFloor?: number }): Controller =>
   defineController({
     name: 'k8s.KubeletSpecController',
+    effects: 'none',
     inputs: {
       config: weak(KubeletConfig, { id: 'kubelet' }),
       nodename: weak(Nodename, { id: 'nodename' }),

@@ -11,6 +11,7 @@ import { BootstrapManifestsConfig } from '../../resources/bootstrap-manifests-co
 /** The inputs of the manifests of a new cluster. */
 export const configBootstrapManifests = defineController({
   name: 'k8s.ControlPlaneBootstrapManifestsController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { manifests: exclusive(BootstrapManifestsConfig) },
   reconcile({ config, manifests }) {

@@ -6,6 +6,7 @@ import { ExtraManifestsConfig } from '../../resources/extra-manifests-config.ts'
 /** Manifests of the operator, by URL or inline; a lower priority number is applied earlier. */
 export const configExtraManifests = defineController({
   name: 'k8s.ControlPlaneExtraManifestsController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { manifests: exclusive(ExtraManifestsConfig) },
   reconcile({ config, manifests }) {

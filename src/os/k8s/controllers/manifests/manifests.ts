@@ -7,6 +7,7 @@ import { Manifest } from '../../resources/manifest.ts'
 /** The manifests of a new cluster. */
 export const renderManifests = defineController({
   name: 'k8s.ManifestController',
+  effects: 'none',
   inputs: { config: weak(BootstrapManifestsConfig, { id: 'manifests' }), roots: weak(KubernetesRootSecret, { id: 'k8s' }) },
   outputs: { manifests: shared(Manifest) },
   reconcile({ config, roots, manifests }) {

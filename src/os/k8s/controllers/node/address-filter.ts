@@ -9,6 +9,7 @@ import { Nodename } from '../../resources/nodename.ts'
 /** Which of the node's addresses belong to Kubernetes: pods', services', and those a pod network added to this node. */
 export const configAddressFilter: Controller = defineController({
   name: 'k8s.AddressFilterController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), nodename: weak(Nodename), status: weak(NodeStatus) },
   outputs: { filters: exclusive(NodeAddressFilter) },
   reconcile({ config, nodename, status, filters }) {

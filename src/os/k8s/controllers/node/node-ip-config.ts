@@ -8,6 +8,7 @@ import { NodeIPConfig } from '../../resources/node-ip.ts'
 /** The subnets that the node's addresses are taken from: never those of pods and services, and never a virtual IP. */
 export const configNodeIP = defineController({
   name: 'k8s.NodeIPConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { nodeIP: exclusive(NodeIPConfig) },
   reconcile({ config, nodeIP }) {

@@ -7,6 +7,7 @@ import { NodeIP, NodeIPConfig } from '../../resources/node-ip.ts'
 /** The addresses that the kubelet reports as the node's: the first allowed one per address family. */
 export const chooseNodeIP = defineController({
   name: 'k8s.NodeIPController',
+  effects: 'none',
   inputs: { config: weak(NodeIPConfig, { id: 'kubelet' }), addresses: weak(NodeAddress, { id: 'routed-no-k8s' }) },
   outputs: { nodeIP: exclusive(NodeIP) },
   reconcile({ config, addresses, nodeIP, log }) {

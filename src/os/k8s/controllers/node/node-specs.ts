@@ -9,6 +9,7 @@ const controlPlaneKey = 'node-role.kubernetes.io/control-plane'
 /** The desired labels of the node. */
 export const configNodeLabels = defineController({
   name: 'k8s.NodeLabelSpecController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { labels: exclusive(NodeLabelSpec) },
   reconcile({ config, labels }) {
@@ -23,6 +24,7 @@ export const configNodeLabels = defineController({
 /** The desired annotations of the node. */
 export const configNodeAnnotations = defineController({
   name: 'k8s.NodeAnnotationSpecController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { annotations: shared(NodeAnnotationSpec) }, // discovery adds some too
   reconcile({ config, annotations }) {
@@ -34,6 +36,7 @@ export const configNodeAnnotations = defineController({
 /** The desired taints of the node: a control plane node takes no ordinary pods unless allowed. */
 export const configNodeTaints = defineController({
   name: 'k8s.NodeTaintSpecController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { taints: exclusive(NodeTaintSpec) },
   reconcile({ config, taints }) {
@@ -55,6 +58,7 @@ const ending = new Set(['shutting down', 'upgrading', 'resetting'])
 /** Cordons the node while it is shutting down. */
 export const configNodeCordon = defineController({
   name: 'k8s.NodeCordonedSpecController',
+  effects: 'none',
   inputs: { machine: weak(MachineStatus, { id: 'machine' }) },
   outputs: { cordon: exclusive(NodeCordonedSpec) },
   reconcile({ machine, cordon }) {

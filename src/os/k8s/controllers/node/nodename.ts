@@ -7,6 +7,7 @@ import { Nodename } from '../../resources/nodename.ts'
 /** The node's name in Kubernetes: its hostname, with the domain when so configured. */
 export const configNodename = defineController({
   name: 'k8s.NodenameController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), hostname: weak(HostnameStatus, { id: 'hostname' }) },
   outputs: { nodename: exclusive(Nodename) },
   reconcile({ config, hostname, nodename }) {

@@ -17,6 +17,7 @@ import { LinkStatus } from '../../resources/link.ts'
 export const configAddresses = (boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.AddressConfigController',
+    effects: 'none',
     inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), devices: weak(DeviceConfigSpec), links: weak(LinkStatus) },
     outputs: { spec: shared(AddressSpec, 'network-config') },
     reconcile({ config, devices, links, spec }) {

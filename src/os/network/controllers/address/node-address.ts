@@ -12,6 +12,7 @@ type Status = SpecOf<typeof AddressStatus>
 /** Declares the sort order of node addresses. */
 export const configAddressOrder: Controller = defineController({
   name: 'network.NodeAddressSortAlgorithmController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { algorithm: exclusive(NodeAddressSortAlgorithm) },
   reconcile({ config, algorithm }) {
@@ -25,6 +26,7 @@ export const configAddressOrder: Controller = defineController({
  */
 export const observeNodeAddresses: Controller = defineController({
   name: 'network.NodeAddressController',
+  effects: 'none',
   inputs: {
     addresses: weak(AddressStatus),
     links: weak(LinkStatus),

@@ -11,6 +11,7 @@ import { OperatorSpec } from '../../resources/operator-spec.ts'
 export const configVips = (boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.OperatorVIPConfigController',
+    effects: 'none',
     inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), devices: weak(DeviceConfigSpec), links: weak(LinkStatus) },
     outputs: { spec: shared(OperatorSpec, 'network-config') },
     reconcile({ config, devices, links, spec, log }) {

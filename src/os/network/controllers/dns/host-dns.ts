@@ -19,6 +19,7 @@ const hostAddress = '127.0.0.53'
 export const configHostDns = ({ mode }: Pick<Kernel, 'mode'>): Controller =>
   defineController({
     name: 'network.HostDNSConfigController',
+    effects: 'none',
     inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
     outputs: { dns: exclusive(HostDNSConfig), address: shared(AddressSpec, 'network-config') },
     reconcile({ config, dns, address }) {

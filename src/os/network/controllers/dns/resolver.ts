@@ -15,6 +15,7 @@ const defaultServers = ['1.1.1.1', '8.8.8.8']
 export const configResolvers = (boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.ResolverConfigController',
+    effects: 'none',
     inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), hostname: weak(HostnameStatus) },
     outputs: { spec: shared(ResolverSpec, 'network-config') },
     reconcile({ config, hostname, spec }) {

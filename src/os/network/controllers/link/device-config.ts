@@ -11,6 +11,7 @@ import { LinkStatus } from '../../resources/link.ts'
 export const configDevices = (boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.DeviceConfigController',
+    effects: 'none',
     inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), links: weak(LinkStatus) },
     outputs: { devices: exclusive(DeviceConfigSpec) },
     reconcile({ config, links, devices, log }) {

@@ -18,6 +18,7 @@ type EthernetKernel = Pick<Kernel, 'mode' | 'net' | 'ethtool'>
 /** Declares the settings of EthernetConfig documents. */
 export const configEthernet: Controller = defineController({
   name: 'network.EthernetConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), links: weak(LinkStatus) },
   outputs: { spec: shared(EthernetSpec) },
   reconcile({ config, links, spec }) {

@@ -6,6 +6,7 @@ import { LinkStatus } from '../../resources/link.ts'
 /** Publishes the hardware address that identifies this machine: of its first physical link or, in a container, of the first Ethernet link. */
 export const observeHardwareAddress: Controller = defineController({
   name: 'network.HardwareAddrController',
+  effects: 'none',
   inputs: { links: weak(LinkStatus) },
   outputs: { address: exclusive(HardwareAddress) },
   reconcile({ links, address }) {

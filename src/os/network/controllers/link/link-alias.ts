@@ -14,6 +14,7 @@ import { LinkAliasSpec } from '../../resources/link-alias-spec.ts'
 /** Declares link aliases: `uplink` for the only link its expression matches, `net%d` for all matches in order. */
 export const configLinkAliases: Controller = defineController({
   name: 'network.LinkAliasConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), links: weak(LinkStatus) },
   outputs: { alias: exclusive(LinkAliasSpec) },
   reconcile({ config, links, alias, log }) {

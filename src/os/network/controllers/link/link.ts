@@ -19,6 +19,7 @@ import { LinkRefresh } from '../../resources/link-refresh.ts'
 export const configLinks = ({ mode }: Pick<Kernel, 'mode'>, boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.LinkConfigController',
+    effects: 'none',
     inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), devices: weak(DeviceConfigSpec), links: weak(LinkStatus) },
     outputs: { spec: shared(LinkSpec, 'network-config') },
     reconcile({ config, devices, links, spec }) {

@@ -19,6 +19,7 @@ import { RouteReconciler } from '../../route-reconciler.ts'
 export const configRoutes = (boot: BootNetwork = silentBoot): Controller =>
   defineController({
     name: 'network.RouteConfigController',
+    effects: 'none',
     inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), devices: weak(DeviceConfigSpec), links: weak(LinkStatus) },
     outputs: { spec: shared(RouteSpec, 'network-config') },
     reconcile({ config, devices, links, spec }) {

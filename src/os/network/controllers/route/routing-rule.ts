@@ -18,6 +18,7 @@ const idOf = ({ family, priority }: Spec) => `${family}/${String(priority).padSt
 /** Declares the configured routing rules. A rule without addresses applies to both families. */
 export const configRoutingRules: Controller = defineController({
   name: 'network.RoutingRuleConfigController',
+  effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { spec: shared(RoutingRuleSpec, 'network-config') },
   reconcile({ config, spec }) {
