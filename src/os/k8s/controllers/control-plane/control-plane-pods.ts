@@ -87,8 +87,7 @@ export function renderControlPlanePods(): Controller {
         })
       // The others exit at once without an API server, and their restarts would be delayed more and more.
       if (!answered) {
-        pods.keep('kube-controller-manager')
-        pods.keep('kube-scheduler')
+        for (const pod of ['kube-controller-manager', 'kube-scheduler']) pods.keep(pod)
         return
       }
       if (manager.spec.enabled)
