@@ -82,6 +82,14 @@ async function serves(here: ServingNode): Promise<void> {
   }
 }
 
+/** Waits until a fault has met a socket that is used regularly, and the node has recovered from it; not for ever. */
+async function fires(here: ServingNode): Promise<void> {
+  const end = systemClock.deadline(4_000)
+  if (here.sockets.faults.fired.length > 0) return
+  while (here.sockets.faults.fired.length === 0 && !end.over) await Bun.sleep(20)
+  await serves(here)
+}
+
 /** Starts a node, calls its API and changes its configuration, with its sockets failing on the way. Gives what failed. */
 async function lives({ start = never, steady = never }: { start?: Fails; steady?: Fails }): Promise<string[]> {
   const here = await startServingNode(start)
@@ -89,10 +97,12 @@ async function lives({ start = never, steady = never }: { start?: Fails; steady?
   try {
     await becomes(here, shapes.started)
     await serves(here)
+    if (start !== never) await fires(here)
     const { fired } = faults
     faults.choose(steady)
     change(here)
     await serves(here)
+    if (steady !== never) await fires(here)
     await becomes(here, shapes.changed)
     expect({ unexpected: unexpected.splice(0), ends: here.ends }).toEqual({ unexpected: [], ends: [] })
     return [...fired, ...faults.fired]
