@@ -46,10 +46,6 @@ const forbiddenTypes =
 
 /** Rooms that still use such words. The list only shrinks: a room without an occurrence leaves it. */
 const notYet: string[] = [
-  'tests/cluster/',
-  'tests/fuzz/',
-  'tests/interop/',
-  'tests/linux/',
   'tests/network/dhcp-servers.story.ts',
   'tests/network/dhcp.story.ts',
   'tests/network/dns.story.ts',
@@ -61,7 +57,6 @@ const notYet: string[] = [
   'tests/network/prepare.ts',
   'tests/network/time.story.ts',
   'tests/network/vip.story.ts',
-  'tests/vm/',
 ]
 
 const files = [

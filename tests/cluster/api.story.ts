@@ -7,7 +7,7 @@ import { parse, parseAllDocuments } from 'yaml'
 import { day, newCA, newCertificate, type PemPair } from '../../src/pki/certificate.ts'
 import { buildClient, runClient, talosconfig } from '../interop/client.ts'
 import { transcript } from '../programs/talosctl/peer.ts'
-import { eventually, type Said, succeeded, TestCluster } from './cluster.ts'
+import { type CommandResult, eventually, succeeded, TestCluster } from './cluster.ts'
 import { timeServer } from './time-server.ts'
 
 setDefaultTimeout(240_000)
@@ -40,7 +40,7 @@ const titles = (text: string) => (text.split('\n')[0] ?? '').trim().split(/\s{2,
 const rows = (text: string) => text.split('\n').slice(1).filter(Boolean)
 const nodesOf = (text: string) => [...new Set(rows(text).map((row) => row.split(' ')[0]))].sort()
 
-describe('tables are those of the recordings, with rows of every node asked', () => {
+describe('tables are those of the recordings, with rows of every requested node', () => {
   const recorded = ['services', 'containers', 'containers-k', 'stats', 'stats-k', 'processes', 'memory', 'mounts', 'ls', 'ls-l', 'ls-type']
   test.each([...recorded, 'usage', 'usage-a', 'netstat-l', 'members'])('%s', async (name) => {
     const { args, stdout } = transcript(name)
@@ -102,7 +102,7 @@ describe('tables are those of the recordings, with rows of every node asked', ()
   })
 })
 
-describe('a node tells', () => {
+describe('a node reports', () => {
   test('its version and who made it', async () => {
     const { stdout } = succeeded(await on([controlPlane, worker], 'version'))
     expect(stdout.match(/^\tTag: +v1\.13\.\d+$/gm)).toHaveLength(3)
@@ -170,8 +170,8 @@ describe('a node tells', () => {
     expect(Math.abs(moment(there) - moment(here) - 60_000)).toBeLessThan(1_000)
   })
 
-  test('that the cluster is healthy, asked on the node and from here', async () => {
-    const lines = (said: Said) => succeeded(said).stderr.match(/^waiting for .*: OK$/gm)
+  test('that the cluster is healthy, checked on the node and from here', async () => {
+    const lines = (result: CommandResult) => succeeded(result).stderr.match(/^waiting for .*: OK$/gm)
     const onNode = lines(await on([controlPlane], 'health', '--wait-timeout', '1m'))
     expect(onNode?.length).toBeGreaterThan(12)
     expect(onNode).toContain('waiting for etcd to be healthy: OK')
@@ -198,7 +198,7 @@ describe('files', () => {
   })
 })
 
-describe('what is asked for happens', () => {
+describe('requested actions take effect', () => {
   test('a service is restarted, and one that the machine needs is not stopped', async () => {
     const started = async () => (await onControlPlane('service', 'kubelet')).match(/Started task kubelet \(PID \d+\)/)?.[0]
     const before = await started()
@@ -262,9 +262,9 @@ describe('what cannot be is refused in one line, with exit code 1', () => {
     [['logs', 'nope'], /NotFound/],
     [['etcd', 'remove-member', '1'], /NotFound/],
   ])('%j', async (args, message) => {
-    const said = await on([controlPlane], ...args)
-    expect(said).toMatchObject({ code: 1, stdout: '' })
-    expect(said.stderr).toMatch(message)
+    const result = await on([controlPlane], ...args)
+    expect(result).toMatchObject({ code: 1, stdout: '' })
+    expect(result.stderr).toMatch(message)
   })
 
   test('several nodes where one must be named', async () => {
@@ -330,7 +330,7 @@ describe.skipIf(!Bun.which('go'))('the official client', () => {
     expect(Object.keys(copied)).toContain('conf.d/cri.toml')
   })
 
-  test('is told what a reader may not do', async () => {
+  test('is denied what a reader may not do', async () => {
     expect(await run('reader', '-node', controlPlane, 'reboot')).toMatchObject({ code: 'PermissionDenied' })
     expect(await run('reader', '-node', worker, 'read', '/etc/os-release')).toMatchObject({ code: 'PermissionDenied' })
     expect(await run('reader', '-node', controlPlane, 'get', 'config', 'MachineConfigs.config.talos.dev', 'v1alpha1')).toMatchObject({
@@ -343,7 +343,7 @@ describe.skipIf(!Bun.which('go'))('the official client', () => {
   })
 })
 
-test('a node reboots when it is told to, and is itself again', async () => {
+test('a node reboots on request, and has the same identity again', async () => {
   const begun = async () => parse(succeeded(await on([worker], 'get', 'machinestatus', '-o', 'yaml')).stdout).metadata.created as string
   const bootId = async () => succeeded(await on([worker], 'read', '/proc/sys/kernel/random/boot_id')).stdout.trim()
   const bootIdInKubernetes = async () => {
@@ -358,8 +358,8 @@ test('a node reboots when it is told to, and is itself again', async () => {
   expect(await bootId()).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
   expect(await bootId()).not.toBe(before.bootId)
   await eventually(async () => expect(await bootIdInKubernetes()).toBe(await bootId()), 60)
-  const said = await on([controlPlane], 'health', '--wait-timeout', '1m')
-  succeeded(said)
+  const result = await on([controlPlane], 'health', '--wait-timeout', '1m')
+  succeeded(result)
 })
 
 test('an apid that is killed again and again is back each time before the restart interval is over', async () => {

@@ -6,7 +6,7 @@ import { eventually, succeeded, TestCluster } from './cluster.ts'
 const cluster = new TestCluster('bare')
 const gateway = '10.64.0.1'
 let web: ReturnType<typeof Bun.serve>
-let said = ''
+let progress = ''
 
 beforeAll(async () => {
   const manifest = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: pod-network, namespace: kube-system}\ndata: {a: b}\n'
@@ -16,7 +16,7 @@ beforeAll(async () => {
     ...['--workers', '0', '--cidr', '10.64.0.0/24', '--custom-cni-url', `http://${gateway}:${web.port}/network.yaml`],
     ...['--skip-k8s-node-readiness-check', '--config-patch', JSON.stringify(patch)],
   )
-  said = stderr
+  progress = stderr
 })
 afterAll(async () => {
   await cluster.destroy()
@@ -25,8 +25,8 @@ afterAll(async () => {
 })
 
 test('health skips what is switched off', () => {
-  expect(said).not.toContain('waiting for all k8s nodes to report ready')
-  expect(said).toMatch(/waiting for all control plane components to be ready: OK/)
+  expect(progress).not.toContain('waiting for all k8s nodes to report ready')
+  expect(progress).toMatch(/waiting for all control plane components to be ready: OK/)
 })
 
 test('the operator’s pod network is applied, and nothing that was switched off', async () => {
@@ -35,7 +35,7 @@ test('the operator’s pod network is applied, and nothing that was switched off
   expect(items.map(({ metadata }) => metadata.name)).toEqual([])
 })
 
-test('asked for with other settings it is refused with the way out', async () => {
+test('a request with other settings is refused with the remedy', async () => {
   const { code, stderr } = await cluster.talosctl('cluster', 'create', '--name', 'bare', '--cidr', '10.65.0.0/24')
   expect(code).toBe(1)
   expect(stderr).toBe(

@@ -36,7 +36,7 @@ const seenBy = (component: string): string[] =>
     : ['StaticPodStatuses.kubernetes.talos.dev', `kube-system/${component}-${nameOf(first)}`]
 
 /**
- * Breaks a component of the first node, checks what is explained once the settings were rejected, goes back as it says, and waits
+ * Breaks a component of the first node, checks what is explained once the settings were rejected, reverts as explained, and waits
  * until the component runs. Others that it took along come back by and by.
  */
 async function broken(component: string, section: string, { names, words }: { names: string; words: RegExp }): Promise<void> {

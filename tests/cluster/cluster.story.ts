@@ -33,7 +33,7 @@ test('one command makes a cluster in which every node is ready and every system 
   expect(pods.filter(({ status }) => status.phase !== 'Running').map(({ metadata }) => metadata.name)).toEqual([])
 })
 
-test('the same command again says that it runs', async () => {
+test('the same command again reports that it runs', async () => {
   const { stderr } = await cluster.create()
   expect(stderr).toContain('cluster "story" is running with 1 control plane and 1 worker')
 })
@@ -58,7 +58,7 @@ test('the client configuration that was there is still there, and the new contex
   expect(succeeded(await cluster.kubectl(['config', 'current-context'])).stdout.trim()).toBe('admin@story')
 })
 
-test('cluster show tells the nodes with their addresses', async () => {
+test('cluster show lists the nodes with their addresses', async () => {
   const { stdout } = succeeded(await cluster.talosctl('cluster', 'show', '--name', 'story'))
   expect(stdout).toMatch(/^PROVISIONER +container$/m)
   for (const { name, role, ip } of cluster.nodes()) expect(stdout).toMatch(new RegExp(`^${name} +${role} +${ip} `, 'm'))
@@ -146,7 +146,7 @@ test('supervisors and the discovery server are killed and come back', async () =
   await healthy()
 })
 
-test('a worker joins, and leaves when asked to', async () => {
+test('a worker joins, and leaves on request', async () => {
   await cluster.create('--workers', '2')
   const names = async () => (await cluster.objects('get', 'nodes')).items.map(({ metadata }) => metadata.name)
   expect(await names()).toContain('story-worker-2')
@@ -160,7 +160,7 @@ test('a worker joins, and leaves when asked to', async () => {
   })
 })
 
-test('control planes join etcd, and leave it when asked to', async () => {
+test('control planes join etcd, and leave it on request', async () => {
   await cluster.create('--controlplanes', '3')
   const members = async () => {
     const { stdout } = succeeded(await cluster.talosctl('--nodes', ipOf(controlPlane), 'etcd', 'members'))

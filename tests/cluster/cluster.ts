@@ -7,8 +7,8 @@ import { type Traces, traces } from './host.ts'
 
 const repository = join(import.meta.dir, '..', '..')
 
-/** What a command said. */
-export interface Said {
+/** Exit code and output of a command. */
+export interface CommandResult {
   code: number
   stdout: string
   stderr: string
@@ -24,7 +24,7 @@ export class TestCluster {
     // Not below /tmp where that is in memory: containers' layers need a file system that takes an overlay.
     this.home = mkdtempSync('/var/tmp/ichor-story-')
     this.state = join(this.home, 'clusters')
-    // An image of its own, so that its loop device can be told from those of other clusters; a folder is used as it is.
+    // An image of its own, so that its loop device can be distinguished from those of other clusters; a folder is used as it is.
     const source = process.env.ICHOR_ROOTFS ?? join(repository, 'dist', 'rootfs.node.sqsh')
     const image = statSync(source).isDirectory() ? source : join(this.home, 'rootfs.sqsh')
     if (image !== source) linkOrCopy(source, image)
@@ -50,24 +50,24 @@ export class TestCluster {
   }
 
   /** Runs talosctl to its end. */
-  async talosctl(...args: string[]): Promise<Said> {
+  async talosctl(...args: string[]): Promise<CommandResult> {
     const child = this.start(...args)
     const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
     return { code, stdout, stderr }
   }
 
   /** `cluster create` with this cluster's name; fails the story when it fails. */
-  async create(...args: string[]): Promise<Said> {
+  async create(...args: string[]): Promise<CommandResult> {
     return succeeded(await this.talosctl('cluster', 'create', '--name', this.name, '--wait-timeout', '4m', ...args))
   }
 
   /** `cluster destroy` of this cluster. */
-  async destroy(): Promise<Said> {
+  async destroy(): Promise<CommandResult> {
     return this.talosctl('cluster', 'destroy', '--name', this.name, '--force')
   }
 
   /** Runs kubectl with the kubeconfig that create merged. */
-  async kubectl(args: string[], input?: string): Promise<Said> {
+  async kubectl(args: string[], input?: string): Promise<CommandResult> {
     const child = Bun.spawn([join(repository, 'dist', 'kubectl'), ...args], {
       env: { ...process.env, ...this.env },
       stdin: input === undefined ? 'ignore' : Buffer.from(input),
@@ -78,12 +78,12 @@ export class TestCluster {
     return { code, stdout, stderr }
   }
 
-  /** What kubectl says as an object. */
+  /** The output of kubectl as an object. */
   async objects(...args: string[]): Promise<{ items: KubeItem[] }> {
     return JSON.parse(succeeded(await this.kubectl([...args, '-o', 'json'])).stdout)
   }
 
-  /** What the cluster was asked to be. */
+  /** The request that created the cluster. */
   record(): ClusterRecord {
     return JSON.parse(readFileSync(join(this.state, this.name, 'cluster.json'), 'utf8'))
   }
@@ -117,7 +117,7 @@ export class TestCluster {
   }
 
   /** Runs a script of the runtime in the network namespace of a process. */
-  async inNetworkOf(pid: number, script: string): Promise<Said> {
+  async inNetworkOf(pid: number, script: string): Promise<CommandResult> {
     const child = Bun.spawn(['nsenter', '-t', String(pid), '-n', process.execPath, '-e', script], {
       stdin: 'ignore',
       stdout: 'pipe',
@@ -145,13 +145,13 @@ export interface KubeItem {
   status: { phase?: string; podIP?: string; conditions?: { type: string; status: string }[]; nodeInfo?: { bootID: string } }
 }
 
-/** Passes on what a command said, or fails with it. */
-export function succeeded(said: Said): Said {
-  if (said.code !== 0) throw new Error(`exit code ${said.code}: ${said.stderr}${said.stdout}`)
-  return said
+/** Returns a result, or throws its output when the command failed. */
+export function succeeded(result: CommandResult): CommandResult {
+  if (result.code !== 0) throw new Error(`exit code ${result.code}: ${result.stderr}${result.stdout}`)
+  return result
 }
 
-/** Asks again until the answer is there; the last reason is thrown when time is up. */
+/** Retries until a call succeeds; throws its last error on timeout. */
 export async function eventually<T>(ask: () => Promise<T>, seconds = 90): Promise<T> {
   const end = performance.now() + seconds * 1000
   for (;;) {

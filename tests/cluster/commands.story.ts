@@ -1,4 +1,4 @@
-/** Every command against a real cluster as its transcript tells, and every method asked by the field's own Go client. */
+/** Every command against a real cluster as in its transcript, and every method called by the official Go client. */
 
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -46,14 +46,14 @@ afterAll(async () => {
 
 /** Commands that ask no node. */
 const local = /^((config|gen|validate|machineconfig|completion|docs|inject|cluster|help)(?![\w-])|image (k8s|cache)-)/
-/** Flags with which a command says itself whom it asks. */
+/** Flags with which a command names its nodes itself. */
 const naming = new Set(['-n', '--nodes', '--talosconfig'])
 
-/** Runs one command of a transcript; the first difference to what it tells is shown. */
+/** Runs one command of a transcript; the first difference from it is shown. */
 async function play({ line, args, code, stdout, stderr }: Scene): Promise<void> {
   const nodes = local.test(line) || args.some((arg) => naming.has(arg)) ? [] : ['-n', values.CP!]
-  const said = await cluster.talosctl(...nodes, ...args)
-  const seen = { line, code: said.code, stdout: squeeze(said.stdout), stderr: squeeze(said.stderr) }
+  const output = await cluster.talosctl(...nodes, ...args)
+  const seen = { line, code: output.code, stdout: squeeze(output.stdout), stderr: squeeze(output.stderr) }
   expect(seen).toEqual({ line, code, stdout: expect.stringMatching(stdout), stderr: expect.stringMatching(stderr) })
 }
 
@@ -110,16 +110,16 @@ describe.skipIf(!hasGo)('the official client', () => {
     expect(unfilled(path, replies as unknown[])).toEqual([])
   }
 
-  test('is asked everything there is', () => {
+  test('covers every method', () => {
     expect([...Object.keys(calls), ...calledApart].sort()).toEqual(paths.sort())
   })
 
   test.each(ordered)('%s', async (path) => {
     const { requests, node, limit = 0, answer } = calls[path]!
-    const said = await ask(path, requests, node ? values.W! : values.CP!, '-limit', String(limit))
-    expect(said).toEqual(answer)
+    const output = await ask(path, requests, node ? values.W! : values.CP!, '-limit', String(limit))
+    expect(output).toEqual(answer)
     // A refusal is not a list.
-    expect(Array.isArray(said) ? unfilled(path, said) : []).toEqual([])
+    expect(Array.isArray(output) ? unfilled(path, output) : []).toEqual([])
   })
 
   test('securityapi.SecurityService/Certificate', async () => {
@@ -142,8 +142,8 @@ describe.skipIf(!hasGo)('the official client', () => {
 
   test('machine.MachineService/Reboot, and the node is itself again', async () => {
     const begun = async () => {
-      const said = succeeded(await cluster.talosctl('-n', values.W!, 'get', 'machinestatus', '-o', 'yaml')).stdout
-      const { metadata, spec } = parse(said)
+      const output = succeeded(await cluster.talosctl('-n', values.W!, 'get', 'machinestatus', '-o', 'yaml')).stdout
+      const { metadata, spec } = parse(output)
       expect(spec.stage).toBe('running')
       return metadata.created as string
     }

@@ -1,6 +1,6 @@
 /**
  * A node's configuration and its explanations on real parts: rehearsed, tried, left unconfirmed over a restart, confirmed,
- * restored, refused with reasons; and what keeps a node from being well, found out by asking it.
+ * restored, refused with reasons; and explanations of what keeps a node from being healthy.
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
@@ -45,7 +45,7 @@ const history = async (node: string) =>
     .slice(1)
 
 describe('a configuration', () => {
-  test('is foreseen: how the text changes, what is made of it, and that nothing restarts', async () => {
+  test('is previewed: how the text changes, what is made of it, and that nothing restarts', async () => {
     const { stdout } = succeeded(await patch(worker, label('dry'), '--dry-run'))
     expect(stdout).toContain('+ machine.nodeLabels.story: dry')
     expect(stdout).toContain('  * no service restarts and no pod is replaced')
@@ -95,7 +95,7 @@ describe('a configuration', () => {
     })
 })
 
-/** What a node says of itself, until it speaks of something. */
+/** The status of a node, once it contains the given text. */
 const explained = (node: string, word: string | RegExp, seconds = 90) =>
   eventually(async () => {
     const { stdout } = succeeded(await on(node, 'explain'))

@@ -1,5 +1,5 @@
 /**
- * Callers that vanish, and a door that is killed, on a real cluster: for every method that streams some callers lose
+ * Clients that vanish, and an apid that is killed, on a real cluster: for every method that streams some callers lose
  * their connection in its middle, and nothing of them stays behind: no call, no descriptor, no process, no file.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
@@ -95,7 +95,7 @@ interface Left {
   files: number
 }
 
-/** What is there on the node now: calls of a method under way, processes, open descriptors of init and of the door, files in memory. */
+/** What is there on the node now: calls of a method under way, processes, open descriptors of init and of apid, files in memory. */
 async function left(path: string): Promise<Left> {
   const init = cluster.initOf(node)
   const apid = cluster.processIn(node, '/usr/bin/apid') ?? 0
@@ -168,8 +168,8 @@ describe('callers that vanish in the middle leave nothing behind', () => {
   })
 })
 
-test('a door that is killed during 64 calls is missed by those alone, and the next call works', async () => {
-  const door = cluster.processIn(node, '/usr/bin/apid')
+test('apid killed during 64 calls fails those alone, and the next call works', async () => {
+  const apid = cluster.processIn(node, '/usr/bin/apid')
   const watching = Array.from({ length: 64 }, async () => {
     const seen = Promise.withResolvers<void>()
     const ended = (async () => {
@@ -185,7 +185,7 @@ test('a door that is killed during 64 calls is missed by those alone, and the ne
     return { ended }
   })
   const calls = await Promise.all(watching)
-  process.kill(door!, 'SIGKILL')
+  process.kill(apid!, 'SIGKILL')
   const failures = await Promise.allSettled(calls.map(({ ended }) => ended))
   for (const failure of failures) {
     expect(failure.status).toBe('rejected')
@@ -195,5 +195,5 @@ test('a door that is killed during 64 calls is missed by those alone, and the ne
     const { messages } = await channel.unary('machine.MachineService/Version', {}, { deadline: 5000 })
     expect(messages).toHaveLength(1)
   })
-  expect(cluster.processIn(node, '/usr/bin/apid')).not.toBe(door)
+  expect(cluster.processIn(node, '/usr/bin/apid')).not.toBe(apid)
 })

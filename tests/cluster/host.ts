@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { clusterId, linkName } from '../../src/programs/talosctl/cluster/plan/plan.ts'
 
-/** Everything of ours that a cluster could leave behind. */
+/** Everything that a cluster could leave behind on the host. */
 export interface Traces {
   mounts: string[]
   links: string[]

@@ -1,5 +1,5 @@
 /**
- * Clients that mean no good, on a real cluster: each recipe of the bench for a few seconds, while an administrator asks,
+ * Malicious clients on a real cluster: each recipe of the bench for a few seconds, while an administrator makes calls,
  * a client writes into the cluster and reads it back, and a worker's certificate can be renewed. How quick all that stays is
  * measured by bench/hostile.ts.
  */
@@ -35,8 +35,8 @@ beforeAll(async () => {
   const { ca, crt, key } = contexts[context]
   administrator = { ca: pem(ca), cert: pem(crt), key: tlsKey(pem(key)) }
   admin = connect({ address: `${node.ip}:50000`, tls: administrator })
-  const asked = { roles: ['os:reader'], crtTtl: { seconds: 3600, nanos: 0 } }
-  const { messages } = await admin.unary('machine.MachineService/GenerateClientConfiguration', asked)
+  const request = { roles: ['os:reader'], crtTtl: { seconds: 3600, nanos: 0 } }
+  const { messages } = await admin.unary('machine.MachineService/GenerateClientConfiguration', request)
   reader = { host: node.ip, cert: Buffer.from(messages[0]!.crt).toString(), key: tlsKey(Buffer.from(messages[0]!.key).toString()) }
   const root = { namespace: 'secrets', type: 'OSRootSecrets.secrets.talos.dev', id: 'os' }
   const { resource } = await admin.unary('cosi.resource.State/Get', root)
@@ -51,7 +51,7 @@ afterAll(async () => {
 
 const programs = ['/usr/bin/apid', '/usr/bin/trustd']
 
-/** Asks on a connection that stands and on a new one, and renews a certificate, over and over. */
+/** Repeatedly makes calls on an open connection and on a new one, and renews a certificate. */
 async function others(over: () => boolean): Promise<number> {
   let rounds = 0
   for (; !over(); rounds++) {

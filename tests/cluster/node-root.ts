@@ -39,7 +39,7 @@ export function openSecrets(root: string, secrets: readonly string[]): { looked:
 }
 
 /** Command lines that hold a secret. */
-export function tellingArguments(pids: readonly number[], secrets: readonly string[]): string[] {
+export function argumentsWithSecrets(pids: readonly number[], secrets: readonly string[]): string[] {
   return pids.flatMap((pid) => {
     const line = textOf(`/proc/${pid}/cmdline`).replaceAll('\0', ' ')
     return secrets.some((secret) => line.includes(secret)) ? [line] : []

@@ -6,13 +6,13 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { join } from 'node:path'
 import { tlsKey } from '../../src/pki/key.ts'
 import { eventually, succeeded, TestCluster } from './cluster.ts'
-import { openSecrets, secretTexts, tellingArguments } from './node-root.ts'
+import { argumentsWithSecrets, openSecrets, secretTexts } from './node-root.ts'
 
 const cluster = new TestCluster('promise')
 const controlPlane = 'promise-controlplane-1'
 const worker = 'promise-worker-1'
 const [gateway, first, second] = ['10.63.0.1', '10.63.0.2', '10.63.0.3']
-const asked: string[] = []
+const requested: string[] = []
 let web: ReturnType<typeof Bun.serve>
 
 beforeAll(async () => {
@@ -21,7 +21,7 @@ beforeAll(async () => {
     hostname: '0.0.0.0',
     fetch(request) {
       const { pathname, search } = new URL(request.url)
-      asked.push(pathname + search)
+      requested.push(pathname + search)
       if (pathname === '/guest.yaml')
         return new Response('apiVersion: v1\nkind: ConfigMap\nmetadata: {name: guest, namespace: later}\ndata: {a: b}\n')
       return new Response('not here', { status: 404 })
@@ -57,11 +57,11 @@ const onControlPlanes = (port: number) =>
   })
 
 const on = (node: string, ...args: string[]) => cluster.talosctl('--nodes', node, ...args)
-const told = async (node: string, ...args: string[]) => succeeded(await on(node, ...args)).stdout
+const outputOf = async (node: string, ...args: string[]) => succeeded(await on(node, ...args)).stdout
 
 describe('two networks', () => {
   test('etcd and the kubelets use the one that was chosen', async () => {
-    expect(await told(first, 'etcd', 'members')).toMatch(/https:\/\/172\.30\.63\.2:2380 +https:\/\/172\.30\.63\.2:2379/)
+    expect(await outputOf(first, 'etcd', 'members')).toMatch(/https:\/\/172\.30\.63\.2:2380 +https:\/\/172\.30\.63\.2:2379/)
     const { items } = await cluster.objects('get', 'nodes')
     const internal = items.flatMap(({ status }) => (status as { addresses?: { type: string; address: string }[] }).addresses ?? [])
     expect(
@@ -108,7 +108,7 @@ describe('secrets', () => {
     const { looked, open } = openSecrets(`/proc/${cluster.initOf(node)}/root`, secrets)
     expect(looked).toBeGreaterThan(10)
     expect(open).toEqual([])
-    expect(tellingArguments(cluster.processesIn(node), secrets)).toEqual([])
+    expect(argumentsWithSecrets(cluster.processesIn(node), secrets)).toEqual([])
   })
 
   test('what is kept of the cluster on this host is its owner’s', () => {
@@ -134,7 +134,7 @@ describe.each([
   ],
 ] as [string, number, Record<string, string>][])('%s', (service, uid, allowed) => {
   test('may read its own and nothing else, and write nothing', async () => {
-    const definitions = (await told(first, 'get', 'resourcedefinitions', '--output', 'json'))
+    const definitions = (await outputOf(first, 'get', 'resourcedefinitions', '--output', 'json'))
       .trim()
       .split(/\n(?=\{)/)
       .map((text) => JSON.parse(text).spec as { type: string; defaultNamespace: string })
@@ -150,8 +150,8 @@ describe.each([
         stderr: 'pipe',
       },
     )
-    const [said, complaint] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
-    const answers = JSON.parse(said || `{"error":${JSON.stringify(complaint)}}`)
+    const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
+    const answers = JSON.parse(stdout || `{"error":${JSON.stringify(stderr)}}`)
     expect(answers).toMatchObject({ uid, write: { Create: refused, Update: refused, Destroy: refused } })
     for (const [type, status] of Object.entries(answers.get)) expect([type, status]).toEqual([type, type in allowed ? 0 : refused])
     for (const [type, status] of Object.entries(answers.list))
@@ -196,7 +196,7 @@ describe('certificates', () => {
       expect(subjectAltName.split(', ')).toContain(`IP Address:${address}`)
   })
 
-  test('kubelets asked to serve with certificates of the cluster have them', async () => {
+  test('kubelets configured to serve with certificates of the cluster have them', async () => {
     for (const [node, address] of [
       [controlPlane, '172.30.63.2'],
       [worker, '172.30.63.3'],
@@ -221,7 +221,7 @@ describe('names', () => {
   })
   afterAll(() => resolver.close())
 
-  test('a node asks itself, and what was answered is remembered', async () => {
+  test('a node queries itself, and the answer is cached', async () => {
     for (const node of [controlPlane, worker]) {
       expect(readFileSync(`/proc/${cluster.initOf(node)}/root/etc/resolv.conf`, 'utf8')).toMatch(/^nameserver 127\.0\.0\.53$/m)
       expect(await resolve(cluster.initOf(node), '127.0.0.53', name)).toEqual(['192.0.2.77'])
@@ -250,13 +250,13 @@ test('manifests of the operator are applied, whatever they stand on', async () =
   await eventually(async () => succeeded(await cluster.kubectl(['get', 'configmap', '--namespace', 'later', 'guest'])), 30)
 })
 
-test('a mirror is asked before the registry', async () => {
+test('a mirror is used before the registry', async () => {
   expect((await on(first, 'image', 'pull', 'mirrored.test/some/thing:1')).code).toBe(1)
-  expect(asked.some((path) => path.startsWith('/v2/some/thing/manifests/1?ns=mirrored.test'))).toBe(true)
+  expect(requested.some((path) => path.startsWith('/v2/some/thing/manifests/1?ns=mirrored.test'))).toBe(true)
 })
 
 test('kernel parameters outside the node are reported as unsupported', async () => {
-  const params = await told(second, 'get', 'kernelparamstatus')
+  const params = await outputOf(second, 'get', 'kernelparamstatus')
   expect(params).toMatch(/proc\.sys\.vm\.max_map_count .* true$/m)
   expect(params).toMatch(/proc\.sys\.net\.ipv4\.ip_unprivileged_port_start +\d+ +80 .* false$/m)
 })
@@ -334,7 +334,7 @@ async function served(host: string, port: number): Promise<X509Certificate> {
   return new X509Certificate(Buffer.from(stdout.trim(), 'base64'))
 }
 
-/** Addresses of a name, asked of a server from the network of a process. */
+/** Addresses of a name, resolved by a server from the network of a process. */
 async function resolve(pid: number, server: string, name: string): Promise<string[]> {
   const script = `
     const { Resolver } = require('node:dns/promises')

@@ -34,7 +34,7 @@ const newest = async () =>
     .stdout.split('\n')[1]
     ?.trim() ?? ''
 
-test('a firewall that shuts our client out is reverted, and the client says so', async () => {
+test('a firewall that shuts our client out is reverted, and the client reports it', async () => {
   const { code, stderr } = await on(worker, 'patch', 'mc', '-p', block)
   expect(stderr).toContain('reverted in 60s unless the node is reached')
   expect([code, stderr]).toEqual([
@@ -45,7 +45,7 @@ test('a firewall that shuts our client out is reverted, and the client says so',
   expect(succeeded(await on(worker, 'explain')).stdout).toMatch(/is not in force: it was reverted/)
 }, 180_000)
 
-test('an address that nobody can reach is reverted, and the client says so', async () => {
+test('an address that nobody can reach is reverted, and the client reports it', async () => {
   const { network } = cluster.record()
   const address = `${worker}/${network.cidr.split('/')[1]}`
   using inside = openNetwork({ netns: `/proc/${cluster.initOf('reach-worker-1')}/ns/net` })

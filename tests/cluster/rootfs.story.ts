@@ -114,11 +114,11 @@ test.each([
   [['coredns', '-version'], 'CoreDNS-1.14.7'],
   [['flanneld', '--version'], 'v0.28.4'],
   [['/usr/libexec/cni/bridge'], 'CNI bridge plugin v1.9.1'],
-] as [string[], string][])('%p runs in it', (argv, says) => {
-  expect(command('chroot', forNodes, ...argv).output).toContain(says)
+] as [string[], string][])('%p runs in it', (argv, expected) => {
+  expect(command('chroot', forNodes, ...argv).output).toContain(expected)
 })
 
-test('every layer is the tar it says it is, and its folder is the same files', () => {
+test('every layer is the tar of its digest, and its folder is the same files', () => {
   const { images }: ImageTable = JSON.parse(readFileSync(join(forNodes, imageTablePath), 'utf8'))
   expect(images.map(({ reference }) => reference)).toContain('registry.k8s.io/pause:3.10.1')
   const layers = new Map(images.flatMap((image) => image.layers.map((layer) => [layer.digest, layer])))

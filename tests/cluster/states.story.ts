@@ -31,7 +31,7 @@ const newest = async (node: string) =>
     ?.trim()
     .split(/ +/)[1] ?? ''
 
-/** Applies a patch, waits until the first thing that the node says of itself is this, and gives all that it says. */
+/** Applies a patch, waits until the first line of the node's status is the expected one, and returns the whole status. */
 async function broken(node: string, section: object, first: RegExp, ...flags: string[]): Promise<string> {
   succeeded(await on(node, 'patch', 'mc', '-p', JSON.stringify(section), ...flags))
   return becomes(node, first)
@@ -118,15 +118,15 @@ test('an authority that is not the one of the cluster', async () => {
   await back(worker, restore)
 }, 180_000)
 
-test("another cluster's configuration as a whole, by force: the machine comes back by itself and says so", async () => {
+test("another cluster's configuration as a whole, by force: the machine reverts by itself and reports it", async () => {
   const before = await newest(worker)
   const folder = join(cluster.home, 'other')
   succeeded(await cluster.talosctl('gen', 'config', 'other', `https://${controlPlane}:6443`, '--output-dir', folder))
   const { machine, cluster: foreign } = Bun.YAML.parse(readFileSync(join(folder, 'worker.yaml'), 'utf8').split(/^---$/m)[0]!) as Whole
   const { id, secret, token, ca } = foreign
   const patch = { machine: { token: machine.token, ca: machine.ca }, cluster: { id, secret, token, ca } }
-  const said = succeeded(await on(worker, 'patch', 'mc', '-p', JSON.stringify(patch), '--force'))
-  expect(said.stdout + said.stderr).toContain('with a reboot, reverted in 180s unless the node is reached after the reboot')
+  const result = succeeded(await on(worker, 'patch', 'mc', '-p', JSON.stringify(patch), '--force'))
+  expect(result.stdout + result.stderr).toContain('with a reboot, reverted in 180s unless the node is reached after the reboot')
   // No control plane of that cluster signs a certificate for its API: until it goes back nobody reaches it.
   await eventually(
     async () =>

@@ -46,7 +46,7 @@ async function fetched(path: string): Promise<string> {
   return target
 }
 
-test('openssl verifies the door’s certificate, and is not let in without one of its own', async () => {
+test('openssl verifies apid’s certificate, and is not let in without one of its own', async () => {
   const config = Bun.YAML.parse(await Bun.file(join(cluster.home, 'config')).text()) as {
     context: string
     contexts: Record<string, { ca: string; crt: string; key: string }>
@@ -106,7 +106,7 @@ test('one node at a time has the claim to upgrade, over its restart, and etcdctl
     expect(await second.claim('ichor:test:claim', 'b', 600)).toBe('a')
     await second.release('ichor:test:claim', 'a')
     expect(await seen()).toBeUndefined()
-    // Whoever never comes back holds the others up no longer than said.
+    // A process that never returns delays the others no longer than its time limit.
     expect(await second.claim('ichor:test:claim', 'a', 2)).toBe('a')
     const after = async (): Promise<string> => {
       const holder = await second.claim('ichor:test:claim', 'b', 600)

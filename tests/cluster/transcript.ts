@@ -1,7 +1,7 @@
 /**
  * Transcripts of commands against a real node: "$ talosctl …", then what it prints. `<n>` stands for a number, `<word>` for
  * any word, `<...>` for the rest of a line, a line of dots for any lines; columns may be of any width. Lines that begin
- * with "! " come on stderr, "= " says the exit code where it is not 0. `{NAME}` is filled in.
+ * with "! " come on stderr, "= " gives the exit code where it is not 0. `{NAME}` is filled in.
  */
 
 import { readFileSync } from 'node:fs'
@@ -22,9 +22,9 @@ export function scenes(path: string, values: Readonly<Record<string, string>>): 
   return blocks.map((block) => {
     const [line = '', ...rest] = block.split('\n').filter((one) => one !== '')
     const code = rest.find((one) => one.startsWith('= '))?.slice(2) ?? '0'
-    const told = rest.filter((one) => one.startsWith('! ')).map((one) => one.slice(2))
+    const onStderr = rest.filter((one) => one.startsWith('! ')).map((one) => one.slice(2))
     const plain = rest.filter((one) => !one.startsWith('! ') && !one.startsWith('= '))
-    return { line, args: words(line), code: Number(code), stdout: pattern(plain), stderr: told.length > 0 ? pattern(told) : /^/ }
+    return { line, args: words(line), code: Number(code), stdout: pattern(plain), stderr: onStderr.length > 0 ? pattern(onStderr) : /^/ }
   })
 }
 

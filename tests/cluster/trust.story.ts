@@ -41,7 +41,7 @@ describe('the kubelet', () => {
       .filter((target) => !/^\/(var\/lib\/kubelet\/pods|run\/containerd|run\/netns|var\/run)\//.test(target))
       .sort()
 
-  /** Waits until what is done has made the worker's kubelet start anew. */
+  /** Waits until what is done has made the worker's kubelet restart. */
   async function restarted(act: () => Promise<unknown>): Promise<void> {
     const before = cluster.processIn(worker, '/usr/local/bin/kubelet')
     await act()
@@ -161,7 +161,7 @@ describe('a rotation of both authorities', () => {
       })
   })
 
-  test('every node is ready, and says so with its new certificate', async () => {
+  test('every node is ready, and reports it with its new certificate', async () => {
     const since = new Date()
     await eventually(async () => {
       const { items } = await cluster.objects('get', 'nodes')
@@ -246,7 +246,7 @@ function isReady({ status }: KubeItem): boolean {
   return status.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') ?? false
 }
 
-/** Logs are read from the kubelet: whoever shows them has verified it. */
+/** Logs are read from the kubelet, so an API server that shows them has verified it. */
 async function everyNodeShowsLogs(): Promise<void> {
   for (const [name] of nodes)
     await eventually(async () => {

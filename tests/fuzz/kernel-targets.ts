@@ -1,4 +1,4 @@
-/** Parsers of what the kernel says: much of it was put there by others, as names of links and processes, rules and mounts. */
+/** Parsers of data from the kernel, which contains names of links and processes, rules and mounts chosen by others. */
 import { readAcpiEvent } from '../../src/wire/netlink/acpi.ts'
 import { readAddress } from '../../src/wire/netlink/address.ts'
 import { attribute, nested, text, u8, u32 } from '../../src/wire/netlink/attributes.ts'
@@ -36,7 +36,7 @@ import nftables from '../wire/netlink/captured/nftables-of-linux-6.18.json'
 import { captured } from '../wire/netlink/captured.ts'
 import { bytes, type Target } from './target.ts'
 
-/** Readers that answer or refuse in the same way, by number: an input's first byte says which. */
+/** Readers that answer or refuse in the same way, by number: an input's first byte selects one. */
 const oneOf = (readers: readonly ((input: Uint8Array) => unknown)[], seeds: readonly (readonly [number, Uint8Array])[]): Target => ({
   seeds: seeds.map(([which, input]) => bytes(which, input)),
   answers: ['DecodeError'],
@@ -101,7 +101,7 @@ export const kernelTargets: Record<string, Target> = {
       [3, writeGeneric(0, 1, [u32(1, 3), nested(8, [peer])])],
     ],
   ),
-  'settings of Ethernet cards': oneOf(ethernet, [
+  'settings of Ethernet interfaces': oneOf(ethernet, [
     [0, answer(nested(2, [nested(1, [u32(1, 4), nested(3, [nested(1, [u32(1, 0), text(2, 'rx-gro')])])])]))],
     [1, answer(u8(2, 3))],
     [2, answer(bitSet(3), u32(5, 1000), u8(6, 1))],

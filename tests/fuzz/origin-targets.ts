@@ -28,8 +28,8 @@ interface Place {
   readonly text: string
 }
 
-/** What a platform says, with another text in one place; `heard` is told of every place. */
-function doorOf(
+/** The replies of a platform, with another text in one place; `heard` is called with every place. */
+function transportOf(
   { name, each }: Pick<Place, 'name' | 'each'>,
   other: { place?: string; text: string },
   heard: (place: Place) => void = () => {},
@@ -54,23 +54,23 @@ function doorOf(
   }
 }
 
-async function ask(name: string, door: ReturnType<typeof doorOf>): Promise<void> {
+async function query(name: string, transport: ReturnType<typeof transportOf>): Promise<void> {
   const { network, userData } = platforms[platformIn(name)]!
-  const outcomes = await Promise.allSettled([network(door), userData(door)])
+  const outcomes = await Promise.allSettled([network(transport), userData(transport)])
   for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
 }
 
-/** Every place at which a platform is asked, with what it says there. */
+/** Every place at which a platform is queried, with its reply there. */
 const places: Place[] = []
 for (const [name, each] of Object.entries(recordings))
-  await ask(
+  await query(
     name,
-    doorOf({ name, each }, { text: '' }, (place) => places.push(place)),
+    transportOf({ name, each }, { text: '' }, (place) => places.push(place)),
   )
 
 async function platform(input: Uint8Array): Promise<void> {
-  const asked = places[((input[0] ?? 0) * 256 + (input[1] ?? 0)) % places.length]!
-  await ask(asked.name, doorOf(asked, { place: asked.place, text: utf8(input.subarray(2)) }))
+  const chosen = places[((input[0] ?? 0) * 256 + (input[1] ?? 0)) % places.length]!
+  await query(chosen.name, transportOf(chosen, { place: chosen.place, text: utf8(input.subarray(2)) }))
 }
 
 /** The front of a small file system, with a directory and a file. */
@@ -275,7 +275,7 @@ export const originTargets: Record<string, Target> = {
     answers: ['DecodeError'],
     run: (input) => void parseKey(utf8(input)),
   },
-  'names that are asked for': {
+  'names of queries': {
     seeds: ['node-1\n10.0.0.5\n*.example.org', 'fd00::1%eth0\n::ffff:10.0.0.1'].map((text) => Buffer.from(text)),
     answers: [],
     run(input) {

@@ -10,7 +10,7 @@ import { feed } from './target.ts'
 import { targets } from './targets.ts'
 
 describe.each(Object.entries(targets))('%s', (_, target) => {
-  test('are read when they are well', async () => {
+  test('are read when they are valid', async () => {
     expect(target.seeds).not.toEqual([])
     for (const seed of target.seeds) await target.run(seed)
   })

@@ -66,7 +66,7 @@ for (const input of corpus) {
 }
 const pick = numbers(Date.now())
 const end = Date.now() + Number(seconds) * 1000
-/** Asking what ran takes longer than most inputs do, so some are run before it is asked. */
+/** Reading the coverage takes longer than most inputs, so several are run before each reading. */
 const together = 24
 let runs = 0
 while (Date.now() < end) {

@@ -1,5 +1,5 @@
 /**
- * Every parser that reads what the network, or a file from elsewhere, says: what it is fed with to begin with, how it is
+ * Every parser of data from the network or from external files: what it is fed with to begin with, how it is
  * run, and the errors it may end in. Anything else, and anything it holds beyond its bound, is a fault.
  */
 
@@ -50,7 +50,7 @@ function nowhere(): Socket & { sent: number } {
   return socket
 }
 
-/** Frames after a greeting, in two pieces, to a server that answers what it is asked. */
+/** Frames after a greeting, in two pieces, to a server that answers requests. */
 function serve(input: Uint8Array): void {
   const socket = nowhere()
   let open = 0
@@ -140,7 +140,7 @@ async function query(input: Uint8Array): Promise<void> {
   for await (const _ of answer as AsyncIterable<unknown>) if (++count > 10) break
 }
 
-const asked = (path: keyof Methods, message: object) => encode(methodShape(path).request, message)
+const requestOf = (path: keyof Methods, message: object) => encode(methodShape(path).request, message)
 const terms = [{ key: 'app', op: 1, value: ['x', 'y'], invert: false }]
 
 const rpcTargets: Record<string, Target> = {
@@ -189,17 +189,20 @@ const rpcTargets: Record<string, Target> = {
   },
   messages: {
     seeds: requests.map((path, index) =>
-      bytes(index, asked(path, { tailEvents: 3, tailId: 'x', id: 'y', spec: { imageName: 'z', env: { a: 'b' } }, data: Buffer.alloc(9) })),
+      bytes(
+        index,
+        requestOf(path, { tailEvents: 3, tailId: 'x', id: 'y', spec: { imageName: 'z', env: { a: 'b' } }, data: Buffer.alloc(9) }),
+      ),
     ),
     answers: ['ProtoError'],
     run: (input) => void decode(methodShape(requests[(input[0] ?? 0) % requests.length]!).request, input.subarray(1)),
   },
   'resource queries': {
     seeds: [
-      bytes(0, asked('cosi.resource.State/Get', { id: 'x' })),
-      bytes(1, asked('cosi.resource.State/List', { options: { labelQuery: [{ terms }], idQuery: { regexp: '^a.*b$' } } })),
-      bytes(2, asked('cosi.resource.State/Watch', { apiVersion: 1, options: { bootstrapContents: true, labelQuery: [{ terms }] } })),
-      bytes(2, asked('cosi.resource.State/Watch', { apiVersion: 1, options: { tailEvents: 5 } })),
+      bytes(0, requestOf('cosi.resource.State/Get', { id: 'x' })),
+      bytes(1, requestOf('cosi.resource.State/List', { options: { labelQuery: [{ terms }], idQuery: { regexp: '^a.*b$' } } })),
+      bytes(2, requestOf('cosi.resource.State/Watch', { apiVersion: 1, options: { bootstrapContents: true, labelQuery: [{ terms }] } })),
+      bytes(2, requestOf('cosi.resource.State/Watch', { apiVersion: 1, options: { tailEvents: 5 } })),
     ],
     answers: ['ProtoError', 'RpcError', 'StoreError'],
     run: query,

@@ -32,7 +32,7 @@ import { parseProcessStat } from '../../src/wire/proc/process.ts'
 import { matchesWildcard } from '../../src/wire/wildcard.ts'
 import type { Target } from './target.ts'
 
-const cards = [{ name: 'eth0', hardwareAddress: '02:00:00:00:00:01', index: 2, driver: 'virtio_net' }]
+const interfaces = [{ name: 'eth0', hardwareAddress: '02:00:00:00:00:01', index: 2, driver: 'virtio_net' }]
 const expressions = new CelEnvironment({
   variables: { disk: { size: 'uint', model: 'string', links: 'list<string>' }, system_disk: 'bool', c: 'int' },
   constants: { GB: 10n ** 9n },
@@ -149,7 +149,7 @@ export const textTargets: Record<string, Target> = {
       '{"links":[{"id":"a","ethernet_mac_address":"02:00:00:00:00:01"}],"networks":[{"id":"n","link":"a","type":"ipv4","ip_address":"10.0.0.2","netmask":"255.0.0.0"}]}',
     ],
     ['PlatformConfigError'],
-    (text) => readNetworkData(readJson(unwrapped(text), 'metadata'), cards),
+    (text) => readNetworkData(readJson(unwrapped(text), 'metadata'), interfaces),
   ),
   'network configurations of cloud-init': texts(
     [
@@ -157,7 +157,7 @@ export const textTargets: Record<string, Target> = {
       'network:\n  version: 2\n  ethernets:\n    eth0: {match: {name: "e*"}, addresses: [10.0.0.2/24], routes: [{to: default, via: 10.0.0.1}]}\n',
     ],
     ['PlatformConfigError'],
-    (text) => readNetworkConfig(text, cards),
+    (text) => readNetworkConfig(text, interfaces),
   ),
   'contexts of OpenNebula': texts(['ETH0_IP=\'10.0.0.2\'\nETH0_DNS="1.1.1.1"\nNAME=a\n'], [], readContext),
   'platform configurations': texts(['addresses: []\nlinks: []\nhostnames: []\n'], ['PlatformConfigError'], (text) =>

@@ -20,7 +20,7 @@ import (
 )
 
 // call makes one call with the field's own generated stubs: the path is "machine.MachineService/Hostname", the requests are
-// JSON, of which methods that take one get the first. A stream's answers are read to its end, or until there are as many as asked.
+// JSON, of which methods that take one get the first. A stream's answers are read to its end, or until there are as many as requested.
 func call(ctx context.Context, c *client.Client, conn *grpc.ClientConn, path string, requests []string, limit int) (any, error) {
 	service, name, _ := strings.Cut(path, "/")
 
@@ -83,7 +83,7 @@ func call(ctx context.Context, c *client.Client, conn *grpc.ClientConn, path str
 				return nil, err
 			}
 
-			// A server that has said its last word may end the stream; its status comes with the answer.
+			// A server that has sent its last message may end the stream; its status comes with the answer.
 			if err, _ := send.Call([]reflect.Value{request})[0].Interface().(error); err != nil && !errors.Is(err, io.EOF) { //nolint:errcheck
 				return nil, err
 			}

@@ -1,11 +1,11 @@
 /**
- * Every method of the API, asked by the field's own generated stubs of a real cluster: what is sent and what is to come.
+ * Every method of the API, called on a real cluster by the official generated stubs: requests and expected replies.
  * An answer is the list of messages; a refusal `{ code, message }`.
  */
 
 import { expect } from 'bun:test'
 
-/** Addresses and names of the cluster that is asked. */
+/** Addresses and names of the cluster that is called. */
 export interface Target {
   readonly controlPlane: string
   readonly worker: string
@@ -22,7 +22,7 @@ export interface Target {
 /** One call. */
 export interface Call {
   readonly requests: readonly object[]
-  /** Which node is to answer; the control plane unless said. */
+  /** Which node is to answer; the control plane by default. */
   readonly node?: 'worker'
   /** So many answers of a stream are read. */
   readonly limit?: number
@@ -36,7 +36,7 @@ const data = (pattern: RegExp) => expect.objectContaining({ bytes: expect.string
 const unsupported = refused('FailedPrecondition', 'method is not supported in container mode')
 const rows = (...wanted: object[]) => expect.arrayContaining(wanted.map((row) => expect.objectContaining(row)))
 
-/** The calls by path, in an order in which none spoils the next; those that end a node come last, and are asked apart. */
+/** The calls by path, in an order in which none spoils the next; those that end a node come last, and are called separately. */
 export function everyMethod(target: Target): Record<string, Call> {
   const { controlPlane, worker, name, image, archive, guest, timeServer } = target
   const pods = { driver: 'CRI', namespace: 'NS_CRI' }
@@ -184,7 +184,7 @@ export function everyMethod(target: Target): Record<string, Call> {
     },
     'storage.StorageService/Disks': { requests: [{}], answer: [{ messages: [expect.anything()] }] },
     'storage.StorageService/BlockDeviceWipe': { requests: [{ devices: [{ device: 'sda' }] }], answer: unsupported },
-    // The machine's own time servers may be out of reach from here: then it says so.
+    // The machine's own time servers may be unreachable from here, which is an error with that cause.
     'time.TimeService/Time': { requests: [{}], answer: expect.anything() },
     'time.TimeService/TimeCheck': {
       requests: [{ server: timeServer }],
@@ -195,7 +195,7 @@ export function everyMethod(target: Target): Record<string, Call> {
     'cosi.resource.State/Watch': {
       requests: [{ ...hostname, apiVersion: 1 }],
       limit: 2,
-      // The first answer says that the watch is there.
+      // The first answer confirms that the watch is established.
       answer: [{}, { event: [expect.objectContaining({ resource: shown.resource })] }],
     },
     'cosi.resource.State/Create': {
@@ -210,7 +210,7 @@ export function everyMethod(target: Target): Record<string, Call> {
   }
 }
 
-/** Calls that end a node, or ask another server: told apart. */
+/** Calls that end a node, or call another server, kept separately. */
 export const calledApart: readonly string[] = [
   'machine.MachineService/Reboot',
   'machine.MachineService/Reset',

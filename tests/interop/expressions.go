@@ -21,7 +21,7 @@ type question struct {
 	Values      map[string]json.RawMessage `json:"values"`
 }
 
-// answer says why an expression was refused, or what it came to: true, false or an error.
+// answer is the reason why an expression was refused, or its result: true, false or an error.
 type answer struct {
 	Refused string `json:"refused,omitempty"`
 	Result  string `json:"result,omitempty"`

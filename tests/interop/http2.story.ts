@@ -35,7 +35,7 @@ async function run(argv: string[], cwd?: string): Promise<{ code: number; output
   return { code: await child.exited, output: `${out}${output}` }
 }
 
-test('HTTP/2 is spoken as the standard says, without TLS and with it', async () => {
+test('HTTP/2 conforms to the standard, without TLS and with it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'ichor-h2spec-'))
   const program = join(folder, 'h2spec')
   const { server: pair } = identityOf('127.0.0.1', 'worker')

@@ -75,7 +75,7 @@ beforeAll(async () => {
     })),
     unary('machine.MachineService/Reboot', ['os:admin'], () => ({ messages: [{ actorId: 'x' }] })),
     serverStream('machine.MachineService/Logs', readers, async function* ({ id }) {
-      yield { bytes: Buffer.from(`${id} says\n`) }
+      yield { bytes: Buffer.from(`${id}:\n`) }
       yield { bytes: Buffer.from('hello\n') }
     }),
     netstat({ files }, async () => []),
@@ -128,7 +128,7 @@ describe('the official client', () => {
   })
 
   test('reads logs', async () => {
-    expect(await run(reader, 'logs', 'apid')).toBe('apid says\nhello\n')
+    expect(await run(reader, 'logs', 'apid')).toBe('apid:\nhello\n')
   })
 
   test('decodes every kind of resource as it was meant', async () => {
@@ -179,7 +179,7 @@ describe('the official client', () => {
     expect(await run(reader, 'watch', 'test', 'HostnameStatuses.net.talos.dev', '2')).toEqual(['Created full', 'Bootstrapped'])
   })
 
-  test('is told what it may not do', async () => {
+  test('is denied what it may not do', async () => {
     expect(await run(reader, 'reboot')).toEqual({ code: 'PermissionDenied', message: 'not authorized' })
     expect(await run(reader, 'get', 'test', 'MachineConfigs.config.talos.dev', 'full')).toMatchObject({ code: 'PermissionDenied' })
     expect(await run(admin, 'get', 'test', 'HostnameStatuses.net.talos.dev', 'nowhere')).toMatchObject({
@@ -192,7 +192,7 @@ describe('the official client', () => {
     const stranger = talosconfig(folder, authority.crt, clientCertificate(['os:admin'], { ca: twin }))
     const late = talosconfig(folder, authority.crt, clientCertificate(['os:admin'], { now: new Date(Date.now() - 3 * 86_400_000) }))
     const wrong = talosconfig(folder, authority.crt, clientCertificate(['os:admin'], { usage: ['clientAuth', 'serverAuth'] }))
-    // The alert that says why, every time: never a reset.
+    // The alert with the reason, every time: never a reset.
     const refused: [string, string][] = [
       [stranger, 'tls: unknown certificate authority'],
       [late, 'tls: expired certificate'],

@@ -68,7 +68,7 @@ function show(source: string, target: string): void {
   if (!mount.mountAt(target)) mount.bind(source, target, { flags: ['ro'] })
 }
 
-/** Runs the image's program with these arguments and gives what it says. */
+/** Runs the image's program with these arguments and returns its output. */
 async function output(id: string, reference: string, args: string[]): Promise<string> {
   supervisor.load({
     id,

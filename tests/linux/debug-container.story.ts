@@ -26,7 +26,7 @@ const root = join(folder, 'root')
 const daemon = containerd(join(folder, 'c.sock'))
 const channel = daemon.in('system')
 const supervisor = new Supervisor({ store: new Store(), oomFloor: 0 })
-const doors = { files, fifo, capabilities, cgroup }
+const deps = { files, fifo, capabilities, cgroup }
 const name = 'registry.test/guest:v1'
 const decoder = new TextDecoder()
 /** What a machine has and this host has not: made by these containers, taken away at the end. */
@@ -95,7 +95,7 @@ function started(spec: Partial<machine.DebugContainerRunRequestSpec> = {}) {
   const requests = new Sent()
   const abort = new AbortController()
   const whole = { imageName: name, args: [], env: {}, profile: 1, tty: false, ...spec }
-  const replies = runDebugContainer(doors, held, channel, whole, requests, abort.signal)
+  const replies = runDebugContainer(deps, held, channel, whole, requests, abort.signal)
   let text = ''
   return {
     send: (request: Request | undefined) => requests.send(request),
@@ -105,12 +105,12 @@ function started(spec: Partial<machine.DebugContainerRunRequestSpec> = {}) {
     async until(needle: string): Promise<string> {
       while (!text.includes(needle)) {
         const { value, done } = await replies.next()
-        if (done || !('stdoutData' in value)) throw new Error(`ended before "${needle}", said: ${text}`)
+        if (done || !('stdoutData' in value)) throw new Error(`ended before "${needle}", received: ${text}`)
         text += decoder.decode(value.stdoutData)
       }
       return text
     },
-    /** Everything it says, and how it ends. */
+    /** All of its output, and its exit code. */
     async end(): Promise<{ text: string; code: number | undefined }> {
       for await (const reply of replies) {
         if ('exitCode' in reply) return { text, code: reply.exitCode }

@@ -38,7 +38,7 @@ let calls: Call[] = []
 let device: AttachedLoop | undefined
 let server: Bun.Subprocess<'ignore', 'pipe', 'inherit'> | undefined
 
-/** STATE as the configuration's keeper sees it. */
+/** STATE as the configuration's store sees it. */
 const onState = {
   readTextIfThere: (path: string) => files.readTextIfThere(path.replace('/system/state', target)),
   writeAtomic: (path: string, data: string | Uint8Array, options?: object) =>
@@ -116,7 +116,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** Puts a disk together from what it held before, nothing unless said, and these writes. */
+/** Puts a disk together from what it held before, empty by default, and these writes. */
 function replay(writes: readonly Call[], before?: string): void {
   if (before) copy(before, replayed)
   else {

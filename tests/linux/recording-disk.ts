@@ -1,11 +1,11 @@
 /**
- * A disk that writes down everything it is told: one file served over FUSE, which a loop device lies on. Runs as a process
- * of its own, because whoever mounts what lies on the disk waits in the kernel for it.
+ * A disk that records every request: one file served over FUSE, which a loop device lies on. Runs as a process
+ * of its own, because the process that mounts its file system waits in the kernel for it.
  *
  *   bun recording-disk.ts IMAGE LOG FOLDER      serves FOLDER/disk
  *
  * The log holds, one after the other, offset and length (8 bytes each, little endian) with the bytes written; a length of
- * nothing says that everything before it had to be on the medium.
+ * nothing shows that everything before it had to be on the medium.
  */
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
 import { mount } from '../../src/linux/fs/mount.ts'

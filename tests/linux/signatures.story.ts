@@ -28,7 +28,7 @@ async function run(argv: string[], stdin?: string): Promise<string> {
   return stdout
 }
 
-/** What blkid says of a file, by key. */
+/** The output of blkid for a file, by key. */
 async function blkid(path: string): Promise<Record<string, string>> {
   const output = await run(['blkid', '-p', '-o', 'export', path])
   return Object.fromEntries(

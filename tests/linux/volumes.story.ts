@@ -50,7 +50,7 @@ const images = ['system', 'data'].map((name) => join(folder, `${name}.img`))
 let disks: AttachedLoop[] = []
 
 /** What the disks are on this machine: nothing else of it is looked at, and nothing is mounted but below our folder. */
-function doors(): Kernel {
+function kernelInterface(): Kernel {
   const ours = (name: string) => disks.some(({ device }) => name === basename(device) || name.startsWith(`${basename(device)}p`))
   const at = (path: string) => (/^\/(sys|dev|proc)\//.test(path) ? path : `${root}${path}`)
   return {
@@ -81,7 +81,7 @@ let running: { runtime: Runtime; store: Store } | undefined
 function powerOn() {
   const store = new Store()
   const runtime = new Runtime(store, { log: silent })
-  const kernel = doors()
+  const kernel = kernelInterface()
   const meta = new Meta({ kernel, store, log: silent })
   const machine = { kernel, store, runtime, log: silent, spawn, meta } as unknown as Machine
   runtime.register(...area.parts!(machine).controllers!)
@@ -200,8 +200,8 @@ test(
     store.put(MachineConfig, 'v1alpha1', volumes())
     await mountVolume(store, 'STATE', { log: silent, signal: signal() })
     await mountVolume(store, 'EPHEMERAL', { log: silent, signal: signal() })
-    const asked = ['u-data', 'u-small', 'u-folder', 's-spare', '/var/lib/kubelet', 'ETCD', '/etc/cni', '/opt']
-    for (const id of asked) await store.until(VolumeMountStatus, id, undefined, { signal: signal() })
+    const requested = ['u-data', 'u-small', 'u-folder', 's-spare', '/var/lib/kubelet', 'ETCD', '/etc/cni', '/opt']
+    for (const id of requested) await store.until(VolumeMountStatus, id, undefined, { signal: signal() })
     expect(mount.mountAt(`${root}/var/mnt/data`)?.type).toBe('xfs')
     expect(mount.mountAt(`${root}/var/mnt/small`)?.type).toBe('ext4')
     expect(mount.mountAt(`${root}/etc/cni`)?.type).toBe('overlay')

@@ -1,6 +1,6 @@
 /**
  * Where a machine of its own gets its configuration from: the kernel's command line before and after everybody else, a
- * server whose address holds what tells this machine from others, a disk with a label. Every part is put in force and
+ * server whose address contains what identifies this machine, a disk with a label. Every part is put in force and
  * completed by the next; what is wrong is one line on the console.
  */
 import { afterAll, afterEach, expect, test } from 'bun:test'

@@ -115,7 +115,7 @@ async function spawned(words: readonly string[], { on, config = admin, editor }:
 }
 
 interface Where {
-  /** The nodes asked; none for commands that ask nobody. */
+  /** The nodes that are called; none for commands that call no node. */
   on: string
   config?: string
   editor?: string
@@ -260,7 +260,7 @@ describe('both print the same:', () => {
   test.each(same.map((words) => [words.map((word) => word.replace(folder, '…')).join(' '), words] as const))('%s', async (_, words) => {
     const where = { on: words[0] === 'config' ? '' : node }
     const [theirs, own] = [await field(words, where), await ours(words, where)]
-    // Without blanks that nobody sees behind the last column, and without the time that passed; of what is said on stderr only whether anything is.
+    // Without blanks that nobody sees behind the last column, and without the time that passed; of stderr only whether it is empty.
     const plain = ({ code, stdout, stderr }: Outcome) => ({
       code,
       stdout: stdout.replaceAll(/ +$/gm, '').replaceAll(/\d+h\d+m\d+s ago/g, '… ago'),
@@ -284,7 +284,7 @@ describe('both print the same:', () => {
 })
 
 describe('refusals', () => {
-  test('of a reader are said as such', async () => {
+  test('of a reader are reported as such', async () => {
     const reader = talosconfig(folder, authority.crt, clientCertificate(['os:reader']))
     const { code, stderr } = await field(['get', 'mc'], { config: reader })
     expect([code, stderr]).toEqual([1, expect.stringContaining('not authorized')])

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
-import { eventually, type Said, succeeded, TestCluster } from '../../cluster/cluster.ts'
+import { type CommandResult, eventually, succeeded, TestCluster } from '../../cluster/cluster.ts'
 import { buildTalosctl } from '../client.ts'
 
 setDefaultTimeout(300_000)
@@ -24,7 +24,7 @@ afterAll(async () => {
 })
 
 /** Runs the field's client. */
-async function field(...args: string[]): Promise<Said> {
+async function field(...args: string[]): Promise<CommandResult> {
   const child = Bun.spawn([program, ...args, '--nodes', node], {
     env: { ...process.env, ...cluster.env },
     cwd: cluster.home,
@@ -44,7 +44,7 @@ test('a node restarts, and the client sees that it did', async () => {
   expect(await id()).not.toBe(before)
 }, 360_000)
 
-test('the authority of the machine API is rotated for good', async () => {
+test('the authority of the machine API is rotated permanently', async () => {
   const rotated = join(cluster.home, 'rotated')
   const flags = ['--control-plane-nodes', node, '--kubernetes=false', '--dry-run=false', '--output', rotated]
   succeeded(await field('rotate-ca', ...flags))

@@ -1,12 +1,12 @@
 /**
- * The field's own talosctl against a cluster of ours, and ours beside it: what it needs of a node is there, and for the same
+ * The official talosctl against a cluster of this system, and this system's beside it: what it needs of a node is there, and for the same
  * words both print the same. Building it takes minutes: `bun tests/interop/all.ts` runs this, the test command does not.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
-import { eventually, type Said, succeeded, TestCluster } from '../../cluster/cluster.ts'
+import { type CommandResult, eventually, succeeded, TestCluster } from '../../cluster/cluster.ts'
 import { buildTalosctl } from '../client.ts'
 
 setDefaultTimeout(300_000)
@@ -28,7 +28,7 @@ afterAll(async () => {
 })
 
 /** Runs the field's client; it must never find this cluster's nodes older than itself. */
-async function field(args: readonly string[], { on = node, env = {} as Record<string, string> } = {}): Promise<Said> {
+async function field(args: readonly string[], { on = node, env = {} as Record<string, string> } = {}): Promise<CommandResult> {
   const words = [program, ...args, ...(on ? ['--nodes', on] : [])]
   const child = Bun.spawn(words, {
     env: { ...process.env, ...cluster.env, ...env },
@@ -183,7 +183,7 @@ describe('both clients print the same:', () => {
 })
 
 describe('rights', () => {
-  test('of a reader do not reach secrets, and the refusal says so', async () => {
+  test('of a reader do not reach secrets, and the refusal reports it', async () => {
     const reader = join(cluster.home, 'reader')
     succeeded(await field(['config', 'new', reader, '--roles', 'os:reader']))
     const { code, stderr } = await field(['get', 'mc', '--talosconfig', reader])

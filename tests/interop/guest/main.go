@@ -1,5 +1,5 @@
-// Guest is what the tests run in containers: it tells its arguments and environment, gives its input back in capitals, and
-// ends with the code that it is told.
+// Guest is what the tests run in containers: it prints its arguments and environment, echoes its input in capitals, and
+// exits with the code of its arguments.
 //
 //	guest echo | guest exit CODE | guest list FOLDER | guest size | guest wait
 package main
