@@ -29,15 +29,18 @@ let uses: { start: Map<string, number>; steady: Map<string, number> }
 
 beforeAll(async () => {
   const here = await startServingNode(never)
-  await serves(here)
-  shapes.started = await settledShape(here)
-  const start = new Map(here.sockets.faults.uses)
-  here.sockets.faults.choose(never)
-  change(here)
-  shapes.changed = await settledShape(here)
-  await serves(here)
-  uses = { start, steady: new Map(here.sockets.faults.uses) }
-  await here.stop()
+  try {
+    await serves(here)
+    shapes.started = await settledShape(here)
+    const start = new Map(here.sockets.faults.uses)
+    here.sockets.faults.choose(never)
+    change(here)
+    shapes.changed = await settledShape(here)
+    await serves(here)
+    uses = { start, steady: new Map(here.sockets.faults.uses) }
+  } finally {
+    await here.stop()
+  }
 })
 
 function change({ machine: { store } }: ServingNode): void {
