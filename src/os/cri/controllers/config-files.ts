@@ -37,7 +37,7 @@ export const writeBaseSpec: Controller = defineController({
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { files: shared(EtcFileSpec) },
   reconcile({ config, files }) {
-    const overrides = (declared(config.get('v1alpha1'))?.machine.baseRuntimeSpecOverrides ?? {}) as Record<string, unknown>
+    const overrides = declared(config.get('v1alpha1'))?.machine.baseRuntimeSpecOverrides ?? {}
     files.put('cri/conf.d/base-spec.json', file(JSON.stringify(baseRuntimeSpec(overrides))))
   },
 })
