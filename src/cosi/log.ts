@@ -19,6 +19,9 @@ export interface Logger {
   with(fields: Record<string, unknown>): Logger
 }
 
+/** The entry of a controller whose round succeeded after failures; its failures are resolved. */
+export const controllerRecovered = 'controller recovered'
+
 /** A logger that passes every entry to `sink`. */
 export function createLogger(
   sink: (entry: LogEntry) => void,

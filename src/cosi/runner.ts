@@ -5,7 +5,7 @@ import type { Controller, Input, Output, Reader, Round } from './controller.ts'
 import { type ControllerState, initialState, type Missing, nextTrouble } from './controller-state.ts'
 import { StoreError } from './errors.ts'
 import { destroyable, type Put, readerOf, recording, writerOf } from './handles.ts'
-import type { Logger } from './log.ts'
+import { controllerRecovered, type Logger } from './log.ts'
 import type { Resource, ResourceType } from './resource.ts'
 import type { Runtime } from './runtime.ts'
 import type { StoreEvent } from './store-table.ts'
@@ -150,7 +150,7 @@ export class Runner {
       if (clean) this.#release(departing)
       this.#tasks.retain(named)
       this.#forget(requested)
-      if (state.lastError) log.info('controller recovered')
+      if (state.lastError) log.info(controllerRecovered)
       state.lastError = undefined
     } catch (error) {
       if (this.#abort.signal.aborted) return

@@ -98,7 +98,7 @@ export async function* runDebugContainer(
   }
 }
 
-/** A program that is missing in the image is the caller's mistake. */
+/** A program that is missing in the image is the caller's mistake. containerd passes on runc's error as text, without a code. */
 async function startable<T>(call: Promise<T>): Promise<T> {
   try {
     return await call

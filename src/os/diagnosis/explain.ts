@@ -138,7 +138,7 @@ async function addOutside(
     for (const cause of above) cause.because.push(finding.subject)
     causes.set(finding.subject, { ...finding, depth, because: [] })
   }
-  for (const disk of fullDisks(world)) behind(disk, ({ error = '' }) => /ENOSPC|EDQUOT|no space left|disk quota/i.test(error))
+  for (const disk of fullDisks(world)) behind(disk, ({ error = '' }) => outOfSpace.test(error))
   const troubled = causes.has(`controller ${timeController}`)
   for (const server of await silentTimeServers(world, store, troubled, signal))
     behind(server, ({ subject }) => subject === `controller ${timeController}` || /^TimeStatuses\./.test(subject))
@@ -166,5 +166,8 @@ function concernsCluster({ subject, because, kind }: Cause): boolean {
     /KubeletService|secrets\.API|NodeStatus|k8s\.Endpoint|KubeletKubeconfig|service kubelet/.test(subject)
   )
 }
+
+/** A full disk shows only in the last output of a program or the message of a container, which are text. */
+const outOfSpace = /ENOSPC|EDQUOT|no space left|disk quota/i
 
 const lastLine = (text: string) => text.trimEnd().split('\n').at(-1) ?? ''
