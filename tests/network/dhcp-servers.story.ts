@@ -25,8 +25,8 @@ for (const [name, server] of Object.entries(servers4))
   describe.skipIf(missing(server.program))(`a lease of ${name}`, () => {
     const lifetime = 120
 
-    test('is there, is renewed, and goes with the wish', async () => {
-      // dnsmasq passes over times below three seconds.
+    test('is there, is renewed, and is released with the configuration', async () => {
+      // dnsmasq ignores times below three seconds.
       await server.start(lab, { ...range, lifetime, renew: 3, rebind: 15 })
       lab.say('kind: DHCPv4Config\nname: eth0\n')
       await eventually(() => lab.addresses().includes('10.8.0.50/24') && lab.route(undefined), 'the lease', timeout)
@@ -36,7 +36,7 @@ for (const [name, server] of Object.entries(servers4))
       await eventually(() => lab.addresses().length === 0 && !lab.route(undefined), 'it is gone', timeout)
     })
 
-    test('is bound anew by another server when its own is gone', async () => {
+    test('is rebound by another server when its own is gone', async () => {
       const first = await server.start(lab, { ...range, last: '10.8.0.50', lifetime, renew: 1, rebind: 3 })
       lab.say('kind: DHCPv4Config\nname: eth0\n')
       await eventually(() => lab.addresses().includes('10.8.0.50/24'), 'the lease', timeout)
@@ -46,7 +46,7 @@ for (const [name, server] of Object.entries(servers4))
       lab.serverAddress('10.8.0.3/24')
       const before = lab.logged('lease renewed')
       await server.start(lab, { ...range, last: '10.8.0.50', lifetime, renew: 100, rebind: 110, from: '10.8.0.3' })
-      await eventually(() => lab.logged('lease renewed') > before, 'it is bound anew', timeout)
+      await eventually(() => lab.logged('lease renewed') > before, 'it is rebound', timeout)
       expect(lab.addresses()).toEqual(['10.8.0.50/24'])
       await eventually(() => lab.route(undefined)?.gateway === '10.8.0.3', "the other's route", timeout)
     })
@@ -65,7 +65,7 @@ for (const [name, server] of Object.entries(servers4))
       })
 
     test('that is refused after the cable was out is given up for another', async () => {
-      // Should no refusal be heard at once, it is when the lease is to be renewed.
+      // If no refusal is received at once, it comes with the next renewal.
       const first = await server.start(lab, { ...range, lifetime, renew: 10, rebind: 20 })
       lab.say('kind: DHCPv4Config\nname: eth0\n')
       await eventually(() => lab.addresses().includes('10.8.0.50/24'), 'the lease', timeout)
@@ -106,7 +106,7 @@ for (const [name, server] of Object.entries(servers6))
       return heard
     }
 
-    test('is there after four messages, with its name servers, and goes with the wish', async () => {
+    test('is there after four messages, with its name servers, and is released with the configuration', async () => {
       await server.start(lab, range6)
       const heard = listen()
       lab.say('kind: DHCPv6Config\nname: eth0\n')

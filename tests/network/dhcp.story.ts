@@ -5,7 +5,7 @@ import { LinkStatus } from '../../src/os/network/resources/link.ts'
 import { ResolverSpec } from '../../src/os/network/resources/resolver.ts'
 import { TimeServerSpec } from '../../src/os/network/resources/time-server.ts'
 import { dnsmasq, dnsmasqServing } from './lab/dnsmasq.ts'
-import { cardAddress, Lab } from './lab/lab.ts'
+import { Lab, linkAddress } from './lab/lab.ts'
 import { eventually } from './lab/namespaces.ts'
 
 const story = test.skipIf(!dnsmasq)
@@ -22,7 +22,7 @@ const serve = async (...options: string[]): Promise<void> => {
   await lab.start(dnsmasqServing(lab.spaces.folder, 'br0', ...options), /DHCP(v6)?, /)
 }
 
-story('a link is given its address, routes, names and servers by DHCP, and loses them with the wish', async () => {
+story('a link is given its address, routes, names and servers by DHCP, and loses them with the configuration', async () => {
   await serve(
     'dhcp-range=10.8.0.50,10.8.0.99,2m',
     'dhcp-option=option:router,10.8.0.1',
@@ -31,12 +31,12 @@ story('a link is given its address, routes, names and servers by DHCP, and loses
     'dhcp-option=option:mtu,1420',
     'dhcp-option=option:domain-search,eng.example.org,example.org',
     'domain=example.org',
-    `dhcp-host=${cardAddress},10.8.0.77,node-seven`,
+    `dhcp-host=${linkAddress},10.8.0.77,node-seven`,
   )
   const begin = performance.now()
   lab.say('kind: DHCPv4Config\nname: eth0\nrouteMetric: 99\n')
   await eventually(() => lab.addresses().includes('10.8.0.77/24') && lab.route(undefined), 'the lease')
-  console.log(`from wish to route: ${Math.round(performance.now() - begin)} ms`)
+  console.log(`from configuration to route: ${Math.round(performance.now() - begin)} ms`)
   expect(lab.route(undefined)).toMatchObject({ gateway: '10.8.0.1', priority: 99, protocol: 16, preferredSource: '10.8.0.77' })
   await eventually(() => lab.node.link('eth0')?.mtu === 1420, 'the MTU')
   await lab.machine.os.settled()
@@ -62,7 +62,7 @@ story('routes of option 121 are there, and a configured MTU beats the server’s
   await eventually(() => lab.node.link('eth0')?.mtu === 1480, 'the MTU')
 })
 
-story('a cable that is out keeps the lease, and one that is back asks for it again', async () => {
+story('a cable that is out keeps the lease, and one that is back requests it again', async () => {
   await serve('dhcp-range=10.8.0.50,10.8.0.99,2m', 'dhcp-option=option:router,10.8.0.1')
   lab.say('kind: DHCPv4Config\nname: eth0\n')
   const [before] = await eventually(() => lab.addresses().length > 0 && lab.addresses(), 'the lease')
@@ -70,7 +70,7 @@ story('a cable that is out keeps the lease, and one that is back asks for it aga
   await eventually(() => lab.machine.store.get(LinkStatus, 'eth0')?.spec.operationalState !== 'up', 'the cable is out')
   expect(lab.addresses()).toEqual([before!])
   lab.server.setLink('port0', { up: true })
-  await eventually(() => lab.logged('address leased') >= 2, 'the lease is asked for again')
+  await eventually(() => lab.logged('address leased') >= 2, 'the lease is requested again')
   expect(lab.addresses()).toEqual([before!])
   await eventually(() => lab.route(undefined), 'the route')
 })
@@ -79,7 +79,7 @@ story('a server that comes late is found', async () => {
   let requests = 0
   lab.capture('udp dst port 67', () => requests++)
   lab.say('kind: DHCPv4Config\nname: eth0\n')
-  await eventually(() => requests > 0, 'it asks where nobody answers')
+  await eventually(() => requests > 0, 'it sends requests that nobody answers')
   await serve('dhcp-range=10.8.0.50,10.8.0.99,2m')
   await eventually(() => lab.addresses().length > 0, 'the lease')
 })
@@ -116,19 +116,19 @@ story('both families at once, on a bridge', async () => {
 
 story('a server knows the machine by the name it is to have before servers, in both families', async () => {
   const duid = '00:02:00:00:00:0a:01:02:03:04' // one that an enterprise gives (RFC 8415 11.3)
-  const association = cardAddress.split(':').slice(-4).join(':')
+  const association = linkAddress.split(':').slice(-4).join(':')
   await serve(
     'dhcp-range=10.8.0.50,10.8.0.99,2m',
     'dhcp-range=fd00:8::100,fd00:8::1ff,64,2m',
     `dhcp-host=id:ff:${association}:${duid},10.8.0.81`, // RFC 4361 6.1
-    `dhcp-host=id:01:${cardAddress},10.8.0.82`,
+    `dhcp-host=id:01:${linkAddress},10.8.0.82`,
     `dhcp-host=id:${duid},[fd00:8::1bb]`,
-    `dhcp-host=id:00:03:00:01:${cardAddress},[fd00:8::1aa]`,
+    `dhcp-host=id:00:03:00:01:${linkAddress},[fd00:8::1aa]`,
   )
   const named = (kind: string, ...more: string[]) => [`kind: ${kind}`, 'name: eth0', ...more, ''].join('\n')
   lab.say(named('DHCPv4Config', 'clientIdentifier: mac'), named('DHCPv6Config'))
   const has = (four: string, six: string) => lab.addresses().join() === four && lab.addresses('inet6').join() === six
-  await eventually(() => has('10.8.0.82/24', 'fd00:8::1aa/128'), 'what is for the card')
+  await eventually(() => has('10.8.0.82/24', 'fd00:8::1aa/128'), 'the reservation')
   const own = ['clientIdentifier: duid', `duidRaw: "${duid}"`]
   lab.say(named('DHCPv4Config', ...own), named('DHCPv6Config', ...own))
   await eventually(() => has('10.8.0.81/24', 'fd00:8::1bb/128'), 'what is for the name')

@@ -1,4 +1,4 @@
-/** The node's resolver between dnsmasq, which knows, and dig, which asks, each in a namespace of its own. */
+/** The node's resolver between dnsmasq as upstream and dig as client, each in a namespace of its own. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { dnsmasq } from './lab/dnsmasq.ts'
 import { eventually, Namespaces, program, spawnIn } from './lab/namespaces.ts'
@@ -13,7 +13,7 @@ const running: { kill(): void }[] = []
 const servers = ['10.9.0.1', '10.9.0.9']
 const long = Array.from({ length: 10 }, (_, n) => String(n).repeat(200))
 
-/** What dnsmasq says of names: the last number of an address tells which server said it. */
+/** Answers of dnsmasq: the last number of an address identifies the server. */
 function serve(server: string) {
   const last = server.split('.').at(-1)
   const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((name) => `--host-record=${name}.example,10.1.1.${last},300`)
@@ -45,7 +45,7 @@ const short = async (from: string, ...args: string[]) => (await dig(from, '+shor
 
 let first: ReturnType<typeof serve>
 let second: ReturnType<typeof serve>
-/** What the resolver says of the health of its servers, line by line. */
+/** The resolver's reports of the health of its servers, line by line. */
 let health: AsyncIterator<string>
 
 async function* lines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
@@ -75,7 +75,7 @@ beforeAll(async () => {
   pod.addRoute({ family: 2, gateway: '10.244.0.1', table: 254, priority: 0, scope: 0, type: 1, protocol: 4 })
   first = serve(servers[0]!)
   second = serve(servers[1]!)
-  // dnsmasq does not tell when it listens: it is asked until it answers.
+  // dnsmasq does not report when it listens: it is queried until it answers.
   for (const server of servers)
     await eventually(async () => (await short('outside', `@${server}`, '+tries=1', '+time=1', 'a.example')).startsWith('10.1.1.'), server)
   const listening = ['127.0.0.53:53', '169.254.116.108:53']
@@ -93,7 +93,7 @@ const onLoopback = '@127.0.0.53'
 const forPods = '@169.254.116.108'
 
 story(
-  'the node asks on its loopback, its pods at the link-local address, over UDP and TCP',
+  'the node queries on its loopback, its pods at the link-local address, over UDP and TCP',
   async () => {
     expect(await short('node', onLoopback, 'a.example')).toBe('10.1.1.1')
     expect(await short('node', onLoopback, '+tcp', 'a.example')).toBe('10.1.1.1')
@@ -126,7 +126,7 @@ story(
 )
 
 story(
-  'a server that dies is passed over, what is kept is still told, and who lives again is asked again',
+  'a dead server is skipped, cached answers are still served, and a server that is back is queried again',
   async () => {
     await stopped(first)
     expect(await short('node', onLoopback, 'c.example')).toBe('10.1.1.9')
@@ -137,7 +137,7 @@ story(
     expect(await short('node', onLoopback, 'a.example')).toBe('10.1.1.1')
     expect(await dig('node', onLoopback, 'f.example')).toContain('status: SERVFAIL')
     first = serve(servers[0]!)
-    // It is asked every few seconds whether it lives.
+    // Its health is checked every few seconds.
     for (let line = await health.next(); !String(line.value).includes(`${servers[0]}`); ) line = await health.next()
     expect(await short('node', onLoopback, 'g.example')).toBe('10.1.1.1')
   },

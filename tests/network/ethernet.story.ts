@@ -34,7 +34,7 @@ afterEach(() => {
 
 const say = (...documents: string[]) => machine.store.put(MachineConfig, 'v1alpha1', workerConfig(...documents))
 
-/** What the judge says of the card. */
+/** The features of the interface as ethtool(8) reports them. */
 async function judged(...what: string[]): Promise<string> {
   const judge = spawnIn(path, [ethtool!, ...what])
   const text = await new Response(judge.stdout).text()

@@ -10,7 +10,7 @@ import { NodeAddress } from '../../src/os/network/resources/node-address.ts'
 import { parseIp } from '../../src/wire/ip.ts'
 import { eventually, Namespaces, program, running } from './lab/namespaces.ts'
 
-/** Debian's nftables; the image has its own. Without it the story is skipped and says so. */
+/** Debian's nftables; the image has its own. Without it the story is skipped with that reason. */
 const nft = program('nft')
 const story = test.skipIf(!nft)
 if (!nft) console.log('skipped: needs nft (apt-get install nftables)')
@@ -92,7 +92,7 @@ afterAll(() => {
   spaces?.close()
 })
 
-/** Begins a connection; tells whether it came about so far. */
+/** Begins a connection; reports whether it is established so far. */
 function beginning(from: string, hostname: string, port: number): { open: boolean } {
   const state = { open: false }
   inNetns(place(from), () => {
@@ -161,7 +161,7 @@ const c = libc({
   recv: { args: ['i32', 'ptr', 'u64', 'i32'], returns: 'i64' },
 })
 
-/** Whether an echo comes back (RFC 792, RFC 4443), asked over a raw socket of the outside. */
+/** Whether an echo comes back (RFC 792, RFC 4443), requested over a raw socket of the outside. */
 function echoed(to: string): boolean {
   const six = to.includes(':')
   const address = Buffer.alloc(six ? 28 : 16)
@@ -248,7 +248,7 @@ story('blocked by default: neighbours are found and echoes answered', async () =
     ['prerouting', 1],
   ])
   expect(rules.length).toBeGreaterThan(8)
-  // A neighbour that was forgotten is asked for anew, with ICMPv6, before anything else can pass.
+  // A neighbour that was forgotten is resolved again, with ICMPv6, before anything else can pass.
   const outside = spaces.network(place('outside'))
   await runIn(place('outside'), ['ip', 'neigh', 'flush', 'all'])
   await say(byDefault('block'), rule('api', '50000', '{subnet: "fd00:9::/64"}'))

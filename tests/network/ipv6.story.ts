@@ -1,4 +1,4 @@
-/** Addresses of IPv6 that the kernel makes and asks the link for: by a secret instead of the card, and when another station has them. */
+/** IPv6 addresses that the kernel generates and checks on the link: from a secret instead of the hardware address, and when another station has them. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import * as files from '../../src/linux/fs/files.ts'
 import { inNetns } from '../../src/linux/net/netns.ts'
@@ -22,7 +22,7 @@ afterEach(() => lab.close())
 
 const flagsOf = (address: string) => lab.machine.store.get(AddressStatus, `eth0/${address}`)?.spec.flags ?? ''
 
-test.skipIf(!dnsmasq)('with a secret, addresses tell nothing of the card, and are the same after each absence', async () => {
+test.skipIf(!dnsmasq)('with a secret, addresses reveal nothing of the hardware address, and are the same after each absence', async () => {
   await surround(lab, 'plain')
   const within =
     <A extends unknown[], R>(act: (...args: A) => R) =>
@@ -40,15 +40,15 @@ test.skipIf(!dnsmasq)('with a secret, addresses tell nothing of the card, and ar
   await eventually(() => store.get(KernelParamStatus, `proc.sys.${secret}`)?.spec.unsupported === false, 'the secret is set')
   say('kind: LinkConfig\nname: eth0\n')
   const sure = () => lab.addresses('inet6').find((address) => !/tentative/.test(flagsOf(address)) && flagsOf(address) !== '')
-  const address = await eventually(sure, 'an address of what the router tells')
+  const address = await eventually(sure, 'an address of the advertised prefix')
   expect(flagsOf(address)).toContain('stableprivacy')
   expect(address).toStartWith('fd00:8:')
-  expect(address).not.toContain('ff:fe00:5') // of the card 02:00:00:00:00:05 it would be
+  expect(address).not.toContain('ff:fe00:5') // from the hardware address 02:00:00:00:00:05 it would be
   lab.node.setLink('eth0', { up: false })
   await eventually(() => lab.addresses('inet6').includes(address) && sure() === address, 'the same address')
 })
 
-test('an address that another station has is told of, is no address of the node, and is taken once it is free', async () => {
+test('an address that another station has is reported, is no address of the node, and is taken once it is free', async () => {
   const path = lab.spaces.make('other')
   lab.server.addVeth({ name: 'port1', master: lab.server.indexOf('br0'), up: true, peer: { name: 'eth0', up: true }, peerNetns: path })
   const other = lab.spaces.network(path)

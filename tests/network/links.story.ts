@@ -128,7 +128,7 @@ test('a route that is given before its gateway can be reached comes as soon as i
   await eventually(() => route('10.88.0.0/16'), 'the route')
 })
 
-test("another's route to the same place is told of, not replaced", async () => {
+test("another's route to the same place is reported, not replaced", async () => {
   const eth1 = node.indexOf('eth1')
   node.setLink('eth1', { up: true })
   node.addAddress({ link: eth1, address: '10.7.0.2/24' })
@@ -173,7 +173,7 @@ test('changes that come faster than anybody hears them are not missed', async ()
   const all = Array.from({ length: 8000 }, (_, n) => `10.200.${n >> 8}.${n & 255}/32`)
   // Nothing is heard while this goes on: the kernel's buffer for us overflows.
   for (const address of all) node.addAddress({ link: eth0, address })
-  await eventually(() => lost > 1, 'the kernel says that something was lost')
+  await eventually(() => lost > 1, 'the kernel reports a loss')
   await eventually(() => statuses() === all.length, 'all is known')
   for (const address of all.slice(0, -1)) node.removeAddress({ link: eth0, address })
   await eventually(() => statuses() === 1, 'all but one is known to be gone')

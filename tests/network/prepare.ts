@@ -3,7 +3,7 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { failed } from '../../rootfs/build/failure.ts'
 import { prepareHost } from '../../rootfs/build/host.ts'
 
-/** Asked by Debian's packages whether their services may be started (invoke-rc.d(8)): 101 means no. */
+/** Run by Debian's packages to find out whether their services may be started (invoke-rc.d(8)): 101 means no. */
 const policy = '/usr/sbin/policy-rc.d'
 
 const packages = [
@@ -11,11 +11,11 @@ const packages = [
   { name: 'kea-dhcp4-server', why: 'serves DHCP to the stories', shown: '/usr/sbin/kea-dhcp4' },
   { name: 'kea-dhcp6-server', why: 'serves DHCPv6 to the stories', shown: '/usr/sbin/kea-dhcp6' },
   { name: 'isc-dhcp-server', why: 'serves DHCP to the stories', shown: '/usr/sbin/dhcpd' },
-  { name: 'chrony', why: 'tells the time to the stories', shown: '/usr/sbin/chronyd' },
-  { name: 'bind9-dnsutils', why: 'asks the resolver as others do', shown: '/usr/bin/dig' },
+  { name: 'chrony', why: 'serves the time to the stories', shown: '/usr/sbin/chronyd' },
+  { name: 'bind9-dnsutils', why: 'queries the resolver as other clients do', shown: '/usr/bin/dig' },
   { name: 'nftables', why: 'sets the packet filters of the stories', shown: '/usr/sbin/nft' },
   { name: 'iproute2', why: 'makes neighbours forgotten', shown: '/usr/sbin/ip' },
-  { name: 'ethtool', why: 'judges what network cards were told', shown: '/usr/sbin/ethtool' },
+  { name: 'ethtool', why: 'shows the settings of network interfaces', shown: '/usr/sbin/ethtool' },
 ]
 
 const ours = process.getuid?.() === 0 && !existsSync(policy)

@@ -1,6 +1,6 @@
 /**
- * The clock's synchronizer before real servers: chrony, each of which follows a clock of ours that is off. Nobody sets this
- * machine's clock: chrony keeps its own beside it (-x), and what ours would be told is written down.
+ * The clock's synchronizer with real servers: chrony, each instance following a test clock that is off. This machine's clock
+ * is not set: chrony keeps its own beside it (-x), and the adjustments of the synchronizer are recorded.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -39,7 +39,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** A clock that is off by so many seconds, told over NTP; its port. */
+/** A clock that is off by so many seconds, served over NTP; its port. */
 async function clockOff(seconds: number): Promise<number> {
   const now = () => toNtpTime(time.clock('realtime') + BigInt(Math.round(seconds * 1e9)))
   const socket = await Bun.udpSocket({
@@ -49,8 +49,8 @@ async function clockOff(seconds: number): Promise<number> {
       data(server, datagram, port, address) {
         const receiveTime = now()
         const { transmitTime: originTime, poll } = readNtp(datagram)
-        const said = { mode: ntpMode.server, stratum: 1, poll, precision: -20, reference: Buffer.from('TEST') }
-        server.send(writeNtp({ ...said, originTime, receiveTime, referenceTime: receiveTime, transmitTime: now() }), port, address)
+        const reply = { mode: ntpMode.server, stratum: 1, poll, precision: -20, reference: Buffer.from('TEST') }
+        server.send(writeNtp({ ...reply, originTime, receiveTime, referenceTime: receiveTime, transmitTime: now() }), port, address)
       },
     },
   })
@@ -66,7 +66,7 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** A server of chrony whose clock is off; its address, once it tells the time. */
+/** A server of chrony whose clock is off; its address, once it serves the time. */
 async function chronyOff(seconds: number): Promise<string> {
   const port = await freePort()
   const name = `chrony-${port}`
@@ -94,13 +94,13 @@ async function chronyOff(seconds: number): Promise<string> {
         ({ offset }) => Math.abs(offset - seconds) < haste,
         () => false,
       ),
-    `chrony tells a time that is off by ${seconds} s`,
+    `chrony serves a time that is off by ${seconds} s`,
     timeout,
   )
   return server
 }
 
-/** Lets a clock be led by servers; what it was told. */
+/** Synchronizes a clock with servers; its adjustments. */
 function led(servers: readonly string[]) {
   const adjustments: { what: 'slew' | 'step'; offset: number }[] = []
   const entries: LogEntry[] = []
@@ -122,7 +122,7 @@ describe.skipIf(!chronyd)('before servers of chrony', () => {
   test('a clock that is far off is set by what chrony itself would set it by', async () => {
     const server = await chronyOff(5)
     const { adjustments } = led([server])
-    const first = await eventually(() => adjustments[0], 'it is told something', timeout)
+    const first = await eventually(() => adjustments[0], 'it is adjusted', timeout)
     const [, port] = server.split(':')
     const judge = Bun.spawn(
       [
@@ -142,9 +142,9 @@ describe.skipIf(!chronyd)('before servers of chrony', () => {
         stderr: 'pipe',
       },
     )
-    const said = (await Promise.all([new Response(judge.stdout).text(), new Response(judge.stderr).text()])).join('')
+    const reply = (await Promise.all([new Response(judge.stdout).text(), new Response(judge.stderr).text()])).join('')
     await judge.exited
-    const [, wrong] = /System clock wrong by (-?[\d.]+) seconds/.exec(said) ?? []
+    const [, wrong] = /System clock wrong by (-?[\d.]+) seconds/.exec(reply) ?? []
     expect(first.what).toBe('step')
     expect(Math.abs(first.offset - Number(wrong))).toBeLessThan(2 * haste)
     expect(Math.abs(first.offset - 5)).toBeLessThan(haste)
@@ -153,7 +153,7 @@ describe.skipIf(!chronyd)('before servers of chrony', () => {
   test('of three of which one lies, the two that agree are followed', async () => {
     const [honest, other, liar] = await Promise.all([chronyOff(0.2), chronyOff(0.2), chronyOff(-3)])
     const { adjustments, entries } = led([honest!, liar!, other!])
-    const first = await eventually(() => adjustments[0], 'it is told something', timeout)
+    const first = await eventually(() => adjustments[0], 'it is adjusted', timeout)
     expect(first.what).toBe('slew')
     expect(Math.abs(first.offset - 0.2)).toBeLessThan(haste)
     const warned = await eventually(

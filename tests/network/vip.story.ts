@@ -135,11 +135,11 @@ afterAll(async () => {
 })
 
 describe.skipIf(!kube)('a shared address', () => {
-  test('has one owner, and the link is told whose it is', async () => {
+  test('has one owner, and the link is informed of the owner', async () => {
     const one = await owner()
     const link = client.indexOf('eth0')
     const mac = one.network.link('eth0')!.hardwareAddress
-    // Somebody who thought it was elsewhere learns better without asking (RFC 5227): NUD_STALE.
+    // Somebody who thought it was elsewhere is updated without a request (RFC 5227): NUD_STALE.
     client.putNeighbour({ link, address: shared, hardwareAddress: '02:00:00:00:00:99', state: 4 })
     const gone = new Promise((resolve) => one.machine.exited.then(resolve))
     one.machine.kill('SIGTERM')

@@ -34,7 +34,7 @@ export const addressing = (kernel: Kernel): Controller[] => [
 /** Which table a packet is looked up in. */
 export const ruling = (kernel: Kernel): Controller[] => [configRoutingRules, mergeRoutingRules, applyRoutingRules(kernel)]
 
-/** Addresses that are asked for, and all that comes with them. */
+/** Addresses that are requested, and all that comes with them. */
 export const leasing = (kernel: Kernel): Controller[] => [
   configOperators(kernel),
   mergeOperators,

@@ -1,4 +1,4 @@
-/** The DHCP servers of Debian, each with the same wishes in its own words. */
+/** The DHCP servers of Debian, each with the same settings in its own format. */
 import { dnsmasqServing } from './dnsmasq.ts'
 import type { Lab } from './lab.ts'
 import { program } from './namespaces.ts'

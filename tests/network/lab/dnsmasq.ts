@@ -6,7 +6,7 @@ import { program } from './namespaces.ts'
 /** Where it is, undefined when it is not installed. */
 export const dnsmasq = program('dnsmasq')
 
-/** Says `DHCP, ` or `DHCPv6, ` on its error output for each range, once it serves it. */
+/** Prints `DHCP, ` or `DHCPv6, ` on its error output for each range, once it serves it. */
 export function dnsmasqServing(folder: string, link: string, ...options: string[]): string[] {
   const conf = join(folder, 'dnsmasq.conf')
   const own = ['port=0', `interface=${link}`, 'bind-dynamic', 'no-ping', 'leasefile-ro', 'dhcp-authoritative', 'user=root', 'pid-file=']

@@ -1,4 +1,4 @@
-/** A small virtual machine with Debian's kernel (a part of the image's build), whose only program is a script of ours. */
+/** A small virtual machine with Debian's kernel (a part of the image's build), whose only program is a script of the tests. */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'

@@ -52,7 +52,7 @@ const link = (name: string) => network.link(name)
 const bond = (mode: string, more = '') =>
   `kind: BondConfig\nname: bond0\nlinks: [eth8, eth9]\nbondMode: ${mode}\nmiimon: 100\nupdelay: 200\n${more}`
 const bondOf = (mode: string, options: string) => `kind: BondConfig\nname: bond0\nlinks: [eth8, eth9]\nbondMode: ${mode}\n${options}`
-/** Of each mode, what it is told in a document and by which numbers the kernel knows it. */
+/** For each mode, its options in a document and the kernel's values for them. */
 const settings: Record<string, { options: string; applied: Record<string, number | string[]> }> = {
   'balance-rr': {
     options: 'miimon: 100\nupdelay: 300\ndowndelay: 200\nuseCarrier: true\npacketsPerSlave: 5\nresendIGMP: 3\nallSlavesActive: 1',
@@ -133,7 +133,7 @@ try {
     )
   })
   config(...everything(`${first}, ${second}`))
-  await expectThat('the status of a tunnel with a peer more, of which the kernel tells nobody', () => {
+  await expectThat('the status of a tunnel with a peer more, which the kernel does not announce', () => {
     const peers = store.get(LinkStatus, 'wg0')?.spec.wireguard?.peers ?? []
     return peers.length === 2 && peers.some(({ endpoint }) => endpoint === '10.5.0.8:51820')
   })
@@ -154,7 +154,7 @@ try {
   }
   config(bond('802.3ad'), vlan(6))
   await expectThat('another VLAN number', () => link('bond0.5')?.data.id === 6)
-  await expectThat('what nobody wishes is gone', () => ['wg0', 'dummy9', 'red', 'br0'].every((name) => link(name) === undefined))
+  await expectThat('links without configuration are gone', () => ['wg0', 'dummy9', 'red', 'br0'].every((name) => link(name) === undefined))
   network.removeLink('bond0')
   await expectThat(
     'what was removed by hand is back',

@@ -1,4 +1,4 @@
-/** A machine with one cable to a bridge of a namespace that stands for its surroundings, and daemons there. */
+/** A machine with one cable to a bridge of a namespace that stands for its network, and daemons there. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openCapture } from '../../../src/linux/net/capture.ts'
@@ -8,8 +8,8 @@ import { packetFilter } from '../../../src/wire/packet/filter.ts'
 import { addressing, leasing } from './controllers.ts'
 import { eventually, kernelOf, Namespaces, running, spawnIn, workerConfig } from './namespaces.ts'
 
-/** The card's hardware address. */
-export const cardAddress = '02:00:00:00:00:05'
+/** The hardware address of the link. */
+export const linkAddress = '02:00:00:00:00:05'
 
 export class Lab {
   readonly spaces = new Namespaces()
@@ -32,17 +32,17 @@ export class Lab {
       name: 'port0',
       master: this.server.indexOf('br0'),
       up: true,
-      peer: { name: 'eth0', hardwareAddress: cardAddress },
+      peer: { name: 'eth0', hardwareAddress: linkAddress },
       peerNetns: path,
     })
-    // A cable that is never out: servers pass over a bridge that has nothing to carry.
+    // A cable that is never out: servers ignore a bridge that has nothing to carry.
     this.server.addVeth({ name: 'on0', master: this.server.indexOf('br0'), up: true, peer: { name: 'on1', up: true } })
     for (const address of ['10.8.0.1/24', 'fd00:8::1/64']) this.serverAddress(address)
     const kernel = kernelOf(path, 'container')
     this.machine = running(...addressing(kernel), ...leasing(kernel))
   }
 
-  /** An address of the surroundings, at once. */
+  /** An address of the network, at once. */
   serverAddress(address: string, link = 'br0'): void {
     // IFA_F_NODAD: nobody else is there
     this.server.addAddress({ link: this.server.indexOf(link), address, ...(address.includes(':') ? { flags: 2 } : {}) })
@@ -77,7 +77,7 @@ export class Lab {
     return this.node.routes().find((found) => found.destination === destination && found.table === 254 && found.family === number)
   }
 
-  /** How often the machine has said this. */
+  /** How often the machine has logged this message. */
   logged(message: string): number {
     return this.machine.entries.filter((entry) => entry.message === message).length
   }
@@ -89,7 +89,7 @@ export class Lab {
     this.#captures.push(openCapture(port, (frame) => receive(Buffer.from(frame)), { netns: this.around, filter: only }))
   }
 
-  /** Starts a daemon of the surroundings and waits until its output says it is ready. */
+  /** Starts a daemon of the network and waits until its output shows that it is ready. */
   async start(argv: string[], ready: RegExp): Promise<ReturnType<typeof spawnIn>> {
     const daemon = spawnIn(this.around, argv)
     this.#daemons.add(daemon)

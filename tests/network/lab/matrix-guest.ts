@@ -10,7 +10,7 @@ import { goThrough, linkKinds, ways } from './matrix.ts'
 
 const say = (line: string) => console.log(`GUEST ${line}`)
 loadGuestModules()
-// dnsmasq asks who it is to be.
+// dnsmasq looks up the user it runs as.
 mkdirSync('/etc', { recursive: true })
 writeFileSync('/etc/passwd', 'root:x:0:0::/:/bin/false\n')
 writeFileSync('/etc/group', 'root:x:0:\n')
@@ -30,7 +30,7 @@ function netem(netns: string, link: number, { lossPercent, delay }: { lossPercen
   socket.request('add qdisc', String(link), newQueue, body, flag.create | flag.excl)
 }
 
-async function tell(what: string, act: (lab: Lab) => Promise<void>): Promise<void> {
+async function runScenario(what: string, act: (lab: Lab) => Promise<void>): Promise<void> {
   const began = performance.now()
   const lab = new Lab()
   try {
@@ -46,7 +46,7 @@ async function tell(what: string, act: (lab: Lab) => Promise<void>): Promise<voi
   }
 }
 
-/** Both ends of the cable are bad, so what asks for an answer is in danger twice. */
+/** Both ends of the cable are bad, so a request and its reply can both be lost. */
 function spoil(lab: Lab): void {
   const bad = { lossPercent: 5, delay: 200 }
   netem(lab.around, lab.server.indexOf('port0'), bad)
@@ -58,13 +58,13 @@ const scenarios = [
     ways.map(
       ({ family, ways: chosen }) =>
         () =>
-          tell(`${kind} ${family}: ${chosen.join(' and ')}`, (lab) => goThrough(lab, kind, chosen)),
+          runScenario(`${kind} ${family}: ${chosen.join(' and ')}`, (lab) => goThrough(lab, kind, chosen)),
     ),
   ),
   ...ways.map(
     ({ family, ways: chosen }) =>
       () =>
-        tell(`a cable that loses 5 % and delays by 200 ms, ${family}: ${chosen.join(' and ')}`, (lab) => {
+        runScenario(`a cable that loses 5 % and delays by 200 ms, ${family}: ${chosen.join(' and ')}`, (lab) => {
           spoil(lab)
           return goThrough(lab, 'plain', chosen)
         }),

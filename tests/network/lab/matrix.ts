@@ -1,4 +1,4 @@
-/** Ways to an address, on links of every kind, for either family and both: each is gone through from wish to farewell. */
+/** Ways to an address, on links of every kind, for either family and both: each is run from configuration to removal. */
 import { dnsmasqServing } from './dnsmasq.ts'
 import type { Lab } from './lab.ts'
 import { eventually } from './namespaces.ts'
@@ -16,7 +16,7 @@ const kinds = {
   },
   vlan: {
     name: 'eth0.5',
-    // Only cards are up by themselves, and the end of a cable between namespaces is none.
+    // Only physical interfaces are up by themselves, and the end of a cable between namespaces is none.
     documents: ['kind: VLANConfig\nname: eth0.5\nvlanID: 5\nparent: eth0\n', 'kind: LinkConfig\nname: eth0\n'],
   },
 } as const
@@ -55,7 +55,7 @@ export function offered(lab: Lab, kind: LinkKind): boolean {
   }
 }
 
-/** The surroundings: a router that tells its prefix, and servers of both families, where the link's other end is. */
+/** The network: a router that advertises its prefix, and servers of both families, where the link's other end is. */
 export async function surround(lab: Lab, kind: LinkKind): Promise<void> {
   let where = 'br0'
   if (kind === 'vlan') {
@@ -131,7 +131,7 @@ function reached(lab: Lab, kind: LinkKind, way: Way): boolean {
   }
 }
 
-/** One way through: the wish, a cable out and in, a link set down by hand, and the farewell. */
+/** One way through: the configuration, a cable out and in, a link set down by hand, and the removal. */
 export async function goThrough(lab: Lab, kind: LinkKind, chosen: readonly Way[]): Promise<void> {
   await surround(lab, kind)
   const all = () => chosen.every((way) => reached(lab, kind, way))
@@ -145,6 +145,6 @@ export async function goThrough(lab: Lab, kind: LinkKind, chosen: readonly Way[]
   lab.node.setLink(kinds[kind].name, { up: false })
   await eventually(all, 'all is there again after the link was set down by hand', timeout)
   lab.say('kind: LinkConfig\nname: eth0\n')
-  const kept: readonly Way[] = chosen.filter((way) => way === 'slaac') // a router's word holds for as long as it said
+  const kept: readonly Way[] = chosen.filter((way) => way === 'slaac') // a router's advertisement is valid for its lifetime
   await eventually(() => chosen.filter((way) => !kept.includes(way)).every((way) => !reached(lab, kind, way)), 'all is gone', timeout)
 }

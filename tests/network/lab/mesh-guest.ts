@@ -165,7 +165,7 @@ async function holds(what: string, probe: () => unknown | Promise<unknown>, deta
   say(`failed ${what}: ${JSON.stringify(detail())}`)
 }
 
-/** Asks a server from inside a namespace; it says from which address it was asked. */
+/** Calls a server from inside a namespace; it replies with the address of the caller. */
 async function ask(from: string, hostname: string, port: number): Promise<string> {
   const heard = Promise.withResolvers<string>()
   const timer = setTimeout(() => heard.resolve(''), 5_000)
@@ -221,7 +221,7 @@ async function story(): Promise<void> {
     )
   inNetns(space('node-b'), () => answering('::', 7001))
 
-  await holds('both nodes have told of themselves', () => registry.list('mesh').filter(({ data }) => data.length > 0).length === 2)
+  await holds('both nodes have registered', () => registry.list('mesh').filter(({ data }) => data.length > 0).length === 2)
   const both = () => [meshOf('a'), meshOf('b')]
   await holds('a handshake through both translations', () => both().every(({ peer }) => (peer?.lastHandshake ?? 0) > 0), both)
   await holds('the peer is seen at the address of its translation', () => meshOf('a').peer?.endpoint === '203.0.113.2:51820', both)
@@ -244,7 +244,7 @@ async function story(): Promise<void> {
     return mtu === 1420 && rule.length === 2 && routes.filter(({ table }) => table === 180).length >= 2
   })
   await holds(
-    'what nodes tell of their peers lies at the server',
+    'what nodes report of their peers is at the server',
     () => registry.list('mesh').every(({ endpoints }) => endpoints.length === 2),
     () => registry.list('mesh').map(({ endpoints }) => endpoints.length),
   )
@@ -261,7 +261,7 @@ async function story(): Promise<void> {
   await holds('the change of the endpoint was followed', () => meshOf('b').peer?.endpoint === '198.51.100.77:51820', both)
 
   await holds(
-    'the peer tells where it sees the node now',
+    'the peer reports where it sees the node now',
     () => registry.list('mesh').some(({ endpoints }) => endpoints.length === 3),
     () => registry.list('mesh').map(({ endpoints }) => endpoints.length),
   )

@@ -13,7 +13,7 @@ const server = Bun.serve({
     const { method } = request
     const body = method === 'POST' ? await request.text() : undefined
     const text = typeof answer === 'function' ? answer({ method, headers: Object.fromEntries(request.headers), body }) : answer
-    if (body !== undefined && text !== undefined) console.log(`told ${body.replaceAll('\n', ' ')}`)
+    if (body !== undefined && text !== undefined) console.log(`posted ${body.replaceAll('\n', ' ')}`)
     return text === undefined ? new Response('there is none', { status: 404 }) : new Response(text)
   },
 })

@@ -1,4 +1,4 @@
-/** Network namespaces of our own stand for a machine and its surroundings; nothing outside them is touched. */
+/** Separate network namespaces stand for a machine and its network; nothing outside them is touched. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Controller } from '../../../src/cosi/controller.ts'
@@ -15,7 +15,7 @@ import { DevicesStatus } from '../../../src/os/runtime/resources/devices-status.
 /** A program of this host, undefined when it is not installed. */
 export const program = (name: string): string | undefined => Bun.which(name, { PATH: `${process.env.PATH}:/usr/sbin:/sbin` }) ?? undefined
 
-/** The configuration of a worker that says no more than these documents, each without its first line. */
+/** The configuration of a worker with only these documents, each without its first line. */
 export const workerConfig = (...documents: string[]): string =>
   ['version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n', ...documents.map((text) => `apiVersion: v1alpha1\n${text}`)].join('---\n')
 
@@ -47,14 +47,14 @@ export class Namespaces {
   }
 }
 
-/** A network in which the ends of veth pairs pass for cards, which a namespace has none of. */
-export function withCards(network: net.Network): net.Network {
+/** A network in which the ends of veth pairs count as physical interfaces, of which a namespace has none. */
+export function withEthernet(network: net.Network): net.Network {
   const links = network.links.bind(network)
   network.links = () => links().map((link) => (link.kind === 'veth' ? { ...link, kind: '' } : link))
   return network
 }
 
-/** The kernel's doors into one namespace. */
+/** The kernel interface inside one namespace. */
 export function kernelOf(netns: string, mode: Kernel['mode'] = 'metal'): Kernel {
   const own = {
     mode,

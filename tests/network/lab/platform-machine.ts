@@ -1,6 +1,6 @@
 /**
- * A machine on a platform, in the network namespace it is started in: `platform-machine.ts <platform>`. It asks for an
- * address as a new machine does, reads what the platform says, and tells it in one line of JSON; then what it was given as
+ * A machine on a platform, in the network namespace it is started in: `platform-machine.ts <platform>`. It requests an
+ * address as a new machine does, reads the platform's metadata, and prints it as one line of JSON; then what it was given as
  * configuration in another. It ends when its standard input does.
  */
 import { createLogger } from '../../../src/cosi/log.ts'
@@ -21,12 +21,12 @@ import { PlatformConfig } from '../../../src/os/network/resources/platform-confi
 import { DevicesStatus } from '../../../src/os/runtime/resources/devices-status.ts'
 import { platformIn, recordings } from '../../os/network/platform/recordings.ts'
 import { addressing, leasing } from './controllers.ts'
-import { withCards } from './namespaces.ts'
+import { withEthernet } from './namespaces.ts'
 
 const [name = ''] = process.argv.slice(2)
 const platform = platformIn(name)
-const doors = { ...net, openNetwork: () => withCards(net.openNetwork()) }
-const kernel = { mode: 'metal', files, mount, net: doors, packet } as unknown as Kernel
+const network = { ...net, openNetwork: () => withEthernet(net.openNetwork()) }
+const kernel = { mode: 'metal', files, mount, net: network, packet } as unknown as Kernel
 const store = new Store()
 const log = createLogger(({ level, message, fields }) => process.env.SHOW && console.error(level, message, JSON.stringify(fields)))
 const runtime = new Runtime(store, { log })
@@ -50,9 +50,9 @@ const result = Promise.withResolvers<object>()
 store.subscribe(PlatformConfig, ({ resource }) => resource && result.resolve(resource.spec), { bootstrap: true })
 console.log(JSON.stringify(await result.promise))
 store.put(NetworkStatus, 'status', { addressReady: true, connectivityReady: true, hostnameReady: true, etcFilesReady: true })
-// As a machine that looks for its configuration: again, for the address it asks from may go while it asks.
+// As a machine that looks for its configuration: again, because its address may be lost meanwhile.
 const deadline = AbortSignal.timeout(240_000)
-let given: string | undefined | Error = new Error('not asked')
+let given: string | undefined | Error = new Error('not requested')
 while (given instanceof Error && !deadline.aborted)
   given = await clouds({ files, mount, store })
     .userData(platform, '', deadline)
