@@ -36,7 +36,7 @@ export function check(call: string, result: number | bigint, subject = ''): numb
 
 /** A NUL-terminated string for C; a NUL inside is refused with EINVAL. */
 export function cString(text: string): Buffer {
-  if (text.includes('\0')) throw new SystemError('string', 22, JSON.stringify(text), 'holds a NUL')
+  if (text.includes('\0')) throw new SystemError('string', 'EINVAL', JSON.stringify(text), 'holds a NUL')
   return Buffer.from(`${text}\0`)
 }
 

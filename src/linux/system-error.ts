@@ -10,7 +10,9 @@ export class SystemError extends Error {
   readonly errno: number
   readonly code: string
 
-  constructor(call: string, errno: number, subject = '', detail = '') {
+  /** `reason` is an errno, as a number from the kernel or by its name. */
+  constructor(call: string, reason: number | keyof typeof constants.errno, subject = '', detail = '') {
+    const errno = typeof reason === 'number' ? reason : constants.errno[reason]
     const code = errnoName(errno)
     super(`${call}${subject && ` ${subject}`}: ${code}${detail && ` (${detail})`}`)
     this.call = call

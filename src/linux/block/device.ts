@@ -85,14 +85,14 @@ class Device implements OpenDevice {
     const bytes = new Uint8Array(length)
     for (let done = 0; done < length; ) {
       const { bytesRead } = await this.#try('read', () => this.handle.read(bytes, done, length - done, offset + done))
-      if (bytesRead === 0) throw new SystemError('read', 5, quoted(this.path), `it ends at ${offset + done}`)
+      if (bytesRead === 0) throw new SystemError('read', 'EIO', quoted(this.path), `it ends at ${offset + done}`)
       done += bytesRead
     }
     return bytes
   }
 
   async write(offset: number, bytes: Uint8Array): Promise<void> {
-    if (offset + bytes.length > this.size) throw new SystemError('write', 28, quoted(this.path), `beyond its ${this.size} bytes`)
+    if (offset + bytes.length > this.size) throw new SystemError('write', 'ENOSPC', quoted(this.path), `beyond its ${this.size} bytes`)
     for (let done = 0; done < bytes.length; ) {
       const { bytesWritten } = await this.#try('write', () => this.handle.write(bytes, done, bytes.length - done, offset + done))
       done += bytesWritten
@@ -149,7 +149,7 @@ const partitionOperation = { add: 1, delete: 2, resize: 3 } as const
 
 /** Changes one partition in the kernel without touching the others (BLKPG). */
 function changePartition(path: string, operation: keyof typeof partitionOperation, { index, offset, size }: KernelPartition): void {
-  if (endianness() !== 'LE') throw new SystemError('BLKPG', 22, quoted(path), 'only little endian machines')
+  if (endianness() !== 'LE') throw new SystemError('BLKPG', 'EINVAL', quoted(path), 'only little endian machines')
   const partition = Buffer.alloc(152) // struct blkpg_partition
   partition.writeBigInt64LE(BigInt(offset), 0)
   partition.writeBigInt64LE(BigInt(size), 8)
@@ -225,7 +225,8 @@ export async function discard(path: string, signal?: AbortSignal): Promise<boole
 
 /** Fills a device with zeros, offloaded to the device where it supports that. */
 export async function zeroOut(path: string, signal?: AbortSignal): Promise<void> {
-  if (!(await inPieces(path, request.zeroOut, piece.zero, 'BLKZEROOUT', signal))) throw new SystemError('BLKZEROOUT', 95, quoted(path))
+  if (!(await inPieces(path, request.zeroOut, piece.zero, 'BLKZEROOUT', signal)))
+    throw new SystemError('BLKZEROOUT', 'EOPNOTSUPP', quoted(path))
 }
 
 /** In pieces, so that the event loop runs in between. */

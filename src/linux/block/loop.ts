@@ -73,5 +73,5 @@ export function attachLoop(path: string, options: LoopOptions = {}): AttachedLoo
   } finally {
     closeSync(file)
   }
-  throw new SystemError('attach loop device', 16, JSON.stringify(path), 'every free device was taken by another process')
+  throw new SystemError('attach loop device', 'EBUSY', JSON.stringify(path), 'every free device was taken by another process')
 }

@@ -17,6 +17,6 @@ function numbers(): { family: number; group: number } {
   using socket = new NetlinkSocket(netlinkProtocol.generic)
   const [answer] = socket.request('find family', `"${acpiFamily.name}"`, genericControl.family, writeFamilyQuery(acpiFamily.name))
   const group = answer && readFamilyGroups(answer.body).get(acpiFamily.group)
-  if (!answer || group === undefined) throw new SystemError('find family', 95, `"${acpiFamily.name}"`, 'this machine has no ACPI') // EOPNOTSUPP
+  if (!answer || group === undefined) throw new SystemError('find family', 'EOPNOTSUPP', `"${acpiFamily.name}"`, 'this machine has no ACPI')
   return { family: readFamilyId(answer.body), group }
 }

@@ -66,7 +66,7 @@ export function read(path: string, { limit = defaultLimit } = {}): Uint8Array {
         const count = readSync(fd, chunk, 0, size, null)
         if (count === 0) return Buffer.concat(chunks)
         total += count
-        if (total > limit) throw new SystemError('read', 27, quoted(path), `larger than ${limit} bytes`)
+        if (total > limit) throw new SystemError('read', 'EFBIG', quoted(path), `larger than ${limit} bytes`)
         chunks.push(chunk.subarray(0, count))
         size = Math.min(size * 2, 1 << 20)
       }
@@ -303,7 +303,7 @@ export function move(from: string, to: string): void {
 export function symlink(target: string, path: string): void {
   translated('symlink', path, () => {
     if (lstatIfThere(path) === undefined) return symlinkSync(target, path)
-    if (!lstatSync(path).isSymbolicLink()) throw new SystemError('symlink', 17, quoted(path), 'something else is there')
+    if (!lstatSync(path).isSymbolicLink()) throw new SystemError('symlink', 'EEXIST', quoted(path), 'something else is there')
     if (readlinkSync(path) === target) return
     const draft = `${path}.${process.pid}`
     symlinkSync(target, draft)

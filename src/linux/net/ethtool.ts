@@ -76,7 +76,7 @@ class EthernetInterfaces implements Disposable {
     } catch (error) {
       if (!failedWith(error, 'ENOENT')) throw error
     }
-    throw new SystemError('find family', 95, `"${ethtoolFamily}"`, 'this kernel has no ethtool over netlink') // EOPNOTSUPP
+    throw new SystemError('find family', 'EOPNOTSUPP', `"${ethtoolFamily}"`, 'this kernel has no ethtool over netlink')
   }
 
   /** All settings of a link; undefined when it does not exist. */

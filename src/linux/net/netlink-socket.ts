@@ -3,6 +3,7 @@
  * loop. A socket stays in the network namespace it was opened in.
  */
 import { closeSync } from 'node:fs'
+import { constants } from 'node:os'
 import { DecodeError } from '../../wire/decode-error.ts'
 import { failedWith } from '../../wire/errno.ts'
 import {
@@ -136,7 +137,7 @@ export class NetlinkSocket implements Disposable {
       for (const message of readMessages(this.#receive(call, subject))) {
         if (message.sequence !== sequence) continue // the late answer to a request that timed out
         if (message.flags & flag.dumpInterrupted) interrupted = true
-        if (message.type === control.overrun) throw new SystemError(call, 105, subject) // ENOBUFS
+        if (message.type === control.overrun) throw new SystemError(call, 'ENOBUFS', subject)
         if (message.type === control.noop) continue
         if (message.type !== control.error && message.type !== control.done) {
           messages.push(message)
@@ -144,7 +145,7 @@ export class NetlinkSocket implements Disposable {
         }
         const answer = readAcknowledgement(message)
         if (answer.errno === 0) return { messages, interrupted }
-        if (answer.errno === 4 && message.type === control.done) return { messages, interrupted: true }
+        if (answer.errno === constants.errno.EINTR && message.type === control.done) return { messages, interrupted: true }
         throw new NetlinkError(call, answer, subject)
       }
     }
@@ -155,7 +156,7 @@ export class NetlinkSocket implements Disposable {
     const MSG_PEEK = 2
     const MSG_TRUNC = 0x20
     const size = check(call, c().recv(this.#fd, this.#buffer, this.#buffer.length, MSG_PEEK | MSG_TRUNC), subject)
-    if (size > 16 << 20) throw new SystemError(call, 90, subject, `an answer of ${size} bytes`)
+    if (size > 16 << 20) throw new SystemError(call, 'EMSGSIZE', subject, `an answer of ${size} bytes`)
     if (size > this.#buffer.length) this.#buffer = Buffer.alloc(size)
     const count = check(call, c().recv(this.#fd, this.#buffer, this.#buffer.length, 0), subject)
     return Uint8Array.prototype.slice.call(this.#buffer, 0, count)
@@ -217,7 +218,7 @@ export async function* watchGroups(
       try {
         for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) yield chunk.value
         if (signal?.aborted) return
-        throw new SystemError('read', 5, 'netlink', 'the stream ended')
+        throw new SystemError('read', 'EIO', 'netlink', 'the stream ended')
       } catch (error) {
         if (signal?.aborted) return
         if (!failedWith(error, 'ENOBUFS')) throw error

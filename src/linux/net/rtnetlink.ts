@@ -49,7 +49,7 @@ export class Network implements Disposable {
   indexOf(which: string | number): number {
     if (typeof which === 'number') return which
     const found = this.link(which)
-    if (!found) throw new SystemError('find link', 19, subject(which)) // ENODEV
+    if (!found) throw new SystemError('find link', 'ENODEV', subject(which))
     return found.index
   }
 

@@ -38,7 +38,7 @@ export function peerCredentials(fd: number): PeerCredentials {
 /** A path as struct sockaddr_un. */
 function unixAddress(path: string): Buffer {
   const name = cString(path)
-  if (name.length > 108) throw new SystemError('bind', 36, quoted(path), 'a unix socket path has at most 107 bytes')
+  if (name.length > 108) throw new SystemError('bind', 'ENAMETOOLONG', quoted(path), 'a unix socket path has at most 107 bytes')
   return Buffer.concat([Buffer.from([AF_UNIX, 0]), name])
 }
 

@@ -28,7 +28,7 @@ function familyOf(socket: NetlinkSocket): number {
   } catch (error) {
     if (!failedWith(error, 'ENOENT')) throw error
   }
-  throw new SystemError('find family', 95, `"${wireguardFamily}"`, 'this kernel has no WireGuard') // EOPNOTSUPP
+  throw new SystemError('find family', 'EOPNOTSUPP', `"${wireguardFamily}"`, 'this kernel has no WireGuard')
 }
 
 /** Whether this kernel can create WireGuard links; the check loads the module where it is one. */

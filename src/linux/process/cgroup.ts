@@ -52,13 +52,13 @@ export function hierarchy(): Hierarchy {
     }
   }
   const kinds = Object.keys(roots)
-  if (kinds.length === 0) throw new SystemError('find cgroups', 2, '', 'no cgroup file system is mounted')
+  if (kinds.length === 0) throw new SystemError('find cgroups', 'ENOENT', '', 'no cgroup file system is mounted')
   return { version: kinds.every((kind) => kind === 'unified') ? 2 : 1, roots }
 }
 
 /** The folders of a group, one for each tree. */
 export function foldersOf(path: string, { roots } = hierarchy()): string[] {
-  if (path.split('/').includes('..')) throw new SystemError('find cgroup', 22, JSON.stringify(path))
+  if (path.split('/').includes('..')) throw new SystemError('find cgroup', 'EINVAL', JSON.stringify(path))
   return [...new Set(Object.values(roots))].map((root) => join(root, path))
 }
 
@@ -66,7 +66,7 @@ export function foldersOf(path: string, { roots } = hierarchy()): string[] {
 export function createCgroup(path: string, trees = hierarchy()): void {
   for (const root of new Set(Object.values(trees.roots))) {
     let folder = root
-    if (path.split('/').includes('..')) throw new SystemError('create cgroup', 22, JSON.stringify(path))
+    if (path.split('/').includes('..')) throw new SystemError('create cgroup', 'EINVAL', JSON.stringify(path))
     for (const name of path.split('/').filter(Boolean)) {
       if (trees.version === 2) delegate(folder)
       const parent = folder
@@ -212,7 +212,8 @@ export function killCgroup(path: string, trees = hierarchy()): void {
 
 /** Kills the processes of a group and removes it with its descendants, if it exists; EBUSY after the deadline. */
 export async function removeCgroup(path: string, { deadlineMs = 10_000, trees = hierarchy() } = {}): Promise<void> {
-  if (path.split('/').filter(Boolean).length === 0) throw new SystemError('remove cgroup', 22, JSON.stringify(path), 'that is the root')
+  if (path.split('/').filter(Boolean).length === 0)
+    throw new SystemError('remove cgroup', 'EINVAL', JSON.stringify(path), 'that is the root')
   const end = performance.now() + deadlineMs
   for (;;) {
     killCgroup(path, trees)

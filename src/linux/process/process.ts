@@ -40,7 +40,7 @@ const P_PID = 1
 /** The number of a signal. */
 export function signalNumber(signal: Signal): number {
   const number = typeof signal === 'number' ? signal : constants.signals[signal]
-  if (number === undefined) throw new SystemError('signal', 22, quoted(String(signal)))
+  if (number === undefined) throw new SystemError('signal', 'EINVAL', quoted(String(signal)))
   return number
 }
 

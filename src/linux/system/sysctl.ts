@@ -6,7 +6,7 @@ export function sysctlPath(name: string): string {
   const first = /[./]/.exec(name)?.[0]
   const path = first === '/' ? name : name.replace(/[./]/g, (mark) => (mark === '.' ? '/' : '.'))
   if (path.split('/').some((part) => part === '' || part === '.' || part === '..'))
-    throw new SystemError('find sysctl', 22, JSON.stringify(name))
+    throw new SystemError('find sysctl', 'EINVAL', JSON.stringify(name))
   return `/proc/sys/${path}`
 }
 
