@@ -7,7 +7,8 @@ import { parse, parseAllDocuments } from 'yaml'
 import { day, newCA, newCertificate, type PemPair } from '../../src/pki/certificate.ts'
 import { buildClient, runClient, talosconfig } from '../interop/client.ts'
 import { transcript } from '../programs/talosctl/peer.ts'
-import { type CommandResult, eventually, succeeded, TestCluster } from './cluster.ts'
+import type { CommandResult } from '../support/command-result.ts'
+import { eventually, succeeded, TestCluster } from './cluster.ts'
 import { timeServer } from './time-server.ts'
 
 setDefaultTimeout(240_000)

@@ -3,16 +3,10 @@
 import { copyFileSync, linkSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ClusterRecord } from '../../src/programs/node-supervisor/layout.ts'
+import type { CommandResult } from '../support/command-result.ts'
 import { type Traces, traces } from './host.ts'
 
 const repository = join(import.meta.dir, '..', '..')
-
-/** Exit code and output of a command. */
-export interface CommandResult {
-  code: number
-  stdout: string
-  stderr: string
-}
 
 /** One cluster of a story. */
 export class TestCluster {

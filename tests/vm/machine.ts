@@ -1,4 +1,5 @@
 /** A machine under emulation: QEMU without hardware help, its console in a file, its API on a port of the loopback. */
+
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,6 +12,7 @@ import {
   qemuArguments,
   type VirtualMachine,
 } from '../../src/programs/node-supervisor/machine/qemu-arguments.ts'
+import type { CommandResult } from '../support/command-result.ts'
 
 /** What `./mkimage.sh` has made. */
 export const dist = join(import.meta.dir, '../../dist')
@@ -194,7 +196,7 @@ export class TestMachine {
   }
 
   /** Runs a command until it succeeds and its output matches. */
-  async outputs(command: () => Promise<Result>, what: RegExp, deadline: number): Promise<string> {
+  async outputs(command: () => Promise<CommandResult>, what: RegExp, deadline: number): Promise<string> {
     return this.until(
       `${what}`,
       async () => {
@@ -207,12 +209,12 @@ export class TestMachine {
   }
 
   /** Runs talosctl against the machine. */
-  async talosctl(...args: string[]): Promise<Result> {
+  async talosctl(...args: string[]): Promise<CommandResult> {
     return talosctl(['--endpoints', `127.0.0.1:${this.port}`, ...args])
   }
 
   /** Runs talosctl against the machine in maintenance. */
-  async insecurely(...args: string[]): Promise<Result> {
+  async insecurely(...args: string[]): Promise<CommandResult> {
     return talosctl(['--nodes', `127.0.0.1:${this.port}`, ...args, '--insecure'])
   }
 
@@ -231,15 +233,8 @@ export class TestMachine {
   }
 }
 
-/** Exit code and output of a command. */
-export interface Result {
-  code: number
-  stdout: string
-  stderr: string
-}
-
 /** Runs the talosctl that was built, with a timeout of ten minutes by default. */
-export async function talosctl(args: readonly string[], env: Record<string, string> = {}, timeout = 600_000): Promise<Result> {
+export async function talosctl(args: readonly string[], env: Record<string, string> = {}, timeout = 600_000): Promise<CommandResult> {
   const child = Bun.spawn([join(dist, 'talosctl'), ...args], {
     stdin: 'ignore',
     stdout: 'pipe',

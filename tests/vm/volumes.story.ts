@@ -7,8 +7,9 @@ import { existsSync, openSync, truncateSync, writeFileSync, writeSync } from 'no
 import { join } from 'node:path'
 import { addPartition } from '../../src/os/block/layout.ts'
 import { newTable, writeTable } from '../../src/wire/gpt/table.ts'
+import type { CommandResult } from '../support/command-result.ts'
 import { qmp } from './control.ts'
-import { disk, dist, forgetState, type Result, stateFolder, TestMachine, uefi } from './machine.ts'
+import { disk, dist, forgetState, stateFolder, TestMachine, uefi } from './machine.ts'
 import { asAdministrator, oneNode } from './one-node.ts'
 
 const folder = stateFolder('volumes')
@@ -60,7 +61,7 @@ async function somebodysDisk(file: string): Promise<void> {
 }
 
 const admin = (...args: string[]) => asAdministrator(folder, machine.port, ...args)
-const outputs = (command: () => Promise<Result>, what: RegExp, deadline = 15 * minutes) => machine.outputs(command, what, deadline)
+const outputs = (command: () => Promise<CommandResult>, what: RegExp, deadline = 15 * minutes) => machine.outputs(command, what, deadline)
 /** Waits until a volume is ready. */
 const volume = (id: string) => outputs(() => admin('get', 'volumestatus', id), new RegExp(`${id}\\s+\\d+\\s+\\S+\\s+ready`))
 

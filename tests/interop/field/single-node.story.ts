@@ -2,9 +2,11 @@
  * The field's own talosctl against a cluster of one node, where no other member shows that a change cut nobody off: it rotates
  * the authority of the machine API, and waits for a restart.
  */
+
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
-import { type CommandResult, eventually, succeeded, TestCluster } from '../../cluster/cluster.ts'
+import { eventually, succeeded, TestCluster } from '../../cluster/cluster.ts'
+import type { CommandResult } from '../../support/command-result.ts'
 import { buildTalosctl } from '../client.ts'
 
 setDefaultTimeout(300_000)

@@ -2,11 +2,13 @@
  * The official talosctl against a cluster of this system, and this system's beside it: what it needs of a node is there, and for the same
  * words both print the same. Building it takes minutes: `bun tests/interop/all.ts` runs this, the test command does not.
  */
+
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
-import { type CommandResult, eventually, succeeded, TestCluster } from '../../cluster/cluster.ts'
+import { eventually, succeeded, TestCluster } from '../../cluster/cluster.ts'
+import type { CommandResult } from '../../support/command-result.ts'
 import { buildTalosctl } from '../client.ts'
 
 setDefaultTimeout(300_000)
