@@ -54,7 +54,7 @@ async function calls(fails?: Fails): Promise<Map<string, number>> {
 
 /** Makes the calls until all succeed in a row. */
 async function succeeds(node: Node): Promise<void> {
-  const end = systemClock.deadline(5_000)
+  const end = systemClock.deadline(30_000)
   for (;;) {
     const results = await each(node)
     if (results.every((result) => result === 'no failure')) return

@@ -62,7 +62,7 @@ async function clientCalls(channel: Channel): Promise<void> {
 
 /** Waits until the node's services are healthy and a client's calls succeed, over one connection and over new ones. */
 async function serves(here: ServingNode): Promise<void> {
-  const end = systemClock.deadline(20_000)
+  const end = systemClock.deadline(45_000)
   const kept = here.sockets.client()
   try {
     for (let succeeded = 0; succeeded < 2; ) {
