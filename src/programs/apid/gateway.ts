@@ -94,7 +94,7 @@ export class Gateway implements Reach {
     if (before && before.client?.certificate !== identity.client?.certificate) this.#remotes.drain()
     if (this.#listener && before?.maintenance === identity.maintenance) {
       if (before.server.certificate === identity.server.certificate && before.authorities === identity.authorities) return
-      this.#listener.renew(serverTls(identity))
+      await this.#listener.renew(serverTls(identity))
       this.#options.log.info('certificates renewed')
       return
     }

@@ -71,7 +71,7 @@ export async function run(address: { host: string; port: number }, socket: strin
   const serve = async (pair: Pair) => {
     const tls = { cert: fromBase64(pair.crt), key: tlsKey(fromBase64(pair.key)) }
     if (server) {
-      server.renew(tls)
+      await server.renew(tls)
       log.info('certificate renewed')
       return
     }

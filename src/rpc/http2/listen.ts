@@ -60,7 +60,7 @@ export interface Listener {
   /** The TCP port, or 0. */
   readonly port: number
   /** Replaces certificates and trusted authorities; connections of clients that are still trusted continue. */
-  renew(tls: ServerTls): void
+  renew(tls: ServerTls): Promise<void>
   /** Pings clients that were silent for `silence` milliseconds, and closes those that did not answer the last ping; runs every minute. */
   sweep(silence?: number): void
   /** Closes connections whose client certificate is not valid at a time; runs every ten seconds. */
@@ -85,10 +85,10 @@ export function listen(place: Place, options: ListenOptions): Listener {
   judge.unref()
   return {
     port: socket.port,
-    renew(tls) {
+    async renew(tls) {
       if ('unix' in place) return
       acceptor.renew(tls)
-      socket.renew(tls)
+      await socket.renew(tls)
     },
     sweep: (silence) => acceptor.sweep(silence),
     judge: (now) => acceptor.judge(now),
@@ -107,6 +107,7 @@ class ListeningSocket {
   #place: Place
   #server: Bun.TCPSocketListener<Connection> | Bun.UnixSocketListener<Connection>
   #pause: ReturnType<typeof setTimeout> | undefined
+  #closed = false
 
   constructor(
     place: Place,
@@ -119,12 +120,15 @@ class ListeningSocket {
   }
 
   /**
-   * Certificates belong to the listening socket: it is replaced within this turn, so no client is refused meanwhile. Where that
-   * fails, it is tried until it succeeds.
+   * Certificates belong to the listening socket: it is replaced within one turn, so no client is refused meanwhile, and after the
+   * connections that wait have been accepted: they would be reset with it. Where that fails, it is tried until it succeeds.
    */
-  renew(tls: ServerTls): void {
-    this.#place = { ...(this.#place as Exclude<Place, { unix: string }>), tls }
-    if (this.#pause !== undefined) return
+  async renew(tls: ServerTls): Promise<void> {
+    const place = { ...(this.#place as Exclude<Place, { unix: string }>), tls }
+    this.#place = place
+    await accepted()
+    // A renewal since then replaces it too; one that is paused is opened with the new certificates.
+    if (this.#place !== place || this.#pause !== undefined || this.#closed) return
     this.#server.stop(false)
     this.#resume()
   }
@@ -137,6 +141,7 @@ class ListeningSocket {
   }
 
   close(): void {
+    this.#closed = true
     clearTimeout(this.#pause)
     this.#server.stop(false)
   }
@@ -151,6 +156,9 @@ class ListeningSocket {
     }
   }
 }
+
+/** Resolves when the runtime has accepted the connections that wait: it does so between two rounds of immediates. */
+const accepted = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)))
 
 function open(place: Place, acceptor: Acceptor): Bun.TCPSocketListener<Connection> | Bun.UnixSocketListener<Connection> {
   const socket = handlers(acceptor)

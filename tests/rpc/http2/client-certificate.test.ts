@@ -51,17 +51,26 @@ describe('an open connection', () => {
 
   test('is closed when the authority of its certificate is no longer accepted, and kept while it is', async () => {
     const session = await connect()
-    listener.renew({ ...tls, ca: `${twin.crt}\n${authority.crt}` })
+    await listener.renew({ ...tls, ca: `${twin.crt}\n${authority.crt}` })
     expect(session.open).toBe(true)
     const fresh = await connect(twin)
-    listener.renew({ ...tls, ca: twin.crt })
+    await listener.renew({ ...tls, ca: twin.crt })
     await closed(session)
     expect(troubles.at(-1)).toBe('connection closed: its authority is no longer accepted')
     await new Promise<void>((resolve) => fresh.ping(resolve))
     expect(fresh.open).toBe(true)
     fresh.close()
-    listener.renew(tls)
+    await listener.renew(tls)
   })
+})
+
+test('connections that wait to be accepted while certificates are renewed are accepted', async () => {
+  const waiting = Array.from({ length: 20 }, () => connect())
+  const renewals = Promise.all([listener.renew({ ...tls, ca: `${twin.crt}\n${authority.crt}` }), listener.renew(tls)])
+  for (const session of await Promise.all(waiting)) session.close()
+  await renewals
+  const [renewed] = await Promise.all([connect(), listener.renew(tls)])
+  renewed.close()
 })
 
 test('a certificate is valid between its dates, and never when they are unreadable', () => {
