@@ -11,6 +11,7 @@ import { day, issuedBy, newCA, newCertificate, parseCertificate, toBase64 } from
 import { newCSR } from '../../../src/pki/request.ts'
 import { run } from '../../../src/programs/trustd/trustd.ts'
 import { type Channel, connect } from '../../../src/rpc/client/channel.ts'
+import { fingerprintOf } from '../../../src/rpc/client/dial.ts'
 import { trustdAccess } from '../../../src/rpc/server/resource-access.ts'
 import { type Server, serveUnix } from '../../../src/rpc/server/server.ts'
 import { stateMethods } from '../../../src/rpc/server/state.ts'
@@ -26,6 +27,7 @@ let machined: Server
 let running: Promise<void>
 let port: number
 let channel: Channel
+let renewed = Promise.withResolvers<void>()
 
 function serverPair() {
   const { crt, key } = newCertificate({
@@ -66,7 +68,10 @@ afterAll(async () => {
 
 function listener() {
   const { promise: listening, resolve } = Promise.withResolvers<void>()
-  const log = createLogger(({ message }) => message === 'trustd serves' && resolve())
+  const log = createLogger(({ message }) => {
+    if (message === 'trustd serves') resolve()
+    if (message === 'certificate renewed') renewed.resolve()
+  })
   return { log, listening }
 }
 
@@ -106,9 +111,12 @@ test('what is not a request, or not signed by its own key, is refused', async ()
 
 test('a renewed certificate is shown to those who connect from then on', async () => {
   const next = serverPair()
+  renewed = Promise.withResolvers<void>()
   store.put(TrustdCertificate, 'trustd', { acceptedCAs: [], server: next })
   await ask(request(), 'abcdef.0123456789abcdef')
-  const fresh = connect({ address: `127.0.0.1:${port}`, tls: { ca: ca.crt } })
+  await renewed.promise
+  const fingerprint = fingerprintOf(Buffer.from(next.crt, 'base64'))
+  const fresh = connect({ address: `127.0.0.1:${port}`, tls: { ca: ca.crt, fingerprint } })
   expect((await failure(fresh.unary('securityapi.SecurityService/Certificate', {}, {})))[0]).toBe('Unauthenticated')
   fresh.close()
 })
