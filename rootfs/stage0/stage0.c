@@ -115,7 +115,7 @@ __attribute__((noreturn, used)) static void start(void)
 	static const char *const arguments[] = { "/sbin/init", 0 };
 	/* The last one is explained at `initHeap` in src/programs/node-supervisor/container-spec.ts. */
 	static const char *const environment[] = {
-		"PATH=/usr/bin:/usr/sbin", "HOME=/", "TERM=linux", "BUN_JSC_forceRAMSize=100663296", 0
+		"PATH=/usr/bin:/usr/sbin", "HOME=/", "TERM=linux", "BUN_JSC_forceRAMSize=167772160", 0
 	};
 	static struct root root;
 	static struct text source;

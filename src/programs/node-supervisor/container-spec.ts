@@ -35,10 +35,11 @@ export const diskDirectories: readonly { target: string; source: string; mode: n
 const CPU_PERIOD = 100_000
 
 /**
- * The memory for which init's JavaScript engine plans its collections: 96 MiB. With all memory of the machine it collects only when
- * the heap has doubled or grown by 32 MiB, and garbage of calls makes init grow by 70 to 80 MiB. Stage 0 of a machine passes the same.
+ * The memory for which init's JavaScript engine plans its collections: 160 MiB. With all memory of the machine it collects only when
+ * the heap has doubled or grown by 32 MiB, and garbage of calls makes init grow by 70 to 80 MiB; with 96 MiB it collects so often that
+ * files are read at two thirds of the speed (bench/README.md). Stage 0 of a machine passes the same.
  */
-export const initHeap = 'BUN_JSC_forceRAMSize=100663296'
+export const initHeap = 'BUN_JSC_forceRAMSize=167772160'
 
 /** The config.json of a node. */
 export function containerSpec(plan: ContainerPlan) {
