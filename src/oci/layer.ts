@@ -2,9 +2,11 @@
  * A layer is an uncompressed tar whose file contents are elsewhere. Nothing is materialized: a layer is a list of segments,
  * that is, literal headers and padding between ranges of files. It is hashed when it is built and streamed when it is pulled.
  */
+
+import { tarPadding } from '../wire/tar/format.ts'
+import { tarEnd, tarHeader } from '../wire/tar/write.ts'
 import type { LayerEntry, Segment } from './image.ts'
 import { segmentLength } from './segments.ts'
-import { tarEnd, tarHeader, tarPadding } from './tar.ts'
 
 /** The media type of a layer; the digest of an uncompressed layer is its diff id. */
 export const layerMediaType = 'application/vnd.oci.image.layer.v1.tar'
@@ -18,13 +20,14 @@ export function layerSegments(entries: readonly LayerEntry[]): Segment[] {
     literal = []
   }
   for (const entry of entries) {
-    literal.push(tarHeader(entry))
+    const { path, type, mode, uid, gid, size, target } = entry
+    literal.push(tarHeader({ path, type: type === 'dir' ? 'directory' : type, mode, uid, gid, size, target }))
     if (entry.type !== 'file' || !entry.size) continue
     if (!entry.source) throw new TypeError(`layer entry "${entry.path}": a file needs a source`)
     flush()
     segments.push({ file: entry.source, offset: 0, length: entry.size })
     const padding = tarPadding(entry.size)
-    if (padding) literal.push(new Uint8Array(padding))
+    if (padding.length > 0) literal.push(padding)
   }
   literal.push(tarEnd)
   flush()

@@ -3,8 +3,10 @@
  * previous one is sent. Incompressible chunks are stored (RFC 1951, section 3.2.4); a sample of each chunk decides, since
  * compressing all of it would cost more than sending it.
  */
+
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import { gathered } from '../gathered.ts'
 
 const blockSize = 256 * 1024
 const sampleSize = 16 * 1024
@@ -21,27 +23,13 @@ const compressed = promisify(gzip) as (
 /** Compresses chunks. A chunk must not be changed after it was passed in. */
 export async function* gzipped(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void> {
   let last: Promise<Buffer> | undefined
-  for await (const block of blocks(chunks)) {
+  for await (const block of gathered(chunks, blockSize)) {
     const next = member(block)
     next.catch(() => {})
     if (last) yield await last
     last = next
   }
   yield await (last ?? member(Buffer.alloc(0)))
-}
-
-async function* blocks(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void> {
-  let gathered: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of chunks) {
-    gathered.push(chunk)
-    size += chunk.length
-    if (size < blockSize) continue
-    yield Buffer.concat(gathered)
-    gathered = []
-    size = 0
-  }
-  if (size > 0) yield Buffer.concat(gathered)
 }
 
 async function member(bytes: Buffer): Promise<Buffer> {

@@ -20,17 +20,15 @@ export function listMethods({ files, xattr }: Pick<Kernel, 'files' | 'xattr'>): 
         yield {
           name: path,
           relativeName: relative || nameOf(start, stats),
-          ...(stats
-            ? {
-                size: stats.size,
-                mode: goMode(stats),
-                modified: Math.floor(stats.mtimeMs / 1000),
-                isDir: stats.isDirectory(),
-                uid: stats.uid,
-                gid: stats.gid,
-                link: stats.isSymbolicLink() ? files.readlink(path) : '',
-              }
-            : {}),
+          ...(stats && {
+            size: stats.size,
+            mode: goMode(stats),
+            modified: Math.floor(stats.mtimeMs / 1000),
+            isDir: stats.isDirectory(),
+            uid: stats.uid,
+            gid: stats.gid,
+            link: stats.isSymbolicLink() ? files.readlink(path) : '',
+          }),
           error: error?.message ?? '',
           xattrs: reportXattrs && stats ? extended(xattr, path) : [],
         }

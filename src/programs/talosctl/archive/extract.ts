@@ -5,7 +5,9 @@
 
 import { chmod, link, lutimes, mkdir, open, realpath, symlink, utimes } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
-import { type TarEntry, TarError, tarEntries } from './tar-reader.ts'
+import { failedWith } from '../../../wire/errno.ts'
+import { TarError } from '../../../wire/tar/format.ts'
+import { type TarEntry, tarEntries } from '../../../wire/tar/read.ts'
 
 /** What was laid out. */
 export interface Extracted {
@@ -87,7 +89,7 @@ async function fresh<T>(path: string, make: () => Promise<T>): Promise<T> {
   try {
     return await make()
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if (!failedWith(error, 'EEXIST')) throw error
     throw new TarError(`"${path}" is there already: remove it, or copy into an empty folder`)
   }
 }

@@ -1,5 +1,6 @@
+import { TarError } from '../../../wire/tar/format.ts'
+import { tarEntries } from '../../../wire/tar/read.ts'
 import { gunzip } from './gunzip.ts'
-import { TarError, tarEntries } from './tar-reader.ts'
 
 const largest = 16 * 1024 * 1024
 
