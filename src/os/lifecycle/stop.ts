@@ -2,7 +2,8 @@ import type { Machine, StopReason } from '../area.ts'
 import { endVolumes, unmountVolume } from '../block/public.ts'
 import { SystemDisk } from '../block/resources/system-disk.ts'
 import { stopPods } from '../cri/public.ts'
-import { cordonAndDrain, isRegistered } from '../k8s/public.ts'
+import { cordonAndDrain, isRegistered, shutdownTime } from '../k8s/public.ts'
+import { KubeletSpec } from '../k8s/resources/kubelet.ts'
 import type { Phase, Task, TaskContext } from './sequencer.ts'
 import { kexecPrepare } from './start/kexec.ts'
 
@@ -26,7 +27,7 @@ export const stopAll = (machine: Machine): Phase[] => [stopWorkload(machine), ..
 
 /** Stops the kubelet and the pods. */
 export const stopWorkload = (machine: Machine, { strict = false }: StopOptions = {}): Phase => {
-  const task = { name: 'stopAllPods', run: () => stopKubeletAndPods(machine) }
+  const task = { name: 'stopAllPods', run: ({ signal }: TaskContext) => stopKubeletAndPods(machine, signal) }
   return { name: 'cleanup', tasks: [strict ? task : tolerant(task)] }
 }
 
@@ -89,8 +90,9 @@ export const drain = (machine: Machine): Phase[] =>
 
 async function drainNode(machine: Machine, signal: AbortSignal): Promise<void> {
   try {
-    await cordonAndDrain(machine, AbortSignal.any([signal, AbortSignal.timeout(drainLimit)]))
+    await cordonAndDrain(machine, drainLimit, signal)
   } catch (error) {
+    signal.throwIfAborted()
     machine.log.warn('drain node failed, stopping its pods', { error })
   }
 }
@@ -116,8 +118,20 @@ export function end(machine: Machine, reason: StopReason): Phase {
   return { name: reason, tasks: [{ name: reason, run: () => machine.end(reason) }] }
 }
 
-async function stopKubeletAndPods({ supervisor, log }: Machine): Promise<void> {
+/** Milliseconds beyond the kubelet's own plan until it is stopped with what it has not ended. */
+const kubeletMargin = 10_000
+
+/** The kubelet ends its pods, as far as it can; what still runs afterwards is stopped without it. */
+async function stopKubeletAndPods({ supervisor, logind, store, log }: Machine, signal: AbortSignal): Promise<void> {
   if (!supervisor.get('kubelet')) return
-  await supervisor.stop('kubelet')
+  try {
+    const limit = shutdownTime(store.get(KubeletSpec, 'kubelet')?.spec.config ?? {}) + kubeletMargin
+    const outcome = await logind.prepareForShutdown(limit, signal)
+    if (outcome === 'released') log.info('kubelet ended its pods')
+    else log.warn('pods are stopped without the kubelet', { reason: outcome })
+    await supervisor.stop('kubelet')
+  } finally {
+    logind.resume()
+  }
   await stopPods({ log })
 }

@@ -50,7 +50,7 @@ export class ClientCertificate {
     }
     const joining = JSON.stringify([access, nodename])
     if (!waits || this.#requested === joining) return true
-    background(`join ${Bun.hash(joining).toString(36)}`, async (signal, wake, report) => {
+    background({ name: 'join', of: Bun.hash(joining).toString(36) }, async (signal, wake, report) => {
       try {
         await this.#keep(await requestClientCertificate(access, nodename, { signal, timeout: joinTimeout, report }), now())
       } catch (error) {

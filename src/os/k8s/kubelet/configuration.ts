@@ -1,7 +1,9 @@
 import type { SpecOf } from '../../../cosi/resource.ts'
+import { isObject } from '../../../document/is-object.ts'
 import type { Mode } from '../../kernel.ts'
 import type { Taint } from '../node/patch.ts'
 import type { KubeletConfig } from '../resources/kubelet.ts'
+import { shutdownDefaults } from './shutdown-time.ts'
 
 /** The inputs of the kubelet's configuration file beside its resource. */
 export interface KubeletContext {
@@ -11,6 +13,8 @@ export interface KubeletContext {
   taints: readonly Taint[]
   /** The lowest OOM score this node may set; setting a lower one fails. */
   oomFloor?: number | undefined
+  /** Bytes of memory that the kubelet sees and the node may not use. */
+  hiddenMemory?: number
 }
 
 /** Processes and threads of one pod: far above normal use, far below what would exhaust a node. */
@@ -36,7 +40,7 @@ export const reservedKubeletKeys = [
 /** The kubelet's configuration file as an object; durations are in Kubernetes' format. */
 export function kubeletConfiguration(
   config: SpecOf<typeof KubeletConfig>,
-  { mode, controlPlane, taints, oomFloor = -1000 }: KubeletContext,
+  { mode, controlPlane, taints, oomFloor = -1000, hiddenMemory = 0 }: KubeletContext,
 ): Record<string, unknown> {
   const registration = config.skipNodeRegistration
     ? { authentication: { webhook: { enabled: false }, anonymous: { enabled: false } }, authorization: { mode: 'AlwaysAllow' } }
@@ -80,14 +84,26 @@ export function kubeletConfiguration(
     podPidsLimit,
     seccompDefault: config.defaultRuntimeSeccompEnabled,
     resolvConf: '/system/resolved/resolv.conf',
-    shutdownGracePeriod: '30s',
-    shutdownGracePeriodCriticalPods: '10s',
+    ...(hiddenMemory > 0 && { evictionHard: evictionHard(hiddenMemory) }),
+    ...shutdownDefaults(config.extraConfig),
     systemReserved: { cpu: '50m', pid: '100', 'ephemeral-storage': '256Mi', memory: controlPlane ? '512Mi' : '384Mi' },
     logging: { format: 'json' },
     ...(config.enableFSQuotaMonitoring && { featureGates: { LocalStorageCapacityIsolationFSQuotaMonitoring: true } }),
   }
   return merged(own, config.extraConfig ?? {}, reservedKubeletKeys)
 }
+
+/**
+ * The kubelet's own thresholds, with the memory that the node may not use added to the one for memory: it is not allocatable then,
+ * and pods are evicted before the limit of the node is reached.
+ */
+const evictionHard = (hiddenMemory: number): Record<string, string> => ({
+  'memory.available': `${100 * 1024 + Math.ceil(hiddenMemory / 1024)}Ki`,
+  'nodefs.available': '10%',
+  'nodefs.inodesFree': '5%',
+  'imagefs.available': '15%',
+  'imagefs.inodesFree': '5%',
+})
 
 function merged(
   own: Record<string, unknown>,
@@ -98,11 +114,7 @@ function merged(
   for (const [key, value] of Object.entries(extra)) {
     if (reserved.includes(key)) throw new Error(`kubelet extraConfig "${key}" may not be set: remove it from machine.kubelet.extraConfig`)
     const present = out[key]
-    out[key] = isRecord(present) && isRecord(value) ? merged(present, value) : value
+    out[key] = isObject(present) && isObject(value) ? merged(present, value) : value
   }
   return out
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -10,12 +10,13 @@ import type { SpecOf } from '../../../cosi/resource.ts'
 import type { SpecMount } from '../../../supervise/containerd/spec.ts'
 import { bindMount } from '../../cri/public.ts'
 import type { Kernel } from '../../kernel.ts'
+import { sharedPaths } from '../documents/shared-paths.ts'
 import type { KubeletSpec } from '../resources/kubelet.ts'
 
 type ExtraMount = Pick<NonNullable<SpecOf<typeof KubeletSpec>['extraMounts']>[number], 'destination' | 'type' | 'source' | 'options'>
 
-/** Folders that the kubelet and the pods' containers share. */
-export const sharedFolders = [
+/** Folders that the kubelet expects. */
+export const kubeletFolders = [
   { path: '/etc/kubernetes', mode: 0o700 },
   { path: '/usr/libexec/kubernetes', mode: 0o755 },
   { path: '/var/lib/containerd', mode: 0o000 },
@@ -55,7 +56,7 @@ export function kubeletMounts(
     bindMount('/sys', { options: ['rslave'] }),
     bindMount('/sys/fs/cgroup', { writable: true, options: ['rshared'] }),
     ...readFiles.filter(files.exists).map((path) => bindMount(path)),
-    ...sharedFolders.map(({ path }) => bindMount(path, { writable: true, options: ['rshared'] })),
+    ...sharedPaths.map((path) => bindMount(path, { writable: true, options: ['rshared'] })),
   ]
   const node: NodeMount[] = []
   const views = container.map(viewOf)

@@ -13,11 +13,11 @@ describe.each(['container', 'metal'] as const)('the mounts of the kubelet of a %
   }
 
   test('spread nothing to the node, where it would be once more after each start', () => {
-    const { container, added } = of(
+    const { container, added, node } = of(
       bind('/var/mnt/data', '/var/mnt/data', 'rbind', 'rshared', 'rw'),
       bind('/var/local', '/var/local', 'rbind', 'rw'),
     )
-    expect(added).toEqual([bind('/var/local', '/var/local', 'rbind', 'rw')])
+    expect([added, node]).toEqual([[], []])
     const over = container.filter(({ destination }) =>
       container.some((under) => destination.startsWith(`${under.destination}/`) && !under.options?.includes('rslave')),
     )
@@ -48,9 +48,16 @@ describe.each(['container', 'metal'] as const)('the mounts of the kubelet of a %
   })
 
   test('below one that hides a shared folder are its own', () => {
-    const { added, node } = of(bind('/srv', '/var', 'rbind', 'rprivate'), bind('/var/x', '/var/lib/kubelet/x', 'rbind'))
+    const { added, node } = of(bind('/srv', '/etc', 'rbind', 'rprivate'), bind('/var/x', '/etc/kubernetes/x', 'rbind'))
     expect([added.length, node]).toEqual([2, []])
   })
+})
+
+test('a pod’s hostPath is judged where it will be mounted: all that can be written is shared', () => {
+  const shared = kubeletMounts(parts('metal')).container.filter(({ options }) => options?.includes('rshared') && options.includes('rw'))
+  expect(shared.map(({ source, destination }) => [source, destination])).toEqual(
+    ['/sys/fs/cgroup', '/etc/kubernetes', '/opt', '/run', '/tmp', '/usr/libexec/kubernetes', '/var'].map((path) => [path, path]),
+  )
 })
 
 describe('mounts on the node', () => {

@@ -12,7 +12,10 @@ import { CertSAN } from '../../../../src/os/secrets/resources/cert-san.ts'
 import { KubernetesSecret } from '../../../../src/os/secrets/resources/kubernetes-secret.ts'
 import { newKey } from '../../../../src/pki/key.ts'
 import { newCSR } from '../../../../src/pki/request.ts'
+import { shortenDelays } from '../../../support/short-delays.ts'
 import { config } from '../../config/machine.ts'
+
+shortenDelays()
 
 /** An API server with two nodes, requests for certificates, and what was decided of each. */
 const cluster = { requests: [] as KubeObject[], decisions: {} as Record<string, string>, lists: 0 }

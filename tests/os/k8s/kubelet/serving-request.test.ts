@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { KubeObject } from '../../../../src/kube/object.ts'
 import { servingRequestProblem } from '../../../../src/os/k8s/kubelet/serving-request.ts'
-import { movable } from '../../../../src/os/k8s/node/drain.ts'
 import { newKey } from '../../../../src/pki/key.ts'
 import { newCSR } from '../../../../src/pki/request.ts'
 import { parseIp } from '../../../../src/wire/ip.ts'
@@ -146,13 +145,4 @@ test('none is given for something unreadable, or before the cluster knows the no
   expect(servingRequestProblem(requested(), { ...records, nodes: [] })).toBe('node "n1" is not in the cluster')
   expect(servingRequestProblem(requested(), { ...records, members: [] })).toBe('discovery does not know node "n1"')
   expect(servingRequestProblem(requested({ request: btoa('x') }), records)).toBeString()
-})
-
-test('pods of daemons, static pods and finished ones are not moved', () => {
-  const pod = (metadata: Record<string, unknown>, phase = 'Running') =>
-    ({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p', ...metadata }, status: { phase } }) as KubeObject
-  expect(movable(pod({ ownerReferences: [{ kind: 'ReplicaSet', name: 'r', controller: true }] }))).toBe(true)
-  expect(movable(pod({ ownerReferences: [{ kind: 'DaemonSet', name: 'd', controller: true }] }))).toBe(false)
-  expect(movable(pod({ annotations: { 'kubernetes.io/config.mirror': 'x' } }))).toBe(false)
-  expect(movable(pod({}, 'Succeeded'))).toBe(false)
 })

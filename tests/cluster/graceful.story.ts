@@ -1,0 +1,183 @@
+/**
+ * Pods and their node: user namespaces and folders of the host, and how pods end when the node restarts: the kubelet ends them, with
+ * hooks, grace periods and by priority, before anything else stops.
+ */
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { answerAsRegistry, buildGuest, type GuestImage, guestImage } from '../interop/guest.ts'
+import { eventually, succeeded, TestCluster } from './cluster.ts'
+
+const cluster = new TestCluster('graceful')
+const worker = 'graceful-worker-1'
+const [gateway, first, second] = ['10.64.0.1', '10.64.0.2', '10.64.0.3']
+let images: Record<string, GuestImage> = {}
+let registry: ReturnType<typeof Bun.serve>
+
+const kubelet = (extraConfig: object) => JSON.stringify({ machine: { kubelet: { extraConfig } } })
+
+beforeAll(async () => {
+  buildGuest(join(cluster.home, 'guest'))
+  images = {
+    guest: guestImage(join(cluster.home, 'guest')),
+    stopped: guestImage(join(cluster.home, 'guest'), { StopSignal: 'SIGUSR1' }),
+  }
+  registry = Bun.serve({ port: 0, hostname: '0.0.0.0', fetch: (request) => answerAsRegistry(images, request) })
+  await cluster.create(
+    ...['--cidr', '10.64.0.0/24', '--registry-mirror', `guests.test=http://${gateway}:${registry.port}`],
+    ...['--config-patch-worker', kubelet({ shutdownGracePeriod: '16s', shutdownGracePeriodCriticalPods: '6s' })],
+    '--config-patch-control-plane',
+    kubelet({ shutdownGracePeriodByPodPriority: [{ priority: 0, shutdownGracePeriodSeconds: 20 }] }),
+  )
+})
+afterAll(async () => {
+  await cluster.destroy()
+  cluster.close()
+  await registry.stop(true)
+})
+
+const on = async (node: string, ...args: string[]) => succeeded(await cluster.talosctl('--nodes', node, ...args)).stdout
+
+test.each([first, second])('the kubelet of %s has taken the lock that delays a shutdown', async (node) => {
+  const lines = (await on(node, 'logs', 'machined')).split('\n').filter((line) => line.includes('shutdown lock taken'))
+  expect(lines).toEqual([expect.stringContaining('by=kubelet')])
+})
+
+describe('pods', () => {
+  const phaseOf = async (name: string) =>
+    (await cluster.objects('get', 'pods', '--field-selector', `metadata.name=${name}`)).items[0]?.status.phase
+  const apply = async (...pods: object[]) =>
+    succeeded(await cluster.kubectl(['apply', '-f', '-'], pods.map((one) => JSON.stringify(one)).join('\n---\n')))
+  const succeeds = (name: string) =>
+    eventually(async () => {
+      if ((await phaseOf(name)) !== 'Succeeded') throw new Error(succeeded(await cluster.kubectl(['describe', 'pod', name])).stdout)
+    }, 60)
+
+  beforeAll(async () => {
+    succeeded(await cluster.kubectl(['label', 'namespace', 'default', 'pod-security.kubernetes.io/enforce=privileged']))
+  })
+
+  test('run in a user namespace, where root is nobody on the node', async () => {
+    await apply(pod('apart', 0, { args: ['wait'], volumeMounts: [] }, { hostUsers: false, volumes: [] }))
+    const map = await eventually(async () => {
+      const pid = cluster.processIn(worker, '/guest wait')
+      if (pid === undefined) throw new Error(succeeded(await cluster.kubectl(['describe', 'pod', 'apart'])).stdout)
+      return readFileSync(`/proc/${pid}/uid_map`, 'utf8').trim().split(/ +/).map(Number)
+    }, 60)
+    expect(map[0]).toBe(0)
+    expect(map[1]).toBeGreaterThanOrEqual(65_536)
+    succeeded(await cluster.kubectl(['delete', 'pod', 'apart', '--grace-period', '0', '--force']))
+  })
+
+  test('see a folder of the node whose type is checked', async () => {
+    const volumes = [{ name: 'words', hostPath: { path: '/var/log/audit', type: 'Directory' } }]
+    await apply(pod('typed', 0, { args: ['list', '/words'] }, { volumes, restartPolicy: 'Never' }))
+    await succeeds('typed')
+    expect(succeeded(await cluster.kubectl(['logs', 'typed'])).stdout).toContain('kube')
+  })
+
+  test('write through a subPath to the node, where others find it', async () => {
+    const volumes = [{ name: 'words', hostPath: { path: '/tmp' } }]
+    const container = {
+      args: ['append', '/words/file', 'word', '0'],
+      volumeMounts: [{ name: 'words', mountPath: '/words', subPath: 'below' }],
+    }
+    await apply(pod('writer', 0, container, { volumes, restartPolicy: 'Never' }))
+    await succeeds('writer')
+    expect(readFileSync(`/proc/${cluster.initOf(worker)}/root/tmp/below/file`, 'utf8')).toContain('word ended')
+  })
+})
+
+test('a drain names the pod that stays and the budget that keeps it, and leaves the node in use', async () => {
+  const labels = { app: 'kept' }
+  const { spec } = pod('kept', 0, { args: ['wait'], volumeMounts: [] }, { volumes: [], tolerations: [{ operator: 'Exists' }] })
+  const deployment = { replicas: 1, selector: { matchLabels: labels }, template: { metadata: { labels }, spec } }
+  const objects = [
+    { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'kept' }, spec: deployment },
+    {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: 'always' },
+      spec: { minAvailable: 1, selector: { matchLabels: labels } },
+    },
+  ]
+  succeeded(await cluster.kubectl(['apply', '-f', '-'], objects.map((one) => JSON.stringify(one)).join('\n---\n')))
+  succeeded(await cluster.kubectl(['rollout', 'status', 'deployment/kept', '--timeout', '60s']))
+  const { code, stderr } = await cluster.talosctl('--nodes', second, 'reboot', '--drain', '--drain-timeout', '3s')
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/default\/kept-\S+: The disruption budget always needs 1 healthy pods/)
+  const { items } = await cluster.objects('get', 'nodes')
+  expect(items.map(({ spec }) => (spec as { unschedulable?: boolean }).unschedulable ?? false)).toEqual([false, false])
+  succeeded(await cluster.kubectl(['delete', 'deployment,poddisruptionbudget', '--all', '--grace-period', '1']))
+})
+
+test('cluster DNS does not stay on the node that was there first', async () => {
+  await eventually(async () => {
+    const { items } = await cluster.objects('get', 'pods', '--namespace', 'kube-system', '--selector', 'k8s-app=kube-dns')
+    expect(items.map(({ spec }) => spec.nodeName).sort()).toEqual(['graceful-controlplane-1', worker])
+  }, 60)
+})
+
+test('a reboot lets pods speak their last words: hook, grace period, stop signal, and critical ones last', async () => {
+  succeeded(await cluster.kubectl(['apply', '-f', '-'], [slow, critical, ownSignal].map((pod) => JSON.stringify(pod)).join('\n---\n')))
+  await eventually(async () => {
+    for (const name of ['slow', 'critical', 'own-signal']) expect(wordsOf(name).map(({ text }) => text)).toEqual(['started'])
+  })
+  succeeded(await cluster.talosctl('--nodes', second, 'reboot', '--timeout', '2m'))
+
+  const words = wordsOf('slow')
+  expect(words.map(({ text }) => text)).toEqual(['started', 'hook began', 'hook ended', 'got terminated', 'done'])
+  expect(wordsOf('own-signal').map(({ text }) => text)).toEqual(['started', 'got user defined signal 1', 'done'])
+  expect(wordsOf('critical').map(({ text }) => text)).toEqual(['started', 'got terminated', 'done'])
+  const done = words.at(-1)?.at ?? 0
+  expect(wordsOf('critical')[1]?.at).toBeGreaterThanOrEqual(done)
+})
+
+test('the API knows how they ended', async () => {
+  const { items } = await cluster.objects('get', 'pods', '--selector', 'ends=with-words')
+  const ends = items.map(({ metadata, status }) => {
+    const disruption = status.conditions?.find(({ type }) => type === 'DisruptionTarget')
+    return [metadata.name, status.phase, (disruption as { reason?: string } | undefined)?.reason]
+  })
+  expect(ends).toEqual([
+    ['critical', 'Succeeded', 'TerminationByKubelet'],
+    ['own-signal', 'Succeeded', 'TerminationByKubelet'],
+    ['slow', 'Succeeded', 'TerminationByKubelet'],
+  ])
+})
+
+/** The lines that a pod wrote on its node, with their times in milliseconds. */
+function wordsOf(pod: string): { at: number; text: string }[] {
+  const file = join('/proc', String(cluster.initOf(worker)), 'root/var/words', pod)
+  const lines = readFileSync(file, 'utf8').trim().split('\n')
+  return lines.map((line) => ({ at: Number(line.split(' ')[0]), text: line.slice(line.indexOf(' ') + 1) }))
+}
+
+/** A pod on the worker that writes to its file there, and ends some seconds after its signal. */
+function pod(name: string, seconds: number, container: object = {}, spec: object = {}) {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, labels: { ends: seconds > 0 ? 'with-words' : 'by-itself' } },
+    spec: {
+      nodeName: worker,
+      containers: [
+        {
+          name: 'guest',
+          image: 'guests.test/guest:1',
+          args: ['words', `/words/${name}`, String(seconds)],
+          volumeMounts: [{ name: 'words', mountPath: '/words' }],
+          ...container,
+        },
+      ],
+      volumes: [{ name: 'words', hostPath: { path: '/var/words', type: 'DirectoryOrCreate' } }],
+      ...spec,
+    },
+  }
+}
+
+const hook = { exec: { command: ['/guest', 'append', '/words/slow', 'hook', '2'] } }
+const slow = pod('slow', 3, { lifecycle: { preStop: hook } }, { terminationGracePeriodSeconds: 25 })
+const critical = pod('critical', 1, {}, { priorityClassName: 'system-node-critical' })
+const ownSignal = pod('own-signal', 1, { image: 'guests.test/stopped:1' })
