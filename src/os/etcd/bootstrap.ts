@@ -1,3 +1,5 @@
+import type { SnapshotHashResult } from '../../wire/etcd/snapshot-hash.ts'
+
 /** How the cluster starts. */
 export interface BootstrapOrder {
   /** Start with the uploaded snapshot instead of an empty database. */
@@ -8,6 +10,8 @@ export interface BootstrapOrder {
 
 /** The operator's order to bootstrap a cluster here, kept until etcd has started. */
 export class Bootstrap {
+  /** What the hash of the snapshot shows that was uploaded last; undefined when none was uploaded since init started. */
+  uploaded?: SnapshotHashResult | undefined
   #order?: BootstrapOrder | undefined
   #ordered = () => {}
 

@@ -15,6 +15,9 @@ export interface EtcdCredentials {
   key: string
 }
 
+/** Kinds of alarms that etcd raises. */
+export type AlarmKind = 'NOSPACE' | 'CORRUPT'
+
 /** A member of the cluster. */
 export type Member = etcdserverpb.Member
 
@@ -32,7 +35,12 @@ export interface EtcdClient {
   /** A snapshot of the database, in pieces. */
   snapshot(signal?: AbortSignal): AsyncGenerator<Uint8Array, void>
   alarms(): Promise<etcdserverpb.AlarmMember[]>
-  disarm(): Promise<etcdserverpb.AlarmMember[]>
+  /** Disarms all alarms, or those of one kind; returns the alarms there were. */
+  disarm(only?: AlarmKind): Promise<etcdserverpb.AlarmMember[]>
+  /** Discards the history up to a revision; resolves when its space is free inside the database. */
+  compact(revision: number): Promise<void>
+  /** The value of a key, read through a majority; undefined when there is none. */
+  get(key: string): Promise<string | undefined>
   defragment(): Promise<void>
   moveLeader(id: string): Promise<void>
   downgrade(action: keyof typeof enums.DowngradeRequest.DowngradeAction, version: string): Promise<string>
@@ -46,6 +54,9 @@ export interface EtcdClient {
 }
 
 const short = { deadline: 10_000 }
+/** Limits for what takes time in proportion to the database, in milliseconds. */
+const compactionLimit = 120_000
+export const defragmentationLimit = 300_000
 /** How long a silent holder keeps its lock, and after which part of that time it no longer relies on it itself. */
 const leaseSeconds = 8
 const ownTrust = 0.6
@@ -77,15 +88,22 @@ export function etcdClient(endpoints: readonly string[], { ca, cert, key }: Etcd
     },
     alarms: async () =>
       (await channel.unary('etcdserverpb.Maintenance/Alarm', { action: enums.AlarmRequest.AlarmAction.GET }, short)).alarms,
-    async disarm() {
+    async disarm(only) {
       const { GET, DEACTIVATE } = enums.AlarmRequest.AlarmAction
-      const { alarms } = await channel.unary('etcdserverpb.Maintenance/Alarm', { action: GET }, short)
+      const all = (await channel.unary('etcdserverpb.Maintenance/Alarm', { action: GET }, short)).alarms
+      const alarms = only ? all.filter(({ alarm }) => alarm === enums.AlarmType[only]) : all
       for (const { memberID, alarm } of alarms)
         await channel.unary('etcdserverpb.Maintenance/Alarm', { action: DEACTIVATE, memberID, alarm }, short)
       return alarms
     },
+    compact: async (revision) =>
+      void (await channel.unary('etcdserverpb.KV/Compact', { revision, physical: true }, { deadline: compactionLimit })),
+    async get(key) {
+      const { kvs } = await channel.unary('etcdserverpb.KV/Range', { key: Buffer.from(key) }, short)
+      return kvs[0] && Buffer.from(kvs[0].value).toString()
+    },
     // Defragmentation takes time in proportion to the size of the database.
-    defragment: async () => void (await channel.unary('etcdserverpb.Maintenance/Defragment', {}, { deadline: 300_000 })),
+    defragment: async () => void (await channel.unary('etcdserverpb.Maintenance/Defragment', {}, { deadline: defragmentationLimit })),
     moveLeader: async (targetID) => void (await channel.unary('etcdserverpb.Maintenance/MoveLeader', { targetID }, short)),
     async downgrade(action, version) {
       const number = enums.DowngradeRequest.DowngradeAction[action]

@@ -1,12 +1,12 @@
 import type { Store } from '../../cosi/store.ts'
-import { formatHostPort } from '../../wire/host-port.ts'
+import { formatHostPort, hostPortOfUrl } from '../../wire/host-port.ts'
 import { addressOnly } from '../../wire/prefix.ts'
 import { pemOf } from '../k8s/public.ts'
 import { Endpoint } from '../k8s/resources/endpoint.ts'
 import { NodeAddress } from '../network/resources/node-address.ts'
 import { EtcdRootSecret } from '../secrets/resources/etcd-root-secret.ts'
 import { EtcdSecret } from '../secrets/resources/etcd-secret.ts'
-import { type EtcdClient, type EtcdCredentials, etcdClient } from './client.ts'
+import { type EtcdClient, type EtcdCredentials, etcdClient, type Member } from './client.ts'
 
 /** The store's operations that finding etcd takes. */
 export type StoreReader = Pick<Store, 'get' | 'list'>
@@ -52,6 +52,13 @@ export function otherEtcd(store: StoreReader): EtcdClient | undefined {
 /** A client of the etcd at these endpoints. Throws when the secrets are not there yet. */
 export function etcdClientOf(store: StoreReader, endpoints: readonly string[]): EtcdClient {
   return etcdClient(endpoints, needed(etcdCredentials(store)))
+}
+
+/** A client of one member, at the address where it serves clients. Throws when the secrets are not there yet. */
+export function etcdAt(store: StoreReader, { clientURLs, peerURLs }: Pick<Member, 'clientURLs' | 'peerURLs'>): EtcdClient {
+  const host = hostPortOfUrl(clientURLs[0] ?? peerURLs[0] ?? '')?.host
+  if (host === undefined) throw new Error('the member of etcd has no address')
+  return etcdClientOf(store, [endpointOf(host)])
 }
 
 function needed(credentials: EtcdCredentials | undefined): EtcdCredentials {

@@ -12,6 +12,8 @@ import { observeMember } from './controllers/member.ts'
 import { renderEtcdPki } from './controllers/pki.ts'
 import { specEtcd } from './controllers/spec.ts'
 import { observeEtcdStart } from './controllers/start.ts'
+import { maintainEtcd } from './controllers/upkeep.ts'
+import { etcdAt, localEtcd } from './endpoints.ts'
 import { resources } from './resource-types.ts'
 import { etcdService } from './services/etcd.ts'
 import { othersSuffice } from './view.ts'
@@ -21,7 +23,7 @@ export const etcd: Area = {
   name: 'etcd',
   resources,
   parts(machine) {
-    const { kernel, images, store, supervisor } = machine
+    const { kernel, images, store, supervisor, events } = machine
     const order = new Bootstrap()
     return {
       controllers: [
@@ -35,6 +37,11 @@ export const etcd: Area = {
         }),
         observeMember({ store, bootstrap: order }),
         updatePeerURLs({ store }),
+        maintainEtcd({
+          local: () => localEtcd(store),
+          at: (member) => etcdAt(store, member),
+          publish: (event) => events.publish('ichor.v1.EtcdUpkeepEvent', event),
+        }),
       ],
       services: [etcdService(machine, order)],
       methods: [
@@ -43,7 +50,7 @@ export const etcd: Area = {
         etcdRemoveMember,
         etcdLeaveCluster(machine),
         etcdForfeit,
-        etcdRecover(kernel),
+        etcdRecover(kernel, order),
         etcdSnapshot,
         etcdAlarmList,
         etcdAlarmDisarm,

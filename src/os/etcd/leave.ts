@@ -1,5 +1,6 @@
 import { systemClock } from '../../cosi/clock.ts'
 import { RpcError } from '../../rpc/status.ts'
+import { pause } from '../../timing/pause.ts'
 import type { Machine } from '../area.ts'
 import { dataFolder } from './arguments.ts'
 import { type EtcdClient, hexId, memberIdOf } from './client.ts'
@@ -46,7 +47,7 @@ async function removeMember(client: EtcdClient, id: string): Promise<void> {
       return await client.remove(id)
     } catch (error) {
       if (!(error instanceof RpcError) || error.status === 'NotFound' || end.over) throw error
-      await Bun.sleep(500)
+      await pause(500)
       if (!(await client.members()).some((member) => member.ID === id)) return
     }
   }

@@ -1,9 +1,13 @@
 import type { SpecOf } from '../../cosi/resource.ts'
+import { runProgram } from '../../supervise/run-program.ts'
 import type { Machine } from '../area.ts'
 import type { Bootstrap } from './bootstrap.ts'
 import { etcdHealthy } from './health.ts'
 import { prepareEtcd } from './prepare.ts'
 import type { EtcdSpec } from './resources/etcd-spec.ts'
+
+/** Milliseconds: a snapshot of several gigabytes is restored on a slow disk. */
+const restoreTimeout = 15 * 60_000
 
 /** What the service provides while it prepares. */
 export interface Preparing {
@@ -22,11 +26,8 @@ export async function etcdArguments(
   { note, signal, bootstrap }: Preparing,
 ): Promise<string[]> {
   const etcdutl = async (args: string[]) => {
-    const child = spawn({ argv: ['/usr/bin/etcdutl', ...args], env: { PATH: '/usr/bin' } })
-    const output = Promise.all(child.output.map((stream) => new Response(stream).text()))
-    const { code } = await child.exited
-    if (code !== 0)
-      throw new Error(`etcdutl ${args[0]} ${args[1]}: ${(await output).join('').trim().split('\n').at(-1) ?? `exit code ${code}`}`)
+    const purpose = `etcdutl ${args.slice(0, 2).join(' ')}`
+    await runProgram({ spawn }, ['/usr/bin/etcdutl', ...args], { timeout: restoreTimeout, signal, purpose })
   }
   return prepareEtcd({ store, spec, files: kernel.files, log, signal, bootstrap, note, etcdutl })
 }

@@ -23,7 +23,7 @@ export interface EtcdPreparation {
   store: Store
   /** The settings to start with. */
   spec: Spec
-  files: Pick<Kernel['files'], 'mkdirAll' | 'exists' | 'remove' | 'walk' | 'lchown' | 'list'>
+  files: Pick<Kernel['files'], 'mkdirAll' | 'exists' | 'remove' | 'walk' | 'lchown' | 'list' | 'move'>
   log: Logger
   signal: AbortSignal
   bootstrap: Bootstrap
@@ -61,8 +61,9 @@ export async function prepareEtcd(preparation: EtcdPreparation): Promise<string[
   const order = bootstrap.order
   if (order?.recover) {
     log.info('recovering etcd from the snapshot')
-    await restore(preparation, own, order)
+    // A snapshot that cannot be restored needs another order, with another snapshot.
     bootstrap.done()
+    await restore(preparation, own, order)
     return etcdArguments(spec, { state: 'existing', initialCluster: own })
   }
   // The order stays until etcd has answered: if it does not start with its settings, the next ones bootstrap again.
@@ -117,8 +118,9 @@ async function addSelf(client: EtcdClient, { name, advertisedAddresses }: Spec):
 
 async function restore({ spec, files, etcdutl }: EtcdPreparation, initialCluster: string, order: BootstrapOrder): Promise<void> {
   if (!files.exists(snapshotFile)) throw new Error('recover etcd: no snapshot was uploaded: run `talosctl bootstrap --recover-from`')
-  // etcdutl creates the data folder itself and refuses an existing one.
-  await files.remove(dataFolder)
+  // In a folder beside, so that a restore that ends half way does not look like data; etcdutl creates it and refuses an existing one.
+  const restored = `${dataFolder}.restored`
+  await files.remove(restored)
   await etcdutl([
     'snapshot',
     'restore',
@@ -126,10 +128,12 @@ async function restore({ spec, files, etcdutl }: EtcdPreparation, initialCluster
     `--name=${spec.name}`,
     `--initial-cluster=${initialCluster}`,
     `--initial-advertise-peer-urls=${urlsOf(spec.advertisedAddresses, 2380).join(',')}`,
-    `--data-dir=${dataFolder}`,
+    `--data-dir=${restored}`,
     ...(order.skipHashCheck ? ['--skip-hash-check'] : []),
   ])
-  for await (const { path } of files.walk(dataFolder)) files.lchown(path, etcdUid, etcdUid)
-  files.lchown(dataFolder, etcdUid, etcdUid)
+  for await (const { path } of files.walk(restored)) files.lchown(path, etcdUid, etcdUid)
+  await files.remove(`${dataFolder}/member`)
+  files.move(`${restored}/member`, `${dataFolder}/member`)
+  await files.remove(restored)
   await files.remove(snapshotFile)
 }

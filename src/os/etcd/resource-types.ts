@@ -2,7 +2,8 @@ import { EtcdConfig } from './resources/etcd-config.ts'
 import { EtcdMember } from './resources/etcd-member.ts'
 import { EtcdSpec } from './resources/etcd-spec.ts'
 import { EtcdStart } from './resources/etcd-start.ts'
+import { EtcdUpkeep } from './resources/etcd-upkeep.ts'
 import { PKIStatus } from './resources/pki-status.ts'
 
 /** The kinds of resources of this area. */
-export const resources = [EtcdConfig, EtcdMember, EtcdSpec, EtcdStart, PKIStatus]
+export const resources = [EtcdConfig, EtcdMember, EtcdSpec, EtcdStart, EtcdUpkeep, PKIStatus]

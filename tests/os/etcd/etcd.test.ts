@@ -1,8 +1,11 @@
 import { expect, setSystemTime, test } from 'bun:test'
+import { createHash } from 'node:crypto'
+import { Writable } from 'node:stream'
 import { silent } from '../../../src/cosi/log.ts'
 import { mountId, mountRequest, VolumeMountStatus } from '../../../src/os/block/resources/volume-mount.ts'
 import { MachineType } from '../../../src/os/config/resources/machine-type.ts'
 import { bootstrap } from '../../../src/os/etcd/api/bootstrap.ts'
+import { etcdRecover } from '../../../src/os/etcd/api/snapshot.ts'
 import { Bootstrap } from '../../../src/os/etcd/bootstrap.ts'
 import type { Member } from '../../../src/os/etcd/client.ts'
 import { hexId } from '../../../src/os/etcd/client.ts'
@@ -77,9 +80,16 @@ test('other nodes are taken from Kubernetes first, without this node', async () 
 
 const member = (ID: string, name: string, ...peerURLs: string[]): Member => ({ ID, name, peerURLs, clientURLs: [], isLearner: false })
 
-async function prepared(options: { data?: boolean; others?: Member[]; order?: { recover: boolean; skipHashCheck: boolean } } = {}) {
+interface Prepared {
+  data?: boolean
+  others?: Member[]
+  order?: { recover: boolean; skipHashCheck: boolean }
+  /** The error of etcdutl. */
+  failure?: string
+}
+
+async function prepared(options: Prepared = {}, files = { ...memoryFiles(), async *walk() {}, lchown: () => {} }) {
   const { store, spec } = await etcdOf(controlPlane())
-  const files = { ...memoryFiles(), async *walk() {}, lchown: () => {} }
   if (options.data) files.contents.set('/var/lib/etcd/member/wal', '')
   if (options.order?.recover) files.contents.set('/var/lib/etcd.snapshot', '')
   const bootstrap = new Bootstrap()
@@ -102,7 +112,11 @@ async function prepared(options: { data?: boolean; others?: Member[]; order?: { 
     log: silent,
     signal: new AbortController().signal,
     others: () => others as never,
-    etcdutl: async (given) => void done.push(given.slice(0, 2).join(' ')),
+    etcdutl: async (given) => {
+      done.push(given.slice(0, 2).join(' '))
+      files.contents.set(`${given.find((one) => one.startsWith('--data-dir='))?.slice(11)}/member/wal`, '')
+      if (options.failure) throw new Error(options.failure)
+    },
   })
   const flag = (name: string) => args.find((argument) => argument.startsWith(`--${name}=`))?.slice(name.length + 3)
   return { state: flag('initial-cluster-state'), cluster: flag('initial-cluster'), done, order: bootstrap.order }
@@ -138,6 +152,39 @@ test('a bootstrap is refused where it would be lost: a machine that is being ins
 
 test('a recovery restores the snapshot first', async () => {
   expect(await prepared({ order: { recover: true, skipHashCheck: true } })).toMatchObject({ state: 'existing', done: ['snapshot restore'] })
+})
+
+test('a recovery that ends half way leaves no data that looks whole, and needs another order', async () => {
+  const order = { recover: true, skipHashCheck: false }
+  const files = { ...memoryFiles(), async *walk() {}, lchown: () => {} }
+  await expect(prepared({ order, failure: 'etcdutl snapshot restore: no space left on device' }, files)).rejects.toThrow('no space left')
+  expect(files.exists('/var/lib/etcd/member')).toBe(false)
+  expect(await prepared({ order: { recover: false, skipHashCheck: false } }, files)).toMatchObject({ state: 'new', done: [] })
+})
+
+const snapshotBytes = (database: Uint8Array) => Buffer.concat([database, createHash('sha256').update(database).digest()])
+
+test.each([
+  ['whole', snapshotBytes(Buffer.alloc(1024, 1)), undefined],
+  ['cut', snapshotBytes(Buffer.alloc(1024, 1)).subarray(0, 900), 'has no hash at its end: it is cut off'],
+  ['copied from a data directory', Buffer.alloc(1024, 1), 'add --recover-skip-hash-check'],
+  ['damaged', Buffer.concat([Buffer.alloc(512, 2), snapshotBytes(Buffer.alloc(512, 1))]), 'the snapshot is damaged: its hash is'],
+])('a snapshot that is %s is judged by the hash that its upload showed', async (_, bytes, problem) => {
+  const { store } = await etcdOf(controlPlane())
+  const files = { ...memoryFiles(), openWrite: () => new Writable({ write: (_chunk, _encoding, done) => done() }) }
+  files.contents.set('/var/lib/etcd.snapshot.part', '')
+  const started = new Bootstrap()
+  const call = (method: { handle: unknown }, request: unknown) =>
+    (method.handle as (request: unknown, context: object) => unknown)(request, { store, log: silent })
+  const chunks = async function* () {
+    for (let at = 0; at < bytes.length; at += 100) yield { bytes: bytes.subarray(at, at + 100) }
+  }
+  await call(etcdRecover({ files: files as never, mode: 'container' }, started), chunks())
+  const method = bootstrap({ files, mode: 'container' }, started)
+  const recover = (recoverSkipHashCheck: boolean) => call(method, { recoverEtcd: true, recoverSkipHashCheck })
+  if (problem) expect(() => recover(false)).toThrow(problem)
+  else expect(recover(false)).toEqual({ messages: [{}] })
+  if (problem) expect(recover(true)).toEqual({ messages: [{}] })
 })
 
 test('a new node joins as learner', async () => {

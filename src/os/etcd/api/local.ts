@@ -1,6 +1,7 @@
 import type { Store } from '../../../cosi/store.ts'
-import { type Role, readers } from '../../../rpc/server/method.ts'
+import { readers } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
+import type { Role } from '../../../wire/x509/roles.ts'
 import { mountId, VolumeMountStatus } from '../../block/resources/volume-mount.ts'
 import { MachineType } from '../../config/resources/machine-type.ts'
 import type { Mode } from '../../kernel.ts'

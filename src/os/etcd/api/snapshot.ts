@@ -1,8 +1,10 @@
 import { once } from 'node:events'
 import { clientStream, operators, serverStream } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
+import { SnapshotHash } from '../../../wire/etcd/snapshot-hash.ts'
 import type { Kernel } from '../../kernel.ts'
 import { dataFolder, snapshotFile } from '../arguments.ts'
+import type { Bootstrap } from '../bootstrap.ts'
 import { localEtcd } from '../endpoints.ts'
 import { onControlPlane, withDisk } from './local.ts'
 
@@ -22,10 +24,10 @@ export const etcdSnapshot = serverStream(
 )
 
 /** Stores an uploaded snapshot for the bootstrap that follows. */
-export const etcdRecover = ({
-  files,
-  mode,
-}: Pick<Kernel, 'mode'> & { files: Pick<Kernel['files'], 'exists' | 'openWrite' | 'move' | 'remove'> }) =>
+export const etcdRecover = (
+  { files, mode }: Pick<Kernel, 'mode'> & { files: Pick<Kernel['files'], 'exists' | 'openWrite' | 'move' | 'remove'> },
+  bootstrap: Bootstrap,
+) =>
   clientStream('machine.MachineService/EtcdRecover', ['os:admin'], async (requests, { store }) => {
     onControlPlane(store, 'etcd recover')
     withDisk(store, mode, 'etcd recover')
@@ -39,10 +41,15 @@ export const etcdRecover = ({
     const failed = new Promise<never>((_, reject) => file.once('error', reject))
     failed.catch(() => undefined)
     try {
-      for await (const { bytes } of requests) if (!file.write(bytes)) await Promise.race([once(file, 'drain'), failed])
+      const hash = new SnapshotHash()
+      for await (const { bytes } of requests) {
+        hash.update(bytes)
+        if (!file.write(bytes)) await Promise.race([once(file, 'drain'), failed])
+      }
       file.end()
       await Promise.race([once(file, 'close'), failed])
       files.move(draft, snapshotFile)
+      bootstrap.uploaded = hash.finish()
     } catch (error) {
       file.destroy()
       await files.remove(draft)

@@ -23,7 +23,6 @@ export const observeMember = (
   let id: string | undefined
   return defineController({
     name: 'etcd.MemberController',
-    effects: 'none',
     inputs: { services: weak(Service, { id: 'etcd' }) },
     outputs: { member: exclusive(EtcdMember) },
     reconcile({ services, member, log, background }) {

@@ -1,14 +1,12 @@
 /** An etcd snapshot in a file: the database and behind it the SHA-256 of it. Both are checked before the file gets its name. */
 
-import { createHash } from 'node:crypto'
 import { readSync } from 'node:fs'
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { DecodeError } from '../../../wire/decode-error.ts'
+import { codeOf } from '../../../wire/errno.ts'
+import { SnapshotHash } from '../../../wire/etcd/snapshot-hash.ts'
+import { type SnapshotInfo, snapshotInfo } from '../../../wire/etcd/snapshot-info.ts'
 import { UsageError } from '../failure.ts'
-import { type SnapshotInfo, snapshotInfo } from './snapshot-info.ts'
-
-const trailer = 32
-const page = 512
 
 /** What was saved. */
 export interface Snapshot {
@@ -24,7 +22,7 @@ export async function saveSnapshot(chunks: AsyncIterable<{ bytes: Uint8Array }>,
   try {
     file = await open(partial, 'w+', 0o600)
   } catch (error) {
-    throw new UsageError(`create "${partial}": ${(error as NodeJS.ErrnoException).code}`)
+    throw new UsageError(`create "${partial}": ${codeOf(error)}`)
   }
   try {
     const bytes = await copyChecked(chunks, file)
@@ -41,22 +39,16 @@ export async function saveSnapshot(chunks: AsyncIterable<{ bytes: Uint8Array }>,
 }
 
 async function copyChecked(chunks: AsyncIterable<{ bytes: Uint8Array }>, file: FileHandle): Promise<number> {
-  const hash = createHash('sha256')
-  let size = 0
-  let held = Buffer.alloc(0)
+  const hash = new SnapshotHash()
   for await (const { bytes } of chunks) {
     await file.writeFile(bytes)
-    size += bytes.length
-    const seen = Buffer.concat([held, bytes])
-    const keep = Math.max(0, seen.length - trailer)
-    hash.update(seen.subarray(0, keep))
-    held = Buffer.from(seen.subarray(keep))
+    hash.update(bytes)
   }
-  if (size % page !== trailer) throw new Error(`snapshot of ${size} bytes has no hash at its end: it is not whole, try again`)
-  const computed = hash.digest()
-  if (!computed.equals(held))
-    throw new Error(`snapshot is damaged: its hash is ${computed.toString('hex')}, it should be ${held.toString('hex')}; try again`)
-  return size
+  const result = hash.finish()
+  if (result.state === 'missing') throw new Error(`snapshot of ${result.bytes} bytes has no hash at its end: it is not whole, try again`)
+  if (result.state === 'different')
+    throw new Error(`snapshot is damaged: its hash is ${result.computed}, it should be ${result.expected}; try again`)
+  return result.bytes
 }
 
 function infoOf(file: FileHandle): SnapshotInfo {
@@ -77,7 +69,7 @@ export async function* snapshotChunks(path: string): AsyncGenerator<Uint8Array, 
   try {
     file = await open(path, 'r')
   } catch (error) {
-    throw new UsageError(`open "${path}": ${(error as NodeJS.ErrnoException).code}`)
+    throw new UsageError(`open "${path}": ${codeOf(error)}`)
   }
   try {
     for (;;) {

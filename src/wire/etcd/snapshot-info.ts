@@ -1,7 +1,7 @@
 /** What is in a snapshot of etcd, as `etcdutl snapshot status` computes it. */
-import { BoltDatabase, type ReadAt } from '../../../wire/bolt.ts'
-import { Crc32c } from '../../../wire/crc32c.ts'
-import { DecodeError } from '../../../wire/decode-error.ts'
+import { BoltDatabase, type ReadAt } from '../bolt.ts'
+import { Crc32c } from '../crc32c.ts'
+import { DecodeError } from '../decode-error.ts'
 
 /** What is in a snapshot. */
 export interface SnapshotInfo {
