@@ -4,10 +4,9 @@
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseAllDocuments } from 'yaml'
-import { newCA, newCertificate, type PemPair, signedBy, toBase64, year } from '../../src/pki/certificate.ts'
+import { fromBase64, signedBy } from '../../src/pki/certificate.ts'
 import { eventually, type KubeItem, succeeded, TestCluster } from './cluster.ts'
 
 const cluster = new TestCluster('trust')
@@ -25,10 +24,7 @@ beforeAll(async () => {
     ...['--config-patch', JSON.stringify({ machine: { kubelet: { extraArgs: { 'rotate-server-certificates': 'true' } } } })],
   )
 })
-afterAll(async () => {
-  await cluster.destroy()
-  cluster.close()
-})
+afterAll(() => cluster.end())
 
 const on = async (node: string, ...args: string[]) => succeeded(await cluster.talosctl('-n', node, ...args)).stdout
 
@@ -114,50 +110,81 @@ describe('the taint of a control plane node', () => {
   })
 })
 
-interface Authority {
-  crt: string
-  key: string
-}
-type Config = { machine: { ca: Authority; acceptedCAs?: { crt: string }[] }; cluster: { ca: Authority; acceptedCAs?: { crt: string }[] } }
-
 describe('a rotation of both authorities', () => {
-  const next = { os: newAuthority('talos', 'ed25519'), k8s: newAuthority('kubernetes', 'ecdsa') }
-  let old: { os: string; k8s: string }
-  let oldTalosconfig = ''
+  const next = { os: '', k8s: '' }
+  const oldTalosconfig = cluster.env.TALOSCONFIG!
+  const oldKubeconfig = join(cluster.home, 'old-kubeconfig')
+  const newTalosconfig = join(cluster.home, 'rotated')
+  const rotate = () =>
+    cluster.start(
+      ...['rotate-ca', '--dry-run=false', '--talosconfig', oldTalosconfig, '--output', newTalosconfig],
+      ...['--kubeconfig', cluster.env.KUBECONFIG!],
+    )
+  const folder = join(cluster.home, 'rotations')
+  const begun = () => {
+    const [file = ''] = readdirSync(folder)
+    const { machine, kubernetes } = JSON.parse(readFileSync(join(folder, file), 'utf8'))
+    return { os: fromBase64(machine.next.crt), k8s: fromBase64(kubernetes.next.crt) }
+  }
 
-  test('is applied step by step: accept the new, issue with it, drop the old', async () => {
-    const config = await configOf(first)
-    old = { os: config.machine.ca.crt, k8s: config.cluster.ca.crt }
-    oldTalosconfig = cluster.env.TALOSCONFIG!
-    await onEveryNode(({ machine, cluster: kubernetes }) => {
-      machine.acceptedCAs = [{ crt: toBase64(next.os.crt) }]
-      kubernetes.acceptedCAs = [{ crt: toBase64(next.k8s.crt) }]
-    })
-    // An administrator of the new authority, who meets servers of both until all have changed.
-    administrator(next.os, Buffer.from(old.os, 'base64').toString())
-    await onEveryNode(({ machine, cluster: kubernetes }) => {
-      machine.acceptedCAs = [{ crt: old.os }]
-      kubernetes.acceptedCAs = [{ crt: old.k8s }]
-      issue(machine, next.os)
-      issue(kubernetes, next.k8s)
-    })
-    administrator(next.os)
-    await eventually(async () => {
-      for (const [, node] of nodes) await on(node, 'version')
-    })
-    succeeded(await cluster.talosctl('-n', first, 'kubeconfig', '--force', '--merge=false', cluster.env.KUBECONFIG!))
-    await eventually(async () => succeeded(await cluster.kubectl(['get', '--raw', '/readyz'])))
-    await onEveryNode(({ machine, cluster: kubernetes }) => {
-      delete machine.acceptedCAs
-      delete kubernetes.acceptedCAs
-    })
+  /** Kills the command as soon as it has reported this line. */
+  async function interruptedAt(line: string): Promise<void> {
+    const command = rotate()
+    let output = ''
+    for await (const bytes of command.stderr as unknown as AsyncIterable<Uint8Array>) {
+      output += Buffer.from(bytes).toString()
+      if (output.includes(line)) command.kill('SIGKILL')
+    }
+    expect([output.includes(line), await command.exited]).toEqual([true, 137])
+  }
+
+  test('is only shown by a dry run, without a key', async () => {
+    const { stdout, stderr } = succeeded(await cluster.talosctl('rotate-ca'))
+    expect(stdout).toContain(`1. accept the new authority: ${first}, ${second}`)
+    expect(stdout + stderr).not.toContain('PRIVATE')
+    expect(existsSync(folder)).toBe(false)
+  })
+
+  test('continues after an interruption with the same new authorities', async () => {
+    copyFileSync(cluster.env.KUBECONFIG!, oldKubeconfig)
+    await interruptedAt(`machine API: issue with the new authority (2/3): ${first} changed`)
+    const at = begun()
+    await interruptedAt(`Kubernetes: issue with the new authority (2/3): ${first} changed`)
+    expect(begun()).toEqual(at)
+    const command = rotate()
+    const [stderr, code] = await Promise.all([new Response(command.stderr).text(), command.exited])
+    expect([stderr, code]).toEqual([stderr, 0])
+    expect(readdirSync(folder)).toEqual([])
+    Object.assign(next, at)
+    cluster.env.TALOSCONFIG = newTalosconfig
+    expect(statSync(newTalosconfig).mode & 0o777).toBe(0o600)
+  }, 400_000)
+
+  test('leaves no client of before: neither of the machines nor of Kubernetes', async () => {
+    expect((await cluster.talosctl('--talosconfig', oldTalosconfig, '-n', first, 'version')).code).not.toBe(0)
+    expect((await cluster.kubectl(['--kubeconfig', oldKubeconfig, 'get', 'nodes'])).code).not.toBe(0)
+    succeeded(await cluster.kubectl(['get', 'nodes']))
+  })
+
+  test('pods that watch the API go on: a service that was made afterwards has its name', async () => {
+    succeeded(await cluster.kubectl(['create', 'service', 'clusterip', 'afterwards', '--tcp=80']))
+    const { items } = await cluster.objects('get', 'pods', '-n', 'kube-system', '-l', 'k8s-app=kube-dns')
+    expect(items).toHaveLength(2)
+    for (const { status } of items)
+      await eventually(async () => {
+        const script = `const { Resolver } = require('node:dns').promises
+          const resolver = new Resolver({ timeout: 2000, tries: 1 })
+          resolver.setServers(['${status.podIP}'])
+          console.log(await resolver.resolve4('afterwards.default.svc.cluster.local'))`
+        expect(succeeded(await cluster.inNetworkOf(cluster.initOf(controlPlane), script)).stdout).toContain('10.')
+      }, 60)
   })
 
   test('every kubelet has a certificate of the new authority', async () => {
     for (const [name] of nodes)
       await eventually(async () => {
         const pem = readFileSync(inNode(name, readlinkSync(inNode(name, clientCertificate))), 'utf8')
-        expect([name, signedBy(pem, next.k8s.crt)]).toEqual([name, true])
+        expect([name, signedBy(pem, next.k8s)]).toEqual([name, true])
       })
   })
 
@@ -186,11 +213,11 @@ describe('a rotation of both authorities', () => {
   test('what the control plane issues is of the new authority', () => {
     const folder = '/system/secrets/kubernetes'
     for (const file of ['kube-apiserver/apiserver.crt', 'kube-apiserver/apiserver-kubelet-client.crt'])
-      expect([file, signedBy(readFileSync(inNode(controlPlane, `${folder}/${file}`), 'utf8'), next.k8s.crt)]).toEqual([file, true])
+      expect([file, signedBy(readFileSync(inNode(controlPlane, `${folder}/${file}`), 'utf8'), next.k8s)]).toEqual([file, true])
     for (const component of ['kube-controller-manager', 'kube-scheduler']) {
       const kubeconfig = readFileSync(inNode(controlPlane, `${folder}/${component}/kubeconfig`), 'utf8')
       const [, crt = ''] = /client-certificate-data: (\S+)/.exec(kubeconfig) ?? []
-      expect([component, signedBy(Buffer.from(crt, 'base64').toString(), next.k8s.crt)]).toEqual([component, true])
+      expect([component, signedBy(Buffer.from(crt, 'base64').toString(), next.k8s)]).toEqual([component, true])
     }
   })
 
@@ -202,45 +229,6 @@ describe('a rotation of both authorities', () => {
 const clientCertificate = '/var/lib/kubelet/pki/kubelet-client-current.pem'
 
 const inNode = (node: string, path: string) => `/proc/${cluster.initOf(node)}/root${path}`
-
-function newAuthority(organization: string, kind: 'ed25519' | 'ecdsa'): PemPair {
-  return newCA({ subject: { organizations: [organization] }, kind })
-}
-
-/** A worker has no keys of authorities. */
-function issue(section: { ca: Authority }, { crt, key }: PemPair): void {
-  section.ca = { crt: toBase64(crt), key: section.ca.key ? toBase64(key) : '' }
-}
-
-/** Makes every further call one of an administrator of this authority; `also` is trusted in servers besides. */
-function administrator(ca: PemPair, also = ''): void {
-  const { crt, key } = newCertificate({
-    ca,
-    subject: { organizations: ['os:admin'] },
-    usage: ['clientAuth'],
-    lifetime: year,
-    kind: 'ed25519',
-  })
-  const context = { endpoints: [first], nodes: [first], ca: toBase64(ca.crt + also), crt: toBase64(crt), key: toBase64(key) }
-  cluster.env.TALOSCONFIG = join(cluster.home, 'rotated')
-  writeFileSync(cluster.env.TALOSCONFIG, JSON.stringify({ context: 'rotated', contexts: { rotated: context } }), { mode: 0o600 })
-}
-
-async function configOf(node: string): Promise<Config> {
-  return parseAllDocuments(await on(node, 'read', '/system/state/config.yaml')).map((document) => document.toJS())[0] as Config
-}
-
-/** Changes the first document of every node's configuration, as the field's own `rotate-ca` does: read, changed, applied. */
-async function onEveryNode(change: (config: Config) => void): Promise<void> {
-  for (const [name, node] of nodes) {
-    const documents = parseAllDocuments(await on(node, 'read', '/system/state/config.yaml'))
-    const [config, ...rest] = documents.map((document) => document.toJS())
-    change(config as Config)
-    const file = join(cluster.home, `${name}.yaml`)
-    writeFileSync(file, [config, ...rest].map((document) => JSON.stringify(document)).join('\n---\n'), { mode: 0o600 })
-    await on(node, 'apply-config', '-f', file, '--mode', 'no-reboot')
-  }
-}
 
 function isReady({ status }: KubeItem): boolean {
   return status.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') ?? false

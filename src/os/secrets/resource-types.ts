@@ -5,6 +5,7 @@ import { EtcdRootSecret } from './resources/etcd-root-secret.ts'
 import { EtcdSecret } from './resources/etcd-secret.ts'
 import { KubeletSecret } from './resources/kubelet-secret.ts'
 import { KubernetesDynamicCert } from './resources/kubernetes-dynamic-cert.ts'
+import { KubernetesKeys } from './resources/kubernetes-keys.ts'
 import { KubernetesRootSecret } from './resources/kubernetes-root-secret.ts'
 import { KubernetesSecret } from './resources/kubernetes-secret.ts'
 import { MaintenanceRootSecret } from './resources/maintenance-root-secret.ts'
@@ -20,6 +21,7 @@ export const resources = [
   EtcdSecret,
   KubeletSecret,
   KubernetesDynamicCert,
+  KubernetesKeys,
   KubernetesRootSecret,
   KubernetesSecret,
   MaintenanceRootSecret,

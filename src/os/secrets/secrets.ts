@@ -3,7 +3,14 @@ import { generateClientConfiguration } from './api/client-configuration.ts'
 import { issueApiCertificates, issueTrustdCertificates } from './controllers/api.ts'
 import { issueEtcdCertificates } from './controllers/etcd.ts'
 import { issueApiServerCertificates, issueKubeconfigs } from './controllers/kubernetes.ts'
-import { configKubelet, configMaintenanceRoot, configRootEtcd, configRootKubernetes, configRootOS } from './controllers/roots.ts'
+import {
+  configKubelet,
+  configKubernetesKeys,
+  configMaintenanceRoot,
+  configRootEtcd,
+  configRootKubernetes,
+  configRootOS,
+} from './controllers/roots.ts'
 import { configApiSans, configKubernetesSans, configMaintenanceSans } from './controllers/sans.ts'
 import { resources } from './resource-types.ts'
 import { trustdService } from './services/trustd.ts'
@@ -19,6 +26,7 @@ export const secrets: Area = {
       configRootOS,
       configRootEtcd,
       configRootKubernetes,
+      configKubernetesKeys,
       configKubelet,
       configMaintenanceRoot,
       configApiSans,

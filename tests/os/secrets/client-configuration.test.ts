@@ -11,7 +11,7 @@ const { crt, key } = newCA({ subject: { organizations: ['talos'] } })
 function ask(request: { roles: string[]; crtTtl?: { seconds: number; nanos: number } }, withKey = true) {
   const store = new Store()
   const ca = { crt: toBase64(crt), key: toBase64(key) }
-  store.put(OSRootSecret, 'os', { ...(withKey ? { issuingCA: ca } : {}), acceptedCAs: [], certSANIPs: [], certSANDNSNames: [], token: '' })
+  store.put(OSRootSecret, 'os', { ...(withKey && { issuingCA: ca }), acceptedCAs: [], certSANIPs: [], certSANDNSNames: [], token: '' })
   const context = { store, log: silent, roles: new Set(['os:admin']), metadata: {}, peer: '', signal: new AbortController().signal }
   return generateClientConfiguration.handle(request as never, context as never) as {
     messages: { crt: Uint8Array; talosconfig: Uint8Array }[]

@@ -119,7 +119,7 @@ export function controllerManagerArguments(config: SpecOf<typeof ControllerManag
       kubeconfig: overwrite(`${secrets}/kubeconfig`),
       'leader-elect': overwrite('true'),
       profiling: overwrite('false'),
-      'root-ca-file': denied(`${secrets}/ca.crt`),
+      'root-ca-file': denied(`${secrets}/root-ca.crt`),
       'service-account-private-key-file': denied(`${secrets}/service-account.key`),
       'service-cluster-ip-range': additive(config.serviceCIDRs),
       'terminated-pod-gc-threshold': overwrite('12500'),

@@ -1,6 +1,7 @@
 import { fromBase64, year } from '../../../pki/certificate.ts'
-import { allRoles, unary } from '../../../rpc/server/method.ts'
+import { unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
+import { allRoles, isRole } from '../../../wire/x509/roles.ts'
 import { configOf, formatClientConfig, newClientConfig } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { OSRootSecret } from '../resources/os-root-secret.ts'
@@ -15,7 +16,7 @@ export const generateClientConfiguration = unary(
     const refuse = (status: 'InvalidArgument' | 'FailedPrecondition', detail: string): never => {
       throw new RpcError(status, `generate client configuration: ${detail}`)
     }
-    const unknown = roles.find((role) => !allRoles.some((known) => known === role))
+    const unknown = roles.find((role) => !isRole(role))
     if (unknown !== undefined) refuse('InvalidArgument', `"${unknown}" is not a role: there are ${allRoles.join(', ')}`)
     if (roles.length === 0) refuse('InvalidArgument', `no roles: there are ${allRoles.join(', ')}`)
     const lifetime = (crtTtl?.seconds ?? 0) * 1000 + (crtTtl?.nanos ?? 0) / 1e6 || year

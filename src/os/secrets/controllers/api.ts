@@ -5,6 +5,7 @@ import { newCSR } from '../../../pki/request.ts'
 import { connect } from '../../../rpc/client/channel.ts'
 import { formatHostPort } from '../../../wire/host-port.ts'
 import { MachineType } from '../../config/resources/machine-type.ts'
+import { contacts } from '../../contacts.ts'
 import { Endpoint } from '../../k8s/resources/endpoint.ts'
 import { NetworkStatus } from '../../network/resources/network-status.ts'
 import { MaintenanceServiceRequest } from '../../runtime/resources/maintenance-service.ts'
@@ -48,6 +49,7 @@ export const issueApiCertificates = (ask: AskTrustd = askTrustd): Controller => 
   let issued: Issued | undefined
   return defineController({
     name: 'secrets.APIController',
+    contacts: contacts.controlPlane,
     inputs: {
       network: weak(NetworkStatus),
       type: weak(MachineType),

@@ -1,14 +1,16 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
 import { day, newCA } from '../../../pki/certificate.ts'
+import { isIp } from '../../../wire/ip.ts'
 import { addressOnly, nthAddress, parsePrefix } from '../../../wire/prefix.ts'
-import { declared, serviceSubnets } from '../../config/public.ts'
+import { declared, find, serviceSubnets } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { sharedAddresses } from '../../network/public.ts'
 import { splitUrl } from '../../url.ts'
-import { isAddress } from '../alternative-names.ts'
+import { KubernetesKeysConfig } from '../documents/kubernetes-keys.ts'
 import { encoded } from '../issued.ts'
 import { EtcdRootSecret } from '../resources/etcd-root-secret.ts'
 import { KubeletSecret } from '../resources/kubelet-secret.ts'
+import { KubernetesKeys } from '../resources/kubernetes-keys.ts'
 import { KubernetesRootSecret } from '../resources/kubernetes-root-secret.ts'
 import { MaintenanceRootSecret } from '../resources/maintenance-root-secret.ts'
 import { OSRootSecret } from '../resources/os-root-secret.ts'
@@ -28,10 +30,10 @@ export const configRootOS: Controller = defineController({
     const shared = sharedAddresses(found).map(addressOnly)
     const sans = [...new Set([...(machine.certSANs ?? []), ...shared])]
     root.put('os', {
-      ...(machine.ca?.key ? { issuingCA: pairOf(machine.ca) } : {}),
+      ...(machine.ca?.key && { issuingCA: pairOf(machine.ca) }),
       acceptedCAs: acceptedCAs(machine),
-      certSANIPs: sans.filter(isAddress),
-      certSANDNSNames: sans.filter((name) => !isAddress(name)),
+      certSANIPs: sans.filter(isIp),
+      certSANDNSNames: sans.filter((name) => !isIp(name)),
       token: machine.token ?? '',
     })
   },
@@ -80,6 +82,20 @@ export const configRootKubernetes: Controller = defineController({
       bootstrapTokenSecret: tokenSecret,
       secretboxEncryptionSecret: cluster.secretboxEncryptionSecret ?? '',
     })
+  },
+})
+
+/** Keys of Kubernetes that are accepted besides, on the control plane. */
+export const configKubernetesKeys: Controller = defineController({
+  name: 'secrets.KubernetesKeysController',
+  effects: 'none',
+  inputs: { config: weak(MachineConfig, active) },
+  outputs: { keys: exclusive(KubernetesKeys) },
+  reconcile({ config, keys }) {
+    const found = declared(config.get('v1alpha1'))
+    if (!found || !isControlPlane(found.machine)) return
+    const { acceptedServiceAccountKeys = [], secretboxKeys = [] } = find(found, KubernetesKeysConfig) ?? {}
+    keys.put('k8s', { acceptedServiceAccountKeys, secretboxKeys })
   },
 })
 

@@ -1,10 +1,10 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { splitHostPort } from '../../../wire/host-port.ts'
+import { isIp } from '../../../wire/ip.ts'
 import { addressOnly } from '../../../wire/prefix.ts'
 import { HostnameStatus } from '../../network/resources/hostname.ts'
 import { NodeAddress } from '../../network/resources/node-address.ts'
-import { isAddress } from '../alternative-names.ts'
 import { CertSAN } from '../resources/cert-san.ts'
 import { KubernetesRootSecret } from '../resources/kubernetes-root-secret.ts'
 import { OSRootSecret } from '../resources/os-root-secret.ts'
@@ -44,9 +44,9 @@ export const configKubernetesSans: Controller = defineController({
     const endpoint = splitHostPort(k8s.endpoint?.host ?? '', 0).host
     const given = [endpoint, ...k8s.certSANs].filter(Boolean)
     sans.put('k8s', {
-      ips: unique([...given.filter(isAddress), ...own.map(addressOnly), ...k8s.apiServerIPs, '127.0.0.1']),
+      ips: unique([...given.filter(isIp), ...own.map(addressOnly), ...k8s.apiServerIPs, '127.0.0.1']),
       dnsNames: unique([
-        ...given.filter((entry) => !isAddress(entry)),
+        ...given.filter((entry) => !isIp(entry)),
         'kubernetes',
         'kubernetes.default',
         'kubernetes.default.svc',
