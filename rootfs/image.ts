@@ -60,7 +60,7 @@ async function make(options: ImageOptions, args: readonly string[]): Promise<voi
     shown = task('making images')
     const release = await makeRelease(
       join(work, 'release'),
-      { starters, stage0, root: root.path, commandLine: line, key, secureBoot },
+      { starters, stage0, root: root.path, commandLine: line, kubernetes: options.kubernetes.version, key, secureBoot },
       (what) => shown?.at(what),
     )
     const of = (name: string) => (path: string) => copyFileSync(join(release.folder, name), path)
@@ -105,7 +105,7 @@ function sizes(rows: readonly SizeRow[], release: Release): string {
   const stored = (parts: readonly string[]) => rows.filter(({ part }) => parts.includes(part)).reduce((sum, row) => sum + row.stored, 0)
   const root = sizeOf(release, 'root.sqsh')
   const modules = stored(['modules', 'firmware'])
-  const kubernetes = stored(['kube', 'kubectl'])
+  const kubernetes = stored(['kube'])
   const slot = root + sizeOf(release, 'vmlinuz.efi')
   return [
     `root ${formatSize(root)}: ${formatSize(modules)} modules and firmware, ${formatSize(kubernetes)} Kubernetes`,
@@ -116,10 +116,10 @@ function sizes(rows: readonly SizeRow[], release: Release): string {
 /** The arguments of a second run: it has a key and a place of its own, and does not check itself. */
 function again(args: readonly string[]): string[] {
   const kept: string[] = []
-  for (let at = 0; at < args.length; at++) {
-    const arg = args[at]!
-    if (arg === '--key' || arg === '--output') at++
-    else if (!/^--(key|output)=/.test(arg) && arg !== '--check-reproducible') kept.push(arg)
+  const withValue = ['--key', '--output']
+  for (const [at, arg] of args.entries()) {
+    if (withValue.includes(arg) || withValue.includes(args[at - 1] ?? '')) continue
+    if (!/^--(key|output)=/.test(arg) && arg !== '--check-reproducible') kept.push(arg)
   }
   return kept
 }

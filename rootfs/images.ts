@@ -2,12 +2,16 @@
  * The container images that the root file system holds, made of its own files: a layer is a list of paths in the tree.
  * Layers are shared, so a node needs each of them once; their tars are never written, only hashed.
  */
+
 import { createReadStream } from 'node:fs'
 import type { ImageLayer, ImageRecord, ImageTable, LayerEntry } from '../src/oci/image.ts'
 import { layerMediaType, layerSegments, layerSize, parentEntries } from '../src/oci/layer.ts'
+import { pausePath } from './build/built-programs.ts'
 import { hashOf } from './build/cache.ts'
 import { releases } from './build/go-recipes.ts'
-import type { Tree, TreeEntry } from './build/tree.ts'
+import type { KubernetesRelease } from './build/kubernetes.ts'
+import { present } from './build/present.ts'
+import { contentSize, sourceOf, type Tree, type TreeEntry } from './build/tree.ts'
 import { certificateBundle } from './debian/parts.ts'
 
 /** Where the table of images lies in the root file system. */
@@ -25,7 +29,8 @@ interface LayerPlan {
   files?: Record<string, string>
 }
 
-interface ImagePlan {
+/** An image: its layers from the bottom to the top, and how it is started. */
+export interface ImagePlan {
   reference: string
   layers: LayerPlan[]
   entrypoint: string[]
@@ -91,30 +96,35 @@ function toKube(path: string): LayerPlan {
   return { links: { [path]: `${up}usr/bin/kube` } }
 }
 
-const component = (name: string): ImagePlan => ({
-  reference: `registry.k8s.io/${name}:v${releases.kubernetes}`,
-  layers: [base, programs, toKube(`usr/local/bin/${name}`)],
+const component = (name: string, version: string, also: readonly LayerPlan[] = []): ImagePlan => ({
+  reference: `registry.k8s.io/${name}:v${version}`,
+  layers: [base, programs, ...also, toKube(`usr/local/bin/${name}`)],
   entrypoint: [`/usr/local/bin/${name}`],
 })
 
-/** Every image inside, by its reference. */
-export const imagePlans: readonly ImagePlan[] = [
-  component('kube-apiserver'),
-  component('kube-controller-manager'),
-  component('kube-scheduler'),
-  { ...component('kube-proxy'), layers: [base, programs, network, toKube('usr/local/bin/kube-proxy')] },
+/** The images that bear the version of Kubernetes. */
+export const kubernetesImagePlans = (version: string): readonly ImagePlan[] => [
+  component('kube-apiserver', version),
+  component('kube-controller-manager', version),
+  component('kube-scheduler', version),
+  component('kube-proxy', version, [network]),
   {
-    reference: `ghcr.io/siderolabs/kubelet:v${releases.kubernetes}`,
+    reference: `ghcr.io/siderolabs/kubelet:v${version}`,
     layers: [base, programs, network, disks, toKube('usr/local/bin/kubelet')],
     entrypoint: ['/usr/local/bin/kubelet'],
   },
+]
+
+/** Every image inside, by its reference. */
+export const imagePlans = ({ version, coredns }: KubernetesRelease): readonly ImagePlan[] => [
+  ...kubernetesImagePlans(version),
   {
     reference: `registry.k8s.io/etcd:v${releases.etcd}`,
     layers: [base, programs, toKube('usr/local/bin/etcd')],
     entrypoint: ['/usr/local/bin/etcd'],
   },
   {
-    reference: `registry.k8s.io/coredns/coredns:v${releases.coredns}`,
+    reference: `registry.k8s.io/coredns/coredns:v${coredns}`,
     layers: [base, programs, toKube('coredns')],
     entrypoint: ['/coredns'],
     workingDir: '/',
@@ -126,17 +136,29 @@ export const imagePlans: readonly ImagePlan[] = [
   },
   {
     reference: `registry.k8s.io/pause:${releases.pause}`,
-    layers: [{ files: { pause: '/usr/libexec/ichor/pause' } }],
+    layers: [{ files: { pause: pausePath } }],
     entrypoint: ['/pause'],
     user: '65535:65535',
   },
 ]
 
+/** The libraries of the tree that a program in it is linked to. */
+type Libraries = (path: string) => string[]
+
 /** Makes the table of images and lays the layers out in the tree as hard links. */
-export async function addImages(tree: Tree, libraries: (path: string) => string[]): Promise<ImageTable> {
+export async function addImages(tree: Tree, plans: readonly ImagePlan[], libraries: Libraries): Promise<ImageTable> {
+  const table = await makeImages(tree, plans, libraries)
+  const byDigest = new Map(table.images.flatMap(({ layers }) => layers.map((layer) => [layer.digest, layer])))
+  for (const layer of byDigest.values()) layOut(tree, layer)
+  tree.text('images', imageTablePath, JSON.stringify(table))
+  return table
+}
+
+/** The table of images made of files of the tree. */
+export async function makeImages(tree: Tree, plans: readonly ImagePlan[], libraries: Libraries): Promise<ImageTable> {
   const made = new Map<LayerPlan, ImageLayer>()
   const images: ImageRecord[] = []
-  for (const plan of imagePlans) {
+  for (const plan of plans) {
     const layers: ImageLayer[] = []
     for (const each of plan.layers) {
       const layer = made.get(each) ?? (await makeLayer(tree, each, libraries))
@@ -145,14 +167,10 @@ export async function addImages(tree: Tree, libraries: (path: string) => string[
     }
     images.push(makeImage(plan, layers))
   }
-  const byDigest = new Map([...made.values()].map((layer) => [layer.digest, layer]))
-  for (const layer of byDigest.values()) layOut(tree, layer)
-  const table: ImageTable = { images }
-  tree.text('images', imageTablePath, JSON.stringify(table))
-  return table
+  return { images }
 }
 
-async function makeLayer(tree: Tree, plan: LayerPlan, libraries: (path: string) => string[]): Promise<ImageLayer> {
+async function makeLayer(tree: Tree, plan: LayerPlan, libraries: Libraries): Promise<ImageLayer> {
   const entries = new Map<string, LayerEntry>()
   const put = (entry: LayerEntry) => entries.set(entry.path, entry)
   const all = tree.entries()
@@ -160,8 +178,7 @@ async function makeLayer(tree: Tree, plan: LayerPlan, libraries: (path: string) 
     const owner = { ...(entry.uid && { uid: entry.uid }), ...(entry.gid && { gid: entry.gid }) }
     if (entry.type === 'symlink') put({ path, type: 'symlink', mode: 0o777, ...owner, target: entry.target })
     else if (entry.type === 'dir') put({ path, type: 'dir', mode: entry.mode, ...owner })
-    else
-      put({ path, type: 'file', mode: entry.mode, ...owner, size: entry.bytes?.length ?? Bun.file(entry.source!).size, source: entry.path })
+    else put({ path, type: 'file', mode: entry.mode, ...owner, size: contentSize(entry), source: entry.path })
     if (entry.type !== 'file') return
     for (const library of libraries(entry.path)) {
       const found = tree.get(library)
@@ -188,15 +205,20 @@ async function makeLayer(tree: Tree, plan: LayerPlan, libraries: (path: string) 
 
 async function digestOf(tree: Tree, entries: LayerEntry[]): Promise<string> {
   const hasher = new Bun.CryptoHasher('sha256')
+  for await (const bytes of layerBytes(tree, entries)) hasher.update(bytes)
+  return `sha256:${hasher.digest('hex')}`
+}
+
+/** The tar of a layer. */
+export async function* layerBytes(tree: Tree, entries: readonly LayerEntry[]): AsyncGenerator<Uint8Array> {
   for (const segment of layerSegments(entries)) {
-    if ('bytes' in segment) hasher.update(segment.bytes)
+    if ('bytes' in segment) yield segment.bytes
     else {
-      const entry = tree.get(segment.file)!
-      if (entry.bytes) hasher.update(entry.bytes)
-      else for await (const chunk of createReadStream(entry.source!, { highWaterMark: 1 << 20 })) hasher.update(chunk)
+      const entry = present(tree.get(segment.file), `"${segment.file}"`)
+      if (entry.bytes) yield entry.bytes
+      else yield* createReadStream(sourceOf(entry), { highWaterMark: 1 << 20 })
     }
   }
-  return `sha256:${hasher.digest('hex')}`
 }
 
 function makeImage(plan: ImagePlan, layers: ImageLayer[]): ImageRecord {

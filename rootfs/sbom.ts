@@ -62,8 +62,8 @@ export function sbomOf(version: string, created: string, parts: readonly SbomPar
     }
     return id
   }
-  relationships.push({ spdxElementId: 'SPDXRef-DOCUMENT', relatedSpdxElement: add(root), relationshipType: 'DESCRIBES' })
-  const rootId = [...packages.keys()][0]!
+  const rootId = add(root)
+  relationships.push({ spdxElementId: 'SPDXRef-DOCUMENT', relatedSpdxElement: rootId, relationshipType: 'DESCRIBES' })
   for (const part of parts) relationships.push({ spdxElementId: rootId, relatedSpdxElement: add(part), relationshipType: 'CONTAINS' })
   const content = { packages: [...packages.values()], relationships }
   return {

@@ -1,37 +1,25 @@
 /** Puts all parts together into the tree that is packed. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import packageJson from '../../package.json'
 import { addDebianFiles, librariesOf } from '../debian/files.ts'
-import { formatLock, parseLock } from '../debian/lock.ts'
-import { addImages } from '../images.ts'
+import { formatLock, type LockedPackage, parseLock } from '../debian/lock.ts'
+import { addImages, imagePlans } from '../images.ts'
 import { type SbomPart, sbomOf, sbomPath } from '../sbom.ts'
 import { addBase, addBinary } from './base.ts'
 import { bundledPackages, described } from './binary.ts'
-import type { BuiltPrograms } from './built-programs.ts'
-import { cni, cniPlugins, containerd, kube, releases, runc } from './go-recipes.ts'
-import { binaryPart, debianPartsOf, goPart, linkedFromHost, pausePart } from './sbom-parts.ts'
+import { addPrograms, type BuiltProgram, programParts } from './built-programs.ts'
+import type { KubernetesRelease } from './kubernetes.ts'
+import { binaryPart, debianPartsOf } from './sbom-parts.ts'
 import { Tree } from './tree.ts'
 import { verifyTree } from './verify.ts'
 
 /** The lock of Debian packages. */
 export const lockPath: string = join(import.meta.dir, '../debian.lock')
 
-/** Names under which programs of the kube binary are called in a node. */
-const kubeNames = [
-  'coredns',
-  'etcd',
-  'etcdutl',
-  'flanneld',
-  'kube-apiserver',
-  'kube-controller-manager',
-  'kube-proxy',
-  'kube-scheduler',
-  'kubelet',
-]
-
 /** How a tree is put together. */
 export interface AssembleOptions {
+  kubernetes: KubernetesRelease
   /** Rewrite debian.lock from the current archive. */
   relock?: boolean
   /** Take exactly what debian.lock names, or nothing. */
@@ -45,29 +33,16 @@ export class MovedError extends Error {
   override name = 'MovedError'
 }
 
-/** The tree of the root file system, and its SBOM as text. */
-export async function assemble(
-  binary: string,
-  parts: BuiltPrograms,
-  { relock = false, locked = false, also = [] }: AssembleOptions = {},
-): Promise<{ tree: Tree; sbom: string; images: number }> {
-  const tree = new Tree()
-  addBase(tree, packageJson.version)
-  addBinary(tree, binary)
-  tree.file('kube', '/usr/bin/kube', parts.kube, 0o755)
-  for (const name of kubeNames) tree.link('kube', `/usr/bin/${name}`, 'kube')
-  tree.file('containerd', '/usr/bin/containerd', parts.containerd, 0o755)
-  // A hard link: the shim starts itself again by the path of its file.
-  tree.add({ path: '/usr/bin/containerd-shim-runc-v2', type: 'file', mode: 0o755, linkTo: '/usr/bin/containerd', part: 'containerd' })
-  tree.file('runc', '/usr/bin/runc', parts.runc, 0o755)
-  tree.file('cni', '/usr/libexec/cni/cni', parts.cni, 0o755)
-  for (const name of cniPlugins) tree.link('cni', `/usr/libexec/cni/${name}`, 'cni')
-  tree.file('pause', '/usr/libexec/ichor/pause', parts.pause, 0o755)
-
+/** Adds the files of Debian packages, and the libraries of other programs on the build machine. Throws MovedError. */
+export async function addPackages(
+  tree: Tree,
+  others: readonly string[],
+  { relock = false, locked = false }: Pick<AssembleOptions, 'relock' | 'locked'> = {},
+): Promise<LockedPackage[]> {
   const lock = !relock && existsSync(lockPath) ? parseLock(readFileSync(lockPath, 'utf8')) : new Map()
-  const debian = await addDebianFiles(tree, lock, [binary])
-  if (relock) writeFileSync(lockPath, formatLock(debian.packages))
-  for (const { name, from, to } of relock ? [] : debian.moved) {
+  const { packages, moved } = await addDebianFiles(tree, lock, others)
+  if (relock) writeFileSync(lockPath, formatLock(packages))
+  for (const { name, from, to } of relock ? [] : moved) {
     const message = `Debian package ${name}: ${from ? `the archive has moved on from ${from} to` : 'not in debian.lock, taken in'} ${to}`
     if (locked)
       throw new MovedError(
@@ -75,19 +50,29 @@ export async function assemble(
       )
     console.error(message)
   }
+  return packages
+}
 
-  const { images } = await addImages(tree, (path) => librariesOf(tree, path))
+/** The tree of the root file system, and its SBOM as text. */
+export async function assemble(
+  binary: string,
+  programs: readonly BuiltProgram[],
+  { kubernetes, relock = false, locked = false, also = [] }: AssembleOptions,
+): Promise<{ tree: Tree; sbom: string; images: number }> {
+  const tree = new Tree()
+  addBase(tree, packageJson.version)
+  addBinary(tree, binary)
+  addPrograms(tree, programs)
 
-  const { ICHOR_BUILT: committed } = await described()
+  const packages = await addPackages(tree, [binary], { relock, locked })
+  const { images } = await addImages(tree, imagePlans(kubernetes), (path) => librariesOf(tree, path))
+
+  const { ichorBuilt: committed } = await described()
   const created = new Date(committed ?? 0).toISOString().replace(/\.\d+Z$/, 'Z')
   const sbom = sbomOf(packageJson.version, created, [
     await binaryPart(binary, packageJson.version, await bundledPackages()),
-    await goPart(kube, dirname(parts.kube), 'kube', releases.kubernetes),
-    await goPart(containerd, dirname(parts.containerd), 'containerd', releases.containerd),
-    await goPart(runc, dirname(parts.runc), 'runc', releases.runc, await linkedFromHost(['libc6-dev', 'libseccomp-dev'])),
-    await goPart(cni, dirname(parts.cni), 'cni', releases.cni),
-    await pausePart(dirname(parts.pause)),
-    ...debianPartsOf(debian.packages),
+    ...(await programParts(programs)),
+    ...debianPartsOf(packages),
     ...also,
   ])
   const text = `${JSON.stringify(sbom, null, 1)}\n`

@@ -1,9 +1,22 @@
 /** The ichor binary: Bun's runtime with our program in it, and links for the names it answers to. */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { programs } from '../../src/program-table.ts'
 import { hashOf } from './cache.ts'
+import { type KubernetesRelease, kubernetesReleases } from './kubernetes.ts'
 import { CommandError, run } from './run.ts'
 
 /** Root of the repository. */
@@ -47,13 +60,13 @@ export async function bundledPackages(): Promise<string[]> {
   }
 }
 
-/** Builds `dist/ichor` unless its sources are unchanged; returns whether it did. */
-export async function buildBinary(): Promise<{ path: string; built: boolean }> {
+/** Builds `dist/ichor`, which knows the release of Kubernetes it comes with, unless its sources are unchanged; returns whether it did. */
+export async function buildBinary(kubernetes: KubernetesRelease = kubernetesReleases[0]): Promise<{ path: string; built: boolean }> {
   checkRuntime()
   const path = join(dist, 'ichor')
   const stamp = join(dist, '.ichor-inputs')
   mkdirSync(dist, { recursive: true })
-  const defines = await described()
+  const defines = { ...(await described()), ichorKubernetes: kubernetes.version, ichorCoreDNS: kubernetes.coredns }
   const inputs = hashOf({ sources: sourceHashes(), defines, bun: Bun.version })
   const built = !existsSync(path) || !existsSync(stamp) || readFileSync(stamp, 'utf8') !== inputs
   if (built) {
@@ -106,6 +119,20 @@ export async function compileTalosctl(target: string, folder: string = dist): Pr
   return path
 }
 
+/** Makes or replaces a file with the content of another: a hard link, or a copy on another file system. */
+export function placeFile(source: string, path: string): void {
+  const unfinished = `${path}.${process.pid}`
+  rmSync(unfinished, { force: true })
+  try {
+    linkSync(source, unfinished)
+  } catch {
+    copyFileSync(source, unfinished)
+  }
+  renameSync(unfinished, path)
+  // rename(2) of two links of the same file leaves both.
+  rmSync(unfinished, { force: true })
+}
+
 /** Makes or replaces a symbolic link. */
 export function linkTo(target: string, path: string): void {
   const unfinished = `${path}.${process.pid}`
@@ -121,7 +148,7 @@ export async function described(): Promise<Record<string, string>> {
     const changed = (
       await run(['git', 'status', '--porcelain', '--', 'src', 'proto', 'package.json', 'bun.lock'], { cwd: repository })
     ).trim()
-    return { ICHOR_SHA: changed ? `${sha}-dirty` : sha, ICHOR_BUILT: time }
+    return { ichorCommit: changed ? `${sha}-dirty` : sha, ichorBuilt: time }
   } catch (error) {
     if (error instanceof CommandError) return {}
     throw error

@@ -1,35 +1,79 @@
-/** Every program that is built here, from the cache or from source. */
+/** Every program that is built here, from the cache or from source, and what follows from it: its place in the tree and in the SBOM. */
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { SbomPart } from '../sbom.ts'
+import { hashOf } from './cache.ts'
 import { exclusive } from './exclusive.ts'
-import { buildGo } from './go.ts'
-import { cni, containerd, kube, kubectl, runc } from './go-recipes.ts'
-import { buildPause } from './pause.ts'
+import { buildGo, type GoRecipe, type ImagePlace } from './go.ts'
+import { goPrograms, releases } from './go-recipes.ts'
+import type { KubernetesRelease } from './kubernetes.ts'
+import { buildPause, pauseSource } from './pause.ts'
+import { present } from './present.ts'
+import { goPart, programPart } from './sbom-parts.ts'
+import type { Tree } from './tree.ts'
 
-/** The built programs by name. */
-export interface BuiltPrograms {
-  kube: string
-  kubectl: string
-  containerd: string
-  runc: string
-  cni: string
-  pause: string
-  /** Those that were not in the cache. */
-  built: string[]
+/** A program as it was built. */
+export interface BuiltProgram {
+  name: string
+  version: string
+  /** Folder on the build machine; the program in it has its name. */
+  folder: string
+  /** Absent for one that only the machine that builds uses. */
+  image?: ImagePlace | undefined
+  /** What it was built from, if that was Go. */
+  recipe?: GoRecipe
 }
 
+/** Where pause lies in the root file system. */
+export const pausePath = '/usr/libexec/ichor/pause'
+
 /** Builds what is missing; one build at a time. */
-export async function buildPrograms(): Promise<BuiltPrograms> {
+export async function buildPrograms(kubernetes: KubernetesRelease): Promise<BuiltProgram[]> {
   return exclusive('parts', async () => {
-    const parts = { built: [] as string[] } as BuiltPrograms
-    for (const recipe of [kube, containerd, runc, cni, kubectl]) {
-      const name = recipe.name as keyof Omit<BuiltPrograms, 'built'>
-      const { folder, built } = await buildGo(recipe)
-      parts[name] = join(folder, name)
-      if (built) parts.built.push(name)
+    const built: BuiltProgram[] = []
+    for (const recipe of goPrograms(kubernetes)) {
+      const { name, version, image } = recipe
+      built.push({ name, version, image, recipe, folder: (await buildGo(recipe)).folder })
     }
-    const pause = await buildPause()
-    parts.pause = join(pause.folder, 'pause')
-    if (pause.built) parts.built.push('pause')
-    return parts
+    built.push({ name: 'pause', version: releases.pause, image: { path: pausePath }, folder: (await buildPause()).folder })
+    return built
   })
+}
+
+/** The file of a program on the build machine. */
+export const fileOfProgram = ({ name, folder }: BuiltProgram): string => join(folder, name)
+
+/** The program of that name. */
+export const programNamed = (programs: readonly BuiltProgram[], name: string): BuiltProgram =>
+  present(
+    programs.find((each) => each.name === name),
+    `program "${name}"`,
+  )
+
+/** Puts the programs that have a place in the image there, under all their names. */
+export function addPrograms(tree: Tree, programs: readonly BuiltProgram[]): void {
+  for (const program of programs) {
+    if (!program.image) continue
+    const { name } = program
+    const { path, links = [], hardLinks = [] } = program.image
+    const folder = path.slice(0, path.lastIndexOf('/'))
+    tree.file(name, path, fileOfProgram(program), 0o755)
+    for (const link of links) tree.link(name, `${folder}/${link}`, path.slice(folder.length + 1))
+    for (const link of hardLinks) tree.add({ path: `${folder}/${link}`, type: 'file', mode: 0o755, linkTo: path, part: name })
+  }
+}
+
+/** The parts of the SBOM for the programs that are in the image. */
+export async function programParts(programs: readonly BuiltProgram[]): Promise<SbomPart[]> {
+  const inside = programs.filter(({ image }) => image !== undefined)
+  return Promise.all(
+    inside.map((program) => {
+      if (program.recipe) return goPart(program.recipe, program.folder)
+      return programPart({
+        ...program,
+        file: fileOfProgram(program),
+        source: `rootfs/pause/pause.c, SHA-256 ${hashOf(readFileSync(pauseSource))}`,
+      })
+    }),
+  )
 }

@@ -6,3 +6,8 @@ export function failed(error: unknown): void {
   console.error(known ? `error: ${messageOf(error)}` : error)
   process.exitCode = 1
 }
+
+/** An impossible request; the message states what is possible. */
+export class UsageError extends Error {
+  override name = 'UsageError'
+}

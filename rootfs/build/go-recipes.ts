@@ -1,14 +1,16 @@
 /** The Go programs of the root file system. Versions of modules are in each folder's go.mod; the linker flags repeat them. */
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { GoRecipe, GoTool } from './go.ts'
+import type { KubernetesRelease } from './kubernetes.ts'
 
-/** The releases that make up the root file system. */
+/** Our own sources, which every release is linked with. */
+const kubeSources = 'kube'
+
+/** The releases that make up the root file system, beside Kubernetes and CoreDNS (kubernetes.ts). They are the same for each minor of those. */
 export const releases = {
-  kubernetes: '1.36.3',
   etcd: '3.6.16',
-  coredns: '1.14.7',
   flannel: '0.28.4',
   containerd: '2.2.9',
   runc: '1.5.2',
@@ -16,36 +18,56 @@ export const releases = {
   pause: '3.10.1',
 } as const
 
-const [major, minor] = releases.kubernetes.split('.')
+/** The names that the file of Kubernetes answers to, as its source lists them. */
+export function kubeNames(): string[] {
+  const source = readFileSync(join(import.meta.dir, '..', kubeSources, 'main.go'), 'utf8')
+  const [, table = ''] = /^var programs = map\[string\]func\(\)\{\n(.*?)^\}/ms.exec(source) ?? []
+  const names = [...table.matchAll(/^\t"([a-z-]+)":/gm)].map(([, name = '']) => name)
+  if (names.length === 0) throw new Error(`rootfs/${kubeSources}/main.go lists no programs`)
+  return names.sort()
+}
 
 /** kubelet, the control plane, kube-proxy, etcd, CoreDNS and flannel in one file. */
-export const kube: GoRecipe = {
-  name: 'kube',
-  module: 'kube',
-  programs: { kube: '.' },
-  tags: ['providerless'],
-  settings: {
-    'k8s.io/component-base/version.gitVersion': `v${releases.kubernetes}`,
-    'k8s.io/component-base/version.gitMajor': major!,
-    'k8s.io/component-base/version.gitMinor': minor!,
-    'k8s.io/component-base/version.gitTreeState': 'clean',
-    'k8s.io/client-go/pkg/version.gitVersion': `v${releases.kubernetes}`,
-    'k8s.io/client-go/pkg/version.gitMajor': major!,
-    'k8s.io/client-go/pkg/version.gitMinor': minor!,
-    'k8s.io/client-go/pkg/version.gitTreeState': 'clean',
-    'go.etcd.io/etcd/api/v3/version.GitSHA': `v${releases.etcd}`,
-    'main.flannelVersion': `v${releases.flannel}`,
-  },
+export function kube({ version, module }: KubernetesRelease): GoRecipe {
+  const [major = '', minor = ''] = version.split('.')
+  const stamp = (name: string) => ({
+    [`${name}.gitVersion`]: `v${version}`,
+    [`${name}.gitMajor`]: major,
+    [`${name}.gitMinor`]: minor,
+    [`${name}.gitTreeState`]: 'clean',
+  })
+  return {
+    name: 'kube',
+    version,
+    image: { path: '/usr/bin/kube', links: kubeNames() },
+    module,
+    ...(module !== kubeSources && { sources: kubeSources }),
+    programs: { kube: '.' },
+    tags: ['providerless'],
+    settings: {
+      ...stamp('k8s.io/component-base/version'),
+      ...stamp('k8s.io/client-go/pkg/version'),
+      'go.etcd.io/etcd/api/v3/version.GitSHA': `v${releases.etcd}`,
+      'main.flannelVersion': `v${releases.flannel}`,
+    },
+  }
 }
 
 /** kubectl for the machine that builds; not in the image. */
-export const kubectl: GoRecipe = { ...kube, name: 'kubectl', programs: { kubectl: './kubectl' } }
+export const kubectl = (release: KubernetesRelease): GoRecipe => ({
+  ...kube(release),
+  name: 'kubectl',
+  image: undefined,
+  programs: { kubectl: './kubectl' },
+})
 
 const containerdModule = 'github.com/containerd/containerd/v2'
 
 /** The container runtime and, under another name, what stays with each pod. */
 export const containerd: GoRecipe = {
   name: 'containerd',
+  version: releases.containerd,
+  image: { path: '/usr/bin/containerd', hardLinks: ['containerd-shim-runc-v2'] },
   module: 'containerd',
   programs: { containerd: '.' },
   // Snapshotters that no configuration here can choose, and an exporter of traces that is never set up.
@@ -54,11 +76,13 @@ export const containerd: GoRecipe = {
 }
 
 /** containerd's own client, for the tests; not in the image. */
-export const ctr: GoRecipe = { ...containerd, name: 'ctr', programs: { ctr: `${containerdModule}/cmd/ctr` } }
+export const ctr: GoRecipe = { ...containerd, name: 'ctr', image: undefined, programs: { ctr: `${containerdModule}/cmd/ctr` } }
 
 /** The program that makes containers; static, since the provisioner also runs it on the host. */
 export const runc: GoRecipe = {
   name: 'runc',
+  version: releases.runc,
+  image: { path: '/usr/bin/runc' },
   module: 'runc',
   programs: { runc: 'github.com/opencontainers/runc' },
   tags: ['seccomp', 'netgo', 'osusergo'],
@@ -73,17 +97,25 @@ const plugins = {
   portmap: 'meta/portmap',
 }
 
-/** Names of the CNI plugins, each a link to the one file that holds them. */
-export const cniPlugins: readonly string[] = Object.keys(plugins).sort()
-
 /** The CNI plugins in one file: their packages are programs, so each is made a package with a Main of its own first. */
 export const cni: GoRecipe = {
   name: 'cni',
+  version: releases.cni,
+  image: { path: '/usr/libexec/cni/cni', links: Object.keys(plugins).sort() },
   module: 'cni',
   programs: { cni: '.' },
   settings: { 'github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion': `v${releases.cni}` },
   prepare: { version: 1, apply: joinPlugins },
 }
+
+/** Every Go program that a build needs. */
+export const goPrograms = (kubernetes: KubernetesRelease): readonly GoRecipe[] => [
+  kube(kubernetes),
+  containerd,
+  runc,
+  cni,
+  kubectl(kubernetes),
+]
 
 async function joinPlugins(folder: string, go: GoTool): Promise<void> {
   await go('mod', 'download', 'github.com/containernetworking/plugins')

@@ -12,13 +12,31 @@ import { run } from './run.ts'
 /** The toolchain every Go program is built with. */
 export const goToolchain = 'go1.26.8'
 
+/** Where a program lies in the root file system. */
+export interface ImagePlace {
+  path: string
+  /** Other names in the same folder, as symbolic links. */
+  links?: readonly string[]
+  /** Other names for a program that starts itself again by the path of its file. */
+  hardLinks?: readonly string[]
+}
+
 /** How a Go module becomes programs. */
 export interface GoRecipe {
+  /** Also the name of its program. */
   name: string
+  /** Of what it is built from, as the SBOM states it. */
+  version: string
+  /** Where its program lies in the root file system; absent when it is not in there. */
+  image?: ImagePlace | undefined
   /** Folder of go.mod, go.sum and our own sources, beside this file's parent. */
   module: string
+  /** Folder of the sources where they are not beside go.mod. */
+  sources?: string
   /** Program name → package. */
   programs: Record<string, string>
+  /** Program name → package whose tests it runs. They are not vetted: vetting their packages takes longer than compiling them. */
+  tests?: Record<string, string>
   tags?: string[]
   /** `-X` settings, `package.variable` → value. */
   settings?: Record<string, string>
@@ -38,19 +56,19 @@ const dpkgFormat = '${Package} ${Version}\n'
 
 /** Builds the recipe's programs, or finds them built before. */
 export async function buildGo(recipe: GoRecipe): Promise<Cached> {
-  const source = join(here, recipe.module)
-  const files = (readdirSync(source, { recursive: true }) as string[]).filter((name) => /\.(go|mod|sum)$/.test(name))
+  const files = filesOf(recipe)
+  const { version: _, image: __, ...deciding } = recipe
   const inputs = {
     toolchain: goToolchain,
-    recipe: { ...recipe, prepare: recipe.prepare?.version },
-    sources: Object.fromEntries(files.sort().map((name) => [name, hashOf(readFileSync(join(source, name)))])),
+    recipe: { ...deciding, prepare: recipe.prepare?.version },
+    sources: Object.fromEntries(Object.entries(files).map(([name, path]) => [name, hashOf(readFileSync(path))])),
     c: recipe.c && (await cVersions(recipe.c.packages)),
     form: 1,
   }
   return cached(recipe.name, inputs, async (folder) => {
     const shown = task(`building ${recipe.name}`)
     try {
-      await compile(recipe, source, files, folder, shown)
+      await compile(recipe, files, folder, shown)
       shown.done()
     } catch (error) {
       shown.failed()
@@ -59,10 +77,19 @@ export async function buildGo(recipe: GoRecipe): Promise<Cached> {
   })
 }
 
-async function compile(recipe: GoRecipe, source: string, files: string[], folder: string, shown: Task): Promise<void> {
+/** Name in the build's folder → path: module files from one folder, and sources from the same or another. */
+function filesOf({ module, sources = module }: GoRecipe): Record<string, string> {
+  const inside = (folder: string, wanted: RegExp): [string, string][] =>
+    (readdirSync(join(here, folder), { recursive: true }) as string[])
+      .filter((name) => wanted.test(name))
+      .map((name) => [name, join(here, folder, name)])
+  return Object.fromEntries([...inside(sources, /\.go$/), ...inside(module, /\.(mod|sum)$/)].sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+async function compile(recipe: GoRecipe, files: Readonly<Record<string, string>>, folder: string, shown: Task): Promise<void> {
   const work = join(folder, 'source')
   await mkdir(work)
-  for (const name of files) await cp(join(source, name), join(work, name), { recursive: true })
+  for (const [name, path] of Object.entries(files)) await cp(path, join(work, name), { recursive: true })
   const env = {
     ...process.env,
     GOTOOLCHAIN: goToolchain,
@@ -84,13 +111,16 @@ async function compile(recipe: GoRecipe, source: string, files: string[], folder
   }
   const go: GoTool = (...command) => run(['go', ...command], { cwd: work, env, heard })
   if (recipe.prepare) await recipe.prepare.apply(work, go)
-  const packages = Object.values(recipe.programs)
+  const packages = [...Object.values(recipe.programs), ...Object.values(recipe.tests ?? {})]
   const tags = ['-tags', (recipe.tags ?? []).join(',')]
   total = (await go('list', '-deps', ...tags, ...packages)).split('\n').length
   const linking = ['-s', '-w', '-buildid=', ...Object.entries(recipe.settings ?? {}).map(([name, value]) => `-X ${name}=${value}`)]
   if (recipe.c) linking.push('-linkmode external -extldflags "-static -Wl,--build-id=none"')
   for (const [program, path] of Object.entries(recipe.programs)) {
     await go('build', '-v', '-trimpath', ...tags, '-ldflags', linking.join(' '), '-o', join(folder, program), path)
+  }
+  for (const [program, path] of Object.entries(recipe.tests ?? {})) {
+    await go('test', '-c', '-vet=off', '-trimpath', ...tags, '-ldflags', linking.join(' '), '-o', join(folder, program), path)
   }
   const modules = await go(
     'list',

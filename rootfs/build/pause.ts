@@ -9,11 +9,12 @@ const flags = [
   ...['-Wall', '-Wextra', '-Werror', '-fno-ident', '-Wl,--build-id=none,-z,noseparate-code,-n,-s'],
 ]
 
+export const pauseSource: string = join(import.meta.dir, '../pause/pause.c')
+
 /** Compiles pause without a C library. */
 export async function buildPause(): Promise<Cached> {
-  const source = join(import.meta.dir, '../pause/pause.c')
   const compiler = (await run(['gcc', '--version'])).split('\n')[0]
-  return cached('pause', { source: hashOf(readFileSync(source)), flags, compiler }, async (folder) => {
-    await run(['gcc', ...flags, '-o', join(folder, 'pause'), source])
+  return cached('pause', { source: hashOf(readFileSync(pauseSource)), flags, compiler }, async (folder) => {
+    await run(['gcc', ...flags, '-o', join(folder, 'pause'), pauseSource])
   })
 }

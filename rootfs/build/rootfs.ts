@@ -1,13 +1,14 @@
 /** The whole build, from nothing to images in dist/. */
 import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { xz, zstd } from '../squashfs/compressor.ts'
 import { assemble, lockPath } from './assemble.ts'
-import { buildBinary, dist, linkTo } from './binary.ts'
-import { type BuiltPrograms, buildPrograms } from './built-programs.ts'
+import { buildBinary, dist, linkTo, placeFile } from './binary.ts'
+import { type BuiltProgram, buildPrograms, fileOfProgram, programNamed } from './built-programs.ts'
 import { hashFile, hashOf } from './cache.ts'
 import { installDependencies } from './dependencies.ts'
 import { prepareHost } from './host.ts'
+import { type KubernetesRelease, kubernetesReleases } from './kubernetes.ts'
 import { pack } from './pack.ts'
 import { formatSize, formatTime } from './progress.ts'
 import { pruneCache } from './prune.ts'
@@ -27,13 +28,19 @@ export interface RootfsOptions {
   relock?: boolean | undefined
   /** Pack this binary instead of building one. */
   binary?: string | undefined
+  kubernetes?: KubernetesRelease
 }
 
 /** Builds and packs what has changed. */
-export async function buildRootfs({ nodesOnly = false, relock = false, binary }: RootfsOptions = {}): Promise<void> {
+export async function buildRootfs({
+  nodesOnly = false,
+  relock = false,
+  binary,
+  kubernetes = kubernetesReleases[0],
+}: RootfsOptions = {}): Promise<void> {
   const started = performance.now()
   const took = () => formatTime(performance.now() - started)
-  await withParts(binary, async ({ program, parts, inputs }) => {
+  await withParts({ binary, kubernetes }, async ({ program, programs, inputs }) => {
     const wanted = nodesOnly ? [forNodes.name] : [forNodes.name, shipped.name]
     if (!relock && wanted.every((name) => isFrom(name, inputs))) {
       console.log(
@@ -41,7 +48,7 @@ export async function buildRootfs({ nodesOnly = false, relock = false, binary }:
       )
       return
     }
-    const { tree, sbom, images } = await assemble(program, parts, { relock })
+    const { tree, sbom, images } = await assemble(program, programs, { kubernetes, relock })
     const entries = tree.entries()
     let stored = await pack(forNodes.name, entries, zstd(forNodes.level), forNodes.blockSize)
     stamp(forNodes.name, inputs)
@@ -60,19 +67,23 @@ export async function buildRootfs({ nodesOnly = false, relock = false, binary }:
 export interface BuiltParts {
   /** The binary, under a name that no other build replaces. */
   program: string
-  parts: BuiltPrograms
+  programs: readonly BuiltProgram[]
   /** Hash of all that decides about the tree. */
   inputs: string
 }
 
 /** Builds what is missing and hands it to `use`. */
-export async function withParts<T>(binary: string | undefined, use: (built: BuiltParts) => Promise<T>): Promise<T> {
+export async function withParts<T>(
+  { binary, kubernetes }: { binary?: string | undefined; kubernetes: KubernetesRelease },
+  use: (built: BuiltParts) => Promise<T>,
+): Promise<T> {
   await installDependencies()
   await prepareHost()
-  const program = binary ?? (await buildBinary()).path
-  const parts = await buildPrograms()
-  linkTo(parts.runc, join(dist, 'runc'))
-  linkTo(parts.kubectl, join(dist, 'kubectl'))
+  const program = binary ?? (await buildBinary(kubernetes)).path
+  const programs = await buildPrograms(kubernetes)
+  linkTo(fileOfProgram(programNamed(programs, 'runc')), join(dist, 'runc'))
+  // Tools copy this file into pods, where a link would lead nowhere.
+  placeFile(fileOfProgram(programNamed(programs, 'kubectl')), join(dist, 'kubectl'))
 
   // Another build may replace the binary meanwhile, so it is held under a name of our own.
   sweep()
@@ -83,11 +94,12 @@ export async function withParts<T>(binary: string | undefined, use: (built: Buil
     const { sha256 } = await hashFile(held)
     const inputs = hashOf({
       sha256,
-      parts: { ...parts, built: [] },
+      programs: programs.map(fileOfProgram),
       lock: existsSync(lockPath) && readFileSync(lockPath, 'utf8'),
+      kubernetes: kubernetes.version,
       recipes: recipes(),
     })
-    return await use({ program: held, parts, inputs })
+    return await use({ program: held, programs, inputs })
   } finally {
     rmSync(held, { force: true })
   }
@@ -113,9 +125,9 @@ function stamp(name: string, inputs: string): void {
 }
 
 /** Hashes of what decides how parts are put together. */
-function recipes(): Record<string, string> {
+export function recipes(): Record<string, string> {
   const root = join(import.meta.dir, '..')
   const own = (readdirSync(root, { recursive: true }) as string[]).filter((name) => name.endsWith('.ts')).map((name) => join(root, name))
-  const shared = ['layer.ts', 'tar.ts', 'segments.ts'].map((name) => join(root, '../src/oci', name))
-  return Object.fromEntries([...own.sort(), ...shared].map((path) => [path.slice(root.length), hashOf(readFileSync(path))]))
+  const shared = ['oci/layer.ts', 'oci/segments.ts', 'wire/tar/format.ts', 'wire/tar/write.ts'].map((name) => join(root, '../src', name))
+  return Object.fromEntries([...own.sort(), ...shared].map((path) => [relative(root, path), hashOf(readFileSync(path))]))
 }

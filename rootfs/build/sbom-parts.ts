@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import type { LockedPackage } from '../debian/lock.ts'
 import type { SbomPart } from '../sbom.ts'
 import { repository } from './binary.ts'
-import { hashFile, hashOf } from './cache.ts'
+import { hashFile } from './cache.ts'
 import { type GoRecipe, goToolchain, linkedModules } from './go.ts'
-import { releases } from './go-recipes.ts'
 import { run } from './run.ts'
 
 /** Bun's lock file, as far as it is read here. */
@@ -43,15 +42,9 @@ export async function binaryPart(path: string, version: string, packages: readon
   }
 }
 
-/** A program written in Go with its modules and the toolchain's library. */
-export async function goPart(
-  recipe: GoRecipe,
-  folder: string,
-  program: string,
-  version: string,
-  extra: SbomPart[] = [],
-): Promise<SbomPart> {
-  const { sha256 } = await hashFile(join(folder, program))
+/** A program written in Go with its modules, the toolchain's library, and what is linked into it from the build machine. */
+export async function goPart(recipe: GoRecipe, folder: string): Promise<SbomPart> {
+  const { sha256 } = await hashFile(join(folder, recipe.name))
   const modules = await linkedModules(recipe, folder)
   const contains = modules.map(
     ({ path, version: each, sum }): SbomPart => ({
@@ -70,16 +63,27 @@ export async function goPart(
     license: 'BSD-3-Clause',
   }
   return {
-    name: program,
-    version,
+    name: recipe.name,
+    version: recipe.version,
     source: `rootfs/${recipe.module}, linked from Go modules`,
     sha256,
-    contains: [library, ...contains, ...extra],
+    contains: [library, ...contains, ...(recipe.c ? await linkedFromHost(['libc6-dev', ...recipe.c.packages]) : [])],
   }
 }
 
+/** A program of our own. */
+export async function programPart({
+  name,
+  version,
+  file,
+  source,
+}: Record<'name' | 'version' | 'file' | 'source', string>): Promise<SbomPart> {
+  const { sha256 } = await hashFile(file)
+  return { name, version, source, sha256, license: 'Apache-2.0' }
+}
+
 /** Debian packages on the build machine whose archives are linked into a program. */
-export async function linkedFromHost(names: readonly string[]): Promise<SbomPart[]> {
+async function linkedFromHost(names: readonly string[]): Promise<SbomPart[]> {
   // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query fills these in
   const lines = await run(['dpkg-query', '-W', '-f', '${Package} ${Version}\n', ...names])
   return lines
@@ -106,17 +110,4 @@ export function debianPartsOf(packages: readonly LockedPackage[]): SbomPart[] {
       }),
     )
     .sort((a, b) => (a.name < b.name ? -1 : 1))
-}
-
-/** pause, which is ours. */
-export async function pausePart(folder: string): Promise<SbomPart> {
-  const source = readFileSync(join(import.meta.dir, '../pause/pause.c'))
-  const { sha256 } = await hashFile(join(folder, 'pause'))
-  return {
-    name: 'pause',
-    version: releases.pause,
-    source: `rootfs/pause/pause.c, SHA-256 ${hashOf(source)}`,
-    sha256,
-    license: 'Apache-2.0',
-  }
 }

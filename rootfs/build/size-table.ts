@@ -1,5 +1,5 @@
 import { formatSize } from './progress.ts'
-import type { Tree } from './tree.ts'
+import { contentSize, type Tree } from './tree.ts'
 
 /** How much of an image one part is. */
 export interface SizeRow {
@@ -18,7 +18,7 @@ export function sizeRows(tree: Tree, stored: ReadonlyMap<string, number>): SizeR
     if (entry.type !== 'file' || entry.linkTo) continue
     const sum = parts.get(entry.part) ?? { part: entry.part, files: 0, size: 0, stored: 0 }
     sum.files++
-    sum.size += entry.bytes?.length ?? Bun.file(entry.source!).size
+    sum.size += contentSize(entry)
     sum.stored += stored.get(entry.path) ?? 0
     parts.set(entry.part, sum)
   }
@@ -33,6 +33,6 @@ export function sizeTable(rows: readonly SizeRow[]): string {
 
 /** Rows of text in columns, all but the first to the right. */
 export function table(rows: readonly (readonly string[])[]): string {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)))
-  return rows.map((row) => row.map((cell, n) => (n ? cell.padStart(widths[n]!) : cell.padEnd(widths[n]!))).join('  ')).join('\n')
+  const width = (column: number) => Math.max(...rows.map((row) => row[column]?.length ?? 0))
+  return rows.map((row) => row.map((cell, n) => (n ? cell.padStart(width(n)) : cell.padEnd(width(n)))).join('  ')).join('\n')
 }

@@ -18,6 +18,15 @@ export interface TreeEntry {
   part: string
 }
 
+/** The file on the build machine with the bytes of an entry; throws TreeError for one that has none of its own. */
+export function sourceOf(entry: TreeEntry): string {
+  if (entry.source === undefined) throw new TreeError(`path "${entry.path}" of ${entry.part} has no content of its own`)
+  return entry.source
+}
+
+/** Bytes of a file of the tree. */
+export const contentSize = (entry: TreeEntry): number => entry.bytes?.length ?? Bun.file(sourceOf(entry)).size
+
 /** Two parts want different things at one path, or a path is no path. */
 export class TreeError extends Error {
   override name = 'TreeError'

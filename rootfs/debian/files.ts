@@ -116,8 +116,8 @@ async function addLibraries(
       queue.push(found.source)
     }
   }
-  const c = taken.get('libc6')!
-  const real = filesIn(c.folder).find(({ path }) => path === `${libraryFolder}/${basename(linker)}`)
+  const c = taken.get('libc6')
+  const real = c && filesIn(c.folder).find(({ path }) => path === `${libraryFolder}/${basename(linker)}`)
   if (!real) throw new DebianFilesError('Debian package "libc6" has no dynamic linker')
   tree.file('libc6', real.path, real.source, 0o755)
   tree.link('libc6', `/usr${linker}`, `../lib/x86_64-linux-gnu/${basename(linker)}`)

@@ -1,7 +1,10 @@
 /** What `./mkimage.sh` was given, looked at before anything is built of it. */
+
 import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs'
+import { codeOf } from '../../src/wire/errno.ts'
 import { messageOf } from '../../src/wire/error-message.ts'
-import { type ImageOptions, UsageError } from './options.ts'
+import { UsageError } from '../build/failure.ts'
+import type { ImageOptions } from './options.ts'
 import { checkKeys } from './secure-boot.ts'
 
 /** Makes the output folder; wants the locked packages to be installed. Throws UsageError for what no image, or none that a machine can use, could be made of. */
@@ -10,7 +13,7 @@ export async function checkGiven({ output, secureBoot, platform, embedConfig }: 
     mkdirSync(output, { recursive: true })
     accessSync(output, constants.W_OK)
   } catch (error) {
-    throw new UsageError(`--output "${output}": ${(error as NodeJS.ErrnoException).code}, name a folder that you may write to`)
+    throw new UsageError(`--output "${output}": ${codeOf(error)}, name a folder that you may write to`)
   }
   if (secureBoot) checkKeys(secureBoot)
   await checkPlatform(platform)

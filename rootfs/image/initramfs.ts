@@ -2,11 +2,13 @@
  * The initramfs: stage 0, the modules that reading the root may take, what the root must be and whose releases are trusted.
  * For machines that are started through a network, the root itself follows in a second archive.
  */
+
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cpioHeader, cpioPadding, cpioTrailer, cpioTypes } from '../../src/wire/cpio.ts'
 import { moduleName, moduleOrder, parseModulesDep } from '../../src/wire/modules-dep.ts'
 import { cached, hashOf } from '../build/cache.ts'
+import { present } from '../build/present.ts'
 import type { Kernel } from './kernel.ts'
 import { early, KernelError, mayHoldRoot } from './modules.ts'
 import { rootName, type Verity, verityLine } from './verity.ts'
@@ -60,7 +62,7 @@ export function moduleList(order: readonly string[], dependencies: ReadonlyMap<s
   return order
     .map((path) => {
       const name = moduleName(path)
-      const needs = (dependencies.get(path) ?? []).map((each) => numbers.get(each)!).sort((a, b) => a - b)
+      const needs = (dependencies.get(path) ?? []).map((each) => present(numbers.get(each), `module "${each}"`)).sort((a, b) => a - b)
       return [base(path), ...(always.has(name) ? ['!'] : []), ...needs, ...(patterns.get(name) ?? []).map((each) => `=${each}`)].join(' ')
     })
     .map((line) => `${line}\n`)

@@ -3,7 +3,9 @@
  * Format 1.0), and with a partition table for sticks. The EFI system partition is the end of the image, and the big files
  * of ISO 9660 lie inside it: the two file systems share their bytes.
  */
+
 import type { Segment } from '../../src/oci/image.ts'
+import { present } from '../build/present.ts'
 
 const sector = 2048
 /** Sectors before the volume descriptors, for the boot sector of sticks. */
@@ -36,13 +38,16 @@ export class IsoError extends Error {
   override name = 'IsoError'
 }
 
-interface Folder {
+interface Extent {
+  start: number
+  size: number
+}
+
+interface Folder extends Extent {
   name: string
   parent?: Folder | undefined
   folders: Map<string, Folder>
-  files: Map<string, { start: number; size: number }>
-  start: number
-  size: number
+  files: Map<string, Extent>
 }
 
 const u16 = (value: number) => Buffer.from([value & 255, value >> 8, value >> 8, value & 255])
@@ -140,16 +145,25 @@ function grow(files: readonly IsoFile[]): Folder {
   for (const { path, content } of files) {
     const names = path.split('/')
     if (names.some((name) => !/^[a-z0-9][a-z0-9._-]{0,29}$/.test(name))) throw new IsoError(`path "${path}" does not fit ISO 9660`)
+    const name = names.pop() ?? ''
     let at = root
-    for (const name of names.slice(0, -1)) {
-      if (!at.folders.has(name)) at.folders.set(name, make(name, at))
-      at = at.folders.get(name)!
+    for (const folder of names) {
+      const below = at.folders.get(folder) ?? make(folder, at)
+      at.folders.set(folder, below)
+      at = below
     }
-    const name = names.at(-1)!
     if (at.files.has(name)) throw new IsoError(`path "${path}" is there twice`)
     at.files.set(name, { start: 0, size: content instanceof Uint8Array ? content.length : content.size })
   }
   return root
+}
+
+/** The place of a file that is in the tree. */
+function fileAt(root: Folder, path: string): Extent {
+  const names = path.split('/')
+  const name = names.pop() ?? ''
+  const folder = names.reduce<Folder | undefined>((at, each) => at?.folders.get(each), root)
+  return present(folder?.files.get(name), `"${path}"`)
 }
 
 function byDepth(root: Folder): Folder[] {
@@ -263,10 +277,9 @@ export function makeIso(parts: IsoParts): Segment[] {
   }
   const efi = next
   for (const { path, content } of parts.files) {
-    const names = path.split('/')
-    const folder = names.slice(0, -1).reduce((at, name) => at.folders.get(name)!, root)
     if (!(content instanceof Uint8Array) && content.offset % sector) throw new IsoError(`"${path}" does not begin at a multiple of 2 KiB`)
-    folder.files.get(names.at(-1)!)!.start = content instanceof Uint8Array ? starts.get(path)! : efi + content.offset / sector
+    fileAt(root, path).start =
+      content instanceof Uint8Array ? present(starts.get(path), `start of "${path}"`) : efi + content.offset / sector
   }
   const area = Buffer.alloc(systemArea * sector)
   masterBootRecord(parts, grub, efi).copy(area)

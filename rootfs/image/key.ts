@@ -1,9 +1,11 @@
 /** The key that releases are signed with: Ed25519, made on first use, kept where only its owner reads it. */
+
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { messageOf } from '../../src/wire/error-message.ts'
+import { codeOf } from '../../src/wire/errno.ts'
+import { present } from '../build/present.ts'
 
 /** The file holds no key that can be used. */
 export class KeyError extends Error {
@@ -19,7 +21,7 @@ export function readKey(path: string): KeyObject {
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
-    throw new KeyError(`key "${path}": ${(error as NodeJS.ErrnoException).code ?? messageOf(error)}`)
+    throw new KeyError(`key "${path}": ${codeOf(error)}`)
   }
   let key: KeyObject | undefined
   try {
@@ -43,7 +45,7 @@ export function imageKey(given?: string): { key: KeyObject; path: string; made: 
 /** The public half, as base64 in a line. */
 export function publicLine(key: KeyObject): string {
   const { x } = createPublicKey(key).export({ format: 'jwk' })
-  return `${Buffer.from(x!, 'base64url').toString('base64')}\n`
+  return `${Buffer.from(present(x, 'the public half of the key'), 'base64url').toString('base64')}\n`
 }
 
 /** A signature, as base64 in a line. */

@@ -220,7 +220,7 @@ export function keptModules(modules: ReadonlyMap<string, readonly string[]>, bui
   for (let lost = true; lost; ) {
     lost = false
     for (const [name, path] of kept)
-      if (modules.get(path)!.some((each) => !kept.has(each.replaceAll('-', '_')))) {
+      if (modules.get(path)?.some((each) => !kept.has(each.replaceAll('-', '_')))) {
         kept.delete(name)
         lost = true
       }

@@ -4,6 +4,8 @@ import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { messageOf } from '../../src/wire/error-message.ts'
 import { dist } from '../build/binary.ts'
+import { UsageError } from '../build/failure.ts'
+import { type KubernetesRelease, kubernetesRelease, kubernetesReleases } from '../build/kubernetes.ts'
 
 /** The help, with every flag. */
 export const help = `Makes everything a machine starts from, in dist/:
@@ -21,6 +23,10 @@ usage: ./mkimage.sh [flags]
 
   --arch amd64               the only architecture so far
   --output FOLDER            where the files go (dist/)
+  --kubernetes VERSION       the release of Kubernetes inside: ${kubernetesReleases
+    .map(({ version }) => `v${version}`)
+    .join(' (default), ')
+    .replace(/, ([^,]*)$/, ' or $1')}
   --platform NAME            where the configuration comes from (metal)
   --extra-kernel-arg ARG     one more kernel parameter, or with "-" before its name one less; may be repeated
   --embed-config FILE        a machine configuration that the image carries; everyone who has the image can read it
@@ -40,14 +46,10 @@ usage: ./mkimage.sh [flags]
   --help                     this text
 `
 
-/** An impossible request; the message states what is possible. */
-export class UsageError extends Error {
-  override name = 'UsageError'
-}
-
 /** What to build. */
 export interface ImageOptions {
   output: string
+  kubernetes: KubernetesRelease
   platform: string
   extraKernelArgs: string[]
   embedConfig?: string | undefined
@@ -70,6 +72,7 @@ export type Product = (typeof products)[number]
 const flags = {
   arch: { type: 'string', default: 'amd64' },
   output: { type: 'string', default: dist },
+  kubernetes: { type: 'string' },
   platform: { type: 'string', default: 'metal' },
   'extra-kernel-arg': { type: 'string', multiple: true, default: [] as string[] },
   'embed-config': { type: 'string' },
@@ -91,10 +94,11 @@ const flags = {
 /** A parameter to be taken away begins with a dash, which would be taken for a flag. */
 function joined(args: readonly string[]): string[] {
   const result: string[] = []
-  for (let at = 0; at < args.length; at++) {
-    const value = args[at] === '--extra-kernel-arg' ? args[at + 1] : undefined
-    if (value !== undefined) at++
-    result.push(value === undefined ? args[at]! : `--extra-kernel-arg=${value}`)
+  for (let rest = args; rest.length > 0; ) {
+    const [flag = '', value] = rest
+    const takes = flag === '--extra-kernel-arg' && value !== undefined
+    result.push(takes ? `${flag}=${value}` : flag)
+    rest = rest.slice(takes ? 2 : 1)
   }
   return result
 }
@@ -117,6 +121,7 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     throw new UsageError(`--sd-boot-enroll-keys "${enroll}": must be if-safe, force or off`)
   const diskFirmware = values['disk-firmware']
   if (diskFirmware !== 'uefi' && diskFirmware !== 'bios') throw new UsageError(`--disk-firmware "${diskFirmware}": must be uefi or bios`)
+  const kubernetes = kubernetesRelease(values.kubernetes)
   const chosen = (['locked', 'unlocked', 'lock'] as const).filter((flag) => values[flag])
   if (chosen.length > 1) throw new UsageError(`${chosen.map((flag) => `--${flag}`).join(' and ')} exclude each other`)
   const path = (flag: 'embed-config' | 'firmware' | 'key' | 'secure-boot-key' | 'secure-boot-cert') => {
@@ -131,6 +136,7 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
   if (!key !== !certificate) throw new UsageError('--secure-boot-key and --secure-boot-cert go together')
   return {
     output: resolve(values.output),
+    kubernetes,
     platform,
     extraKernelArgs: values['extra-kernel-arg'],
     embedConfig: path('embed-config'),

@@ -1,10 +1,13 @@
 /** What a release is handed out as. */
+
 import { createWriteStream, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Segment } from '../../src/oci/image.ts'
 import { layerMediaType, layerSegments } from '../../src/oci/layer.ts'
-import { tarEnd, tarHeader, tarPadding } from '../../src/oci/tar.ts'
+import { tarPadding } from '../../src/wire/tar/format.ts'
+import { tarEnd, tarHeader } from '../../src/wire/tar/write.ts'
 import { hashOf } from '../build/cache.ts'
+import { present } from '../build/present.ts'
 import { makeEfiPartition } from './efi-partition.ts'
 import { assetsFolder, mediumMenu } from './grub.ts'
 import { rootArchive } from './initramfs.ts'
@@ -74,18 +77,20 @@ export async function writeIso(path: string, release: Release, enrollment: Enrol
       ],
       { label, serial },
     )
+    const offsetOf = (path: string) => present(offsets.get(path), `"${path}" of the EFI system partition`)
+    const root = { offset: offsetOf(onEfi.root), size: sizeOf(release, 'root.sqsh') }
     const shared = new Map<string, { offset: number; size: number }>([
-      ['root.sqsh', { offset: offsets.get(onEfi.root)!, size: sizeOf(release, 'root.sqsh') }],
-      ['vmlinuz.efi', { offset: offsets.get(onEfi.uki)!, size: uki.length }],
-      ['systemd-boot.efi', { offset: offsets.get(onEfi.loader)!, size: sizeOf(release, 'systemd-boot.efi') }],
+      ['root.sqsh', root],
+      ['vmlinuz.efi', { offset: offsetOf(onEfi.uki), size: uki.length }],
+      ['systemd-boot.efi', { offset: offsetOf(onEfi.loader), size: sizeOf(release, 'systemd-boot.efi') }],
     ])
     for (const name of ['vmlinuz', 'initramfs.xz']) {
       const content = fileOf(release, name)
       const within = uki.indexOf(content)
-      if (within >= 0) shared.set(name, { offset: offsets.get(onEfi.uki)! + within, size: content.length })
+      if (within >= 0) shared.set(name, { offset: offsetOf(onEfi.uki) + within, size: content.length })
     }
     const files = [
-      { path: `ichor/${rootName(release.verity)}`, content: shared.get('root.sqsh')! },
+      { path: `ichor/${rootName(release.verity)}`, content: root },
       { path: 'boot/grub/grub.cfg', content: Buffer.from(mediumMenu(version, release.commandLine, release.marker)) },
       { path: `boot/grub/${release.marker}`, content: Buffer.from(`${release.verity.rootHash}\n`) },
       ...release.names.map((name) => ({ path: `${assetsFolder}/${name}`, content: shared.get(name) ?? fileOf(release, name) })),
@@ -147,14 +152,14 @@ export async function writeInstaller(path: string, release: Release): Promise<vo
   const file = (name: string, size: number, content: readonly Segment[]): Segment[] => [
     { bytes: tarHeader({ path: name, type: 'file', mode: 0o644, size }) },
     ...content,
-    { bytes: new Uint8Array(tarPadding(size)) },
+    { bytes: tarPadding(size) },
   ]
   const small = (name: string, bytes: Buffer) => file(name, bytes.length, [{ bytes }])
   const blob = (hash: string) => `blobs/sha256/${hash}`
   await write(path, [
     ...small('oci-layout', json({ imageLayoutVersion: '1.0.0' })),
     ...small('index.json', index),
-    ...['blobs', 'blobs/sha256'].map((each) => ({ bytes: tarHeader({ path: each, type: 'dir' as const, mode: 0o755 }) })),
+    ...['blobs', 'blobs/sha256'].map((each) => ({ bytes: tarHeader({ path: each, type: 'directory', mode: 0o755 }) })),
     ...small(blob(hashOf(manifest)), manifest),
     ...small(blob(hashOf(config)), config),
     ...file(blob(digest.slice('sha256:'.length)), layerSize, layer),

@@ -4,7 +4,6 @@ import { dirname, join } from 'node:path'
 import packageJson from '../../package.json'
 import { formatManifest } from '../../src/oci/image-manifest.ts'
 import { hashFile } from '../build/cache.ts'
-import { releases } from '../build/go-recipes.ts'
 import type { Grub } from './grub.ts'
 import { makeGrub } from './grub.ts'
 import { makeInitramfs } from './initramfs.ts'
@@ -24,6 +23,8 @@ export interface ReleaseParts {
   /** The packed root, without its tree of hashes; it is moved into the folder. */
   root: string
   commandLine: string
+  /** Version of Kubernetes inside, as in `1.36.3`. */
+  kubernetes: string
   key: ReturnType<typeof import('./key.ts').readKey>
   secureBoot?: SecureBootKeys | undefined
 }
@@ -42,7 +43,7 @@ export interface Release {
 
 /** Makes the files of a release in a folder. */
 export async function makeRelease(folder: string, parts: ReleaseParts, at: (what: string) => void): Promise<Release> {
-  const { starters, stage0, root, commandLine, key, secureBoot } = parts
+  const { starters, stage0, root, commandLine, kubernetes, key, secureBoot } = parts
   const put = (name: string, content: Uint8Array | string) => {
     mkdirSync(dirname(join(folder, name)), { recursive: true })
     writeFileSync(join(folder, name), content)
@@ -78,7 +79,7 @@ export async function makeRelease(folder: string, parts: ReleaseParts, at: (what
   const manifest = formatManifest({
     version,
     arch: 'amd64',
-    kubernetes: `v${releases.kubernetes}`,
+    kubernetes: `v${kubernetes}`,
     kernel: starters.kernel.release,
     rootHash: verity.rootHash,
     files: files.map(({ name, size, sha256 }) => ({ name, size, sha256 })),

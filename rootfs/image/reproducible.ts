@@ -62,7 +62,8 @@ export async function checkReproducible(names: readonly string[], output: string
     const listen = async () => {
       for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
         heard.push(...text.split('\n').filter(Boolean))
-        if (heard.length) shown.at(heard.at(-1)!.slice(0, 100))
+        const last = heard.at(-1)
+        if (last) shown.at(last.slice(0, 100))
         heard.splice(0, Math.max(0, heard.length - 30))
       }
     }

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { assemble } from '../build/assemble.ts'
+import type { KubernetesRelease } from '../build/kubernetes.ts'
 import { pack } from '../build/pack.ts'
 import { withParts } from '../build/rootfs.ts'
 import { debianPartsOf } from '../build/sbom-parts.ts'
@@ -19,6 +20,7 @@ const embeddedPath = '/usr/local/etc/talos/config.yaml'
 
 /** Choices of a root file system. */
 export interface RootOptions {
+  kubernetes: KubernetesRelease
   /** Packed quickly and less tightly. */
   fast: boolean
   relock: boolean
@@ -41,10 +43,10 @@ export interface MachineRoot {
 export async function makeRoot(
   path: string,
   { kernel, packages }: Starters,
-  { fast, relock, locked, firmware, embedConfig }: RootOptions,
+  { kubernetes, fast, relock, locked, firmware, embedConfig }: RootOptions,
 ): Promise<MachineRoot> {
-  return withParts(undefined, async ({ program, parts }) => {
-    const { tree, sbom } = await assemble(program, parts, { relock, locked, also: debianPartsOf(packages) })
+  return withParts({ kubernetes }, async ({ program, programs }) => {
+    const { tree, sbom } = await assemble(program, programs, { kubernetes, relock, locked, also: debianPartsOf(packages) })
     addFolder(tree, 'modules', join(kernel.modules, kernel.release), `/usr/lib/modules/${kernel.release}`)
     if (firmware) addFolder(tree, 'firmware', firmware, '/usr/lib/firmware')
     tree.text(

@@ -44,8 +44,12 @@ export function hashLevel(content: Uint8Array, salt: Uint8Array): Uint8Array {
 /** The tree above the digests of a file system's blocks, highest level first, and the root hash. */
 export function hashTree(lowest: Uint8Array, salt: Uint8Array): { tree: Uint8Array; rootHash: string } {
   const levels = [lowest]
-  while (levels[0]!.length > blockSize) levels.unshift(hashLevel(levels[0]!, salt))
-  const root = new Bun.CryptoHasher('sha256').update(salt).update(levels[0]!).digest('hex')
+  let top = lowest
+  while (top.length > blockSize) {
+    top = hashLevel(top, salt)
+    levels.unshift(top)
+  }
+  const root = new Bun.CryptoHasher('sha256').update(salt).update(top).digest('hex')
   return { tree: Buffer.concat(levels), rootHash: root }
 }
 

@@ -23,9 +23,12 @@ import (
 )
 
 func main() {
+	// In some releases it changes the default of a gate, which nobody may do once a set of flags has the gates.
+	manager := controllermanager.NewControllerManagerCommand()
+
 	printFlags("kubelet", kubeletFlags())
 	printFlags("kube-apiserver", apiserver.NewAPIServerCommand().Flags())
-	printFlags("kube-controller-manager", controllermanager.NewControllerManagerCommand().Flags())
+	printFlags("kube-controller-manager", manager.Flags())
 	printFlags("kube-scheduler", scheduler.NewSchedulerCommand().Flags())
 	printFlags("kube-proxy", proxy.NewProxyCommand().Flags())
 	printEtcdFlags()

@@ -6,7 +6,8 @@
  */
 import { open } from 'node:fs/promises'
 import { hashOf } from '../build/cache.ts'
-import type { TreeEntry } from '../build/tree.ts'
+import { present } from '../build/present.ts'
+import { contentSize, sourceOf, type TreeEntry } from '../build/tree.ts'
 import type { Block, BlockPress } from './blocks.ts'
 import { Metadata, type Place } from './metadata.ts'
 
@@ -116,7 +117,7 @@ async function* pieces(entry: TreeEntry, size: number): AsyncGenerator<Uint8Arra
     for (let at = 0; at < entry.bytes.length; at += size) yield entry.bytes.subarray(at, at + size)
     return
   }
-  const file = await open(entry.source!, 'r')
+  const file = await open(sourceOf(entry), 'r')
   try {
     for (let at = 0; ; ) {
       const piece = new Uint8Array(size)
@@ -146,8 +147,8 @@ async function writeData(
   const fragments: Buffer[] = []
   const stored = new Map<string, number>()
   const files = entries.filter((entry) => entry.type === 'file' && !entry.linkTo)
-  const sizes = new Map(files.map((entry) => [entry.path, entry.bytes?.length ?? Bun.file(entry.source!).size]))
-  const total = [...sizes.values()].reduce((sum, size) => sum + size, 0)
+  const sizes = files.map(contentSize)
+  const total = sizes.reduce((sum, size) => sum + size, 0)
   let done = 0
   // Blocks are compressed some ahead of the one being written, and written in order.
   const ahead = Math.max(2, navigator.hardwareConcurrency * 2)
@@ -171,11 +172,11 @@ async function writeData(
     sharedSize = 0
   }
 
-  for (const entry of files) {
-    const size = sizes.get(entry.path)!
+  for (const [at, entry] of files.entries()) {
+    const size = sizes[at] ?? 0
     if (size >= 2 ** 32) throw new SquashfsError(`file "${entry.path}" has ${size} bytes: at most 4 GiB fit`)
     if (size < blockSize) {
-      const bytes = entry.bytes ?? new Uint8Array(await Bun.file(entry.source!).arrayBuffer())
+      const bytes = entry.bytes ?? new Uint8Array(await Bun.file(sourceOf(entry)).arrayBuffer())
       const hash = hashOf(bytes)
       const same = byHash.get(hash)
       done += size
@@ -203,7 +204,9 @@ async function writeData(
     const content: Content = { size, start: position(), sizes: [] }
     const waiting: { length: number; block: Promise<Block> }[] = []
     const settle = async () => {
-      const { length, block } = waiting.shift()!
+      const next = waiting.shift()
+      if (!next) return
+      const { length, block } = next
       content.sizes.push(await put(await block))
       done += length
       progress?.(done, total)
@@ -288,7 +291,7 @@ function writeInodes(
       return inodes.write(Buffer.concat([head, u32(1), u32(target.length), target]))
     }
     if (entry.type === 'file') {
-      const content = contents.get(entry.path)!
+      const content = present(contents.get(entry.path), `content of "${entry.path}"`)
       if (content.start >= 2 ** 32) throw new SquashfsError(`file "${entry.path}" begins beyond 4 GiB`)
       if (node.names > 1) {
         const long = Buffer.alloc(40)
@@ -320,17 +323,12 @@ function writeInodes(
 /** A directory's listing: runs of at most 256 entries whose inodes lie in one metadata block. */
 function writeListing(children: { node: Directory; place: Place }[], directories: Metadata): { place: Place; size: number } {
   const parts: Buffer[] = []
-  for (let at = 0; at < children.length; ) {
-    const first = children[at]!
-    let end = at
-    while (
-      end < children.length &&
-      end - at < 256 &&
-      children[end]!.place.block === first.place.block &&
-      inReach(children[end]!.node.number - first.node.number)
-    ) {
-      end++
-    }
+  for (let at = 0, end = 0; at < children.length; at = end) {
+    const first = present(children[at], 'entry')
+    const fits = ({ node, place }: (typeof children)[number]) =>
+      place.block === first.place.block && inReach(node.number - first.node.number)
+    const other = children.slice(at, at + 256).findIndex((child) => !fits(child))
+    end = other < 0 ? Math.min(at + 256, children.length) : at + other
     parts.push(Buffer.concat([u32(end - at - 1), u32(first.place.block), u32(first.node.number)]))
     for (const { node, place } of children.slice(at, end)) {
       const name = nameOf(node.entry)
@@ -342,7 +340,6 @@ function writeListing(children: { node: Directory; place: Place }[], directories
       record.writeUInt16LE(name.length - 1, 6)
       parts.push(record, name)
     }
-    at = end
   }
   const listing = Buffer.concat(parts)
   return { place: directories.write(listing), size: listing.length }

@@ -1,8 +1,9 @@
 import { expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { dependencies } from '../../package.json'
-import { bundledPackages, checkRuntime } from '../../rootfs/build/binary.ts'
+import { bundledPackages, checkRuntime, placeFile } from '../../rootfs/build/binary.ts'
 import { binaryPart } from '../../rootfs/build/sbom-parts.ts'
 import { programs } from '../../src/program-table.ts'
 
@@ -31,4 +32,17 @@ test('a link in the root file system is made for programs of the binary only', a
       .flatMap(([name, { folder }]) => (folder ? [`${folder}/${name}`] : []))
       .sort(),
   )
+})
+
+test('a program beside the binary is a file, which can be copied elsewhere, and is replaced', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'place-'))
+  const path = join(folder, 'kubectl')
+  for (const content of ['one', 'two', 'two']) {
+    writeFileSync(join(folder, `part-${content}`), content)
+    placeFile(join(folder, `part-${content}`), path)
+    expect(lstatSync(path).isFile()).toBe(true)
+    expect(readFileSync(path, 'utf8')).toBe(content)
+  }
+  expect(readdirSync(folder).sort()).toEqual(['kubectl', 'part-one', 'part-two'])
+  rmSync(folder, { recursive: true })
 })

@@ -1,11 +1,11 @@
-/** Rules of `extraArgs`: the flags of the programs in this release, and the types of their values. */
+/** Rules of `extraArgs`: the flags of the programs in the release configured, and the types of their values. */
 
 import type { Reporter } from '../../../document/kind.ts'
 import { nearest } from '../../../document/nearest.ts'
 import type { Path } from '../../../document/path.ts'
 import { parseDuration } from '../../../wire/duration.ts'
 import { ownFlags } from './own-flags.ts'
-import { type Program, settings } from './settings.ts'
+import { type Program, type Settings, settings, settingsOf } from './settings.ts'
 
 /** A component's settings in a configuration. */
 interface Component {
@@ -14,40 +14,52 @@ interface Component {
 }
 
 /**
- * Reports unknown flags and invalid values, with which the program would not start. Flags of other releases of the program are
- * not known here, so for them these are warnings.
+ * Reports unknown flags and invalid values, with which the program would not start. The image decides about the release; for
+ * releases whose flags are not known here, these are warnings.
  */
 export function argumentRules(program: Program, component: Component | undefined, report: Reporter, path: Path): void {
-  const own = versionInside(program)
-  const known = sameRelease(program, component?.image)
-  const flags = settings().flags.get(program) ?? new Map<string, string>()
+  const { version, exact, settings } = judgedBy(program, component?.image)
+  const known = settings.flags.get(program) ?? new Map<string, string>()
   for (const [key, value] of Object.entries(component?.extraArgs ?? {})) {
     const at = [...path, 'extraArgs', key]
     if (ownFlags[program]?.includes(flagOf(program, key))) {
       report.error(at, `the system sets the flag ${JSON.stringify(key)} of ${program} itself: remove it from extraArgs`)
       continue
     }
-    const problem = problemOf(program, flags, key, typeof value === 'string' ? [value] : value)
+    const problem = problemOf(program, { flags: known, gates: settings.gates }, key, typeof value === 'string' ? [value] : value)
     if (!problem) continue
-    if (known) report.error(at, `${problem} of ${program} v${own}`)
-    else report.warning(at, `${problem} of ${program} v${own}, the release inside; the image configured may differ`)
+    if (exact) report.error(at, `${problem} of ${program} v${version}`)
+    else report.warning(at, `${problem} of ${program} v${version}, whose flags are known here; the image configured may differ`)
   }
 }
 
-const versionInside = (program: Program) => settings().versions.get(program === 'etcd' ? 'etcd' : 'kubernetes') ?? ''
+/** The settings by which a program is judged. */
+interface Judgement {
+  readonly settings: Settings
+  /** The release that has them, as in `1.35.4`. */
+  readonly version: string
+  /** Whether that is the release of the image, as far as its tag shows. */
+  readonly exact: boolean
+}
 
-/** Whether an image has the same release of a program as this build, as far as its tag shows; no image means the built-in one. */
-export function sameRelease(program: Program, image: string | undefined): boolean {
-  if (!image) return true
-  const [name = ''] = image.split('@')
-  const tag = /:([^/:]+)$/.exec(name)?.[1] ?? ''
-  return tag.replace(/^v/, '').split('-')[0] === versionInside(program)
+/** The settings of the release that an image's tag names, else of its minor, else of the release inside, which no image means. */
+export function judgedBy(program: Program, image: string | undefined): Judgement {
+  const [name = ''] = (image ?? '').split('@')
+  const tag = (/:([^/:]+)$/.exec(name)?.[1] ?? '').replace(/^v/, '').split('-')[0] ?? ''
+  const found = (program === 'etcd' ? undefined : settingsOf(tag)) ?? settings()
+  const version = found.versions.get(program === 'etcd' ? 'etcd' : 'kubernetes') ?? ''
+  return { settings: found, version, exact: !image || tag === version }
 }
 
 /** The flag a key stands for: Kubernetes accepts underscores for dashes, etcd does not. */
 const flagOf = (program: Program, key: string): string => (program === 'etcd' ? key : key.replaceAll('_', '-'))
 
-function problemOf(program: Program, flags: ReadonlyMap<string, string>, key: string, values: readonly string[]): string | undefined {
+function problemOf(
+  program: Program,
+  { flags, gates }: { flags: ReadonlyMap<string, string>; gates: ReadonlySet<string> },
+  key: string,
+  values: readonly string[],
+): string | undefined {
   const name = flagOf(program, key)
   const type = flags.get(name)
   if (type === undefined) {
@@ -57,7 +69,7 @@ function problemOf(program: Program, flags: ReadonlyMap<string, string>, key: st
   const wrong = values.find((value) => !fits(type, value))
   if (wrong !== undefined) return `${JSON.stringify(wrong)} is not ${wanted(type)} for the flag ${JSON.stringify(key)}`
   if (name !== 'feature-gates' || program === 'etcd') return undefined
-  return values.map(gateProblem).find((problem) => problem !== undefined)
+  return values.map((value) => gateProblem(gates, value)).find((problem) => problem !== undefined)
 }
 
 const words = new Set(['1', 't', 'T', 'TRUE', 'true', 'True', '0', 'f', 'F', 'FALSE', 'false', 'False'])
@@ -89,21 +101,20 @@ function wanted(type: string): string {
 }
 
 /** `Name=true,Other=false`; a part may name its component: `kube:Name=true`. */
-function gateProblem(value: string): string | undefined {
+function gateProblem(gates: ReadonlySet<string>, value: string): string | undefined {
   for (const pair of value.split(',').filter((each) => each.trim() !== '')) {
     const [name = '', on] = pair.trim().split('=')
     const gate = name.slice(name.lastIndexOf(':') + 1).trim()
     const problem =
-      featureGateProblem(gate) ??
+      featureGateProblem(gates, gate) ??
       (words.has(on?.trim() ?? '') ? undefined : `${JSON.stringify(pair)} is not the "Name=true" of a feature gate`)
     if (problem) return problem
   }
   return undefined
 }
 
-/** Why a feature gate cannot be set; undefined when it can. */
-export function featureGateProblem(name: string): string | undefined {
-  const { gates } = settings()
+/** Why a feature gate cannot be set in a release that has these; undefined when it can. */
+export function featureGateProblem(gates: ReadonlySet<string>, name: string): string | undefined {
   if (gates.has(name)) return undefined
   const guess = nearest(name, gates)
   return `${JSON.stringify(name)} is not a feature gate${guess ? ` (did you mean ${JSON.stringify(guess)}?)` : ''}`

@@ -1,4 +1,5 @@
 /** Sections of `cluster` about the components of Kubernetes. */
+
 import * as v from 'valibot'
 import {
   argument,
@@ -19,6 +20,7 @@ import {
   section,
   text,
 } from '../../../document/fields.ts'
+import { isObject } from '../../../document/is-object.ts'
 import type { Reporter } from '../../../document/kind.ts'
 import type { Path } from '../../../document/path.ts'
 import { notYet } from '../../../document/unsupported.ts'
@@ -212,6 +214,9 @@ export function clusterKubernetesRules(cluster: ClusterKubernetes, report: Repor
     for (const key of ['type', 'name'] as const)
       if (!authorizer[key]) report.error(at('apiServer', 'authorizationConfig', index, key), `the ${key} of the authorizer is required`)
   }
+  const connection = cluster.scheduler?.config?.clientConnection
+  if (connection !== undefined && !isObject(connection))
+    report.error(at('scheduler', 'config', 'clientConnection'), 'a map is required: see KubeSchedulerConfiguration')
   for (const component of ['apiServer', 'controllerManager', 'scheduler'] as const) {
     for (const [index, volume] of (cluster[component]?.extraVolumes ?? []).entries()) {
       for (const key of ['hostPath', 'mountPath'] as const)

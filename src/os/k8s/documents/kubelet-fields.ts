@@ -1,62 +1,71 @@
 /** Rules of `machine.kubelet.extraConfig`: fields of the kubelet's configuration file, and the types of their values. */
+
 import { show } from '../../../document/decode.ts'
+import { isObject } from '../../../document/is-object.ts'
 import type { Reporter } from '../../../document/kind.ts'
 import { nearest } from '../../../document/nearest.ts'
 import type { Path } from '../../../document/path.ts'
 import { parseDuration } from '../../../wire/duration.ts'
-import { featureGateProblem, sameRelease } from './arguments.ts'
-import { type Field, settings } from './settings.ts'
+import { featureGateProblem, judgedBy } from './arguments.ts'
+import type { Field } from './settings.ts'
 
-type Report = Reporter['error']
-
-/**
- * Reports fields with which the kubelet would refuse to start. Fields of other releases of the kubelet are not known here, so for
- * them these are warnings.
- */
-export function kubeletFieldRules(extra: Readonly<Record<string, unknown>>, image: string | undefined, report: Reporter, path: Path): void {
-  const { kubelet, versions } = settings()
-  const inside = `the KubeletConfiguration of v${versions.get('kubernetes')}`
-  const say: Report = sameRelease('kubelet', image)
-    ? report.error
-    : (at, message) => report.warning(at, `${message}; the kubelet image configured may differ`)
-  check(extra, { type: 'struct', fields: kubelet }, path, say, inside)
+/** The release that a configuration is judged by, and where to report. */
+interface Judge {
+  report: Reporter['error']
+  /** The release's configuration, as named in messages. */
+  inside: string
+  gates: ReadonlySet<string>
 }
 
-function check(value: unknown, { type, fields }: Field, path: Path, report: Report, inside: string): void {
+/**
+ * Reports fields with which the kubelet would refuse to start. The image decides about the release; for releases whose fields are
+ * not known here, these are warnings.
+ */
+export function kubeletFieldRules(extra: Readonly<Record<string, unknown>>, image: string | undefined, report: Reporter, path: Path): void {
+  const { settings, version, exact } = judgedBy('kubelet', image)
+  check(extra, { type: 'struct', fields: settings.kubelet }, path, {
+    report: exact ? report.error : (at, message) => report.warning(at, `${message}; the kubelet image configured may differ`),
+    inside: `the KubeletConfiguration of v${version}`,
+    gates: settings.gates,
+  })
+}
+
+function check(value: unknown, { type, fields }: Field, path: Path, judge: Judge): void {
   const [outer = '', ...rest] = type.split(':')
   const [fits, expected] = shapes[outer] ?? integer(outer)
   const within = { type: rest.join(':'), ...(fields && { fields }) }
   if (value === null) return
-  if (!fits(value)) report(path, `expected ${expected}, got ${show(value)}`)
-  else if (outer === 'struct') checkFields(value as Mapping, fields ?? new Map(), path, report, inside)
-  else if (outer === 'list')
-    for (const [index, each] of (value as unknown[]).entries()) check(each, within, [...path, index], report, inside)
+  if (!fits(value)) judge.report(path, `expected ${expected}, got ${show(value)}`)
+  else if (outer === 'struct') checkFields(value as Mapping, fields ?? new Map(), path, judge)
+  else if (outer === 'list') for (const [index, each] of (value as unknown[]).entries()) check(each, within, [...path, index], judge)
   else if (outer === 'map')
     for (const [key, each] of Object.entries(value as Mapping)) {
-      const problem = path.at(-1) === 'featureGates' ? featureGateProblem(key) : undefined
-      if (problem) report([...path, key], problem)
-      else check(each, within, [...path, key], report, inside)
+      const problem = path.at(-1) === 'featureGates' ? featureGateProblem(judge.gates, key) : undefined
+      if (problem) judge.report([...path, key], problem)
+      else check(each, within, [...path, key], judge)
     }
 }
 
-function checkFields(value: Mapping, fields: ReadonlyMap<string, Field>, path: Path, report: Report, inside: string): void {
+function checkFields(value: Mapping, fields: ReadonlyMap<string, Field>, path: Path, judge: Judge): void {
   for (const [key, each] of Object.entries(value)) {
     const field = fields.get(key)
     const guess = field ? undefined : nearest(key, fields.keys())
-    if (field) check(each, field, [...path, key], report, inside)
-    else report([...path, key], `unknown field ${show(key)}${guess ? ` (did you mean ${show(guess)}?)` : ''}: ${inside} does not have it`)
+    if (field) check(each, field, [...path, key], judge)
+    else
+      judge.report(
+        [...path, key],
+        `unknown field ${show(key)}${guess ? ` (did you mean ${show(guess)}?)` : ''}: ${judge.inside} does not have it`,
+      )
   }
 }
 
 type Mapping = Readonly<Record<string, unknown>>
 
-const isMapping = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
-
 type Shape = readonly [fits: (value: unknown) => boolean, expected: string]
 
 const shapes: Readonly<Record<string, Shape>> = {
-  struct: [isMapping, 'a map'],
-  map: [isMapping, 'a map'],
+  struct: [isObject, 'a map'],
+  map: [isObject, 'a map'],
   list: [Array.isArray, 'a list'],
   any: [() => true, 'anything'],
   bool: [(value) => typeof value === 'boolean', 'true or false'],

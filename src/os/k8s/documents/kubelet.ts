@@ -7,6 +7,7 @@ import { isSubnet } from '../../network/documents/subnet.ts'
 import { argumentRules } from './arguments.ts'
 import { kubeletFieldRules } from './kubelet-fields.ts'
 import { labelValueProblem, qualifiedNameProblem } from './names.ts'
+import { sharedPaths } from './shared-paths.ts'
 
 const mapping = notYet(
   listOf(
@@ -33,7 +34,7 @@ export const kubelet = section({
       section({
         destination: described(
           text,
-          "The path in the kubelet's container. Below what it shares with the machine, like /var/lib/kubelet and /var/mnt, the mount is made on the machine too.",
+          "The path in the kubelet's container. Below what it shares with the machine, which is /etc/kubernetes, /opt, /run, /tmp and /var, the mount is made on the machine too.",
         ),
         type: described(text, 'The type of the mount, usually bind.'),
         source: described(text, 'The path on the machine; a folder is made where nothing is.'),
@@ -94,15 +95,23 @@ const ownKubeletFields = [
   ...['resolvConf', 'rotateCertificates', 'systemCgroups', 'staticPodPath', 'seccompDefault'],
 ]
 
+/** Whether a profile can be a file of this name. */
+const isFileName = (name = ''): boolean => /^[^/\0]+$/.test(name) && name !== '.' && name !== '..'
+
 /** Rules of these sections. */
 export function machineNodeRules(machine: v.InferOutput<typeof machineNode>, report: Reporter): void {
-  const { kubelet, nodeLabels = {}, nodeAnnotations = {}, nodeTaints = {} } = machine
+  const { kubelet, nodeLabels = {}, nodeAnnotations = {}, nodeTaints = {}, seccompProfiles = [] } = machine
+  for (const [index, { name }] of seccompProfiles.entries())
+    if (!isFileName(name)) report.error(['machine', 'seccompProfiles', index, 'name'], 'the name of a file is required, like "audit.json"')
   for (const [index, subnet] of (kubelet?.nodeIP?.validSubnets ?? []).entries()) {
     if (!isSubnet(subnet))
       report.error(['machine', 'kubelet', 'nodeIP', 'validSubnets', index], `${JSON.stringify(subnet)} is not a subnet or address`)
   }
-  for (const [index, { destination }] of (kubelet?.extraMounts ?? []).entries()) {
-    if (!destination) report.error(['machine', 'kubelet', 'extraMounts', index, 'destination'], 'the path in the container is required')
+  for (const [index, { destination, source, options = [] }] of (kubelet?.extraMounts ?? []).entries()) {
+    const at = ['machine', 'kubelet', 'extraMounts', index, 'destination']
+    if (!destination) report.error(at, 'the path in the container is required')
+    else if (sharedPaths.includes(destination.replace(/\/+$/, '')) && (source !== destination || options.includes('ro')))
+      report.error(at, `${JSON.stringify(destination)} is shared with the whole machine and cannot be replaced, mount a folder below it`)
   }
   for (const key of Object.keys(kubelet?.extraConfig ?? {})) {
     if (ownKubeletFields.includes(key))

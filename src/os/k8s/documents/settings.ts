@@ -1,9 +1,17 @@
 /**
- * The flags, feature gates and configuration fields of the built-in Kubernetes programs and etcd, from the text that
- * `bun run settings` makes of their packages (settings.txt): a heading for each list, a line for each item, fields of a map
+ * The flags, feature gates and configuration fields of the Kubernetes programs of several minors, and of etcd, from the texts that
+ * `bun run settings` makes of their packages (settings/): a heading for each list, a line for each item, fields of a map
  * indented below it.
  */
-import text from './settings.txt' with { type: 'text' }
+import { kubernetesInside } from '../../../release.ts'
+import minor34 from './settings/1.34.txt' with { type: 'text' }
+import minor35 from './settings/1.35.txt' with { type: 'text' }
+import minor36 from './settings/1.36.txt' with { type: 'text' }
+
+const texts: Readonly<Record<string, string>> = { '1.34': minor34, '1.35': minor35, '1.36': minor36 }
+
+/** The minors whose settings are known, as in `1.35`. */
+export const knownMinors: readonly string[] = Object.keys(texts)
 
 /** A program whose flags are known. */
 export type Program = 'kubelet' | 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler' | 'kube-proxy' | 'etcd'
@@ -14,8 +22,9 @@ export interface Field {
   readonly fields?: ReadonlyMap<string, Field>
 }
 
-interface Settings {
-  /** Releases by their project. */
+/** What the programs of a release accept. */
+export interface Settings {
+  /** Releases by their project: `kubernetes` and `etcd`. */
   readonly versions: ReadonlyMap<string, string>
   /** Types of flags by program and name. */
   readonly flags: ReadonlyMap<string, ReadonlyMap<string, string>>
@@ -24,10 +33,24 @@ interface Settings {
   readonly kubelet: ReadonlyMap<string, Field>
 }
 
-let known: Settings | undefined
+const known = new Map<string, Settings>()
 
-/** Parsed once, on first use. */
-export const settings = (): Settings => (known ??= read(text))
+/** The settings of the minor that a version belongs to, as in `1.35.4`; undefined for other minors. Parsed once, on first use. */
+export function settingsOf(version: string): Settings | undefined {
+  const minor = version.split('.', 2).join('.')
+  const text = Object.hasOwn(texts, minor) ? texts[minor] : undefined
+  if (text === undefined) return undefined
+  const found = known.get(minor) ?? read(text)
+  known.set(minor, found)
+  return found
+}
+
+/** The settings of the release inside. */
+export function settings(): Settings {
+  const inside = settingsOf(kubernetesInside)
+  if (!inside) throw new TypeError(`the settings of Kubernetes ${kubernetesInside} are not recorded`)
+  return inside
+}
 
 function read(source: string): Settings {
   const lines = source.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
