@@ -1,0 +1,19 @@
+/** One run of the suite: which tests, and in how many processes. The patterns are Ginkgo's. */
+export interface Pass {
+  readonly focus: string
+  readonly skip: string
+  readonly procs: number
+}
+
+/** The passes of each mode; a failed pass is the last one. */
+export const modes = {
+  fast: [
+    { focus: '\\[Conformance\\]', skip: '\\[Serial\\]', procs: 16 },
+    { focus: '\\[Serial\\].*\\[Conformance\\]', skip: '', procs: 1 },
+  ],
+  certified: [{ focus: '\\[Conformance\\]', skip: '', procs: 1 }],
+  'network-policy': [{ focus: '\\[Feature:NetworkPolicy\\]', skip: '', procs: 4 }],
+} as const satisfies Record<string, readonly Pass[]>
+
+/** Name of a mode. */
+export type Mode = keyof typeof modes
