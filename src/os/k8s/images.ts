@@ -1,5 +1,7 @@
+import { coreDNSInside, kubernetesInside } from '../../release.ts'
+
 /** The Kubernetes release inside this build. */
-export const kubernetesVersion = '1.36.3'
+export const kubernetesVersion = kubernetesInside
 
 /** The etcd release inside this build. */
 export const etcdVersion = '3.6.16'
@@ -12,7 +14,7 @@ export const defaultImages = {
   proxy: `registry.k8s.io/kube-proxy:v${kubernetesVersion}`,
   kubelet: `ghcr.io/siderolabs/kubelet:v${kubernetesVersion}`,
   etcd: `registry.k8s.io/etcd:v${etcdVersion}`,
-  coreDNS: 'registry.k8s.io/coredns/coredns:v1.14.7',
+  coreDNS: `registry.k8s.io/coredns/coredns:v${coreDNSInside}`,
   flannel: 'ghcr.io/siderolabs/flannel:v0.28.4',
   networkPolicies: 'registry.k8s.io/networking/kube-network-policies:v1.1.0',
   pause: 'registry.k8s.io/pause:3.10.1',

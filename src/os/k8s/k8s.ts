@@ -26,6 +26,7 @@ import { approveServingCertificates } from './controllers/kubelet/serving-certif
 import { serveStaticPods } from './controllers/kubelet/static-pod-server.ts'
 import { observeStaticPods } from './controllers/kubelet/static-pod-status.ts'
 import { configBootstrapManifests } from './controllers/manifests/bootstrap-manifests-config.ts'
+import { spreadDns } from './controllers/manifests/dns-spread.ts'
 import { loadExtraManifests } from './controllers/manifests/extra-manifests.ts'
 import { configExtraManifests } from './controllers/manifests/extra-manifests-config.ts'
 import { applyAllManifests } from './controllers/manifests/manifest-apply.ts'
@@ -38,6 +39,7 @@ import { configNodeAnnotations, configNodeCordon, configNodeLabels, configNodeTa
 import { observeNode } from './controllers/node/node-status.ts'
 import { configNodename } from './controllers/node/nodename.ts'
 import { configurePodNetwork } from './controllers/node/pod-network.ts'
+import { hiddenMemory } from './kubelet/hidden-memory.ts'
 import { resources } from './resource-types.ts'
 import { kubeletService } from './services/kubelet.ts'
 
@@ -69,7 +71,7 @@ export const k8s: Area = {
       configNodeIP,
       chooseNodeIP,
       configKubelet,
-      specKubelet({ mode: machine.kernel.mode, oomFloor: machine.oomFloor }),
+      specKubelet({ mode: machine.kernel.mode, oomFloor: machine.oomFloor, hiddenMemory: () => hiddenMemory(machine.kernel) }),
       startKubelet(machine, (image, signal) => ensureImage(machine.images, image, { store: machine.store, signal, note: () => {} })),
       observeKubeletKubeconfig(machine.kernel),
       observeNode(machine.kernel),
@@ -89,6 +91,7 @@ export const k8s: Area = {
       renderManifests,
       loadExtraManifests,
       applyAllManifests(machine),
+      spreadDns(machine),
     ],
   }),
 }

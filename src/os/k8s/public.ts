@@ -4,6 +4,8 @@
 export { ArgumentError, buildArguments, denied, overwrite } from './arguments.ts'
 // etcd waits for its image as the other components do.
 export { awaitedImage, pullError, pullRepeatedly } from './component/awaited-image.ts'
+// Explanations name the containers that keep a pod from being ready.
+export { podRun } from './component/pod-run.ts'
 // etcd has settings on trial like the other components.
 export { annotated, inEffect, settingsAnnotation } from './component/settings.ts'
 // The number of failures that end a trial is also that of etcd and of explanations.
@@ -12,6 +14,8 @@ export { failureLimit } from './component/trial.ts'
 export { defaultImages } from './images.ts'
 // Explanations read the kubelet's certificate.
 export { kubeletClientCertificate } from './kubelet/files.ts'
+// Sequences wait as long as the kubelet may need to end its pods.
+export { shutdownTime } from './kubelet/shutdown-time.ts'
 // etcd and KubeSpan read the Kubernetes sections of the configuration.
 export { extraArgsOf, isControlPlane, kubernetesConfigOf } from './machine-config.ts'
 // Discovery through Kubernetes uses the access of the node.

@@ -1,3 +1,4 @@
+import { runProgram } from '../../supervise/run-program.ts'
 import { isIPv6 } from '../../wire/prefix.ts'
 import type { Machine } from '../area.ts'
 
@@ -34,11 +35,5 @@ export function serviceGuard(serviceSubnets: readonly string[]): string {
 
 /** Passes rules to nft(8). Rejects with its output when it refuses, or when it takes too long. */
 export async function setServiceGuard(spawn: Machine['spawn'], script: string): Promise<void> {
-  const child = spawn({ argv: ['/usr/sbin/nft', script], env: {}, cwd: '/' })
-  const timer = setTimeout(() => child.kill('SIGKILL'), timeout)
-  const outputs = await Promise.all(child.output.map((stream) => new Response(stream).text()))
-  const { code, signal } = await child.exited
-  clearTimeout(timer)
-  if (code !== 0)
-    throw new Error(`set rules for services: ${signal ? `nft was ended by ${signal}` : outputs.join('').trim().split('\n')[0]}`)
+  await runProgram({ spawn }, ['/usr/sbin/nft', script], { timeout, purpose: 'set rules for services: nft' })
 }

@@ -7,6 +7,7 @@
 
 import type { Socket, TCPSocketListener } from 'bun'
 import { systemClock } from '../../cosi/clock.ts'
+import { pause } from '../../timing/pause.ts'
 import { within } from '../../timing/within.ts'
 
 /** The address of an upstream. */
@@ -143,7 +144,7 @@ export class TcpBalancer {
         client.terminate()
         return
       }
-      await Bun.sleep(this.#options.retry ?? 100)
+      await pause(this.#options.retry ?? 100)
     }
   }
 

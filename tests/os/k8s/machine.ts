@@ -29,6 +29,14 @@ export function memoryFiles() {
     async remove(path: string) {
       for (const file of contents.keys()) if (file === path || file.startsWith(`${path}/`)) contents.delete(file)
     },
+    move(from: string, to: string) {
+      const moved = [...contents.keys()].filter((file) => file === from || file.startsWith(`${from}/`))
+      if (moved.length === 0) throw new Error(`rename "${from}": ENOENT`)
+      for (const file of moved) {
+        contents.set(to + file.slice(from.length), contents.get(file) ?? '')
+        contents.delete(file)
+      }
+    },
     lstatIfThere: (path: string) => (contents.has(path) ? ({} as never) : undefined),
     symlink: (target: string, path: string) => void contents.set(path, contents.get(target) ?? ''),
   }

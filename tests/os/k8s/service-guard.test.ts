@@ -23,6 +23,6 @@ test('nft gets the script; its output when it refuses is the error', async () =>
   await setServiceGuard(spawn(0, ''), script)
   expect(commands[0]?.argv).toEqual(['/usr/sbin/nft', script])
   await expect(setServiceGuard(spawn(1, 'Error: no such thing\nmore'), script)).rejects.toThrow(
-    'set rules for services: Error: no such thing',
+    'set rules for services: nft: exit code 1: Error: no such thing',
   )
 })

@@ -1,9 +1,9 @@
 import { buildKubeconfig, formatKubeconfig } from '../../../kube/kubeconfig.ts'
-import { tarEnd, tarHeader, tarPadding } from '../../../oci/tar.ts'
 import { newCertificate, year } from '../../../pki/certificate.ts'
 import { serverStream } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { milliseconds } from '../../../wire/duration.ts'
+import { writeTar } from '../../../wire/tar/write.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { KubernetesRootSecret } from '../../secrets/resources/kubernetes-root-secret.ts'
 import { joinUrl } from '../../url.ts'
@@ -39,7 +39,6 @@ export const kubeconfig = serverStream('machine.MachineService/Kubeconfig', ['os
       key,
     }),
   )
-  const content = Buffer.from(text)
-  const header = tarHeader({ path: 'kubeconfig', type: 'file', mode: 0o600, size: content.length })
-  yield { bytes: Buffer.from(Bun.gzipSync(Buffer.concat([header, content, Buffer.alloc(tarPadding(content.length)), tarEnd]))) }
+  const archive = await Array.fromAsync(writeTar([{ path: 'kubeconfig', type: 'file', mode: 0o600, content: Buffer.from(text) }]))
+  yield { bytes: Buffer.from(Bun.gzipSync(Buffer.concat(archive))) }
 })

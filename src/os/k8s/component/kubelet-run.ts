@@ -4,7 +4,7 @@ import { endsIn } from '../../../supervise/ends.ts'
 import { lastWordsOf } from '../../../supervise/last-words.ts'
 import type { LogRing } from '../../../supervise/log-ring.ts'
 import type { ServiceEvent, ServiceSnapshot } from '../../../supervise/snapshot.ts'
-import type { PodRun } from './pod-run.ts'
+import type { Run } from './pod-run.ts'
 
 /** The part of the supervisor that is used. */
 interface Services {
@@ -13,7 +13,7 @@ interface Services {
 }
 
 /** Readiness, and the number of exits and failed starts since `after`, the newest event before it was started. */
-export async function kubeletRun(services: Services, after: ServiceEvent | undefined): Promise<PodRun> {
+export async function kubeletRun(services: Services, after: ServiceEvent | undefined): Promise<Run> {
   const { state, health, events = [], logFrom = 0 } = services.get('kubelet') ?? {}
   const ends = endsIn(after ? events.slice(events.indexOf(after) + 1) : events)
   const ready = state === 'Running' && (health?.healthy ?? false)

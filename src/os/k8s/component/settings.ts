@@ -2,8 +2,10 @@
  * The settings of a component (of Kubernetes, or etcd) are one section of the machine configuration. They are tried as a whole:
  * when a component does not start with a changed section, the whole previous section stays in effect.
  */
+
 import { createHash } from 'node:crypto'
 import type { Resource, SpecOf } from '../../../cosi/resource.ts'
+import { isObject } from '../../../document/is-object.ts'
 import { formatPath } from '../../../document/path.ts'
 import { changedPlaces } from '../../config/public.ts'
 import type { KubernetesConfig } from '../machine-config.ts'
@@ -78,11 +80,7 @@ export function changedPaths(component: ComponentName, before: unknown, after: u
 function canonical(value: unknown): string {
   return (
     JSON.stringify(value, (_, inner) =>
-      isMap(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
+      isObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
     ) ?? ''
   )
-}
-
-function isMap(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,5 +1,6 @@
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { KubeObject } from '../../../kube/object.ts'
+import { isIPv6 } from '../../../wire/prefix.ts'
 import type { BootstrapManifestsConfig } from '../resources/bootstrap-manifests-config.ts'
 import { account, clusterRole, clusterRoleBinding, configMap, serviceAccount, systemNamespace } from './objects.ts'
 
@@ -136,7 +137,7 @@ export function coreDNSService({ dnsServiceIP, dnsServiceIPv6 }: SpecOf<typeof B
         selector: labels,
         clusterIP: clusterIPs[0],
         clusterIPs,
-        ipFamilies: clusterIPs.map((address) => (address.includes(':') ? 'IPv6' : 'IPv4')),
+        ipFamilies: clusterIPs.map((address) => (isIPv6(address) ? 'IPv6' : 'IPv4')),
         ipFamilyPolicy: clusterIPs.length > 1 ? 'RequireDualStack' : 'SingleStack',
         ports: [
           { name: 'dns', port: 53, targetPort: 53, protocol: 'UDP' },

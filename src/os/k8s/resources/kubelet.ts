@@ -2,6 +2,19 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { integer } from '../../values.ts'
 
+const extraMounts = v.optional(
+  v.array(
+    v.object({
+      destination: v.string(),
+      type: v.string(),
+      source: v.string(),
+      options: v.optional(v.array(v.string()), []),
+      uidmappings: v.optional(v.array(v.object({ containerid: integer, hostid: integer, size: integer })), []),
+      gidmappings: v.optional(v.array(v.object({ containerid: integer, hostid: integer, size: integer })), []),
+    }),
+  ),
+)
+
 /** The kubelet's settings from the machine configuration. */
 export const KubeletConfig = defineResource({
   type: 'KubeletConfigs.kubernetes.talos.dev',
@@ -13,18 +26,7 @@ export const KubeletConfig = defineResource({
     clusterDNS: v.optional(v.array(v.string()), []),
     clusterDomain: v.string(),
     extraArgs: v.optional(v.record(v.string(), v.object({ values: v.optional(v.array(v.string()), []) }))),
-    extraMounts: v.optional(
-      v.array(
-        v.object({
-          destination: v.string(),
-          type: v.string(),
-          source: v.string(),
-          options: v.optional(v.array(v.string()), []),
-          uidmappings: v.optional(v.array(v.object({ containerid: integer, hostid: integer, size: integer })), []),
-          gidmappings: v.optional(v.array(v.object({ containerid: integer, hostid: integer, size: integer })), []),
-        }),
-      ),
-    ),
+    extraMounts,
     extraConfig: v.optional(v.record(v.string(), v.unknown())),
     cloudProviderExternal: v.boolean(),
     defaultRuntimeSeccompEnabled: v.boolean(),
@@ -46,18 +48,7 @@ export const KubeletSpec = defineResource({
   spec: v.object({
     image: v.string(),
     args: v.optional(v.array(v.string())),
-    extraMounts: v.optional(
-      v.array(
-        v.object({
-          destination: v.string(),
-          type: v.string(),
-          source: v.string(),
-          options: v.optional(v.array(v.string()), []),
-          uidmappings: v.optional(v.array(v.object({ containerid: integer, hostid: integer, size: integer })), []),
-          gidmappings: v.optional(v.array(v.object({ containerid: integer, hostid: integer, size: integer })), []),
-        }),
-      ),
-    ),
+    extraMounts,
     expectedNodename: v.optional(v.string()),
     config: v.optional(v.record(v.string(), v.unknown()), {}),
     credentialProviderConfig: v.optional(v.record(v.string(), v.unknown())),

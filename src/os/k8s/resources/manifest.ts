@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
+import { isObject } from '../../../document/is-object.ts'
 
 /** Kubernetes objects to apply when the cluster is bootstrapped. */
 export const Manifest = defineResource({
@@ -20,27 +21,23 @@ export const ManifestStatus = defineResource({
 
 /** Shows only the key names of a Secret; the bootstrap token would make its reader a node. */
 function withoutSecretData(object: unknown): unknown {
-  if (!isRecord(object)) return object
+  if (!isObject(object)) return object
   if (Array.isArray(object.items)) return { ...object, items: object.items.map(withoutSecretData) }
   if (object.kind !== 'Secret') return object
   const { data, stringData, metadata, ...rest } = object
   return {
     ...rest,
-    ...(isRecord(metadata) && { metadata: withoutLastApplied(metadata) }),
-    ...(isRecord(data) && { data: emptied(data) }),
-    ...(isRecord(stringData) && { stringData: emptied(stringData) }),
+    ...(isObject(metadata) && { metadata: withoutLastApplied(metadata) }),
+    ...(isObject(data) && { data: emptied(data) }),
+    ...(isObject(stringData) && { stringData: emptied(stringData) }),
   }
 }
 
 /** `kubectl apply` keeps the whole object in this annotation. */
 function withoutLastApplied(metadata: Record<string, unknown>): Record<string, unknown> {
-  if (!isRecord(metadata.annotations)) return metadata
+  if (!isObject(metadata.annotations)) return metadata
   const { 'kubectl.kubernetes.io/last-applied-configuration': _, ...annotations } = metadata.annotations
   return { ...metadata, annotations }
 }
 
 const emptied = (data: Record<string, unknown>) => Object.fromEntries(Object.keys(data).map((key) => [key, '']))
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}

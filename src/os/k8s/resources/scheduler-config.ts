@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
+import { componentSettings } from './component-settings.ts'
 
 /** How kube-scheduler should run. */
 export const SchedulerConfig = defineResource({
@@ -9,16 +10,7 @@ export const SchedulerConfig = defineResource({
   spec: v.object({
     enabled: v.boolean(),
     image: v.string(),
-    extraArgs: v.optional(v.record(v.string(), v.object({ values: v.optional(v.array(v.string()), []) })), {}),
-    extraVolumes: v.optional(
-      v.array(v.object({ name: v.string(), hostPath: v.string(), mountPath: v.string(), readonly: v.boolean() })),
-      [],
-    ),
-    environmentVariables: v.optional(v.record(v.string(), v.string()), {}),
-    resources: v.object({
-      requests: v.optional(v.record(v.string(), v.string()), {}),
-      limits: v.optional(v.record(v.string(), v.string()), {}),
-    }),
+    ...componentSettings,
     config: v.optional(v.record(v.string(), v.unknown()), {}),
   }),
 })

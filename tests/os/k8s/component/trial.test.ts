@@ -69,28 +69,43 @@ describe('settings of a component', () => {
 })
 
 describe('how a pod runs is read from its status:', () => {
-  const pod = (status: object) => ({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'x' }, status })
   test('a container that ends again and again, with the reason it gave', () => {
-    const run = podRun(
-      pod({
-        containerStatuses: [
-          {
-            restartCount: 1,
-            state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 10s' } },
-            lastState: { terminated: { exitCode: 1, reason: 'Error', message: 'Usage: …\nError: unknown flag: --wrong\n' } },
-          },
-        ],
-      }),
-    )
-    expect(run).toEqual({ ready: false, failures: 2, error: 'Error: unknown flag: --wrong' })
+    const run = podRun({
+      containerStatuses: [
+        {
+          restartCount: 1,
+          state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 10s' } },
+          lastState: { terminated: { exitCode: 1, reason: 'Error', message: 'Usage: …\nError: unknown flag: --wrong\n' } },
+        },
+      ],
+    })
+    expect(run).toMatchObject({ ready: false, failures: 2, error: 'Error: unknown flag: --wrong' })
   })
 
   test('an image that cannot be pulled', () => {
     const waiting = (reason: string) =>
-      podRun(pod({ containerStatuses: [{ restartCount: 0, state: { waiting: { reason, message: 'not found' } } }] }))
-    expect(waiting('ErrImagePull')).toEqual({ ready: false, failures: 1, error: 'not found' })
+      podRun({ containerStatuses: [{ restartCount: 0, state: { waiting: { reason, message: 'not found' } } }] })
+    expect(waiting('ErrImagePull')).toMatchObject({ ready: false, failures: 1, error: 'not found' })
     expect(waiting('ImagePullBackOff').failures).toBe(2)
     expect(waiting('ContainerCreating').failures).toBe(0)
+  })
+
+  test('each container with what keeps it from running, init containers first', () => {
+    const { containers, failures, error } = podRun({
+      initContainerStatuses: [{ name: 'copy', ready: true, state: { terminated: { exitCode: 0, reason: 'Completed' } } }],
+      containerStatuses: [
+        { name: 'a', restartCount: 2, state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: { terminated: { exitCode: 7 } } },
+        { name: 'b', state: { waiting: { reason: 'CreateContainerError', message: 'no such mount' } } },
+        { name: 'c', ready: true, state: { running: {} } },
+      ],
+    })
+    expect(containers.map(({ name, ready, problem }) => [name, ready, problem])).toEqual([
+      ['copy', true, { kind: 'ended', exitCode: 0 }],
+      ['a', false, { kind: 'ended', exitCode: 7 }],
+      ['b', false, { kind: 'not-started', reason: 'CreateContainerError' }],
+      ['c', true, undefined],
+    ])
+    expect({ failures, error }).toEqual({ failures: 4, error: 'exit code 7' })
   })
 })
 

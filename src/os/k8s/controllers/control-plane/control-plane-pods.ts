@@ -80,7 +80,7 @@ export function renderControlPlanePods(): Controller {
       pods.put('kube-apiserver', identified(server, identity(api)))
       const kubeconfig = kubeconfigs.get('k8s-certs')?.spec.localhostAdminKubeconfig
       if (answered !== uid && kubeconfig)
-        background(`api ${uid}`, async (signal, wake) => {
+        background({ name: 'await API server', of: uid }, async (signal, wake) => {
           await untilApiReady(kubeconfig, { replaces: answered !== '' }, signal)
           answered = uid
           wake()

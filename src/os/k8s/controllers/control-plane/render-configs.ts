@@ -1,5 +1,6 @@
 import { stringify } from 'yaml'
 import { type Controller, defineController, exclusive, weak } from '../../../../cosi/controller.ts'
+import { isObject } from '../../../../document/is-object.ts'
 import { mountId, VolumeMountStatus } from '../../../block/resources/volume-mount.ts'
 import type { Mode } from '../../../kernel.ts'
 import { auditFolder, configFolder, controlPlane, secretsFolder } from '../../control-plane/arguments.ts'
@@ -65,13 +66,13 @@ export const renderConfigs = ({ files, mode }: { files: FileWriter; mode?: Mode 
   })
 
 function schedulerConfiguration(given: Record<string, unknown> | undefined): Record<string, unknown> {
-  const connection = (given?.clientConnection ?? {}) as Record<string, unknown>
+  const { clientConnection: connection } = given ?? {}
   return {
     apiVersion: 'kubescheduler.config.k8s.io/v1',
     kind: 'KubeSchedulerConfiguration',
     // The flag of that name takes effect only without a configuration file.
     enableProfiling: false,
     ...given,
-    clientConnection: { ...connection, kubeconfig: `${secretsFolder('kube-scheduler')}/kubeconfig` },
+    clientConnection: { ...(isObject(connection) && connection), kubeconfig: `${secretsFolder('kube-scheduler')}/kubeconfig` },
   }
 }

@@ -4,6 +4,7 @@ import { parseKey } from '../../../../pki/key.ts'
 import { EtcdRootSecret } from '../../../secrets/resources/etcd-root-secret.ts'
 import { EtcdSecret } from '../../../secrets/resources/etcd-secret.ts'
 import { KubernetesDynamicCert } from '../../../secrets/resources/kubernetes-dynamic-cert.ts'
+import { KubernetesKeys } from '../../../secrets/resources/kubernetes-keys.ts'
 import { KubernetesRootSecret } from '../../../secrets/resources/kubernetes-root-secret.ts'
 import { KubernetesSecret } from '../../../secrets/resources/kubernetes-secret.ts'
 import { bundle } from '../../certificate-bundle.ts'
@@ -13,6 +14,7 @@ import { type FileWriter, pemOf, type RenderedFile, renderFiles } from '../../re
 import { SecretStatus } from '../../resources/secret-status.ts'
 
 interface Secrets {
+  keys: SpecOf<typeof KubernetesKeys>
   root: SpecOf<typeof KubernetesRootSecret>
   etcdRoot: SpecOf<typeof EtcdRootSecret>
   certs: SpecOf<typeof KubernetesSecret>
@@ -26,33 +28,42 @@ export const renderSecrets = ({ files }: { files: FileWriter }): Controller =>
     name: 'k8s.RenderSecretsStaticPodController',
     inputs: {
       roots: weak(KubernetesRootSecret, { id: 'k8s' }),
+      keys: weak(KubernetesKeys, { id: 'k8s' }),
       etcdRoots: weak(EtcdRootSecret, { id: 'etcd' }),
       certificates: weak(KubernetesSecret, { id: 'k8s-certs' }),
       dynamics: weak(KubernetesDynamicCert, { id: 'k8s-dynamic-certs' }),
       etcds: weak(EtcdSecret, { id: 'etcd' }),
     },
     outputs: { status: exclusive(SecretStatus) },
-    async reconcile({ roots, etcdRoots, certificates, dynamics, etcds, status, log }) {
+    async reconcile({ roots, keys, etcdRoots, certificates, dynamics, etcds, status, log }) {
       const root = roots.get('k8s')
+      const key = keys.get('k8s')
       const etcdRoot = etcdRoots.get('etcd')
       const certs = certificates.get('k8s-certs')
       const dynamic = dynamics.get('k8s-dynamic-certs')
       const etcd = etcds.get('etcd')
-      if (!root || !etcdRoot || !certs || !dynamic || !etcd) return
-      const secrets = { root: root.spec, etcdRoot: etcdRoot.spec, certs: certs.spec, dynamic: dynamic.spec, etcd: etcd.spec }
+      if (!root || !key || !etcdRoot || !certs || !dynamic || !etcd) return
+      const secrets = {
+        root: root.spec,
+        keys: key.spec,
+        etcdRoot: etcdRoot.spec,
+        certs: certs.spec,
+        dynamic: dynamic.spec,
+        etcd: etcd.spec,
+      }
       for (const [component, rendered] of [
         ['kube-apiserver', apiServerSecrets(secrets)],
         ['kube-controller-manager', controllerManagerSecrets(secrets)],
         ['kube-scheduler', [{ name: 'kubeconfig', content: secrets.certs.schedulerKubeconfig }]],
       ] as const)
         await renderFiles(files, secretsFolder(component), controlPlane[component].uid, rendered)
-      const version = [root, etcdRoot, certs, dynamic, etcd].reduce((sum, { metadata }) => sum + metadata.version, 0)
+      const version = [root, key, etcdRoot, certs, dynamic, etcd].reduce((sum, { metadata }) => sum + metadata.version, 0)
       log.debug('rendered control plane secrets', { version })
       status.put('static-pods', { ready: true, version: String(version) })
     },
   })
 
-function apiServerSecrets({ root, etcdRoot, dynamic, etcd }: Secrets): RenderedFile[] {
+function apiServerSecrets({ root, keys, etcdRoot, dynamic, etcd }: Secrets): RenderedFile[] {
   const accepted = (root.acceptedCAs ?? []).map(({ crt }) => pemOf(crt))
   const issuing = pemOf(root.issuingCA?.crt)
   const pair = (name: string, { crt, key }: { crt?: string; key?: string } = {}) => [
@@ -69,16 +80,18 @@ function apiServerSecrets({ root, etcdRoot, dynamic, etcd }: Secrets): RenderedF
     ...pair('apiserver-kubelet-client', dynamic.apiServerKubeletClient),
     ...pair('front-proxy-client', dynamic.frontProxy),
     { name: 'service-account.key', content: serviceAccount },
-    { name: 'service-account.pub', content: parseKey(serviceAccount).publicPem },
-    { name: 'encryptionconfig.yaml', content: encryptionConfiguration(root) },
+    { name: 'service-account.pub', content: bundle([parseKey(serviceAccount).publicPem, ...keys.acceptedServiceAccountKeys.map(pemOf)]) },
+    { name: 'encryptionconfig.yaml', content: encryptionConfiguration(root, keys.secretboxKeys) },
   ]
 }
 
 function controllerManagerSecrets({ root, certs }: Secrets): RenderedFile[] {
   const accepted = (root.acceptedCAs ?? []).map(({ crt }) => pemOf(crt))
   return [
-    // The signing certificate must be the first.
-    { name: 'ca.crt', content: bundle([pemOf(root.issuingCA?.crt), ...accepted]) },
+    // It does not start with a signing certificate that has others beside it.
+    { name: 'ca.crt', content: pemOf(root.issuingCA?.crt) },
+    // What pods trust: while an authority is replaced, also the one that signs next.
+    { name: 'root-ca.crt', content: bundle([pemOf(root.issuingCA?.crt), ...accepted]) },
     { name: 'ca.key', content: pemOf(root.issuingCA?.key) },
     { name: 'kubeconfig', content: certs.controllerManagerKubeconfig },
     { name: 'service-account.key', content: pemOf(root.serviceAccount?.key) },

@@ -5,6 +5,7 @@ import { accessOf, parseKubeconfig } from '../../../../kube/kubeconfig.ts'
 import type { KubeObject } from '../../../../kube/object.ts'
 import { pause } from '../../../../timing/pause.ts'
 import { MachineType } from '../../../config/resources/machine-type.ts'
+import { contacts } from '../../../contacts.ts'
 import { KubernetesSecret } from '../../../secrets/resources/kubernetes-secret.ts'
 import { type KubeletFileSystem, kubeletAccess } from '../../kubelet/files.ts'
 import { Endpoint } from '../../resources/endpoint.ts'
@@ -18,7 +19,7 @@ export function observeEndpoints({ files }: { files: Pick<KubeletFileSystem, 're
   let addresses: string[] = []
   return defineController({
     name: 'k8s.EndpointController',
-    effects: 'none',
+    contacts: contacts.controlPlane,
     inputs: {
       machineType: weak(MachineType, { id: 'machine-type' }),
       kubelet: weak(KubeletKubeconfig, { id: 'kubelet' }),
@@ -34,7 +35,7 @@ export function observeEndpoints({ files }: { files: Pick<KubeletFileSystem, 're
         addresses = []
         return
       }
-      background(version, async (signal, wake, report) => {
+      background({ name: 'watch API servers', of: version }, async (signal, wake, report) => {
         const client = kubeClient(access)
         const changed = (found: string[]) => {
           addresses = found

@@ -1,5 +1,6 @@
 import { defineController, shared, weak } from '../../../../cosi/controller.ts'
 import { hostPortOfUrl } from '../../../../wire/host-port.ts'
+import { isIp } from '../../../../wire/ip.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { kubernetesConfigOf } from '../../machine-config.ts'
 import { Endpoint } from '../../resources/endpoint.ts'
@@ -13,7 +14,7 @@ export const configStaticEndpoint = defineController({
   reconcile({ config, endpoints }) {
     const host = hostPortOfUrl(kubernetesConfigOf(config.get('v1alpha1'))?.cluster?.controlPlane?.endpoint)?.host
     if (!host) return
-    const address = /^[\d.]+$|:/.test(host)
+    const address = isIp(host)
     endpoints.put('controlplane', { addresses: address ? [host] : [], hosts: address ? [] : [host] })
   },
 })

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Controller, defineController, exclusive } from '../../../../cosi/controller.ts'
+import { contacts } from '../../../contacts.ts'
 import { type KubeletFileSystem, kubeletAccess } from '../../kubelet/files.ts'
 import { KubeletKubeconfig } from '../../resources/kubelet.ts'
 
@@ -11,6 +12,7 @@ const calmPeriod = 30_000
 export const observeKubeletKubeconfig = ({ files }: { files: Pick<KubeletFileSystem, 'readTextIfThere'> }): Controller =>
   defineController({
     name: 'k8s.KubeletKubeconfigController',
+    contacts: contacts.controlPlane,
     inputs: {},
     outputs: { kubeconfig: exclusive(KubeletKubeconfig) },
     reconcile({ kubeconfig, wakeIn }) {

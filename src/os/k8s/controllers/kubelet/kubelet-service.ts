@@ -2,6 +2,7 @@ import { type Controller, defineController, shared, weak } from '../../../../cos
 import type { ServiceEvent } from '../../../../supervise/snapshot.ts'
 import type { Machine } from '../../../area.ts'
 import { mountId, VolumeMountStatus } from '../../../block/resources/volume-mount.ts'
+import { contacts } from '../../../contacts.ts'
 import type { Mode } from '../../../kernel.ts'
 import { KubeletSecret } from '../../../secrets/resources/kubelet-secret.ts'
 import { KubernetesRootSecret } from '../../../secrets/resources/kubernetes-root-secret.ts'
@@ -37,6 +38,8 @@ export function startKubelet({ kernel: { files, mode }, store, supervisor, servi
   const certificate = new ClientCertificate(files)
   return defineController({
     name: 'k8s.KubeletServiceController',
+    contacts: contacts.controlPlane,
+    starts: ['kubelet'],
     inputs: {
       specs: weak(KubeletSpec, { id: 'kubelet' }),
       config: weak(KubeletConfig, { id: 'kubelet' }),

@@ -9,8 +9,16 @@ import { NodeTaintSpec } from '../../resources/node.ts'
 import { NodeIP } from '../../resources/node-ip.ts'
 import { Nodename } from '../../resources/nodename.ts'
 
+/** What does not change while the node runs. */
+interface KubeletSurvey {
+  readonly mode: Mode
+  readonly oomFloor?: number
+  /** Bytes of memory that the kubelet sees and the node may not use. */
+  readonly hiddenMemory?: () => number
+}
+
 /** The kubelet's command line and configuration file. */
-export const specKubelet = ({ mode, oomFloor }: { mode: Mode; oomFloor?: number }): Controller =>
+export const specKubelet = ({ mode, oomFloor, hiddenMemory = () => 0 }: KubeletSurvey): Controller =>
   defineController({
     name: 'k8s.KubeletSpecController',
     effects: 'none',
@@ -39,6 +47,7 @@ export const specKubelet = ({ mode, oomFloor }: { mode: Mode; oomFloor?: number 
         config: kubeletConfiguration(given, {
           mode,
           oomFloor,
+          hiddenMemory: hiddenMemory(),
           controlPlane: type !== 'worker',
           taints: nodeTaints.list().map(({ spec }) => spec),
         }),

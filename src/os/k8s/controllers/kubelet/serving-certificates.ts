@@ -44,7 +44,7 @@ export const approveServingCertificates = (): Controller => {
       }
       latest = records
       // Credentials of a replaced authority would fail forever.
-      background(`approve ${Bun.hash(kubeconfig).toString(36)}`, async (signal) => {
+      background({ name: 'approve', of: Bun.hash(kubeconfig).toString(36) }, async (signal) => {
         const client = kubeClient(accessOf(parseKubeconfig(kubeconfig)))
         const approval = {
           signer,

@@ -1,9 +1,10 @@
 import { type Controller, defineController, exclusive, shared, weak } from '../../../../cosi/controller.ts'
 import type { KubeObject } from '../../../../kube/object.ts'
+import { isReady, podStatus } from '../../../../kube/pod.ts'
 import { Service } from '../../../runtime/resources/service.ts'
 import { KubernetesDynamicCert } from '../../../secrets/resources/kubernetes-dynamic-cert.ts'
 import { KubernetesRootSecret } from '../../../secrets/resources/kubernetes-root-secret.ts'
-import { podRun } from '../../component/pod-run.ts'
+import { podRun, type Run } from '../../component/pod-run.ts'
 import { settingsAnnotation } from '../../component/settings.ts'
 import { pemOf } from '../../rendered-files.ts'
 import { ComponentStatus } from '../../resources/component.ts'
@@ -54,9 +55,14 @@ export function observeStaticPods(): Controller {
         status.put(`${pod.metadata.namespace}/${pod.metadata.name}`, pod.status ?? {})
         const component = pod.metadata.labels?.component
         const settings = pod.metadata.annotations?.[settingsAnnotation]
-        if (component !== undefined && settings) components.put(component, { settings, ...podRun(pod) })
+        if (component !== undefined && settings) components.put(component, { settings, ...runOf(pod) })
       }
-      wakeIn(own.length > 0 && own.every((pod) => podRun(pod).ready) ? calmPeriod : searchPeriod)
+      wakeIn(own.length > 0 && own.every(({ status }) => isReady(status)) ? calmPeriod : searchPeriod)
     },
   })
+}
+
+function runOf(pod: KubeObject): Run {
+  const { ready, failures, error } = podRun(podStatus(pod))
+  return { ready, failures, error }
 }

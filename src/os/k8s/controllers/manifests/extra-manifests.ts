@@ -1,5 +1,6 @@
 import { defineController, shared, weak } from '../../../../cosi/controller.ts'
 import { parseManifest } from '../../../../kube/object.ts'
+import { BodyTooLarge, boundedBody } from '../../../../wire/http/bounded-body.ts'
 import { ExtraManifestsConfig } from '../../resources/extra-manifests-config.ts'
 import { Manifest } from '../../resources/manifest.ts'
 
@@ -49,13 +50,8 @@ async function download(url: string, headers: Record<string, string>, outer: Abo
   const signal = AbortSignal.any([outer, AbortSignal.timeout(downloadLimit)])
   const response = await follow(url, headers, signal)
   if (!response.ok) throw new Error(`download "${url}": status ${response.status}`)
-  if (!response.body) return ''
-  const pieces: Uint8Array[] = []
-  let size = 0
-  for await (const piece of response.body as unknown as AsyncIterable<Uint8Array>) {
-    size += piece.length
-    if (size > largest) throw new Error(`download "${url}": larger than ${largest} bytes`)
-    pieces.push(piece)
-  }
-  return Buffer.concat(pieces).toString()
+  const body = await boundedBody(response, largest).catch((error) => {
+    throw error instanceof BodyTooLarge ? new Error(`download "${url}": ${error.message}`) : error
+  })
+  return body.toString()
 }

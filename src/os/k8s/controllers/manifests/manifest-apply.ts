@@ -31,7 +31,7 @@ export function applyAllManifests({ elect }: Pick<Machine, 'elect'>): Controller
       status.keep('manifests')
       if (!services.get('etcd')?.spec.healthy) return
       // Credentials of a replaced authority would fail forever.
-      background(`${key} ${Bun.hash(kubeconfig).toString(36)}`, async (signal, wake) => {
+      background({ name: 'apply manifests', of: `${key} ${Bun.hash(kubeconfig).toString(36)}` }, async (signal, wake) => {
         const client = kubeClient(accessOf(parseKubeconfig(kubeconfig)))
         try {
           await apiReady(client, signal)

@@ -2,6 +2,7 @@ import { type Controller, defineController, weak } from '../../../../cosi/contro
 import { core, kubeClient } from '../../../../kube/client.ts'
 import { isNotFound, KubeError } from '../../../../kube/errors.ts'
 import { accessOf, parseKubeconfig } from '../../../../kube/kubeconfig.ts'
+import { contacts } from '../../../contacts.ts'
 import { KubernetesSecret } from '../../../secrets/resources/kubernetes-secret.ts'
 import { type KubeletFileSystem, kubeletAccess } from '../../kubelet/files.ts'
 import { nodePatch } from '../../node/patch.ts'
@@ -14,6 +15,7 @@ export function applyNode({ files }: { files: Pick<KubeletFileSystem, 'readTextI
   let reported = ''
   return defineController({
     name: 'k8s.NodeApplyController',
+    contacts: contacts.controlPlane,
     inputs: {
       labels: weak(NodeLabelSpec),
       annotations: weak(NodeAnnotationSpec),

@@ -2,6 +2,8 @@ import { type Controller, defineController, exclusive, weak } from '../../../../
 import type { SpecOf } from '../../../../cosi/resource.ts'
 import { kubeClient } from '../../../../kube/client.ts'
 import type { KubeObject } from '../../../../kube/object.ts'
+import { isReady } from '../../../../kube/pod.ts'
+import { contacts } from '../../../contacts.ts'
 import { type KubeletFileSystem, kubeletAccess } from '../../kubelet/files.ts'
 import { watchNode } from '../../node/watch.ts'
 import { KubeletKubeconfig } from '../../resources/kubelet.ts'
@@ -13,6 +15,7 @@ export function observeNode({ files }: { files: Pick<KubeletFileSystem, 'readTex
   let seen: KubeObject | undefined
   return defineController({
     name: 'k8s.NodeStatusController',
+    contacts: contacts.controlPlane,
     inputs: { nodename: weak(Nodename, { id: 'nodename' }), kubeconfig: weak(KubeletKubeconfig, { id: 'kubelet' }) },
     outputs: { status: exclusive(NodeStatus) },
     reconcile({ nodename, kubeconfig, status, background }) {
@@ -23,7 +26,7 @@ export function observeNode({ files }: { files: Pick<KubeletFileSystem, 'readTex
         seen = undefined
         return
       }
-      background(`${name.nodename} ${hash}`, async (signal, wake, report) => {
+      background({ name: `watch node ${name.nodename}`, of: hash }, async (signal, wake, report) => {
         const client = kubeClient(access)
         const changed = (node: KubeObject | undefined) => {
           seen = node
@@ -39,10 +42,9 @@ export function observeNode({ files }: { files: Pick<KubeletFileSystem, 'readTex
 /** The published part of a Node: without its heartbeats. */
 export function nodeStatusOf(node: KubeObject): SpecOf<typeof NodeStatus> {
   const { podCIDRs = [], unschedulable = false } = (node.spec ?? {}) as { podCIDRs?: string[]; unschedulable?: boolean }
-  const { conditions = [] } = (node.status ?? {}) as { conditions?: { type: string; status: string }[] }
   return {
     nodename: node.metadata.name ?? '',
-    nodeReady: conditions.some(({ type, status }) => type === 'Ready' && status === 'True'),
+    nodeReady: isReady(node.status),
     unschedulable,
     labels: node.metadata.labels ?? {},
     annotations: node.metadata.annotations ?? {},

@@ -16,6 +16,9 @@ import { serviceGuard, setServiceGuard } from '../../service-guard.ts'
 const folder = '/etc/cni/net.d'
 const file = `${folder}/10-flannel.conflist`
 
+/** Milliseconds until rules that nft refused are set again. */
+const guardRetryInterval = 60_000
+
 /** The kernel calls that writing the configuration takes. */
 type Files = Pick<Kernel['files'], 'mkdirAll' | 'readTextIfThere' | 'writeAtomic' | 'removeFile'>
 
@@ -36,7 +39,7 @@ export function configurePodNetwork({ kernel: { files }, spawn }: Pick<Machine, 
       links: weak(LinkStatus),
     },
     outputs: {},
-    async reconcile({ config, nodename, status, nodeIP, addresses, links, log }) {
+    async reconcile({ config, nodename, status, nodeIP, addresses, links, log, wakeIn }) {
       const machineConfig = kubernetesConfigOf(config.get('v1alpha1'))
       if (!machineConfig) return
       if ((machineConfig.cluster?.network?.cni?.name || 'flannel') !== 'flannel') {
@@ -47,10 +50,13 @@ export function configurePodNetwork({ kernel: { files }, spawn }: Pick<Machine, 
       if (podCIDRs.length === 0) return
       const guard = serviceGuard(serviceSubnets(machineConfig.cluster))
       if (guard !== guarded) {
-        await setServiceGuard(spawn, guard).catch((error) =>
-          log.warn('set service guard failed, early connections of pods may hang', { error }),
-        )
-        guarded = guard
+        try {
+          await setServiceGuard(spawn, guard)
+          guarded = guard
+        } catch (error) {
+          log.warn('set service guard failed, early connections of pods may hang', { error })
+          wakeIn(guardRetryInterval)
+        }
       }
       const own = nodeIP.get('kubelet')?.spec.addresses[0]
       const linkName = addresses.list().find(({ spec }) => addressOnly(spec.address) === own)?.spec.linkName
